@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// From (stack, kind, owner) to an account; see account.h.
+
+#include "account.h"
+#include "table.h"
+#include "trace.h"
+
+static Index account_index = JM_INDEX("jm.account");
+static AccountId overhead_of_owner[256];
+
+static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
+{
+    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | owner);
+}
+
+static ULong account_hash_of(UInt id)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(id, &node, &kind, &owner);
+    return key_hash(node, kind, owner);
+}
+
+AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
+{
+    jm_index_reserve(&account_index, account_hash_of);
+    UInt slot = (UInt)key_hash(node, kind, owner) & account_index.mask;
+    while (account_index.slots[slot]) {
+        AccountId id = account_index.slots[slot];
+        UInt known_node;
+        Kind known_kind;
+        OwnerId known_owner;
+        jm_ledger_describe(id, &known_node, &known_kind, &known_owner);
+        if (known_node == node && known_kind == kind && known_owner == owner)
+            return id;
+        slot = (slot + 1) & account_index.mask;
+    }
+    AccountId id = jm_ledger_open(node, kind, owner);
+    account_index.slots[slot] = id;
+    account_index.used++;
+    jm_trace_account(id, node, kind, jm_owner_name(owner));
+    return id;
+}
+
+AccountId jm_account(NodeId node, Kind kind)
+{
+    OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
+    // Pinned memory is host memory, but who asked the driver for it is found as for device memory.
+    if (kind == KIND_PINNED)
+        owner = jm_stack_device_owner(node);
+    return jm_account_owned(node, kind, owner);
+}
+
+AccountId jm_account_heap(NodeId node)
+{
+    if (!node)
+        return jm_account(node, KIND_HEAP);
+    UInt *kept = jm_stack_heap_account(node);
+    if (!*kept)
+        *kept = jm_account(node, KIND_HEAP);
+    return *kept;
+}
+
+AccountId jm_account_overhead(AccountId heap_account)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(heap_account, &node, &kind, &owner);
+    if (!overhead_of_owner[owner])
+        overhead_of_owner[owner] = jm_account_owned(0, KIND_HEAP_OVERHEAD, owner);
+    return overhead_of_owner[owner];
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Finds the account of (stack, kind, owner), or opens it and tells the trace.
+
+#ifndef JM_ACCOUNT_H
+#define JM_ACCOUNT_H
+
+#include "ledger.h"
+#include "stack.h"
+
+// The account of the stack's own owner.
+AccountId jm_account(NodeId node, Kind kind);
+
+AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner);
+
+// Heap memory: the account of every malloc, kept with the node.
+AccountId jm_account_heap(NodeId node);
+
+// The account, one per owner and without a stack, of rounding and headers around `heap_account`'s blocks.
+AccountId jm_account_overhead(AccountId heap_account);
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The live heap blocks: address → size and account. On the path of every malloc and free, and with millions of blocks
+// the largest thing the recorder holds, so it is an open-addressing table of 16-byte entries.
+
+#ifndef JM_BLOCKS_H
+#define JM_BLOCKS_H
+
+#include "compat.h"
+#include "ledger.h"
+
+typedef struct {
+    ULong bytes;       // as asked for
+    AccountId account; // 0: lives, but is not recorded (--ignore-fn, or allocated by the recorder's own calls)
+    Bool has_record;   // its allocation has a `+` record, so its end needs a `-`
+} Block;
+
+void jm_blocks_add(Addr address, Block block);
+
+// Take it out (or only look); False if the address is not a live block.
+Bool jm_blocks_remove(Addr address, Block *block);
+Bool jm_blocks_find(Addr address, Block *block);
+
+ULong jm_blocks_count(void);
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Client requests and monitor commands.
+
+#include "client.h"
+#include "client_memory.h"
+#include "clock.h"
+#include "cuda.h"
+#include "heap.h"
+#include "ledger.h"
+#include "owner.h"
+#include "snapshot.h"
+#include "trace.h"
+
+#include "jmassif.h"
+
+#define MAX_TEXT 4096
+
+// ---- monitor commands: vgdb snapshot, … ----------------------------------------------------------------------
+
+static void print_mib(const HChar *name, ULong host, ULong device, ULong blocks)
+{
+    VG_(gdb_printf)
+    ("%-14s %12llu KiB host %12llu KiB device %10llu blocks\n", name, host / 1024, device / 1024, blocks);
+}
+
+static void print_by_owner(Bool at_peak)
+{
+    ULong host_sum = 0, device_sum = 0, block_sum = 0;
+    for (UInt owner = 1; owner <= jm_owner_count(); owner++) {
+        ULong host = 0, device = 0, blocks = 0;
+        for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
+            UInt node;
+            Kind kind;
+            OwnerId whose;
+            jm_ledger_describe(id, &node, &kind, &whose);
+            if (whose != owner || jm_kind_side(kind) == SIDE_NONE)
+                continue;
+            Balance now = jm_ledger_balance(id);
+            ULong bytes = now.live_bytes, n = now.live_blocks;
+            if (at_peak)
+                jm_ledger_at_peak(PEAK_TOTAL, id, &bytes, &n);
+            *(jm_kind_side(kind) == SIDE_HOST ? &host : &device) += bytes;
+            blocks += kind == KIND_HEAP_OVERHEAD ? 0 : n;
+        }
+        if (host || device)
+            print_mib(jm_owner_name(owner), host, device, blocks);
+        host_sum += host;
+        device_sum += device;
+        block_sum += blocks;
+    }
+    print_mib("total", host_sum, device_sum, block_sum);
+}
+
+static Bool monitor_command(const HChar *text)
+{
+    HChar copy[256], *save;
+    VG_(strlcpy)(copy, text, sizeof copy);
+    const HChar *word = VG_(strtok_r)(copy, " ", &save);
+    switch (VG_(keyword_id)("help usage snapshot peak", word ? word : "", kwd_report_duplicated_matches)) {
+    case -2: // several match: said already
+        return True;
+    case 0:
+        VG_(gdb_printf)("jmassif monitor commands:\n"
+                        "  usage     the ledger now, by owner\n"
+                        "  peak      the ledger at the peak so far, by owner\n"
+                        "  snapshot  take a snapshot now and flush the trace (%s)\n",
+                        jm_trace_path());
+        return True;
+    case 1:
+        print_by_owner(False);
+        return True;
+    case 2:
+        jm_snapshot_take("request");
+        VG_(gdb_printf)("snapshot written to %s\n", jm_trace_path());
+        return True;
+    case 3:
+        print_by_owner(True);
+        return True;
+    default:
+        return False;
+    }
+}
+
+// ---- requests ------------------------------------------------------------------------------------------------
+
+static const HChar *request_text(UWord address)
+{
+    static HChar text[MAX_TEXT];
+    if (!jm_read_string(address, text, sizeof text))
+        VG_(strcpy)(text, "(unreadable)");
+    return text;
+}
+
+Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
+{
+    *result = 0;
+    switch (args[0]) {
+    case VG_USERREQ__MALLOCLIKE_BLOCK:
+        jm_heap_malloclike(tid, args[1], args[2]);
+        return True;
+    case VG_USERREQ__RESIZEINPLACE_BLOCK:
+        jm_heap_resize_in_place(tid, args[1], args[3]);
+        return True;
+    case VG_USERREQ__FREELIKE_BLOCK:
+        jm_heap_freelike(tid, args[1]);
+        return True;
+    case VG_USERREQ__JMASSIF_SNAPSHOT:
+        jm_snapshot_take("request");
+        return True;
+    case VG_USERREQ__JMASSIF_MARK:
+        jm_trace_mark(jm_clock_now(), request_text(args[1]));
+        jm_snapshot_take("mark");
+        return True;
+    case VG_USERREQ__JMASSIF_REGION_BEGIN:
+    case VG_USERREQ__JMASSIF_REGION_END:
+        jm_trace_region(args[0] == VG_USERREQ__JMASSIF_REGION_BEGIN, jm_clock_now(), tid, request_text(args[1]));
+        return True;
+    case VG_USERREQ__GDB_MONITOR_COMMAND:
+        *result = monitor_command((HChar *)args[1]);
+        return *result != 0;
+    default:
+        return jm_cuda_handle_request(tid, args, result);
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Reading the profiled program's memory. Every address is checked first: the tool must never crash because a program
+// passed a bad pointer or a library keeps its structures differently than we think.
+
+#ifndef JM_CLIENT_MEMORY_H
+#define JM_CLIENT_MEMORY_H
+
+#include "compat.h"
+
+// False, and `*value` 0, if the address cannot be read.
+Bool jm_read_word(Addr address, UWord *value);
+Bool jm_read_uint(Addr address, UInt *value);
+Bool jm_read_bytes(Addr address, void *to, SizeT bytes);
+
+// A string of at most `size - 1` bytes; false if it cannot be read.
+Bool jm_read_string(Addr address, HChar *to, SizeT size);
+
+// The address of a dynamic symbol of the object file that is mapped around `inside`; 0 if it does not export it.
+Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);
+
+// Where the function that holds `ip` starts, from the unwind table of its object file, which a stripped file keeps; 0 if
+// there is none for this address.
+Addr jm_find_function_start(Addr ip);
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// One door to Valgrind. Every module includes this header and none includes pub_tool_*.h itself, so differences between
+// Valgrind releases are met here and nowhere else (configure probes them; see configure.ac).
+
+#ifndef JM_COMPAT_H
+#define JM_COMPAT_H
+
+#include "pub_tool_basics.h"
+#include "pub_tool_vki.h"
+#include "pub_tool_vkiscnums.h"
+#include "pub_tool_aspacemgr.h"
+#include "pub_tool_clientstate.h"
+#include "pub_tool_clreq.h"
+#include "pub_tool_debuginfo.h"
+#include "pub_tool_gdbserver.h"
+#include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
+#include "pub_tool_libcfile.h"
+#include "pub_tool_libcprint.h"
+#include "pub_tool_libcproc.h"
+#include "pub_tool_machine.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_options.h"
+#include "pub_tool_replacemalloc.h"
+#include "pub_tool_seqmatch.h"
+#include "pub_tool_stacktrace.h"
+#include "pub_tool_threadstate.h"
+#include "pub_tool_tooliface.h"
+#include "pub_tool_xarray.h"
+
+// Read inlined-call information: the core decides by the name of the tool and has no public call to ask for it, but the
+// variable behind --read-inline-info is a global of libcoregrind in every release since 3.8.
+extern Bool VG_(clo_read_inline_info);
+
+// Moves a descriptor out of the program's reach (above its limit) and marks it close-on-exec. What the core uses for its
+// own files; exported by libcoregrind, though not in a public header.
+extern Int VG_(safe_fd)(Int fd);
+
+#endif

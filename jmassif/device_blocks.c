@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Device blocks, mappings and pools; see device_blocks.h.
+
+#include "device_blocks.h"
+#include "account.h"
+#include "clock.h"
+#include "scope.h"
+#include "snapshot.h"
+#include "trace.h"
+
+#include "pub_tool_hashtable.h"
+
+typedef struct {
+    Addr address;
+    ULong bytes;
+    UWord handle;
+} Mapping;
+
+typedef struct {
+    UWord pool;
+    ULong used;     // by blocks that are known to be the pool's
+    ULong reserved; // as the pool last said
+    ULong cached;   // max(0, reserved - used), in the cache account
+} Pool;
+
+static VgHashTable *tables[N_SPACES];
+static XArray *mappings; // of Mapping
+static XArray *pools;    // of Pool
+static ULong serial;
+static ULong n_stale;
+
+static VgHashTable *table_of(Space space)
+{
+    if (!tables[space])
+        tables[space] = VG_(HT_construct)("jm.device_blocks");
+    return tables[space];
+}
+
+DeviceBlock *jm_device_block_find(Space space, UWord key) { return VG_(HT_lookup)(table_of(space), key); }
+
+ULong jm_device_block_serial(void) { return serial; }
+
+static Pool *pool_of(UWord pool)
+{
+    if (!pools)
+        pools = VG_(newXA)(VG_(malloc), "jm.pools", VG_(free), sizeof(Pool));
+    for (Word i = 0; i < VG_(sizeXA)(pools); i++) {
+        Pool *p = VG_(indexXA)(pools, i);
+        if (p->pool == pool)
+            return p;
+    }
+    Pool fresh = {pool, 0, 0, 0};
+    return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
+}
+
+static void update_cache(Pool *p)
+{
+    ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
+    if (cached != p->cached) {
+        AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
+        jm_ledger_adjust(cache, (Long)cached - (Long)p->cached);
+        p->cached = cached;
+    }
+}
+
+DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kind, ULong bytes)
+{
+    DeviceBlock *stale = jm_device_block_find(space, key);
+    if (stale) {
+        n_stale++;
+        jm_device_block_close(tid, stale);
+    }
+    Bool ignored;
+    NodeId node = jm_scope_capture(tid, &ignored);
+    DeviceBlock *b = VG_(calloc)("jm.device_blocks", 1, sizeof *b);
+    b->key = key;
+    b->space = space;
+    b->kind = kind;
+    b->bytes = bytes;
+    b->account = ignored ? 0 : jm_account(node, kind);
+    b->serial = ++serial;
+    b->n_handles = 1;
+    VG_(HT_add_node)(table_of(space), b);
+    ULong now = jm_clock_now();
+    if (b->account) {
+        jm_ledger_credit(b->account, bytes);
+        jm_scope_grow(tid, kind, bytes, 1);
+        jm_trace_block(now, key, bytes, b->account);
+    }
+    jm_scope_mark_made(tid, kind);
+    jm_snapshot_event();
+    return b;
+}
+
+// After the block has left its table.
+static void end(ThreadId tid, DeviceBlock *b)
+{
+    if (b->account) {
+        jm_ledger_debit(b->account, b->bytes);
+        jm_scope_grow(tid, b->kind, -(Long)b->bytes, -1);
+        jm_trace_block_end(jm_clock_now(), b->key, b->account);
+    }
+    if (b->pool) {
+        Pool *p = pool_of(b->pool);
+        p->used -= b->bytes < p->used ? b->bytes : p->used;
+        update_cache(p);
+    }
+    VG_(free)(b);
+    jm_snapshot_event();
+}
+
+void jm_device_block_close(ThreadId tid, DeviceBlock *block)
+{
+    VG_(HT_remove)(table_of(block->space), block->key);
+    jm_scope_mark_freed(tid);
+    end(tid, block);
+}
+
+void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
+{
+    if (bytes <= block->bytes || !block->account)
+        return;
+    jm_ledger_adjust(block->account, bytes - block->bytes);
+    jm_scope_grow(tid, block->kind, bytes - block->bytes, 0);
+    block->bytes = bytes;
+}
+
+void jm_device_blocks_close_context(ThreadId tid, UWord context)
+{
+    for (Space space = 0; space < N_SPACES; space++) {
+        UInt n;
+        VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
+        for (UInt i = 0; i < n; i++) {
+            DeviceBlock *b = (DeviceBlock *)all[i];
+            if (b->context == context)
+                jm_device_block_close(tid, b);
+        }
+        if (all)
+            VG_(free)(all);
+    }
+}
+
+// ---- mappings ------------------------------------------------------------------------------------------------
+
+void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
+{
+    DeviceBlock *b = jm_device_block_find(SPACE_VMM, handle);
+    if (!b)
+        return;
+    if (!mappings)
+        mappings = VG_(newXA)(VG_(malloc), "jm.mappings", VG_(free), sizeof(Mapping));
+    Mapping m = {address, bytes, handle};
+    VG_(addToXA)(mappings, &m);
+    b->n_mappings++;
+    if (b->kind == KIND_IMPORTED)
+        jm_device_block_grow(tid, b, bytes);
+}
+
+void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
+{
+    for (Word i = mappings ? VG_(sizeXA)(mappings) - 1 : -1; i >= 0; i--) {
+        Mapping m = *(Mapping *)VG_(indexXA)(mappings, i);
+        if (m.address < address || m.address + m.bytes > address + bytes)
+            continue;
+        VG_(removeIndexXA)(mappings, i);
+        DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
+        if (b) {
+            b->n_mappings--;
+            jm_device_block_release_if_unused(tid, b);
+        }
+    }
+}
+
+DeviceBlock *jm_device_mapped_at(Addr address)
+{
+    for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++) {
+        const Mapping *m = VG_(indexXA)(mappings, i);
+        if (m->address <= address && address < m->address + m->bytes)
+            return jm_device_block_find(SPACE_VMM, m->handle);
+    }
+    return NULL;
+}
+
+void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
+{
+    if (block->n_handles == 0 && block->n_mappings == 0)
+        jm_device_block_close(tid, block);
+}
+
+// ---- pools ---------------------------------------------------------------------------------------------------
+
+void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
+{
+    block->pool = pool;
+    pool_of(pool)->used += block->bytes;
+}
+
+void jm_device_pool_reserved(UWord pool, ULong reserved_bytes)
+{
+    Pool *p = pool_of(pool);
+    p->reserved = reserved_bytes;
+    update_cache(p);
+}
+
+void jm_device_pool_forget(UWord pool)
+{
+    Pool *p = pool_of(pool);
+    p->reserved = p->used;
+    update_cache(p);
+}
+
+// ---- registered host memory ----------------------------------------------------------------------------------
+
+static XArray *registered; // of Mapping, without handles
+
+static Word registered_at(Addr address)
+{
+    if (!registered)
+        registered = VG_(newXA)(VG_(malloc), "jm.registered", VG_(free), sizeof(Mapping));
+    for (Word i = 0; i < VG_(sizeXA)(registered); i++)
+        if (((Mapping *)VG_(indexXA)(registered, i))->address == address)
+            return i;
+    return -1;
+}
+
+void jm_device_register(Addr address, ULong bytes)
+{
+    if (registered_at(address) >= 0)
+        return;
+    Mapping m = {address, bytes, 0};
+    VG_(addToXA)(registered, &m);
+}
+
+void jm_device_unregister(Addr address)
+{
+    Word i = registered_at(address);
+    if (i >= 0)
+        VG_(removeIndexXA)(registered, i);
+}
+
+ULong jm_device_registered_bytes(void)
+{
+    ULong sum = 0;
+    for (Word i = 0; registered && i < VG_(sizeXA)(registered); i++)
+        sum += ((Mapping *)VG_(indexXA)(registered, i))->bytes;
+    return sum;
+}
+
+// ---- fork ----------------------------------------------------------------------------------------------------
+
+void jm_device_blocks_after_fork_in_child(void)
+{
+    for (Space space = 0; space < N_SPACES; space++) {
+        UInt n;
+        VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
+        for (UInt i = 0; i < n; i++)
+            if (((DeviceBlock *)all[i])->kind != KIND_PINNED)
+                jm_device_block_close(VG_(get_running_tid)(), (DeviceBlock *)all[i]);
+        if (all)
+            VG_(free)(all);
+    }
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        Pool *p = VG_(indexXA)(pools, i);
+        p->used = p->reserved = 0;
+        update_cache(p);
+    }
+}
+
+ULong jm_device_blocks_n_stale(void) { return n_stale; }

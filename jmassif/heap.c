@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Heap memory. Each block's requested bytes go to the account of its stack; what the allocator adds around it (rounding,
+// and the header that --heap-admin assumes) goes to one overhead account per owner.
+
+#include "heap.h"
+#include "account.h"
+#include "blocks.h"
+#include "clock.h"
+#include "options.h"
+#include "scope.h"
+#include "snapshot.h"
+#include "trace.h"
+
+static Addr *last_allocated; // per thread: the last block it allocated, 0 once that was freed
+
+static struct {
+    ULong failed;
+    ULong free_unknown;
+    ULong realloc_unknown;
+} counters;
+
+// ---- block records of large blocks ---------------------------------------------------------------------------
+
+// More than this many records of heap blocks in a second, and the threshold doubles: a program that churns through
+// megabyte buffers must not fill the disk.
+#define MAX_RECORDS_PER_SECOND 2000
+
+static ULong window_start_ms;
+static UInt window_records;
+
+static Bool wants_record(SizeT bytes)
+{
+    if (bytes < jm_options.large_bytes)
+        return False;
+    if (++window_records > MAX_RECORDS_PER_SECOND) {
+        ULong now = jm_clock_ms();
+        if (now - window_start_ms < 1000) {
+            jm_options.large_bytes *= 2;
+            jm_trace_large_threshold(jm_clock_now(), jm_options.large_bytes);
+        }
+        window_start_ms = now;
+        window_records = 0;
+    }
+    return bytes >= jm_options.large_bytes;
+}
+
+// ---- bookkeeping ---------------------------------------------------------------------------------------------
+
+static inline Addr *last_of(ThreadId tid)
+{
+    if (!last_allocated)
+        last_allocated = VG_(calloc)("jm.heap", VG_N_THREADS, sizeof *last_allocated);
+    return &last_allocated[tid];
+}
+
+static inline ULong overhead_of(Addr address, ULong bytes, Bool is_malloclike)
+{
+    // A custom allocator's block has no malloc header of its own that we could know, yet massif counts one; so do we.
+    if (is_malloclike)
+        return jm_options.heap_admin;
+    return VG_(cli_malloc_usable_size)((void *)address) - bytes + jm_options.heap_admin;
+}
+
+static AccountId account_now(ThreadId tid, Bool *ignored)
+{
+    NodeId node = jm_scope_capture(tid, ignored);
+    return *ignored ? 0 : jm_account_heap(node);
+}
+
+static void record(ThreadId tid, Addr address, SizeT bytes, ULong overhead)
+{
+    Bool ignored;
+    AccountId account = account_now(tid, &ignored);
+    Block block = {bytes, account, False};
+    if (account) {
+        jm_ledger_credit(account, bytes);
+        if (overhead || jm_options.heap_admin)
+            jm_ledger_credit(jm_account_overhead(account), overhead);
+        jm_scope_grow(tid, KIND_HEAP, bytes, 1);
+        if (wants_record(bytes)) {
+            block.has_record = True;
+            jm_trace_block(jm_clock_now(), address, bytes, account);
+        }
+    }
+    jm_blocks_add(address, block);
+    *last_of(tid) = address;
+    jm_snapshot_event();
+}
+
+static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead)
+{
+    Addr *last = last_of(tid);
+    if (block->account) {
+        jm_ledger_debit(block->account, block->bytes);
+        if (overhead || jm_options.heap_admin)
+            jm_ledger_debit(jm_account_overhead(block->account), overhead);
+        jm_scope_grow(tid, KIND_HEAP, -(Long)block->bytes, -1);
+        if (*last == address)
+            jm_ledger_count_temporary(block->account);
+        if (block->has_record)
+            jm_trace_block_end(jm_clock_now(), address, block->account);
+    }
+    if (*last == address)
+        *last = 0;
+    jm_snapshot_event();
+}
+
+// A recorded block has become larger or smaller, and perhaps has moved.
+static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, Addr to, SizeT bytes, ULong new_overhead)
+{
+    Bool ignored;
+    AccountId account = account_now(tid, &ignored);
+    AccountId old_account = block->account;
+    Bool had_record = block->has_record;
+    Block now = {bytes, account, False};
+    if (old_account && account) {
+        AccountId old_extra = jm_account_overhead(old_account), new_extra = jm_account_overhead(account);
+        // What shrinks goes first: growth against growth of the other sign must not look like a peak in between.
+        Bool heap_first = bytes < block->bytes;
+        if (heap_first)
+            jm_ledger_resize(old_account, block->bytes, account, bytes);
+        jm_ledger_resize(old_extra, old_overhead, new_extra, new_overhead);
+        if (!heap_first)
+            jm_ledger_resize(old_account, block->bytes, account, bytes);
+    } else if (old_account) {
+        jm_ledger_debit(old_account, block->bytes);
+        jm_ledger_debit(jm_account_overhead(old_account), old_overhead);
+    } else if (account) {
+        jm_ledger_credit(account, bytes);
+        jm_ledger_credit(jm_account_overhead(account), new_overhead);
+    }
+    jm_scope_grow(tid, KIND_HEAP, (Long)(account ? bytes : 0) - (Long)(old_account ? block->bytes : 0),
+                  (account ? 1 : 0) - (old_account ? 1 : 0));
+    if (had_record)
+        jm_trace_block_end(jm_clock_now(), from, old_account);
+    if (account && wants_record(bytes)) {
+        now.has_record = True;
+        jm_trace_block(jm_clock_now(), to, bytes, account);
+    }
+    jm_blocks_add(to, now);
+    *last_of(tid) = to;
+    jm_snapshot_event();
+}
+
+// ---- malloc and its kin --------------------------------------------------------------------------------------
+
+static void *allocate(ThreadId tid, SizeT bytes, SizeT align, Bool zeroed)
+{
+    // A size with its top bit set is a negative number gone astray; the C library refuses it too.
+    if ((SSizeT)bytes < 0) {
+        counters.failed++;
+        return NULL;
+    }
+    void *p = VG_(cli_malloc)(align, bytes);
+    if (!p) {
+        counters.failed++;
+        return NULL;
+    }
+    if (zeroed)
+        VG_(memset)(p, 0, bytes);
+    if (jm_options.heap)
+        record(tid, (Addr)p, bytes, overhead_of((Addr)p, bytes, False));
+    else
+        jm_blocks_add((Addr)p, (Block){bytes, 0, False});
+    return p;
+}
+
+static void release(ThreadId tid, void *p)
+{
+    Block block;
+    if (!p)
+        return;
+    if (!jm_blocks_remove((Addr)p, &block)) {
+        counters.free_unknown++;
+        return;
+    }
+    unrecord(tid, (Addr)p, &block, block.account ? overhead_of((Addr)p, block.bytes, False) : 0);
+    VG_(cli_free)(p);
+}
+
+static void *jm_malloc(ThreadId tid, SizeT n) { return allocate(tid, n, VG_(clo_alignment), False); }
+
+static void *jm_calloc(ThreadId tid, SizeT n, SizeT each)
+{
+    if (each && n > ~(SizeT)0 / each) {
+        counters.failed++;
+        return NULL;
+    }
+    return allocate(tid, n * each, VG_(clo_alignment), True);
+}
+
+static void jm_free(ThreadId tid, void *p) { release(tid, p); }
+
+static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
+{
+    Block block;
+    if (!p)
+        return jm_malloc(tid, bytes);
+    if (!jm_blocks_find((Addr)p, &block)) {
+        counters.realloc_unknown++;
+        return NULL;
+    }
+    if ((SSizeT)bytes < 0) {
+        counters.failed++;
+        return NULL;
+    }
+    SizeT usable = VG_(cli_malloc_usable_size)(p);
+    ULong old_overhead = overhead_of((Addr)p, block.bytes, False);
+    void *to = p;
+    if (bytes > usable) {
+        to = VG_(cli_malloc)(VG_(clo_alignment), bytes);
+        if (!to) {
+            counters.failed++;
+            return NULL; // the old block stays as it is
+        }
+        VG_(memcpy)(to, p, block.bytes < bytes ? block.bytes : bytes);
+    }
+    jm_blocks_remove((Addr)p, &block);
+    if (to != p)
+        VG_(cli_free)(p);
+    if (jm_options.heap)
+        rerecord(tid, (Addr)p, &block, old_overhead, (Addr)to, bytes, overhead_of((Addr)to, bytes, False));
+    else
+        jm_blocks_add((Addr)to, (Block){bytes, 0, False});
+    return to;
+}
+
+static SizeT jm_usable_size(ThreadId tid, void *p)
+{
+    Block block;
+    return jm_blocks_find((Addr)p, &block) ? VG_(cli_malloc_usable_size)(p) : 0;
+}
+
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
+static void *jm_memalign(ThreadId tid, SizeT align, SizeT orig_align, SizeT n) { return allocate(tid, n, align, False); }
+#else
+static void *jm_memalign(ThreadId tid, SizeT align, SizeT n) { return allocate(tid, n, align, False); }
+#endif
+
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
+static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align, SizeT orig_align)
+{
+    return allocate(tid, n, align, False);
+}
+static void jm_delete_aligned(ThreadId tid, void *p, SizeT align) { release(tid, p); }
+#elif defined(HAVE_VG_ALIGNED_NEW)
+static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align) { return allocate(tid, n, align, False); }
+static void jm_delete_aligned(ThreadId tid, void *p, SizeT align) { release(tid, p); }
+#endif
+
+void jm_heap_init(void)
+{
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN) || defined(HAVE_VG_ALIGNED_NEW)
+    VG_(needs_malloc_replacement)
+    (jm_malloc, jm_malloc, jm_new_aligned, jm_malloc, jm_new_aligned, jm_memalign, jm_calloc, jm_free, jm_free,
+     jm_delete_aligned, jm_free, jm_delete_aligned, jm_realloc, jm_usable_size, 0);
+#else
+    VG_(needs_malloc_replacement)
+    (jm_malloc, jm_malloc, jm_malloc, jm_memalign, jm_calloc, jm_free, jm_free, jm_free, jm_realloc, jm_usable_size, 0);
+#endif
+}
+
+// ---- custom allocators ---------------------------------------------------------------------------------------
+
+void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes)
+{
+    Block known;
+    if (!jm_options.heap || !address)
+        return;
+    // Announced twice, or inside malloc's own block: the newer announcement stands.
+    if (jm_blocks_find(address, &known))
+        return;
+    record(tid, address, bytes, jm_options.heap_admin);
+}
+
+void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
+{
+    Block block;
+    if (!jm_options.heap || !jm_blocks_remove(address, &block)) {
+        counters.realloc_unknown += jm_options.heap;
+        return;
+    }
+    rerecord(tid, address, &block, jm_options.heap_admin, address, new_bytes, jm_options.heap_admin);
+}
+
+void jm_heap_freelike(ThreadId tid, Addr address)
+{
+    Block block;
+    if (!jm_options.heap)
+        return;
+    if (!jm_blocks_remove(address, &block)) {
+        counters.free_unknown++;
+        return;
+    }
+    unrecord(tid, address, &block, jm_options.heap_admin);
+}
+
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+void jm_heap_thread_exit(ThreadId tid) { *last_of(tid) = 0; }
+
+void jm_heap_write_counters(void)
+{
+    if (counters.failed)
+        jm_trace_counter("heap-allocation-failed", counters.failed);
+    if (counters.free_unknown)
+        jm_trace_counter("free-of-unknown-pointer", counters.free_unknown);
+    if (counters.realloc_unknown)
+        jm_trace_counter("realloc-of-unknown-pointer", counters.realloc_unknown);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Talk to jmassif from the program that it profiles. Outside Valgrind, and under other tools, every macro does nothing
+ * at the cost of a few instructions.
+ *
+ *     #include <jmassif/jmassif.h>
+ *     JMASSIF_REGION_BEGIN("load weights");
+ *     …
+ *     JMASSIF_REGION_END("load weights");
+ *
+ * Programs that cannot use macros (Python through ctypes) find functions of the same names, in lower case, in
+ * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_region_begin(text), jmassif_region_end(text).
+ */
+
+#ifndef JMASSIF_H
+#define JMASSIF_H
+
+#include <valgrind/valgrind.h>
+
+enum {
+    VG_USERREQ__JMASSIF_SNAPSHOT = VG_USERREQ_TOOL_BASE('J', 'M'),
+    VG_USERREQ__JMASSIF_MARK,
+    VG_USERREQ__JMASSIF_REGION_BEGIN,
+    VG_USERREQ__JMASSIF_REGION_END
+};
+
+/* Take a snapshot now and write everything recorded so far to the trace. */
+#define JMASSIF_SNAPSHOT() VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_SNAPSHOT, 0, 0, 0, 0, 0)
+
+/* Set a named mark on the timeline, with a snapshot. `text` is a C string. */
+#define JMASSIF_MARK(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_MARK, (text), 0, 0, 0, 0)
+
+/* A named region of the timeline. Regions nest, per thread; the end names the region it ends. */
+#define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_BEGIN, (text), 0, 0, 0, 0)
+#define JMASSIF_REGION_END(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_END, (text), 0, 0, 0, 0)
+
+#endif

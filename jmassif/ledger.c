@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Double-entry accounts, totals and exact peaks; the idea is told in ledger.h.
+
+#include "ledger.h"
+#include "clock.h"
+#include "table.h"
+
+typedef struct {
+    ULong bytes;
+    UInt blocks;
+    UInt generation; // of the peak for which this was saved
+} Saved;
+
+typedef struct {
+    UInt node;
+    UChar kind;
+    UChar owner;
+    UChar side;
+    Bool dirty;
+    ULong live_bytes;
+    UInt live_blocks;
+    UInt temporaries;
+    ULong total_bytes;
+    ULong total_blocks;
+    Saved at_peak[N_PEAKS];
+} Account;
+
+typedef struct {
+    ULong max_bytes;
+    ULong time;
+    ULong side_bytes[2]; // both sides' totals at the peak
+    UInt generation;
+    Bool rising; // the total is at its maximum right now, so live values are the composition
+    Bool grown;  // since it was last asked for
+} Peak;
+
+static Table accounts = JM_TABLE("jm.account", Account);
+static Peak peaks[N_PEAKS];
+static ULong side_total[2];
+static ULong traffic_bytes;
+static ULong interval_max;
+
+static inline Account *at(AccountId id) { return jm_table_at(&accounts, id); }
+
+static inline ULong peak_total(PeakId p)
+{
+    switch (p) {
+    case PEAK_HOST:
+        return side_total[SIDE_HOST];
+    case PEAK_DEVICE:
+        return side_total[SIDE_DEVICE];
+    default:
+        return side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    }
+}
+
+static inline Bool peak_counts(PeakId p, Side side)
+{
+    return p == PEAK_TOTAL || (p == PEAK_HOST && side == SIDE_HOST) || (p == PEAK_DEVICE && side == SIDE_DEVICE);
+}
+
+AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
+{
+    AccountId id = jm_table_add(&accounts);
+    Account *a = at(id);
+    a->node = node;
+    a->kind = kind;
+    a->owner = owner;
+    a->side = jm_kind_side(kind);
+    // A new account held nothing at any peak so far: no generation is older than 0, so nothing need be saved before the
+    // first change unless a peak has passed already, and then 0 is the right value to save.
+    return id;
+}
+
+// Before the account changes: keep what it held at those peaks that are over and for which it has saved nothing yet.
+static inline void save_for_peaks(Account *a)
+{
+    for (PeakId p = 0; p < N_PEAKS; p++) {
+        if (!peaks[p].rising && a->at_peak[p].generation != peaks[p].generation) {
+            a->at_peak[p].bytes = a->live_bytes;
+            a->at_peak[p].blocks = a->live_blocks;
+            a->at_peak[p].generation = peaks[p].generation;
+        }
+    }
+}
+
+// Before a total falls: if it was rising, this is its peak.
+static inline void close_peak(PeakId p)
+{
+    Peak *peak = &peaks[p];
+    if (peak->rising) {
+        peak->rising = False;
+        peak->generation++;
+    }
+}
+
+// After a total rose.
+static inline void raise_peak(PeakId p)
+{
+    Peak *peak = &peaks[p];
+    ULong total = peak_total(p);
+    if (total > peak->max_bytes) {
+        peak->max_bytes = total;
+        peak->rising = True;
+        peak->grown = True;
+    }
+    if (peak->rising) {
+        // Also when the other side moved while this peak stands at its maximum: the composition is live, so are both
+        // sides' totals.
+        peak->time = jm_clock_cached();
+        peak->side_bytes[SIDE_HOST] = side_total[SIDE_HOST];
+        peak->side_bytes[SIDE_DEVICE] = side_total[SIDE_DEVICE];
+    }
+}
+
+static inline void change(Account *a, ULong more, ULong less)
+{
+    Side side = a->side;
+    if (side != SIDE_NONE && less > more)
+        for (PeakId p = 0; p < N_PEAKS; p++)
+            if (peak_counts(p, side))
+                close_peak(p);
+    save_for_peaks(a);
+    a->live_bytes += more - less;
+    a->dirty = True;
+    if (side == SIDE_NONE)
+        return;
+    side_total[side] += more - less;
+    for (PeakId p = 0; p < N_PEAKS; p++)
+        raise_peak(p);
+    ULong both = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    if (both > interval_max)
+        interval_max = both;
+}
+
+void jm_ledger_credit(AccountId id, ULong bytes)
+{
+    Account *a = at(id);
+    change(a, bytes, 0);
+    a->live_blocks++;
+    a->total_bytes += bytes;
+    a->total_blocks++;
+    traffic_bytes += bytes;
+}
+
+void jm_ledger_debit(AccountId id, ULong bytes)
+{
+    Account *a = at(id);
+    tl_assert(a->live_bytes >= bytes && a->live_blocks > 0);
+    // The peaks that end here must see the block count too, so it falls after the bytes were saved.
+    change(a, 0, bytes);
+    a->live_blocks--;
+    traffic_bytes += bytes;
+}
+
+void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong new_bytes)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    tl_assert(from->live_bytes >= old_bytes && from->live_blocks > 0);
+    ULong grown = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
+    ULong shrunk = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
+    if (from == to) {
+        change(from, grown, shrunk);
+    } else {
+        Side side = from->side;
+        // The total must not dip by the whole block in between, or an untrue peak would end here.
+        if (shrunk && side != SIDE_NONE)
+            for (PeakId p = 0; p < N_PEAKS; p++)
+                if (peak_counts(p, side))
+                    close_peak(p);
+        save_for_peaks(from);
+        save_for_peaks(to);
+        from->live_bytes -= old_bytes;
+        from->live_blocks--;
+        from->dirty = True;
+        to->live_bytes += old_bytes;
+        to->live_blocks++;
+        change(to, grown, shrunk);
+    }
+    // A block that changes size counts as one more allocation of its new size.
+    to->total_bytes += new_bytes;
+    to->total_blocks++;
+    traffic_bytes += grown + shrunk;
+}
+
+void jm_ledger_adjust(AccountId id, Long bytes)
+{
+    Account *a = at(id);
+    if (bytes >= 0) {
+        change(a, bytes, 0);
+        a->total_bytes += bytes;
+    } else {
+        tl_assert(a->live_bytes >= (ULong)-bytes);
+        change(a, 0, -bytes);
+    }
+}
+
+void jm_ledger_count_temporary(AccountId id) { at(id)->temporaries++; }
+
+ULong jm_ledger_total(Side side) { return side_total[side]; }
+Long jm_ledger_live_bytes(AccountId id) { return at(id)->live_bytes; }
+ULong jm_ledger_traffic_bytes(void) { return traffic_bytes; }
+
+ULong jm_ledger_take_interval_max(void)
+{
+    ULong max = interval_max;
+    interval_max = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    return max;
+}
+
+UInt jm_ledger_n_accounts(void) { return accounts.n - 1; }
+
+void jm_ledger_describe(AccountId id, UInt *node, Kind *kind, OwnerId *owner)
+{
+    Account *a = at(id);
+    *node = a->node;
+    *kind = a->kind;
+    *owner = a->owner;
+}
+
+Balance jm_ledger_balance(AccountId id)
+{
+    Account *a = at(id);
+    Balance b = {a->live_bytes, a->live_blocks, a->total_bytes, a->total_blocks, a->temporaries};
+    return b;
+}
+
+Bool jm_ledger_take_dirty(AccountId id)
+{
+    Account *a = at(id);
+    Bool was = a->dirty;
+    a->dirty = False;
+    return was;
+}
+
+Bool jm_ledger_peak_has_grown(PeakId p)
+{
+    Bool was = peaks[p].grown;
+    peaks[p].grown = False;
+    return was;
+}
+
+void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_bytes)
+{
+    *time = peaks[p].time;
+    *host_bytes = peaks[p].side_bytes[SIDE_HOST];
+    *device_bytes = peaks[p].side_bytes[SIDE_DEVICE];
+}
+
+void jm_ledger_at_peak(PeakId p, AccountId id, ULong *live_bytes, ULong *live_blocks)
+{
+    Account *a = at(id);
+    if (!peaks[p].rising && a->at_peak[p].generation == peaks[p].generation) {
+        *live_bytes = a->at_peak[p].bytes;
+        *live_blocks = a->at_peak[p].blocks;
+    } else {
+        *live_bytes = a->live_bytes;
+        *live_blocks = a->live_blocks;
+    }
+}
+
+void jm_ledger_mark_all_dirty(void)
+{
+    for (AccountId id = 1; id < accounts.n; id++)
+        at(id)->dirty = True;
+    for (PeakId p = 0; p < N_PEAKS; p++)
+        peaks[p].grown = peaks[p].max_bytes > 0;
+}

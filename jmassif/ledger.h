@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The ledger: every live byte is in exactly one account, an account is (stack, kind, owner), and the totals are always
+// the sums of the accounts.
+//
+// Peaks are exact and cost O(1) per event. While a total climbs beyond its maximum its peak *rises* and the composition
+// of the peak is simply what the accounts hold. When the total is about to fall, the peak's generation is bumped; from
+// then on an account that is about to change for the first time in that generation saves its value first. So the
+// composition of a peak is: the saved value where the account's generation is the peak's, the live value elsewhere.
+
+#ifndef JM_LEDGER_H
+#define JM_LEDGER_H
+
+#include "compat.h"
+#include "kind.h"
+
+typedef UInt AccountId; // from 1; 0: none
+typedef UChar OwnerId;
+
+typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, N_PEAKS } PeakId;
+
+// The account's numbers, as a reader of the trace sees them.
+typedef struct {
+    ULong live_bytes;
+    ULong live_blocks;
+    ULong total_bytes;
+    ULong total_blocks;
+    ULong temporaries;
+} Balance;
+
+// Makes an account. `node` 0: memory without a stack. Whoever makes it keeps its id: the ledger does not look up.
+AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner);
+
+// A block of `bytes` comes to life, dies.
+void jm_ledger_credit(AccountId account, ULong bytes);
+void jm_ledger_debit(AccountId account, ULong bytes);
+
+// A block changes size, and with it perhaps the account that answers for it: one event, so no peak in between.
+void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_bytes);
+
+// The account holds `bytes` more (or less) in no block of its own.
+void jm_ledger_adjust(AccountId account, Long bytes);
+
+// The block just freed was the last one its thread had allocated.
+void jm_ledger_count_temporary(AccountId account);
+
+ULong jm_ledger_total(Side side);
+Long jm_ledger_live_bytes(AccountId account);
+ULong jm_ledger_traffic_bytes(void); // allocated + freed since the start
+
+// Largest total (both sides) since the call before.
+ULong jm_ledger_take_interval_max(void);
+
+UInt jm_ledger_n_accounts(void); // accounts are 1 … n
+void jm_ledger_describe(AccountId account, UInt *node, Kind *kind, OwnerId *owner);
+Balance jm_ledger_balance(AccountId account);
+
+// True once per change: the account changed since the last call for it.
+Bool jm_ledger_take_dirty(AccountId account);
+
+// Peaks. `has_grown` is True once per growth.
+Bool jm_ledger_peak_has_grown(PeakId peak);
+void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
+void jm_ledger_at_peak(PeakId peak, AccountId account, ULong *live_bytes, ULong *live_blocks);
+
+// A forked child's trace starts from nothing: everything is to be told again.
+void jm_ledger_mark_all_dirty(void);
+
+#endif

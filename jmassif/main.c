@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// jmassif: where did the memory of this program go? This file is the table of contents: it registers the tool with the
+// core and wires the modules. Data flows one way:
+//
+//     heap.c, cuda.c, …   what was allocated      (sources)
+//     stack.c, owner.c    from where, and whose   (attribution)
+//     ledger.c            what it adds up to
+//     snapshot.c, trace.c what is told, and when  → jmassif.out.<pid>, read by jm_print
+
+#include "client.h"
+#include "clock.h"
+#include "compat.h"
+#include "device_blocks.h"
+#include "heap.h"
+#include "manifest.h"
+#include "options.h"
+#include "owner.h"
+#include "scope.h"
+#include "snapshot.h"
+#include "stack.h"
+#include "stack_memory.h"
+#include "symbol.h"
+#include "trace.h"
+
+// ---- object files --------------------------------------------------------------------------------------------
+
+static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
+{
+    if (xx)
+        jm_symbol_object_mapped(start, bytes);
+    if (di_handle)
+        jm_symbol_tell_objects();
+}
+
+static void on_unmap(Addr start, SizeT bytes)
+{
+    if (jm_symbol_unmapped(start, bytes))
+        jm_stack_forget();
+}
+
+// ---- threads, fork, exec -------------------------------------------------------------------------------------
+
+static void on_thread_exit(ThreadId tid)
+{
+    jm_stack_thread_exit(tid);
+    jm_scope_thread_exit(tid);
+    jm_heap_thread_exit(tid);
+}
+
+static void before_fork(ThreadId tid) { jm_trace_before_fork(); }
+
+static void after_fork_in_child(ThreadId tid)
+{
+    jm_trace_after_fork_in_child();
+    jm_snapshot_after_fork_in_child();
+    jm_device_blocks_after_fork_in_child();
+}
+
+static Bool has_called_exit;
+
+static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
+{
+    // What exec replaces can tell nothing later.
+    if (number == __NR_execve || number == __NR_execveat)
+        jm_snapshot_before_exec();
+    else if (number == __NR_exit_group || number == __NR_exit)
+        has_called_exit = True;
+}
+
+static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res) {}
+
+static void on_client_code(ThreadId tid, ULong blocks_dispatched) { jm_snapshot_tick(blocks_dispatched); }
+
+// ---- the tool's life -----------------------------------------------------------------------------------------
+
+static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout, const VexGuestExtents *extents,
+                        const VexArchInfo *archinfo_host, IRType guest_word, IRType host_word)
+{
+    return jm_options.time_unit == TIME_INSTRUCTIONS ? jm_clock_count_instructions(in) : in;
+}
+
+static void post_clo_init(void)
+{
+    jm_options_finish();
+    jm_owner_init(jm_options.owners_file);
+    jm_symbol_on_object(jm_manifest_object);
+    jm_clock_init();
+    jm_trace_open();
+    jm_manifest_write();
+    for (UInt owner = 1; owner <= jm_owner_count(); owner++)
+        jm_trace_group(jm_owner_name(owner), jm_owner_group(owner));
+    if (jm_options.stacks)
+        jm_stack_memory_init();
+    jm_snapshot_start();
+}
+
+static void fini(Int exit_code)
+{
+    // The core ends a program that a signal killed through here too, but then no exit was called.
+    jm_snapshot_take(has_called_exit ? "exit" : "signal");
+    jm_trace_end(jm_clock_now(), has_called_exit ? "exit" : "signal", has_called_exit ? exit_code : 0);
+    jm_trace_close();
+    if (VG_(clo_verbosity) > 0 && jm_trace_path())
+        VG_(umsg)("jmassif: read the trace with: jm_print %s\n", jm_trace_path());
+}
+
+static void pre_clo_init(void)
+{
+    VG_(details_name)("jmassif");
+    VG_(details_version)(PACKAGE_VERSION);
+    VG_(details_description)("where host and CUDA memory went");
+    VG_(details_copyright_author)("Copyright (C) 2026, and GNU GPL'd, by the jmassif authors.");
+    VG_(details_bug_reports_to)("the jmassif authors");
+    // A superblock of the default 60 guest instructions makes oneDNN's and NumPy's loops translate badly: 12 halves the
+    // time of training on the CPU and costs nothing elsewhere (docs/performance.md). --vex-guest-max-insns still wins.
+    VG_(clo_vex_control).guest_max_insns = 12;
+    VG_(clo_read_inline_info) = True;
+
+    VG_(basic_tool_funcs)(post_clo_init, instrument, fini);
+    jm_options_init();
+    VG_(needs_command_line_options)(jm_options_process, jm_options_print_usage, jm_options_print_debug_usage);
+    VG_(needs_client_requests)(jm_client_handle_request);
+    VG_(needs_syscall_wrapper)(on_syscall, after_syscall);
+    VG_(needs_libc_freeres)();
+    VG_(needs_cxx_freeres)();
+    jm_heap_init();
+    VG_(track_new_mem_startup)(on_mapping);
+    VG_(track_new_mem_mmap)(on_mapping);
+    VG_(track_die_mem_munmap)(on_unmap);
+    VG_(track_pre_thread_ll_exit)(on_thread_exit);
+    VG_(track_start_client_code)(on_client_code);
+    VG_(atfork)(before_fork, NULL, after_fork_in_child);
+}
+
+VG_DETERMINE_INTERFACE_VERSION(pre_clo_init)

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The rule table: parsing it, and matching a frame against it. Matching is done once per frame when it is first seen,
+// never per allocation, so rules are tried one after the other.
+
+#include "owner.h"
+#include "options.h"
+#include "text.h"
+
+#include "owners_rules.h" // jm_owners_rules: owners.rules as a string, made by the build
+
+#define MAX_OWNERS 200 // an OwnerId is a byte; the rest is room for the names that only groups mention
+
+typedef struct {
+    OwnerId owner; // JM_OWNER_NONE: pass over
+    Bool host;
+    Bool device;
+    const HChar *objects;   // globs joined by |
+    const HChar *functions; // likewise
+} Rule;
+
+static XArray *rules; // of Rule
+static struct {
+    const HChar *name;
+    const HChar *group;
+} owners[MAX_OWNERS];
+static UInt n_owners;
+
+static const HChar *const groups[] = {"yours", "cached", "libraries", "runtime", NULL};
+
+static OwnerId intern_owner(const HChar *name)
+{
+    for (UInt i = 1; i <= n_owners; i++)
+        if (VG_STREQ(owners[i].name, name))
+            return i;
+    if (n_owners + 1 >= MAX_OWNERS)
+        jm_usage_error("--owners: more than %d owners; use fewer names", MAX_OWNERS - 2);
+    owners[++n_owners].name = VG_(strdup)("jm.owner", name);
+    owners[n_owners].group = "libraries";
+    return n_owners;
+}
+
+// True if `text` matches one of the globs in `globs` ("a*|b?").
+static Bool matches_any(const HChar *globs, const HChar *text)
+{
+    HChar glob[256];
+    while (*globs) {
+        UInt n = 0;
+        while (*globs && *globs != '|') {
+            if (n + 1 < sizeof glob)
+                glob[n++] = *globs;
+            globs++;
+        }
+        glob[n] = 0;
+        if (*globs == '|')
+            globs++;
+        if (VG_(string_match)(glob, text))
+            return True;
+    }
+    return False;
+}
+
+static Bool is_name(const HChar *s)
+{
+    if (!*s)
+        return False;
+    for (; *s; s++)
+        if (!(VG_(isdigit)(*s) || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '-' || *s == '_'))
+            return False;
+    return True;
+}
+
+// One line of a rules text. Returns NULL, or what is wrong with it.
+static const HChar *parse_line(HChar *line)
+{
+    HChar *words[32];
+    UInt n = 0;
+    HChar *save;
+    HChar *hash = VG_(strchr)(line, '#');
+    if (hash)
+        *hash = 0;
+    for (HChar *w = VG_(strtok_r)(line, " \t\r", &save); w; w = VG_(strtok_r)(NULL, " \t\r", &save)) {
+        if (n == sizeof words / sizeof words[0])
+            return "too many words; a group line holds at most 30 owners, split it";
+        words[n++] = w;
+    }
+    if (n == 0)
+        return NULL;
+    if (VG_STREQ(words[0], "group")) {
+        if (n < 3)
+            return "expected: group GROUP OWNER...";
+        for (UInt g = 0; groups[g]; g++) {
+            if (VG_STREQ(words[1], groups[g])) {
+                for (UInt i = 2; i < n; i++) {
+                    if (!is_name(words[i]))
+                        return "an owner's name is made of letters, digits, - and _";
+                    owners[intern_owner(words[i])].group = groups[g];
+                }
+                return NULL;
+            }
+        }
+        return "the group must be yours, cached, libraries or runtime";
+    }
+    if (n < 3 || n > 4)
+        return "expected: OWNER OBJECT FUNCTION [host|device]";
+    Bool passes = VG_STREQ(words[0], "-");
+    if (!passes && !is_name(words[0]))
+        return "an owner's name is made of letters, digits, - and _ (or is - to pass the frame over)";
+    Rule rule;
+    rule.host = n == 3 || VG_STREQ(words[3], "host");
+    rule.device = n == 3 || VG_STREQ(words[3], "device");
+    if (!rule.host && !rule.device)
+        return "the last field must be host or device";
+    rule.owner = passes ? JM_OWNER_NONE : intern_owner(words[0]);
+    rule.objects = VG_(strdup)("jm.owner", words[1]);
+    rule.functions = VG_(strdup)("jm.owner", words[2]);
+    VG_(addToXA)(rules, &rule);
+    return NULL;
+}
+
+static void parse(const HChar *name, HChar *text)
+{
+    UInt line_number = 0;
+    while (text) {
+        HChar *end = VG_(strchr)(text, '\n');
+        if (end)
+            *end = 0;
+        line_number++;
+        const HChar *wrong = parse_line(text);
+        if (wrong)
+            jm_usage_error("%s:%u: %s", name, line_number, wrong);
+        text = end ? end + 1 : NULL;
+    }
+}
+
+void jm_owner_init(const HChar *extra_rules_file)
+{
+    rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
+    OwnerId unknown = intern_owner("unknown");
+    tl_assert(unknown == JM_OWNER_UNKNOWN);
+
+    // The built-in groups come first, so that a user's can override them; a user's rules come first, because the first
+    // rule that matches decides. Hence two passes over the built-in text would be needed if groups and rules were one
+    // list; they are two, so one pass each will do as long as the user's rules are moved to the front.
+    HChar *builtin = VG_(strdup)("jm.owner", jm_owners_rules);
+    parse("owners.rules", builtin);
+    VG_(free)(builtin);
+    if (!extra_rules_file)
+        return;
+
+    XArray *builtin_rules = rules;
+    rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
+    HChar *extra = jm_text_read_file(extra_rules_file, 1 << 20);
+    if (!extra)
+        jm_usage_error("--owners=%s: cannot read the file; give the path of a rules file", extra_rules_file);
+    parse(extra_rules_file, extra);
+    VG_(free)(extra);
+    for (Word i = 0; i < VG_(sizeXA)(builtin_rules); i++)
+        VG_(addToXA)(rules, VG_(indexXA)(builtin_rules, i));
+    VG_(deleteXA)(builtin_rules);
+}
+
+void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device)
+{
+    Bool host_decided = False, device_decided = False;
+    *host = *device = JM_OWNER_NONE;
+    object = object ? VG_(basename)(object) : "";
+    for (Word i = 0; i < VG_(sizeXA)(rules) && !(host_decided && device_decided); i++) {
+        const Rule *rule = VG_(indexXA)(rules, i);
+        if (!(matches_any(rule->objects, object) || (soname && matches_any(rule->objects, soname))))
+            continue;
+        if (!matches_any(rule->functions, function ? function : ""))
+            continue;
+        if (rule->host && !host_decided) {
+            *host = rule->owner;
+            host_decided = True;
+        }
+        if (rule->device && !device_decided) {
+            *device = rule->owner;
+            device_decided = True;
+        }
+    }
+}
+
+OwnerId jm_owner_by_name(const HChar *name)
+{
+    for (UInt i = 1; i <= n_owners; i++)
+        if (VG_STREQ(owners[i].name, name))
+            return i;
+    return JM_OWNER_UNKNOWN;
+}
+
+const HChar *jm_owner_name(OwnerId owner) { return owners[owner].name; }
+const HChar *jm_owner_group(OwnerId owner) { return owners[owner].group; }
+UInt jm_owner_count(void) { return n_owners; }

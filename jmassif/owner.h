@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Whose a stack's memory is. Owners are data: the rules in owners.rules (compiled in) and in --owners=FILE say which
+// object files and functions belong to whom; the first rule that matches a frame names its owner. A stack is read from
+// the allocation outwards and its first frame with an owner decides.
+
+#ifndef JM_OWNER_H
+#define JM_OWNER_H
+
+#include "compat.h"
+#include "ledger.h"
+
+#define JM_OWNER_NONE 0 // a frame that no rule names: look further out
+#define JM_OWNER_UNKNOWN 1
+
+// Reads the rules. A syntax error in --owners=FILE ends the run: file, line, the mend; exit status 2.
+void jm_owner_init(const HChar *extra_rules_file);
+
+// The owner that the rules give to a frame, for host memory and for device memory. `object` and `soname` are matched
+// without their directories and may be NULL, `function` may be NULL.
+void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device);
+
+OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
+const HChar *jm_owner_name(OwnerId owner);
+UInt jm_owner_count(void); // owners are 1 … n
+const HChar *jm_owner_group(OwnerId owner);
+
+#endif

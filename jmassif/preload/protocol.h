@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What the wrappers in the preload library (which run in the program, on the simulated CPU) and the tool say to each
+// other. A wrapper announces the call, makes it, and reports its result; the tool reads the arguments from the
+// program's memory and does the rest. Where the tool needs to know something that only the API can tell (which context
+// is current, how much a pool reserves), it asks the wrapper to call functions for it: a query.
+
+#ifndef JM_PROTOCOL_H
+#define JM_PROTOCOL_H
+
+#define JM_REQ_BASE 0x4a4d0100 // 'J' 'M' and an offset that keeps clear of the public requests in jmassif.h
+
+enum {
+    JM_REQ_ENTER = JM_REQ_BASE, // (row, words): a wrapped call begins
+    JM_REQ_LEAVE,               // (row, result, words, original address, queries): it ended. Returns 1: run the queries
+    JM_REQ_ANSWER,              // (queries): they were run. Returns 1: there are more
+    JM_REQ_TWIN                 // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
+};
+
+#define JM_MAX_QUERIES 2
+
+// In the wrapper's stack frame; every field is a machine word.
+struct jm_query {
+    unsigned long function;
+    unsigned long args[3]; // may be addresses of `out`
+    unsigned long result;
+    unsigned long out; // zeroed by the tool
+};
+
+struct jm_queries {
+    unsigned long n;
+    struct jm_query query[JM_MAX_QUERIES];
+    unsigned long purpose; // what the tool wanted to know
+    unsigned long subject;
+};
+
+// The words of a call, as the tool sees them: its arguments in order, a structure passed by value spread into its words.
+#define JM_MAX_WORDS 12
+
+// Wrapped functions: row numbers.
+#define API(library, name, n_args, convention, action, kind, p, s) JM_ROW_##name,
+enum {
+#include "cuda_api.def"
+    JM_N_ROWS
+};
+#undef API
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The API calls that each thread is in. A scope knows when and where its call began and what its thread has allocated
+// inside it, by kind: the start-up waterfall (what cuInit, a context, cudnnCreate cost) comes from here, and so do the
+// outer frames of stacks that break inside a vendor's library.
+
+#ifndef JM_SCOPE_H
+#define JM_SCOPE_H
+
+#include "compat.h"
+#include "kind.h"
+#include "stack.h"
+
+// Enters a call; `name` is a trace string id, `sp` the stack pointer, by which calls that were left by longjmp or an
+// exception are found out. Captures the stack.
+void jm_scope_enter(ThreadId tid, UInt name, Addr sp);
+
+// Leaves the innermost call of that name. A record is written if `tell` says that the call is worth one.
+void jm_scope_leave(ThreadId tid, UInt name, Bool tell);
+
+UInt jm_scope_depth(ThreadId tid);
+
+// Captures the thread's stack, completed from the innermost scope where it breaks.
+NodeId jm_scope_capture(ThreadId tid, Bool *ignored);
+
+// Memory of the kind that the thread allocated (positive) or freed (negative).
+void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks);
+
+// Whether the innermost scope, or one nested in it, has already reported a block of the kind as made (freed): so that of
+// a runtime call over a driver call only one counts.
+void jm_scope_mark_made(ThreadId tid, Kind kind);
+void jm_scope_mark_freed(ThreadId tid);
+Bool jm_scope_has_made(ThreadId tid, Kind kind);
+Bool jm_scope_has_freed(ThreadId tid);
+
+// Writes the sums of scopes that are called too often to be told one by one.
+void jm_scope_write_sums(void);
+
+void jm_scope_thread_exit(ThreadId tid);
+
+#endif

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Cadence, and writing what has changed. --max-snapshots is the number of snapshots in each tenfold growth of the
+// running time: with the default of 100 a run has 100 from 1 s to 10 s, and 100 more until 100 s.
+
+#include "snapshot.h"
+#include "account.h"
+#include "clock.h"
+#include "cuda.h"
+#include "heap.h"
+#include "options.h"
+#include "scope.h"
+#include "symbol.h"
+#include "trace.h"
+
+// Light records are this much denser than snapshots.
+#define TOTALS_PER_SNAPSHOT 10
+
+// A program that is over in a few milliseconds would have no history at all, so its first events count too: they come
+// at event numbers that grow geometrically, up to here.
+#define EARLY_EVENTS 1000
+
+static UInt n_snapshots;
+static ULong next_snapshot; // in time units
+static ULong next_totals;
+static ULong n_events;
+static ULong next_early_event = 1;
+static ULong growth_divisor; // a snapshot is due when the time has grown by 1/growth_divisor
+
+// 10^(1/n) - 1 = ln(10)/n for large n; 1/that, with n at least 10, is close to n/2.3.
+static ULong divisor_for(ULong per_decade)
+{
+    ULong d = per_decade * 10 / 23;
+    return d ? d : 1;
+}
+
+static void write_totals(ULong now)
+{
+    jm_trace_totals(now, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE), jm_ledger_take_interval_max());
+}
+
+static ULong later(ULong now, ULong divisor, ULong least)
+{
+    ULong step = now / divisor;
+    return now + (step > least ? step : least);
+}
+
+static void schedule(ULong now)
+{
+    ULong least = jm_options.time_unit == TIME_MS ? jm_options.interval_ms : 1;
+    next_snapshot = later(now, growth_divisor, least);
+    next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, (least + TOTALS_PER_SNAPSHOT - 1) / TOTALS_PER_SNAPSHOT);
+}
+
+void jm_snapshot_start(void)
+{
+    growth_divisor = divisor_for(jm_options.max_snapshots);
+    jm_snapshot_take("start");
+}
+
+static void poll(void)
+{
+    ULong now = jm_clock_now();
+    if (now >= next_snapshot) {
+        jm_snapshot_take("time");
+    } else if (now >= next_totals) {
+        write_totals(now);
+        next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
+    }
+}
+
+void jm_snapshot_event(void)
+{
+    if (++n_events == next_early_event && n_events <= EARLY_EVENTS) {
+        next_early_event += 1 + n_events / 10;
+        jm_snapshot_take("time");
+    } else if (jm_options.time_unit == TIME_BYTES) {
+        poll();
+    }
+}
+
+void jm_snapshot_tick(ULong blocks_dispatched)
+{
+    // Reading the clock costs a system call: do it after about a millisecond of translated code, after a number of
+    // returns to it (the core may have been busy in between, as with reading symbols), and always early on.
+    static ULong last;
+    static UInt n_ticks;
+    if (++n_ticks > 1000 && blocks_dispatched - last < 20000 && n_ticks % 64 != 0)
+        return;
+    last = blocks_dispatched;
+    poll();
+}
+
+static const HChar *const peak_names[N_PEAKS] = {"total", "host", "device"};
+
+static void write_peak(PeakId p)
+{
+    ULong time, host_bytes, device_bytes;
+    jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
+    jm_trace_peak(peak_names[p], time, host_bytes, device_bytes);
+    UInt n = jm_ledger_n_accounts();
+    for (AccountId id = 1; id <= n; id++) {
+        ULong bytes, blocks;
+        jm_ledger_at_peak(p, id, &bytes, &blocks);
+        Balance now = jm_ledger_balance(id);
+        if (bytes != now.live_bytes || blocks != now.live_blocks)
+            jm_trace_at_peak(id, bytes, blocks);
+    }
+}
+
+static Bool is_fork_untold; // in a forked child: its opening balances are not in its trace yet
+
+static void take(const HChar *reason)
+{
+    ULong now = jm_clock_now();
+    jm_symbol_tell_objects();
+    write_totals(now);
+    jm_scope_write_sums();
+    jm_heap_write_counters();
+    jm_cuda_write_counters();
+    UInt id = ++n_snapshots;
+    jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
+    UInt n = jm_ledger_n_accounts();
+    for (AccountId account = 1; account <= n; account++) {
+        if (!jm_ledger_take_dirty(account))
+            continue;
+        Balance b = jm_ledger_balance(account);
+        jm_trace_balance(account, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks, b.temporaries);
+    }
+    for (PeakId p = 0; p < N_PEAKS; p++)
+        if (jm_ledger_peak_has_grown(p))
+            write_peak(p);
+    jm_trace_snapshot_end(id);
+    jm_trace_flush();
+    schedule(now);
+}
+
+void jm_snapshot_take(const HChar *reason)
+{
+    if (is_fork_untold) {
+        is_fork_untold = False;
+        take("fork");
+    }
+    take(reason);
+}
+
+void jm_snapshot_before_exec(void)
+{
+    if (!is_fork_untold)
+        jm_snapshot_take("exec");
+}
+
+void jm_snapshot_after_fork_in_child(void)
+{
+    n_snapshots = 0;
+    jm_ledger_mark_all_dirty();
+    // Told with the first snapshot: most children call exec at once and need no trace.
+    is_fork_untold = True;
+    next_snapshot = 0;
+    next_totals = 0;
+}

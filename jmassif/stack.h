@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Call stacks as paths in a trie. A node is a frame in the context of its callers, stored outermost first, so shared
+// outer parts are stored once and a whole stack is the id of its innermost node.
+
+#ifndef JM_STACK_H
+#define JM_STACK_H
+
+#include "compat.h"
+#include "owner.h"
+
+typedef UInt NodeId; // from 1; 0: no stack
+
+// A stack that is known to lie further out: vendors' libraries may lack unwind tables, and a stack that breaks inside
+// them is completed with that of the API call that the thread is in.
+typedef struct {
+    NodeId node;
+    Addr outermost_ip;
+} StackBase;
+
+// Captures the thread's stack now, without the allocator's own frames. `base` may be NULL. Sets `*ignored` if its
+// innermost frame is one of --ignore-fn. Never fails: what cannot be unwound gives a short stack.
+NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored);
+
+// The outermost code address of the stack last captured on this thread.
+Addr jm_stack_outermost_ip(ThreadId tid);
+
+OwnerId jm_stack_host_owner(NodeId node);
+OwnerId jm_stack_device_owner(NodeId node);
+
+// A place to keep the account of the stack's heap memory, which is looked for at every malloc.
+UInt *jm_stack_heap_account(NodeId node);
+
+// Code was unmapped: what is remembered of the last stacks no longer holds.
+void jm_stack_forget(void);
+
+// The thread ended.
+void jm_stack_thread_exit(ThreadId tid);
+
+// Stacks that were completed from their base, for the end-of-run counters.
+ULong jm_stack_n_completed(void);
+
+#endif

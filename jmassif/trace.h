@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The only writer of the trace (docs/trace-format.md): one function per record. Records are collected in a buffer and
+// reach the file at every snapshot, so that a program that is killed leaves all of its history up to the last one.
+//
+// A trace that cannot be written (bad path, full disk) is given up with one message; the profiled program goes on.
+
+#ifndef JM_TRACE_H
+#define JM_TRACE_H
+
+#include "compat.h"
+#include "kind.h"
+
+// Opens the file that --jmassif-out-file names.
+void jm_trace_open(void);
+
+// The child of a fork gets a file of its own. It is created at the first flush, so that a child that only calls exec
+// leaves none. `jm_trace_before_fork` must have been called in the parent just before.
+void jm_trace_before_fork(void);
+void jm_trace_after_fork_in_child(void);
+
+void jm_trace_flush(void);
+void jm_trace_close(void);
+const HChar *jm_trace_path(void); // for messages
+
+// The id of a string; the same text has the same id. NULL has id 0. Paths have the user's home left out when
+// --anonymize=yes.
+UInt jm_trace_string(const HChar *text);
+UInt jm_trace_path_string(const HChar *path);
+
+void jm_trace_manifest(const HChar *key, const HChar *text);
+void jm_trace_manifest_uint(const HChar *key, ULong value);
+void jm_trace_group(const HChar *owner, const HChar *group);
+void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);
+void jm_trace_node(UInt id, UInt parent, UInt frame);
+void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner);
+
+void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes);
+void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes);
+void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
+                      ULong temporaries);
+void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes);
+void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks);
+void jm_trace_snapshot_end(UInt id);
+
+void jm_trace_block(ULong time, Addr address, ULong bytes, UInt account);
+void jm_trace_block_end(ULong time, Addr address, UInt account);
+void jm_trace_large_threshold(ULong time, ULong bytes);
+
+typedef struct {
+    Long bytes;
+    Long blocks;
+} Growth; // one per kind
+
+void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin, ULong end, UInt node, UInt name,
+                    const Growth growth[N_KINDS]);
+void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS]);
+void jm_trace_failure(UInt name, ULong code, ULong count);
+void jm_trace_counter(const HChar *key, ULong count);
+void jm_trace_mark(ULong time, const HChar *text);
+void jm_trace_region(Bool begins, ULong time, UInt tid, const HChar *text);
+void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *path);
+void jm_trace_object_end(ULong time, Addr address);
+void jm_trace_end(ULong time, const HChar *reason, UInt code);
+
+#endif
