@@ -17,22 +17,28 @@
 
 typedef enum {
     ACTION_ALLOC, // words[p] is where the pointer is returned, words[s] the size
+    ACTION_ALLOC_V1,      // likewise, with a pointer and a size of 32 bits
+    ACTION_ALLOC_HOST_V1, // with a size of 32 bits
     ACTION_ALLOC_PITCH,
+    ACTION_ALLOC_PITCH_V1,
     ACTION_ALLOC_3D,
     ACTION_RUNTIME_ARRAY,
     ACTION_RUNTIME_MIPMAP,
     ACTION_DRIVER_ARRAY,
+    ACTION_DRIVER_ARRAY_V1,
     ACTION_DRIVER_MIPMAP,
     ACTION_ALLOC_ASYNC, // from the device's current pool
     ACTION_ALLOC_FROM_POOL,
     ACTION_FREE, // words[p] is the pointer
+    ACTION_FREE_V1,
     ACTION_FREE_ARRAY,
     ACTION_REGISTER, // host memory that exists already: counted, not recorded
     ACTION_UNREGISTER,
     ACTION_POOL_CREATE,
     ACTION_POOL_DESTROY,
     ACTION_POOL_TRIM,
-    ACTION_IPC_OPEN,
+    ACTION_IPC_OPEN, // opening a handle again returns the same pointer, to be closed as often
+    ACTION_IPC_CLOSE,
     ACTION_EXTERNAL_IMPORT,
     ACTION_EXTERNAL_DESTROY,
     ACTION_VA_RESERVE, // address space only
@@ -300,6 +306,7 @@ static Bool answer(ThreadId tid, struct jm_queries *queries)
             if (newest && !newest->context)
                 newest->context = q->out;
         }
+        jm_device_register_context(state->block_key, q->out);
         return ask_about_size(tid, queries);
     case ASK_DEVICE:
         return ask(tid, queries, ASK_POOL, (UInt)q->out);
@@ -405,6 +412,28 @@ static void freed(ThreadId tid, Space space, UWord key)
         counters.free_unknown++;
 }
 
+// cuIpcOpenMemHandle of a handle that is open returns the pointer it has.
+static Bool opened_again(ThreadId tid, UWord key)
+{
+    DeviceBlock *b = jm_device_block_find(SPACE_POINTER, key);
+    if (!b || b->kind != KIND_IMPORTED || jm_scope_has_made(tid, KIND_IMPORTED))
+        return False;
+    b->n_handles++;
+    jm_scope_mark_made(tid, KIND_IMPORTED);
+    return True;
+}
+
+static void closed(ThreadId tid, UWord key)
+{
+    DeviceBlock *b = jm_device_block_find(SPACE_POINTER, key);
+    if (b && b->n_handles > 1 && !jm_scope_has_freed(tid)) {
+        b->n_handles--;
+        jm_scope_mark_freed(tid);
+    } else {
+        freed(tid, SPACE_POINTER, key);
+    }
+}
+
 static UWord returned(const UWord *words, UInt p)
 {
     UWord value;
@@ -424,8 +453,17 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_ALLOC:
         is_new = made(tid, SPACE_POINTER, place, kind, words[row->s]);
         break;
+    case ACTION_ALLOC_V1:
+        is_new = made(tid, SPACE_POINTER, (UInt)place, kind, (UInt)words[row->s]);
+        break;
+    case ACTION_ALLOC_HOST_V1:
+        is_new = made(tid, SPACE_POINTER, place, kind, (UInt)words[row->s]);
+        break;
     case ACTION_ALLOC_PITCH: // (pointer, pitch, width, height, …)
         is_new = made(tid, SPACE_POINTER, place, kind, returned(words, 1) * words[3]);
+        break;
+    case ACTION_ALLOC_PITCH_V1:
+        is_new = made(tid, SPACE_POINTER, (UInt)place, kind, (ULong)(UInt)returned(words, 1) * (UInt)words[3]);
         break;
     case ACTION_ALLOC_3D: // (cudaPitchedPtr: pointer, pitch, …; width, height, depth)
         {
@@ -443,6 +481,9 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_DRIVER_ARRAY:
         is_new = made(tid, SPACE_ARRAY, place, kind, jm_driver_array_bytes(words[1], row->s != 0, 1));
         break;
+    case ACTION_DRIVER_ARRAY_V1:
+        is_new = made(tid, SPACE_ARRAY, place, kind, jm_driver_array_v1_bytes(words[1], row->s != 0));
+        break;
     case ACTION_DRIVER_MIPMAP:
         is_new = made(tid, SPACE_ARRAY, place, kind, jm_driver_array_bytes(words[1], True, words[2]));
         break;
@@ -457,6 +498,9 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
             state->pool = words[2];
         }
         break;
+    case ACTION_FREE_V1:
+        freed(tid, SPACE_POINTER, (UInt)p);
+        return False;
     case ACTION_FREE:
         {
             DeviceBlock *b = jm_device_block_find(SPACE_POINTER, p);
@@ -470,22 +514,26 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
         return False;
     case ACTION_REGISTER:
         jm_device_register(words[0], words[1]);
-        return False;
+        state->block_key = words[0];
+        return ask(tid, queries, ASK_CONTEXT, 0);
     case ACTION_UNREGISTER:
         jm_device_unregister(words[0]);
         return False;
     case ACTION_POOL_CREATE:
         return False;
     case ACTION_POOL_DESTROY:
-        jm_device_pool_forget(p);
+        jm_device_pool_destroyed(p);
         return False;
     case ACTION_POOL_TRIM:
         state->pool = p;
         return ask(tid, queries, ASK_RESERVED, p);
     case ACTION_IPC_OPEN:
-        is_new = made(tid, SPACE_POINTER, place, kind, 0);
+        is_new = !opened_again(tid, place) && made(tid, SPACE_POINTER, place, kind, 0);
         state->is_import = True;
         break;
+    case ACTION_IPC_CLOSE:
+        closed(tid, p);
+        return False;
     case ACTION_EXTERNAL_IMPORT:
         is_new = made(tid, SPACE_EXTERNAL, place, kind, jm_external_memory_bytes(words[1]));
         break;

@@ -74,6 +74,16 @@ ULong jm_driver_array_bytes(Addr descriptor, Bool has_depth, UWord n_levels)
     return levels_bytes(width, height, depth, (ULong)format_bytes(format) * n_channels, (UInt)n_levels);
 }
 
+ULong jm_driver_array_v1_bytes(Addr descriptor, Bool has_depth)
+{
+    UInt field[5] = {0};
+    UInt n_dimensions = has_depth ? 3 : 2;
+    for (UInt i = 0; i < n_dimensions + 2; i++)
+        jm_read_uint(descriptor + i * 4, &field[i]);
+    ULong element_bytes = (ULong)format_bytes(field[n_dimensions]) * field[n_dimensions + 1];
+    return levels_bytes(field[0], field[1], has_depth ? field[2] : 0, element_bytes, 1);
+}
+
 // An int, padding, a union of 16 bytes, then the size.
 ULong jm_external_memory_bytes(Addr descriptor)
 {

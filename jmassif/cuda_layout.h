@@ -16,6 +16,9 @@ ULong jm_runtime_mipmap_bytes(const UWord *words);
 // The array that a CUDA_ARRAY_DESCRIPTOR (or, with depth, CUDA_ARRAY3D_DESCRIPTOR) at `descriptor` describes.
 ULong jm_driver_array_bytes(Addr descriptor, Bool has_depth, UWord n_levels);
 
+// The same for the descriptors of before CUDA 3.2, whose dimensions have 32 bits.
+ULong jm_driver_array_v1_bytes(Addr descriptor, Bool has_depth);
+
 // The size in a cudaExternalMemoryHandleDesc or CUDA_EXTERNAL_MEMORY_HANDLE_DESC.
 ULong jm_external_memory_bytes(Addr descriptor);
 

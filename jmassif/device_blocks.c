@@ -22,11 +22,13 @@ typedef struct {
     ULong used;     // by blocks that are known to be the pool's
     ULong reserved; // as the pool last said
     ULong cached;   // max(0, reserved - used), in the cache account
+    Bool is_destroyed; // lives on until its last block is freed
 } Pool;
 
 static VgHashTable *tables[N_SPACES];
 static XArray *mappings; // of Mapping
 static XArray *pools;    // of Pool
+static XArray *registered; // of Mapping: host memory; the handle is its context
 static ULong serial;
 static ULong n_stale;
 
@@ -50,12 +52,14 @@ static Pool *pool_of(UWord pool)
         if (p->pool == pool)
             return p;
     }
-    Pool fresh = {pool, 0, 0, 0};
+    Pool fresh = {pool, 0, 0, 0, False};
     return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
 }
 
 static void update_cache(Pool *p)
 {
+    if (p->is_destroyed && p->used == 0)
+        p->reserved = 0;
     ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
     if (cached != p->cached) {
         AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
@@ -133,12 +137,15 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
         VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
         for (UInt i = 0; i < n; i++) {
             DeviceBlock *b = (DeviceBlock *)all[i];
-            if (b->context == context)
+            if (b->context == context && b->kind != KIND_POOL && b->space != SPACE_VMM)
                 jm_device_block_close(tid, b);
         }
         if (all)
             VG_(free)(all);
     }
+    for (Word i = registered ? VG_(sizeXA)(registered) - 1 : -1; i >= 0; i--)
+        if (((Mapping *)VG_(indexXA)(registered, i))->handle == context)
+            VG_(removeIndexXA)(registered, i);
 }
 
 // ---- mappings ------------------------------------------------------------------------------------------------
@@ -200,19 +207,18 @@ void jm_device_pool_reserved(UWord pool, ULong reserved_bytes)
 {
     Pool *p = pool_of(pool);
     p->reserved = reserved_bytes;
+    p->is_destroyed = False; // another pool may have got the handle
     update_cache(p);
 }
 
-void jm_device_pool_forget(UWord pool)
+void jm_device_pool_destroyed(UWord pool)
 {
     Pool *p = pool_of(pool);
-    p->reserved = p->used;
+    p->is_destroyed = True;
     update_cache(p);
 }
 
 // ---- registered host memory ----------------------------------------------------------------------------------
-
-static XArray *registered; // of Mapping, without handles
 
 static Word registered_at(Addr address)
 {
@@ -230,6 +236,13 @@ void jm_device_register(Addr address, ULong bytes)
         return;
     Mapping m = {address, bytes, 0};
     VG_(addToXA)(registered, &m);
+}
+
+void jm_device_register_context(Addr address, UWord context)
+{
+    Word i = registered_at(address);
+    if (i >= 0)
+        ((Mapping *)VG_(indexXA)(registered, i))->handle = context;
 }
 
 void jm_device_unregister(Addr address)

@@ -22,7 +22,7 @@ typedef struct DeviceBlock {
     UWord context; // 0: not known
     UWord pool;    // 0: none, or not known
     ULong serial;  // of its allocation: later ones are larger
-    UInt n_handles; // SPACE_VMM: handles and mappings that keep the memory alive
+    UInt n_handles; // SPACE_VMM: handles and mappings that keep the memory alive; of IPC imports: times opened
     UInt n_mappings;
 } DeviceBlock;
 
@@ -38,7 +38,8 @@ DeviceBlock *jm_device_block_find(Space space, UWord key);
 
 ULong jm_device_block_serial(void); // of the newest block
 
-// Ends every block of the context.
+// Ends every block of the context, and forgets the host memory that was registered with it. Pools and cuMemCreate'd
+// memory belong to the device and survive.
 void jm_device_blocks_close_context(ThreadId tid, UWord context);
 
 // Mappings of cuMemCreate'd memory.
@@ -52,11 +53,12 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block);
 // Stream-ordered pools. What a pool reserves and its blocks do not use is cache.
 void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
 void jm_device_pool_reserved(UWord pool, ULong reserved_bytes);
-void jm_device_pool_forget(UWord pool);
+void jm_device_pool_destroyed(UWord pool);
 
 // Host memory that the driver was told of. It exists already, so it is no block; only its sum is kept. Registering the same
 // address again (a runtime call over a driver call) counts once.
 void jm_device_register(Addr address, ULong bytes);
+void jm_device_register_context(Addr address, UWord context);
 void jm_device_unregister(Addr address);
 ULong jm_device_registered_bytes(void);
 

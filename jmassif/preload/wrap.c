@@ -66,6 +66,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
     volatile UWord block[9] = {original.nraddr, reg[0], reg[1], reg[2], reg[3], reg[4], reg[5], n, (UWord)structure};
     volatile UWord result;
     __asm__ volatile(VALGRIND_CFI_PROLOGUE VALGRIND_ALIGN_STACK
+                     "subq $128, %%rsp\n\t" // the red zone, where the compiler may keep `block`
                      "movq 56(%%rax), %%rcx\n\t"
                      "movq 64(%%rax), %%rsi\n\t"
                      "leaq 0(,%%rcx,8), %%rdx\n\t"
