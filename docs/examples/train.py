@@ -25,8 +25,8 @@ CLASSES = 10
 
 EPILOG = """\
 --device=auto  looks whether this machine has an NVIDIA GPU and an installed PyTorch, without
-               importing it (under Valgrind that alone takes minutes); with both it takes cuda,
-               otherwise sim
+               importing it (under Valgrind that alone takes half a minute and more); with both it
+               takes cuda, otherwise sim
 --device=cuda  PyTorch on the GPU
 --device=cpu   PyTorch on the CPU, for a profile of the host alone
 --device=sim   the simulated Jetson; its libraries are looked for in $JMSIM_LIB, else in build/sim

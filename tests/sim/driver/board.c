@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The board: how much memory it has, how much is taken, and the pages behind it. On a Jetson host
+ * and device share it, so pinned memory counts against the limit as well; with JMSIM_DISCRETE=1
+ * the board is a graphics card's memory and pinned memory does not. Pages are anonymous and
+ * touched only by those who use them. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "entry.h"
+
+/* What a Jetson Nano, the smallest board in the field, has. */
+#define DEFAULT_BOARD_BYTES ((uint64_t)4 << 30)
+
+struct jmsim_stats live;
+static bool discrete;
+
+void board_setup(void)
+{
+    const char *limit = getenv("JMSIM_BOARD_BYTES");
+    const char *kind = getenv("JMSIM_DISCRETE");
+    live.board_bytes = limit ? strtoull(limit, NULL, 0) : DEFAULT_BOARD_BYTES;
+    discrete = kind && kind[0] == '1';
+}
+
+bool board_integrated(void)
+{
+    return !discrete;
+}
+
+bool board_take(size_t bytes)
+{
+    if (bytes > live.board_bytes - live.board_used_bytes)
+        return false;
+    live.board_used_bytes += bytes;
+    return true;
+}
+
+void board_give(size_t bytes)
+{
+    live.board_used_bytes -= bytes;
+}
+
+uintptr_t pages_map(size_t bytes, bool below_4g)
+{
+    enum { FLAGS = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+    /* A hint is honoured where the place is free; who needs low addresses tries a few. */
+    for (uintptr_t hint = 0x20000000; below_4g && hint < 0xf0000000; hint += 0x1000000) {
+        void *at = mmap((void *)hint, bytes, PROT_READ | PROT_WRITE, FLAGS, -1, 0);
+        if (at == MAP_FAILED)
+            return 0;
+        if ((uintptr_t)at + bytes <= UINT32_MAX)
+            return (uintptr_t)at;
+        munmap(at, bytes);
+    }
+    if (below_4g)
+        return 0;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, FLAGS, -1, 0);
+    return at == MAP_FAILED ? 0 : (uintptr_t)at;
+}
+
+void pages_unmap(uintptr_t address, size_t bytes)
+{
+    munmap((void *)address, bytes);
+}
+
+size_t round_up(size_t bytes, size_t to)
+{
+    size_t up = (bytes + to - 1) & ~(to - 1);
+    return up < bytes ? SIZE_MAX & ~(to - 1) : up;
+}
+
+void amount_add(struct jmsim_amount *amount, size_t bytes)
+{
+    amount->bytes += bytes;
+    amount->blocks++;
+}
+
+void amount_remove(struct jmsim_amount *amount, size_t bytes)
+{
+    amount->bytes -= bytes;
+    amount->blocks--;
+}
+
+EXPORT void jmsim_stats(struct jmsim_stats *stats)
+{
+    sim_lock();
+    *stats = live;
+    sim_unlock();
+    /* Kept without the lock (below), so read without it. */
+    stats->heap.bytes = __atomic_load_n(&live.heap.bytes, __ATOMIC_RELAXED);
+    stats->heap.blocks = __atomic_load_n(&live.heap.blocks, __ATOMIC_RELAXED);
+}
+
+/* Called with the lock held (by the driver itself) and without it (by the other libraries). */
+EXPORT void jmsim_count_heap(int64_t bytes, int64_t blocks)
+{
+    __atomic_fetch_add(&live.heap.bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&live.heap.blocks, (uint64_t)blocks, __ATOMIC_RELAXED);
+}

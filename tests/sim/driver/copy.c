@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Copies and fills. Device memory is memory of this process, so they are memmove and memset behind
+ * a check that the device's side lies inside one block. */
+#include <string.h>
+
+#include "entry.h"
+
+static CUresult on_device(uintptr_t address, size_t bytes)
+{
+    struct object *context;
+    TRY(context_current(&context));
+    struct object *block = map_within(address);
+    bool inside = block && bytes <= block->bytes && address - block->address <= block->bytes - bytes;
+    return inside || bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult to_device(uintptr_t to, const void *from, size_t bytes)
+{
+    TRY(on_device(to, bytes));
+    memmove((void *)to, from, bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult to_host(void *to, uintptr_t from, size_t bytes)
+{
+    TRY(on_device(from, bytes));
+    memmove(to, (const void *)from, bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult fill(uintptr_t to, unsigned char value, size_t bytes)
+{
+    TRY(on_device(to, bytes));
+    memset((void *)to, value, bytes);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemcpyHtoD_v2, 3020, (CUdeviceptr to, const void *from, size_t bytes), (to, from, bytes))
+{
+    return to_device(to, from, bytes);
+}
+
+DRIVER_API(cuMemcpyHtoD, 2000, (CUdeviceptr_v1 to, const void *from, unsigned int bytes), (to, from, bytes))
+{
+    return to_device(to, from, bytes);
+}
+
+DRIVER_API(cuMemcpyDtoH_v2, 3020, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+{
+    return to_host(to, from, bytes);
+}
+
+DRIVER_API(cuMemcpyDtoH, 2000, (void *to, CUdeviceptr_v1 from, unsigned int bytes), (to, from, bytes))
+{
+    return to_host(to, from, bytes);
+}
+
+DRIVER_API(cuMemcpyDtoD_v2, 3020, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+{
+    TRY(on_device(from, bytes));
+    return to_device(to, (const void *)(uintptr_t)from, bytes);
+}
+
+DRIVER_API(cuMemcpyDtoD, 2000, (CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int bytes), (to, from, bytes))
+{
+    TRY(on_device(from, bytes));
+    return to_device(to, (const void *)(uintptr_t)from, bytes);
+}
+
+DRIVER_API(cuMemsetD8_v2, 3020, (CUdeviceptr to, unsigned char value, size_t bytes), (to, value, bytes))
+{
+    return fill(to, value, bytes);
+}
+
+DRIVER_API(cuMemsetD8, 2000, (CUdeviceptr_v1 to, unsigned char value, unsigned int bytes), (to, value, bytes))
+{
+    return fill(to, value, bytes);
+}

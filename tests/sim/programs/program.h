@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the test programs share: a call that must succeed, and the simulation's figures as text. */
+#ifndef JMSIM_PROGRAM_H
+#define JMSIM_PROGRAM_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../cuda_abi.h"
+#include "../jmsim.h"
+
+#define NOINLINE __attribute__((noinline))
+#define KIB(n)   ((size_t)(n) << 10)
+#define MIB(n)   ((size_t)(n) << 20)
+
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        int must_code_ = (call);                                                                                       \
+        if (must_code_ != 0) {                                                                                         \
+            fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, must_code_);                           \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* Prints "point NAME" and a line "KEY VALUE" for each figure. */
+static inline void print_stats(const char *point)
+{
+    struct jmsim_stats now;
+    jmsim_stats(&now);
+    printf("point %s\n", point);
+#define PRINT_AMOUNT(kind)                                                                                             \
+    printf(#kind " %llu\n" #kind "_blocks %llu\n", (unsigned long long)now.kind.bytes,                                 \
+           (unsigned long long)now.kind.blocks);
+    PRINT_AMOUNT(device)
+    PRINT_AMOUNT(array)
+    PRINT_AMOUNT(managed)
+    PRINT_AMOUNT(pinned)
+    PRINT_AMOUNT(pool)
+    PRINT_AMOUNT(vmm)
+    PRINT_AMOUNT(imported)
+    PRINT_AMOUNT(heap)
+#undef PRINT_AMOUNT
+    printf("pool_used %llu\npool_reserved %llu\n", (unsigned long long)now.pool_used_bytes,
+           (unsigned long long)now.pool_reserved_bytes);
+    printf("context_device %llu\nslab_reserved %llu\nboard_used %llu\n", (unsigned long long)now.context_device_bytes,
+           (unsigned long long)now.slab_reserved_bytes, (unsigned long long)now.board_used_bytes);
+}
+
+#endif
