@@ -17,7 +17,7 @@ typedef struct {
     UChar kind;
     UChar owner;
     UChar side;
-    Bool dirty;
+    Bool is_changed; // and listed so
     ULong live_bytes;
     UInt live_blocks;
     UInt temporaries;
@@ -34,6 +34,25 @@ typedef struct {
     Bool rising; // the total is at its maximum right now, so live values are the composition
     Bool grown;  // since it was last asked for
 } Peak;
+
+// Accounts that something has happened to, in a growing array.
+typedef struct {
+    AccountId *ids;
+    UInt n;
+    UInt capacity;
+} List;
+
+static List changed;
+static List saved[N_PEAKS]; // since the generation began
+
+static inline void append(List *list, AccountId id)
+{
+    if (list->n == list->capacity) {
+        list->capacity = list->capacity ? list->capacity * 2 : 1024;
+        list->ids = VG_(realloc)("jm.ledger", list->ids, list->capacity * sizeof *list->ids);
+    }
+    list->ids[list->n++] = id;
+}
 
 static Table accounts = JM_TABLE("jm.account", Account);
 static Peak peaks[N_PEAKS];
@@ -74,13 +93,14 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
 }
 
 // Before the account changes: keep what it held at those peaks that are over and for which it has saved nothing yet.
-static inline void save_for_peaks(Account *a)
+static inline void save_for_peaks(AccountId id, Account *a)
 {
     for (PeakId p = 0; p < N_PEAKS; p++) {
         if (!peaks[p].rising && a->at_peak[p].generation != peaks[p].generation) {
             a->at_peak[p].bytes = a->live_bytes;
             a->at_peak[p].blocks = a->live_blocks;
             a->at_peak[p].generation = peaks[p].generation;
+            append(&saved[p], id);
         }
     }
 }
@@ -92,6 +112,7 @@ static inline void close_peak(PeakId p)
     if (peak->rising) {
         peak->rising = False;
         peak->generation++;
+        saved[p].n = 0;
     }
 }
 
@@ -114,16 +135,24 @@ static inline void raise_peak(PeakId p)
     }
 }
 
-static inline void change(Account *a, ULong more, ULong less)
+static inline void mark_changed(AccountId id, Account *a)
+{
+    if (!a->is_changed) {
+        a->is_changed = True;
+        append(&changed, id);
+    }
+}
+
+static inline void change(AccountId id, Account *a, ULong more, ULong less)
 {
     Side side = a->side;
     if (side != SIDE_NONE && less > more)
         for (PeakId p = 0; p < N_PEAKS; p++)
             if (peak_counts(p, side))
                 close_peak(p);
-    save_for_peaks(a);
+    save_for_peaks(id, a);
     a->live_bytes += more - less;
-    a->dirty = True;
+    mark_changed(id, a);
     if (side == SIDE_NONE)
         return;
     side_total[side] += more - less;
@@ -137,7 +166,7 @@ static inline void change(Account *a, ULong more, ULong less)
 void jm_ledger_credit(AccountId id, ULong bytes)
 {
     Account *a = at(id);
-    change(a, bytes, 0);
+    change(id, a, bytes, 0);
     a->live_blocks++;
     a->total_bytes += bytes;
     a->total_blocks++;
@@ -149,7 +178,7 @@ void jm_ledger_debit(AccountId id, ULong bytes)
     Account *a = at(id);
     tl_assert(a->live_bytes >= bytes && a->live_blocks > 0);
     // The peaks that end here must see the block count too, so it falls after the bytes were saved.
-    change(a, 0, bytes);
+    change(id, a, 0, bytes);
     a->live_blocks--;
     traffic_bytes += bytes;
 }
@@ -162,7 +191,7 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
     ULong grown = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
     ULong shrunk = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
     if (from == to) {
-        change(from, grown, shrunk);
+        change(from_id, from, grown, shrunk);
     } else {
         Side side = from->side;
         // The total must not dip by the whole block in between, or an untrue peak would end here.
@@ -170,14 +199,14 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
             for (PeakId p = 0; p < N_PEAKS; p++)
                 if (peak_counts(p, side))
                     close_peak(p);
-        save_for_peaks(from);
-        save_for_peaks(to);
+        save_for_peaks(from_id, from);
+        save_for_peaks(to_id, to);
         from->live_bytes -= old_bytes;
         from->live_blocks--;
-        from->dirty = True;
+        mark_changed(from_id, from);
         to->live_bytes += old_bytes;
         to->live_blocks++;
-        change(to, grown, shrunk);
+        change(to_id, to, grown, shrunk);
     }
     // A block that changes size counts as one more allocation of its new size.
     to->total_bytes += new_bytes;
@@ -189,11 +218,11 @@ void jm_ledger_adjust(AccountId id, Long bytes)
 {
     Account *a = at(id);
     if (bytes >= 0) {
-        change(a, bytes, 0);
+        change(id, a, bytes, 0);
         a->total_bytes += bytes;
     } else {
         tl_assert(a->live_bytes >= (ULong)-bytes);
-        change(a, 0, -bytes);
+        change(id, a, 0, -bytes);
     }
 }
 
@@ -227,12 +256,14 @@ Balance jm_ledger_balance(AccountId id)
     return b;
 }
 
-Bool jm_ledger_take_dirty(AccountId id)
+UInt jm_ledger_n_changed(void) { return changed.n; }
+AccountId jm_ledger_changed(UInt i) { return changed.ids[i]; }
+
+void jm_ledger_clear_changed(void)
 {
-    Account *a = at(id);
-    Bool was = a->dirty;
-    a->dirty = False;
-    return was;
+    for (UInt i = 0; i < changed.n; i++)
+        at(changed.ids[i])->is_changed = False;
+    changed.n = 0;
 }
 
 Bool jm_ledger_peak_has_grown(PeakId p)
@@ -261,10 +292,13 @@ void jm_ledger_at_peak(PeakId p, AccountId id, ULong *live_bytes, ULong *live_bl
     }
 }
 
-void jm_ledger_mark_all_dirty(void)
+UInt jm_ledger_n_differing(PeakId p) { return peaks[p].rising ? 0 : saved[p].n; }
+AccountId jm_ledger_differing(PeakId p, UInt i) { return saved[p].ids[i]; }
+
+void jm_ledger_mark_all_changed(void)
 {
     for (AccountId id = 1; id < accounts.n; id++)
-        at(id)->dirty = True;
+        mark_changed(id, at(id));
     for (PeakId p = 0; p < N_PEAKS; p++)
         peaks[p].grown = peaks[p].max_bytes > 0;
 }

@@ -55,15 +55,22 @@ UInt jm_ledger_n_accounts(void); // accounts are 1 … n
 void jm_ledger_describe(AccountId account, UInt *node, Kind *kind, OwnerId *owner);
 Balance jm_ledger_balance(AccountId account);
 
-// True once per change: the account changed since the last call for it.
-Bool jm_ledger_take_dirty(AccountId account);
+// The accounts that changed since the list was last cleared, each once. A snapshot tells these and no others: a walk over
+// all accounts, hundreds of thousands in a PyTorch run, would cost more than the run's allocations.
+UInt jm_ledger_n_changed(void);
+AccountId jm_ledger_changed(UInt i);
+void jm_ledger_clear_changed(void);
 
 // Peaks. `has_grown` is True once per growth.
 Bool jm_ledger_peak_has_grown(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
 void jm_ledger_at_peak(PeakId peak, AccountId account, ULong *live_bytes, ULong *live_blocks);
 
+// The accounts that may hold something else now than at the peak; all others hold the same.
+UInt jm_ledger_n_differing(PeakId peak);
+AccountId jm_ledger_differing(PeakId peak, UInt i);
+
 // A forked child's trace starts from nothing: everything is to be told again.
-void jm_ledger_mark_all_dirty(void);
+void jm_ledger_mark_all_changed(void);
 
 #endif

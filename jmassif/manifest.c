@@ -86,7 +86,7 @@ static void dpkg_line(const HChar *line, void *context)
         entry->is_wanted = entry->is_installed = False;
         for (UInt i = 0; packages[i]; i++)
             entry->is_wanted |= matches(packages[i], entry->name);
-        if (VG_(strstr)(entry->name, "-dev") || VG_(strstr)(entry->name, "-doc"))
+        if (VG_(strstr)(entry->name, "-dev") || VG_(strstr)(entry->name, "-doc") || VG_(strstr)(entry->name, "-test"))
             entry->is_wanted = False;
     } else if (VG_(strncmp)(line, "Status: ", 8) == 0) {
         entry->is_installed = VG_(strstr)(line, " installed") != NULL;

@@ -98,8 +98,9 @@ static void write_peak(PeakId p)
     ULong time, host_bytes, device_bytes;
     jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
     jm_trace_peak(peak_names[p], time, host_bytes, device_bytes);
-    UInt n = jm_ledger_n_accounts();
-    for (AccountId id = 1; id <= n; id++) {
+    UInt n = jm_ledger_n_differing(p);
+    for (UInt i = 0; i < n; i++) {
+        AccountId id = jm_ledger_differing(p, i);
         ULong bytes, blocks;
         jm_ledger_at_peak(p, id, &bytes, &blocks);
         Balance now = jm_ledger_balance(id);
@@ -120,13 +121,13 @@ static void take(const HChar *reason)
     jm_cuda_write_counters();
     UInt id = ++n_snapshots;
     jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
-    UInt n = jm_ledger_n_accounts();
-    for (AccountId account = 1; account <= n; account++) {
-        if (!jm_ledger_take_dirty(account))
-            continue;
+    UInt n = jm_ledger_n_changed();
+    for (UInt i = 0; i < n; i++) {
+        AccountId account = jm_ledger_changed(i);
         Balance b = jm_ledger_balance(account);
         jm_trace_balance(account, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks, b.temporaries);
     }
+    jm_ledger_clear_changed();
     for (PeakId p = 0; p < N_PEAKS; p++)
         if (jm_ledger_peak_has_grown(p))
             write_peak(p);
@@ -153,7 +154,7 @@ void jm_snapshot_before_exec(void)
 void jm_snapshot_after_fork_in_child(void)
 {
     n_snapshots = 0;
-    jm_ledger_mark_all_dirty();
+    jm_ledger_mark_all_changed();
     // Told with the first snapshot: most children call exec at once and need no trace.
     is_fork_untold = True;
     next_snapshot = 0;

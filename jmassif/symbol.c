@@ -202,7 +202,9 @@ static void symbolise(Location *at, Addr ip)
         if (located)
             VG_(free)(located);
     }
-    at->is_below_main = !object || (function && VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain);
+    // The core has renamed those that it knows by their full names; one whose version was cut off above is left to know.
+    at->is_below_main = !object || (function && (VG_STREQ(function, "(below main)") ||
+                                                 VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
     at->frame = ids[0];
     if (at->n_frames > 1) {
         at->inlined = VG_(malloc)("jm.symbol", at->n_frames * sizeof *ids);

@@ -350,19 +350,19 @@ UInt jm_trace_string(const HChar *text)
     return id;
 }
 
-UInt jm_trace_path_string(const HChar *file)
+// With --anonymize the home directory, and with it the user's name, is shown as ~.
+static const HChar *shown(const HChar *file)
 {
-    if (file && jm_options.anonymize) {
-        const HChar *home = VG_(getenv)("HOME");
-        SizeT n = home ? VG_(strlen)(home) : 0;
-        if (n > 1 && VG_(strncmp)(file, home, n) == 0 && (file[n] == '/' || file[n] == 0)) {
-            HChar shown[512];
-            VG_(snprintf)(shown, sizeof shown, "~%s", file + n);
-            return jm_trace_string(shown);
-        }
-    }
-    return jm_trace_string(file);
+    static HChar short_form[4096];
+    const HChar *home = jm_options.anonymize && file ? VG_(getenv)("HOME") : NULL;
+    SizeT n = home ? VG_(strlen)(home) : 0;
+    if (n < 2 || VG_(strncmp)(file, home, n) != 0 || (file[n] != '/' && file[n] != 0))
+        return file;
+    VG_(snprintf)(short_form, sizeof short_form, "~%s", file + n);
+    return short_form;
 }
+
+UInt jm_trace_path_string(const HChar *file) { return jm_trace_string(shown(file)); }
 
 // ---- records -------------------------------------------------------------------------------------------------
 
@@ -370,7 +370,7 @@ void jm_trace_manifest(const HChar *key, const HChar *text)
 {
     begin('m');
     put_name(key);
-    end_with_text(text);
+    end_with_text(shown(text));
 }
 
 void jm_trace_manifest_uint(const HChar *key, ULong value)
@@ -584,7 +584,7 @@ void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname,
     put_hex(address);
     put_uint(bytes);
     put_uint(soname_id);
-    end_with_text(file);
+    end_with_text(shown(file));
 }
 
 void jm_trace_object_end(ULong time, Addr address)
