@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds a Profile from a trace: what each record means, and which records may follow which.
+
+One method a record. They refuse (raise Corrupt) what contradicts the records before: an id that is not defined, a
+snapshot whose accounts do not add up to its totals. A snapshot group reaches the profile when it is closed, so one that
+the program's death left open is dropped as a whole.
+"""
+
+from array import array
+from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from reporter.profile import (
+    DEVICE_KINDS,
+    GROUPS,
+    HOST_KINDS,
+    KINDS,
+    NO_ACCOUNT,
+    PEAKS,
+    Account,
+    End,
+    LoadedObject,
+    Mark,
+    Peak,
+    Profile,
+    Region,
+    Scope,
+    ScopeSum,
+    Snapshot,
+)
+from reporter.trace import Corrupt, Growth, Handler, TraceError, read
+
+_REASONS = ("start", "time", "request", "mark", "fork", "exec", "signal", "exit")
+
+
+# Ids of nodes and accounts come in order from a recorder. They may have gaps, but a gap must not cost gigabytes.
+_MAX_GAP = 1 << 20
+
+
+class _OpenPeak(NamedTuple):
+    which: str
+    time: int
+    host: int
+    device: int
+    by_kind: Dict[str, int]
+    differences: "array[int]"
+
+
+class _Group:
+    """A snapshot group that is being read."""
+
+    def __init__(self, id_: int, time: int, reason: str, host: int, device: int) -> None:
+        self.id = id_
+        self.time = time
+        self.reason = reason
+        self.host = host
+        self.device = device
+        self.changes = array("Q")
+        self.peaks: List[_OpenPeak] = []
+
+
+def _require(condition: Any, problem: str) -> None:
+    if not condition:
+        raise Corrupt(problem)
+
+
+def _check_sums(what: str, by_kind: Mapping[str, int], host: int, device: int) -> None:
+    for side, kinds, stated in (("host", HOST_KINDS, host), ("device", DEVICE_KINDS, device)):
+        held = sum(by_kind.get(kind, 0) for kind in kinds)
+        _require(held == stated, f"{what} has {stated} {side} bytes, but its accounts hold {held}")
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.profile = Profile()
+        self.group: Optional[_Group] = None
+        self.snapshot_ids: Dict[int, int] = {}
+        self.scope_ids: Dict[int, int] = {}
+        self.clock = 0
+        # As of the `c` records read so far.
+        self.live_bytes = array("Q", [0])  # by account
+        self.by_kind: Dict[str, int] = {}
+        self.open_regions: Dict[int, List[int]] = {}  # thread: indices, innermost last
+        self.mapped: Dict[int, int] = {}  # address: index of the object there
+
+    # ---- definitions -------------------------------------------------------------------------
+
+    def _define(self, table: Dict[int, Any], what: str, id_: int, value: Any) -> None:
+        _require(id_ and id_ not in table, f"{what} {id_} is defined twice")
+        table[id_] = value
+
+    def manifest(self, key: str, text: str) -> None:
+        self.profile.manifest[key] = text
+
+    def owner_group(self, owner: str, group: str) -> None:
+        _require(group in GROUPS, f'"{group}" is not a group')
+        self.profile.group_of[owner] = group
+
+    def string(self, id_: int, text: str) -> None:
+        self._define(self.profile.strings, "string", id_, text)
+
+    def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
+        _require(type_ in ("n", "i", "p"), f'"{type_}" is not a type of frame')
+        strings = self.profile.strings
+        _require(
+            function in strings and object_ in strings and file in strings,
+            f"frame {id_} uses a string that is not defined",
+        )
+        frame = (type_, function, object_, file, line, address)
+        self._define(self.profile.frames, "frame", id_, frame)
+
+    def node(self, id_: int, parent: int, frame: int) -> None:
+        parents, frames = self.profile.node_parent, self.profile.node_frame
+        self._require_node(parent)
+        _require(frame in self.profile.frames, f"frame {frame} is not defined")
+        gap = id_ - len(frames)
+        if gap < 0:
+            _require(id_ and not frames[id_], f"node {id_} is defined twice")
+            parents[id_], frames[id_] = parent, frame
+            return
+        _require(gap < _MAX_GAP, f"node {id_} is far beyond the others")
+        if gap:
+            parents.extend([0] * gap)
+            frames.extend([0] * gap)
+        parents.append(parent)
+        frames.append(frame)
+
+    def account(self, id_: int, node: int, kind: str, owner: str) -> None:
+        accounts = self.profile.accounts
+        self._require_node(node)
+        _require(kind in KINDS, f'"{kind}" is not a kind of memory')
+        gap = id_ - len(accounts)
+        if gap < 0:
+            _require(id_ and accounts[id_] is NO_ACCOUNT, f"account {id_} is defined twice")
+            accounts[id_] = Account(node, kind, owner)
+            return
+        _require(gap < _MAX_GAP, f"account {id_} is far beyond the others")
+        if gap:
+            accounts.extend([NO_ACCOUNT] * gap)
+            self.live_bytes.extend([0] * gap)
+        accounts.append(Account(node, kind, owner))
+        self.live_bytes.append(0)
+
+    def _require_node(self, node: int) -> None:
+        frames = self.profile.node_frame
+        if node and not (node < len(frames) and frames[node]):
+            raise Corrupt(f"node {node} is not defined")
+
+    def _kind_of(self, account: int) -> str:
+        accounts = self.profile.accounts
+        kind = accounts[account].kind if account < len(accounts) else ""
+        if not kind:
+            raise Corrupt(f"account {account} is not defined")
+        return kind
+
+    def _string(self, id_: int) -> str:
+        _require(id_ in self.profile.strings, f"string {id_} is not defined")
+        return self.profile.strings[id_]
+
+    # ---- totals and snapshots ----------------------------------------------------------------
+
+    def totals(self, time: int, host: int, device: int, maximum: int) -> None:
+        _require(time >= self.clock, f"time goes back from {self.clock} to {time}")
+        self.clock = time
+        timeline = self.profile.timeline
+        timeline.time.append(time)
+        timeline.host.append(host)
+        timeline.device.append(device)
+        timeline.maximum.append(max(maximum, host + device))
+
+    def snapshot(self, id_: int, time: int, reason: str, host: int, device: int) -> None:
+        _require(not self.group, "a snapshot begins inside another one")
+        _require(reason in _REASONS, f'"{reason}" is not a reason for a snapshot')
+        self._define(self.snapshot_ids, "snapshot", id_, id_)
+        self.totals(time, host, device, 0)
+        self.group = _Group(id_, time, reason, host, device)
+
+    def _open_group(self) -> _Group:
+        if not self.group:
+            raise Corrupt("a record of a snapshot stands outside of one")
+        return self.group
+
+    def change(
+        self,
+        account: int,
+        live_bytes: int,
+        live_blocks: int,
+        total_bytes: int,
+        total_blocks: int,
+        temporaries: int,
+    ) -> None:
+        group = self.group
+        if group is None or group.peaks:
+            raise Corrupt("an account's balance stands outside of its place in a snapshot")
+        kind = self._kind_of(account)
+        live = self.live_bytes
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + live_bytes - live[account]
+        live[account] = live_bytes
+        group.changes.extend((account, live_bytes, live_blocks, total_bytes, total_blocks, temporaries))
+
+    def peak(self, which: str, time: int, host: int, device: int) -> None:
+        group = self._open_group()
+        _require(which in PEAKS, f'"{which}" is not a peak')
+        _require(time <= group.time, f"the {which} peak lies after its snapshot")
+        group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), array("Q")))
+
+    def at_peak(self, account: int, live_bytes: int, live_blocks: int) -> None:
+        peaks = self._open_group().peaks
+        _require(peaks, "a balance at a peak stands before the peak")
+        by_kind = peaks[-1].by_kind
+        kind = self._kind_of(account)
+        by_kind[kind] = by_kind.get(kind, 0) + live_bytes - self.live_bytes[account]
+        peaks[-1].differences.extend((account, live_bytes, live_blocks))
+
+    def snapshot_end(self, id_: int) -> None:
+        group = self._open_group()
+        _require(id_ == group.id, f"snapshot {group.id} is closed as {id_}")
+        _check_sums(f"snapshot {id_}", self.by_kind, group.host, group.device)
+        index = len(self.profile.snapshots)
+        self.profile.snapshots.append(Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes))
+        for peak in group.peaks:
+            _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
+            self.profile.peaks[peak.which] = Peak(
+                peak.which,
+                peak.time,
+                peak.host,
+                peak.device,
+                index,
+                peak.by_kind,
+                peak.differences,
+            )
+        self.group = None
+
+    # ---- events ------------------------------------------------------------------------------
+
+    def block(self, time: int, address: int, size: int, account: int) -> None:
+        self._kind_of(account)
+        self.profile.blocks.extend((time, address, size, account))
+
+    def block_end(self, time: int, address: int, account: int) -> None:
+        self._kind_of(account)
+        self.profile.frees.append(len(self.profile.blocks) // 4)
+        self.profile.blocks.extend((time, address, 0, account))
+
+    def block_threshold(self, time: int, n_bytes: int) -> None:
+        self.profile.block_thresholds.append((time, n_bytes))
+
+    def _check_growths(self, growths: Tuple[Growth, ...]) -> None:
+        for growth in growths:
+            _require(growth.kind in KINDS, f'"{growth.kind}" is not a kind of memory')
+
+    def scope(
+        self,
+        id_: int,
+        parent: int,
+        thread: int,
+        begin: int,
+        end: int,
+        node: int,
+        name: int,
+        growths: Tuple[Growth, ...],
+    ) -> None:
+        self._require_node(node)
+        self._check_growths(growths)
+        self._define(self.scope_ids, "scope", id_, id_)
+        _require(begin <= end, f"scope {id_} ends before it begins")
+        _require(parent not in self.scope_ids, f"scope {id_} is written after the one around it")
+        self.profile.scopes.append(Scope(id_, parent, thread, begin, end, node, self._string(name), growths))
+
+    def scope_sum(self, name: int, count: int, time: int, growths: Tuple[Growth, ...]) -> None:
+        self._check_growths(growths)
+        text = self._string(name)
+        self.profile.scope_sums[text] = ScopeSum(text, count, time, growths)
+
+    def failure(self, name: int, code: int, count: int) -> None:
+        self.profile.failures[(self._string(name), code)] = count
+
+    def counter(self, key: str, count: int) -> None:
+        self.profile.counters[key] = count
+
+    def mark(self, time: int, text: str) -> None:
+        self.profile.marks.append(Mark(time, text))
+
+    def region(self, time: int, thread: int, text: str) -> None:
+        around = self.open_regions.setdefault(thread, [])
+        self.profile.regions.append(Region(time, None, thread, len(around), text))
+        around.append(len(self.profile.regions) - 1)
+
+    def region_end(self, time: int, thread: int, text: str) -> None:
+        """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
+        regions = self.profile.regions
+        open_ = self.open_regions.get(thread, [])
+        for index in reversed(open_):
+            if regions[index].text == text:
+                regions[index] = regions[index]._replace(end=time)
+                open_.remove(index)
+                return
+
+    def object(self, time: int, address: int, size: int, soname: int, path: str) -> None:
+        objects = self.profile.objects
+        self.mapped[address] = len(objects)
+        objects.append(LoadedObject(time, None, address, size, self._string(soname), path))
+
+    def object_end(self, time: int, address: int) -> None:
+        """An object that was mapped before this trace began, by the parent of a fork, is not known: passed over."""
+        index = self.mapped.pop(address, None)
+        if index is not None:
+            self.profile.objects[index] = self.profile.objects[index]._replace(end=time)
+
+    def end(self, time: int, reason: str, code: int) -> None:
+        _require(reason in ("exit", "signal"), f'"{reason}" is not a way to end')
+        _require(not self.group, "the program ends inside a snapshot")
+        self.profile.end = End(time, reason, code)
+
+    def handlers(self) -> Dict[str, Handler]:
+        return {
+            "m": self.manifest,
+            "g": self.owner_group,
+            "s": self.string,
+            "f": self.frame,
+            "n": self.node,
+            "a": self.account,
+            "t": self.totals,
+            "S": self.snapshot,
+            "c": self.change,
+            "P": self.peak,
+            "d": self.at_peak,
+            "E": self.snapshot_end,
+            "+": self.block,
+            "-": self.block_end,
+            "l": self.block_threshold,
+            "x": self.scope,
+            "X": self.scope_sum,
+            "e": self.failure,
+            "k": self.counter,
+            "M": self.mark,
+            "B": self.region,
+            "D": self.region_end,
+            "L": self.object,
+            "U": self.object_end,
+            "Z": self.end,
+        }
+
+
+def load(stream: BinaryIO) -> Profile:
+    """Reads a whole trace. Raises TraceError."""
+    builder = _Builder()
+    truncation = read(stream, builder.handlers())
+    if builder.group:
+        unfinished = f"snapshot {builder.group.id} is unfinished and left out"
+        truncation = f"{truncation}; {unfinished}" if truncation else unfinished
+    builder.profile.truncation = truncation
+    return builder.profile
+
+
+def load_file(path: str) -> Profile:
+    """Reads the trace at `path`. Raises TraceError."""
+    try:
+        with open(path, "rb") as stream:
+            return load(stream)
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}")

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The model of one recorded run: what the records of a trace add up to.
+
+Snapshots are kept as the recorder wrote them, as changes against the snapshot before, packed into arrays of 64-bit
+numbers; `composition` replays them, so any snapshot, and the program's peaks, can be had in full without keeping them
+all. Sizes are bytes; times are in the unit that `time_unit` names, as in the trace.
+"""
+
+from array import array
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from reporter.trace import Growth
+
+HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned")
+DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
+LISTED_KINDS = ("imported",)  # never part of a sum
+KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
+
+GROUPS = ("yours", "cached", "libraries", "runtime")
+PEAKS = ("total", "host", "device")
+TIME_UNITS = ("ms", "i", "B")
+
+# Account id: (live bytes, live blocks). Accounts that hold nothing are left out.
+Composition = Dict[int, Tuple[int, int]]
+
+
+def side_of(kind: str) -> Optional[str]:
+    """ "host", "device", or None for kinds that are only listed."""
+    return "host" if kind in HOST_KINDS else "device" if kind in DEVICE_KINDS else None
+
+
+def counted_blocks(kind: str, blocks: int) -> int:
+    """How many of an account's blocks count in a sum: a heap block's overhead is no block of its own."""
+    return 0 if kind == "heap-overhead" else blocks
+
+
+class Frame(NamedTuple):
+    type: str  # "n" native, "i" inlined, "p" Python
+    function: str  # "" where not known, as for object and file
+    object: str
+    file: str
+    line: int  # 0: not known
+    address: int
+
+
+class Account(NamedTuple):
+    node: int  # of the stack trie; 0: memory without a stack
+    kind: str
+    owner: str
+
+
+# In the place of ids that no account has.
+NO_ACCOUNT = Account(0, "", "")
+
+
+class Snapshot(NamedTuple):
+    id: int
+    time: int
+    reason: str
+    by_kind: Dict[str, int]  # live bytes; every kind that ever occurred
+    changes: "array[int]"  # rows of six: the fields of a `c` record
+
+    @property
+    def host(self) -> int:
+        return sum(self.by_kind.get(kind, 0) for kind in HOST_KINDS)
+
+    @property
+    def device(self) -> int:
+        return sum(self.by_kind.get(kind, 0) for kind in DEVICE_KINDS)
+
+
+class Peak(NamedTuple):
+    which: str  # one of PEAKS
+    time: int
+    host: int
+    device: int
+    snapshot: int  # index of the snapshot that its composition is told against
+    by_kind: Dict[str, int]
+    differences: "array[int]"  # rows of three: the fields of a `d` record
+
+
+class Counts(NamedTuple):
+    """What an account saw in its whole life."""
+
+    bytes: int
+    blocks: int
+    temporaries: int
+
+
+class Timeline(NamedTuple):
+    """Columns of one length: the totals over time, and the largest host + device since the row before."""
+
+    time: "array[int]"
+    host: "array[int]"
+    device: "array[int]"
+    maximum: "array[int]"
+
+
+class Scope(NamedTuple):
+    id: int
+    parent: int  # 0, or the id of the scope around it, which is missing if it never ended
+    thread: int
+    begin: int
+    end: int
+    node: int
+    name: str
+    growths: Tuple[Growth, ...]
+
+
+class ScopeSum(NamedTuple):
+    """Calls of one name that came too often to be recorded one by one."""
+
+    name: str
+    calls: int
+    time: int
+    growths: Tuple[Growth, ...]
+
+
+class Mark(NamedTuple):
+    time: int
+    text: str
+
+
+class Region(NamedTuple):
+    begin: int
+    end: Optional[int]  # None: still open when the trace ended
+    thread: int
+    depth: int  # regions of the same thread around it
+    text: str
+
+
+class LoadedObject(NamedTuple):
+    begin: int
+    end: Optional[int]  # None: never unmapped
+    address: int
+    size: int
+    soname: str
+    path: str
+
+
+class End(NamedTuple):
+    time: int
+    reason: str  # "exit" or "signal"
+    code: int
+
+
+class Profile:
+    """One run. Filled by reporter.load, read-only for everybody else."""
+
+    def __init__(self) -> None:
+        self.manifest: Dict[str, str] = {}
+        self.group_of: Dict[str, str] = {}  # by owner
+        self.strings: Dict[int, str] = {0: ""}
+        # (type, function, object, file, line, address), strings by id: see frame().
+        self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
+        # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
+        self.node_parent = array("Q", [0])
+        self.node_frame = array("Q", [0])
+        self.accounts: List[Account] = [NO_ACCOUNT]  # by id
+        self.timeline = Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
+        self.snapshots: List[Snapshot] = []
+        self.peaks: Dict[str, Peak] = {}
+        # Rows of four, in the order of the trace: time, address, size, account. A freed block has size 0 and is in
+        # `frees`, which holds the indices of such rows.
+        self.blocks = array("Q")
+        self.frees = array("Q")
+        self.block_thresholds: List[Tuple[int, int]] = []  # (time, bytes)
+        self.scopes: List[Scope] = []
+        self.scope_sums: Dict[str, ScopeSum] = {}
+        self.failures: Dict[Tuple[str, int], int] = {}  # (API, error code): calls
+        self.counters: Dict[str, int] = {}
+        self.marks: List[Mark] = []
+        self.regions: List[Region] = []
+        self.objects: List[LoadedObject] = []
+        self.end: Optional[End] = None
+        self.truncation: Optional[str] = None  # where the trace was cut, if it was
+
+    @property
+    def time_unit(self) -> str:
+        unit = self.manifest.get("time-unit", "ms")
+        return unit if unit in TIME_UNITS else "ms"
+
+    @property
+    def is_complete(self) -> bool:
+        """The trace goes on to where the program ended, or became another one."""
+        became_another = bool(self.snapshots) and self.snapshots[-1].reason == "exec"
+        return self.truncation is None and (self.end is not None or became_another)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Host and device are two pools, which must not be added up."""
+        return self.manifest.get("memory") == "discrete"
+
+    def option(self, name: str, default: float) -> float:
+        """A number among the recorder's options; `default` where it is missing or none."""
+        try:
+            value = float(self.manifest.get(f"option.{name}", default))
+        except ValueError:
+            return default
+        return value if 0 <= value < float("inf") else default
+
+    def frame(self, frame: int) -> Frame:
+        type_, function, object_, file, line, address = self.frames[frame]
+        text = self.strings
+        return Frame(type_, text[function], text[object_], text[file], line, address)
+
+    def stack(self, node: int) -> Iterator[int]:
+        """The ids of the frames of a stack, innermost first."""
+        while node:
+            yield self.node_frame[node]
+            node = self.node_parent[node]
+
+    def composition(self, snapshot: int) -> Composition:
+        """Who held what at the snapshot with this index."""
+        return _without_zeros(*self._replay(snapshot))
+
+    def peak_composition(self, which: str) -> Composition:
+        """Who held what when `which` of PEAKS was at its largest."""
+        peak = self.peaks[which]
+        live_bytes, live_blocks = self._replay(peak.snapshot)
+        rows = peak.differences
+        for account, n_bytes, blocks in zip(rows[0::3], rows[1::3], rows[2::3]):
+            live_bytes[account] = n_bytes
+            live_blocks[account] = blocks
+        return _without_zeros(live_bytes, live_blocks)
+
+    def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
+        """By account: everything it ever allocated, up to the last snapshot. Leaves out accounts with fewer temporaries."""
+        found: Dict[int, Counts] = {}
+        for snapshot in self.snapshots:
+            rows = snapshot.changes
+            for account, *numbers in zip(rows[0::6], rows[3::6], rows[4::6], rows[5::6]):
+                if numbers[2] >= least_temporaries:
+                    found[account] = Counts(*numbers)
+        return found
+
+    def _replay(self, snapshot: int) -> Tuple["array[int]", "array[int]"]:
+        """Columns by account id: bytes and blocks."""
+        live_bytes = array("Q", bytes(8 * len(self.accounts)))
+        live_blocks = array("Q", live_bytes)
+        for earlier in self.snapshots[: snapshot + 1]:
+            rows = earlier.changes
+            for account, n_bytes, blocks in zip(rows[0::6], rows[1::6], rows[2::6]):
+                live_bytes[account] = n_bytes
+                live_blocks[account] = blocks
+        return live_bytes, live_blocks
+
+
+def _without_zeros(live_bytes: "array[int]", live_blocks: "array[int]") -> Composition:
+    return {
+        account: (n_bytes, blocks)
+        for account, (n_bytes, blocks) in enumerate(zip(live_bytes, live_blocks))
+        if n_bytes or blocks
+    }

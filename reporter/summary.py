@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a reader should look at: the moment that is asked for, the answer in a sentence, the costly scopes."""
+
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from reporter.ledger import Ledger, Row
+from reporter.names import Names
+from reporter.profile import Composition, Profile, Scope, side_of
+from reporter.trace import Growth
+from reporter.units import percent, size
+
+SELECTORS = ("peak", "peak-host", "peak-device", "last")
+
+
+class SelectionError(Exception):
+    """The trace does not have the moment that was asked for. The message says what it has."""
+
+
+class Moment(NamedTuple):
+    """One moment of the run and who held what then."""
+
+    name: str  # "the peak", "snapshot 7"
+    time: int
+    composition: Composition
+    snapshot: Optional[int]  # index, where it is a snapshot
+
+
+def main_peak(profile: Profile) -> str:
+    """The peak that "the peak" means. On a discrete GPU a sum of both pools says nothing: it is the device's there."""
+    if profile.is_discrete:
+        device = profile.peaks.get("device")
+        return "device" if device and device.device else "host"
+    return "total"
+
+
+def _fullest_snapshot(profile: Profile) -> int:
+    """For a trace without a record of the peak: killed before it was first written."""
+    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+    return totals.index(max(totals))
+
+
+def _snapshot(profile: Profile, index: int, name: str) -> Moment:
+    return Moment(name, profile.snapshots[index].time, profile.composition(index), index)
+
+
+def select(profile: Profile, selector: str) -> Moment:
+    """The moment that `selector`, one of SELECTORS or a snapshot's id, names. Raises SelectionError."""
+    if not profile.snapshots:
+        if selector in SELECTORS:
+            return Moment("the start", 0, {}, None)
+        raise SelectionError("the trace has no complete snapshot")
+    if selector == "last":
+        return _snapshot(profile, len(profile.snapshots) - 1, "the last snapshot")
+    if selector in SELECTORS:
+        which = selector[len("peak-") :] or main_peak(profile)
+        name = "the peak" if selector == "peak" else f"the {which} peak"
+        if which in profile.peaks:
+            peak = profile.peaks[which]
+            return Moment(name, peak.time, profile.peak_composition(which), None)
+        return _snapshot(profile, _fullest_snapshot(profile), "the fullest snapshot")
+    for index, snapshot in enumerate(profile.snapshots):
+        if str(snapshot.id) == selector:
+            return _snapshot(profile, index, f"snapshot {selector}")
+    ids = [snapshot.id for snapshot in profile.snapshots]
+    raise SelectionError(f'no snapshot "{selector}": there are {min(ids)} to {max(ids)}, {", ".join(SELECTORS)}')
+
+
+# ---- the answer ------------------------------------------------------------------------------
+
+_WHOSE = {
+    "yours": "yours",
+    "cached": "reserved by a cache and not in use",
+    "libraries": "held by libraries",
+    "runtime": "held by the runtime",
+    "other": "of owners without a group",
+}
+
+
+def _shares(table: Ledger, bytes_of: Callable[[Row], int]) -> str:
+    """ "62.1 % is yours (tensor 1.20 GiB, app 3.00 MiB); 30.0 % is held by libraries (…)" """
+    total = bytes_of(table.total)
+    shares = []
+    for group, owners in sorted(table.groups, key=lambda row: -bytes_of(row[0])):
+        if not bytes_of(group):
+            continue
+        share = f"{percent(bytes_of(group), total)} is {_WHOSE[group.name]}"
+        named = sorted((o for o in owners if bytes_of(o)), key=lambda owner: -bytes_of(owner))
+        if group.name != "cached":
+            parts = [f"{owner.name} {size(bytes_of(owner))}" for owner in named[:3]]
+            share += f" ({', '.join(parts)}{', …' if len(named) > 3 else ''})"
+        shares.append(share)
+    return "; ".join(shares)
+
+
+def _largest_account(profile: Profile, composition: Composition) -> Optional[int]:
+    candidates = [
+        (held[0], -account)
+        for account, held in composition.items()
+        if profile.accounts[account].node and side_of(profile.accounts[account].kind)
+    ]
+    return -max(candidates)[1] if candidates else None
+
+
+def answer(profile: Profile, names: Names, composition: Composition, table: Ledger) -> str:
+    """Where the memory went, in words: one sentence on whose it is, one on the largest single place."""
+    total = table.total
+    if not total.bytes:
+        return "No memory is on record here."
+    sides: List[Tuple[str, Callable[[Row], int]]] = [
+        ("device", lambda row: row.device.bytes),
+        ("host", lambda row: row.host.bytes),
+    ]
+    used = [(side, bytes_of) for side, bytes_of in sides if bytes_of(total)]
+    if profile.is_discrete or len(used) == 1:
+        text = " ".join(
+            f"The program held {size(bytes_of(total))} of {side} memory: {_shares(table, bytes_of)}."
+            for side, bytes_of in used
+        )
+    else:
+        split = " + ".join(f"{size(bytes_of(total))} {side}" for side, bytes_of in reversed(used))
+        shares = _shares(table, lambda row: row.bytes)
+        text = f"The program held {size(total.bytes)} ({split}). Of it {shares}."
+    largest = _largest_account(profile, composition)
+    if largest is not None:
+        account = profile.accounts[largest]
+        text += (
+            f" The largest single place: {size(composition[largest][0])} of {account.kind} memory"
+            f" ({account.owner}), allocated in {names.site(largest)}."
+        )
+    return text
+
+
+# ---- scopes ----------------------------------------------------------------------------------
+
+
+class ScopeRow(NamedTuple):
+    scope: Scope
+    depth: int
+
+
+class Waterfall(NamedTuple):
+    rows: List[ScopeRow]  # in order of time, a nested scope after the one around it
+    n_left_out: int
+    left_out_bytes: int  # net growth of the scopes left out that are in no other scope
+
+
+def growth_by_side(growths: Tuple[Growth, ...]) -> Tuple[int, int]:
+    """(host, device) bytes."""
+    host = sum(growth.bytes for growth in growths if side_of(growth.kind) == "host")
+    device = sum(growth.bytes for growth in growths if side_of(growth.kind) == "device")
+    return host, device
+
+
+def _latest_first(scopes: List[Scope]) -> List[Scope]:
+    return sorted(scopes, key=lambda scope: (scope.begin, scope.id), reverse=True)
+
+
+# A scope matters from this share of the peak, or of the running time, on.
+_MIN_SCOPE_SHARE = 0.001
+
+
+def waterfall(profile: Profile, limit: int) -> Waterfall:
+    """The scopes that cost most, in memory or in time, up to `limit`; and the scopes around them."""
+    by_id = {scope.id: scope for scope in profile.scopes}
+    cost = {scope.id: sum(growth_by_side(scope.growths)) for scope in profile.scopes}
+    all_bytes = max((peak.host + peak.device for peak in profile.peaks.values()), default=0) or 1
+    all_time = max((scope.end for scope in profile.scopes), default=0) or 1
+
+    def share(scope: Scope) -> float:
+        return max(abs(cost[scope.id]) / all_bytes, (scope.end - scope.begin) / all_time)
+
+    ranked = sorted(profile.scopes, key=lambda scope: (-share(scope), scope.id))
+    ranked = [scope for scope in ranked[:limit] if share(scope) >= _MIN_SCOPE_SHARE]
+    chosen = set()
+    for scope in ranked:
+        outer: Optional[Scope] = scope
+        while outer is not None and outer.id not in chosen:
+            chosen.add(outer.id)
+            outer = by_id.get(outer.parent)
+    inside: Dict[int, List[Scope]] = {}
+    for id_ in chosen:
+        scope = by_id[id_]
+        inside.setdefault(scope.parent if scope.parent in by_id else 0, []).append(scope)
+
+    rows: List[ScopeRow] = []
+    pending = [ScopeRow(scope, 0) for scope in _latest_first(inside.get(0, []))]
+    while pending:
+        row = pending.pop()
+        rows.append(row)
+        nested = _latest_first(inside.get(row.scope.id, []))
+        pending.extend(ScopeRow(scope, row.depth + 1) for scope in nested)
+    left_out = [scope for scope in profile.scopes if scope.id not in chosen]
+    return Waterfall(
+        rows,
+        len(left_out),
+        sum(cost[scope.id] for scope in left_out if scope.parent not in by_id),
+    )

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The grammar of a trace file, and the loop that reads one.
+
+docs/trace-format.md is the contract; `RECORDS` below is its table of records. This module knows how a record is spelt
+and nothing of what it means: each record's fields, converted, go to the handler of its letter. A trace has hundreds of
+thousands of lines, so a line costs one regular expression and one call, and no object is made to carry its fields.
+
+A trace may end anywhere, because the program, or the whole board, may have died: a last line without its newline is
+left out and reported. Whatever else does not fit is corruption, and ends the reading with one clear line.
+"""
+
+import re
+import sys
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from reporter.units import printable
+
+VERSION = 1
+MAGIC = b"jmassif-trace "
+
+# No line of the header, and no other tool's first line that we want to recognise, is longer.
+_FIRST_LINE_BYTES = 256
+
+
+class TraceError(Exception):
+    """The input is no trace, or is a damaged one. The message is one line: what, where, and the mend."""
+
+
+class Corrupt(Exception):
+    """Raised by a handler whose record contradicts what came before. The reader adds the line number."""
+
+
+class Growth(NamedTuple):
+    """What a scope added (or, negative, gave back) of one kind."""
+
+    kind: str
+    bytes: int
+    blocks: int
+
+
+def _hexadecimal(field: bytes) -> int:
+    return int(field, 16)
+
+
+def _name(field: bytes) -> str:
+    return sys.intern(field.decode("ascii"))
+
+
+_ESCAPE = re.compile(rb"\\x(..)")
+
+
+def _text(field: bytes) -> str:
+    """The text as it was in the program. Bytes that are no UTF-8 become surrogates, so that none is lost."""
+    if b"\\" in field:
+        field = _ESCAPE.sub(lambda escape: bytes([int(escape.group(1), 16)]), field)
+    return field.decode("utf-8", "surrogateescape")
+
+
+def _growths(field: bytes) -> Tuple[Growth, ...]:
+    words = field.split()
+    return tuple(
+        Growth(words[i].decode("ascii"), int(words[i + 1]), int(words[i + 2])) for i in range(0, len(words), 3)
+    )
+
+
+_NUMBER = rb"\d{1,20}"
+_NAME = rb"[A-Za-z0-9_.+-]+"
+_PLAIN = rb"[^\x00-\x1f\x7f\\]*"
+
+# How a field of each type is spelt (with the space before it) and read.
+_FIELDS: Dict[str, Tuple[bytes, Callable[[bytes], Any]]] = {
+    "number": (rb" (" + _NUMBER + rb")", int),
+    "address": (rb" ([0-9a-f]{1,16})", _hexadecimal),
+    "name": (rb" (" + _NAME + rb")", _name),
+    "text": (rb" (" + _PLAIN + rb"(?:\\x[0-9a-f]{2}" + _PLAIN + rb")*)", _text),
+    "growths": (rb"((?: " + _NAME + rb" -?" + _NUMBER + rb" -?" + _NUMBER + rb")*)", _growths),
+}
+
+# Letter: the record's fields, as docs/trace-format.md has them.
+RECORDS: Dict[str, str] = {
+    "m": "name text",
+    "g": "name name",
+    "s": "number text",
+    "f": "number name number number number number address",
+    "n": "number number number",
+    "a": "number number name name",
+    "t": "number number number number",
+    "S": "number number name number number",
+    "c": "number number number number number number",
+    "P": "name number number number",
+    "d": "number number number",
+    "E": "number",
+    "+": "number address number number",
+    "-": "number address number",
+    "l": "number number",
+    "x": "number number number number number number number growths",
+    "X": "number number number growths",
+    "e": "number number number",
+    "k": "name number",
+    "M": "number text",
+    "B": "number number text",
+    "D": "number number text",
+    "L": "number address number number text",
+    "U": "number address",
+    "Z": "number name number",
+}
+
+_LAST = "Z"
+
+# What people hand us by mistake: how it begins, what it is, what to do.
+_FOREIGN = (
+    (b"desc: ", "a massif file", "open it with ms_print"),
+    (b"\x1f\x8b", "compressed with gzip", "unpack it with gunzip"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unpack it with unzstd"),
+    (b"\xfd7zXZ", "compressed with xz", "unpack it with unxz"),
+    (b"\x7fELF", "a program", "give the jmassif.out file that its run left"),
+)
+
+Handler = Callable[..., None]
+_Row = Tuple[Callable[[bytes], Any], Optional[List[Callable[[bytes], Any]]], Handler]
+
+
+def _compile(handlers: Mapping[str, Handler]) -> Dict[int, _Row]:
+    """First byte of a line: (pattern, converters, handler). No converters: every field is a decimal number."""
+    rows: Dict[int, _Row] = {}
+    for letter, shape in RECORDS.items():
+        types = shape.split()
+        pattern = re.escape(letter.encode("ascii")) + b"".join(_FIELDS[type_][0] for type_ in types)
+        converters = [_FIELDS[type_][1] for type_ in types]
+        only_numbers = all(converter is int for converter in converters)
+        rows[ord(letter)] = (
+            re.compile(pattern + rb"\n").fullmatch,
+            None if only_numbers else converters,
+            handlers[letter],
+        )
+    return rows
+
+
+def _check_first_line(line: bytes) -> None:
+    if line == MAGIC + b"%d\n" % VERSION:
+        return
+    if not line:
+        raise TraceError("is empty: nothing was recorded; did the program start?")
+    version = re.fullmatch(re.escape(MAGIC) + rb"(\d{1,9})(\n?)", line)
+    if (MAGIC.startswith(line) or version) and not line.endswith(b"\n"):
+        raise TraceError("is cut off inside its first line: nothing was recorded")
+    if version:
+        raise TraceError(
+            f"line 1: trace format version {int(version.group(1))}, and this jm_print reads version"
+            f" {VERSION}: use the jm_print that came with the recorder"
+        )
+    for beginning, what, mend in _FOREIGN:
+        if line.startswith(beginning):
+            raise TraceError(f"is {what}, not a jmassif trace: {mend}")
+    raise TraceError("is not a jmassif trace: give the jmassif.out file that valgrind --tool=jmassif wrote")
+
+
+def _excerpt(line: bytes) -> str:
+    text = printable(line[:40].rstrip(b"\n").decode("utf-8", "surrogateescape"))
+    return f'"{text}…"' if len(line) > 41 else f'"{text}"'
+
+
+def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
+    """Reads `stream` and calls the handler of each record's letter with the record's fields.
+
+    Every letter of `RECORDS` needs a handler; it may raise Corrupt. Returns None if the last line was complete, else a
+    sentence that says where the trace was cut. Raises TraceError.
+    """
+    number = 1
+    try:
+        _check_first_line(stream.readline(_FIRST_LINE_BYTES))
+        rows = _compile(handlers)
+
+        def end(*fields: Any) -> None:
+            handlers[_LAST](*fields)
+            rows.clear()
+
+        rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (end,)
+        for line in stream:
+            number += 1
+            row = rows.get(line[0])
+            match = row[0](line) if row else None
+            if match is None:
+                if not line.endswith(b"\n"):
+                    return f"line {number} is cut off"
+                problem = "not a record of this format" if rows else "a record after the last"
+                raise Corrupt(f"{problem}: {_excerpt(line)}")
+            _, converters, handle = row  # type: ignore[misc]
+            if converters is None:
+                handle(*map(int, match.groups()))
+            else:
+                handle(*[convert(field) for convert, field in zip(converters, match.groups())])
+    except Corrupt as error:
+        raise TraceError(f"line {number}: {error}: the file is damaged, record again")
+    except OverflowError:
+        raise TraceError(f"line {number}: a number beyond 64 bits: the file is damaged, record again")
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}")
+    return None

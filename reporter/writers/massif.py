@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A massif file, for ms_print and massif-visualizer.
+
+massif-visualizer has the stricter grammar: fixed order of lines, one `desc:` line, separators of one exact form, no
+comments and no blank lines, and every node with its count of children, its bytes and a label. ms_print in turn takes
+everything from a `#` on for a comment, wants snapshots numbered from 0, at least one of them, and no node above the
+snapshot's total. What is written here keeps both.
+
+massif knows one pool of memory and three sums of it. `mem_heap_B` is all recorded memory, host and device, of every
+kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. As in massif's own files a tree is that of
+`mem_heap_B`; its first levels are kinds and owners, then come the stacks. Imported memory is in no sum and left out.
+"""
+
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from reporter.names import NO_STACK, STACK_ENDS, Names
+from reporter.profile import LISTED_KINDS, Composition, Profile
+from reporter.summary import select
+from reporter.tree import Node, Shape, build
+from reporter.units import printable
+from reporter.writers import View
+
+_EXTRA_KIND = "heap-overhead"
+_STACK_KIND = "stack"
+_OUTSIDE_TREE = (_EXTRA_KIND, _STACK_KIND) + LISTED_KINDS
+
+_ROOT = "(jmassif) all memory by kind, owner and stack"
+
+# Perl warns of deep recursion at 100 levels, and ms_print recurses by level: the root and two levels above the stacks
+# are three of them.
+_MAX_FRAMES = 96
+
+# As massif has them.
+_DEFAULT_MAX_SNAPSHOTS = 100
+_DEFAULT_DETAILED_FREQ = 10
+
+
+class _Entry(NamedTuple):
+    """A snapshot as massif has it; `peak` is set for the one that is not among the trace's snapshots."""
+
+    time: int
+    by_kind: Dict[str, int]
+    snapshot: Optional[int]  # index; None: the peak, or nothing at all was recorded
+
+    @property
+    def total(self) -> int:
+        return sum(n_bytes for kind, n_bytes in self.by_kind.items() if kind not in LISTED_KINDS)
+
+
+def _safe(text: str) -> str:
+    """`text` without what either reader gives a meaning to."""
+    return printable(text).replace("#", "$")
+
+
+def _label(profile: Profile, frame_id: int) -> str:
+    """ "0x4005D0: main (a.c:5)". massif-visualizer takes what stands in the last parentheses for the place."""
+    frame = profile.frame(frame_id)
+    if frame.file:
+        name = frame.file.rpartition("/")[2]
+        place = f"{name}:{frame.line}" if frame.line else name
+    else:
+        place = f"in {frame.object or '???'}"
+    place = place.replace("(", "[").replace(")", "]")
+    return _safe(f"0x{frame.address:X}: {frame.function or '???'} ({place})")
+
+
+# ---- which snapshots -------------------------------------------------------------------------
+
+
+def _entries(profile: Profile) -> Tuple[List[_Entry], int]:
+    """All snapshots with the peak put in its place, in order of time; and the peak's index among them."""
+    entries = [_Entry(snapshot.time, snapshot.by_kind, index) for index, snapshot in enumerate(profile.snapshots)]
+    peak = profile.peaks.get("total")
+    if not peak:
+        if not entries:
+            return [_Entry(0, {}, None)], 0
+        totals = [entry.total for entry in entries]
+        return entries, totals.index(max(totals))
+    if not peak.differences and peak.time == entries[peak.snapshot].time:
+        return entries, peak.snapshot
+    place = 0
+    while place < peak.snapshot and entries[place].time <= peak.time:
+        place += 1
+    entries.insert(place, _Entry(peak.time, peak.by_kind, None))
+    return entries, place
+
+
+def _thin_out(entries: Sequence[_Entry], keep: Sequence[int], limit: int) -> List[int]:
+    """Indices of at most `limit` entries: of `keep` as they come, then the fullest of each run of neighbours."""
+    kept: List[int] = []
+    for index in keep:
+        if index not in kept and len(kept) < limit:
+            kept.append(index)
+    others = [index for index in range(len(entries)) if index not in kept]
+    n_runs = min(limit - len(kept), len(others))
+    for run in range(n_runs):
+        members = others[run * len(others) // n_runs : (run + 1) * len(others) // n_runs]
+        kept.append(max(members, key=lambda index: entries[index].total))
+    return sorted(kept)
+
+
+def _composition(profile: Profile, entry: _Entry) -> Composition:
+    if entry.snapshot is not None:
+        composition = profile.composition(entry.snapshot)
+    else:
+        composition = profile.peak_composition("total")
+    return {
+        account: held for account, held in composition.items() if profile.accounts[account].kind not in _OUTSIDE_TREE
+    }
+
+
+# ---- writing ---------------------------------------------------------------------------------
+
+
+def _header(profile: Profile) -> Iterator[str]:
+    options = [
+        f"--{key[len('option.'):]}={value}"
+        for key, value in sorted(profile.manifest.items())
+        if key.startswith("option.")
+    ]
+    yield _safe(" ".join(["desc: --tool=jmassif"] + options))
+    yield _safe(f"cmd: {profile.manifest.get('command') or '???'}")
+    yield f"time_unit: {profile.time_unit}"
+
+
+def _tree(root: Node, threshold: float) -> Iterator[str]:
+    pending = [(root, 0)]
+    while pending:
+        node, depth = pending.pop()
+        label = node.label
+        if node.places:
+            one = "in 1 place, below"
+            many = f"in {node.places} places, all below"
+            label = f"{one if node.places == 1 else many} massif's threshold ({threshold:05.2f}%)"
+        yield f"{' ' * depth}n{len(node.children)}: {node.bytes} {label}"
+        pending.extend((child, depth + 1) for child in reversed(node.children))
+
+
+def _levels(profile: Profile, names: Names, by: str) -> List[Callable[[int], str]]:
+    def kind(account: int) -> str:
+        return profile.accounts[account].kind
+
+    def owner(account: int) -> str:
+        return profile.accounts[account].owner
+
+    def library(account: int) -> str:
+        return _safe(names.library(account))
+
+    table: Dict[str, List[Callable[[int], str]]] = {
+        "stack": [kind, owner],
+        "kind": [kind, owner],
+        "owner": [owner, kind],
+        "library": [library, kind],
+    }
+    return table[by]
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The file's lines.
+
+    Every `detailed-freq`th snapshot has its tree, and the peak always; with view.selector the one snapshot that it names
+    has its tree instead. Raises summary.SelectionError.
+    """
+    entries, peak = _entries(profile)
+    wanted = [peak]
+    if view.selector:
+        chosen = select(profile, view.selector).snapshot
+        wanted += [index for index, entry in enumerate(entries) if entry.snapshot == chosen]
+    limit = max(1, int(profile.option("max-snapshots", _DEFAULT_MAX_SNAPSHOTS)))
+    indices = _thin_out(entries, wanted + [len(entries) - 1, 0], limit)
+    frequency = max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)))
+
+    labels: Dict[int, str] = {}
+
+    def label(frame: int) -> str:
+        if frame not in labels:
+            labels[frame] = _label(profile, frame)
+        return labels[frame]
+
+    levels = _levels(profile, Names(profile), view.by)
+    shape = Shape(levels, label, view.threshold, _MAX_FRAMES)
+    yield from _header(profile)
+    for number, index in enumerate(indices):
+        entry = entries[index]
+        extra = entry.by_kind.get(_EXTRA_KIND, 0)
+        stacks = entry.by_kind.get(_STACK_KIND, 0)
+        is_regular = not view.selector and number % frequency == frequency - 1
+        yield "#-----------"
+        yield f"snapshot={number}"
+        yield "#-----------"
+        yield f"time={entry.time}"
+        yield f"mem_heap_B={entry.total - extra - stacks}"
+        yield f"mem_heap_extra_B={extra}"
+        yield f"mem_stacks_B={stacks}"
+        if entry.total and (index in wanted or is_regular):
+            yield "heap_tree=peak" if index == peak else "heap_tree=detailed"
+            root = build(profile, _composition(profile, entry), shape, _ROOT)
+            yield from _tree(root, view.threshold)
+        else:
+            yield "heap_tree=empty"

@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report for a terminal: the answer on the first screen, the evidence below it.
+
+Sections come in the order in which a reader asks: what ran, where the memory went, when, whose it is, what the start
+cost, what went wrong, and last the stacks. A section without content is left out.
+"""
+
+from textwrap import wrap
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from reporter.ledger import Held, Ledger, Row, hottest_temporaries, ledger
+from reporter.names import Names
+from reporter.profile import PEAKS, Composition, Profile, side_of
+from reporter.summary import (
+    Moment,
+    answer,
+    growth_by_side,
+    main_peak,
+    select,
+    waterfall,
+)
+from reporter.trace import Growth
+from reporter.tree import Node, Shape, build
+from reporter.units import count, growth, moment, percent, printable, size
+from reporter.writers import View
+from reporter.writers.graph import BETWEEN, DEVICE, HOST, draw, one_pool, timeline_points
+
+_PAGE = 80
+_SCOPES_SHOWN = 16
+_MARKS_SHOWN = 40
+_TEMPORARIES_SHOWN = 5
+_SNAPSHOTS_SHOWN = 24
+_HEIGHT_OF_ONE_GRAPH = 11
+_HEIGHT_OF_TWO_GRAPHS = 7
+
+# Error codes that the CUDA runtime and driver API share (driver_types.h, cuda.h).
+_CUDA_ERRORS = {
+    1: "invalid value",
+    2: "out of memory",
+    3: "not initialized",
+    4: "driver shutting down",
+    35: "driver too old",
+    100: "no device",
+    101: "invalid device",
+    201: "invalid context",
+    304: "operating system call failed",
+    400: "invalid handle",
+    700: "illegal address",
+    719: "launch failure",
+    801: "not supported",
+    999: "unknown error",
+}
+
+Lines = List[str]
+
+
+def _heading(title: str) -> Lines:
+    return ["", f"--- {title} {'-' * max(3, _PAGE - len(title) - 5)}"]
+
+
+def _paragraph(text: str) -> Lines:
+    return wrap(text, _PAGE, break_long_words=False, break_on_hyphens=False)
+
+
+# ---- what ran --------------------------------------------------------------------------------
+
+
+def _words(profile: Profile, parts: List[Tuple[str, str]]) -> str:
+    """ "Python 3.6.9, …" of the manifest keys that are there; a part is (format, key)."""
+    found = []
+    for form, key in parts:
+        if profile.manifest.get(key):
+            found.append(form.format(profile.manifest[key]))
+    return ", ".join(found)
+
+
+def _memory_of_machine(profile: Profile) -> str:
+    total = profile.manifest.get("mem-total-bytes", "")
+    return f"{size(int(total))} of memory" if total.isdigit() else ""
+
+
+def _ending(profile: Profile) -> str:
+    if not profile.end:
+        return "became another program (exec)" if profile.is_complete else "no end on record: killed, or still running"
+    if profile.end.reason == "signal":
+        return f"killed by signal {profile.end.code}" if profile.end.code else "killed by a signal"
+    return f"exit status {profile.end.code}"
+
+
+def _duration(profile: Profile) -> str:
+    times = [profile.end.time] if profile.end else []
+    times += profile.timeline.time[-1:].tolist()
+    return moment(max(times), profile.time_unit) if times else ""
+
+
+def _packages(profile: Profile) -> str:
+    packages = [
+        f"{key[len('package.'):]} {version}"
+        for key, version in sorted(profile.manifest.items())
+        if key.startswith("package.") and version
+    ]
+    return ", ".join(packages)
+
+
+def _peaks(profile: Profile) -> str:
+    unit = profile.time_unit
+    texts = []
+    for which in PEAKS:
+        peak = profile.peaks.get(which)
+        if not peak or (which == "total" and profile.is_discrete):
+            continue
+        n_bytes = {
+            "total": peak.host + peak.device,
+            "host": peak.host,
+            "device": peak.device,
+        }[which]
+        if n_bytes:
+            texts.append(f"{which} {size(n_bytes)} at {moment(peak.time, unit)}")
+    return "; ".join(texts)
+
+
+def _header(profile: Profile) -> Lines:
+    manifest = profile.manifest
+    memory = {
+        "unified": "unified: host and device share the same memory and add up",
+        "discrete": "discrete: host and device are two pools, not to be added up",
+    }
+    has_device = any(profile.timeline.device)
+    environment = [f"{k[4:]}={v}" for k, v in sorted(manifest.items()) if k.startswith("env.")]
+    rows = [
+        ("Command", manifest.get("command", "")),
+        (
+            "Run",
+            ", ".join(
+                part
+                for part in (
+                    _words(
+                        profile,
+                        [("{}", "start"), ("pid {}", "pid"), ("forked from {}", "forked-from")],
+                    ),
+                    _duration(profile),
+                    _ending(profile),
+                )
+                if part
+            ),
+        ),
+        (
+            "Machine",
+            ", ".join(
+                part
+                for part in (
+                    _words(profile, [("{}", "board"), ("L4T {}", "l4t"), ("{}", "arch")]),
+                    _words(profile, [("{} CPUs", "cpus")]),
+                    _memory_of_machine(profile),
+                    _words(profile, [("Linux {}", "kernel")]),
+                )
+                if part
+            ),
+        ),
+        (
+            "Software",
+            _words(
+                profile,
+                [
+                    ("Python {}", "python"),
+                    ("PyTorch {}", "pytorch"),
+                    ("jmassif {}", "jmassif"),
+                    ("Valgrind {}", "valgrind"),
+                ],
+            ),
+        ),
+        ("Packages", _packages(profile)),
+        ("Environment", ", ".join(environment)),
+        ("Memory", memory.get(manifest.get("memory", ""), "") if has_device else ""),
+        ("Peaks", _peaks(profile)),
+        ("Stopped", manifest.get("stopped", "")),
+        ("Truncated", profile.truncation or ""),
+    ]
+    lines = []
+    for name, text in rows:
+        if text:
+            wrapped = wrap(printable(text), _PAGE - 13, break_on_hyphens=False) or [""]
+            lines += [f"{name + ':':<13}{wrapped[0]}"] + [" " * 13 + rest for rest in wrapped[1:]]
+    return lines
+
+
+# ---- when ------------------------------------------------------------------------------------
+
+
+def _graph(profile: Profile, view: View) -> Lines:
+    points = timeline_points(profile)
+    if not points:
+        return []
+    unit = profile.time_unit
+    has_host = any(point.host for point in points)
+    has_device = any(point.device for point in points)
+    if profile.is_discrete and has_device and has_host:
+        lines: Lines = []
+        for side in ("device", "host"):
+            pool = one_pool(points, side)
+            top = max(pool, key=lambda point: point.maximum)
+            caption = f"{side} peak: {size(top.maximum)} at {moment(top.time, unit)}"
+            height = view.height or _HEIGHT_OF_TWO_GRAPHS
+            lines += [""] + draw(pool, view.width, height, unit, caption)
+        return lines
+    top = max(points, key=lambda point: point.maximum)
+    caption = f"peak: {size(top.maximum)} at {moment(top.time, unit)}"
+    lines = [""] + draw(points, view.width, view.height or _HEIGHT_OF_ONE_GRAPH, unit, caption)
+    legend = [
+        f"{HOST} host" if has_host else "",
+        f"{DEVICE} device" if has_device else "",
+        f"{BETWEEN} reached between two samples" if any(BETWEEN in line for line in lines) else "",
+    ]
+    return lines + [" " * 10 + "   ".join(entry for entry in legend if entry)]
+
+
+# ---- whose -----------------------------------------------------------------------------------
+
+
+class _Column(NamedTuple):
+    """A pool's columns in a ledger."""
+
+    name: str
+    of: Callable[[Row], Held]
+
+
+_COLUMNS = (_Column("host", lambda row: row.host), _Column("device", lambda row: row.device))
+
+
+def _used_sides(profile: Profile) -> List[_Column]:
+    """The pools that ever held anything; the host's if none did."""
+    used = {"host": any(profile.timeline.host), "device": any(profile.timeline.device)}
+    return [column for column in _COLUMNS if used[column.name]] or [_COLUMNS[0]]
+
+
+def _table(profile: Profile, table: Ledger) -> Lines:
+    """Owners by group: bytes and blocks in each pool that the program used.
+
+    Where the pools add up, the sum in bytes and its percents follow; on a discrete GPU each pool has percents of its own.
+    """
+    total = table.total
+    columns = _used_sides(profile)
+    is_sum = len(columns) == 1 or not profile.is_discrete
+    names = [owner.name for _, members in table.groups for owner in members]
+    width = max([12] + [len(name) + 3 for name in names])
+
+    def line(row: Row, indent: str) -> str:
+        text = f"{indent + row.name:<{width}}"
+        for column in columns:
+            held = column.of(row)
+            blocks = f"{held.blocks:,}" if held.blocks else ""
+            text += f"{size(held.bytes) if held.bytes or held.blocks else '-':>9}{blocks:>11}"
+            if not is_sum:
+                text += f"{percent(held.bytes, column.of(total).bytes) if held.bytes else '':>9}"
+        if is_sum:
+            text += f"{row.bytes:>17,}{percent(row.bytes, total.bytes):>9}"
+        return text.rstrip()
+
+    head = " " * width
+    for column in columns:
+        head += f"{column.name:>9}{'blocks':>11}" + ("" if is_sum else f"{'share':>9}")
+    if is_sum:
+        head += f"{'bytes' if len(columns) == 1 else 'together (B)':>17}{'share':>9}"
+    lines = [head]
+    for group, members in table.groups:
+        lines.append(line(group, ""))
+        lines += [line(owner, "  ") for owner in members]
+    lines.append(line(total, ""))
+    if table.imported.bytes or table.imported.blocks:
+        imported = f"{size(table.imported.bytes)} in {count(table.imported.blocks, 'block')}"
+        lines.append(f"Also mapped, and in no sum: {imported} imported from other processes.")
+    return lines
+
+
+def _ledger(profile: Profile, names: Names, chosen: Moment) -> Lines:
+    table = ledger(profile, chosen.composition)
+    when = moment(chosen.time, profile.time_unit)
+    lines = _heading(f"Where the memory went, at {chosen.name} ({when})")
+    lines += _paragraph(printable(answer(profile, names, chosen.composition, table)))
+    if table.groups or table.imported.blocks:
+        lines += [""] + _table(profile, table)
+    return lines
+
+
+def _left_at_exit(profile: Profile) -> Lines:
+    if not profile.snapshots or profile.snapshots[-1].reason != "exit":
+        return []
+    table = ledger(profile, profile.composition(len(profile.snapshots) - 1))
+    if not table.groups:
+        return []
+    return _heading("Never freed: held at exit") + _table(profile, table)
+
+
+# ---- what the start cost ---------------------------------------------------------------------
+
+
+def _kinds(growths: Tuple[Growth, ...]) -> str:
+    parts = sorted(growths, key=lambda part: (-abs(part.bytes), part.kind))
+    return ", ".join(f"{part.kind} {growth(part.bytes)}" for part in parts if part.bytes)
+
+
+def _scopes(profile: Profile) -> Lines:
+    if not profile.scopes and not profile.scope_sums:
+        return []
+    unit = profile.time_unit
+    form = "{:>11} {:>10} {:>10} {:>10}  {}"
+    lines = _heading("What start-up calls cost")
+    lines.append(form.format("at", "took", "host", "device", "call: net growth by kind"))
+
+    def row(at: str, took: int, growths: Tuple[Growth, ...], call: str) -> str:
+        host, device = growth_by_side(growths)
+        kinds = _kinds(growths)
+        text = f"{call}: {kinds}" if kinds else call
+        return form.format(at, moment(took, unit), growth(host), growth(device), text)
+
+    fall = waterfall(profile, _SCOPES_SHOWN)
+    for scope, depth in fall.rows:
+        call = "  " * depth + printable(scope.name)
+        lines.append(row(moment(scope.begin, unit), scope.end - scope.begin, scope.growths, call))
+    if fall.n_left_out:
+        calls = count(fall.n_left_out, "more call")
+        lines.append(f"and {calls} that cost less, {growth(fall.left_out_bytes)} in all")
+    for total in sorted(profile.scope_sums.values(), key=lambda total: -total.calls):
+        call = f"{printable(total.name)}, {count(total.calls, 'call')}"
+        lines.append(row("many times", total.time, total.growths, call))
+    return lines
+
+
+# ---- what went wrong -------------------------------------------------------------------------
+
+
+def _failures(profile: Profile) -> Lines:
+    lines: Lines = []
+    ranked = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
+    for (name, code), calls in ranked:
+        is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
+        meaning = _CUDA_ERRORS.get(code) if is_cuda else None
+        error = f"error {code} ({meaning})" if meaning else f"error {code}"
+        lines.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
+    for key, n in sorted(profile.counters.items()):
+        if n:
+            lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
+    return _heading("Failed calls and oddities") + lines if lines else []
+
+
+def _marks(profile: Profile) -> Lines:
+    unit = profile.time_unit
+    rows: List[Tuple[int, str]] = []
+    for mark in profile.marks:
+        rows.append((mark.time, f"mark: {mark.text}"))
+    for region in profile.regions:
+        lasted = "still open at the end" if region.end is None else f"took {moment(region.end - region.begin, unit)}"
+        text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted})"
+        rows.append((region.begin, f"region: {text}"))
+    if not rows:
+        return []
+    rows.sort(key=lambda row: row[0])
+    lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:_MARKS_SHOWN]]
+    if len(rows) > _MARKS_SHOWN:
+        lines.append(f"and {len(rows) - _MARKS_SHOWN:,} more")
+    return _heading("Marks and regions") + lines
+
+
+def _temporaries(profile: Profile, names: Names) -> Lines:
+    churns = hottest_temporaries(profile, _TEMPORARIES_SHOWN)
+    if not churns:
+        return []
+    lines = _heading("Temporaries: freed before their thread allocated anything else")
+    for churn in churns:
+        site = names.site(churn.account) or "memory without a stack"
+        lines.append(f"{churn.temporaries:>12,} of {count(churn.blocks, 'block')} in {site}")
+    return lines
+
+
+class _TableRow(NamedTuple):
+    time: int
+    name: str
+    host: int
+    device: int
+    reason: str
+
+
+def _snapshots(profile: Profile) -> Lines:
+    """The peaks and what was taken for a reason, and of the many others every so-manyth, in order of time."""
+    every = 1 + len(profile.snapshots) // _SNAPSHOTS_SHOWN
+    rows = [
+        _TableRow(s.time, str(s.id), s.host, s.device, s.reason)
+        for index, s in enumerate(profile.snapshots)
+        if s.reason != "time" or index % every == 0
+    ]
+    for peak in profile.peaks.values():
+        which = "peak" if peak.which == main_peak(profile) else f"peak-{peak.which}"
+        if which != "peak-total":
+            rows.append(_TableRow(peak.time, which, peak.host, peak.device, ""))
+    if not rows:
+        return []
+    rows.sort(key=lambda row: row.time)
+    time_head = f"time ({profile.time_unit})"
+    lines = _heading("Snapshots and peaks: --snapshot=n explains one")
+    lines.append(f"{'n':>11}{time_head:>15}{'host (B)':>17}{'device (B)':>17}  reason")
+    for row in rows:
+        numbers = f"{row.time:>15,}{row.host:>17,}{row.device:>17,}"
+        lines.append(f"{row.name:>11}{numbers}  {row.reason}".rstrip())
+    left_out = len(profile.snapshots) - sum(1 for row in rows if row.name.isdigit())
+    if left_out:
+        lines.append(f"{'':>11}  and {left_out:,} more between these")
+    return lines
+
+
+# ---- the stacks ------------------------------------------------------------------------------
+
+
+def _tags(node: Node, parent: Optional[Node]) -> str:
+    """What is known of all memory in a branch and was not yet known of the branch around it."""
+    tags = []
+    if node.kind and node.kind != node.label and not (parent and parent.kind):
+        tags.append(node.kind)
+    if node.owner and node.owner != node.label and not (parent and parent.owner):
+        tags.append(node.owner)
+    return f" of {', '.join(tags)}" if tags else ""
+
+
+def _tree_lines(root: Node, n_levels: int, threshold: float) -> Iterator[str]:
+    """A paragraph a branch, indented by how deep it branches; the first `n_levels` levels are no frames.
+
+    Frames that pass all their memory on stand below each other without numbers of their own.
+    """
+    pending: List[Tuple[Node, int, str, Optional[Node]]] = [(root, 0, "", None)]
+    while pending:
+        node, depth, indent, parent = pending.pop()
+        share = percent(node.bytes, root.bytes)
+        blocks = f" in {count(node.blocks, 'block')}" if node.blocks else ""
+        head = f"{indent}{share:>7} {node.bytes:,} B{blocks}"
+        if node.places:
+            yield f"{head}, in {count(node.places, 'place')} below {threshold:g} %"
+            yield ""
+            continue
+        if depth <= n_levels:
+            label = f": {node.label}" if node.label else ""
+            yield f"{head}{_tags(node, parent)}{label}"
+        else:
+            yield f"{head}{_tags(node, parent)}"
+            yield f"{indent}{' ' * 8}{node.label}"
+        while depth > n_levels and len(node.children) == 1 and not node.children[0].places:
+            node = node.children[0]
+            yield f"{indent}{' ' * 8}{node.label}"
+        yield ""
+        inner = indent + ("  " if depth else "")
+        pending.extend((child, depth + 1, inner, node) for child in reversed(node.children))
+
+
+def _levels(profile: Profile, names: Names, by: str) -> List[Callable[[int], str]]:
+    accounts = profile.accounts
+    table: Dict[str, List[Callable[[int], str]]] = {
+        "stack": [],
+        "owner": [lambda account: accounts[account].owner],
+        "library": [names.library],
+        "kind": [lambda account: accounts[account].kind],
+    }
+    return table[by]
+
+
+def _trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
+    def side(account: int) -> Optional[str]:
+        return side_of(profile.accounts[account].kind)
+
+    def part(wanted: Tuple[str, ...]) -> Composition:
+        return {a: held for a, held in chosen.composition.items() if side(a) in wanted}
+
+    sides: List[Tuple[str, ...]] = [("device",), ("host",)] if profile.is_discrete else [("host", "device")]
+    shape = Shape(_levels(profile, names, view.by), names.frame, view.threshold)
+    lines: Lines = []
+    for wanted in sides:
+        composition = part(wanted)
+        if not composition:
+            continue
+        what = f"{wanted[0]} memory" if len(wanted) == 1 else "all memory"
+        by = {"stack": "by call stack"}.get(view.by, f"by {view.by}, then call stack")
+        lines += _heading(f"{what.capitalize()} {by}, at {chosen.name}")
+        root = build(profile, composition, shape, "")
+        lines += list(_tree_lines(root, len(shape.levels), view.threshold))[:-1]
+    return lines
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The report's lines. Raises summary.SelectionError."""
+    names = Names(profile)
+    chosen = select(profile, view.selector or "peak")
+    yield from _header(profile)
+    yield from _graph(profile, view)
+    yield from _ledger(profile, names, chosen)
+    yield from _scopes(profile)
+    yield from _failures(profile)
+    yield from _marks(profile)
+    yield from _left_at_exit(profile)
+    yield from _temporaries(profile, names)
+    yield from _snapshots(profile)
+    yield from _trees(profile, names, chosen, view)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The arm64 build, cross-compiled and emulated, records what the native build records."""
+
+from pathlib import Path
+
+import pytest
+
+from reporter.profile import DEVICE_KINDS
+from tests.harness import (
+    allocated_by_function,
+    arm64_build,
+    compile_arm64,
+    compile_c,
+    held_at_peak,
+    record,
+    record_arm64,
+    sim_build_arm64,
+)
+
+HEAP = r"""
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *keep(void *p)
+{
+    static void *volatile kept[64];
+    static int n;
+    return kept[n++ % 64] = p;
+}
+
+void by_malloc(void) { keep(malloc(100)); free(malloc(10)); free(NULL); }
+void by_calloc(void) { keep(calloc(7, 11)); }
+void by_realloc(void) { keep(realloc(realloc(malloc(50), 500), 5)); }
+void by_memalign(void)
+{
+    void *p;
+    keep(memalign(64, 300));
+    keep(aligned_alloc(128, 256));
+    keep(valloc(40));
+    if (posix_memalign(&p, 1024, 90) == 0)
+        keep(p);
+}
+void by_failing(void) { keep(malloc((size_t)-1 / 2)); keep(calloc((size_t)-1, 16)); }
+void *by_thread(void *unused) { return keep(strdup("twelve bytes")); }
+
+int main(void)
+{
+    pthread_t thread;
+    by_malloc();
+    by_calloc();
+    by_realloc();
+    by_memalign();
+    by_failing();
+    pthread_create(&thread, NULL, by_thread, NULL);
+    pthread_join(thread, NULL);
+    return 5;
+}
+"""
+
+NEW = r"""
+#include <new>
+
+struct alignas(64) Line { char text[128]; };
+void *volatile kept[8];
+
+void by_new() { kept[0] = new int; kept[1] = new char[33]; delete new long; delete[] new char[3]; }
+void by_nothrow() { kept[2] = new (std::nothrow) char[21]; }
+void by_aligned() { kept[3] = new Line; delete new Line; kept[4] = new Line[3]; }
+
+int main()
+{
+    by_new();
+    by_nothrow();
+    by_aligned();
+    return 5;
+}
+"""
+
+
+@pytest.mark.parametrize("suffix, text", [(".c", HEAP), (".cc", NEW)], ids=["malloc", "new"])
+def test_an_emulated_run_allocates_what_a_native_one_does(suffix: str, text: str) -> None:
+    flags = ("-O0", "-pthread", "-Wno-alloc-size-larger-than", "-fno-builtin")
+    native, emulated = compile_c(text, *flags, suffix=suffix), compile_arm64(text, *flags, suffix=suffix)
+    here, there = record([native]), record_arm64([emulated])
+    assert (here.returncode, there.returncode) == (5, 5), there.stderr
+    assert there.profile.manifest["arch"] == "arm64"
+    expected = allocated_by_function(here.profile, native)
+    assert len(expected) >= 3
+    assert allocated_by_function(there.profile, emulated) == expected
+
+
+@pytest.mark.parametrize("program", ["cuda_mixed", "cuda_static", "cuda_driver"])
+def test_an_emulated_run_holds_the_device_memory_that_a_native_one_does(sim: Path, program: str) -> None:
+    arm64_build()
+    here, there = record([sim / "programs" / program]), record_arm64([sim_build_arm64() / "programs" / program])
+    assert (there.returncode, there.stdout) == (here.returncode, here.stdout), there.stderr
+    expected = held_at_peak(here.profile, "device", DEVICE_KINDS)
+    assert expected
+    assert held_at_peak(there.profile, "device", DEVICE_KINDS) == expected

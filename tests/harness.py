@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tests share: programs to compile, runs under jmassif and massif, build trees.
+
+Everything that is made lies below the build tree (the environment variable JMASSIF_BUILD, else build/), so nothing is
+made twice and a clean build tree starts from nothing. Tests run in several processes at once: what is made is made under
+a lock, or under another name and moved into place.
+"""
+
+import contextlib
+import fcntl
+import filecmp
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import pytest
+
+from reporter.load import load_file
+from reporter.profile import Profile
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()
+VALGRIND = os.environ.get("VALGRIND") or "valgrind"
+MADE = BUILD / "tests" / "made"  # by tests
+PYTHON = "/usr/bin/python3"  # the one that the distribution's packages are for
+
+Argument = Union[str, Path]
+ARCH = "arm64" if platform.machine() == "aarch64" else "amd64"  # as Valgrind names it
+
+# Where a distribution's cross compiler keeps the C library of its target.
+ARM64_SYSROOT = Path("/usr/aarch64-linux-gnu")
+ARM64_VALGRIND = BUILD / "compat" / "arm64"
+
+
+class Run(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Recording:
+    """A finished run under jmassif. Its files live as long as this object."""
+
+    def __init__(self, run: Run, directory: "tempfile.TemporaryDirectory[str]") -> None:
+        self._directory = directory
+        self._profiles: Dict[Path, Profile] = {}
+        self.returncode = run.returncode
+        self.stdout = run.stdout
+        self.stderr = run.stderr
+        self.directory = Path(directory.name)
+
+    @property
+    def traces(self) -> List[Path]:
+        """Oldest process first."""
+        found = self.directory.glob("jmassif.out.*")
+        return sorted(found, key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)])
+
+    @property
+    def trace(self) -> Path:
+        assert self.traces, f"no trace was written; stderr was:\n{self.stderr}"
+        return self.traces[0]
+
+    def load(self, trace: Path) -> Profile:
+        if trace not in self._profiles:
+            self._profiles[trace] = load_file(str(trace))
+        return self._profiles[trace]
+
+    @property
+    def profile(self) -> Profile:
+        """Of the first trace."""
+        return self.load(self.trace)
+
+
+class MassifPeak(NamedTuple):
+    """Bytes at massif's peak."""
+
+    heap: int
+    extra: int
+    stacks: int
+
+
+def run(
+    command: Sequence[Argument],
+    env: Optional[Mapping[str, str]] = None,
+    cwd: Optional[Path] = None,
+    timeout: float = 120,
+) -> Run:
+    """Runs to the end and captures what is printed. `env` is added to this process' environment."""
+    done = subprocess.run(
+        [str(argument) for argument in command],
+        env={**os.environ, **(env or {})},
+        cwd=None if cwd is None else str(cwd),
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    return Run(
+        done.returncode,
+        done.stdout.decode("utf-8", "backslashreplace"),
+        done.stderr.decode("utf-8", "backslashreplace"),
+    )
+
+
+def check_run(command: Sequence[Argument], cwd: Optional[Path] = None, timeout: float = 600) -> str:
+    """Runs what must succeed, and returns its output."""
+    done = run(command, cwd=cwd, timeout=timeout)
+    words = " ".join(str(argument) for argument in command)
+    assert done.returncode == 0, f"{words} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+# ---- profiling -------------------------------------------------------------------------------
+
+
+def record(
+    command: Sequence[Argument],
+    options: Sequence[str] = (),
+    env: Optional[Mapping[str, str]] = None,
+    cwd: Optional[Path] = None,
+    timeout: float = 120,
+    build: Path = BUILD,
+    valgrind: str = VALGRIND,
+) -> Recording:
+    """Runs a command under the jmassif of a build tree, in a temporary directory unless `cwd` says otherwise."""
+    directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
+    out_file = f"--jmassif-out-file={directory.name}/jmassif.out.%p"
+    done = run(
+        [valgrind, "--tool=jmassif", out_file, *options, *command],
+        env={"VALGRIND_LIB": str(build / ".in_place"), **(env or {})},
+        cwd=cwd or Path(directory.name),
+        timeout=timeout,
+    )
+    return Recording(done, directory)
+
+
+def record_arm64(
+    command: Sequence[Argument],
+    options: Sequence[str] = (),
+    env: Optional[Mapping[str, str]] = None,
+    timeout: float = 300,
+) -> Recording:
+    """Like record(), on an emulated arm64 machine.
+
+    The emulator runs one program and does not follow an exec into another one, so the tool itself is started, with what
+    Valgrind's launcher would have told it.
+    """
+    build = arm64_build()
+    directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
+    in_place = build / ".in_place"
+    done = run(
+        [
+            "qemu-aarch64-static",
+            "-L",
+            ARM64_SYSROOT,
+            in_place / "jmassif-arm64-linux",
+            "--tool=jmassif",
+            f"--jmassif-out-file={directory.name}/jmassif.out.%p",
+            *options,
+            *command,
+        ],
+        env={
+            "VALGRIND_LIB": str(in_place),
+            "VALGRIND_LAUNCHER": str(ARM64_VALGRIND / "usr/bin/valgrind.bin"),
+            **(env or {}),
+        },
+        cwd=Path(directory.name),
+        timeout=timeout,
+    )
+    return Recording(done, directory)
+
+
+def massif(
+    command: Sequence[Argument],
+    options: Sequence[str] = ("--peak-inaccuracy=0.0",),
+    env: Optional[Mapping[str, str]] = None,
+    cwd: Optional[Path] = None,
+    timeout: float = 300,
+) -> MassifPeak:
+    """The peak that Valgrind's massif finds."""
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        out_file = Path(directory) / "massif.out"
+        done = run(
+            [VALGRIND, "--tool=massif", f"--massif-out-file={out_file}", *options, *command],
+            env=env,
+            cwd=cwd or Path(directory),
+            timeout=timeout,
+        )
+        assert out_file.exists(), f"massif wrote nothing; stderr was:\n{done.stderr}"
+        return massif_peak(out_file.read_text())
+
+
+def massif_peak(text: str) -> MassifPeak:
+    """The snapshot marked as the peak, else the largest: massif marks none where nothing was ever freed."""
+    largest = MassifPeak(0, 0, 0)
+    for snapshot in text.split("#-----------\nsnapshot=")[1:]:
+        fields = dict(re.findall(r"^(\w+)=(.*)$", snapshot, re.MULTILINE))
+        sizes = MassifPeak(int(fields["mem_heap_B"]), int(fields["mem_heap_extra_B"]), int(fields["mem_stacks_B"]))
+        if fields["heap_tree"] == "peak":
+            return sizes
+        largest = max(largest, sizes, key=sum)
+    return largest
+
+
+# ---- programs --------------------------------------------------------------------------------
+
+
+def compile_c(source: Argument, *flags: str, compiler: str = "", suffix: str = ".c") -> Path:
+    """Compiles a program, given as its text or as a Path, and returns the executable (or what -o would be).
+
+    `suffix` tells the language of a text: ".c" or ".cc".
+    """
+    if isinstance(source, Path):
+        text, name, suffix = source.read_text(), source.stem, source.suffix
+        flags = ("-I", str(source.parent), *flags)
+    else:
+        text, name = source, "program"
+    if not compiler:
+        compiler = "gcc" if suffix == ".c" else "g++"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    key = hashlib.sha256(repr((compiler, flags, suffix, text)).encode()).hexdigest()[:24]
+    directory = MADE / "cache" / key
+    program = directory / name
+    if program.exists():
+        return program
+    directory.mkdir(parents=True, exist_ok=True)
+    code = directory / f"{name}{suffix}"
+    _replace(code, text)
+    unfinished = directory / f"{name}.{os.getpid()}"
+    check_run([compiler, "-g", "-o", unfinished, code, *flags])
+    unfinished.rename(program)
+    return program
+
+
+def compile_arm64(source: Argument, *flags: str, suffix: str = ".c") -> Path:
+    """compile_c() for the emulated arm64 machine."""
+    if isinstance(source, Path):
+        suffix = source.suffix
+    compiler = "aarch64-linux-gnu-" + ("gcc" if suffix == ".c" else "g++")
+    return compile_c(source, *flags, compiler=compiler, suffix=suffix)
+
+
+def _replace(path: Path, text: str) -> None:
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.rename(path)
+
+
+# ---- build trees -----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def lock(name: str) -> Iterator[None]:
+    """Held by one test process at a time."""
+    directory = MADE / "locks"
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def source_tree() -> Path:
+    """An up-to-date copy of the sources with a `configure`: the original may be configured itself, or be read-only."""
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("the build is tested from a git checkout")
+    copy = MADE / "source"
+    with lock("source"):
+        copy.mkdir(parents=True, exist_ok=True)
+        listing = copy.with_name("source.list")
+        before = set(listing.read_text().splitlines()) if listing.exists() else set()
+        names = check_run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT).splitlines()
+        present = {name for name in names if (ROOT / name).is_file()}
+        for name in before - present:
+            with contextlib.suppress(FileNotFoundError):
+                (copy / name).unlink()
+        changed = [
+            name for name in sorted(present) if not (copy / name).exists() or not filecmp.cmp(ROOT / name, copy / name)
+        ]
+        for name in changed:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(str(ROOT / name), str(copy / name))
+        listing.write_text("\n".join(sorted(present)))
+        if not (copy / "configure").exists() or any(re.search(r"\.(ac|am|m4)$", name) for name in changed):
+            check_run(["autoreconf", "-i"], cwd=copy)
+    return copy
+
+
+def configure_and_make(tree: Path, *options: str) -> Path:
+    """Brings a build tree that lies outside of its sources up to date, and returns it."""
+    source = source_tree()
+    with lock(tree.name):
+        tree.mkdir(parents=True, exist_ok=True)
+        if not (tree / "config.status").exists():
+            check_run([source / "configure", "--quiet", *options], cwd=tree)
+        check_run(["make", "--no-print-directory"], cwd=tree)
+    return tree
+
+
+def arm64_build() -> Path:
+    """The build tree for arm64. Skips the test where the means to cross-build or to run it are missing."""
+    if ARCH == "arm64":
+        pytest.skip("this machine is arm64 itself")
+    for program in ("aarch64-linux-gnu-gcc", "qemu-aarch64-static"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    if not ARM64_VALGRIND.exists():
+        pytest.skip(f"no arm64 Valgrind in {ARM64_VALGRIND}: ./bootstrap check fetches it")
+    return configure_and_make(MADE / "arm64", "--host=aarch64-linux-gnu", f"--with-valgrind={ARM64_VALGRIND}")
+
+
+def sim_build() -> Path:
+    """The directory of the simulated board's libraries."""
+    directory = BUILD / "sim"
+    with lock("sim"):
+        check_run([ROOT / "tests" / "sim" / "build.sh", directory])
+    return directory
+
+
+def sim_build_arm64() -> Path:
+    """sim_build() for the emulated machine."""
+    directory = MADE / "sim-arm64"
+    with lock("sim-arm64"):
+        check_run([ROOT / "tests" / "sim" / "build.sh", directory, "aarch64-linux-gnu-gcc"])
+    return directory
+
+
+# ---- what a profile says ---------------------------------------------------------------------
+
+
+def user_function(profile: Profile, node: int, program: Path) -> str:
+    """The innermost function of a stack that is the program's own; "" where there is none."""
+    for frame_id in profile.stack(node):
+        frame = profile.frame(frame_id)
+        if os.path.basename(frame.object) == program.name:
+            return frame.function
+    return ""
+
+
+def allocated_by_function(profile: Profile, program: Path, kind: str = "heap") -> Dict[str, Tuple[int, int]]:
+    """By function of the program: the bytes and blocks of a kind that it allocated in all."""
+    sums: Dict[str, Tuple[int, int]] = {}
+    for account_id, counts in profile.counts().items():
+        account = profile.accounts[account_id]
+        function = user_function(profile, account.node, program)
+        if account.kind == kind and function:
+            n_bytes, n_blocks = sums.get(function, (0, 0))
+            sums[function] = (n_bytes + counts.bytes, n_blocks + counts.blocks)
+    return sums
+
+
+def held_at_peak(profile: Profile, which: str, kinds: Sequence[str]) -> Dict[Tuple[str, str], Tuple[int, int]]:
+    """By kind and owner: the bytes and blocks of these kinds at a peak ("total", "host" or "device")."""
+    sums: Dict[Tuple[str, str], Tuple[int, int]] = {}
+    for account_id, (live_bytes, live_blocks) in profile.peak_composition(which).items():
+        _, kind, owner = profile.accounts[account_id]
+        if kind in kinds:
+            n_bytes, n_blocks = sums.get((kind, owner), (0, 0))
+            sums[kind, owner] = (n_bytes + live_bytes, n_blocks + live_blocks)
+    return sums

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# usage: tests/lint.sh [CHECK]…   (default: all)
+# House style, checked by the tools that define it. Exit status 77: the tool for it is not here, or is another release whose
+# idea of style differs.
+
+# shellcheck disable=SC2317 # the checks are called by name
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+checks=(clang_format black mypy shellcheck spdx words)
+
+skip() {
+    echo "$*"
+    exit 77
+}
+
+if [ ! -e .git ] || ! command -v git >/dev/null; then skip "style is checked in a git checkout"; fi
+all_files=$(git ls-files --cached --others --exclude-standard) || exit 1
+
+# The project's files whose names end in one of these.
+files() {
+    echo "$all_files" | grep -E "($1)\$" | while read -r file; do
+        if [ -f "$file" ]; then echo "$file"; fi
+    done
+}
+
+# Scripts have no suffix to go by.
+scripts() {
+    files '' | while read -r file; do
+        if head -n 1 "$file" | grep -aqE "^#!.*\b($1)\b"; then echo "$file"; fi
+    done
+}
+
+check_clang_format() {
+    local tool
+    tool=$(command -v clang-format-14 || command -v clang-format) || skip "clang-format is not installed"
+    "$tool" --version | grep -q 'version 14\.' || skip "this needs clang-format 14"
+    files '\.c|\.h|\.cc' | xargs -r "$tool" --dry-run -Werror
+}
+
+check_black() {
+    command -v black >/dev/null || skip "black is not installed"
+    black --version | grep -q ' 23\.' || skip "this needs black 23: its style changes from year to year"
+    { files '\.py'; scripts python3; } | sort -u | xargs -r black --quiet --check --diff
+}
+
+check_mypy() {
+    command -v mypy >/dev/null || skip "mypy is not installed"
+    mypy --version | grep -q '^mypy 1\.' || skip "this needs mypy 1"
+    mypy --no-error-summary --cache-dir=/dev/null reporter tests || return 1
+    { files 'docs/.*\.py'; scripts python3; } | sort -u | sed -E '/^(reporter|tests)\/.*\.py$/d' |
+        xargs -r -n 1 mypy --no-error-summary --cache-dir=/dev/null
+}
+
+check_shellcheck() {
+    command -v shellcheck >/dev/null || skip "shellcheck is not installed"
+    { files '\.sh'; scripts 'sh|bash'; } | sort -u | xargs -r shellcheck
+}
+
+# Licence texts and golden outputs, which are compared byte by byte, have none.
+check_spdx() {
+    local bad
+    bad=$(files '' | grep -vE '^(COPYING|tests/.*/(golden|data)/)' |
+        while read -r file; do
+            if [ -s "$file" ] && grep -qI . "$file" && ! head -n 12 "$file" | grep -q SPDX-License-Identifier; then
+                echo "$file"
+            fi
+        done)
+    [ -z "$bad" ] || { echo "without an SPDX line:" && echo "$bad" && return 1; }
+}
+
+# What belongs to one machine or one moment: mirrors' hosts, somebody's paths, numbers of tickets. The brackets keep this
+# file from finding itself.
+check_words() {
+    local words='debian[.]org|ubuntu[.]com|pypi[.]org|registry[.]npmjs|/wor[k]/(main|shared)|/tmp/(brie[f]|j[m]-)'
+    words+='|\bissues? #?[0-9]|\bticket #?[0-9]|design[.]md'
+    ! files '' | grep -vE ^COPYING | xargs -r grep -nIiE "$words"
+}
+
+status=0
+for check in "${@:-${checks[@]}}"; do
+    (check_"$check") || status=$?
+done
+exit $status

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `make install` puts where, that it works from there, and that `make uninstall` takes all of it away again.
+
+With --prefix the tool gets a directory of its own; without, it joins Valgrind's tools.
+"""
+
+import re
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Iterator, Set
+
+import pytest
+
+from tests.harness import MADE, PYTHON, ROOT, Run, check_run, configure_and_make, run
+
+
+def files_below(directory: Path) -> Set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()}
+
+
+def directories_below(directory: Path) -> Set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_dir()}
+
+
+def valgrind_libexec(tree: Path) -> Path:
+    found = re.search(r"^VG_LIBEXEC = (.*)$", (tree / "Makefile").read_text(), re.MULTILINE)
+    assert found
+    return Path(found.group(1))
+
+
+@pytest.fixture(scope="module", name="private_tree")
+def fixture_private_tree() -> Path:
+    return configure_and_make(MADE / "private", f"--prefix={MADE}/prefix")
+
+
+@pytest.fixture(scope="module", name="default_tree")
+def fixture_default_tree() -> Path:
+    return configure_and_make(MADE / "default")
+
+
+@pytest.fixture(name="prefix")
+def fixture_prefix(private_tree: Path) -> Iterator[Path]:
+    prefix = MADE / "prefix"
+    shutil.rmtree(str(prefix), ignore_errors=True)
+    check_run(["make", "install"], cwd=private_tree)
+    yield prefix
+    shutil.rmtree(str(prefix), ignore_errors=True)
+
+
+def record_true(prefix: Path, trace: Path) -> Run:
+    return run([prefix / "bin" / "jmassif", f"--jmassif-out-file={trace}", "true"])
+
+
+def test_an_installation_with_prefix_records_and_reports(prefix: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    recorded = record_true(prefix, trace)
+    assert recorded.returncode == 0, recorded.stderr
+    reported = run([PYTHON, prefix / "bin" / "jm_print", trace], cwd=tmp_path)
+    assert reported.returncode == 0, reported.stderr
+    assert "true" in reported.stdout
+
+
+def test_an_installation_with_prefix_has_all_that_valgrind_looks_for(private_tree: Path, prefix: Path) -> None:
+    tools = prefix / "libexec" / "jmassif"
+    missing = {name for name in files_below(valgrind_libexec(private_tree)) if not (tools / name).exists()}
+    assert not missing
+
+
+def test_every_module_of_the_reporter_is_installed(prefix: Path) -> None:
+    installed = {name for name in files_below(prefix / "share" / "jmassif" / "reporter") if name.endswith(".py")}
+    assert installed == {name for name in files_below(ROOT / "reporter") if name.endswith(".py")}
+
+
+def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:
+    expected = {
+        "share/man/man1/jm_print.1",
+        "share/man/man1/jmassif.1",
+        "include/jmassif/jmassif.h",
+        "lib/libjmassif.so",
+        "share/jmassif/owners.rules",
+    }
+    assert expected <= files_below(prefix)
+
+
+def test_uninstall_leaves_only_directories_that_others_share(private_tree: Path, prefix: Path, tmp_path: Path) -> None:
+    record_true(prefix, tmp_path / "trace")
+    run([PYTHON, prefix / "bin" / "jm_print", tmp_path / "trace"])  # leaves compiled modules behind
+    check_run(["make", "uninstall"], cwd=private_tree)
+    assert files_below(prefix) == set()
+    shared = {"bin", "include", "lib", "libexec", "share", "share/doc", "share/man", "share/man/man1"}
+    assert directories_below(prefix) <= shared
+
+
+def test_without_prefix_the_tool_joins_valgrinds_own(default_tree: Path, tmp_path: Path) -> None:
+    check_run(["make", "install", f"DESTDIR={tmp_path}"], cwd=default_tree)
+    libexec = valgrind_libexec(default_tree)
+    ours = files_below(tmp_path / libexec.relative_to("/"))
+    assert {re.sub(r"-(amd64|arm64)-linux", "", name) for name in ours} == {"jmassif", "vgpreload_jmassif.so"}
+    assert (tmp_path / "usr/local/bin/jm_print").exists()
+    assert not (tmp_path / "usr/local/bin/jmassif").exists()
+
+    check_run(["make", "uninstall", f"DESTDIR={tmp_path}"], cwd=default_tree)
+    assert files_below(tmp_path) == set()
+
+
+def test_the_release_is_complete_and_builds_installs_and_cleans_up_by_itself(default_tree: Path) -> None:
+    check_run(["make", "--no-print-directory", "distcheck"], cwd=default_tree, timeout=1500)
+    (archive,) = default_tree.glob("jmassif-*.tar.gz")
+    with tarfile.open(str(archive)) as release:
+        packed = {name.partition("/")[2] for name in release.getnames()}
+    tracked = set(check_run(["git", "ls-files"], cwd=ROOT).splitlines())
+    assert sorted(tracked - packed) == [".ci/run", ".gitignore"]

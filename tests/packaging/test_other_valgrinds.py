@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other releases of Valgrind, unpacked beside the machine's own: jmassif builds for them and finds the same."""
+
+import platform
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.harness import BUILD, MADE, compile_c, configure_and_make, record
+
+PROGRAM = r"""
+#include <stdlib.h>
+
+int main(void)
+{
+    char *a = malloc(1000), *b = calloc(10, 30), *c;
+    if (posix_memalign((void **)&c, 256, 700))
+        return 1;
+    a = realloc(a, 5000);
+    free(b);
+    free(c);
+    free(a);
+    return 7;
+}
+"""
+PEAK_BYTES = 5000 + 300 + 700
+
+
+@pytest.mark.parametrize("release", ["3.16", "3.24", "3.27"])
+def test_another_valgrind_records_the_same(release: str) -> None:
+    root = BUILD / "compat" / release
+    if not root.exists():
+        pytest.skip(f"no Valgrind in {root}: ./bootstrap check fetches it where the distribution's mirror has it")
+    version = unpacked_version(root)
+    if not version.startswith(release + "."):
+        pytest.skip(f"{root} holds Valgrind {version}, which nobody has looked at yet")
+    tree = configure_and_make(MADE / f"valgrind-{release}", f"--with-valgrind={root}")
+    recording = record([compile_c(PROGRAM, "-O0")], build=tree, valgrind=str(root / "usr/bin/valgrind"))
+    assert recording.returncode == 7, recording.stderr[-2000:]
+    assert recording.profile.manifest["valgrind"] == version
+    assert recording.profile.peaks["total"].by_kind["heap"] == PEAK_BYTES
+
+
+def unpacked_version(root: Path) -> str:
+    (description,) = root.glob(f"usr/lib/{platform.machine()}-linux-gnu/pkgconfig/valgrind.pc")
+    found = re.search(r"^Version: *(.*)$", description.read_text(), re.MULTILINE)
+    assert found
+    return found.group(1)

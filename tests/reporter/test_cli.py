@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command jm_print, as users meet it: what it prints where, and with what status it ends."""
+
+import ast
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
+
+import pytest
+
+from reporter.cli import main
+from tests.reporter.massif_grammar import parse
+from tests.reporter.traces import ROOT, Trace, random_run, small_training_run
+
+JM_PRINT = ROOT / "reporter" / "jm_print"
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return small_training_run().save(tmp_path)
+
+
+class Done:
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status = status
+        self.out = out
+        self.err = err
+
+
+Jm = Callable[..., Done]
+
+
+@pytest.fixture
+def jm_print(capsys: "pytest.CaptureFixture[str]") -> Jm:
+    """Runs the command in this process."""
+
+    def run(*arguments: object) -> Done:
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return Done(status, out, err)
+
+    return run
+
+
+def program(*arguments: object, script: Path = JM_PRINT, env: Optional[Mapping[str, str]] = None) -> Done:
+    """Runs the command as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-B", str(script)] + [str(argument) for argument in arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(os.environ, **(env or {})),
+        timeout=60,
+    )
+    return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+
+
+def assert_one_line_error(done: Done, *says: str) -> None:
+    assert done.status == 2 and done.out == ""
+    assert done.err.startswith("jm_print: ") and done.err.count("\n") == 1 and done.err.endswith("\n")
+    assert done.err[:-1].isprintable()
+    for words in says:
+        assert words in done.err
+
+
+# ---- what goes well ------------------------------------------------------------------------------
+
+
+def test_text_goes_to_standard_output(jm_print: Jm, trace: Path) -> None:
+    done = jm_print(trace)
+    assert done.status == 0 and done.err == ""
+    assert "The program held 233 MiB" in done.out
+
+
+def test_massif_output_keeps_its_grammar(jm_print: Jm, trace: Path) -> None:
+    assert parse(jm_print("--format=massif", trace).out).peak == 2
+
+
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        (["--snapshot=2"], "at snapshot 2 (250 ms)"),
+        (["--snapshot=last"], "at the last snapshot (1.00 s)"),
+        (["--snapshot", "peak-host"], "at the host peak (900 ms)"),
+        (["--by=kind"], "100.0 % 244,366,208 B in 3,018 blocks\n\n 55.8 % 136,314,880 B in 5 blocks: device\n"),
+        (["--threshold=50%"], "244,366,208 B in 3,018 blocks, in 5 places below 50 %"),
+        (["--x", "4"], "+--->"),
+    ],
+)
+def test_options(jm_print: Jm, trace: Path, options: List[str], says: str) -> None:
+    assert says in jm_print(*options, trace).out
+
+
+def test_the_graph_has_the_asked_for_size(jm_print: Jm, trace: Path) -> None:
+    lines = jm_print("--x=20", "--y=4", trace).out.splitlines()
+    (axis,) = [number for number, line in enumerate(lines) if line.endswith("+" + "-" * 19 + ">")]
+    assert lines[axis - 4].lstrip().startswith("233 MiB^") and "v" in lines[axis - 5]
+
+
+def test_the_threshold_is_the_recorders_unless_given(jm_print: Jm, tmp_path: Path) -> None:
+    recorded = small_training_run()
+    recorded.lines.insert(1, "m option.threshold 22.5")
+    path = recorded.save(tmp_path)
+    assert "below 22.5 %" in jm_print(path).out
+    assert "below 40 %" in jm_print("--threshold=40", path).out
+
+
+def test_version_and_help(capsys: "pytest.CaptureFixture[str]") -> None:
+    for option in ("--version", "--help"):
+        with pytest.raises(SystemExit) as ended:
+            main([option])
+        assert ended.value.code == 0
+        out = capsys.readouterr().out
+        assert out.startswith("jm_print 0." if option == "--version" else "usage: jm_print")
+    for option in ("--format", "--output", "--snapshot", "--threshold", "--by", "--x", "--y", "--version"):
+        assert option in out
+        assert option in (ROOT / "docs" / "jm_print.1").read_text(encoding="utf-8").replace("\\-", "-")
+
+
+def test_it_runs_as_a_program_from_any_directory(trace: Path) -> None:
+    done = program(trace)
+    assert (done.status, done.err) == (0, "") and "The program held 233 MiB" in done.out
+
+
+def test_it_runs_where_it_is_installed(trace: Path, tmp_path: Path) -> None:
+    script = tmp_path / "usr" / "bin" / "jm_print"
+    script.parent.mkdir(parents=True)
+    shutil.copy(str(JM_PRINT), str(script))
+    assert "install jmassif again" in program(trace, script=script).err
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(str(ROOT / "reporter"), str(tmp_path / "usr" / "share" / "jmassif" / "reporter"), ignore=ignore)
+    link = tmp_path / "link"
+    link.symlink_to(script)
+    for path in (script, link):
+        assert program(trace, script=path).status == 0
+
+
+def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
+    path = Trace(command="./café").save(tmp_path)
+    assert "./café" in program(path, env={"PYTHONIOENCODING": "utf-8"}).out
+    assert "./caf\\xe9" in program(path, env={"PYTHONIOENCODING": "ascii"}).out
+
+
+# ---- -o ------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_in_place_of_standard_output(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    assert jm_print("-o", report, trace).out == ""
+    assert "The program held 233 MiB" in report.read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    report.write_text("old")
+    report.chmod(0o640)
+    jm_print("-o", report, trace)
+    assert stat.S_IMODE(report.stat().st_mode) == 0o640 and report.read_text() != "old"
+
+
+def test_a_link_stays_a_link(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+    report, link = tmp_path / "report", tmp_path / "link"
+    report.write_text("old")
+    link.symlink_to(report)
+    jm_print("-o", link, trace)
+    assert link.is_symlink() and report.read_text() != "old"
+
+
+def test_a_device_is_written_to_and_not_replaced(trace: Path) -> None:
+    assert program("-o", "/dev/null", trace).status == 0
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.mark.parametrize("make", [Path.symlink_to, lambda new, old: os.link(str(old), str(new))])
+def test_the_input_is_never_written_over(
+    jm_print: Jm, trace: Path, tmp_path: Path, make: Callable[[Path, Path], None]
+) -> None:
+    other = tmp_path / "other"
+    make(other, trace)
+    before = trace.read_bytes()
+    for name in (trace, other):
+        assert_one_line_error(jm_print("-o", name, trace), "is the input too")
+    assert trace.read_bytes() == before
+
+
+def test_a_failed_run_leaves_the_older_file_and_no_litter(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    report.write_text("old")
+    assert_one_line_error(jm_print("-o", report, "--snapshot=77", trace), 'no snapshot "77"')
+    assert report.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [trace.name, "report"]
+
+
+@pytest.mark.parametrize("where", ["{}/missing/report", "{}", "/dev/full"])
+def test_a_place_that_cannot_be_written_is_named(jm_print: Jm, trace: Path, tmp_path: Path, where: str) -> None:
+    path = where.format(tmp_path)
+    assert_one_line_error(jm_print("-o", path, trace), f"{path}: cannot be written")
+
+
+# ---- standard output that goes wrong -------------------------------------------------------------
+
+
+def shell(command: str, trace: Path) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        ["bash", "-c", command.replace("jm_print", f"'{sys.executable}' -B '{JM_PRINT}' '{trace}'")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    path = random_run(1, n_snapshots=3000).save(tmp_path)
+    done = shell("jm_print | head -n 1", path)
+    assert done.stdout.startswith(b"Command:") and done.stderr == b""
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
+def test_an_output_that_takes_nothing_is_named(trace: Path, redirection: str) -> None:
+    done = shell(f"jm_print {redirection}", trace)
+    message = done.stderr.decode()
+    assert done.returncode == 2 and message.startswith("jm_print: standard output: cannot be written")
+    assert message.count("\n") == 1
+
+
+# ---- input that goes wrong -----------------------------------------------------------------------
+
+
+def test_a_truncated_trace_is_shown_and_said_to_be_one(jm_print: Jm, tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(small_training_run().bytes()[:-40])
+    done = jm_print(path)
+    assert done.status == 0 and "Where the memory went" in done.out
+    assert done.err.startswith(f"jm_print: {path}: truncated: line ") and done.err.count("\n") == 1
+
+
+def test_a_trace_of_a_killed_program_is_shown_and_said_to_be_one(jm_print: Jm, tmp_path: Path) -> None:
+    recorded = small_training_run()
+    del recorded.lines[-1]
+    done = jm_print(recorded.save(tmp_path))
+    assert done.status == 0 and "The program held 233 MiB" in done.out
+    assert "truncated: no end on record" in done.err
+
+
+def test_a_trace_cut_at_any_byte_gives_a_report_or_one_line(jm_print: Jm, tmp_path: Path) -> None:
+    content = small_training_run().bytes()
+    first_line = content.index(b"\n") + 1
+    path = tmp_path / "trace"
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        for form in ("text", "massif"):
+            done = jm_print(f"--format={form}", path)
+            if length < first_line:
+                assert_one_line_error(done, "nothing was recorded")
+            else:
+                assert done.status == 0 and done.err.count("\n") == 1 and "truncated: " in done.err
+                assert form == "text" or parse(done.out)
+
+
+FOREIGN: Dict[str, Tuple[bytes, str]] = {
+    "empty": (b"", "is empty"),
+    "massif": (b"desc: (none)\ncmd: ls\ntime_unit: i\n#-----------\nsnapshot=0\n", "open it with ms_print"),
+    "jpeg": (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01" + bytes(range(256)) * 40, "is not a jmassif trace"),
+    "newer": (b"jmassif-trace 2\nq 1 2 3\n", "version 2"),
+    "gzip": (b"\x1f\x8b\x08\x00\x00", "gunzip"),
+    "damaged": (b"jmassif-trace 1\nm pid 1\nqqq\n", "line 3: not a record"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FOREIGN))
+def test_foreign_and_damaged_input_is_refused_in_one_line(jm_print: Jm, tmp_path: Path, name: str) -> None:
+    content, says = FOREIGN[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert_one_line_error(jm_print(path), str(path), says)
+
+
+def test_what_is_no_file_is_refused_in_one_line(jm_print: Jm, tmp_path: Path) -> None:
+    assert_one_line_error(jm_print(tmp_path), str(tmp_path), "cannot be read: Is a directory")
+    assert_one_line_error(jm_print(tmp_path / "none"), "cannot be read: No such file or directory")
+    assert_one_line_error(jm_print(tmp_path / "evil\x1b[2J\n"), "evil\\x1b[2J\\x0a: cannot be read")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["one", "two"],
+        ["--format=html", "x"],
+        ["--by=colour", "x"],
+        ["--threshold=101", "x"],
+        ["--threshold=nan", "x"],
+        ["--threshold=many", "x"],
+        ["--x=3", "x"],
+        ["--y=1001", "x"],
+        ["--y=4.5", "x"],
+        ["--snap=1", "x"],
+        ["--no\x1b[2J", "x"],
+    ],
+)
+def test_a_wrong_option_is_refused_in_one_line(jm_print: Jm, arguments: List[str]) -> None:
+    assert_one_line_error(jm_print(*arguments), "jm_print --help")
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_damage_at_random_never_ends_in_a_traceback(jm_print: Jm, tmp_path: Path, seed: int) -> None:
+    random_ = random.Random(seed)
+    content = bytearray(small_training_run().bytes() if seed % 2 else random_run(seed, 4, 9).bytes())
+    for _ in range(random_.choice([1, 1, 2, 5])):
+        place = random_.randrange(len(content))
+        change = random_.randrange(4)
+        if change == 0:
+            content[place] = random_.choice(b"0123456789 \nabcSEPdntx\xff\x00")
+        elif change == 1:
+            del content[place : place + random_.choice([1, 3, 80])]
+        elif change == 2:
+            content[place:place] = bytes([random_.choice(b"0199 \n-")])
+        else:
+            lines = content.split(b"\n")
+            lines.insert(random_.randrange(len(lines)), random_.choice(lines))
+            content = bytearray(b"\n".join(lines))
+    path = tmp_path / "trace"
+    path.write_bytes(bytes(content))
+    for form in ("text", "massif"):
+        done = jm_print(f"--format={form}", path)
+        if done.status:
+            assert_one_line_error(done, str(path))
+        else:
+            assert form == "text" or parse(done.out)
+            assert all(line.isprintable() for line in done.out.split("\n"))
+
+
+# ---- the oldest Python we promise ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "reporter").rglob("*.py")) + [JM_PRINT], ids=str)
+def test_the_reporter_is_python_3_6(path: Path) -> None:
+    ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 6))

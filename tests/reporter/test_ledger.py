@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The ledger, the answer, the choice of the moment, and the start-up waterfall."""
+
+import pytest
+
+from reporter.ledger import Churn, Held, hottest_temporaries, ledger
+from reporter.names import Names
+from reporter.profile import LISTED_KINDS
+from reporter.summary import SelectionError, answer, select, waterfall
+from tests.reporter.traces import Trace, random_run, small_training_run
+
+
+def test_owners_fold_into_groups_in_a_fixed_order() -> None:
+    profile = small_training_run().load()
+    table = ledger(profile, profile.peak_composition("total"))
+    assert [(group.name, [owner.name for owner in owners]) for group, owners in table.groups] == [
+        ("yours", ["tensor"]),
+        ("cached", ["cache"]),
+        ("libraries", ["cudnn", "python"]),
+        ("runtime", ["context"]),
+    ]
+    assert table.total.bytes == profile.peaks["total"].host + profile.peaks["total"].device
+
+
+def test_a_heap_block_counts_once_with_its_overhead() -> None:
+    trace = Trace()
+    heap, overhead = trace.account("heap", "app"), trace.account("heap-overhead", "app")
+    trace.snapshot(1, "time", {heap: (100, 4), overhead: (32, 4)})
+    profile = trace.load()
+    assert ledger(profile, profile.composition(0)).total.host == Held(132, 4)
+
+
+def test_imported_memory_is_listed_apart() -> None:
+    trace = Trace()
+    heap, imported = trace.account("heap", "app"), trace.account("imported", "app")
+    trace.snapshot(1, "time", {heap: (100, 4), imported: (4096, 1)})
+    profile = trace.load()
+    table = ledger(profile, profile.composition(0))
+    assert table.total.bytes == 100 and table.imported == Held(4096, 1)
+
+
+def test_an_owner_without_a_group_is_not_lost() -> None:
+    trace = Trace()
+    trace.group("yours", "app")
+    one, two = trace.account("heap", "app"), trace.account("heap", "mystery")
+    trace.snapshot(1, "time", {one: (100, 4), two: (4096, 1)})
+    profile = trace.load()
+    groups = [(group.name, group.bytes) for group, _ in ledger(profile, profile.composition(0)).groups]
+    assert groups == [("yours", 100), ("other", 4096)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_ledger_of_a_random_run_adds_up(seed: int) -> None:
+    profile = random_run(seed).load()
+    for index, snapshot in enumerate(profile.snapshots):
+        composition = profile.composition(index)
+        table = ledger(profile, composition)
+        rows = [owner for _, owners in table.groups for owner in owners]
+        assert sum(row.host.bytes for row in rows) == table.total.host.bytes == snapshot.host
+        assert sum(row.device.bytes for row in rows) == table.total.device.bytes == snapshot.device
+        for group, owners in table.groups:
+            assert group.bytes == sum(owner.bytes for owner in owners)
+        imported = [held for a, held in composition.items() if profile.accounts[a].kind in LISTED_KINDS]
+        assert table.imported.bytes == sum(n_bytes for n_bytes, _ in imported)
+
+
+def test_temporaries_are_hot_when_many_and_most() -> None:
+    trace = Trace()
+    hot, few, mixed = (trace.account("heap", "app") for _ in range(3))
+    trace.snapshot(
+        1,
+        "time",
+        {hot: (1, 1, 90_000, 3000, 2900), few: (1, 1, 900, 999, 999), mixed: (1, 1, 9_000_000, 90_000, 4000)},
+    )
+    assert hottest_temporaries(trace.load(), 9) == [Churn(hot, 2900, 3000, 90_000)]
+
+
+# ---- the moment ----------------------------------------------------------------------------------
+
+
+def test_a_moment_is_a_peak_the_last_snapshot_or_one_by_its_number() -> None:
+    profile = small_training_run().load()
+    chosen = {name: select(profile, name) for name in ("peak", "peak-host", "peak-device", "last", "2")}
+    assert {name: moment.time for name, moment in chosen.items()} == {
+        "peak": 600,
+        "peak-host": 900,
+        "peak-device": 600,
+        "last": 1000,
+        "2": 250,
+    }
+    assert chosen["2"].composition == profile.composition(1) and chosen["2"].name == "snapshot 2"
+
+
+@pytest.mark.parametrize("selector", ["0", "4", "first", "02", ""])
+def test_a_moment_that_is_not_there_is_refused_with_what_is(selector: str) -> None:
+    with pytest.raises(SelectionError, match="there are 1 to 3, peak, peak-host, peak-device, last"):
+        select(small_training_run().load(), selector)
+
+
+def test_on_a_discrete_gpu_the_peak_is_the_devices() -> None:
+    trace = Trace(memory="discrete")
+    heap, device = trace.account("heap", "app"), trace.account("device", "app")
+    peaks = {"total": (1, {heap: (900, 1)}), "host": (1, {heap: (900, 1)}), "device": (5, {device: (70, 1)})}
+    trace.snapshot(9, "time", {heap: (100, 1), device: (10, 1)}, peaks)
+    assert select(trace.load(), "peak").time == 5
+
+
+def test_without_a_peak_on_record_the_fullest_snapshot_stands_in() -> None:
+    trace = Trace()
+    heap = trace.account("heap", "app")
+    for time, size in ((1, 10), (2, 30), (3, 20)):
+        trace.snapshot(time, "time", {heap: (size, 1)})
+    chosen = select(trace.load(), "peak")
+    assert (chosen.time, chosen.name) == (2, "the fullest snapshot")
+
+
+def test_a_trace_without_snapshots_has_an_empty_moment() -> None:
+    assert select(Trace().load(), "peak").composition == {}
+    with pytest.raises(SelectionError, match="no complete snapshot"):
+        select(Trace().load(), "1")
+
+
+# ---- the answer ----------------------------------------------------------------------------------
+
+
+def answer_of(trace: Trace, selector: str = "peak") -> str:
+    profile = trace.load()
+    composition = select(profile, selector).composition
+    return answer(profile, Names(profile), composition, ledger(profile, composition))
+
+
+def test_the_answer_names_the_shares_largest_first_and_the_largest_place() -> None:
+    assert answer_of(small_training_run()) == (
+        "The program held 233 MiB (43.0 MiB host + 190 MiB device). Of it 34.3 % is yours (tensor 80.0 MiB); 25.7 % is"
+        " held by the runtime (context 60.0 MiB); 21.5 % is reserved by a cache and not in use; 18.5 % is held by"
+        " libraries (cudnn 40.0 MiB, python 3.05 MiB). The largest single place: 80.0 MiB of device memory (tensor),"
+        " allocated in torch::empty (libtorch.so), from train.py:87 (<module>)."
+    )
+
+
+def test_on_a_discrete_gpu_the_answer_does_not_add_the_pools_up() -> None:
+    text = answer_of(small_training_run("discrete"))
+    assert text.startswith("The program held 190 MiB of device memory: 42.1 % is yours (tensor 80.0 MiB);")
+    assert "The program held 43.0 MiB of host memory: 100.0 % is held by libraries" in text
+    assert "233 MiB" not in text
+
+
+def test_the_answer_to_nothing() -> None:
+    assert answer_of(Trace()) == "No memory is on record here."
+
+
+# ---- scopes --------------------------------------------------------------------------------------
+
+
+def scopes(*records: str) -> Trace:
+    trace = Trace()
+    for name in "abcdefgh":
+        trace.string(name)
+    trace.lines += records
+    return trace
+
+
+def test_the_waterfall_is_in_order_of_time_with_nested_scopes_inside() -> None:
+    fall = waterfall(
+        scopes(
+            "x 2 1 1 10 20 0 2 heap 5 1",
+            "x 3 1 1 10 12 0 3 heap 7 1",
+            "x 1 0 1 10 30 0 1 heap 12 2",
+            "x 4 0 1 5 6 0 4 heap 1 1",
+        ).load(),
+        9,
+    )
+    assert [(row.scope.name, row.depth) for row in fall.rows] == [("d", 0), ("a", 0), ("b", 1), ("c", 1)]
+    assert fall.n_left_out == 0
+
+
+def test_the_waterfall_shows_the_costliest_and_what_is_around_them() -> None:
+    fall = waterfall(
+        scopes(
+            "x 2 1 1 10 20 0 2 heap 500 1",
+            "x 1 0 1 10 30 0 1 heap -20 0",
+            "x 3 0 1 40 50 0 3 heap 30 1",
+            "x 4 0 1 60 70 0 4 device 40 1 imported 999 1",
+        ).load(),
+        1,
+    )
+    assert [(row.scope.name, row.depth) for row in fall.rows] == [("a", 0), ("b", 1)]
+    assert (fall.n_left_out, fall.left_out_bytes) == (2, 70)
+
+
+def test_a_scope_whose_outer_one_never_ended_stands_on_its_own() -> None:
+    fall = waterfall(scopes("x 2 7 1 10 20 0 2 heap 500 1").load(), 5)
+    assert [(row.scope.name, row.depth) for row in fall.rows] == [("b", 0)]

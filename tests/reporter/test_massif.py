@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The massif output: its grammar, and the programs that are to open it."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable, Dict, List, Tuple
+
+import pytest
+
+from reporter.load import load_file
+from reporter.profile import LISTED_KINDS, Profile
+from reporter.summary import SelectionError
+from reporter.writers import BY, View, massif
+from tests.reporter.massif_grammar import GrammarError, MassifFile, every_node, parse
+from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
+
+PEAK_TREE = """\
+n3: 244318208 (jmassif) all memory by kind, owner and stack
+ n2: 136314880 device
+  n1: 83886080 tensor
+   n1: 83886080 0x400004: cudaMalloc (in /usr/lib/libcudart.so.10.2)
+    n1: 83886080 0x400003: torch::empty (in /usr/lib/libtorch.so)
+     n1: 83886080 0x400002: <module> (train.py:87)
+      n0: 83886080 0x400001: main (in /usr/bin/python3)
+  n1: 52428800 cache
+   n1: 52428800 0x400005: c10::grow (in /usr/lib/libc10_cuda.so)
+    n1: 52428800 0x400003: torch::empty (in /usr/lib/libtorch.so)
+     n1: 52428800 0x400002: <module> (train.py:87)
+      n0: 52428800 0x400001: main (in /usr/bin/python3)
+ n1: 62914560 driver
+  n1: 62914560 context
+   n1: 62914560 0x400006: cuInit (in /usr/lib/libcuda.so.1)
+    n1: 62914560 0x400002: <module> (train.py:87)
+     n0: 62914560 0x400001: main (in /usr/bin/python3)
+ n1: 45088768 heap
+  n1: 41943040 cudnn
+   n1: 41943040 0x400008: malloc (in vgpreload_jmassif-arm64-linux.so)
+    n1: 41943040 0x400007: cudnnCreate (in libcudnn.so.8)
+     n1: 41943040 0x400002: <module> (train.py:87)
+      n0: 41943040 0x400001: main (in /usr/bin/python3)
+  n0: 3145728 in 1 place, below massif's threshold (05.00%)
+""".replace(
+    " n1: 45088768 heap", " n2: 45088768 heap"
+)
+
+
+def output(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "") -> str:
+    view = View(selector or None, threshold, by, 72, None)
+    return "".join(line + "\n" for line in massif.write(profile, view))
+
+
+def parsed(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "") -> MassifFile:
+    return parse(output(profile, by, threshold, selector))
+
+
+def odd_run() -> Trace:
+    """Names that mean something to one reader or the other."""
+    trace = Trace(command="python3 -c 'x = 1 # one\n'", time_unit="B")
+    trace.manifest("option.depth", "30 # deep")
+    frames = [
+        "std::function<void (int)>::operator()(int) const::{lambda(char (*)(int))#1} (a b.c:5)",
+        "operator\n<< (dir(x)/y)",
+        "50%d %s ( (lib#1.so)",
+        "\x1b[2J\u202e (evil.c:1)",
+        "caf\udce9 (é.c:1)",
+        "n3: 12 n0: 4 (x.c:1)",
+    ]
+    accounts = [trace.account("heap", "app", [frame, "main (a.c:1)"]) for frame in frames]
+    trace.snapshot(5, "time", {account: (100 + account, 1) for account in accounts}, {"total": (5, {})})
+    return trace
+
+
+def deep_run() -> Trace:
+    trace = Trace(time_unit="i")
+    deep = trace.account("heap", "app", ["even (a.c:1)", "odd (a.c:2)"] * 300)
+    trace.snapshot(5, "time", {deep: (100, 1)}, {"total": (5, {})})
+    return trace
+
+
+def large_run() -> Trace:
+    trace = Trace(time_unit="ms")
+    large = trace.account("vmm", "app", ["main (a.c:1)"])
+    trace.snapshot(2**53 - 1, "time", {large: (2**62 + 1, 1)}, {"total": (2**53 - 1, {})})
+    trace.snapshot(2**53 + 1, "exit", {large: (3, 1)})
+    return trace
+
+
+def start_only() -> Trace:
+    trace = Trace()
+    trace.snapshot(0, "start")
+    return trace
+
+
+RUNS: Dict[str, Callable[[], Trace]] = {
+    "training": small_training_run,
+    "random": lambda: random_run(3),
+    "odd names": odd_run,
+    "deep stack": deep_run,
+    "large numbers": large_run,
+    "start only": start_only,
+    "nothing": Trace,
+}
+
+
+def test_the_peak_has_its_tree_by_kind_owner_and_stack() -> None:
+    text = output(small_training_run().load(), threshold=5)
+    assert PEAK_TREE in text
+    file = parse(text)
+    assert file.cmd == "python3 train.py --epochs 2" and file.time_unit == "ms"
+    assert [snapshot.time for snapshot in file.snapshots] == [0, 250, 600, 1000]
+    assert file.peak == 2
+
+
+def test_overhead_and_stacks_are_massifs_other_sums() -> None:
+    trace = Trace()
+    heap, overhead, stack, mapped, imported = (
+        trace.account(kind, "app") for kind in ("heap", "heap-overhead", "stack", "file", "imported")
+    )
+    trace.snapshot(
+        1, "time", {heap: (1, 1), overhead: (20, 1), stack: (300, 1), mapped: (4000, 1), imported: (50000, 1)}
+    )
+    (snapshot,) = parsed(trace.load()).snapshots
+    assert (snapshot.heap, snapshot.extra, snapshot.stacks) == (4001, 20, 300)
+    assert {node.label for node in snapshot.root.children} == {"file", "in 1 place, below massif's threshold (01.00%)"}
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("threshold", [0, 1, 30])
+def test_any_run_keeps_the_grammar_and_its_sums(name: str, by: str, threshold: float) -> None:
+    profile = RUNS[name]().load()
+    file = parsed(profile, by, threshold)
+    sums = {sum(n for kind, n in s.by_kind.items() if kind not in LISTED_KINDS) for s in profile.snapshots}
+    sums |= {peak.host + peak.device for peak in profile.peaks.values()}
+    assert {snapshot.total for snapshot in file.snapshots} <= (sums or {0})
+    assert max(snapshot.total for snapshot in file.snapshots) == max(sums or {0})
+    assert (file.peak >= 0) == any(sums)
+
+
+@pytest.mark.parametrize("n_allowed", [1, 2, 3, 7, 29])
+def test_no_more_snapshots_than_allowed_and_always_the_peak(n_allowed: int) -> None:
+    profile = random_run(5, options={"max-snapshots": str(n_allowed)}).load()
+    file = parsed(profile)
+    peak = profile.peaks["total"]
+    assert len(file.snapshots) == n_allowed
+    assert file.snapshots[file.peak].total == peak.host + peak.device
+    if n_allowed >= 3:
+        assert file.snapshots[0].time == 0 and file.snapshots[-1].time == profile.snapshots[-1].time
+
+
+def test_detailed_snapshots_come_as_often_as_the_option_says() -> None:
+    file = parsed(random_run(5, options={"detailed-freq": "4"}).load())
+    detailed = [number for number, snapshot in enumerate(file.snapshots) if snapshot.tree == "detailed"]
+    assert detailed == [number for number in range(3, 30, 4) if number != file.peak]
+
+
+def test_a_chosen_snapshot_is_the_only_detailed_one_besides_the_peak() -> None:
+    profile = random_run(5, options={"max-snapshots": "5"}).load()
+    file = parsed(profile, selector="12")
+    (detailed,) = [snapshot for snapshot in file.snapshots if snapshot.tree == "detailed"]
+    assert detailed.time == profile.snapshots[11].time
+    with pytest.raises(SelectionError):
+        output(profile, selector="99")
+
+
+def test_names_reach_massif_visualizer_whole() -> None:
+    """It takes for the function what stands between the address and the last parentheses."""
+    labels = [node.label for node in every_node(parsed(odd_run().load()).snapshots[0].root)]
+    functions = [re.fullmatch(r"0x[0-9A-F]+: (.*) \(([^()]*)\)", label) for label in labels]
+    assert [found[1] for found in functions if found and found[1] != "main"] == [
+        "n3: 12 n0: 4",
+        "caf\\xe9",
+        "\\x1b[2J\\u202e",
+        "50%d %s (",
+        "operator\\x0a<<",
+        "std::function<void (int)>::operator()(int) const::{lambda(char (*)(int))$1}",
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_ms_print_opens_it(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "massif.out"
+    file.write_text(output(RUNS[name]().load()), encoding="utf-8")
+    done = subprocess.run(["ms_print", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    n_snapshots = len(parse(file.read_text(encoding="utf-8")).snapshots)
+    assert f"Number of snapshots: {n_snapshots}\n".encode() in done.stdout
+
+
+def test_ms_print_refuses_a_broken_one(tmp_path: Path) -> None:
+    file = tmp_path / "massif.out"
+    file.write_text(output(small_training_run().load()).replace("mem_heap_B=244318208", "mem_heap_B=1"))
+    assert subprocess.run(["ms_print", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode != 0
+
+
+def shown_by_massif_visualizer(file: Path, directory: Path) -> str:
+    """What the real program says about the file: it keeps running, so it is ended as soon as it has said it."""
+    log = directory / "log"
+    private = dict.fromkeys(("HOME", "XDG_RUNTIME_DIR", "TMPDIR"), str(directory))
+    environment = dict(os.environ, LC_ALL="C.UTF-8", **private)
+    command = ["xvfb-run", "-a", "massif-visualizer", str(file)]
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=environment, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            if re.search(rb"peak cost|invalid line", log.read_bytes()):
+                break
+            time.sleep(0.1)
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+    return log.read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.mark.skipif(
+    not (shutil.which("massif-visualizer") and shutil.which("xvfb-run")), reason="massif-visualizer is not installed"
+)
+def test_massif_visualizer_opens_it_and_would_complain(tmp_path: Path) -> None:
+    sound, broken = tmp_path / "sound", tmp_path / "broken"
+    text = output(small_training_run().load())
+    sound.write_text(text)
+    broken.write_text(text.replace("snapshot=1\n#-----------", "snapshot=1\n#----------"))
+    said = shown_by_massif_visualizer(sound, tmp_path)
+    assert "snapshots: 4" in said and "peak: snapshot # 2 after 600" in said and "invalid" not in said
+    assert "invalid line" in shown_by_massif_visualizer(broken, tmp_path)
+
+
+BROKEN: List[Tuple[str, str]] = [
+    ("desc: ", "description: "),
+    ("desc: --tool=jmassif\n", "desc: --tool=jmassif\ndesc: more\n"),
+    ("#-----------\nsnapshot=1", "#----------\nsnapshot=1"),
+    ("snapshot=1", "snapshot=7"),
+    ("time=600", "time=100"),
+    ("\nmem_stacks_B=0", "\n\nmem_stacks_B=0"),
+    ("244318208 (jmassif)", "244318207 (jmassif)"),
+    ("n0: 83886080 0x400001: main", "n0: 83886081 0x400001: main"),
+    ("  n1: 83886080 tensor", "   n1: 83886080 tensor"),
+    ("tensor", "tensor # of rank 3"),
+    ("time=250\nmem_heap_B=66060288", "time=250\nmem_heap_B=966060288"),
+]
+
+
+@pytest.mark.parametrize("old, new", BROKEN)
+def test_the_grammar_used_here_would_notice(old: str, new: str) -> None:
+    text = output(small_training_run().load())
+    assert old in text
+    with pytest.raises(GrammarError):
+        parse(text.replace(old, new, 1))
+
+
+def test_the_documented_example_comes_out_in_full(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(documented_example())
+    file = parsed(load_file(str(path)))
+    assert [(s.time, s.heap, s.extra, s.tree) for s in file.snapshots] == [
+        (0, 0, 0, "empty"),
+        (3, 1048676, 20, "peak"),
+        (9, 1048576, 0, "empty"),
+    ]

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What frames, stacks and accounts are called."""
+
+import pytest
+
+from reporter.names import Names, describe
+from reporter.profile import Frame
+from tests.reporter.traces import Trace
+
+
+@pytest.mark.parametrize(
+    "frame, text",
+    [
+        (Frame("n", "main", "/bin/a.out", "/src/a.c", 5, 0x4005D0), "main (a.c:5)"),
+        (Frame("n", "main", "/bin/a.out", "/src/a.c", 0, 0x4005D0), "main (a.c)"),
+        (Frame("i", "inl", "/bin/a.out", "a.h", 7, 0x4005D0), "inl (a.h:7)"),
+        (Frame("n", "cudnnCreate", "/usr/lib/libcudnn.so.8", "", 0, 1), "cudnnCreate (libcudnn.so.8)"),
+        (Frame("n", "", "/usr/lib/libfoo.so", "", 0, 0x4005D0), "0x4005d0 (libfoo.so)"),
+        (Frame("n", "", "", "", 0, 0x4005D0), "0x4005d0 (no object file)"),
+        (Frame("p", "<module>", "", "/home/u/train.py", 87, 0), "train.py:87 (<module>)"),
+        (
+            Frame("p", "forward", "", "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 114, 0),
+            "torch/nn/modules/linear.py:114 (forward)",
+        ),
+        (Frame("p", "open", "", "/usr/lib/python3.6/os.py", 3, 0), "os.py:3 (open)"),
+        (
+            Frame("p", "run", "", "/usr/local/lib/python3.8/site-packages/numpy/core.py", 3, 0),
+            "numpy/core.py:3 (run)",
+        ),
+        (Frame("n", "\x1b[2J", "", "a\n.c", 1, 0), "\\x1b[2J (a\\x0a.c:1)"),
+    ],
+)
+def test_a_frame_is_described(frame: Frame, text: str) -> None:
+    assert describe(frame) == text
+
+
+def test_the_site_is_the_first_frame_that_is_not_the_allocator() -> None:
+    trace = Trace()
+    host = trace.account(
+        "heap", "app", ["malloc (vgpreload_x.so)", "_Znwm (libstdc++.so.6)", "work (libcudart.so.10.2)"]
+    )
+    device = trace.account(
+        "device", "app", ["cudaMalloc (libcudart.so.10.2)", "cuMemAlloc (libcuda.so.1)", "net (libnet.so)"]
+    )
+    names = Names(trace.load())
+    assert (names.site(host), names.library(host)) == ("work (libcudart.so.10.2)", "libcudart.so.10.2")
+    assert (names.site(device), names.library(device)) == ("net (libnet.so)", "libnet.so")
+
+
+def test_a_native_site_tells_the_python_line_it_was_called_from() -> None:
+    trace = Trace()
+    one = trace.account(
+        "heap", "app", ["f (lib.so)", "g (lib.so)", "py step (/a/train.py:9)", "py <module> (/a/train.py:20)"]
+    )
+    two = trace.account("heap", "app", ["py step (/a/train.py:9)", "py <module> (/a/train.py:20)"])
+    names = Names(trace.load())
+    assert names.site(one) == "f (lib.so), from train.py:9 (step)"
+    assert names.site(two) == "train.py:9 (step)"
+
+
+def test_a_stack_of_allocators_alone_is_its_own_site() -> None:
+    trace = Trace()
+    only = trace.account("heap", "lib", ["malloc (libc.so.6)", "fopen (libc.so.6)"])
+    none = trace.account("heap", "lib")
+    names = Names(trace.load())
+    assert (names.site(only), names.library(only)) == ("malloc (libc.so.6)", "libc.so.6")
+    assert (names.site(none), names.library(none)) == (None, "(memory without a stack)")

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the records add up to, and which of them contradict each other."""
+
+import io
+from typing import Callable, List
+
+import pytest
+
+from reporter.load import load
+from reporter.profile import Counts, Mark, Region
+from reporter.trace import TraceError
+from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
+
+
+def test_the_documented_example_rebuilds_its_snapshots_and_peaks() -> None:
+    profile = load(io.BytesIO(documented_example()))
+    assert profile.composition(0) == {}
+    assert profile.composition(1) == {3: (1048576, 1)}
+    assert profile.peak_composition("total") == {1: (100, 1), 2: (20, 1), 3: (1048576, 1)}
+    assert profile.peak_composition("host") == {1: (100, 1), 2: (20, 1)}
+    assert profile.peak_composition("device") == {3: (1048576, 1)}
+    assert [frame.function for frame in map(profile.frame, profile.stack(2))] == ["main"]
+    assert profile.end and profile.end.reason == "exit" and profile.truncation is None
+
+
+def test_a_snapshot_is_the_changes_up_to_it() -> None:
+    trace = Trace()
+    one, two = trace.account("heap", "app"), trace.account("device", "app")
+    trace.snapshot(1, "time", {one: (10, 1)})
+    trace.snapshot(2, "time", {two: (7, 2)})
+    trace.snapshot(3, "time", {one: (0, 0)})
+    profile = trace.load()
+    assert [profile.composition(i) for i in range(3)] == [
+        {one: (10, 1)},
+        {one: (10, 1), two: (7, 2)},
+        {two: (7, 2)},
+    ]
+    assert [(s.host, s.device) for s in profile.snapshots] == [(10, 0), (10, 7), (0, 7)]
+
+
+def test_any_snapshot_of_a_random_run_agrees_with_its_totals() -> None:
+    profile = random_run(1).load()
+    for index, snapshot in enumerate(profile.snapshots):
+        by_kind = {kind: 0 for kind in snapshot.by_kind}
+        for account, (n_bytes, _) in profile.composition(index).items():
+            by_kind[profile.accounts[account].kind] += n_bytes
+        assert by_kind == snapshot.by_kind
+
+
+def test_imported_memory_is_in_no_sum() -> None:
+    trace = Trace()
+    mapped = trace.account("imported", "app")
+    trace.snapshot(1, "time", {mapped: (4096, 1)})
+    profile = trace.load()
+    assert (profile.snapshots[0].host, profile.snapshots[0].device) == (0, 0)
+    assert profile.composition(0) == {mapped: (4096, 1)}
+
+
+def test_the_last_peak_of_a_kind_is_the_peak() -> None:
+    trace = Trace()
+    one = trace.account("heap", "app")
+    trace.snapshot(5, "time", {one: (10, 1)}, {"total": (4, {one: (30, 3)})})
+    trace.snapshot(9, "time", {one: (20, 2)}, {"total": (8, {one: (50, 5)})})
+    profile = trace.load()
+    assert profile.peaks["total"].time == 8 and profile.peaks["total"].host == 50
+    assert profile.peak_composition("total") == {one: (50, 5)}
+
+
+def test_counts_are_those_of_the_last_snapshot_that_has_them() -> None:
+    trace = Trace()
+    one, two = trace.account("heap", "app"), trace.account("heap", "lib")
+    trace.snapshot(1, "time", {one: (1, 1, 100, 10, 3), two: (1, 1, 1, 1, 0)})
+    trace.snapshot(2, "time", {one: (0, 0, 200, 20, 6)})
+    assert trace.load().counts() == {one: Counts(200, 20, 6), two: Counts(1, 1, 0)}
+
+
+def test_an_unfinished_snapshot_is_dropped_as_a_whole() -> None:
+    trace = Trace()
+    one = trace.account("heap", "app")
+    trace.snapshot(1, "time", {one: (10, 1)}, {"total": (1, {})})
+    trace.snapshot(2, "time", {one: (70, 7)}, {"total": (2, {})})
+    del trace.lines[-1]
+    profile = trace.load()
+    assert len(profile.snapshots) == 1 and profile.peaks["total"].host == 10
+    assert profile.truncation == "snapshot 2 is unfinished and left out"
+
+
+def test_a_trace_is_complete_with_the_programs_end_or_its_exec() -> None:
+    trace = Trace()
+    trace.snapshot(1, "time")
+    assert not trace.load().is_complete
+    trace.snapshot(2, "exec")
+    assert trace.load().is_complete
+    trace = Trace()
+    trace.lines.append("Z 1 signal 9")
+    assert trace.load().is_complete
+
+
+def test_later_values_replace_earlier_ones() -> None:
+    trace = Trace(python="3.6")
+    trace.manifest("python", "3.8")
+    name = trace.string("cudaMalloc")
+    trace.lines += [f"e {name} 2 1", f"e {name} 2 5", f"e {name} 1 1", "k odd 1", "k odd 4"]
+    trace.lines += [f"X {name} 1 2 heap 3 4", f"X {name} 5 6 heap 7 8"]
+    profile = trace.load()
+    assert profile.manifest["python"] == "3.8"
+    assert profile.failures == {("cudaMalloc", 2): 5, ("cudaMalloc", 1): 1}
+    assert profile.counters == {"odd": 4}
+    assert profile.scope_sums["cudaMalloc"].calls == 5
+
+
+def test_regions_nest_by_thread() -> None:
+    trace = Trace()
+    trace.lines += ["B 1 1 outer", "B 2 1 inner", "B 3 2 other", "D 4 1 inner", "D 5 1 outer", "D 6 2 never begun"]
+    assert trace.load().regions == [
+        Region(1, 5, 1, 0, "outer"),
+        Region(2, 4, 1, 1, "inner"),
+        Region(3, None, 2, 0, "other"),
+    ]
+
+
+def test_blocks_objects_and_marks_are_kept() -> None:
+    trace = Trace()
+    one = trace.account("device", "app")
+    trace.lines += [f"+ 1 ff 4096 {one}", f"- 2 ff {one}", "l 3 131072", "M 4 epoch"]
+    trace.lines += [
+        f"L 5 4000 512 {trace.string('libc.so.6')} /lib/libc.so.6",
+        "L 6 8000 1 0 /lib/b.so",
+        "U 7 4000",
+        "U 8 9000",
+    ]
+    profile = trace.load()
+    assert list(profile.blocks) == [1, 0xFF, 4096, one, 2, 0xFF, 0, one] and list(profile.frees) == [1]
+    assert profile.block_thresholds == [(3, 131072)] and profile.marks == [Mark(4, "epoch")]
+    assert [(o.soname, o.begin, o.end) for o in profile.objects] == [("libc.so.6", 5, 7), ("", 6, None)]
+
+
+def test_an_option_that_is_no_number_is_as_if_missing() -> None:
+    profile = Trace(**{"option.threshold": "lots", "option.depth": "7", "option.x": "nan"}).load()
+    assert profile.option("threshold", 1.5) == 1.5
+    assert profile.option("depth", 1.5) == 7
+    assert profile.option("x", 1.5) == 1.5
+    assert profile.option("none", 1.5) == 1.5
+
+
+def _replace(old: str, new: str) -> Callable[[List[str]], None]:
+    def change(lines: List[str]) -> None:
+        assert old in lines
+        lines[lines.index(old)] = new
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (_replace("s 3 a.c", "s 9 a.c"), "uses a string that is not defined"),
+        (_replace("s 2 /home/u/a.out", "s 1 /home/u/a.out"), "string 1 is defined twice"),
+        (_replace("f 1 n 1 2 3 5 4005d0", "f 1 z 1 2 3 5 4005d0"), "not a type of frame"),
+        (_replace("n 1 0 1", "n 1 1 1"), "node 1 is not defined"),
+        (_replace("n 1 0 1", "n 1 0 2"), "frame 2 is not defined"),
+        (_replace("n 1 0 1", "n 0 0 1"), "node 0 is defined twice"),
+        (_replace("a 1 1 heap app", "a 1 9 heap app"), "node 9 is not defined"),
+        (_replace("a 1 1 heap app", "a 1 1 heapish app"), "not a kind of memory"),
+        (_replace("g app yours", "g app mine"), "not a group"),
+        (_replace("+ 3 7f0000000 1048576 3", "+ 3 7f0000000 1048576 4"), "account 4 is not defined"),
+        (_replace("t 3 120 1048576 1048696", "c 1 1 1 1 1 1"), "outside of its place"),
+        (_replace("t 3 120 1048576 1048696", "d 1 1 1"), "outside of one"),
+        (_replace("t 3 120 1048576 1048696", "E 1"), "outside of one"),
+        (_replace("t 3 120 1048576 1048696", "t 10 0 0 0"), "time goes back"),
+        (_replace("t 3 120 1048576 1048696", "S 2 3 time 0 0"), "begins inside another one"),
+        (_replace("t 3 120 1048576 1048696", "x 1 1 1 0 1 0 1"), "scope 1 is written after"),
+        (_replace("t 3 120 1048576 1048696", "x 1 0 1 2 1 0 1"), "ends before it begins"),
+        (_replace("t 3 120 1048576 1048696", "x 1 0 1 0 1 0 99"), "string 99 is not defined"),
+        (_replace("S 2 9 exit 0 1048576", "S 1 9 exit 0 1048576"), "snapshot 1 is defined twice"),
+        (_replace("S 2 9 exit 0 1048576", "S 2 9 whim 0 1048576"), "not a reason"),
+        (_replace("S 2 9 exit 0 1048576", "S 2 9 exit 1 1048576"), "has 1 host bytes, but its accounts hold 0"),
+        (_replace("c 1 0 0 100 1 0", "c 9 0 0 100 1 0"), "account 9 is not defined"),
+        (_replace("c 3 1048576 1 1048576 1 0", "c 3 1048575 1 1048576 1 0"), "has 1048576 device bytes"),
+        (_replace("c 3 1048576 1 1048576 1 0", "d 3 1048576 1"), "stands before the peak"),
+        (_replace("d 2 20 1", "c 2 20 1 0 0 0"), "outside of its place"),
+        (_replace("d 3 0 0", "d 3 1 0"), "the host peak has 0 device bytes"),
+        (_replace("P device 9 0 1048576", "P device 10 0 1048576"), "peak lies after its snapshot"),
+        (_replace("P device 9 0 1048576", "P other 9 0 1048576"), "not a peak"),
+        (_replace("E 2", "E 3"), "snapshot 2 is closed as 3"),
+        (_replace("E 2", "Z 9 exit 0"), "ends inside a snapshot"),
+        (_replace("Z 9 exit 0", "Z 9 boredom 0"), "not a way to end"),
+        (_replace("+ 3 7f0000000 1048576 3", "+ 3 7f0000000 99999999999999999999 3"), "beyond 64 bits"),
+    ],
+)
+def test_a_contradiction_is_refused(change: Callable[[List[str]], None], says: str) -> None:
+    lines = documented_example().decode().splitlines()
+    change(lines)
+    with pytest.raises(TraceError) as caught:
+        load(io.BytesIO(("\n".join(lines) + "\n").encode()))
+    assert says in str(caught.value) and str(caught.value).startswith("line ")
+
+
+def test_a_trace_cut_at_any_byte_is_read_up_to_there_or_refused_as_empty() -> None:
+    content = small_training_run().bytes()
+    first_line = content.index(b"\n") + 1
+    n_snapshots = 0
+    for length in range(len(content) + 1):
+        stream = io.BytesIO(content[:length])
+        if length < first_line:
+            with pytest.raises(TraceError, match="is empty|cut off inside its first line"):
+                load(stream)
+            continue
+        profile = load(stream)
+        assert len(profile.snapshots) >= n_snapshots
+        n_snapshots = len(profile.snapshots)
+        is_at_line_end = content[length - 1 : length] == b"\n"
+        assert is_at_line_end or profile.truncation
+    assert n_snapshots == 3

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The text report. Whole reports are compared with tests/reporter/golden/; JM_UPDATE_GOLDEN=1 writes those anew."""
+
+import io
+import os
+from typing import Callable, Dict, List
+
+import pytest
+
+from reporter.load import load
+from reporter.profile import Profile
+from reporter.writers import BY, View, text
+from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
+
+GOLDEN = ROOT / "tests" / "reporter" / "golden"
+
+
+def report(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "") -> List[str]:
+    return list(text.write(profile, View(selector or None, threshold, by, 70, None)))
+
+
+def section(lines: List[str], title: str) -> List[str]:
+    """The section's lines, without its heading."""
+    (begin,) = [number for number, line in enumerate(lines) if line.startswith(f"--- {title}")]
+    rest = lines[begin + 1 :]
+    ends = [number for number, line in enumerate(rest) if line.startswith("--- ")]
+    return [line for line in rest[: (ends or [len(rest)])[0]] if line]
+
+
+REPORTS: Dict[str, Callable[[], List[str]]] = {
+    "training": lambda: report(small_training_run().load()),
+    "training-discrete": lambda: report(small_training_run("discrete").load()),
+    "training-by-owner-at-2": lambda: report(small_training_run().load(), by="owner", selector="2"),
+    "example": lambda: report(load(io.BytesIO(documented_example()))),
+}
+
+
+@pytest.mark.parametrize("name", sorted(REPORTS))
+def test_the_whole_report(name: str) -> None:
+    golden = GOLDEN / f"{name}.txt"
+    lines = REPORTS[name]()
+    if os.environ.get("JM_UPDATE_GOLDEN"):
+        golden.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert lines == golden.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_first_screen_answers_where_the_memory_went() -> None:
+    screen = report(small_training_run().load())[:60]
+    assert any("The largest single place" in line for line in screen)
+    assert any(line.startswith("total ") for line in screen)
+    assert all(len(line) <= 80 for line in screen[: screen.index(next(x for x in screen if x.startswith("total ")))])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("by", BY)
+def test_any_moment_of_any_run_can_be_shown(seed: int, by: str) -> None:
+    profile = random_run(seed).load()
+    for selector in ("peak", "peak-host", "last", "1", "17"):
+        assert report(profile, by, 0, selector)
+
+
+def test_a_trace_of_nothing_has_a_report() -> None:
+    assert "No memory is on record here." in report(Trace().load())
+
+
+def test_nothing_from_a_trace_reaches_the_terminal_as_it_is() -> None:
+    evil = "\x1b[2J\x9b\u202e\r\n\x07"
+    trace = Trace(command=evil, board=evil, memory=evil, time_unit="ms")
+    for key in ("env.X", "package.x", "stopped", "python", "pid", "option.x"):
+        trace.manifest(key, evil)
+    trace.group("yours", "app")
+    frames = [f"{evil} (e{evil}.so)", f"py {evil} (/x/{evil}.py:3)"]
+    device = trace.account("device", "app", frames)
+    name = trace.string(evil)
+    trace.lines += [f"x 1 0 1 2 3 {trace.stack(frames)} {name} heap 5 1", f"X {name} 5 6", f"e {name} 2 1"]
+    trace.lines += [line.encode("unicode_escape").decode() for line in ("M 1 \x1b[2J", "B 2 1 \x1b[2J")]
+    trace.snapshot(9, "exit", {device: (10, 1, 9999, 5000, 5000)}, {"total": (9, {})})
+    profile = trace.load()
+    assert profile.marks[0].text == "\x1b[2J"
+    for by in BY:
+        lines = report(profile, by)
+        assert any("\\x1b[2J\\x9b\\u202e" in line for line in lines)
+        assert all(line.isprintable() for line in lines)
+
+
+def test_failed_cuda_calls_are_put_in_words() -> None:
+    trace = Trace()
+    names = [trace.string(name) for name in ("cudaMalloc", "cuMemCreate", "malloc", "customThing")]
+    trace.lines += [f"e {name} 2 {calls}" for name, calls in zip(names, (1, 4, 3, 2))]
+    trace.lines += ["k unknown-ioctl 7", "k never-seen 0", "k reserved-bytes 4096"]
+    assert section(report(trace.load()), "Failed calls") == [
+        "4 calls of cuMemCreate failed with error 2 (out of memory)",
+        "3 calls of malloc failed with error 2",
+        "2 calls of customThing failed with error 2",
+        "1 call of cudaMalloc failed with error 2 (out of memory)",
+        "reserved-bytes: 4.00 KiB",
+        "unknown-ioctl: 7",
+    ]
+
+
+def test_how_the_program_ended() -> None:
+    def run_line(*records: str) -> str:
+        trace = Trace(pid="7")
+        trace.snapshot(5, "start")
+        trace.lines += records
+        return report(trace.load())[0]
+
+    assert run_line("Z 9 exit 3") == "Run:         pid 7, 9 ms, exit status 3"
+    assert run_line("Z 9 signal 11") == "Run:         pid 7, 9 ms, killed by signal 11"
+    assert run_line("Z 9 signal 0") == "Run:         pid 7, 9 ms, killed by a signal"
+    assert run_line() == "Run:         pid 7, 5 ms, no end on record: killed, or still running"
+    assert run_line("S 9 8 exec 0 0", "E 9") == "Run:         pid 7, 8 ms, became another program (exec)"
+
+
+def test_never_freed_memory_shows_only_for_a_program_that_came_to_its_end() -> None:
+    def trace(reason: str) -> List[str]:
+        made = Trace()
+        made.snapshot(5, reason, {made.account("heap", "app"): (10, 1)})
+        return report(made.load())
+
+    assert section(trace("exit"), "Never freed")
+    assert not any(line.startswith("--- Never freed") for line in trace("time"))
+
+
+def test_marks_and_regions_are_in_order_of_time() -> None:
+    trace = Trace()
+    trace.lines += ["B 1 1 epoch", "B 2 1 forward", "M 3 here", "D 4 1 forward"]
+    assert section(report(trace.load()), "Marks and regions") == [
+        "        1 ms  region: epoch (thread 1, still open at the end)",
+        "        2 ms  region:   forward (thread 1, took 2 ms)",
+        "        3 ms  mark: here",
+    ]
+
+
+def test_many_marks_are_cut_short_and_counted() -> None:
+    trace = Trace()
+    trace.lines += [f"M {time} step {time}" for time in range(1000)]
+    lines = section(report(trace.load()), "Marks and regions")
+    assert len(lines) == 41 and lines[-1] == "and 960 more"
+
+
+def test_branches_are_indented_and_frames_without_a_branch_stand_below_each_other() -> None:
+    trace = Trace()
+    shared = ["malloc (m.so)", "work (a.c:1)"]
+    one = trace.account("heap", "app", shared + ["left (a.c:2)", "main (a.c:9)"])
+    two = trace.account("heap", "lib", shared + ["right (a.c:3)", "main (a.c:9)"])
+    three = trace.account("device", "lib", ["dev (a.c:3)"])
+    trace.snapshot(1, "time", {one: (100, 1), two: (300, 2), three: (599, 1), trace.account("heap", "app"): (1, 1)})
+    assert section(report(trace.load()), "All memory by call stack") == [
+        "100.0 % 1,000 B in 5 blocks",
+        " 59.9 % 599 B in 1 block of device, lib",
+        "        dev (a.c:3)",
+        " 40.0 % 400 B in 3 blocks of heap",
+        "        malloc (m.so)",
+        "        work (a.c:1)",
+        "   30.0 % 300 B in 2 blocks of lib",
+        "          right (a.c:3)",
+        "          main (a.c:9)",
+        "   10.0 % 100 B in 1 block of app",
+        "          left (a.c:2)",
+        "          main (a.c:9)",
+        "  0.1 % 1 B in 1 block, in 1 place below 1 %",
+    ]
+
+
+def test_by_library_names_the_object_of_the_site() -> None:
+    trace = Trace()
+    one = trace.account("heap", "app", ["malloc (libc.so.6)", "init (libfoo.so)", "main (a.out)"])
+    trace.snapshot(1, "time", {one: (100, 1)})
+    assert section(report(trace.load(), by="library"), "All memory by library") == [
+        "100.0 % 100 B in 1 block of heap, app",
+        "100.0 % 100 B in 1 block: libfoo.so",
+        "  100.0 % 100 B in 1 block",
+        "          malloc (libc.so.6)",
+        "          init (libfoo.so)",
+        "          main (a.out)",
+    ]

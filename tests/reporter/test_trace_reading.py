@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How records are read, and how a file that is no sound trace is refused."""
+
+import io
+import re
+from typing import Any, Dict, List, Tuple
+
+import pytest
+
+from reporter.trace import RECORDS, Corrupt, Growth, TraceError, read
+from tests.reporter.traces import ROOT, documented_example
+
+HEAD = b"jmassif-trace 1\n"
+
+
+def records_of(body: bytes) -> List[Tuple[Any, ...]]:
+    """Every record as (letter, field…)."""
+    found: List[Tuple[Any, ...]] = []
+
+    def handler(letter: str) -> Any:
+        return lambda *fields: found.append((letter,) + fields)
+
+    truncation = read(io.BytesIO(HEAD + body), {letter: handler(letter) for letter in RECORDS})
+    assert truncation is None
+    return found
+
+
+def refusal(content: bytes) -> str:
+    handlers: Dict[str, Any] = {letter: lambda *fields: None for letter in RECORDS}
+    with pytest.raises(TraceError) as caught:
+        read(io.BytesIO(content), handlers)
+    message = str(caught.value)
+    assert "\n" not in message and message.isprintable()
+    return message
+
+
+def test_every_record_of_the_documented_format_is_known() -> None:
+    page = (ROOT / "docs" / "trace-format.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(\S) [A-Z]", page, re.MULTILINE)
+    assert sorted(documented) == sorted(RECORDS)
+
+
+def test_the_documented_example_is_read() -> None:
+    letters = [record[0] for record in records_of(documented_example()[len(HEAD) :])]
+    assert letters.count("c") == 3 and letters[-1] == "Z"
+
+
+@pytest.mark.parametrize(
+    "line, record",
+    [
+        (b"s 7 at::empty(long, int)", ("s", 7, "at::empty(long, int)")),
+        (b"s 7 ", ("s", 7, "")),
+        (b"f 1 n 2 3 4 5 4005d0", ("f", 1, "n", 2, 3, 4, 5, 0x4005D0)),
+        (b"c 1 2 3 4 5 18446744073709551615", ("c", 1, 2, 3, 4, 5, 2**64 - 1)),
+        (b"m package.libcudnn8 8.2 1", ("m", "package.libcudnn8", "8.2 1")),
+        (
+            b"x 1 0 1 5 9 0 3 heap -20 -1 device 4096 1",
+            ("x", 1, 0, 1, 5, 9, 0, 3, (Growth("heap", -20, -1), Growth("device", 4096, 1))),
+        ),
+        (b"X 3 12 400", ("X", 3, 12, 400, ())),
+        (b"L 1 4000 20 0 /lib/a b.so", ("L", 1, 0x4000, 20, 0, "/lib/a b.so")),
+    ],
+)
+def test_fields_come_converted(line: bytes, record: Tuple[Any, ...]) -> None:
+    assert records_of(line + b"\n") == [record]
+
+
+def test_text_is_unescaped() -> None:
+    assert records_of(rb"s 1 a\x0ab\x5cx41\x7f" + b"\n") == [("s", 1, "a\nb\\x41\x7f")]
+
+
+def test_text_that_is_no_utf8_keeps_its_bytes() -> None:
+    ((_, _, text),) = records_of(b"s 1 caf\xe9 \xc3\xa9\n")
+    assert text.encode("utf-8", "surrogateescape") == b"caf\xe9 \xc3\xa9"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"? 1",
+        b"c 1 2 3 4 5",
+        b"c 1 2 3 4 5 6 7",
+        b"c 1 2 3 4 5  6",
+        b"c 1 2 3 4 5 6 ",
+        b"c 1 2 3 4 5 -6",
+        b"c 1 2 3 4 5 +6",
+        b"c 1 2 3 4 5 1_0",
+        b"c 1 2 3 4 5 6\r",
+        b"f 1 n 2 3 4 5 4005D0",
+        b"f 1 n 2 3 4 5 0x4005d0",
+        b"s 1 raw \x1b[2J",
+        rb"s 1 bad \x4",
+        rb"s 1 bad \n",
+        rb"s 1 bad \x4G",
+        b"m bad/key 1",
+        b"x 1 0 1 5 9 0 3 heap 20",
+        b"c " + b"9" * 5000 + b" 2 3 4 5 6",
+    ],
+)
+def test_a_malformed_line_is_named(line: bytes) -> None:
+    assert refusal(HEAD + b"k fine 1\n" + line + b"\nk fine 2\n").startswith("line 3: not a record")
+
+
+def test_a_contradiction_is_named() -> None:
+    def refuse(*_: Any) -> None:
+        raise Corrupt("account 7 is not defined")
+
+    handlers: Dict[str, Any] = {letter: refuse for letter in RECORDS}
+    with pytest.raises(TraceError, match=r"^line 2: account 7 is not defined: .*record again$"):
+        read(io.BytesIO(HEAD + b"k odd 1\n"), handlers)
+
+
+def test_nothing_follows_the_last_record() -> None:
+    assert refusal(HEAD + b"Z 9 exit 0\nk odd 1\n").startswith("line 3: a record after the last")
+
+
+def test_a_line_without_its_end_is_left_out() -> None:
+    found = []
+    handlers: Dict[str, Any] = {letter: lambda *fields: None for letter in RECORDS}
+    handlers["k"] = lambda *fields: found.append(fields)
+    assert read(io.BytesIO(HEAD + b"k one 1\nk two 23"), handlers) == "line 3 is cut off"
+    assert found == [("one", 1)]
+
+
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        (b"", "is empty"),
+        (b"jmass", "cut off inside its first line"),
+        (b"jmassif-trace 1", "cut off inside its first line"),
+        (b"jmassif-trace 2\n", "version 2, and this jm_print reads version 1"),
+        (b"desc: --massif-out-file=x\ncmd: ls\ntime_unit: i\n", "ms_print"),
+        (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01", "not a jmassif trace"),
+        (b"\x00" * 5000, "not a jmassif trace"),
+        (b"\x1f\x8b\x08\x00", "gunzip"),
+        (b"\x7fELF\x02\x01\x01\x00", "a program"),
+        (b"jmassif-trace 1\r\nm pid 1\r\n", "not a jmassif trace"),
+        (b"x" * 1_000_000, "not a jmassif trace"),
+    ],
+)
+def test_foreign_input_is_recognised(content: bytes, says: str) -> None:
+    assert says in refusal(content)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trees: exact sums, folding, and stacks of any depth."""
+
+from typing import Any, List
+
+import pytest
+
+from reporter.names import NO_STACK, STACK_ENDS, Names
+from reporter.profile import Profile, counted_blocks
+from reporter.tree import Node, Shape, build
+from tests.reporter.traces import Trace, random_run
+
+
+def shape(profile: Profile, threshold: float = 0, by: str = "", max_frames: int = 1 << 30) -> Shape:
+    levels = [lambda account: str(getattr(profile.accounts[account], by))] if by else []
+    return Shape(levels, Names(profile).frame, threshold, max_frames)
+
+
+def outline(node: Node) -> Any:
+    """[label, bytes, blocks, child…]; a folded child has its number of places for a label."""
+    return [node.places or node.label, node.bytes, node.blocks] + [outline(child) for child in node.children]
+
+
+def every_node(root: Node) -> List[Node]:
+    found = [root]
+    for node in found:
+        found.extend(node.children)
+    return found
+
+
+def test_the_allocation_site_comes_first_then_its_callers() -> None:
+    trace = Trace()
+    shared = ["malloc (libc.so.6)", "work (a.c:1)"]
+    one = trace.account("heap", "app", shared + ["left (a.c:2)", "main (a.c:9)"])
+    two = trace.account("heap", "app", shared + ["right (a.c:3)", "main (a.c:9)"])
+    trace.snapshot(1, "time", {one: (10, 1), two: (30, 2)})
+    profile = trace.load()
+    assert outline(build(profile, profile.composition(0), shape(profile), "all")) == [
+        "all", 40, 3,
+        ["malloc (libc.so.6)", 40, 3,
+         ["work (a.c:1)", 40, 3,
+          ["right (a.c:3)", 30, 2, ["main (a.c:9)", 30, 2]],
+          ["left (a.c:2)", 10, 1, ["main (a.c:9)", 10, 1]]]],
+    ]  # fmt: skip
+
+
+def test_levels_stand_above_the_stacks() -> None:
+    trace = Trace()
+    one = trace.account("heap", "app", ["main (a.c:9)"])
+    two = trace.account("device", "lib", ["main (a.c:9)"])
+    trace.snapshot(1, "time", {one: (10, 1), two: (30, 2)})
+    profile = trace.load()
+    assert outline(build(profile, profile.composition(0), shape(profile, by="owner"), "all")) == [
+        "all", 40, 3,
+        ["lib", 30, 2, ["main (a.c:9)", 30, 2]],
+        ["app", 10, 1, ["main (a.c:9)", 10, 1]],
+    ]  # fmt: skip
+
+
+def test_small_places_are_folded_into_one_child() -> None:
+    trace = Trace()
+    accounts = [trace.account("heap", "app", [f"f{i} (a.c:{i})"]) for i in range(1, 5)]
+    trace.snapshot(1, "time", {account: (size, 1) for account, size in zip(accounts, (1, 90, 2, 7))})
+    profile = trace.load()
+    assert outline(build(profile, profile.composition(0), shape(profile, threshold=7), "all")) == [
+        "all", 100, 4,
+        ["f2 (a.c:2)", 90, 1],
+        ["f4 (a.c:4)", 7, 1],
+        [2, 3, 2],
+    ]  # fmt: skip
+
+
+def test_where_some_stacks_end_and_others_go_on_a_child_stands_for_the_end() -> None:
+    trace = Trace()
+    short = trace.account("heap", "app", ["f (a.c:1)"])
+    long = trace.account("heap", "app", ["f (a.c:1)", "main (a.c:9)"])
+    none = trace.account("heap", "app")
+    trace.snapshot(1, "time", {short: (4, 1), long: (2, 1), none: (1, 1)})
+    profile = trace.load()
+    assert outline(build(profile, profile.composition(0), shape(profile), "all")) == [
+        "all", 7, 3,
+        ["f (a.c:1)", 6, 2, [STACK_ENDS, 4, 1], ["main (a.c:9)", 2, 1]],
+        [NO_STACK, 1, 1],
+    ]  # fmt: skip
+
+
+def test_a_stack_deeper_than_pythons_own_is_no_problem() -> None:
+    trace = Trace()
+    deep = trace.account("heap", "app", ["f (a.c:1)", "g (a.c:2)"] * 10_000)
+    trace.snapshot(1, "time", {deep: (10, 1)})
+    profile = trace.load()
+    composition = profile.composition(0)
+    assert len(every_node(build(profile, composition, shape(profile), "all"))) == 20_001
+    assert len(every_node(build(profile, composition, shape(profile, max_frames=5), "all"))) == 6
+
+
+def test_kind_and_owner_are_known_where_they_are_the_same_throughout() -> None:
+    trace = Trace()
+    one = trace.account("heap", "app", ["f (a.c:1)"])
+    two = trace.account("heap", "lib", ["f (a.c:1)", "main (a.c:2)"])
+    trace.snapshot(1, "time", {one: (10, 1), two: (10, 1)})
+    profile = trace.load()
+    root = build(profile, profile.composition(0), shape(profile), "all")
+    assert (root.kind, root.owner) == ("heap", None)
+    assert {child.owner for child in root.children[0].children} == {"app", "lib"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("threshold", [0, 1, 10, 60, 100])
+@pytest.mark.parametrize("by", ["", "kind", "owner"])
+def test_sums_are_exact_in_any_tree(seed: int, threshold: float, by: str) -> None:
+    profile = random_run(seed).load()
+    for index in range(0, len(profile.snapshots), 7):
+        composition = profile.composition(index)
+        root = build(profile, composition, shape(profile, threshold, by), "all")
+        assert root.bytes == sum(n_bytes for n_bytes, _ in composition.values())
+        assert root.blocks == sum(
+            counted_blocks(profile.accounts[account].kind, blocks) for account, (_, blocks) in composition.items()
+        )
+        for node in every_node(root):
+            if node.children:
+                assert node.bytes == sum(child.bytes for child in node.children)
+                assert node.blocks == sum(child.blocks for child in node.children)
+            assert node is root or node.places or node.bytes * 100 >= threshold * root.bytes

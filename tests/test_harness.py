@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other tests are only as good as the harness' reading of what it runs."""
+
+from tests.harness import MassifPeak, allocated_by_function, compile_c, massif, massif_peak, record
+
+SNAPSHOT = """#-----------
+snapshot={number}
+#-----------
+time={number}
+mem_heap_B={heap}
+mem_heap_extra_B={extra}
+mem_stacks_B=0
+heap_tree={tree}
+"""
+
+
+def test_the_snapshot_marked_as_peak_counts_even_if_another_is_larger() -> None:
+    text = SNAPSHOT.format(number=0, heap=10, extra=6, tree="peak")
+    text += SNAPSHOT.format(number=1, heap=11, extra=6, tree="empty")
+    assert massif_peak(text) == MassifPeak(10, 6, 0)
+
+
+def test_without_a_marked_peak_the_largest_snapshot_counts() -> None:
+    text = SNAPSHOT.format(number=0, heap=10, extra=6, tree="empty")
+    text += SNAPSHOT.format(number=1, heap=30, extra=2, tree="detailed")
+    text += SNAPSHOT.format(number=2, heap=20, extra=2, tree="empty")
+    assert massif_peak(text) == MassifPeak(30, 2, 0)
+
+
+PROGRAM = "#include <stdlib.h>\nint main(void) { free(malloc(4000)); return 3; }"
+
+
+def test_massif_is_run_and_its_peak_read() -> None:
+    assert massif([compile_c(PROGRAM)]).heap == 4000
+
+
+def test_jmassif_is_run_and_its_trace_read() -> None:
+    program = compile_c(PROGRAM)
+    recording = record([program])
+    assert recording.returncode == 3
+    assert allocated_by_function(recording.profile, program) == {"main": (4000, 1)}
