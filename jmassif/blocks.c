@@ -11,8 +11,8 @@ typedef struct {
     UInt account; // top bit: has_record
 } Entry;
 
-#define HUGE_SIZE 0xffffffffu
-#define RECORD_BIT 0x80000000u
+#define HUGE_SIZE    0xffffffffu
+#define RECORD_BIT   0x80000000u
 #define MIN_CAPACITY (1u << 14)
 
 static Entry *entries;
@@ -26,7 +26,10 @@ typedef struct {
 } HugeSize;
 static XArray *huge_sizes;
 
-static inline ULong home_of(Addr address) { return jm_hash(address) & mask; }
+static inline ULong home_of(Addr address)
+{
+    return jm_hash(address) & mask;
+}
 
 static ULong slot_of(Addr address)
 {
@@ -114,6 +117,15 @@ static Bool look(Addr address, Block *block, Bool take_out)
     return True;
 }
 
-Bool jm_blocks_remove(Addr address, Block *block) { return look(address, block, True); }
-Bool jm_blocks_find(Addr address, Block *block) { return look(address, block, False); }
-ULong jm_blocks_count(void) { return n_entries; }
+Bool jm_blocks_remove(Addr address, Block *block)
+{
+    return look(address, block, True);
+}
+Bool jm_blocks_find(Addr address, Block *block)
+{
+    return look(address, block, False);
+}
+ULong jm_blocks_count(void)
+{
+    return n_entries;
+}

@@ -61,11 +61,12 @@ static Bool monitor_command(const HChar *text)
     case -2: // several match: said already
         return True;
     case 0:
-        VG_(gdb_printf)("jmassif monitor commands:\n"
-                        "  usage     the ledger now, by owner\n"
-                        "  peak      the ledger at the peak so far, by owner\n"
-                        "  snapshot  take a snapshot now and flush the trace (%s)\n",
-                        jm_trace_path());
+        VG_(gdb_printf)
+        ("jmassif monitor commands:\n"
+         "  usage     the ledger now, by owner\n"
+         "  peak      the ledger at the peak so far, by owner\n"
+         "  snapshot  take a snapshot now and flush the trace (%s)\n",
+         jm_trace_path());
         return True;
     case 1:
         print_by_owner(False);

@@ -14,7 +14,19 @@ void jmassif_mark(const char *text);
 void jmassif_region_begin(const char *text);
 void jmassif_region_end(const char *text);
 
-void jmassif_snapshot(void) { JMASSIF_SNAPSHOT(); }
-void jmassif_mark(const char *text) { JMASSIF_MARK(text); }
-void jmassif_region_begin(const char *text) { JMASSIF_REGION_BEGIN(text); }
-void jmassif_region_end(const char *text) { JMASSIF_REGION_END(text); }
+void jmassif_snapshot(void)
+{
+    JMASSIF_SNAPSHOT();
+}
+void jmassif_mark(const char *text)
+{
+    JMASSIF_MARK(text);
+}
+void jmassif_region_begin(const char *text)
+{
+    JMASSIF_REGION_BEGIN(text);
+}
+void jmassif_region_end(const char *text)
+{
+    JMASSIF_REGION_END(text);
+}

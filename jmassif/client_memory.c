@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Checked reads of client memory, and a look-up of dynamic symbols in a mapped ELF file: the core has symbols of its own,
-// but no public way from a name to an address. The layouts are those of the ELF-64 specification.
+// Checked reads of client memory, and a look-up of dynamic symbols in a mapped ELF file: the core has symbols of its
+// own, but no public way from a name to an address. The layouts are those of the ELF-64 specification.
 
 #include "client_memory.h"
 
@@ -148,8 +148,8 @@ Addr jm_find_dynamic_symbol(Addr inside, const HChar *name)
         HChar found[128];
         if (!jm_read_bytes(symbols + (Addr)i * sizeof symbol, &symbol, sizeof symbol))
             return 0;
-        if (symbol.st_value && symbol.st_shndx != SHN_UNDEF && jm_read_string(strings + symbol.st_name, found, sizeof found) &&
-            VG_STREQ(found, name))
+        if (symbol.st_value && symbol.st_shndx != SHN_UNDEF &&
+            jm_read_string(strings + symbol.st_name, found, sizeof found) && VG_STREQ(found, name))
             return symbol.st_value + bias;
     }
     return 0;
@@ -163,15 +163,16 @@ typedef struct {
     UInt n_entries;
 } EhFrameHeader;
 
-#define UDATA4 0x03
+#define UDATA4         0x03
 #define DATAREL_SDATA4 0x3b
 
 Addr jm_find_function_start(Addr ip)
 {
     Addr bias, table;
     EhFrameHeader header;
-    if (!find_segment(elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) || !jm_read_bytes(table, &header, sizeof header) ||
-        header.version != 1 || header.count_encoding != UDATA4 || header.table_encoding != DATAREL_SDATA4)
+    if (!find_segment(elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) ||
+        !jm_read_bytes(table, &header, sizeof header) || header.version != 1 || header.count_encoding != UDATA4 ||
+        header.table_encoding != DATAREL_SDATA4)
         return 0;
     Long wanted = ip - table;
     UInt low = 0, high = header.n_entries; // the last entry that is not above `wanted` lies in [low - 1, high)

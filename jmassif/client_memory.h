@@ -19,8 +19,8 @@ Bool jm_read_string(Addr address, HChar *to, SizeT size);
 // The address of a dynamic symbol of the object file that is mapped around `inside`; 0 if it does not export it.
 Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);
 
-// Where the function that holds `ip` starts, from the unwind table of its object file, which a stripped file keeps; 0 if
-// there is none for this address.
+// Where the function that holds `ip` starts, from the unwind table of its object file, which a stripped file keeps; 0
+// if there is none for this address.
 Addr jm_find_function_start(Addr ip);
 
 #endif

@@ -26,9 +26,15 @@ void jm_clock_init(void)
     start_ms = monotonic_ms();
 }
 
-ULong jm_clock_ms(void) { return monotonic_ms() - start_ms; }
+ULong jm_clock_ms(void)
+{
+    return monotonic_ms() - start_ms;
+}
 
-ULong jm_clock_start_unix_ms(void) { return start_unix_ms; }
+ULong jm_clock_start_unix_ms(void)
+{
+    return start_unix_ms;
+}
 
 ULong jm_clock_now(void)
 {
@@ -46,7 +52,10 @@ ULong jm_clock_now(void)
     return cached;
 }
 
-ULong jm_clock_cached(void) { return cached; }
+ULong jm_clock_cached(void)
+{
+    return cached;
+}
 
 // n_instructions += n, inlined: a load, an add and a store before each place where the superblock can be left.
 static void add_count(IRSB *out, UInt n)
@@ -60,8 +69,8 @@ static void add_count(IRSB *out, UInt n)
     IRTemp before = newIRTemp(out->tyenv, Ity_I64);
     IRTemp after = newIRTemp(out->tyenv, Ity_I64);
     addStmtToIRSB(out, IRStmt_WrTmp(before, IRExpr_Load(end, Ity_I64, address)));
-    addStmtToIRSB(
-        out, IRStmt_WrTmp(after, IRExpr_Binop(Iop_Add64, IRExpr_RdTmp(before), IRExpr_Const(IRConst_U64(n)))));
+    addStmtToIRSB(out,
+                  IRStmt_WrTmp(after, IRExpr_Binop(Iop_Add64, IRExpr_RdTmp(before), IRExpr_Const(IRConst_U64(n)))));
     addStmtToIRSB(out, IRStmt_Store(end, address, IRExpr_RdTmp(after)));
 }
 

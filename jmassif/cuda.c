@@ -16,7 +16,7 @@
 #include "preload/protocol.h"
 
 typedef enum {
-    ACTION_ALLOC, // words[p] is where the pointer is returned, words[s] the size
+    ACTION_ALLOC,         // words[p] is where the pointer is returned, words[s] the size
     ACTION_ALLOC_V1,      // likewise, with a pointer and a size of 32 bits
     ACTION_ALLOC_HOST_V1, // with a size of 32 bits
     ACTION_ALLOC_PITCH,
@@ -174,11 +174,11 @@ typedef struct {
 
 static const QueryNames driver_names = {"cuCtxGetCurrent",       "cuCtxGetDevice",          "cuDeviceGetMemPool",
                                         "cuMemPoolGetAttribute", "cuMemGetAddressRange_v2", "cuDeviceGetAttribute"};
-static const QueryNames runtime_names = {NULL, "cudaGetDevice", "cudaDeviceGetMemPool", "cudaMemPoolGetAttribute",
-                                         NULL, "cudaDeviceGetAttribute"};
+static const QueryNames runtime_names = {
+    NULL, "cudaGetDevice", "cudaDeviceGetMemPool", "cudaMemPoolGetAttribute", NULL, "cudaDeviceGetAttribute"};
 
-#define MEMPOOL_ATTRIBUTE_RESERVED_CURRENT 5 // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, cuda.h
-#define DEVICE_ATTRIBUTE_INTEGRATED 18       // CU_DEVICE_ATTRIBUTE_INTEGRATED, cuda.h
+#define MEMPOOL_ATTRIBUTE_RESERVED_CURRENT 5  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, cuda.h
+#define DEVICE_ATTRIBUTE_INTEGRATED        18 // CU_DEVICE_ATTRIBUTE_INTEGRATED, cuda.h
 
 // The state of one thread's questions. A wrapper asks between LEAVE and its return, so one set at a time per thread; it
 // lives in `subject`, in the wrapper's own frame.
@@ -466,12 +466,12 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
         is_new = made(tid, SPACE_POINTER, (UInt)place, kind, (ULong)(UInt)returned(words, 1) * (UInt)words[3]);
         break;
     case ACTION_ALLOC_3D: // (cudaPitchedPtr: pointer, pitch, …; width, height, depth)
-        {
-            UWord pitch;
-            jm_read_word(words[0] + sizeof(UWord), &pitch);
-            is_new = made(tid, SPACE_POINTER, place, kind, pitch * words[2] * words[3]);
-            break;
-        }
+    {
+        UWord pitch;
+        jm_read_word(words[0] + sizeof(UWord), &pitch);
+        is_new = made(tid, SPACE_POINTER, place, kind, pitch * words[2] * words[3]);
+        break;
+    }
     case ACTION_RUNTIME_ARRAY:
         is_new = made(tid, SPACE_ARRAY, place, kind, jm_runtime_array_bytes(words, row->s != 0));
         break;
@@ -501,14 +501,13 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_FREE_V1:
         freed(tid, SPACE_POINTER, (UInt)p);
         return False;
-    case ACTION_FREE:
-        {
-            DeviceBlock *b = jm_device_block_find(SPACE_POINTER, p);
-            UWord pool = b ? b->pool : 0;
-            freed(tid, SPACE_POINTER, p);
-            state->pool = pool;
-            return pool && ask(tid, queries, ASK_RESERVED, pool);
-        }
+    case ACTION_FREE: {
+        DeviceBlock *b = jm_device_block_find(SPACE_POINTER, p);
+        UWord pool = b ? b->pool : 0;
+        freed(tid, SPACE_POINTER, p);
+        state->pool = pool;
+        return pool && ask(tid, queries, ASK_RESERVED, pool);
+    }
     case ACTION_FREE_ARRAY:
         freed(tid, SPACE_ARRAY, p);
         return False;
@@ -558,17 +557,16 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_VMM_UNMAP:
         jm_device_unmap(tid, words[0], words[1]);
         return False;
-    case ACTION_VMM_RELEASE:
-        {
-            DeviceBlock *b = jm_device_block_find(SPACE_VMM, handle_behind(p));
-            if (b && b->n_handles) {
-                b->n_handles--;
-                jm_device_block_release_if_unused(tid, b);
-            } else {
-                counters.free_unknown++;
-            }
-            return False;
+    case ACTION_VMM_RELEASE: {
+        DeviceBlock *b = jm_device_block_find(SPACE_VMM, handle_behind(p));
+        if (b && b->n_handles) {
+            b->n_handles--;
+            jm_device_block_release_if_unused(tid, b);
+        } else {
+            counters.free_unknown++;
         }
+        return False;
+    }
     case ACTION_VMM_RETAIN: // (handle, address)
         retain_handle(place, words[1]);
         return False;
@@ -578,13 +576,12 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
         primary_of((UInt)words[1])->context = place;
         primary_of((UInt)words[1])->n_retained++;
         break;
-    case ACTION_PRIMARY_RELEASE:
-        {
-            Primary *primary = primary_of((UInt)p);
-            if (primary->n_retained && --primary->n_retained == 0)
-                jm_device_blocks_close_context(tid, primary->context);
-            return False;
-        }
+    case ACTION_PRIMARY_RELEASE: {
+        Primary *primary = primary_of((UInt)p);
+        if (primary->n_retained && --primary->n_retained == 0)
+            jm_device_blocks_close_context(tid, primary->context);
+        return False;
+    }
     case ACTION_PRIMARY_RESET:
         primary_of((UInt)p)->n_retained = 0;
         jm_device_blocks_close_context(tid, primary_of((UInt)p)->context);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Sizes out of the structures that CUDA's public headers (driver_types.h, cuda.h) define, read from the program's memory.
+// Sizes out of the structures that CUDA's public headers (driver_types.h, cuda.h) define, read from the program's
+// memory.
 
 #ifndef JM_CUDA_LAYOUT_H
 #define JM_CUDA_LAYOUT_H

@@ -19,15 +19,15 @@ typedef struct {
 
 typedef struct {
     UWord pool;
-    ULong used;     // by blocks that are known to be the pool's
-    ULong reserved; // as the pool last said
-    ULong cached;   // max(0, reserved - used), in the cache account
+    ULong used;        // by blocks that are known to be the pool's
+    ULong reserved;    // as the pool last said
+    ULong cached;      // max(0, reserved - used), in the cache account
     Bool is_destroyed; // lives on until its last block is freed
 } Pool;
 
 static VgHashTable *tables[N_SPACES];
-static XArray *mappings; // of Mapping
-static XArray *pools;    // of Pool
+static XArray *mappings;   // of Mapping
+static XArray *pools;      // of Pool
 static XArray *registered; // of Mapping: host memory; the handle is its context
 static ULong serial;
 static ULong n_stale;
@@ -39,9 +39,15 @@ static VgHashTable *table_of(Space space)
     return tables[space];
 }
 
-DeviceBlock *jm_device_block_find(Space space, UWord key) { return VG_(HT_lookup)(table_of(space), key); }
+DeviceBlock *jm_device_block_find(Space space, UWord key)
+{
+    return VG_(HT_lookup)(table_of(space), key);
+}
 
-ULong jm_device_block_serial(void) { return serial; }
+ULong jm_device_block_serial(void)
+{
+    return serial;
+}
 
 static Pool *pool_of(UWord pool)
 {
@@ -280,4 +286,7 @@ void jm_device_blocks_after_fork_in_child(void)
     }
 }
 
-ULong jm_device_blocks_n_stale(void) { return n_stale; }
+ULong jm_device_blocks_n_stale(void)
+{
+    return n_stale;
+}

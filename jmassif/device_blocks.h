@@ -19,9 +19,9 @@ typedef struct DeviceBlock {
     Kind kind;
     ULong bytes;
     AccountId account;
-    UWord context; // 0: not known
-    UWord pool;    // 0: none, or not known
-    ULong serial;  // of its allocation: later ones are larger
+    UWord context;  // 0: not known
+    UWord pool;     // 0: none, or not known
+    ULong serial;   // of its allocation: later ones are larger
     UInt n_handles; // SPACE_VMM: handles and mappings that keep the memory alive; of IPC imports: times opened
     UInt n_mappings;
 } DeviceBlock;
@@ -55,8 +55,8 @@ void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
 void jm_device_pool_reserved(UWord pool, ULong reserved_bytes);
 void jm_device_pool_destroyed(UWord pool);
 
-// Host memory that the driver was told of. It exists already, so it is no block; only its sum is kept. Registering the same
-// address again (a runtime call over a driver call) counts once.
+// Host memory that the driver was told of. It exists already, so it is no block; only its sum is kept. Registering the
+// same address again (a runtime call over a driver call) counts once.
 void jm_device_register(Addr address, ULong bytes);
 void jm_device_register_context(Addr address, UWord context);
 void jm_device_unregister(Addr address);

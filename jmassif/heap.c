@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Heap memory. Each block's requested bytes go to the account of its stack; what the allocator adds around it (rounding,
-// and the header that --heap-admin assumes) goes to one overhead account per owner.
+// Heap memory. Each block's requested bytes go to the account of its stack; what the allocator adds around it
+// (rounding, and the header that --heap-admin assumes) goes to one overhead account per owner.
 
 #include "heap.h"
 #include "account.h"
@@ -107,7 +107,8 @@ static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overh
 }
 
 // A recorded block has become larger or smaller, and perhaps has moved.
-static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, Addr to, SizeT bytes, ULong new_overhead)
+static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, Addr to, SizeT bytes,
+                     ULong new_overhead)
 {
     Bool ignored;
     AccountId account = account_now(tid, &ignored);
@@ -179,7 +180,10 @@ static void release(ThreadId tid, void *p)
     VG_(cli_free)(p);
 }
 
-static void *jm_malloc(ThreadId tid, SizeT n) { return allocate(tid, n, VG_(clo_alignment), False); }
+static void *jm_malloc(ThreadId tid, SizeT n)
+{
+    return allocate(tid, n, VG_(clo_alignment), False);
+}
 
 static void *jm_calloc(ThreadId tid, SizeT n, SizeT each)
 {
@@ -190,7 +194,10 @@ static void *jm_calloc(ThreadId tid, SizeT n, SizeT each)
     return allocate(tid, n * each, VG_(clo_alignment), True);
 }
 
-static void jm_free(ThreadId tid, void *p) { release(tid, p); }
+static void jm_free(ThreadId tid, void *p)
+{
+    release(tid, p);
+}
 
 static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
 {
@@ -233,9 +240,15 @@ static SizeT jm_usable_size(ThreadId tid, void *p)
 }
 
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
-static void *jm_memalign(ThreadId tid, SizeT align, SizeT orig_align, SizeT n) { return allocate(tid, n, align, False); }
+static void *jm_memalign(ThreadId tid, SizeT align, SizeT orig_align, SizeT n)
+{
+    return allocate(tid, n, align, False);
+}
 #else
-static void *jm_memalign(ThreadId tid, SizeT align, SizeT n) { return allocate(tid, n, align, False); }
+static void *jm_memalign(ThreadId tid, SizeT align, SizeT n)
+{
+    return allocate(tid, n, align, False);
+}
 #endif
 
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
@@ -243,10 +256,19 @@ static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align, SizeT orig_align
 {
     return allocate(tid, n, align, False);
 }
-static void jm_delete_aligned(ThreadId tid, void *p, SizeT align) { release(tid, p); }
+static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
+{
+    release(tid, p);
+}
 #elif defined(HAVE_VG_ALIGNED_NEW)
-static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align) { return allocate(tid, n, align, False); }
-static void jm_delete_aligned(ThreadId tid, void *p, SizeT align) { release(tid, p); }
+static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align)
+{
+    return allocate(tid, n, align, False);
+}
+static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
+{
+    release(tid, p);
+}
 #endif
 
 void jm_heap_init(void)
@@ -298,7 +320,10 @@ void jm_heap_freelike(ThreadId tid, Addr address)
 
 // ---- the rest ------------------------------------------------------------------------------------------------
 
-void jm_heap_thread_exit(ThreadId tid) { *last_of(tid) = 0; }
+void jm_heap_thread_exit(ThreadId tid)
+{
+    *last_of(tid) = 0;
+}
 
 void jm_heap_write_counters(void)
 {

@@ -32,6 +32,6 @@ enum {
 
 /* A named region of the timeline. Regions nest, per thread; the end names the region it ends. */
 #define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_BEGIN, (text), 0, 0, 0, 0)
-#define JMASSIF_REGION_END(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_END, (text), 0, 0, 0, 0)
+#define JMASSIF_REGION_END(text)   VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_END, (text), 0, 0, 0, 0)
 
 #endif

@@ -11,5 +11,11 @@ static const struct {
 } kinds[N_KINDS] = {JM_KINDS(JM_KIND_ROW)};
 #undef JM_KIND_ROW
 
-const HChar *jm_kind_name(Kind kind) { return kinds[kind].name; }
-Side jm_kind_side(Kind kind) { return kinds[kind].side; }
+const HChar *jm_kind_name(Kind kind)
+{
+    return kinds[kind].name;
+}
+Side jm_kind_side(Kind kind)
+{
+    return kinds[kind].side;
+}

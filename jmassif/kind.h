@@ -10,19 +10,19 @@
 
 typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
 
-#define JM_KINDS(X)                                                                                \
-    X(HEAP, "heap", SIDE_HOST)                                                                     \
-    X(HEAP_OVERHEAD, "heap-overhead", SIDE_HOST)                                                   \
-    X(STACK, "stack", SIDE_HOST)                                                                   \
-    X(ANON, "anon", SIDE_HOST)                                                                     \
-    X(FILE, "file", SIDE_HOST)                                                                     \
-    X(PINNED, "pinned", SIDE_HOST)                                                                 \
-    X(DEVICE, "device", SIDE_DEVICE)                                                               \
-    X(ARRAY, "array", SIDE_DEVICE)                                                                 \
-    X(MANAGED, "managed", SIDE_DEVICE)                                                             \
-    X(POOL, "pool", SIDE_DEVICE)                                                                   \
-    X(VMM, "vmm", SIDE_DEVICE)                                                                     \
-    X(DRIVER, "driver", SIDE_DEVICE)                                                               \
+#define JM_KINDS(X)                                                                                                    \
+    X(HEAP, "heap", SIDE_HOST)                                                                                         \
+    X(HEAP_OVERHEAD, "heap-overhead", SIDE_HOST)                                                                       \
+    X(STACK, "stack", SIDE_HOST)                                                                                       \
+    X(ANON, "anon", SIDE_HOST)                                                                                         \
+    X(FILE, "file", SIDE_HOST)                                                                                         \
+    X(PINNED, "pinned", SIDE_HOST)                                                                                     \
+    X(DEVICE, "device", SIDE_DEVICE)                                                                                   \
+    X(ARRAY, "array", SIDE_DEVICE)                                                                                     \
+    X(MANAGED, "managed", SIDE_DEVICE)                                                                                 \
+    X(POOL, "pool", SIDE_DEVICE)                                                                                       \
+    X(VMM, "vmm", SIDE_DEVICE)                                                                                         \
+    X(DRIVER, "driver", SIDE_DEVICE)                                                                                   \
     X(IMPORTED, "imported", SIDE_NONE)
 
 #define JM_KIND_ENUM(id, name, side) KIND_##id,

@@ -60,7 +60,10 @@ static ULong side_total[2];
 static ULong traffic_bytes;
 static ULong interval_max;
 
-static inline Account *at(AccountId id) { return jm_table_at(&accounts, id); }
+static inline Account *at(AccountId id)
+{
+    return jm_table_at(&accounts, id);
+}
 
 static inline ULong peak_total(PeakId p)
 {
@@ -226,11 +229,23 @@ void jm_ledger_adjust(AccountId id, Long bytes)
     }
 }
 
-void jm_ledger_count_temporary(AccountId id) { at(id)->temporaries++; }
+void jm_ledger_count_temporary(AccountId id)
+{
+    at(id)->temporaries++;
+}
 
-ULong jm_ledger_total(Side side) { return side_total[side]; }
-Long jm_ledger_live_bytes(AccountId id) { return at(id)->live_bytes; }
-ULong jm_ledger_traffic_bytes(void) { return traffic_bytes; }
+ULong jm_ledger_total(Side side)
+{
+    return side_total[side];
+}
+Long jm_ledger_live_bytes(AccountId id)
+{
+    return at(id)->live_bytes;
+}
+ULong jm_ledger_traffic_bytes(void)
+{
+    return traffic_bytes;
+}
 
 ULong jm_ledger_take_interval_max(void)
 {
@@ -239,7 +254,10 @@ ULong jm_ledger_take_interval_max(void)
     return max;
 }
 
-UInt jm_ledger_n_accounts(void) { return accounts.n - 1; }
+UInt jm_ledger_n_accounts(void)
+{
+    return accounts.n - 1;
+}
 
 void jm_ledger_describe(AccountId id, UInt *node, Kind *kind, OwnerId *owner)
 {
@@ -256,8 +274,14 @@ Balance jm_ledger_balance(AccountId id)
     return b;
 }
 
-UInt jm_ledger_n_changed(void) { return changed.n; }
-AccountId jm_ledger_changed(UInt i) { return changed.ids[i]; }
+UInt jm_ledger_n_changed(void)
+{
+    return changed.n;
+}
+AccountId jm_ledger_changed(UInt i)
+{
+    return changed.ids[i];
+}
 
 void jm_ledger_clear_changed(void)
 {
@@ -292,8 +316,14 @@ void jm_ledger_at_peak(PeakId p, AccountId id, ULong *live_bytes, ULong *live_bl
     }
 }
 
-UInt jm_ledger_n_differing(PeakId p) { return peaks[p].rising ? 0 : saved[p].n; }
-AccountId jm_ledger_differing(PeakId p, UInt i) { return saved[p].ids[i]; }
+UInt jm_ledger_n_differing(PeakId p)
+{
+    return peaks[p].rising ? 0 : saved[p].n;
+}
+AccountId jm_ledger_differing(PeakId p, UInt i)
+{
+    return saved[p].ids[i];
+}
 
 void jm_ledger_mark_all_changed(void)
 {

@@ -55,8 +55,8 @@ UInt jm_ledger_n_accounts(void); // accounts are 1 … n
 void jm_ledger_describe(AccountId account, UInt *node, Kind *kind, OwnerId *owner);
 Balance jm_ledger_balance(AccountId account);
 
-// The accounts that changed since the list was last cleared, each once. A snapshot tells these and no others: a walk over
-// all accounts, hundreds of thousands in a PyTorch run, would cost more than the run's allocations.
+// The accounts that changed since the list was last cleared, each once. A snapshot tells these and no others: a walk
+// over all accounts, hundreds of thousands in a PyTorch run, would cost more than the run's allocations.
 UInt jm_ledger_n_changed(void);
 AccountId jm_ledger_changed(UInt i);
 void jm_ledger_clear_changed(void);

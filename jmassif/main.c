@@ -48,7 +48,10 @@ static void on_thread_exit(ThreadId tid)
     jm_heap_thread_exit(tid);
 }
 
-static void before_fork(ThreadId tid) { jm_trace_before_fork(); }
+static void before_fork(ThreadId tid)
+{
+    jm_trace_before_fork();
+}
 
 static void after_fork_in_child(ThreadId tid)
 {
@@ -57,25 +60,34 @@ static void after_fork_in_child(ThreadId tid)
     jm_device_blocks_after_fork_in_child();
 }
 
+// The core ends a program that a signal killed as it does one that exits, and tells the tool no status; so what the
+// program asked for is remembered.
 static Bool has_called_exit;
+static UInt exit_status;
 
 static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {
     // What exec replaces can tell nothing later.
     if (number == __NR_execve || number == __NR_execveat)
         jm_snapshot_before_exec();
-    else if (number == __NR_exit_group || number == __NR_exit)
+    else if (number == __NR_exit_group || number == __NR_exit) {
         has_called_exit = True;
+        exit_status = args[0] & 0xff;
+    }
 }
 
 static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res) {}
 
-static void on_client_code(ThreadId tid, ULong blocks_dispatched) { jm_snapshot_tick(blocks_dispatched); }
+static void on_client_code(ThreadId tid, ULong blocks_dispatched)
+{
+    jm_snapshot_tick(blocks_dispatched);
+}
 
 // ---- the tool's life -----------------------------------------------------------------------------------------
 
-static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout, const VexGuestExtents *extents,
-                        const VexArchInfo *archinfo_host, IRType guest_word, IRType host_word)
+static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout,
+                        const VexGuestExtents *extents, const VexArchInfo *archinfo_host, IRType guest_word,
+                        IRType host_word)
 {
     return jm_options.time_unit == TIME_INSTRUCTIONS ? jm_clock_count_instructions(in) : in;
 }
@@ -97,9 +109,9 @@ static void post_clo_init(void)
 
 static void fini(Int exit_code)
 {
-    // The core ends a program that a signal killed through here too, but then no exit was called.
-    jm_snapshot_take(has_called_exit ? "exit" : "signal");
-    jm_trace_end(jm_clock_now(), has_called_exit ? "exit" : "signal", has_called_exit ? exit_code : 0);
+    const HChar *reason = has_called_exit ? "exit" : "signal";
+    jm_snapshot_take(reason);
+    jm_trace_end(jm_clock_now(), reason, exit_status);
     jm_trace_close();
     if (VG_(clo_verbosity) > 0 && jm_trace_path())
         VG_(umsg)("jmassif: read the trace with: jm_print %s\n", jm_trace_path());

@@ -57,10 +57,10 @@ static void write_l4t(void)
 }
 
 // Packages whose versions tell the stack: globs over dpkg's package names.
-static const HChar *const packages[] = {
-    "nvidia-jetpack", "nvidia-l4t-core", "nvidia-l4t-cuda", "cuda-cudart-[0-9]*", "cuda-runtime-*", "cuda-toolkit-*",
-    "libcudnn[0-9]*", "libnvinfer[0-9]*", "tensorrt", "libcublas*", "python3-torch*", "libtorch*", "python3-numpy",
-    "python3.*-minimal", "libc6", NULL};
+static const HChar *const packages[] = {"nvidia-jetpack", "nvidia-l4t-core",   "nvidia-l4t-cuda", "cuda-cudart-[0-9]*",
+                                        "cuda-runtime-*", "cuda-toolkit-*",    "libcudnn[0-9]*",  "libnvinfer[0-9]*",
+                                        "tensorrt",       "libcublas*",        "python3-torch*",  "libtorch*",
+                                        "python3-numpy",  "python3.*-minimal", "libc6",           NULL};
 
 typedef struct {
     HChar name[128];
@@ -99,7 +99,8 @@ static void dpkg_line(const HChar *line, void *context)
 
 static void write_environment(void)
 {
-    static const HChar *const prefixes[] = {"CUDA_", "PYTORCH_", "CUDNN_", "CUBLAS_", "PYTHONMALLOC=", "OMP_NUM_THREADS=", NULL};
+    static const HChar *const prefixes[] = {"CUDA_",         "PYTORCH_",         "CUDNN_", "CUBLAS_",
+                                            "PYTHONMALLOC=", "OMP_NUM_THREADS=", NULL};
     for (HChar **e = VG_(client_envp); e && *e; e++) {
         for (UInt i = 0; prefixes[i]; i++) {
             const HChar *equals = VG_(strchr)(*e, '=');

@@ -14,12 +14,23 @@ static double peak_inaccuracy = -1;
 // The functions that allocate on behalf of their callers, by the names massif knows them by. Those of the preload
 // library are passed over anyway.
 static const HChar *const default_alloc_fns[] = {
-    "malloc", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc", "valloc", "reallocarray",
-    "operator new(unsigned long)", "operator new[](unsigned long)",
-    "operator new(unsigned long, std::nothrow_t const&)", "operator new[](unsigned long, std::nothrow_t const&)",
-    "operator new(unsigned long, std::align_val_t)", "operator new[](unsigned long, std::align_val_t)",
+    "malloc",
+    "calloc",
+    "realloc",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "valloc",
+    "reallocarray",
+    "operator new(unsigned long)",
+    "operator new[](unsigned long)",
+    "operator new(unsigned long, std::nothrow_t const&)",
+    "operator new[](unsigned long, std::nothrow_t const&)",
+    "operator new(unsigned long, std::align_val_t)",
+    "operator new[](unsigned long, std::align_val_t)",
     "operator new(unsigned long, std::align_val_t, std::nothrow_t const&)",
-    "operator new[](unsigned long, std::align_val_t, std::nothrow_t const&)", NULL};
+    "operator new[](unsigned long, std::align_val_t, std::nothrow_t const&)",
+    NULL};
 
 void jm_usage_error(const HChar *format, ...)
 {
@@ -65,9 +76,8 @@ static ULong parse_bytes(const HChar *arg, const HChar *text)
         static const struct {
             const HChar *suffix;
             ULong unit;
-        } units[] = {{"", 1},         {"B", 1},         {"k", 1 << 10},   {"K", 1 << 10},  {"KiB", 1 << 10},
-                     {"m", 1 << 20},  {"M", 1 << 20},   {"MiB", 1 << 20}, {"g", 1 << 30},  {"G", 1 << 30},
-                     {"GiB", 1 << 30}};
+        } units[] = {{"", 1},        {"B", 1},         {"k", 1 << 10}, {"K", 1 << 10}, {"KiB", 1 << 10}, {"m", 1 << 20},
+                     {"M", 1 << 20}, {"MiB", 1 << 20}, {"g", 1 << 30}, {"G", 1 << 30}, {"GiB", 1 << 30}};
         for (UInt i = 0; i < sizeof units / sizeof units[0]; i++)
             if (VG_STREQ(end, units[i].suffix))
                 unit = units[i].unit;
@@ -141,7 +151,10 @@ void jm_options_print_usage(void)
     VG_(printf)("  read the trace with: jm_print <file>\n");
 }
 
-void jm_options_print_debug_usage(void) { VG_(printf)("    (none)\n"); }
+void jm_options_print_debug_usage(void)
+{
+    VG_(printf)("    (none)\n");
+}
 
 void jm_options_finish(void)
 {

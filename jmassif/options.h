@@ -18,7 +18,7 @@ typedef struct {
     Int depth;         // frames kept per stack, innermost first; 0: all
     Int max_snapshots; // per tenfold growth of the running time
     Int detailed_freq;
-    Int interval_ms;  // least time between two snapshots
+    Int interval_ms;   // least time between two snapshots
     ULong large_bytes; // blocks of this size and more get block records
     double threshold;  // percent; for the reports only
     TimeUnit time_unit;

@@ -190,6 +190,15 @@ OwnerId jm_owner_by_name(const HChar *name)
     return JM_OWNER_UNKNOWN;
 }
 
-const HChar *jm_owner_name(OwnerId owner) { return owners[owner].name; }
-const HChar *jm_owner_group(OwnerId owner) { return owners[owner].group; }
-UInt jm_owner_count(void) { return n_owners; }
+const HChar *jm_owner_name(OwnerId owner)
+{
+    return owners[owner].name;
+}
+const HChar *jm_owner_group(OwnerId owner)
+{
+    return owners[owner].group;
+}
+UInt jm_owner_count(void)
+{
+    return n_owners;
+}

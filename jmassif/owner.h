@@ -10,7 +10,7 @@
 #include "compat.h"
 #include "ledger.h"
 
-#define JM_OWNER_NONE 0 // a frame that no rule names: look further out
+#define JM_OWNER_NONE    0 // a frame that no rule names: look further out
 #define JM_OWNER_UNKNOWN 1
 
 // Reads the rules. A syntax error in --owners=FILE ends the run: file, line, the mend; exit status 2.

@@ -7,7 +7,7 @@
 #include "trace.h"
 
 #define MAX_DEPTH 64
-#define MAX_TOLD 64 // calls of one name that get records of their own; more are summed
+#define MAX_TOLD  64 // calls of one name that get records of their own; more are summed
 
 typedef struct {
     UInt id;
@@ -135,7 +135,10 @@ void jm_scope_leave(ThreadId tid, UInt name, Bool told)
     pop(tid, told);
 }
 
-UInt jm_scope_depth(ThreadId tid) { return threads ? threads[tid].depth : 0; }
+UInt jm_scope_depth(ThreadId tid)
+{
+    return threads ? threads[tid].depth : 0;
+}
 
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
 {

@@ -26,8 +26,8 @@ NodeId jm_scope_capture(ThreadId tid, Bool *ignored);
 // Memory of the kind that the thread allocated (positive) or freed (negative).
 void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks);
 
-// Whether the innermost scope, or one nested in it, has already reported a block of the kind as made (freed): so that of
-// a runtime call over a driver call only one counts.
+// Whether the innermost scope, or one nested in it, has already reported a block of the kind as made (freed): so that
+// of a runtime call over a driver call only one counts.
 void jm_scope_mark_made(ThreadId tid, Kind kind);
 void jm_scope_mark_freed(ThreadId tid);
 Bool jm_scope_has_made(ThreadId tid, Kind kind);

@@ -49,7 +49,8 @@ static void schedule(ULong now)
 {
     ULong least = jm_options.time_unit == TIME_MS ? jm_options.interval_ms : 1;
     next_snapshot = later(now, growth_divisor, least);
-    next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, (least + TOTALS_PER_SNAPSHOT - 1) / TOTALS_PER_SNAPSHOT);
+    next_totals =
+        later(now, growth_divisor * TOTALS_PER_SNAPSHOT, (least + TOTALS_PER_SNAPSHOT - 1) / TOTALS_PER_SNAPSHOT);
 }
 
 void jm_snapshot_start(void)

@@ -39,11 +39,20 @@ static Index node_index = JM_INDEX("jm.node");
 static LastStack *last_stacks;
 static ULong n_completed;
 
-static inline Node *node_at(NodeId id) { return jm_table_at(&nodes, id); }
+static inline Node *node_at(NodeId id)
+{
+    return jm_table_at(&nodes, id);
+}
 
-static inline ULong node_hash(NodeId parent, FrameId frame) { return jm_hash(((ULong)parent << 32) | frame); }
+static inline ULong node_hash(NodeId parent, FrameId frame)
+{
+    return jm_hash(((ULong)parent << 32) | frame);
+}
 
-static ULong node_hash_of(UInt id) { return node_hash(node_at(id)->parent, node_at(id)->frame); }
+static ULong node_hash_of(UInt id)
+{
+    return node_hash(node_at(id)->parent, node_at(id)->frame);
+}
 
 static NodeId child(NodeId parent, FrameId frame)
 {
@@ -100,8 +109,8 @@ static void make_room(LastStack *last, UInt depth)
     last->nodes = VG_(realloc)("jm.stack", last->nodes, last->capacity * sizeof *last->nodes);
 }
 
-// How many of the outermost frames lie below main and are not shown (unless --show-below-main=yes). They are the same from
-// one stack of a thread to the next, so they are compared with the last stack's before they are looked up.
+// How many of the outermost frames lie below main and are not shown (unless --show-below-main=yes). They are the same
+// from one stack of a thread to the next, so they are compared with the last stack's before they are looked up.
 static UInt n_below_main(LastStack *last, const Addr *ips, UInt n)
 {
     if (VG_(clo_show_below_main))
@@ -169,7 +178,10 @@ NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
     return node;
 }
 
-Addr jm_stack_outermost_ip(ThreadId tid) { return last_stack_of(tid)->outermost_ip; }
+Addr jm_stack_outermost_ip(ThreadId tid)
+{
+    return last_stack_of(tid)->outermost_ip;
+}
 
 OwnerId jm_stack_host_owner(NodeId node)
 {
@@ -183,7 +195,10 @@ OwnerId jm_stack_device_owner(NodeId node)
     return owner == JM_OWNER_NONE ? JM_OWNER_UNKNOWN : owner;
 }
 
-UInt *jm_stack_heap_account(NodeId node) { return &node_at(node)->heap_account; }
+UInt *jm_stack_heap_account(NodeId node)
+{
+    return &node_at(node)->heap_account;
+}
 
 void jm_stack_forget(void)
 {
@@ -201,4 +216,7 @@ void jm_stack_thread_exit(ThreadId tid)
     VG_(memset)(last, 0, sizeof *last);
 }
 
-ULong jm_stack_n_completed(void) { return n_completed; }
+ULong jm_stack_n_completed(void)
+{
+    return n_completed;
+}

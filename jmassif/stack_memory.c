@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Stack memory: one account without a stack of its own, because the stack pointer moves far too often to ask who moves it.
+// Stack memory: one account without a stack of its own, because the stack pointer moves far too often to ask who moves
+// it.
 
 #include "stack_memory.h"
 #include "account.h"
 
 static AccountId account;
 
-static void grow(Addr start, SizeT bytes) { jm_ledger_adjust(account, bytes); }
+static void grow(Addr start, SizeT bytes)
+{
+    jm_ledger_adjust(account, bytes);
+}
 
 static void shrink(Addr start, SizeT bytes)
 {
@@ -16,7 +20,10 @@ static void shrink(Addr start, SizeT bytes)
     jm_ledger_adjust(account, -((Long)bytes < live ? (Long)bytes : live));
 }
 
-static void grow_signal(Addr start, SizeT bytes, ThreadId tid) { grow(start, bytes); }
+static void grow_signal(Addr start, SizeT bytes, ThreadId tid)
+{
+    grow(start, bytes);
+}
 
 void jm_stack_memory_init(void)
 {

@@ -35,7 +35,10 @@ static XArray *objects; // of Object: executable file mappings
 static UInt n_untold;
 static void (*object_callback)(const HChar *soname, const HChar *path);
 
-static ULong location_hash_of(UInt id) { return jm_hash(((Location *)jm_table_at(&locations, id))->ip); }
+static ULong location_hash_of(UInt id)
+{
+    return jm_hash(((Location *)jm_table_at(&locations, id))->ip);
+}
 
 static Bool is_named_in(const XArray *names, const HChar *function)
 {
@@ -48,7 +51,8 @@ static Bool is_named_in(const XArray *names, const HChar *function)
 static ULong frame_hash_of(UInt id)
 {
     const Frame *f = jm_table_at(&frames, id);
-    return jm_hash(((ULong)f->function << 32 | f->object) ^ jm_hash(((ULong)f->file << 32 | f->line) ^ f->start) ^ f->type);
+    return jm_hash(((ULong)f->function << 32 | f->object) ^ jm_hash(((ULong)f->file << 32 | f->line) ^ f->start) ^
+                   f->type);
 }
 
 static Bool same_frame(const Frame *a, const Frame *b)
@@ -63,9 +67,9 @@ static Addr unnamed_function(Addr ip)
     return start ? start : ip;
 }
 
-// The frame that stands for all addresses of the same function and line: to tell its call sites apart would split stacks
-// that nobody can tell apart, and there are many times more of those (an interpreter's loop calls itself from a hundred
-// places of one line).
+// The frame that stands for all addresses of the same function and line: to tell its call sites apart would split
+// stacks that nobody can tell apart, and there are many times more of those (an interpreter's loop calls itself from a
+// hundred places of one line).
 static FrameId intern_frame(HChar type, const HChar *function, const HChar *object, const HChar *soname,
                             const HChar *file, UInt line, Addr ip)
 {
@@ -202,9 +206,11 @@ static void symbolise(Location *at, Addr ip)
         if (located)
             VG_(free)(located);
     }
-    // The core has renamed those that it knows by their full names; one whose version was cut off above is left to know.
-    at->is_below_main = !object || (function && (VG_STREQ(function, "(below main)") ||
-                                                 VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
+    // The core has renamed those that it knows by their full names; one whose version was cut off above is left to
+    // know.
+    at->is_below_main =
+        !object ||
+        (function && (VG_STREQ(function, "(below main)") || VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
     at->frame = ids[0];
     if (at->n_frames > 1) {
         at->inlined = VG_(malloc)("jm.symbol", at->n_frames * sizeof *ids);
@@ -236,10 +242,19 @@ const Location *jm_symbol_locate(Addr ip)
     return at;
 }
 
-OwnerId jm_symbol_host_owner(FrameId frame) { return ((Frame *)jm_table_at(&frames, frame))->host; }
-OwnerId jm_symbol_device_owner(FrameId frame) { return ((Frame *)jm_table_at(&frames, frame))->device; }
+OwnerId jm_symbol_host_owner(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->host;
+}
+OwnerId jm_symbol_device_owner(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->device;
+}
 
-void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path)) { object_callback = callback; }
+void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path))
+{
+    object_callback = callback;
+}
 
 void jm_symbol_object_mapped(Addr start, SizeT bytes)
 {

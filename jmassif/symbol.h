@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Code addresses to frames. An address is symbolised once, when it is first seen (its library may be unloaded later), and
-// becomes one frame, or several where the compiler inlined calls. When a library is unmapped its addresses are
+// Code addresses to frames. An address is symbolised once, when it is first seen (its library may be unloaded later),
+// and becomes one frame, or several where the compiler inlined calls. When a library is unmapped its addresses are
 // forgotten, so that another one at the same place gets frames of its own.
 
 #ifndef JM_SYMBOL_H
@@ -19,9 +19,9 @@ typedef struct {
     FrameId frame;    // the innermost
     UShort n_frames;
     Bool is_forgotten;
-    Bool is_allocator : 1; // its frames are not shown: the preload library, and what --alloc-fn names
-    Bool is_ignored : 1;   // --ignore-fn names it
-    Bool has_object : 1;   // it lies in a mapped object file
+    Bool is_allocator : 1;  // its frames are not shown: the preload library, and what --alloc-fn names
+    Bool is_ignored : 1;    // --ignore-fn names it
+    Bool has_object : 1;    // it lies in a mapped object file
     Bool is_below_main : 1; // start-up code that calls main, or nothing that is code
 } Location;
 
@@ -31,8 +31,8 @@ const Location *jm_symbol_locate(Addr ip);
 OwnerId jm_symbol_host_owner(FrameId frame);
 OwnerId jm_symbol_device_owner(FrameId frame);
 
-// An executable mapping came. If it is a file's, it becomes an object, to be told by the next call of `tell`: the core reads
-// its soname and symbols only after the last of the file's mappings.
+// An executable mapping came. If it is a file's, it becomes an object, to be told by the next call of `tell`: the core
+// reads its soname and symbols only after the last of the file's mappings.
 void jm_symbol_object_mapped(Addr start, SizeT bytes);
 void jm_symbol_tell_objects(void);
 

@@ -9,7 +9,7 @@
 #include "compat.h"
 
 #define JM_CHUNK_BITS 12
-#define JM_CHUNK (1u << JM_CHUNK_BITS)
+#define JM_CHUNK      (1u << JM_CHUNK_BITS)
 
 typedef struct {
     const HChar *name; // cost centre of Valgrind's allocator
@@ -19,7 +19,10 @@ typedef struct {
     UInt n; // records in use; record 0 is never handed out, so 0 can mean "none"
 } Table;
 
-#define JM_TABLE(name, type) {(name), sizeof(type), NULL, 0, 1}
+#define JM_TABLE(name, type)                                                                                           \
+    {                                                                                                                  \
+        (name), sizeof(type), NULL, 0, 1                                                                               \
+    }
 
 // Appends a zeroed record and returns its index (from 1).
 UInt jm_table_add(Table *t);
@@ -40,7 +43,10 @@ typedef struct {
     UInt used;
 } Index;
 
-#define JM_INDEX(name) {(name), NULL, 0, 0}
+#define JM_INDEX(name)                                                                                                 \
+    {                                                                                                                  \
+        (name), NULL, 0, 0                                                                                             \
+    }
 
 // Makes room for one more entry. `hash_of` recomputes an entry's hash when the index grows.
 void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry));

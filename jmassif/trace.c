@@ -9,7 +9,7 @@
 #include "text.h"
 
 #define FORMAT_VERSION "jmassif-trace 1\n"
-#define BUFFER_BYTES (256 * 1024)
+#define BUFFER_BYTES   (256 * 1024)
 
 static HChar buffer[BUFFER_BYTES];
 static UInt used;
@@ -182,7 +182,10 @@ void jm_trace_open(void)
     create_file();
 }
 
-const HChar *jm_trace_path(void) { return path; }
+const HChar *jm_trace_path(void)
+{
+    return path;
+}
 
 void jm_trace_before_fork(void)
 {
@@ -221,7 +224,7 @@ void jm_trace_close(void)
 
 // ---- fields --------------------------------------------------------------------------------------------------
 
-#define MAX_NUMBER 21 // decimal digits of 2^64, and a sign
+#define MAX_NUMBER  21  // decimal digits of 2^64, and a sign
 #define RECORD_ROOM 512 // more than any record needs besides its text
 
 static HChar *cursor; // in the buffer, while a record is being written
@@ -317,7 +320,10 @@ static void end_with_text(const HChar *text)
 static Table string_hashes = JM_TABLE("jm.trace.strings", ULong);
 static Index string_index = JM_INDEX("jm.trace.strings");
 
-static ULong string_hash_of(UInt id) { return *(ULong *)jm_table_at(&string_hashes, id); }
+static ULong string_hash_of(UInt id)
+{
+    return *(ULong *)jm_table_at(&string_hashes, id);
+}
 
 static ULong hash_text(const HChar *text)
 {
@@ -362,7 +368,10 @@ static const HChar *shown(const HChar *file)
     return short_form;
 }
 
-UInt jm_trace_path_string(const HChar *file) { return jm_trace_string(shown(file)); }
+UInt jm_trace_path_string(const HChar *file)
+{
+    return jm_trace_string(shown(file));
+}
 
 // ---- records -------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ enum {
     JM_REQ_ENTER = JM_REQ_BASE, // (row, words): a wrapped call begins
     JM_REQ_LEAVE,               // (row, result, words, original address, queries): it ended. Returns 1: run the queries
     JM_REQ_ANSWER,              // (queries): they were run. Returns 1: there are more
-    JM_REQ_TWIN                 // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
+    JM_REQ_TWIN // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
 };
 
 #define JM_MAX_QUERIES 2
@@ -34,7 +34,8 @@ struct jm_queries {
     unsigned long subject;
 };
 
-// The words of a call, as the tool sees them: its arguments in order, a structure passed by value spread into its words.
+// The words of a call, as the tool sees them: its arguments in order, a structure passed by value spread into its
+// words.
 #define JM_MAX_WORDS 12
 
 // Wrapped functions: row numbers.

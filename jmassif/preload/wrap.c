@@ -11,17 +11,17 @@ typedef unsigned long UWord;
 #include "protocol.h"
 
 // Sonames in Valgrind's Z-encoding (Za: *, Zd: ., Zh: -), as the libraries' own, versioned and hashed names need them.
-#define SONAME_RUNTIME Za // also programs and libraries that the runtime is linked into
-#define SONAME_DRIVER libcudaZdsoZa
-#define SONAME_CUDNN libcudnnZa
-#define SONAME_CUBLAS libcublasZa
-#define SONAME_CUFFT libcufftZa
+#define SONAME_RUNTIME  Za // also programs and libraries that the runtime is linked into
+#define SONAME_DRIVER   libcudaZdsoZa
+#define SONAME_CUDNN    libcudnnZa
+#define SONAME_CUBLAS   libcublasZa
+#define SONAME_CUFFT    libcufftZa
 #define SONAME_CUSPARSE libcusparseZa
 #define SONAME_CUSOLVER libcusolverZa
-#define SONAME_CURAND libcurandZa
-#define SONAME_NCCL libncclZa
-#define SONAME_NVINFER libnvinferZa
-#define SONAME_LOADER ldZhlinuxZa
+#define SONAME_CURAND   libcurandZa
+#define SONAME_NCCL     libncclZa
+#define SONAME_NVINFER  libnvinferZa
+#define SONAME_LOADER   ldZhlinuxZa
 
 // ---- around a call -------------------------------------------------------------------------------------------
 
@@ -89,59 +89,59 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #endif
 
 // The parameters of a WORDS function, and its words as an array's elements.
-#define P0 void
-#define P1 UWord a0
-#define P2 P1, UWord a1
-#define P3 P2, UWord a2
-#define P4 P3, UWord a3
-#define P5 P4, UWord a4
-#define P6 P5, UWord a5
-#define P7 P6, UWord a6
-#define P8 P7, UWord a7
-#define P9 P8, UWord a8
+#define P0  void
+#define P1  UWord a0
+#define P2  P1, UWord a1
+#define P3  P2, UWord a2
+#define P4  P3, UWord a3
+#define P5  P4, UWord a4
+#define P6  P5, UWord a5
+#define P7  P6, UWord a6
+#define P8  P7, UWord a7
+#define P9  P8, UWord a8
 #define P10 P9, UWord a9
 #define P11 P10, UWord a10
 #define P12 P11, UWord a11
-#define W0 0
-#define W1 a0
-#define W2 W1, a1
-#define W3 W2, a2
-#define W4 W3, a3
-#define W5 W4, a4
-#define W6 W5, a5
-#define W7 W6, a6
-#define W8 W7, a7
-#define W9 W8, a8
+#define W0  0
+#define W1  a0
+#define W2  W1, a1
+#define W3  W2, a2
+#define W4  W3, a3
+#define W5  W4, a4
+#define W6  W5, a5
+#define W7  W6, a6
+#define W8  W7, a7
+#define W9  W8, a8
 #define W10 W9, a9
 #define W11 W10, a10
 #define W12 W11, a11
 // valgrind.h has no one name for calls of all arities.
-#define CALL0(r, f) CALL_FN_W_v(r, f)
-#define CALL1(r, f) CALL_FN_W_W(r, f, a0)
-#define CALL2(r, f) CALL_FN_W_WW(r, f, a0, a1)
-#define CALL3(r, f) CALL_FN_W_WWW(r, f, a0, a1, a2)
-#define CALL4(r, f) CALL_FN_W_WWWW(r, f, a0, a1, a2, a3)
-#define CALL5(r, f) CALL_FN_W_5W(r, f, a0, a1, a2, a3, a4)
-#define CALL6(r, f) CALL_FN_W_6W(r, f, a0, a1, a2, a3, a4, a5)
-#define CALL7(r, f) CALL_FN_W_7W(r, f, a0, a1, a2, a3, a4, a5, a6)
-#define CALL8(r, f) CALL_FN_W_8W(r, f, a0, a1, a2, a3, a4, a5, a6, a7)
-#define CALL9(r, f) CALL_FN_W_9W(r, f, a0, a1, a2, a3, a4, a5, a6, a7, a8)
+#define CALL0(r, f)  CALL_FN_W_v(r, f)
+#define CALL1(r, f)  CALL_FN_W_W(r, f, a0)
+#define CALL2(r, f)  CALL_FN_W_WW(r, f, a0, a1)
+#define CALL3(r, f)  CALL_FN_W_WWW(r, f, a0, a1, a2)
+#define CALL4(r, f)  CALL_FN_W_WWWW(r, f, a0, a1, a2, a3)
+#define CALL5(r, f)  CALL_FN_W_5W(r, f, a0, a1, a2, a3, a4)
+#define CALL6(r, f)  CALL_FN_W_6W(r, f, a0, a1, a2, a3, a4, a5)
+#define CALL7(r, f)  CALL_FN_W_7W(r, f, a0, a1, a2, a3, a4, a5, a6)
+#define CALL8(r, f)  CALL_FN_W_8W(r, f, a0, a1, a2, a3, a4, a5, a6, a7)
+#define CALL9(r, f)  CALL_FN_W_9W(r, f, a0, a1, a2, a3, a4, a5, a6, a7, a8)
 #define CALL10(r, f) CALL_FN_W_10W(r, f, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)
 #define CALL11(r, f) CALL_FN_W_11W(r, f, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)
 #define CALL12(r, f) CALL_FN_W_12W(r, f, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)
 
-#define PARAMS_WORDS(n) P##n
-#define WORDS_WORDS(n) W##n
+#define PARAMS_WORDS(n)     P##n
+#define WORDS_WORDS(n)      W##n
 #define CALL_WORDS(n, r, f) CALL##n(r, f)
 
-#define PARAMS_EXTENT_AT_1(n) UWord a0, struct extent e
-#define WORDS_EXTENT_AT_1(n) a0, e.width, e.height, e.depth
-#define PARAMS_EXTENT_AT_2(n) UWord a0, UWord a1, struct extent e, UWord a2, UWord a3
-#define WORDS_EXTENT_AT_2(n) a0, a1, e.width, e.height, e.depth, a2, a3
+#define PARAMS_EXTENT_AT_1(n)   UWord a0, struct extent e
+#define WORDS_EXTENT_AT_1(n)    a0, e.width, e.height, e.depth
+#define PARAMS_EXTENT_AT_2(n)   UWord a0, UWord a1, struct extent e, UWord a2, UWord a3
+#define WORDS_EXTENT_AT_2(n)    a0, a1, e.width, e.height, e.depth, a2, a3
 #define PARAMS_HANDLE64_AT_1(n) UWord a0, struct bytes64 h, UWord a1
-#define WORDS_HANDLE64_AT_1(n) a0, h.word[0], a1
-#define PARAMS_ID128_AT_2(n) UWord a0, UWord a1, struct bytes128 id, UWord a2, UWord a3
-#define WORDS_ID128_AT_2(n) a0, a1, a2, a3
+#define WORDS_HANDLE64_AT_1(n)  a0, h.word[0], a1
+#define PARAMS_ID128_AT_2(n)    UWord a0, UWord a1, struct bytes128 id, UWord a2, UWord a3
+#define WORDS_ID128_AT_2(n)     a0, a1, a2, a3
 
 #if defined(__x86_64__)
 // A structure of more than 16 bytes by value goes to the stack, past the register arguments (System V ABI, 3.2.3).
@@ -159,10 +159,10 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
     } while (0)
 #elif defined(__aarch64__)
 // A structure of more than 16 bytes by value is a pointer to a copy (AAPCS64, 6.8.2).
-#define CALL_EXTENT_AT_1(n, r, f) CALL_FN_W_WW(r, f, a0, &e)
-#define CALL_EXTENT_AT_2(n, r, f) CALL_FN_W_5W(r, f, a0, a1, &e, a2, a3)
+#define CALL_EXTENT_AT_1(n, r, f)   CALL_FN_W_WW(r, f, a0, &e)
+#define CALL_EXTENT_AT_2(n, r, f)   CALL_FN_W_5W(r, f, a0, a1, &e, a2, a3)
 #define CALL_HANDLE64_AT_1(n, r, f) CALL_FN_W_WWW(r, f, a0, &h, a1)
-#define CALL_ID128_AT_2(n, r, f) CALL_FN_W_5W(r, f, a0, a1, &id, a2, a3)
+#define CALL_ID128_AT_2(n, r, f)    CALL_FN_W_5W(r, f, a0, a1, &id, a2, a3)
 #else
 #error "wrappers are written for x86-64 and AArch64"
 #endif
@@ -193,10 +193,10 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 // ---- twins ---------------------------------------------------------------------------------------------------
 
 // cuGetProcAddress may hand out a function that is not the exported one: Valgrind redirects calls by the address of a
-// symbol, so a twin without a symbol would go unseen. Then the program gets a function of ours that does around the twin
-// what a wrapper does around the original.
+// symbol, so a twin without a symbol would go unseen. Then the program gets a function of ours that does around the
+// twin what a wrapper does around the original.
 #define API(library, name, n_args, convention, action, kind, p, s) TWIN_##library(name, n_args, convention)
-#define TWIN_DRIVER(name, n_args, convention) TWIN_##convention(name, n_args)
+#define TWIN_DRIVER(name, n_args, convention)                      TWIN_##convention(name, n_args)
 #define TWIN_WORDS(name, n_args)                                                                                       \
     static UWord twin_##name(P##n_args)                                                                                \
     {                                                                                                                  \
@@ -208,15 +208,15 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
     }
 #define TWIN_HANDLE64_AT_1(name, n_args)
 #define TWIN_RUNTIME(name, n_args, convention)
-#define TWIN_CUDNN TWIN_RUNTIME
-#define TWIN_CUBLAS TWIN_RUNTIME
-#define TWIN_CUFFT TWIN_RUNTIME
+#define TWIN_CUDNN    TWIN_RUNTIME
+#define TWIN_CUBLAS   TWIN_RUNTIME
+#define TWIN_CUFFT    TWIN_RUNTIME
 #define TWIN_CUSPARSE TWIN_RUNTIME
 #define TWIN_CUSOLVER TWIN_RUNTIME
-#define TWIN_CURAND TWIN_RUNTIME
-#define TWIN_NCCL TWIN_RUNTIME
-#define TWIN_NVINFER TWIN_RUNTIME
-#define TWIN_LOADER TWIN_RUNTIME
+#define TWIN_CURAND   TWIN_RUNTIME
+#define TWIN_NCCL     TWIN_RUNTIME
+#define TWIN_NVINFER  TWIN_RUNTIME
+#define TWIN_LOADER   TWIN_RUNTIME
 #include "cuda_api.def"
 #undef TWIN_WORDS
 #undef TWIN_HANDLE64_AT_1

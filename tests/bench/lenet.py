@@ -24,7 +24,8 @@ class LeNet(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.classifier(self.features(x))
+        scores: torch.Tensor = self.classifier(self.features(x))
+        return scores
 
 
 def main() -> None:

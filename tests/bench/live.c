@@ -10,15 +10,13 @@ static __attribute__((noinline)) void *left(unsigned path, int depth);
 
 static __attribute__((noinline)) void *right(unsigned path, int depth)
 {
-    void *volatile p =
-        depth == 0 ? malloc(32) : path & 1 ? right(path >> 1, depth - 1) : left(path >> 1, depth - 1);
+    void *volatile p = depth == 0 ? malloc(32) : path & 1 ? right(path >> 1, depth - 1) : left(path >> 1, depth - 1);
     return p;
 }
 
 static __attribute__((noinline)) void *left(unsigned path, int depth)
 {
-    void *volatile p =
-        depth == 0 ? malloc(40) : path & 1 ? right(path >> 1, depth - 1) : left(path >> 1, depth - 1);
+    void *volatile p = depth == 0 ? malloc(40) : path & 1 ? right(path >> 1, depth - 1) : left(path >> 1, depth - 1);
     return p;
 }
 
