@@ -71,6 +71,7 @@ class Names:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._described: Dict[int, str] = {}
+        self._libraries: Dict[int, str] = {}  # by frame
         self._sites: Dict[Tuple[int, str], Tuple[int, str]] = {}
 
     def frame(self, frame: int) -> str:
@@ -99,11 +100,19 @@ class Names:
         return node, printable(self._library(node)) or "(no object file)"
 
     def _library(self, node: int) -> str:
-        frame = self._profile.frame(self._profile.node_frame[node])
-        return base_name(frame.object or frame.file)
+        frame_id = self._profile.node_frame[node]
+        library = self._libraries.get(frame_id)
+        if library is None:
+            frame = self._profile.frame(frame_id)
+            library = self._libraries[frame_id] = base_name(frame.object or frame.file)
+        return library
 
     def library(self, account: int) -> str:
         return self._site(account)[1]
+
+    def site_frame(self, account: int) -> str:
+        """The frame to blame. The account must have a stack."""
+        return self.frame(self._profile.node_frame[self._site(account)[0]])
 
     def site(self, account: int) -> Optional[str]:
         """The frame to blame and, where that is native, the Python line it was called from; None without a stack."""

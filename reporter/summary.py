@@ -92,17 +92,36 @@ def _shares(table: Ledger, bytes_of: Callable[[Row], int]) -> str:
     return "; ".join(shares)
 
 
-def _largest_account(profile: Profile, composition: Composition) -> Optional[int]:
-    candidates = [
-        (held[0], -account)
-        for account, held in composition.items()
-        if profile.accounts[account].node and side_of(profile.accounts[account].kind)
-    ]
-    return -max(candidates)[1] if candidates else None
+class Place(NamedTuple):
+    """All memory of one kind and owner that one frame is to blame for."""
+
+    bytes: int
+    kind: str
+    owner: str
+    account: int  # its largest
+
+
+def largest_place(profile: Profile, names: Names, composition: Composition) -> Optional[Place]:
+    """The place that holds most; None if all memory is without a stack, or listed only."""
+    found: Dict[Tuple[str, str, str], Place] = {}
+    for account, (n_bytes, _) in composition.items():
+        node, kind, owner = profile.accounts[account]
+        if not node or not side_of(kind):
+            continue
+        key = (names.site_frame(account), kind, owner)
+        place = found.get(key)
+        if place is None:
+            found[key] = Place(n_bytes, kind, owner, account)
+        else:
+            is_larger = n_bytes > composition[place.account][0]
+            found[key] = Place(place.bytes + n_bytes, kind, owner, account if is_larger else place.account)
+    if not found:
+        return None
+    return max(found.values(), key=lambda place: (place.bytes, -place.account))
 
 
 def answer(profile: Profile, names: Names, composition: Composition, table: Ledger) -> str:
-    """Where the memory went, in words: one sentence on whose it is, one on the largest single place."""
+    """Where the memory went, in words that are safe to show: one sentence on whose it is, one on the largest single place."""
     total = table.total
     if not total.bytes:
         return "No memory is on record here."
@@ -120,12 +139,14 @@ def answer(profile: Profile, names: Names, composition: Composition, table: Ledg
         split = " + ".join(f"{size(bytes_of(total))} {side}" for side, bytes_of in reversed(used))
         shares = _shares(table, lambda row: row.bytes)
         text = f"The program held {size(total.bytes)} ({split}). Of it {shares}."
-    largest = _largest_account(profile, composition)
-    if largest is not None:
-        account = profile.accounts[largest]
+    largest = largest_place(profile, names, composition)
+    if largest:
+        pool = total.bytes
+        if profile.is_discrete:
+            pool = total.host.bytes if side_of(largest.kind) == "host" else total.device.bytes
         text += (
-            f" The largest single place: {size(composition[largest][0])} of {account.kind} memory"
-            f" ({account.owner}), allocated in {names.site(largest)}."
+            f" The largest single place: {size(largest.bytes)} ({percent(largest.bytes, pool)}) of {largest.kind} memory"
+            f" ({largest.owner}), allocated in {names.site(largest.account)}."
         )
     return text
 

@@ -63,7 +63,19 @@ def _growths(field: bytes) -> Tuple[Growth, ...]:
     )
 
 
-_NUMBER = rb"\d{1,20}"
+def _numbers_up_to(limit: int) -> bytes:
+    """A pattern for the decimal numbers from 0 to `limit`."""
+    digits = str(limit)
+    # As many digits as the limit has: equal to it up to some place and smaller there.
+    smaller = [
+        f"{digits[:place]}[0-{int(digit) - 1}]\\d{{{len(digits) - place - 1}}}"
+        for place, digit in enumerate(digits)
+        if digit != "0"
+    ]
+    return "|".join([f"(?:\\d{{1,{len(digits) - 1}}}"] + smaller + [f"{digits})"]).encode("ascii")
+
+
+_NUMBER = _numbers_up_to(2**64 - 1)
 _NAME = rb"[A-Za-z0-9_.+-]+"
 _PLAIN = rb"[^\x00-\x1f\x7f\\]*"
 
@@ -193,7 +205,7 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     except Corrupt as error:
         raise TraceError(f"line {number}: {error}: the file is damaged, record again")
     except OverflowError:
-        raise TraceError(f"line {number}: a number beyond 64 bits: the file is damaged, record again")
+        raise TraceError(f"line {number}: a sum beyond 64 bits: the file is damaged, record again")
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}")
     return None

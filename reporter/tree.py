@@ -9,7 +9,7 @@ further, so a tree over ten thousand stacks of sixty frames costs little more th
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.names import NO_STACK, STACK_ENDS
+from reporter.names import STACK_ENDS
 from reporter.profile import Composition, Profile, counted_blocks
 
 
@@ -62,9 +62,14 @@ def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Di
             child.append((n_bytes, blocks, account, parents[node]))
         else:
             ended.append(item)
-    if children and ended:
-        is_top = level == len(shape.levels)
-        children.setdefault(NO_STACK if is_top else STACK_ENDS, []).extend(ended)
+    if level > len(shape.levels):
+        if children and ended:
+            children.setdefault(STACK_ENDS, []).extend(ended)
+        return children
+    # No frame at all. What kind of memory and whose it is is all there is to say.
+    for item in ended:
+        _, kind, owner = profile.accounts[item[2]]
+        children.setdefault(f"({kind} of {owner}, without a stack)", []).append(item)
     return children
 
 

@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from reporter.ledger import Held, Ledger, Row, hottest_temporaries, ledger
 from reporter.names import Names
-from reporter.profile import PEAKS, Composition, Profile, side_of
+from reporter.profile import PEAKS, Composition, Profile, Snapshot, side_of
 from reporter.summary import (
     Moment,
     answer,
@@ -30,6 +30,7 @@ _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40
 _TEMPORARIES_SHOWN = 5
 _SNAPSHOTS_SHOWN = 24
+_FAILURES_SHOWN = 16
 _HEIGHT_OF_ONE_GRAPH = 11
 _HEIGHT_OF_TWO_GRAPHS = 7
 
@@ -46,6 +47,8 @@ _CUDA_ERRORS = {
     304: "operating system call failed",
     400: "invalid handle",
     700: "illegal address",
+    712: "host memory already registered",
+    713: "host memory not registered",
     719: "launch failure",
     801: "not supported",
     999: "unknown error",
@@ -276,7 +279,7 @@ def _ledger(profile: Profile, names: Names, chosen: Moment) -> Lines:
     table = ledger(profile, chosen.composition)
     when = moment(chosen.time, profile.time_unit)
     lines = _heading(f"Where the memory went, at {chosen.name} ({when})")
-    lines += _paragraph(printable(answer(profile, names, chosen.composition, table)))
+    lines += _paragraph(answer(profile, names, chosen.composition, table))
     if table.groups or table.imported.blocks:
         lines += [""] + _table(profile, table)
     return lines
@@ -332,11 +335,13 @@ def _scopes(profile: Profile) -> Lines:
 def _failures(profile: Profile) -> Lines:
     lines: Lines = []
     ranked = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
-    for (name, code), calls in ranked:
+    for (name, code), calls in ranked[:_FAILURES_SHOWN]:
         is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
         meaning = _CUDA_ERRORS.get(code) if is_cuda else None
         error = f"error {code} ({meaning})" if meaning else f"error {code}"
         lines.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
+    if len(ranked) > _FAILURES_SHOWN:
+        lines.append(f"and {len(ranked) - _FAILURES_SHOWN:,} other pairs of function and error")
     for key, n in sorted(profile.counters.items()):
         if n:
             lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
@@ -380,28 +385,38 @@ class _TableRow(NamedTuple):
     reason: str
 
 
+def _snapshots_shown(profile: Profile) -> List[Snapshot]:
+    """What was taken for a reason, and the fullest of each of a number of equal spans of time."""
+    fullest: Dict[int, Snapshot] = {}
+    shown = []
+    duration = max([1] + [snapshot.time for snapshot in profile.snapshots])
+    for snapshot in profile.snapshots:
+        span = snapshot.time * _SNAPSHOTS_SHOWN // duration
+        if snapshot.reason != "time":
+            shown.append(snapshot)
+        elif span not in fullest or snapshot.host + snapshot.device > fullest[span].host + fullest[span].device:
+            fullest[span] = snapshot
+    return shown + list(fullest.values())
+
+
 def _snapshots(profile: Profile) -> Lines:
-    """The peaks and what was taken for a reason, and of the many others every so-manyth, in order of time."""
-    every = 1 + len(profile.snapshots) // _SNAPSHOTS_SHOWN
-    rows = [
-        _TableRow(s.time, str(s.id), s.host, s.device, s.reason)
-        for index, s in enumerate(profile.snapshots)
-        if s.reason != "time" or index % every == 0
-    ]
+    """Snapshots and peaks in order of time."""
+    shown = _snapshots_shown(profile)
+    rows = [_TableRow(s.time, str(s.id), s.host, s.device, s.reason) for s in shown]
     for peak in profile.peaks.values():
         which = "peak" if peak.which == main_peak(profile) else f"peak-{peak.which}"
         if which != "peak-total":
             rows.append(_TableRow(peak.time, which, peak.host, peak.device, ""))
     if not rows:
         return []
-    rows.sort(key=lambda row: row.time)
+    rows.sort(key=lambda row: (row.time, row.name.rjust(20)))
     time_head = f"time ({profile.time_unit})"
     lines = _heading("Snapshots and peaks: --snapshot=n explains one")
     lines.append(f"{'n':>11}{time_head:>15}{'host (B)':>17}{'device (B)':>17}  reason")
     for row in rows:
         numbers = f"{row.time:>15,}{row.host:>17,}{row.device:>17,}"
         lines.append(f"{row.name:>11}{numbers}  {row.reason}".rstrip())
-    left_out = len(profile.snapshots) - sum(1 for row in rows if row.name.isdigit())
+    left_out = len(profile.snapshots) - len(shown)
     if left_out:
         lines.append(f"{'':>11}  and {left_out:,} more between these")
     return lines

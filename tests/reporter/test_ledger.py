@@ -6,7 +6,7 @@ import pytest
 from reporter.ledger import Churn, Held, hottest_temporaries, ledger
 from reporter.names import Names
 from reporter.profile import LISTED_KINDS
-from reporter.summary import SelectionError, answer, select, waterfall
+from reporter.summary import Place, SelectionError, answer, largest_place, select, waterfall
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 
@@ -133,8 +133,8 @@ def test_the_answer_names_the_shares_largest_first_and_the_largest_place() -> No
     assert answer_of(small_training_run()) == (
         "The program held 233 MiB (43.0 MiB host + 190 MiB device). Of it 34.3 % is yours (tensor 80.0 MiB); 25.7 % is"
         " held by the runtime (context 60.0 MiB); 21.5 % is reserved by a cache and not in use; 18.5 % is held by"
-        " libraries (cudnn 40.0 MiB, python 3.05 MiB). The largest single place: 80.0 MiB of device memory (tensor),"
-        " allocated in torch::empty (libtorch.so), from train.py:87 (<module>)."
+        " libraries (cudnn 40.0 MiB, python 3.05 MiB). The largest single place: 80.0 MiB (34.3 %) of device memory"
+        " (tensor), allocated in torch::empty (libtorch.so), from train.py:87 (<module>)."
     )
 
 
@@ -143,6 +143,16 @@ def test_on_a_discrete_gpu_the_answer_does_not_add_the_pools_up() -> None:
     assert text.startswith("The program held 190 MiB of device memory: 42.1 % is yours (tensor 80.0 MiB);")
     assert "The program held 43.0 MiB of host memory: 100.0 % is held by libraries" in text
     assert "233 MiB" not in text
+
+
+def test_a_place_is_all_that_one_frame_allocated_for_one_owner() -> None:
+    trace = Trace()
+    for caller, size in (("a", 30), ("b", 40)):
+        many = trace.account("heap", "app", ["malloc (libc.so.6)", "work (x.c:1)", f"{caller} (x.c:2)"])
+        trace.snapshot(1, "time", {many: (size, 1)})
+    trace.snapshot(2, "time", {trace.account("heap", "app", ["once (y.c:1)"]): (60, 1)})
+    profile = trace.load()
+    assert largest_place(profile, Names(profile), profile.composition(2)) == Place(70, "heap", "app", many)
 
 
 def test_the_answer_to_nothing() -> None:
@@ -186,6 +196,14 @@ def test_the_waterfall_shows_the_costliest_and_what_is_around_them() -> None:
     )
     assert [(row.scope.name, row.depth) for row in fall.rows] == [("a", 0), ("b", 1)]
     assert (fall.n_left_out, fall.left_out_bytes) == (2, 70)
+
+
+def test_scopes_that_cost_next_to_nothing_are_only_counted() -> None:
+    trace = scopes("x 1 0 1 0 1 0 1 heap 9 1", "x 2 0 1 5 5000 0 2", "x 3 0 1 6000 6001 0 3 heap 20000 1")
+    trace.snapshot(9000, "time", {trace.account("heap", "app"): (100_000, 1)}, {"total": (9000, {})})
+    fall = waterfall(trace.load(), 9)
+    assert [row.scope.name for row in fall.rows] == ["b", "c"]
+    assert (fall.n_left_out, fall.left_out_bytes) == (1, 9)
 
 
 def test_a_scope_whose_outer_one_never_ended_stands_on_its_own() -> None:

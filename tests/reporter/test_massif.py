@@ -142,6 +142,14 @@ def test_any_run_keeps_the_grammar_and_its_sums(name: str, by: str, threshold: f
     assert (file.peak >= 0) == any(sums)
 
 
+def test_a_peak_that_is_a_snapshot_is_not_told_twice() -> None:
+    trace = Trace()
+    heap = trace.account("heap", "app", ["main (a.c:1)"])
+    trace.snapshot(5, "time", {heap: (100, 1)}, {"total": (5, {})})
+    trace.snapshot(6, "time", {heap: (10, 1)})
+    assert [(s.time, s.tree) for s in parsed(trace.load()).snapshots] == [(5, "peak"), (6, "empty")]
+
+
 @pytest.mark.parametrize("n_allowed", [1, 2, 3, 7, 29])
 def test_no_more_snapshots_than_allowed_and_always_the_peak(n_allowed: int) -> None:
     profile = random_run(5, options={"max-snapshots": str(n_allowed)}).load()

@@ -135,6 +135,35 @@ def test_blocks_objects_and_marks_are_kept() -> None:
     assert [(o.soname, o.begin, o.end) for o in profile.objects] == [("libc.so.6", 5, 7), ("", 6, None)]
 
 
+def test_ids_may_have_gaps_and_come_in_any_order() -> None:
+    trace = Trace()
+    frame = trace.frame("main (a.c:1)")
+    trace.lines += [f"n 9 0 {frame}", f"n 4 9 {frame}", "a 70 4 heap app", "a 5 9 device lib"]
+    trace.lines += ["S 1 1 time 10 20", "c 70 10 1 10 1 0", "c 5 20 2 20 2 0", "E 1"]
+    profile = trace.load()
+    assert profile.composition(0) == {70: (10, 1), 5: (20, 2)}
+    assert list(profile.stack(4)) == [frame, frame]
+
+
+@pytest.mark.parametrize(
+    "record, says",
+    [
+        ("n 4000000000 0 1", "node 4000000000 is far beyond the others"),
+        ("a 4000000000 0 heap app", "account 4000000000 is far beyond the others"),
+        ("+ 1 ff 10 4", "account 4 is not defined"),
+        ("n 8 3 1", "node 3 is not defined"),
+        ("n 5 0 1", "node 5 is defined twice"),
+        ("a 5 0 heap app", "account 5 is defined twice"),
+    ],
+)
+def test_ids_in_gaps_are_not_defined_and_huge_ones_cost_no_memory(record: str, says: str) -> None:
+    trace = Trace()
+    assert trace.frame("main (a.c:1)") == 1
+    trace.lines += ["n 5 0 1", "a 5 5 heap app", record]
+    with pytest.raises(TraceError, match=says):
+        trace.load()
+
+
 def test_an_option_that_is_no_number_is_as_if_missing() -> None:
     profile = Trace(**{"option.threshold": "lots", "option.depth": "7", "option.x": "nan"}).load()
     assert profile.option("threshold", 1.5) == 1.5
@@ -185,7 +214,7 @@ def _replace(old: str, new: str) -> Callable[[List[str]], None]:
         (_replace("E 2", "E 3"), "snapshot 2 is closed as 3"),
         (_replace("E 2", "Z 9 exit 0"), "ends inside a snapshot"),
         (_replace("Z 9 exit 0", "Z 9 boredom 0"), "not a way to end"),
-        (_replace("+ 3 7f0000000 1048576 3", "+ 3 7f0000000 99999999999999999999 3"), "beyond 64 bits"),
+        (_replace("t 3 120 1048576 1048696", f"t 3 {2**63} {2**63} 0"), "a sum beyond 64 bits"),
     ],
 )
 def test_a_contradiction_is_refused(change: Callable[[List[str]], None], says: str) -> None:

@@ -8,7 +8,8 @@ from typing import Callable, Dict, List
 import pytest
 
 from reporter.load import load
-from reporter.profile import Profile
+from reporter.profile import Profile, side_of
+from reporter.summary import select
 from reporter.writers import BY, View, text
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
@@ -56,7 +57,11 @@ def test_the_first_screen_answers_where_the_memory_went() -> None:
 def test_any_moment_of_any_run_can_be_shown(seed: int, by: str) -> None:
     profile = random_run(seed).load()
     for selector in ("peak", "peak-host", "last", "1", "17"):
-        assert report(profile, by, 0, selector)
+        held = select(profile, selector).composition
+        total = sum(n for a, (n, _) in held.items() if side_of(profile.accounts[a].kind))
+        lines = report(profile, by, 0, selector)
+        assert f" {total:,} " in next(line for line in lines if line.startswith("total "))
+        assert section(lines, "All memory by")[0].startswith(f"100.0 % {total:,} B") or not total
 
 
 def test_a_trace_of_nothing_has_a_report() -> None:
@@ -83,6 +88,12 @@ def test_nothing_from_a_trace_reaches_the_terminal_as_it_is() -> None:
         assert all(line.isprintable() for line in lines)
 
 
+def test_a_program_without_device_memory_is_spared_the_talk_of_pools() -> None:
+    trace = Trace(memory="discrete")
+    trace.snapshot(5, "time", {trace.account("heap", "app"): (100, 1)})
+    assert not any("device" in line for line in report(trace.load()) if "host (B)" not in line)
+
+
 def test_failed_cuda_calls_are_put_in_words() -> None:
     trace = Trace()
     names = [trace.string(name) for name in ("cudaMalloc", "cuMemCreate", "malloc", "customThing")]
@@ -96,6 +107,25 @@ def test_failed_cuda_calls_are_put_in_words() -> None:
         "reserved-bytes: 4.00 KiB",
         "unknown-ioctl: 7",
     ]
+
+
+def test_a_long_list_of_failures_is_cut_short_and_counted() -> None:
+    trace = Trace()
+    name = trace.string("cudaMalloc")
+    trace.lines += [f"e {name} {code} {code}" for code in range(1, 31)]
+    lines = section(report(trace.load()), "Failed calls")
+    assert lines[0] == "30 calls of cudaMalloc failed with error 30"
+    assert len(lines) == 17 and lines[-1] == "and 14 other pairs of function and error"
+
+
+def test_the_table_of_snapshots_keeps_to_what_tells() -> None:
+    trace = Trace()
+    heap = trace.account("heap", "app")
+    for time in range(1000):
+        trace.snapshot(time, "mark" if time == 77 else "time", {heap: (9999 if time == 501 else time, 1)})
+    lines = section(report(trace.load()), "Snapshots and peaks")
+    assert len(lines) < 30 and lines[-1].strip().endswith("more between these")
+    assert any(line.endswith("mark") for line in lines) and any("9,999" in line for line in lines)
 
 
 def test_how_the_program_ended() -> None:

@@ -5,7 +5,7 @@ from typing import Any, List
 
 import pytest
 
-from reporter.names import NO_STACK, STACK_ENDS, Names
+from reporter.names import STACK_ENDS, Names
 from reporter.profile import Profile, counted_blocks
 from reporter.tree import Node, Shape, build
 from tests.reporter.traces import Trace, random_run
@@ -80,7 +80,20 @@ def test_where_some_stacks_end_and_others_go_on_a_child_stands_for_the_end() -> 
     assert outline(build(profile, profile.composition(0), shape(profile), "all")) == [
         "all", 7, 3,
         ["f (a.c:1)", 6, 2, [STACK_ENDS, 4, 1], ["main (a.c:9)", 2, 1]],
-        [NO_STACK, 1, 1],
+        ["(heap of app, without a stack)", 1, 1],
+    ]  # fmt: skip
+
+
+def test_memory_without_stacks_is_told_apart_by_kind_and_owner() -> None:
+    trace = Trace()
+    accounts = [trace.account(kind, owner) for kind, owner in (("pool", "cache"), ("stack", "app"), ("stack", "lib"))]
+    trace.snapshot(1, "time", {account: (10 * account, 1) for account in accounts})
+    profile = trace.load()
+    assert outline(build(profile, profile.composition(0), shape(profile), "all")) == [
+        "all", 60, 3,
+        ["(stack of lib, without a stack)", 30, 1],
+        ["(stack of app, without a stack)", 20, 1],
+        ["(pool of cache, without a stack)", 10, 1],
     ]  # fmt: skip
 
 
