@@ -8,11 +8,12 @@
 typedef struct {
     Addr address; // 0: free
     UInt bytes;   // HUGE: the size is in huge_sizes
-    UInt account; // top bit: has_record
+    UInt account; // top bits: has_record, is_custom
 } Entry;
 
 #define HUGE_SIZE    0xffffffffu
 #define RECORD_BIT   0x80000000u
+#define CUSTOM_BIT   0x40000000u
 #define MIN_CAPACITY (1u << 14)
 
 static Entry *entries;
@@ -68,7 +69,7 @@ static ULong huge_size(Addr address, Bool take_out)
 
 void jm_blocks_add(Addr address, Block block)
 {
-    tl_assert(address && block.account < RECORD_BIT);
+    tl_assert(address && block.account < CUSTOM_BIT);
     if (!entries)
         rebuild(MIN_CAPACITY);
     else if (n_entries * 5 >= (mask + 1) * 4)
@@ -76,7 +77,7 @@ void jm_blocks_add(Addr address, Block block)
     ULong slot = slot_of(address);
     tl_assert(!entries[slot].address);
     entries[slot].address = address;
-    entries[slot].account = block.account | (block.has_record ? RECORD_BIT : 0);
+    entries[slot].account = block.account | (block.has_record ? RECORD_BIT : 0) | (block.is_custom ? CUSTOM_BIT : 0);
     if (block.bytes >= HUGE_SIZE) {
         if (!huge_sizes)
             huge_sizes = VG_(newXA)(VG_(malloc), "jm.blocks", VG_(free), sizeof(HugeSize));
@@ -98,8 +99,9 @@ static Bool look(Addr address, Block *block, Bool take_out)
     if (!e->address)
         return False;
     block->bytes = e->bytes == HUGE_SIZE ? huge_size(address, take_out) : e->bytes;
-    block->account = e->account & ~RECORD_BIT;
+    block->account = e->account & ~(RECORD_BIT | CUSTOM_BIT);
     block->has_record = (e->account & RECORD_BIT) != 0;
+    block->is_custom = (e->account & CUSTOM_BIT) != 0;
     if (!take_out)
         return True;
 

@@ -13,6 +13,7 @@ typedef struct {
     ULong bytes;       // as asked for
     AccountId account; // 0: lives, but is not recorded (--ignore-fn, or allocated by the recorder's own calls)
     Bool has_record;   // its allocation has a `+` record, so its end needs a `-`
+    Bool is_custom;    // a custom allocator announced it: it is not malloc's to free
 } Block;
 
 void jm_blocks_add(Addr address, Block block);

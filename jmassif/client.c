@@ -54,6 +54,7 @@ static void print_by_owner(Bool at_peak)
 
 static Bool monitor_command(const HChar *text)
 {
+    const HChar *path = jm_trace_path();
     HChar copy[256], *save;
     VG_(strlcpy)(copy, text, sizeof copy);
     const HChar *word = VG_(strtok_r)(copy, " ", &save);
@@ -66,14 +67,18 @@ static Bool monitor_command(const HChar *text)
          "  usage     the ledger now, by owner\n"
          "  peak      the ledger at the peak so far, by owner\n"
          "  snapshot  take a snapshot now and flush the trace (%s)\n",
-         jm_trace_path());
+         path ? path : "which cannot be written");
         return True;
     case 1:
         print_by_owner(False);
         return True;
     case 2:
         jm_snapshot_take("request");
-        VG_(gdb_printf)("snapshot written to %s\n", jm_trace_path());
+        path = jm_trace_path(); // a forked child's is created by now
+        if (path)
+            VG_(gdb_printf)("snapshot written to %s\n", path);
+        else
+            VG_(gdb_printf)("the trace cannot be written\n");
         return True;
     case 3:
         print_by_owner(True);

@@ -7,9 +7,36 @@
 
 #include <elf.h>
 
+// Walking an interpreter's frames takes hundreds of reads, nearly all in the same few segments.
+#define N_REMEMBERED 8
+static struct {
+    Addr start, end;
+} remembered[N_REMEMBERED];
+static UInt next_remembered;
+
+void jm_forget_readable(void) { VG_(memset)(remembered, 0, sizeof remembered); }
+
+Bool jm_is_readable(Addr address, SizeT bytes)
+{
+    if (address + bytes < address)
+        return False;
+    for (UInt i = 0; i < N_REMEMBERED; i++)
+        if (remembered[i].start <= address && address + bytes <= remembered[i].end)
+            return bytes == 0 || address != 0;
+    if (!address || !VG_(am_is_valid_for_client)(address, bytes, VKI_PROT_READ))
+        return False;
+    const NSegment *segment = VG_(am_find_nsegment)(address);
+    if (segment) {
+        remembered[next_remembered].start = segment->start;
+        remembered[next_remembered].end = segment->end + 1;
+        next_remembered = (next_remembered + 1) % N_REMEMBERED;
+    }
+    return True;
+}
+
 Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
 {
-    if (!address || !VG_(am_is_valid_for_client)(address, bytes, VKI_PROT_READ))
+    if (!jm_is_readable(address, bytes))
         return False;
     VG_(memcpy)(to, (void *)address, bytes);
     return True;

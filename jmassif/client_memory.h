@@ -8,6 +8,11 @@
 
 #include "compat.h"
 
+// Whether the program could read these bytes. Answers from a memory of segments, which must be forgotten when mappings
+// change.
+Bool jm_is_readable(Addr address, SizeT bytes);
+void jm_forget_readable(void);
+
 // False, and `*value` 0, if the address cannot be read.
 Bool jm_read_word(Addr address, UWord *value);
 Bool jm_read_uint(Addr address, UInt *value);

@@ -10,7 +10,8 @@
 
 void jm_clock_init(void);
 
-// Now, and the last value that jm_clock_now returned. In ms, instructions or bytes since the start; never decreases.
+// Now, and (in ms) the last value that jm_clock_now returned. In ms, instructions or bytes since the start; never
+// decreases.
 ULong jm_clock_now(void);
 ULong jm_clock_cached(void);
 

@@ -37,6 +37,7 @@ typedef enum {
     ACTION_POOL_CREATE,
     ACTION_POOL_DESTROY,
     ACTION_POOL_TRIM,
+    ACTION_SYNCHRONIZE, // pools may give back what they hold in reserve
     ACTION_IPC_OPEN, // opening a handle again returns the same pointer, to be closed as often
     ACTION_IPC_CLOSE,
     ACTION_EXTERNAL_IMPORT,
@@ -189,6 +190,7 @@ typedef struct {
     Library library;
     Bool is_async;
     Bool is_import;
+    Bool is_synchronize;
 } Asked;
 
 static Asked *asked_by; // per thread
@@ -286,6 +288,14 @@ static Bool ask_about_size(ThreadId tid, struct jm_queries *queries)
     return state->is_async && ask(tid, queries, ASK_DEVICE, 0);
 }
 
+// How the pools stand that hold something in reserve, one after the other.
+static Bool ask_about_pools(ThreadId tid, struct jm_queries *queries)
+{
+    Asked *state = asked(tid);
+    state->pool = jm_device_next_caching_pool(state->pool);
+    return state->pool && ask(tid, queries, ASK_RESERVED, state->pool);
+}
+
 // After an allocation: first whose it is.
 static Bool ask_after_alloc(ThreadId tid, struct jm_queries *queries)
 {
@@ -317,7 +327,7 @@ static Bool answer(ThreadId tid, struct jm_queries *queries)
         return ask(tid, queries, ASK_RESERVED, state->pool);
     case ASK_RESERVED:
         jm_device_pool_reserved(state->pool, q->out);
-        return False;
+        return state->is_synchronize && ask_about_pools(tid, queries);
     case ASK_RANGE:
         if (b)
             jm_device_block_grow(tid, b, q->out);
@@ -526,6 +536,9 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_POOL_TRIM:
         state->pool = p;
         return ask(tid, queries, ASK_RESERVED, p);
+    case ACTION_SYNCHRONIZE:
+        state->is_synchronize = True;
+        return ask_about_pools(tid, queries);
     case ACTION_IPC_OPEN:
         is_new = !opened_again(tid, place) && made(tid, SPACE_POINTER, place, kind, 0);
         state->is_import = True;

@@ -224,6 +224,18 @@ void jm_device_pool_destroyed(UWord pool)
     update_cache(p);
 }
 
+UWord jm_device_next_caching_pool(UWord pool)
+{
+    Bool is_behind = pool == 0;
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        const Pool *p = VG_(indexXA)(pools, i);
+        if (is_behind && p->cached && !p->is_destroyed)
+            return p->pool;
+        is_behind |= p->pool == pool;
+    }
+    return 0;
+}
+
 // ---- registered host memory ----------------------------------------------------------------------------------
 
 static Word registered_at(Addr address)

@@ -55,6 +55,9 @@ void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
 void jm_device_pool_reserved(UWord pool, ULong reserved_bytes);
 void jm_device_pool_destroyed(UWord pool);
 
+// The first pool, or the next one after `pool`, that holds cache and can be asked about it. 0: none.
+UWord jm_device_next_caching_pool(UWord pool);
+
 // Host memory that the driver was told of. It exists already, so it is no block; only its sum is kept. Registering the
 // same address again (a runtime call over a driver call) counts once.
 void jm_device_register(Addr address, ULong bytes);

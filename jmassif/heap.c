@@ -8,6 +8,7 @@
 #include "blocks.h"
 #include "clock.h"
 #include "options.h"
+#include "python.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -54,10 +55,10 @@ static inline Addr *last_of(ThreadId tid)
     return &last_allocated[tid];
 }
 
-static inline ULong overhead_of(Addr address, ULong bytes, Bool is_malloclike)
+static inline ULong overhead_of(Addr address, ULong bytes, Bool is_custom)
 {
     // A custom allocator's block has no malloc header of its own that we could know, yet massif counts one; so do we.
-    if (is_malloclike)
+    if (is_custom)
         return jm_options.heap_admin;
     return VG_(cli_malloc_usable_size)((void *)address) - bytes + jm_options.heap_admin;
 }
@@ -68,15 +69,28 @@ static AccountId account_now(ThreadId tid, Bool *ignored)
     return *ignored ? 0 : jm_account_heap(node);
 }
 
-static void record(ThreadId tid, Addr address, SizeT bytes, ULong overhead)
+static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead);
+
+static Bool has_custom_blocks;
+
+// A custom allocator does not always announce the end of its blocks, but no memory is handed out twice.
+static void forget_stale(ThreadId tid, Addr address)
+{
+    Block stale;
+    if (has_custom_blocks && jm_blocks_remove(address, &stale))
+        unrecord(tid, address, &stale, jm_options.heap_admin);
+}
+
+static void record(ThreadId tid, Addr address, SizeT bytes, Bool is_custom)
 {
     Bool ignored;
+    forget_stale(tid, address);
     AccountId account = account_now(tid, &ignored);
-    Block block = {bytes, account, False};
+    ULong overhead = overhead_of(address, bytes, is_custom);
+    Block block = {bytes, account, False, is_custom};
     if (account) {
         jm_ledger_credit(account, bytes);
-        if (overhead || jm_options.heap_admin)
-            jm_ledger_credit(jm_account_overhead(account), overhead);
+        jm_ledger_credit(jm_account_overhead(account), overhead);
         jm_scope_grow(tid, KIND_HEAP, bytes, 1);
         if (wants_record(bytes)) {
             block.has_record = True;
@@ -93,8 +107,7 @@ static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overh
     Addr *last = last_of(tid);
     if (block->account) {
         jm_ledger_debit(block->account, block->bytes);
-        if (overhead || jm_options.heap_admin)
-            jm_ledger_debit(jm_account_overhead(block->account), overhead);
+        jm_ledger_debit(jm_account_overhead(block->account), overhead);
         jm_scope_grow(tid, KIND_HEAP, -(Long)block->bytes, -1);
         if (*last == address)
             jm_ledger_count_temporary(block->account);
@@ -114,7 +127,9 @@ static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, 
     AccountId account = account_now(tid, &ignored);
     AccountId old_account = block->account;
     Bool had_record = block->has_record;
-    Block now = {bytes, account, False};
+    Block now = {bytes, account, False, block->is_custom};
+    if (to != from)
+        forget_stale(tid, to);
     if (old_account && account) {
         AccountId old_extra = jm_account_overhead(old_account), new_extra = jm_account_overhead(account);
         // What shrinks goes first: growth against growth of the other sign must not look like a peak in between.
@@ -146,6 +161,15 @@ static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, 
 
 // ---- malloc and its kin --------------------------------------------------------------------------------------
 
+// The core's allocator ends the run if it is asked for more (VG_(arena_memalign)).
+#define MAX_ALIGNMENT (16u << 20)
+
+// A block that malloc and its kin have given out.
+static Bool find_own(void *p, Block *block)
+{
+    return jm_blocks_find((Addr)p, block) && !block->is_custom;
+}
+
 static void *allocate(ThreadId tid, SizeT bytes, SizeT align, Bool zeroed)
 {
     // A size with its top bit set is a negative number gone astray; the C library refuses it too.
@@ -153,7 +177,7 @@ static void *allocate(ThreadId tid, SizeT bytes, SizeT align, Bool zeroed)
         counters.failed++;
         return NULL;
     }
-    void *p = VG_(cli_malloc)(align, bytes);
+    void *p = align <= MAX_ALIGNMENT ? VG_(cli_malloc)(align, bytes) : NULL;
     if (!p) {
         counters.failed++;
         return NULL;
@@ -161,9 +185,9 @@ static void *allocate(ThreadId tid, SizeT bytes, SizeT align, Bool zeroed)
     if (zeroed)
         VG_(memset)(p, 0, bytes);
     if (jm_options.heap)
-        record(tid, (Addr)p, bytes, overhead_of((Addr)p, bytes, False));
+        record(tid, (Addr)p, bytes, False);
     else
-        jm_blocks_add((Addr)p, (Block){bytes, 0, False});
+        jm_blocks_add((Addr)p, (Block){bytes, 0, False, False});
     return p;
 }
 
@@ -172,10 +196,13 @@ static void release(ThreadId tid, void *p)
     Block block;
     if (!p)
         return;
-    if (!jm_blocks_remove((Addr)p, &block)) {
+    if (!find_own(p, &block)) {
         counters.free_unknown++;
         return;
     }
+    jm_blocks_remove((Addr)p, &block);
+    if (jm_python_is_active())
+        jm_python_block_freed((Addr)p);
     unrecord(tid, (Addr)p, &block, block.account ? overhead_of((Addr)p, block.bytes, False) : 0);
     VG_(cli_free)(p);
 }
@@ -204,8 +231,13 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
     Block block;
     if (!p)
         return jm_malloc(tid, bytes);
-    if (!jm_blocks_find((Addr)p, &block)) {
+    if (!find_own(p, &block)) {
         counters.realloc_unknown++;
+        return NULL;
+    }
+    // As the C library does. Older cores call free themselves.
+    if (bytes == 0) {
+        release(tid, p);
         return NULL;
     }
     if ((SSizeT)bytes < 0) {
@@ -229,14 +261,14 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
     if (jm_options.heap)
         rerecord(tid, (Addr)p, &block, old_overhead, (Addr)to, bytes, overhead_of((Addr)to, bytes, False));
     else
-        jm_blocks_add((Addr)to, (Block){bytes, 0, False});
+        jm_blocks_add((Addr)to, (Block){bytes, 0, False, False});
     return to;
 }
 
 static SizeT jm_usable_size(ThreadId tid, void *p)
 {
     Block block;
-    return jm_blocks_find((Addr)p, &block) ? VG_(cli_malloc_usable_size)(p) : 0;
+    return find_own(p, &block) ? VG_(cli_malloc_usable_size)(p) : 0;
 }
 
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
@@ -290,19 +322,23 @@ void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes)
     Block known;
     if (!jm_options.heap || !address)
         return;
-    // Announced twice, or inside malloc's own block: the newer announcement stands.
-    if (jm_blocks_find(address, &known))
+    // At the start of malloc's own block, of which it is a part: that one stands. Announced twice: the newer one does.
+    if (jm_blocks_find(address, &known) && !known.is_custom)
         return;
-    record(tid, address, bytes, jm_options.heap_admin);
+    has_custom_blocks = True;
+    record(tid, address, bytes, True);
 }
 
 void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
 {
     Block block;
-    if (!jm_options.heap || !jm_blocks_remove(address, &block)) {
+    if (!jm_options.heap || !jm_blocks_find(address, &block)) {
         counters.realloc_unknown += jm_options.heap;
         return;
     }
+    if (!block.is_custom)
+        return;
+    jm_blocks_remove(address, &block);
     rerecord(tid, address, &block, jm_options.heap_admin, address, new_bytes, jm_options.heap_admin);
 }
 
@@ -311,10 +347,13 @@ void jm_heap_freelike(ThreadId tid, Addr address)
     Block block;
     if (!jm_options.heap)
         return;
-    if (!jm_blocks_remove(address, &block)) {
+    if (!jm_blocks_find(address, &block)) {
         counters.free_unknown++;
         return;
     }
+    if (!block.is_custom)
+        return;
+    jm_blocks_remove(address, &block);
     unrecord(tid, address, &block, jm_options.heap_admin);
 }
 

@@ -169,11 +169,11 @@ static inline void change(AccountId id, Account *a, ULong more, ULong less)
 void jm_ledger_credit(AccountId id, ULong bytes)
 {
     Account *a = at(id);
+    traffic_bytes += bytes; // first, because it may be the clock that tells a peak's time
     change(id, a, bytes, 0);
     a->live_blocks++;
     a->total_bytes += bytes;
     a->total_blocks++;
-    traffic_bytes += bytes;
 }
 
 void jm_ledger_debit(AccountId id, ULong bytes)
@@ -193,6 +193,7 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
     tl_assert(from->live_bytes >= old_bytes && from->live_blocks > 0);
     ULong grown = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
     ULong shrunk = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
+    traffic_bytes += grown + shrunk;
     if (from == to) {
         change(from_id, from, grown, shrunk);
     } else {
@@ -214,7 +215,6 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
     // A block that changes size counts as one more allocation of its new size.
     to->total_bytes += new_bytes;
     to->total_blocks++;
-    traffic_bytes += grown + shrunk;
 }
 
 void jm_ledger_adjust(AccountId id, Long bytes)

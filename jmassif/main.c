@@ -9,6 +9,7 @@
 //     snapshot.c, trace.c what is told, and when  → jmassif.out.<pid>, read by jm_print
 
 #include "client.h"
+#include "client_memory.h"
 #include "clock.h"
 #include "compat.h"
 #include "device_blocks.h"
@@ -16,6 +17,7 @@
 #include "manifest.h"
 #include "options.h"
 #include "owner.h"
+#include "python.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "stack.h"
@@ -33,17 +35,38 @@ static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong
         jm_symbol_tell_objects();
 }
 
+static void on_object(const HChar *soname, const HChar *path, Addr code)
+{
+    jm_manifest_object(soname, path);
+    jm_python_object(path, code);
+}
+
+static void on_protect(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx)
+{
+    jm_forget_readable();
+}
+
 static void on_unmap(Addr start, SizeT bytes)
 {
+    jm_forget_readable();
     if (jm_symbol_unmapped(start, bytes))
         jm_stack_forget();
 }
 
 // ---- threads, fork, exec -------------------------------------------------------------------------------------
 
+static UInt n_threads;
+
+static void on_thread_create(ThreadId tid, ThreadId child)
+{
+    n_threads++;
+}
+
 static void on_thread_exit(ThreadId tid)
 {
+    n_threads--;
     jm_stack_thread_exit(tid);
+    jm_python_thread_exit(tid);
     jm_scope_thread_exit(tid);
     jm_heap_thread_exit(tid);
 }
@@ -55,6 +78,7 @@ static void before_fork(ThreadId tid)
 
 static void after_fork_in_child(ThreadId tid)
 {
+    n_threads = 1;
     jm_trace_after_fork_in_child();
     jm_snapshot_after_fork_in_child();
     jm_device_blocks_after_fork_in_child();
@@ -70,13 +94,16 @@ static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
     // What exec replaces can tell nothing later.
     if (number == __NR_execve || number == __NR_execveat)
         jm_snapshot_before_exec();
-    else if (number == __NR_exit_group || number == __NR_exit) {
+    else if (number == __NR_exit_group || (number == __NR_exit && n_threads == 1)) {
         has_called_exit = True;
         exit_status = args[0] & 0xff;
     }
 }
 
-static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res) {}
+static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res)
+{
+    jm_snapshot_after_syscall();
+}
 
 static void on_client_code(ThreadId tid, ULong blocks_dispatched)
 {
@@ -96,7 +123,7 @@ static void post_clo_init(void)
 {
     jm_options_finish();
     jm_owner_init(jm_options.owners_file);
-    jm_symbol_on_object(jm_manifest_object);
+    jm_symbol_on_object(on_object);
     jm_clock_init();
     jm_trace_open();
     jm_manifest_write();
@@ -140,6 +167,8 @@ static void pre_clo_init(void)
     VG_(track_new_mem_startup)(on_mapping);
     VG_(track_new_mem_mmap)(on_mapping);
     VG_(track_die_mem_munmap)(on_unmap);
+    VG_(track_change_mem_mprotect)(on_protect);
+    VG_(track_pre_thread_ll_create)(on_thread_create);
     VG_(track_pre_thread_ll_exit)(on_thread_exit);
     VG_(track_start_client_code)(on_client_code);
     VG_(atfork)(before_fork, NULL, after_fork_in_child);

@@ -208,8 +208,14 @@ void jm_manifest_write(void)
 static void write_version_after(const HChar *key, const HChar *text, const HChar *prefix)
 {
     const HChar *at = VG_(strstr)(text, prefix);
-    if (at && VG_(isdigit)(at[VG_(strlen)(prefix)]))
-        jm_trace_manifest(key, at + VG_(strlen)(prefix));
+    if (!at || !VG_(isdigit)(at[VG_(strlen)(prefix)]))
+        return;
+    HChar version[64];
+    VG_(strlcpy)(version, at + VG_(strlen)(prefix), sizeof version);
+    HChar *suffix = VG_(strstr)(version, ".so");
+    if (suffix)
+        *suffix = 0;
+    jm_trace_manifest(key, version);
 }
 
 // torch/version.py stands beside the library in a wheel: its "__version__ = '1.10.0'" line.

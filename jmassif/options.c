@@ -52,6 +52,7 @@ static void add_name(XArray *names, const HChar *name)
 void jm_options_init(void)
 {
     jm_options.heap = True;
+    jm_options.python = True;
     jm_options.heap_admin = 8;
     jm_options.max_snapshots = 100;
     jm_options.detailed_freq = 10;
@@ -106,9 +107,15 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_XACT_CLO (arg, "--time-unit=ms", jm_options.time_unit, TIME_MS) {
     } else if VG_XACT_CLO (arg, "--time-unit=i", jm_options.time_unit, TIME_INSTRUCTIONS) {
     } else if VG_XACT_CLO (arg, "--time-unit=B", jm_options.time_unit, TIME_BYTES) {
+    } else if VG_XACT_CLO (arg, "--python=auto", jm_options.python, True) {
+    } else if VG_XACT_CLO (arg, "--python=no", jm_options.python, False) {
     } else if VG_XACT_CLO (arg, "--memory=auto", jm_options.memory, MEMORY_AUTO) {
     } else if VG_XACT_CLO (arg, "--memory=unified", jm_options.memory, MEMORY_UNIFIED) {
     } else if VG_XACT_CLO (arg, "--memory=discrete", jm_options.memory, MEMORY_DISCRETE) {
+    } else if VG_STR_CLO (arg, "--time-unit", text) {
+        VG_(fmsg_bad_option)(arg, "--time-unit must be i, ms or B\n");
+    } else if VG_STR_CLO (arg, "--memory", text) {
+        VG_(fmsg_bad_option)(arg, "--memory must be auto, unified or discrete\n");
     } else if VG_STR_CLO (arg, "--alloc-fn", text) {
         add_name(jm_options.alloc_fns, text);
     } else if VG_STR_CLO (arg, "--ignore-fn", text) {
@@ -133,12 +140,14 @@ void jm_options_print_usage(void)
      "    --depth=<number>          frames kept per call stack, innermost first; 0: all [0]\n"
      "    --alloc-fn=<name>         also pass over this function as an allocator (may be repeated)\n"
      "    --ignore-fn=<name>        leave out what this function allocates (may be repeated)\n"
+     "    --python=auto|no          show Python functions and lines inside native stacks [auto]\n"
      "    --owners=<file>           rules that come before the built-in ones of owners.rules\n"
      "    --memory=auto|unified|discrete  does the GPU share the host's memory [auto: ask the device]\n"
      "    --large=<size>            record heap blocks of this size and more one by one;\n"
      "                              units KiB, MiB, GiB [64KiB]\n"
      "  snapshots and the trace:\n"
-     "    --jmassif-out-file=<file> trace file; %%p pid, %%q{VAR} environment [jmassif.out.%%p]\n"
+     "    --jmassif-out-file=<file> trace file; %%p: pid, %%n: number of the file,\n"
+     "                              %%q{VAR}: environment [jmassif.out.%%p]\n"
      "    --time-unit=i|ms|B        instructions, milliseconds, or bytes allocated and freed [ms]\n"
      "    --interval=<ms>           least time between two snapshots [10]\n"
      "    --max-snapshots=<number>  snapshots per tenfold growth of the running time [100]\n"
@@ -176,6 +185,7 @@ void jm_options_record(void)
     jm_trace_manifest_uint("option.depth", jm_options.depth);
     jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
     jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
+    jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
     jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
     jm_trace_manifest_uint("option.large", jm_options.large_bytes);
 }

@@ -15,7 +15,8 @@ typedef struct {
     OwnerId owner; // JM_OWNER_NONE: pass over
     Bool host;
     Bool device;
-    const HChar *objects;   // globs joined by |
+    Bool is_python;
+    const HChar *objects;   // globs joined by |; of Python files' paths if is_python
     const HChar *functions; // likewise
 } Rule;
 
@@ -112,7 +113,8 @@ static const HChar *parse_line(HChar *line)
     if (!rule.host && !rule.device)
         return "the last field must be host or device";
     rule.owner = passes ? JM_OWNER_NONE : intern_owner(words[0]);
-    rule.objects = VG_(strdup)("jm.owner", words[1]);
+    rule.is_python = VG_(strncmp)(words[1], "py:", 3) == 0;
+    rule.objects = VG_(strdup)("jm.owner", words[1] + (rule.is_python ? 3 : 0));
     rule.functions = VG_(strdup)("jm.owner", words[2]);
     VG_(addToXA)(rules, &rule);
     return NULL;
@@ -139,9 +141,7 @@ void jm_owner_init(const HChar *extra_rules_file)
     OwnerId unknown = intern_owner("unknown");
     tl_assert(unknown == JM_OWNER_UNKNOWN);
 
-    // The built-in groups come first, so that a user's can override them; a user's rules come first, because the first
-    // rule that matches decides. Hence two passes over the built-in text would be needed if groups and rules were one
-    // list; they are two, so one pass each will do as long as the user's rules are moved to the front.
+    // A user's groups are read last, so that they override; a user's rules go first, because the first match decides.
     HChar *builtin = VG_(strdup)("jm.owner", jm_owners_rules);
     parse("owners.rules", builtin);
     VG_(free)(builtin);
@@ -160,16 +160,15 @@ void jm_owner_init(const HChar *extra_rules_file)
     VG_(deleteXA)(builtin_rules);
 }
 
-void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device)
+// Gives the owners of the first rules for host and for device memory that `is_match` says match.
+static void apply_rules(Bool (*is_match)(const Rule *, const HChar *, const HChar *), const HChar *object,
+                        const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device)
 {
     Bool host_decided = False, device_decided = False;
     *host = *device = JM_OWNER_NONE;
-    object = object ? VG_(basename)(object) : "";
     for (Word i = 0; i < VG_(sizeXA)(rules) && !(host_decided && device_decided); i++) {
         const Rule *rule = VG_(indexXA)(rules, i);
-        if (!(matches_any(rule->objects, object) || (soname && matches_any(rule->objects, soname))))
-            continue;
-        if (!matches_any(rule->functions, function ? function : ""))
+        if (!is_match(rule, object, soname) || !matches_any(rule->functions, function ? function : ""))
             continue;
         if (rule->host && !host_decided) {
             *host = rule->owner;
@@ -180,6 +179,26 @@ void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *fu
             device_decided = True;
         }
     }
+}
+
+static Bool is_native_match(const Rule *rule, const HChar *object, const HChar *soname)
+{
+    return !rule->is_python && (matches_any(rule->objects, object) || (soname && matches_any(rule->objects, soname)));
+}
+
+static Bool is_python_match(const Rule *rule, const HChar *file, const HChar *unused)
+{
+    return rule->is_python && matches_any(rule->objects, file);
+}
+
+void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device)
+{
+    apply_rules(is_native_match, object ? VG_(basename)(object) : "", soname, function, host, device);
+}
+
+void jm_owner_of_python_frame(const HChar *file, const HChar *function, OwnerId *host, OwnerId *device)
+{
+    apply_rules(is_python_match, file, NULL, function, host, device);
 }
 
 OwnerId jm_owner_by_name(const HChar *name)

@@ -20,6 +20,9 @@ void jm_owner_init(const HChar *extra_rules_file);
 // without their directories and may be NULL, `function` may be NULL.
 void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device);
 
+// The same for a Python frame: rules whose object starts with "py:" are matched against the whole path of the file.
+void jm_owner_of_python_frame(const HChar *file, const HChar *function, OwnerId *host, OwnerId *device);
+
 OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
 const HChar *jm_owner_name(OwnerId owner);
 UInt jm_owner_count(void); // owners are 1 … n

@@ -110,16 +110,14 @@ void jm_scope_enter(ThreadId tid, UInt name, Addr sp)
     while (t->depth && (t->scopes[t->depth - 1].sp <= sp || t->depth == MAX_DEPTH))
         pop(tid, False);
 
-    Bool ignored;
-    NodeId node = jm_scope_capture(tid, &ignored);
+    const Scope *outer = innermost(tid);
     Scope *s = &t->scopes[t->depth++];
     VG_(memset)(s, 0, sizeof *s);
+    jm_stack_capture_base(tid, outer ? &outer->base : NULL, &s->base);
     s->id = ++n_scopes;
     s->name = name;
     s->sp = sp;
     s->begin = jm_clock_now();
-    s->base.node = node;
-    s->base.outermost_ip = jm_stack_outermost_ip(tid);
 }
 
 void jm_scope_leave(ThreadId tid, UInt name, Bool told)

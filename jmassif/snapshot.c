@@ -9,6 +9,7 @@
 #include "cuda.h"
 #include "heap.h"
 #include "options.h"
+#include "python.h"
 #include "scope.h"
 #include "symbol.h"
 #include "trace.h"
@@ -59,11 +60,25 @@ void jm_snapshot_start(void)
     jm_snapshot_take("start");
 }
 
+static void take(const HChar *reason);
+
+// Most children of a fork call exec at once and need no trace: until then, or for this time, what they do is only held.
+#define CHILD_GRACE_MS 1000
+
+static ULong grace_end_ms;
+
+static void take_timed(void)
+{
+    take("time");
+    if (!jm_trace_is_pending() || jm_clock_ms() >= grace_end_ms)
+        jm_trace_flush();
+}
+
 static void poll(void)
 {
     ULong now = jm_clock_now();
     if (now >= next_snapshot) {
-        jm_snapshot_take("time");
+        take_timed();
     } else if (now >= next_totals) {
         write_totals(now);
         next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
@@ -74,7 +89,7 @@ void jm_snapshot_event(void)
 {
     if (++n_events == next_early_event && n_events <= EARLY_EVENTS) {
         next_early_event += 1 + n_events / 10;
-        jm_snapshot_take("time");
+        take_timed();
     } else if (jm_options.time_unit == TIME_BYTES) {
         poll();
     }
@@ -89,6 +104,11 @@ void jm_snapshot_tick(ULong blocks_dispatched)
     if (++n_ticks > 1000 && blocks_dispatched - last < 20000 && n_ticks % 64 != 0)
         return;
     last = blocks_dispatched;
+    poll();
+}
+
+void jm_snapshot_after_syscall(void)
+{
     poll();
 }
 
@@ -110,8 +130,6 @@ static void write_peak(PeakId p)
     }
 }
 
-static Bool is_fork_untold; // in a forked child: its opening balances are not in its trace yet
-
 static void take(const HChar *reason)
 {
     ULong now = jm_clock_now();
@@ -120,6 +138,7 @@ static void take(const HChar *reason)
     jm_scope_write_sums();
     jm_heap_write_counters();
     jm_cuda_write_counters();
+    jm_python_write_counters();
     UInt id = ++n_snapshots;
     jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
     UInt n = jm_ledger_n_changed();
@@ -133,22 +152,18 @@ static void take(const HChar *reason)
         if (jm_ledger_peak_has_grown(p))
             write_peak(p);
     jm_trace_snapshot_end(id);
-    jm_trace_flush();
     schedule(now);
 }
 
 void jm_snapshot_take(const HChar *reason)
 {
-    if (is_fork_untold) {
-        is_fork_untold = False;
-        take("fork");
-    }
     take(reason);
+    jm_trace_flush();
 }
 
 void jm_snapshot_before_exec(void)
 {
-    if (!is_fork_untold)
+    if (!jm_trace_is_pending())
         jm_snapshot_take("exec");
 }
 
@@ -156,8 +171,6 @@ void jm_snapshot_after_fork_in_child(void)
 {
     n_snapshots = 0;
     jm_ledger_mark_all_changed();
-    // Told with the first snapshot: most children call exec at once and need no trace.
-    is_fork_untold = True;
-    next_snapshot = 0;
-    next_totals = 0;
+    grace_end_ms = jm_clock_ms() + CHILD_GRACE_MS;
+    take("fork");
 }

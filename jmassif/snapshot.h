@@ -16,6 +16,9 @@ void jm_snapshot_event(void);
 // Now and then, also while nothing is allocated.
 void jm_snapshot_tick(ULong blocks_dispatched);
 
+// A system call may have taken any time. A program that waits for requests is only ever seen here.
+void jm_snapshot_after_syscall(void);
+
 // Takes a snapshot now, for one of the reasons of docs/trace-format.md, and flushes the trace.
 void jm_snapshot_take(const HChar *reason);
 

@@ -6,12 +6,14 @@
 
 #include "stack.h"
 #include "options.h"
+#include "python.h"
 #include "symbol.h"
 #include "table.h"
 #include "trace.h"
 
 // Deep enough for Python recursion at its default limit of 1000, at three or four native frames a call.
 #define MAX_FRAMES 8192
+#define MAX_KEYS   (2 * MAX_FRAMES) // with Python frames among them
 
 // _start and what the unwinder finds below it; more than this is kept.
 #define MAX_BELOW_MAIN 8
@@ -25,11 +27,10 @@ typedef struct {
 } Node;
 
 typedef struct {
-    Addr *ips; // outermost first
+    Addr *keys; // outermost first: code addresses, or Python frames (python.h)
     NodeId *nodes;
     UInt depth;
     UInt capacity;
-    Addr outermost_ip;
     Addr below_main[MAX_BELOW_MAIN]; // outermost first: what was cut off
     UInt n_below_main;
 } LastStack; // of one thread
@@ -105,7 +106,7 @@ static void make_room(LastStack *last, UInt depth)
     if (depth <= last->capacity)
         return;
     last->capacity = depth < 64 ? 64 : depth * 2;
-    last->ips = VG_(realloc)("jm.stack", last->ips, last->capacity * sizeof *last->ips);
+    last->keys = VG_(realloc)("jm.stack", last->keys, last->capacity * sizeof *last->keys);
     last->nodes = VG_(realloc)("jm.stack", last->nodes, last->capacity * sizeof *last->nodes);
 }
 
@@ -127,11 +128,53 @@ static UInt n_below_main(LastStack *last, const Addr *ips, UInt n)
     return k < n ? k : 0; // nothing but start-up code: show it
 }
 
-NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
+// The stack as the unwinder sees it; one thread runs at a time.
+static Addr ips[MAX_FRAMES];
+static Addr sps[MAX_FRAMES];
+static Addr keys[MAX_KEYS];
+
+// Whether the unwinder lost its way before it came back to the wrapper's caller: without unwind tables it stops, or
+// follows frame pointers, which may lead anywhere. If so, leaves the frames that can be believed in `*n`.
+static Bool is_broken(const StackBase *base, UInt *n)
 {
-    static Addr ips[MAX_FRAMES]; // one thread runs at a time
+    if (!base || !base->node || sps[0] > base->sp) // a signal handler may have a stack of its own
+        return False;
+    UInt inside = 0;
+    while (inside < *n && sps[inside] <= base->sp)
+        inside++;
+    if (inside == MAX_FRAMES || (inside < *n && ips[inside] == base->caller_ip))
+        return False;
+    UInt kept = 0;
+    while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what comes after it
+        kept++;
+    while (kept > 0 && jm_symbol_locate(ips[kept - 1])->is_allocator)
+        kept--;
+    *n = kept;
+    return True;
+}
+
+// A wrapper's frame stands beside the wrapped function's own and says nothing more.
+static UInt drop_wrappers(UInt n_keys)
+{
+    UInt kept = 0;
+    for (UInt i = 0; i < n_keys; i++)
+        if (jm_python_is_frame(keys[i]) || !jm_symbol_locate(keys[i])->is_preload)
+            keys[kept++] = keys[i];
+    return kept;
+}
+
+static NodeId push(NodeId parent, Addr key)
+{
+    return jm_python_is_frame(key) ? child(parent, jm_python_frame(key)) : push_location(parent, jm_symbol_locate(key));
+}
+
+// `is_base`: what is captured is the base of others (stack.h), which keeps the wrapper's frame.
+static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *ignored)
+{
     *ignored = False;
-    UInt n = VG_(get_StackTrace)(tid, ips, MAX_FRAMES, NULL, NULL, 0);
+    UInt n = VG_(get_StackTrace)(tid, ips, MAX_FRAMES, base || jm_python_is_active() ? sps : NULL, NULL, 0);
+    if (n < 2)
+        ips[1] = 0;
     UInt first = 0;
     while (first < n) {
         const Location *at = jm_symbol_locate(ips[first]);
@@ -142,45 +185,62 @@ NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
     }
     if (first == n)
         *ignored = False;
+    if (is_base)
+        first = 0;
 
     LastStack *last = last_stack_of(tid);
     NodeId start = 0;
-    n -= n_below_main(last, ips + first, n - first);
-    last->outermost_ip = n > first ? ips[n - 1] : 0;
-    if (base && base->node && (n == first || (n < MAX_FRAMES && ips[n - 1] != base->outermost_ip))) {
-        // The unwinder lost its way. What it made of data that is no code is worth nothing.
-        while (n > first && !jm_symbol_locate(ips[n - 1])->has_object)
-            n--;
+    if (is_broken(base, &n)) {
+        n = n > first ? n : first;
         start = base->node;
-        last->outermost_ip = base->outermost_ip;
         n_completed++;
+    } else {
+        n -= n_below_main(last, ips + first, n - first);
     }
-    if (jm_options.depth && n - first > (UInt)jm_options.depth) {
-        n = first + jm_options.depth;
+
+    // A broken stack's base has the Python frames.
+    UInt n_keys;
+    if (start) {
+        n_keys = n - first;
+        VG_(memcpy)(keys, ips + first, n_keys * sizeof *keys);
+    } else {
+        n_keys = jm_python_interleave(tid, ips + first, sps + first, n - first, keys, MAX_KEYS);
+    }
+    if (!is_base && base)
+        n_keys = drop_wrappers(n_keys);
+    if (jm_options.depth && n_keys > (UInt)jm_options.depth) {
+        n_keys = jm_options.depth;
         start = 0;
     }
 
-    UInt depth = n - first;
-    make_room(last, depth);
+    make_room(last, n_keys);
     UInt same = 0;
     if (!start)
-        while (same < depth && same < last->depth && last->ips[same] == ips[n - 1 - same])
+        while (same < n_keys && same < last->depth && last->keys[same] == keys[n_keys - 1 - same])
             same++;
     NodeId node = same ? last->nodes[same - 1] : start;
-    for (UInt d = same; d < depth; d++) {
-        Addr ip = ips[n - 1 - d];
-        node = push_location(node, jm_symbol_locate(ip));
-        last->ips[d] = ip;
+    for (UInt d = same; d < n_keys; d++) {
+        Addr key = keys[n_keys - 1 - d];
+        node = push(node, key);
+        last->keys[d] = key;
         last->nodes[d] = node;
     }
     // A completed stack's prefixes hang under its base, so they are no prefixes for the next stack.
-    last->depth = start ? 0 : depth;
+    last->depth = start ? 0 : n_keys;
     return node;
 }
 
-Addr jm_stack_outermost_ip(ThreadId tid)
+NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
 {
-    return last_stack_of(tid)->outermost_ip;
+    return capture(tid, base, False, ignored);
+}
+
+void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base)
+{
+    Bool ignored;
+    base->node = capture(tid, outer, True, &ignored);
+    base->sp = VG_(get_SP)(tid);
+    base->caller_ip = ips[1];
 }
 
 OwnerId jm_stack_host_owner(NodeId node)
@@ -209,8 +269,8 @@ void jm_stack_forget(void)
 void jm_stack_thread_exit(ThreadId tid)
 {
     LastStack *last = last_stack_of(tid);
-    if (last->ips) {
-        VG_(free)(last->ips);
+    if (last->keys) {
+        VG_(free)(last->keys);
         VG_(free)(last->nodes);
     }
     VG_(memset)(last, 0, sizeof *last);

@@ -14,16 +14,17 @@ typedef UInt NodeId; // from 1; 0: no stack
 // A stack that is known to lie further out: vendors' libraries may lack unwind tables, and a stack that breaks inside
 // them is completed with that of the API call that the thread is in.
 typedef struct {
-    NodeId node;
-    Addr outermost_ip;
+    NodeId node;    // with the wrapper's own frame: the wrapped function's may be lost
+    Addr sp;        // the wrapper's: frames of the call have lower ones
+    Addr caller_ip; // the first frame outside of the wrapper
 } StackBase;
 
 // Captures the thread's stack now, without the allocator's own frames. `base` may be NULL. Sets `*ignored` if its
 // innermost frame is one of --ignore-fn. Never fails: what cannot be unwound gives a short stack.
 NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored);
 
-// The outermost code address of the stack last captured on this thread.
-Addr jm_stack_outermost_ip(ThreadId tid);
+// Captures what stacks are completed from, in the wrapper that an API call goes through; `outer` may be NULL.
+void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base);
 
 OwnerId jm_stack_host_owner(NodeId node);
 OwnerId jm_stack_device_owner(NodeId node);

@@ -33,7 +33,7 @@ static Table frames = JM_TABLE("jm.frame", Frame);
 static Index frame_index = JM_INDEX("jm.frame");
 static XArray *objects; // of Object: executable file mappings
 static UInt n_untold;
-static void (*object_callback)(const HChar *soname, const HChar *path);
+static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
 
 static ULong location_hash_of(UInt id)
 {
@@ -93,7 +93,10 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
     }
     frame_index.slots[slot] = id;
     frame_index.used++;
-    jm_owner_of_frame(object, soname, function, &fresh->host, &fresh->device);
+    if (type == 'p')
+        jm_owner_of_python_frame(file, function, &fresh->host, &fresh->device);
+    else
+        jm_owner_of_frame(object, soname, function, &fresh->host, &fresh->device);
     jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
     return id;
 }
@@ -184,7 +187,8 @@ static void symbolise(Location *at, Addr ip)
         if (text)
             soname = VG_(strdup)("jm.symbol", text);
     }
-    at->is_allocator = object && VG_(strncmp)(VG_(basename)(object), "vgpreload_", 10) == 0;
+    at->is_preload = object && VG_(strncmp)(VG_(basename)(object), "vgpreload_", 10) == 0;
+    at->is_allocator = at->is_preload;
 
     if (at->is_allocator || !add_inlined(at, ids, epoch, ip, object, soname)) {
         const HChar *file = NULL, *directory;
@@ -242,6 +246,11 @@ const Location *jm_symbol_locate(Addr ip)
     return at;
 }
 
+FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line)
+{
+    return intern_frame('p', function, NULL, NULL, file, line, 0);
+}
+
 OwnerId jm_symbol_host_owner(FrameId frame)
 {
     return ((Frame *)jm_table_at(&frames, frame))->host;
@@ -251,7 +260,7 @@ OwnerId jm_symbol_device_owner(FrameId frame)
     return ((Frame *)jm_table_at(&frames, frame))->device;
 }
 
-void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path))
+void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code))
 {
     object_callback = callback;
 }
@@ -290,7 +299,7 @@ void jm_symbol_tell_objects(void)
         if (VG_STREQ(soname, "NONE"))
             soname = NULL;
         jm_trace_object(object->time, object->start, object->end - object->start, soname, path);
-        object_callback(soname, path);
+        object_callback(soname, path, object->start);
     }
 }
 

@@ -20,12 +20,17 @@ typedef struct {
     UShort n_frames;
     Bool is_forgotten;
     Bool is_allocator : 1;  // its frames are not shown: the preload library, and what --alloc-fn names
+    Bool is_preload : 1;   // it lies in the preload library
     Bool is_ignored : 1;    // --ignore-fn names it
     Bool has_object : 1;    // it lies in a mapped object file
+    Bool is_evaluator : 1;  // CPython's evaluation loop
     Bool is_below_main : 1; // start-up code that calls main, or nothing that is code
 } Location;
 
 const Location *jm_symbol_locate(Addr ip);
+
+// The frame of a Python function at a line.
+FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line);
 
 // The owner that the rules give to a frame; JM_OWNER_NONE: none.
 OwnerId jm_symbol_host_owner(FrameId frame);
@@ -36,8 +41,9 @@ OwnerId jm_symbol_device_owner(FrameId frame);
 void jm_symbol_object_mapped(Addr start, SizeT bytes);
 void jm_symbol_tell_objects(void);
 
-// Called with each object that is told. `soname` may be NULL; both names belong to the core and do not last.
-void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path));
+// Called with each object that is told and where its code starts. `soname` may be NULL; both names belong to the core and
+// do not last.
+void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code));
 
 // Memory was unmapped. True if code was, and so addresses were forgotten.
 Bool jm_symbol_unmapped(Addr start, SizeT bytes);

@@ -11,9 +11,11 @@
 #define FORMAT_VERSION "jmassif-trace 1\n"
 #define BUFFER_BYTES   (256 * 1024)
 
-static HChar buffer[BUFFER_BYTES];
-static UInt used;
+static HChar *buffer;
+static SizeT capacity;
+static SizeT used;
 static Int fd = -1;
+static Bool is_created;
 static Bool given_up;
 static HChar *path;
 
@@ -32,51 +34,72 @@ static void give_up(const HChar *what, Int error)
     given_up = True;
 }
 
-// True if `file` is the trace that this very process wrote before it called exec: same pid and same start time.
-static Bool is_own_earlier_image(const HChar *file, const HChar *process_key)
-{
-    Bool found = False;
-    HChar *text = jm_text_read_file(file, 16 * 1024);
-    if (text) {
-        found = VG_(strstr)(text, process_key) != NULL;
-        VG_(free)(text);
-    }
-    return found;
-}
-
 // "m process PID.STARTTIME\n": exec keeps both, another process with a recycled pid has another start time.
-static void process_key(HChar *key, UInt size)
+static void process_key(Int pid, HChar *key, UInt size)
 {
-    HChar *stat = jm_text_read_file("/proc/self/stat", 4096);
+    HChar name[64];
+    VG_(snprintf)(name, sizeof name, "/proc/%d/stat", pid);
+    HChar *stat = jm_text_read_file(name, 4096);
     const HChar *p = stat ? VG_(strrchr)(stat, ')') : NULL;
     // Field 22 of proc(5) stat is starttime; the name in parentheses is field 2.
     for (UInt field = 2; p && field < 22; field++) {
         p = VG_(strchr)(p + 1, ' ');
     }
     ULong start = p ? VG_(strtoull10)(p + 1, NULL) : 0;
-    VG_(snprintf)(key, size, "m process %d.%llu\n", VG_(getpid)(), start);
+    VG_(snprintf)(key, size, "m process %d.%llu\n", pid, start);
     if (stat)
         VG_(free)(stat);
 }
 
-static void put_bytes(const HChar *bytes, UInt n);
+// The pid of the running process that writes the trace `file`; it is this process if it did so before it called exec.
+// 0: the file is there for the taking.
+static Int holder_of(const HChar *file)
+{
+    struct vg_stat st;
+    if (sr_isError(VG_(stat)(file, &st)) || !VKI_S_ISREG(st.mode))
+        return 0;
+    HChar *text = jm_text_read_file(file, 256);
+    const HChar *record = text ? VG_(strstr)(text, "m process ") : NULL;
+    Int pid = 0;
+    if (record) {
+        HChar key[64];
+        pid = VG_(strtoull10)(record + VG_(strlen)("m process "), NULL);
+        process_key(pid, key, sizeof key);
+        if (VG_(strncmp)(record, key, VG_(strlen)(key)) != 0)
+            pid = 0;
+    }
+    if (text)
+        VG_(free)(text);
+    return pid;
+}
+
+static HChar *with_number(const HChar *name, UInt number)
+{
+    HChar *numbered = VG_(malloc)("jm.trace", VG_(strlen)(name) + 16);
+    VG_(sprintf)(numbered, "%s.%u", name, number);
+    return numbered;
+}
+
+static void put_bytes(const HChar *bytes, SizeT n);
 
 static void create_file(void)
 {
     HChar key[64];
-    process_key(key, sizeof key);
+    process_key(VG_(getpid)(), key, sizeof key);
+    // A name without %p: other processes of the run have it too.
+    Int holder = holder_of(path);
+    if (holder && holder != VG_(getpid)())
+        path = with_number(path, VG_(getpid)());
     HChar *base = path;
-    for (UInt i = 2; is_own_earlier_image(path, key); i++) {
-        HChar *next = VG_(malloc)("jm.trace", VG_(strlen)(base) + 16);
-        VG_(sprintf)(next, "%s.%u", base, i);
-        path = next;
-    }
+    for (UInt i = 2; holder_of(path); i++)
+        path = with_number(base, i);
     SysRes res = VG_(open)(path, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, VKI_S_IRUSR | VKI_S_IWUSR);
     if (sr_isError(res)) {
         give_up("create", sr_Err(res));
         return;
     }
     fd = VG_(safe_fd)(sr_Res(res));
+    is_created = True;
     put_bytes(FORMAT_VERSION, sizeof FORMAT_VERSION - 1);
     put_bytes(key, VG_(strlen)(key));
 }
@@ -133,20 +156,26 @@ static void copy_from_parent(void)
     VG_(close)(in);
 }
 
+static void allocate_buffer(void)
+{
+    buffer = VG_(malloc)("jm.trace", BUFFER_BYTES);
+    capacity = BUFFER_BYTES;
+    used = 0;
+}
+
 static void create_pending(void)
 {
     is_pending = False;
-    UInt held = used;
-    HChar *held_bytes = VG_(malloc)("jm.trace", held + 1);
-    VG_(memcpy)(held_bytes, buffer, held);
-    used = 0;
+    SizeT held = used;
+    HChar *held_bytes = buffer;
+    allocate_buffer();
     create_file();
     write_out(buffer, used);
     used = 0;
     if (fd >= 0)
         copy_from_parent();
     HChar key[64];
-    process_key(key, sizeof key);
+    process_key(VG_(getpid)(), key, sizeof key);
     put_bytes(key, VG_(strlen)(key));
     jm_trace_manifest_uint("pid", VG_(getpid)());
     jm_trace_manifest_uint("ppid", VG_(getppid)());
@@ -163,15 +192,21 @@ void jm_trace_flush(void)
     used = 0;
 }
 
-static void put_bytes(const HChar *bytes, UInt n)
+static void make_room(SizeT n)
 {
-    if (used + n > BUFFER_BYTES) {
+    if (used + n <= capacity)
+        return;
+    if (!is_pending)
         jm_trace_flush();
-        if (n > BUFFER_BYTES) {
-            write_out(bytes, n);
-            return;
-        }
+    if (used + n > capacity) {
+        capacity = (used + n) * 2;
+        buffer = VG_(realloc)("jm.trace", buffer, capacity);
     }
+}
+
+static void put_bytes(const HChar *bytes, SizeT n)
+{
+    make_room(n);
     VG_(memcpy)(buffer + used, bytes, n);
     used += n;
 }
@@ -179,12 +214,13 @@ static void put_bytes(const HChar *bytes, UInt n)
 void jm_trace_open(void)
 {
     path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
+    allocate_buffer();
     create_file();
 }
 
 const HChar *jm_trace_path(void)
 {
-    return path;
+    return is_created ? path : NULL;
 }
 
 void jm_trace_before_fork(void)
@@ -205,13 +241,16 @@ void jm_trace_after_fork_in_child(void)
         return;
     parent_path = path;
     path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
-    if (VG_STREQ(path, parent_path)) {
-        // The name has no %p in it: parent and child must not write to the same file.
-        HChar *own = VG_(malloc)("jm.trace", VG_(strlen)(path) + 16);
-        VG_(sprintf)(own, "%s.%d", path, VG_(getpid)());
-        path = own;
-    }
+    // Without %p the name is the parent's, or a sibling's.
+    if (!VG_(strstr)(jm_options.out_file, "%p"))
+        path = with_number(path, VG_(getpid)());
     is_pending = True;
+    is_created = False;
+}
+
+Bool jm_trace_is_pending(void)
+{
+    return is_pending;
 }
 
 void jm_trace_close(void)
@@ -231,8 +270,7 @@ static HChar *cursor; // in the buffer, while a record is being written
 
 static void begin(HChar letter)
 {
-    if (used + RECORD_ROOM > BUFFER_BYTES)
-        jm_trace_flush();
+    make_room(RECORD_ROOM);
     cursor = buffer + used;
     *cursor++ = letter;
 }
@@ -299,8 +337,7 @@ static void end_with_text(const HChar *text)
     used = cursor - buffer;
     for (; text && *text; text++) {
         UChar c = *text;
-        if (used + 8 > BUFFER_BYTES)
-            jm_trace_flush();
+        make_room(8);
         if (c < 0x20 || c == 0x7f || c == '\\') {
             buffer[used++] = '\\';
             buffer[used++] = 'x';

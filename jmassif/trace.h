@@ -18,10 +18,11 @@ void jm_trace_open(void);
 // leaves none. `jm_trace_before_fork` must have been called in the parent just before.
 void jm_trace_before_fork(void);
 void jm_trace_after_fork_in_child(void);
+Bool jm_trace_is_pending(void); // not created yet
 
 void jm_trace_flush(void);
 void jm_trace_close(void);
-const HChar *jm_trace_path(void); // for messages
+const HChar *jm_trace_path(void); // for messages; NULL if there is no file
 
 // The id of a string; the same text has the same id. NULL has id 0. Paths have the user's home left out when
 // --anonymize=yes.

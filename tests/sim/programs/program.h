@@ -22,10 +22,15 @@
         }                                                                                                              \
     } while (0)
 
+/* Of libjmassif.so, where that is preloaded: then a profile has a mark, and so a snapshot, at each point. */
+void jmassif_mark(const char *text) __attribute__((weak));
+
 /* Prints "point NAME" and a line "KEY VALUE" for each figure. */
 static inline void print_stats(const char *point)
 {
     struct jmsim_stats now;
+    if (jmassif_mark)
+        jmassif_mark(point);
     jmsim_stats(&now);
     printf("point %s\n", point);
 #define PRINT_AMOUNT(kind)                                                                                             \

@@ -23,7 +23,7 @@ int main(void)
     say("malloc half", malloc(half));
     say("malloc 64 TiB", malloc(more_than_there_is));
     say("calloc -1", calloc(1, minus_one));
-    say("calloc half", calloc(half, 2));
+    say("calloc half", calloc(half, 1));
     say("realloc half", realloc(kept, half));
     say("realloc 64 TiB", realloc(kept, more_than_there_is));
     say("memalign half", memalign(64, half));

@@ -2,7 +2,6 @@
 //
 // calloc gives zeroes also in memory that was used before, and refuses products that overflow.
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +31,8 @@ int main(void)
         if (n % 2)
             free(kept);
     }
-    errno = 0;
-    void *overflow = calloc(huge, 3);
-    printf("%u dirty bytes, overflow gives %s and %s\n", found, overflow ? "memory" : "nothing",
-           errno == ENOMEM ? "ENOMEM" : "another errno");
+    // Not errno: older Valgrinds' calloc does not set it when the product overflows.
+    printf("%u dirty bytes, overflow gives %s\n", found, calloc(huge, 3) ? "memory" : "nothing");
     void *nothing = calloc(0, 16);
     free(nothing);
     return found != 0;

@@ -47,6 +47,7 @@ int main()
     }
     numbers.shrink_to_fit();
     tree.clear();
-    std::printf("%zu %zu %zu %zu %zu %zu\n", numbers.size(), table.size(), queue.size(), shared.size(), failures, length);
+    std::printf("%zu %zu %zu %zu %zu %zu\n", numbers.size(), table.size(), queue.size(), shared.size(), failures,
+                length);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include <valgrind/valgrind.h>
 
 #define REGION_BYTES (1 << 20)
-#define ROOM 4096
+#define ROOM         4096
 
 static char *region;
 static size_t used;
@@ -20,8 +20,14 @@ static char *take(size_t bytes)
     return p;
 }
 
-static void resize(char *p, size_t from, size_t to) { VALGRIND_RESIZEINPLACE_BLOCK(p, from, to, 0); }
-static void give(char *p) { VALGRIND_FREELIKE_BLOCK(p, 0); }
+static void resize(char *p, size_t from, size_t to)
+{
+    VALGRIND_RESIZEINPLACE_BLOCK(p, from, to, 0);
+}
+static void give(char *p)
+{
+    VALGRIND_FREELIKE_BLOCK(p, 0);
+}
 
 int main(void)
 {

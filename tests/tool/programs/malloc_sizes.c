@@ -33,7 +33,8 @@ int main(void)
     }
     free(NULL);
     void *first = malloc(0), *second = malloc(0);
-    printf("%zu bytes, %u wrong, empty blocks are %s\n", asked, wrong, first && second && first != second ? "two" : "one");
+    printf("%zu bytes, %u wrong, empty blocks are %s\n", asked, wrong,
+           first && second && first != second ? "two" : "one");
     free(first);
     free(second);
     return 3;

@@ -21,7 +21,10 @@ void *malloc(size_t bytes)
     return p + 2;
 }
 
-void free(void *p) { (void)p; }
+void free(void *p)
+{
+    (void)p;
+}
 
 void *calloc(size_t n, size_t each)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define N_THREADS 4
-#define N_BLOCKS 200
-#define N_ROUNDS 3
+#define N_BLOCKS  200
+#define N_ROUNDS  3
 
 static pthread_barrier_t barrier;
 static char *blocks[N_THREADS][N_BLOCKS];

@@ -30,7 +30,10 @@ static void fell(struct node *node)
     free(node);
 }
 
-static int count(const struct node *node) { return node ? 1 + count(node->child[0]) + count(node->child[1]) : 0; }
+static int count(const struct node *node)
+{
+    return node ? 1 + count(node->child[0]) + count(node->child[1]) : 0;
+}
 
 int main(void)
 {

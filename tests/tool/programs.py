@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests of the recorder share: their programs and libraries, compiled, and sums over a profile."""
+
+from pathlib import Path
+from typing import Callable, Dict, List, Sequence, Tuple
+
+from reporter.profile import HOST_KINDS, Account, Composition, Profile
+from tests import harness
+
+DIRECTORY = Path(__file__).parent / "programs"
+REPORTER = harness.ROOT / "reporter" / "jm_print"
+
+
+def program(name: str, *flags: str) -> Path:
+    """Compiles programs/NAME."""
+    return harness.compile_c(DIRECTORY / name, *flags)
+
+
+def library(source: harness.Argument, soname: str, *flags: str) -> Path:
+    """Compiles a shared library. The path's name is the soname, so that the loader finds it in its directory."""
+    compiled = harness.compile_c(source, "-shared", "-fpic", f"-Wl,-soname,{soname}", *flags)
+    named = compiled.with_name(soname)
+    with harness.lock("library"):
+        if not named.exists():
+            named.symlink_to(compiled.name)
+    return named
+
+
+def linked_to(*libraries: Path) -> List[str]:
+    """The flags that link a program to libraries, wherever it is started."""
+    return [str(lib) for lib in libraries] + [f"-Wl,-rpath,{lib.parent}" for lib in libraries]
+
+
+def sum_bytes(profile: Profile, held: Composition, chosen: Callable[[Account], bool]) -> int:
+    return sum(n_bytes for account, (n_bytes, _) in held.items() if chosen(profile.accounts[account]))
+
+
+def at_peak(profile: Profile, kind: str) -> int:
+    """Bytes of a kind at the peak of the total."""
+    return sum_bytes(profile, profile.peak_composition("total"), lambda account: account.kind == kind)
+
+
+def live_at(profile: Profile, snapshot: int, kind: str = "heap") -> int:
+    """Bytes of a kind at the snapshot with this index (-1: the last)."""
+    index = snapshot % len(profile.snapshots)
+    return sum_bytes(profile, profile.composition(index), lambda account: account.kind == kind)
+
+
+def functions(profile: Profile, node: int) -> List[str]:
+    """The functions of a stack, innermost first."""
+    return [profile.frame(frame).function for frame in profile.stack(node)]
+
+
+def heap_stacks(profile: Profile) -> Dict[Tuple[str, ...], int]:
+    """By stack (function names, innermost first): the heap bytes it allocated in all."""
+    sums: Dict[Tuple[str, ...], int] = {}
+    for account_id, counts in profile.counts().items():
+        account = profile.accounts[account_id]
+        if account.kind == "heap":
+            stack = tuple(functions(profile, account.node))
+            sums[stack] = sums.get(stack, 0) + counts.bytes
+    return sums
+
+
+def stack_of(profile: Profile, innermost: str) -> Tuple[str, ...]:
+    """The one stack of heap memory whose innermost function has this name."""
+    found = [stack for stack in heap_stacks(profile) if stack and stack[0] == innermost]
+    assert len(found) == 1, f"{len(found)} stacks end in {innermost}: {sorted(heap_stacks(profile))}"
+    return found[0]
+
+
+def print_report(trace: Path, *options: str) -> harness.Run:
+    return harness.run([harness.PYTHON, REPORTER, *options, trace])
+
+
+def assert_readable(trace: Path) -> None:
+    """The reporter reads it, and every sum in it holds (the reader checks)."""
+    done = print_report(trace)
+    assert done.returncode == 0, done.stderr
+
+
+def host_total(profile: Profile, snapshot: int) -> int:
+    return sum(profile.snapshots[snapshot].by_kind.get(kind, 0) for kind in HOST_KINDS)
+
+
+def run_both(command: Sequence[harness.Argument], *options: str) -> "harness.Recording":
+    """Records a program, and asserts that it prints and returns what it does without us."""
+    native = harness.run(command)
+    recording = harness.record(command, options)
+    assert recording.stdout == native.stdout, recording.stderr
+    assert recording.returncode == native.returncode, recording.stderr
+    return recording

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""However the program ends, its status is its own and everything up to then is in the trace."""
+
+import signal
+from typing import Dict
+
+import pytest
+
+from tests.harness import Recording, compile_c, record
+from tests.tool.programs import assert_readable, live_at, run_both
+
+HEADERS = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *idle(void *unused) { return unused; }
+static void *forever(void *unused) { for (;;) pause(); return unused; }
+"""
+BEGIN = "char *p = malloc(123456); memset(p, 1, 123456);\n"
+
+
+def ending(statements: str) -> Recording:
+    text = f"{HEADERS}\nint main(void)\n{{\n{BEGIN}{statements}\nreturn 0;\n}}\n"
+    recording = run_both([compile_c(text, "-fno-builtin", "-pthread", "-w")])
+    assert len(recording.traces) == 1
+    assert_readable(recording.trace)
+    assert live_at(recording.profile, -1) >= 123456
+    return recording
+
+
+def end_of(recording: Recording) -> str:
+    end = recording.profile.end
+    assert end is not None
+    assert recording.profile.snapshots[-1].reason == end.reason
+    return f"{end.reason} {end.code}"
+
+
+@pytest.mark.parametrize("status", [0, 1, 77, 255])
+def test_the_exit_status_is_the_programs(status: int) -> None:
+    recording = ending(f"exit({status});")
+    assert recording.returncode == status
+    assert end_of(recording) == f"exit {status}"
+
+
+EXITS: Dict[str, str] = {
+    "_exit": "_exit(42);",
+    "quick_exit": "quick_exit(42);",
+    "exit of another thread": "pthread_t t; pthread_create(&t, NULL, (void *(*)(void *))exit, (void *)42); pause();",
+    "exit while others run": "pthread_t t; pthread_create(&t, NULL, forever, NULL); exit(42);",
+    "exit after others ended": "pthread_t t; pthread_create(&t, NULL, idle, NULL); pthread_join(t, NULL); exit(42);",
+    "a handler": "signal(SIGUSR1, _exit); raise(SIGUSR1); pause();",
+}
+
+
+@pytest.mark.parametrize("how", list(EXITS))
+def test_every_way_to_exit_is_an_exit(how: str) -> None:
+    recording = ending(EXITS[how])
+    assert recording.returncode == (signal.SIGUSR1 if how == "a handler" else 42)
+    assert end_of(recording) == f"exit {recording.returncode}"
+
+
+def test_a_main_thread_that_ends_first_does_not_end_the_program() -> None:
+    recording = ending("pthread_t t; pthread_create(&t, NULL, idle, NULL); pthread_exit(NULL);")
+    assert recording.returncode == 0
+    assert end_of(recording) == "exit 0"
+
+
+KILLS: Dict[str, str] = {
+    "SIGSEGV": "*(volatile int *)8 = 1;",
+    "SIGABRT": "abort();",
+    "SIGFPE": "raise(SIGFPE);",
+    "SIGTERM": "kill(getpid(), SIGTERM); pause();",
+    "SIGUSR2": "pthread_t t; pthread_create(&t, NULL, idle, NULL); pthread_join(t, NULL); raise(SIGUSR2);",
+    "SIGILL": "pthread_t t; pthread_create(&t, NULL, forever, NULL); raise(SIGILL);",
+}
+
+
+@pytest.mark.parametrize("name", list(KILLS))
+def test_a_signal_that_kills_is_told_as_such(name: str) -> None:
+    recording = ending(KILLS[name])
+    number = getattr(signal, name)
+    assert recording.returncode == -number
+    assert end_of(recording).split()[0] == "signal"
+
+
+def test_exit_handlers_still_count() -> None:
+    text = """
+    #include <stdlib.h>
+    static void late(void) { malloc(777); }
+    int main(void) { atexit(late); return 3; }
+    """
+    recording = record([compile_c(text, "-fno-builtin", "-w")])
+    assert recording.returncode == 3
+    assert live_at(recording.profile, -1) == 777
+
+
+def test_where_to_read_the_trace_is_said_once_at_the_end() -> None:
+    recording = record(["/bin/true"])
+    assert recording.stderr.count(f"jm_print {recording.trace}") == 1
+    quiet = record(["/bin/true"], ["-q"])
+    assert quiet.stderr == ""
