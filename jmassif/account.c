@@ -41,6 +41,11 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
     account_index.slots[slot] = id;
     account_index.used++;
     jm_trace_account(id, node, kind, jm_owner_name(owner));
+    static OwnerId tensor;
+    if (!tensor)
+        tensor = jm_owner_by_name("tensor");
+    if (owner == tensor)
+        jm_trace_role(id, jm_role_name(jm_stack_role(node)));
     return id;
 }
 

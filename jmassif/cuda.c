@@ -11,6 +11,7 @@
 #include "device_blocks.h"
 #include "options.h"
 #include "scope.h"
+#include "tensor.h"
 #include "trace.h"
 
 #include "preload/protocol.h"
@@ -38,7 +39,7 @@ typedef enum {
     ACTION_POOL_DESTROY,
     ACTION_POOL_TRIM,
     ACTION_SYNCHRONIZE, // pools may give back what they hold in reserve
-    ACTION_IPC_OPEN, // opening a handle again returns the same pointer, to be closed as often
+    ACTION_IPC_OPEN,    // opening a handle again returns the same pointer, to be closed as often
     ACTION_IPC_CLOSE,
     ACTION_EXTERNAL_IMPORT,
     ACTION_EXTERNAL_DESTROY,
@@ -59,7 +60,9 @@ typedef enum {
     ACTION_PROC_ADDRESS,
     ACTION_SCOPE,         // nothing but a scope
     ACTION_SCOPE_POINTER, // likewise, and the result is a pointer
-    ACTION_DLOPEN
+    ACTION_DLOPEN,
+    ACTION_TENSOR, // a framework's report; no API call, so no scope
+    ACTION_OUT_OF_MEMORY
 } Action;
 
 typedef enum {
@@ -73,6 +76,7 @@ typedef enum {
     LIBRARY_CURAND,
     LIBRARY_NCCL,
     LIBRARY_NVINFER,
+    LIBRARY_C10,
     LIBRARY_LOADER
 } Library;
 
@@ -610,6 +614,8 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_SCOPE:
     case ACTION_SCOPE_POINTER:
     case ACTION_DLOPEN:
+    case ACTION_TENSOR:
+    case ACTION_OUT_OF_MEMORY:
         return False;
     }
     if (is_new)
@@ -655,12 +661,41 @@ static UInt scope_name(const Row *row, UWord row_number, const UWord *words)
     return jm_trace_string(name);
 }
 
+// c10::Device is two bytes, type and index, in the lower half of a register; the type 1 is CUDA (c10/core/DeviceType.h).
+#define C10_CUDA 1
+
+static void report_tensor(ThreadId tid, const Row *row, const UWord *words)
+{
+    UWord device = words[row->s];
+    if ((device & 0xff) != C10_CUDA)
+        return;
+    TensorReport report = {words[0], (Long)words[1], row->s == 4, words[2], words[3], (signed char)(device >> 8)};
+    jm_tensor_report(tid, &report);
+}
+
+// Allocations of device memory as the program makes them: not those inside of others.
+static void count_attempt(ThreadId tid, const Row *row, const UWord *words, Bool failed)
+{
+    if ((row->action == ACTION_ALLOC || row->action == ACTION_VMM_CREATE) && row->kind != KIND_PINNED &&
+        jm_scope_depth(tid) == 1)
+        jm_tensor_count_attempt(tid, words[row->s], failed);
+}
+
 static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *words, Addr address,
                   struct jm_queries *queries)
 {
     const Row *row = &rows[row_number];
     Bool more = False;
+    if (row->action == ACTION_TENSOR) {
+        report_tensor(tid, row, words);
+        return False;
+    }
+    if (row->action == ACTION_OUT_OF_MEMORY) {
+        jm_tensor_count_out_of_memory();
+        return False;
+    }
     UInt name = scope_name(row, row_number, words);
+    count_attempt(tid, row, words, has_failed(row, result));
     if (has_failed(row, result)) {
         if (row->action != ACTION_DLOPEN) // a dlopen that finds nothing is how Python searches
             count_failure(name, (UInt)result);
@@ -671,7 +706,7 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
         state->address = address;
         more = act(tid, row, words, queries);
     }
-    jm_scope_leave(tid, name, is_told(row));
+    jm_scope_leave(tid, name);
     return more;
 }
 
@@ -706,7 +741,10 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
     switch (args[0]) {
     case JM_REQ_ENTER:
         tl_assert(args[1] < JM_N_ROWS);
-        jm_scope_enter(tid, scope_name(&rows[args[1]], args[1], (UWord *)args[2]), VG_(get_SP)(tid));
+        if (rows[args[1]].library == LIBRARY_C10)
+            return True;
+        jm_scope_enter(tid, scope_name(&rows[args[1]], args[1], (UWord *)args[2]), VG_(get_SP)(tid),
+                       is_told(&rows[args[1]]));
         return True;
     case JM_REQ_LEAVE:
         *result = leave(tid, args[1], args[2], (UWord *)args[3], args[4], (struct jm_queries *)args[5]);

@@ -74,6 +74,96 @@ static void update_cache(Pool *p)
     }
 }
 
+// ---- which block an address lies in --------------------------------------------------------------------------
+
+// Sorted by address: pointer blocks and mappings.
+typedef struct {
+    Addr start, end;
+    DeviceBlock *block;
+} Range;
+
+static Range *ranges;
+static UInt n_ranges, ranges_capacity;
+static ULong cached_bytes;
+static void (*carved_close)(DeviceBlock *block);
+
+static Bool is_cached(const DeviceBlock *b)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    if (!b->account || jm_kind_side(b->kind) != SIDE_DEVICE || b->kind == KIND_POOL)
+        return False;
+    jm_ledger_describe(b->account, &node, &kind, &owner);
+    return owner == jm_owner_by_name("cache");
+}
+
+// The first range that ends behind `address`.
+static UInt range_at(Addr address)
+{
+    UInt low = 0, high = n_ranges;
+    while (low < high) {
+        UInt middle = low + (high - low) / 2;
+        if (ranges[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_range(Addr start, ULong bytes, DeviceBlock *block)
+{
+    if (n_ranges == ranges_capacity) {
+        ranges_capacity = ranges_capacity ? 2 * ranges_capacity : 64;
+        ranges = VG_(realloc)("jm.ranges", ranges, ranges_capacity * sizeof *ranges);
+    }
+    UInt i = range_at(start);
+    VG_(memmove)(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
+    ranges[i] = (Range){start, start + bytes, block};
+    n_ranges++;
+}
+
+static void remove_range(Addr start)
+{
+    for (UInt i = range_at(start); i < n_ranges && ranges[i].start <= start; i++) {
+        if (ranges[i].start != start)
+            continue;
+        VG_(memmove)(&ranges[i], &ranges[i + 1], (n_ranges - i - 1) * sizeof *ranges);
+        n_ranges--;
+        return;
+    }
+}
+
+DeviceBlock *jm_device_block_around(Addr address, Addr *end)
+{
+    UInt i = range_at(address);
+    if (i == n_ranges || ranges[i].start > address)
+        return NULL;
+    *end = ranges[i].end;
+    return ranges[i].block;
+}
+
+DeviceBlock *jm_device_any_cached(ULong bytes)
+{
+    for (UInt i = 0; i < n_ranges; i++)
+        if (is_cached(ranges[i].block) && ranges[i].block->bytes - ranges[i].block->carved >= bytes)
+            return ranges[i].block;
+    return NULL;
+}
+
+void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block))
+{
+    carved_close = callback;
+}
+
+ULong jm_device_cached_bytes(void)
+{
+    return cached_bytes;
+}
+
+// ---- blocks --------------------------------------------------------------------------------------------------
+
 DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kind, ULong bytes)
 {
     DeviceBlock *stale = jm_device_block_find(space, key);
@@ -91,6 +181,10 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     b->account = ignored ? 0 : jm_account(node, kind);
     b->serial = ++serial;
     b->n_handles = 1;
+    if (space == SPACE_POINTER)
+        add_range(key, bytes, b);
+    if (is_cached(b))
+        cached_bytes += bytes;
     VG_(HT_add_node)(table_of(space), b);
     ULong now = jm_clock_now();
     if (b->account) {
@@ -106,6 +200,12 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
 // After the block has left its table.
 static void end(ThreadId tid, DeviceBlock *b)
 {
+    if (b->space == SPACE_POINTER)
+        remove_range(b->key);
+    if (b->carved && carved_close)
+        carved_close(b);
+    if (is_cached(b))
+        cached_bytes -= b->bytes;
     if (b->account) {
         jm_ledger_debit(b->account, b->bytes);
         jm_scope_grow(tid, b->kind, -(Long)b->bytes, -1);
@@ -166,6 +266,7 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
     Mapping m = {address, bytes, handle};
     VG_(addToXA)(mappings, &m);
     b->n_mappings++;
+    add_range(address, bytes, b);
     if (b->kind == KIND_IMPORTED)
         jm_device_block_grow(tid, b, bytes);
 }
@@ -177,6 +278,7 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
         if (m.address < address || m.address + m.bytes > address + bytes)
             continue;
         VG_(removeIndexXA)(mappings, i);
+        remove_range(m.address);
         DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
         if (b) {
             b->n_mappings--;

@@ -24,6 +24,7 @@ typedef struct DeviceBlock {
     ULong serial;   // of its allocation: later ones are larger
     UInt n_handles; // SPACE_VMM: handles and mappings that keep the memory alive; of IPC imports: times opened
     UInt n_mappings;
+    ULong carved; // bytes that tensors (tensor.c) hold of it; the account has the rest
 } DeviceBlock;
 
 // Opens a block: its account (by the thread's stack now), the ledger, the trace. A block that is still listed under the
@@ -46,6 +47,19 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context);
 void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle);
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes);
 DeviceBlock *jm_device_mapped_at(Addr address);
+
+// The block of device memory that `address` lies in, by its own address or a mapping; NULL: none. `*end` is where the block
+// or the mapping ends.
+DeviceBlock *jm_device_block_around(Addr address, Addr *end);
+
+// Called before a block that tensors still hold a part of is closed.
+void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block));
+
+// Some block of the owner `cache` with at least `bytes` that no tensor holds; NULL: none.
+DeviceBlock *jm_device_any_cached(ULong bytes);
+
+// The live bytes of pointer and cuMemCreate'd blocks that the owner `cache` answers for, carved or not.
+ULong jm_device_cached_bytes(void);
 
 // Ends the memory if no handle and no mapping is left.
 void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block);

@@ -217,6 +217,29 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
     to->total_blocks++;
 }
 
+void jm_ledger_transfer(AccountId from_id, AccountId to_id, ULong bytes, Int blocks)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    tl_assert(from->live_bytes >= bytes && from->side == to->side);
+    save_for_peaks(from_id, from);
+    save_for_peaks(to_id, to);
+    from->live_bytes -= bytes;
+    to->live_bytes += bytes;
+    if (blocks < 0) {
+        tl_assert(from->live_blocks > 0);
+        from->live_blocks--;
+        traffic_bytes += bytes;
+    } else if (blocks > 0) {
+        to->live_blocks++;
+        to->total_blocks++;
+        to->total_bytes += bytes;
+        traffic_bytes += bytes;
+    }
+    mark_changed(from_id, from);
+    mark_changed(to_id, to);
+}
+
 void jm_ledger_adjust(AccountId id, Long bytes)
 {
     Account *a = at(id);

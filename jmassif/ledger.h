@@ -38,6 +38,10 @@ void jm_ledger_debit(AccountId account, ULong bytes);
 // A block changes size, and with it perhaps the account that answers for it: one event, so no peak in between.
 void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_bytes);
 
+// Part of a block is handed out as a block of its own, or comes back: `bytes` go from one account to another of the same
+// side, so no total changes. A negative `blocks` ends one of `from`, a positive one makes one of `to`.
+void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks);
+
 // The account holds `bytes` more (or less) in no block of its own.
 void jm_ledger_adjust(AccountId account, Long bytes);
 

@@ -20,7 +20,15 @@ typedef struct {
     const HChar *functions; // likewise
 } Rule;
 
-static XArray *rules; // of Rule
+typedef struct {
+    Rule frame; // its owner is not used
+    const HChar *role;
+} RoleRule;
+
+#define MAX_ROLE_RULES 250 // a RoleId is a byte
+
+static XArray *rules;      // of Rule
+static XArray *role_rules; // of RoleRule
 static struct {
     const HChar *name;
     const HChar *group;
@@ -71,6 +79,28 @@ static Bool is_name(const HChar *s)
     return True;
 }
 
+static Rule frame_rule(const HChar *objects, const HChar *functions)
+{
+    Rule rule;
+    VG_(memset)(&rule, 0, sizeof rule);
+    rule.is_python = VG_(strncmp)(objects, "py:", 3) == 0;
+    rule.objects = VG_(strdup)("jm.owner", objects + (rule.is_python ? 3 : 0));
+    rule.functions = VG_(strdup)("jm.owner", functions);
+    return rule;
+}
+
+// role ROLE OBJECT FUNCTION
+static const HChar *add_role_rule(HChar **words)
+{
+    if (!is_name(words[1]))
+        return "a role's name is made of letters, digits, - and _";
+    if (VG_(sizeXA)(role_rules) >= MAX_ROLE_RULES)
+        return "too many role rules; 250 are the most";
+    RoleRule rule = {frame_rule(words[2], words[3]), VG_(strdup)("jm.owner", words[1])};
+    VG_(addToXA)(role_rules, &rule);
+    return NULL;
+}
+
 // One line of a rules text. Returns NULL, or what is wrong with it.
 static const HChar *parse_line(HChar *line)
 {
@@ -102,20 +132,19 @@ static const HChar *parse_line(HChar *line)
         }
         return "the group must be yours, cached, libraries or runtime";
     }
+    if (VG_STREQ(words[0], "role"))
+        return n == 4 ? add_role_rule(words) : "expected: role ROLE OBJECT FUNCTION";
     if (n < 3 || n > 4)
         return "expected: OWNER OBJECT FUNCTION [host|device]";
     Bool passes = VG_STREQ(words[0], "-");
     if (!passes && !is_name(words[0]))
         return "an owner's name is made of letters, digits, - and _ (or is - to pass the frame over)";
-    Rule rule;
+    Rule rule = frame_rule(words[1], words[2]);
     rule.host = n == 3 || VG_STREQ(words[3], "host");
     rule.device = n == 3 || VG_STREQ(words[3], "device");
     if (!rule.host && !rule.device)
         return "the last field must be host or device";
     rule.owner = passes ? JM_OWNER_NONE : intern_owner(words[0]);
-    rule.is_python = VG_(strncmp)(words[1], "py:", 3) == 0;
-    rule.objects = VG_(strdup)("jm.owner", words[1] + (rule.is_python ? 3 : 0));
-    rule.functions = VG_(strdup)("jm.owner", words[2]);
     VG_(addToXA)(rules, &rule);
     return NULL;
 }
@@ -135,29 +164,36 @@ static void parse(const HChar *name, HChar *text)
     }
 }
 
+static void append_all(XArray *to, XArray *from)
+{
+    for (Word i = 0; i < VG_(sizeXA)(from); i++)
+        VG_(addToXA)(to, VG_(indexXA)(from, i));
+    VG_(deleteXA)(from);
+}
+
 void jm_owner_init(const HChar *extra_rules_file)
 {
     rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
+    role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
     OwnerId unknown = intern_owner("unknown");
     tl_assert(unknown == JM_OWNER_UNKNOWN);
-
-    // A user's groups are read last, so that they override; a user's rules go first, because the first match decides.
     HChar *builtin = VG_(strdup)("jm.owner", jm_owners_rules);
     parse("owners.rules", builtin);
     VG_(free)(builtin);
     if (!extra_rules_file)
         return;
 
-    XArray *builtin_rules = rules;
+    // A user's groups are read last, so that they override; a user's rules go first, because the first match decides.
+    XArray *builtin_rules = rules, *builtin_role_rules = role_rules;
     rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
+    role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
     HChar *extra = jm_text_read_file(extra_rules_file, 1 << 20);
     if (!extra)
         jm_usage_error("--owners=%s: cannot read the file; give the path of a rules file", extra_rules_file);
     parse(extra_rules_file, extra);
     VG_(free)(extra);
-    for (Word i = 0; i < VG_(sizeXA)(builtin_rules); i++)
-        VG_(addToXA)(rules, VG_(indexXA)(builtin_rules, i));
-    VG_(deleteXA)(builtin_rules);
+    append_all(rules, builtin_rules);
+    append_all(role_rules, builtin_role_rules);
 }
 
 // Gives the owners of the first rules for host and for device memory that `is_match` says match.
@@ -199,6 +235,23 @@ void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *fu
 void jm_owner_of_python_frame(const HChar *file, const HChar *function, OwnerId *host, OwnerId *device)
 {
     apply_rules(is_python_match, file, NULL, function, host, device);
+}
+
+RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)
+{
+    object = object ? type == 'p' ? object : VG_(basename)(object) : "";
+    for (Word i = 0; i < VG_(sizeXA)(role_rules) && i < 255; i++) {
+        const Rule *rule = &((RoleRule *)VG_(indexXA)(role_rules, i))->frame;
+        Bool is_match = type == 'p' ? is_python_match(rule, object, NULL) : is_native_match(rule, object, soname);
+        if (is_match && matches_any(rule->functions, function ? function : ""))
+            return i + 1;
+    }
+    return 0;
+}
+
+const HChar *jm_role_name(RoleId role)
+{
+    return role ? ((RoleRule *)VG_(indexXA)(role_rules, role - 1))->role : "other";
 }
 
 OwnerId jm_owner_by_name(const HChar *name)

@@ -23,6 +23,14 @@ void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *fu
 // The same for a Python frame: rules whose object starts with "py:" are matched against the whole path of the file.
 void jm_owner_of_python_frame(const HChar *file, const HChar *function, OwnerId *host, OwnerId *device);
 
+// Training roles of tensors (parameter, gradient, …), by rules of the same kind. Unlike owners, the first *rule* that
+// matches any frame of the stack decides, not the first frame: a copy to the device is an input, but a parameter when
+// Module.to asked for it.
+typedef UChar RoleId; // the rank of the rule: lower ranks decide; 0: none
+
+RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
+const HChar *jm_role_name(RoleId role); // "other" for none
+
 OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
 const HChar *jm_owner_name(OwnerId owner);
 UInt jm_owner_count(void); // owners are 1 … n

@@ -14,6 +14,7 @@ typedef struct {
     UInt name;
     Addr sp;
     ULong begin;
+    Bool is_told;
     StackBase base;
     Bool made[N_KINDS];
     Bool freed;
@@ -84,13 +85,22 @@ static void tell(ThreadId tid, const Scope *s, UInt parent)
     }
 }
 
-static void pop(ThreadId tid, Bool told)
+// The innermost of the scopes under way that will have a record. 0: none.
+static UInt told_around(const ThreadScopes *t)
+{
+    for (UInt depth = t->depth; depth; depth--)
+        if (t->scopes[depth - 1].is_told)
+            return t->scopes[depth - 1].id;
+    return 0;
+}
+
+static void pop(ThreadId tid, Bool has_ended)
 {
     ThreadScopes *t = &threads[tid];
     Scope *s = &t->scopes[--t->depth];
     Scope *outer = t->depth ? &t->scopes[t->depth - 1] : NULL;
-    if (told)
-        tell(tid, s, outer ? outer->id : 0);
+    if (has_ended && s->is_told)
+        tell(tid, s, told_around(t));
     if (!outer)
         return;
     for (Kind k = 0; k < N_KINDS; k++) {
@@ -101,15 +111,23 @@ static void pop(ThreadId tid, Bool told)
     outer->freed |= s->freed;
 }
 
-void jm_scope_enter(ThreadId tid, UInt name, Addr sp)
+// The stack grows down: a call that is under way has a higher stack pointer than what it calls. Others were left by
+// longjmp or an exception.
+static void drop_left(ThreadId tid, Addr sp)
+{
+    ThreadScopes *t = &threads[tid];
+    while (t->depth && t->scopes[t->depth - 1].sp <= sp)
+        pop(tid, False);
+}
+
+void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
 {
     ThreadScopes *t = thread_scopes(tid);
     if (!t->scopes)
         t->scopes = VG_(malloc)("jm.scope", MAX_DEPTH * sizeof *t->scopes);
-    // The stack grows down, so a call that is still under way has a higher stack pointer than this one.
-    while (t->depth && (t->scopes[t->depth - 1].sp <= sp || t->depth == MAX_DEPTH))
+    drop_left(tid, sp);
+    if (t->depth == MAX_DEPTH)
         pop(tid, False);
-
     const Scope *outer = innermost(tid);
     Scope *s = &t->scopes[t->depth++];
     VG_(memset)(s, 0, sizeof *s);
@@ -117,10 +135,11 @@ void jm_scope_enter(ThreadId tid, UInt name, Addr sp)
     s->id = ++n_scopes;
     s->name = name;
     s->sp = sp;
+    s->is_told = is_told;
     s->begin = jm_clock_now();
 }
 
-void jm_scope_leave(ThreadId tid, UInt name, Bool told)
+void jm_scope_leave(ThreadId tid, UInt name)
 {
     ThreadScopes *t = thread_scopes(tid);
     UInt depth = t->depth;
@@ -130,7 +149,7 @@ void jm_scope_leave(ThreadId tid, UInt name, Bool told)
         return;
     while (t->depth > depth)
         pop(tid, False);
-    pop(tid, told);
+    pop(tid, True);
 }
 
 UInt jm_scope_depth(ThreadId tid)
@@ -140,7 +159,9 @@ UInt jm_scope_depth(ThreadId tid)
 
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
 {
-    Scope *s = innermost(tid);
+    if (jm_scope_depth(tid))
+        drop_left(tid, VG_(get_SP)(tid) - 1); // the call's own wrapper may be asking
+    const Scope *s = innermost(tid);
     return jm_stack_capture(tid, s ? &s->base : NULL, ignored);
 }
 

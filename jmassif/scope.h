@@ -12,11 +12,11 @@
 #include "stack.h"
 
 // Enters a call; `name` is a trace string id, `sp` the stack pointer, by which calls that were left by longjmp or an
-// exception are found out. Captures the stack.
-void jm_scope_enter(ThreadId tid, UInt name, Addr sp);
+// exception are found out. A record is written when a call that `is_told` ends. Captures the stack.
+void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told);
 
-// Leaves the innermost call of that name. A record is written if `tell` says that the call is worth one.
-void jm_scope_leave(ThreadId tid, UInt name, Bool tell);
+// Leaves the innermost call of that name.
+void jm_scope_leave(ThreadId tid, UInt name);
 
 UInt jm_scope_depth(ThreadId tid);
 

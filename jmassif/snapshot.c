@@ -12,6 +12,7 @@
 #include "python.h"
 #include "scope.h"
 #include "symbol.h"
+#include "tensor.h"
 #include "trace.h"
 
 // Light records are this much denser than snapshots.
@@ -139,6 +140,7 @@ static void take(const HChar *reason)
     jm_heap_write_counters();
     jm_cuda_write_counters();
     jm_python_write_counters();
+    jm_tensor_write_counters();
     UInt id = ++n_snapshots;
     jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
     UInt n = jm_ledger_n_changed();

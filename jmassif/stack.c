@@ -15,7 +15,7 @@
 #define MAX_FRAMES 8192
 #define MAX_KEYS   (2 * MAX_FRAMES) // with Python frames among them
 
-// _start and what the unwinder finds below it; more than this is kept.
+// _start and what the unwinder finds below it; what is more is looked up every time.
 #define MAX_BELOW_MAIN 8
 
 typedef struct {
@@ -24,6 +24,7 @@ typedef struct {
     UInt heap_account;
     OwnerId host_owner; // of the stack that ends here
     OwnerId device_owner;
+    RoleId role;
 } Node;
 
 typedef struct {
@@ -72,7 +73,11 @@ static NodeId child(NodeId parent, FrameId frame)
     n->frame = frame;
     n->host_owner = jm_symbol_host_owner(frame);
     n->device_owner = jm_symbol_device_owner(frame);
+    n->role = jm_symbol_role(frame);
     if (parent) {
+        RoleId outer_role = node_at(parent)->role;
+        if (!n->role || (outer_role && outer_role < n->role))
+            n->role = outer_role;
         // A frame without an owner leaves the decision to its callers.
         if (n->host_owner == JM_OWNER_NONE)
             n->host_owner = node_at(parent)->host_owner;
@@ -120,11 +125,11 @@ static UInt n_below_main(LastStack *last, const Addr *ips, UInt n)
     Bool same = k > 0 && k < n;
     for (UInt i = 0; same && i < k; i++)
         same = last->below_main[i] == ips[n - 1 - i];
-    if (same)
-        return k;
-    for (k = 0; k < MAX_BELOW_MAIN && k < n && jm_symbol_locate(ips[n - 1 - k])->is_below_main; k++)
-        last->below_main[k] = ips[n - 1 - k];
-    last->n_below_main = k;
+    // There may be one more: start-up code also calls constructors, and from further out than main.
+    for (k = same ? k : 0; k < n && jm_symbol_locate(ips[n - 1 - k])->is_below_main; k++)
+        if (k < MAX_BELOW_MAIN)
+            last->below_main[k] = ips[n - 1 - k];
+    last->n_below_main = k < MAX_BELOW_MAIN ? k : MAX_BELOW_MAIN;
     return k < n ? k : 0; // nothing but start-up code: show it
 }
 
@@ -145,8 +150,11 @@ static Bool is_broken(const StackBase *base, UInt *n)
     if (inside == MAX_FRAMES || (inside < *n && ips[inside] == base->caller_ip))
         return False;
     UInt kept = 0;
-    while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what comes after it
+    while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what follows it
         kept++;
+    // A stack that is whole and does not come by the wrapper: the call is over, left by longjmp as a dlopen that fails is.
+    if (kept == inside && inside < *n && ips[*n - 1] == base->outermost_ip)
+        return False;
     while (kept > 0 && jm_symbol_locate(ips[kept - 1])->is_allocator)
         kept--;
     *n = kept;
@@ -169,6 +177,8 @@ static NodeId push(NodeId parent, Addr key)
 }
 
 // `is_base`: what is captured is the base of others (stack.h), which keeps the wrapper's frame.
+static Addr outermost_ip; // of the stack last captured
+
 static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *ignored)
 {
     *ignored = False;
@@ -190,9 +200,11 @@ static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *i
 
     LastStack *last = last_stack_of(tid);
     NodeId start = 0;
+    outermost_ip = n > 0 ? ips[n - 1] : 0;
     if (is_broken(base, &n)) {
         n = n > first ? n : first;
         start = base->node;
+        outermost_ip = base->outermost_ip;
         n_completed++;
     } else {
         n -= n_below_main(last, ips + first, n - first);
@@ -241,6 +253,7 @@ void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base
     base->node = capture(tid, outer, True, &ignored);
     base->sp = VG_(get_SP)(tid);
     base->caller_ip = ips[1];
+    base->outermost_ip = outermost_ip;
 }
 
 OwnerId jm_stack_host_owner(NodeId node)
@@ -253,6 +266,11 @@ OwnerId jm_stack_device_owner(NodeId node)
 {
     OwnerId owner = node ? node_at(node)->device_owner : JM_OWNER_NONE;
     return owner == JM_OWNER_NONE ? JM_OWNER_UNKNOWN : owner;
+}
+
+RoleId jm_stack_role(NodeId node)
+{
+    return node ? node_at(node)->role : 0;
 }
 
 UInt *jm_stack_heap_account(NodeId node)

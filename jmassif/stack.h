@@ -14,9 +14,10 @@ typedef UInt NodeId; // from 1; 0: no stack
 // A stack that is known to lie further out: vendors' libraries may lack unwind tables, and a stack that breaks inside
 // them is completed with that of the API call that the thread is in.
 typedef struct {
-    NodeId node;    // with the wrapper's own frame: the wrapped function's may be lost
-    Addr sp;        // the wrapper's: frames of the call have lower ones
-    Addr caller_ip; // the first frame outside of the wrapper
+    NodeId node;       // with the wrapper's own frame: the wrapped function's may be lost
+    Addr sp;           // the wrapper's: frames of the call have lower ones
+    Addr caller_ip;    // the first frame outside of the wrapper
+    Addr outermost_ip; // the last frame of all
 } StackBase;
 
 // Captures the thread's stack now, without the allocator's own frames. `base` may be NULL. Sets `*ignored` if its
@@ -28,6 +29,7 @@ void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base
 
 OwnerId jm_stack_host_owner(NodeId node);
 OwnerId jm_stack_device_owner(NodeId node);
+RoleId jm_stack_role(NodeId node);
 
 // A place to keep the account of the stack's heap memory, which is looked for at every malloc.
 UInt *jm_stack_heap_account(NodeId node);

@@ -18,6 +18,7 @@ typedef struct {
     HChar type;
     OwnerId host;
     OwnerId device;
+    RoleId role;
 } Frame;
 
 typedef struct {
@@ -97,6 +98,7 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
         jm_owner_of_python_frame(file, function, &fresh->host, &fresh->device);
     else
         jm_owner_of_frame(object, soname, function, &fresh->host, &fresh->device);
+    fresh->role = jm_role_of_frame(type, type == 'p' ? file : object, soname, function);
     jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
     return id;
 }
@@ -258,6 +260,11 @@ OwnerId jm_symbol_host_owner(FrameId frame)
 OwnerId jm_symbol_device_owner(FrameId frame)
 {
     return ((Frame *)jm_table_at(&frames, frame))->device;
+}
+
+RoleId jm_symbol_role(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->role;
 }
 
 void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code))

@@ -35,6 +35,7 @@ FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt li
 // The owner that the rules give to a frame; JM_OWNER_NONE: none.
 OwnerId jm_symbol_host_owner(FrameId frame);
 OwnerId jm_symbol_device_owner(FrameId frame);
+RoleId jm_symbol_role(FrameId frame);
 
 // An executable mapping came. If it is a file's, it becomes an object, to be told by the next call of `tell`: the core
 // reads its soname and symbols only after the last of the file's mappings.

@@ -142,7 +142,7 @@ static void copy_from_parent(void)
         for (Int i = 0; i < n; i++) {
             if (at_line_start) {
                 Bool kept = keep;
-                keep = VG_(strchr)("mgsfna+-l", piece[i]) != NULL;
+                keep = VG_(strchr)("mgsfnar+-l", piece[i]) != NULL;
                 if (kept && !keep)
                     write_out(piece + from, i - from);
                 else if (!kept && keep)
@@ -465,6 +465,14 @@ void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner)
     put_uint(node);
     put_name(jm_kind_name(kind));
     put_name(owner);
+    end();
+}
+
+void jm_trace_role(UInt account, const HChar *role)
+{
+    begin('r');
+    put_uint(account);
+    put_name(role);
     end();
 }
 

@@ -35,6 +35,7 @@ void jm_trace_group(const HChar *owner, const HChar *group);
 void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);
 void jm_trace_node(UInt id, UInt parent, UInt frame);
 void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner);
+void jm_trace_role(UInt account, const HChar *role);
 
 void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes);
 void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes);
