@@ -8,7 +8,6 @@
 #include "blocks.h"
 #include "clock.h"
 #include "options.h"
-#include "python.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -201,8 +200,6 @@ static void release(ThreadId tid, void *p)
         return;
     }
     jm_blocks_remove((Addr)p, &block);
-    if (jm_python_is_active())
-        jm_python_block_freed((Addr)p);
     unrecord(tid, (Addr)p, &block, block.account ? overhead_of((Addr)p, block.bytes, False) : 0);
     VG_(cli_free)(p);
 }

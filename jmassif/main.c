@@ -32,7 +32,7 @@ static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong
     if (xx)
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)
-        jm_symbol_tell_objects();
+        jm_symbol_tell_objects(False);
 }
 
 static void on_object(const HChar *soname, const HChar *path, Addr code)
@@ -66,7 +66,6 @@ static void on_thread_exit(ThreadId tid)
 {
     n_threads--;
     jm_stack_thread_exit(tid);
-    jm_python_thread_exit(tid);
     jm_scope_thread_exit(tid);
     jm_heap_thread_exit(tid);
 }

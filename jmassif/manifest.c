@@ -116,7 +116,7 @@ static void write_environment(void)
                 is_name = is_name && (VG_(isdigit)(*c) || *c == '_' || *c == '.' || (*c >= 'A' && *c <= 'Z') ||
                                       (*c >= 'a' && *c <= 'z'));
             if (is_name)
-                jm_trace_manifest(key, equals + 1);
+                jm_trace_manifest_paths(key, equals + 1);
         }
     }
 }

@@ -37,13 +37,16 @@ static UInt n_owners;
 
 static const HChar *const groups[] = {"yours", "cached", "libraries", "runtime", NULL};
 
+static const HChar too_many_owners[] = "more than 198 owners; use fewer names";
+
+// JM_OWNER_NONE: there are too many.
 static OwnerId intern_owner(const HChar *name)
 {
     for (UInt i = 1; i <= n_owners; i++)
         if (VG_STREQ(owners[i].name, name))
             return i;
     if (n_owners + 1 >= MAX_OWNERS)
-        jm_usage_error("--owners: more than %d owners; use fewer names", MAX_OWNERS - 2);
+        return JM_OWNER_NONE;
     owners[++n_owners].name = VG_(strdup)("jm.owner", name);
     owners[n_owners].group = "libraries";
     return n_owners;
@@ -125,7 +128,10 @@ static const HChar *parse_line(HChar *line)
                 for (UInt i = 2; i < n; i++) {
                     if (!is_name(words[i]))
                         return "an owner's name is made of letters, digits, - and _";
-                    owners[intern_owner(words[i])].group = groups[g];
+                    OwnerId owner = intern_owner(words[i]);
+                    if (owner == JM_OWNER_NONE)
+                        return too_many_owners;
+                    owners[owner].group = groups[g];
                 }
                 return NULL;
             }
@@ -145,6 +151,8 @@ static const HChar *parse_line(HChar *line)
     if (!rule.host && !rule.device)
         return "the last field must be host or device";
     rule.owner = passes ? JM_OWNER_NONE : intern_owner(words[0]);
+    if (!passes && rule.owner == JM_OWNER_NONE)
+        return too_many_owners;
     VG_(addToXA)(rules, &rule);
     return NULL;
 }

@@ -4,9 +4,9 @@
 // holds the GIL: a thread inside an operation that has released it keeps its frames, and a thread that Python does not
 // know has none.
 //
-// Native and Python frames are interleaved by markers: every activation of the evaluation loop keeps a record on its own
-// C stack (a _PyCFrame, from 3.12 on a shim frame), so the native frame whose stack holds the record *is* the activation.
-// That needs no symbols, which matters: compilers move most of the loop into a nameless block.
+// Native and Python frames are interleaved by markers: every activation of the evaluation loop keeps a record on its
+// own C stack (a _PyCFrame, from 3.12 on a shim frame), so the native frame whose stack holds the record *is* the
+// activation. That needs no symbols, which matters: compilers move most of the loop into a nameless block.
 
 #include "python.h"
 #include "client_memory.h"
@@ -17,9 +17,12 @@
 
 #include "pub_tool_guest.h"
 
-#define MAX_PYTHON_FRAMES 4096
-#define MAX_THREADS       4096 // states looked at before the search is given up
-#define MAX_NAME          512
+#define MAX_FRAMES        8192
+#define MAX_STEPS         100000 // along a chain of frames before it is taken for a circle
+#define MAX_STATES        4096   // looked at before the search is given up
+#define MAX_STATES_OF_ONE 8
+#define MAX_NAME          4096 // PATH_MAX
+#define MAX_STR           65536
 #define MAX_LINE_TABLE    (1u << 20)
 
 typedef struct {
@@ -27,15 +30,13 @@ typedef struct {
     PythonLayout layout;
     Addr runtime;   // _PyRuntime
     Addr code_type; // PyCode_Type; 0: not known
-    Addr text_start, text_end;
-    Long self_delta; // pthread_self() less the thread register
-    Bool has_delta;
 } Interpreter;
 
 static Interpreter python;
 
 static struct {
     ULong unreadable;
+    ULong cut;
     ULong not_interleaved;
 } counters;
 
@@ -54,11 +55,11 @@ static Bool find_version(Addr code, UInt *major, UInt *minor)
     if (!jm_find_dynamic_symbol(code, "_PyEval_EvalFrameDefault"))
         return False;
     *major = 3;
-    *minor = jm_find_dynamic_symbol(code, "Py_NewRef")             ? 10
-             : jm_find_dynamic_symbol(code, "PyFrame_GetBack")     ? 9
-             : jm_find_dynamic_symbol(code, "PyVectorcall_Call")   ? 8
-             : jm_find_dynamic_symbol(code, "_PyRuntime")          ? 7
-                                                                   : 6;
+    *minor = jm_find_dynamic_symbol(code, "Py_NewRef")           ? 10
+             : jm_find_dynamic_symbol(code, "PyFrame_GetBack")   ? 9
+             : jm_find_dynamic_symbol(code, "PyVectorcall_Call") ? 8
+             : jm_find_dynamic_symbol(code, "_PyRuntime")        ? 7
+                                                                 : 6;
     return True;
 }
 
@@ -83,7 +84,8 @@ void jm_python_object(const HChar *path, Addr code)
     }
     python.layout = *layout;
     if (layout->version >= 0x30d && !jm_python_apply_debug_offsets(&python.layout, runtime)) {
-        VG_(umsg)("jmassif: this build of Python %u.%u does not say how it is laid out: stacks are native only\n", major, minor);
+        VG_(umsg)
+        ("jmassif: this build of Python %u.%u does not say how it is laid out: stacks are native only\n", major, minor);
         return;
     }
     python.runtime = runtime;
@@ -91,16 +93,12 @@ void jm_python_object(const HChar *path, Addr code)
     python.is_known = True;
 }
 
-Bool jm_python_is_active(void) { return python.is_known; }
+Bool jm_python_is_active(void)
+{
+    return python.is_known;
+}
 
-// ---- the thread's state --------------------------------------------------------------------------------------
-
-typedef struct {
-    Addr state;
-    Addr interpreter;
-} KnownState;
-
-static KnownState *known_states; // per thread
+// ---- the thread's states -------------------------------------------------------------------------------------
 
 static Addr thread_register(ThreadId tid)
 {
@@ -113,22 +111,16 @@ static Addr thread_register(ThreadId tid)
     return value;
 }
 
-// pthread_self(): on x86-64 the thread register itself; on AArch64 that less a constant of the C library, learnt from the
-// main thread, whose identity the interpreter keeps (3.8 on), or else from the first state that it made.
-static Addr thread_identity(ThreadId tid)
+// A state keeps its thread's pthread_self(). On x86-64 that is the thread register. On AArch64 the register points
+// behind the C library's record of the thread, whose size changes from release to release (glibc 2.36: 1856 bytes); the
+// records of two threads are at least a stack apart.
+static inline Bool is_identity(UWord id, Addr reg)
 {
-    Addr reg = thread_register(tid);
 #if defined(VGA_arm64)
-    if (!python.has_delta) {
-        UWord main_thread = 0;
-        if (tid != 1 || !python.layout.main_thread ||
-            !jm_read_word(python.runtime + python.layout.main_thread, &main_thread) || !main_thread)
-            return 0;
-        python.self_delta = (Long)main_thread - (Long)reg;
-        python.has_delta = True;
-    }
+    return id < reg && reg - id <= 8192;
+#else
+    return id == reg;
 #endif
-    return reg + python.self_delta;
 }
 
 static Addr first_interpreter(void)
@@ -146,81 +138,50 @@ static Addr first_interpreter(void)
     return head;
 }
 
-// Of several states with the identity the last in the list, which is the oldest: up to 3.11 a new thread's state bears its
-// creator's identity until the thread runs.
-static Addr find_state(Addr identity, Addr *interpreter)
+// All states of a thread, newest first: it has one in every interpreter that it has entered. They are looked for each
+// time. That takes two reads a state, and a state remembered could have been freed, or its thread be another one now.
+static UInt find_states(ThreadId tid, Addr *states, UInt max)
 {
     const PythonLayout *at = &python.layout;
-    UInt n = 0;
-    Addr found = 0;
-    for (UWord interp = first_interpreter(); interp && n < MAX_THREADS; n++) {
-        UWord state = 0;
-        jm_read_word(interp + at->interpreter_threads, &state);
-        for (; state && n < MAX_THREADS; n++) {
-            UWord id, back;
-            if (!jm_read_word(state + at->thread_id, &id) || !jm_read_word(state + at->thread_interpreter, &back) ||
-                back != interp)
+    Addr reg = thread_register(tid);
+    UInt n = 0, steps = 0;
+    UWord interp = first_interpreter(), state;
+    while (interp && steps++ < MAX_STATES && jm_read_word(interp + at->interpreter_threads, &state)) {
+        while (state && steps++ < MAX_STATES) {
+            UWord id, owner;
+            if (!jm_read_word(state + at->thread_id, &id) || !jm_read_word(state + at->thread_interpreter, &owner) ||
+                owner != interp)
                 break;
-            if (id == identity) {
-                found = state;
-                *interpreter = interp;
-            }
+            if (is_identity(id, reg) && n < max)
+                states[n++] = state;
             if (!jm_read_word(state + at->thread_next, &state))
                 break;
         }
         if (!jm_read_word(interp + at->interpreter_next, &interp))
             break;
     }
-    return found;
-}
-
-static Addr state_of(ThreadId tid)
-{
-    if (!known_states)
-        known_states = VG_(calloc)("jm.python", VG_N_THREADS, sizeof *known_states);
-    KnownState *known = &known_states[tid];
-    Addr identity = thread_identity(tid);
-    UWord id, back;
-    if (!identity)
-        return 0;
-    if (known->state && jm_read_word(known->state + python.layout.thread_id, &id) && id == identity &&
-        jm_read_word(known->state + python.layout.thread_interpreter, &back) && back == known->interpreter)
-        return known->state;
-    known->state = find_state(identity, &known->interpreter);
-    return known->state;
-}
-
-void jm_python_block_freed(Addr address)
-{
-    // A thread frees its own state, or the main thread those of the others when it finalises; either way the state's owner
-    // is seldom another one, and its identity is checked at each use.
-    ThreadId tid = VG_(get_running_tid)();
-    if (known_states && known_states[tid].state == address)
-        known_states[tid].state = 0;
-}
-
-void jm_python_thread_exit(ThreadId tid)
-{
-    if (known_states)
-        known_states[tid].state = 0;
+    return n;
 }
 
 // ---- code objects to frames ----------------------------------------------------------------------------------
 
-// What a code object and an instruction in it were found to be. A code object can be freed and another one take its place,
-// so the fields that identify it are kept and compared.
+// What a code object and an instruction in it were found to be. A code object can be freed and another one take its
+// place, and generated code (exec in a loop) also puts its names and lines where those of the code before it were. So
+// what makes an object another one is kept and compared, as far as that is cheap.
 typedef struct {
     Addr code;
     Int at;
-    Int firstlineno;
-    UWord filename, name, lines;
-    FrameId frame;
+    FrameId frame; // 0: none is shown
+    ULong mark;
 } KnownCode;
 
 static Table known_code = JM_TABLE("jm.python", KnownCode);
 static Index known_code_index = JM_INDEX("jm.python");
 
-static ULong code_hash(Addr code, Int at) { return jm_hash(code + ((ULong)(UInt)at << 40)); }
+static ULong code_hash(Addr code, Int at)
+{
+    return jm_hash(code + ((ULong)(UInt)at << 40));
+}
 
 static ULong known_code_hash_of(UInt id)
 {
@@ -252,87 +213,120 @@ static UInt put_utf8(HChar *to, UInt c)
     return 4;
 }
 
-// A str object as UTF-8, cut at the size of the buffer.
-static Bool read_str(Addr object, HChar *to, UInt size)
+#define STR_LENGTH   16
+#define STR_STATE    32
+#define BYTES_LENGTH 16
+#define BYTES_DATA   32
+
+typedef struct {
+    Addr data;
+    UWord length; // code points
+    UInt width;   // bytes of each
+} Str;
+
+static Bool find_str(Addr object, Str *str)
 {
-    UWord length;
     UInt state;
-    if (!jm_read_word(object + 16, &length) || !jm_read_uint(object + 32, &state) || length > 65536)
+    if (!jm_read_word(object + STR_LENGTH, &str->length) || !jm_read_uint(object + STR_STATE, &state) ||
+        str->length > MAX_STR)
         return False;
-    UInt width = state >> 2 & 7;
+    // Include/cpython/unicodeobject.h: 2 bits (3.6-3.12) or more of interning, 3 bits of width, then compact and ascii.
     Bool is_compact = state & 1 << 5, is_ascii = state & 1 << 6;
-    if (!is_compact || (width != 1 && width != 2 && width != 4))
-        return False;
-    Addr data = object + (is_ascii ? python.layout.string_ascii : python.layout.string_compact);
-    if (!jm_is_readable(data, length * width))
-        return False;
+    str->width = state >> 2 & 7;
+    str->data = object + (is_ascii ? python.layout.string_ascii : python.layout.string_compact);
+    return is_compact && (str->width == 1 || str->width == 2 || str->width == 4) &&
+           jm_is_readable(str->data, str->length * str->width);
+}
+
+// As UTF-8, cut at the size of the buffer.
+static void copy_str(const Str *str, HChar *to, UInt size)
+{
     UInt n = 0;
-    for (UWord i = 0; i < length && n + 5 < size; i++) {
-        UInt c = width == 1   ? ((const UChar *)data)[i]
-                 : width == 2 ? ((const UShort *)data)[i]
-                              : ((const UInt *)data)[i];
-        n += put_utf8(to + n, c);
+    for (UWord i = 0; i < str->length && n + 5 < size; i++) {
+        UInt c = str->width == 1   ? ((const UChar *)str->data)[i]
+                 : str->width == 2 ? ((const UShort *)str->data)[i]
+                                   : ((const UInt *)str->data)[i];
+        // A byte of a file name that is not UTF-8 (PEP 383).
+        if (c >= 0xdc80 && c <= 0xdcff)
+            to[n++] = c & 0xff;
+        else
+            n += put_utf8(to + n, c);
     }
     to[n] = 0;
-    return True;
+}
+
+// What two words before `end` and, if `whole`, all from `start` on hold. What is short reaches into the object's
+// header, which does no harm.
+static ULong content_mark(Addr start, Addr end, Bool whole)
+{
+    ULong mark = jm_hash(((const ULong *)end)[-2] ^ jm_hash(((const ULong *)end)[-1]));
+    for (Addr at = start; whole && at + sizeof(ULong) <= end; at += sizeof(ULong))
+        mark = jm_hash(mark ^ *(const ULong *)at);
+    return mark ^ end;
 }
 
 static Bool is_code(Addr object)
 {
     UWord type;
-    return object && !(object & 7) && jm_read_word(object + 8, &type) && (!python.code_type || type == python.code_type);
-}
-
-static UInt line_at(const KnownCode *k)
-{
-    UWord n;
-    if (!jm_read_word(k->lines + 16, &n) || n > MAX_LINE_TABLE || !jm_is_readable(k->lines + 32, n))
-        return k->firstlineno;
-    return jm_python_line(python.layout.lines, (const UChar *)k->lines + 32, n, k->firstlineno, k->at);
+    return !(object & 7) && jm_read_word(object + 8, &type) && (!python.code_type || type == python.code_type);
 }
 
 // The frame of the instruction at byte `at` of a code object; 0: not a Python function, or not to be read.
 static FrameId frame_of(Addr code, Int at)
 {
     const PythonLayout *l = &python.layout;
-    UWord filename, name, plain_name, lines;
-    UInt firstlineno;
-    if (!jm_is_readable(code, l->code_bytes) || !is_code(code))
+    Str file, name;
+    UWord n_lines;
+    if (!jm_is_readable(code, l->code_bytes + sizeof(Addr)) || !is_code(code)) {
+        counters.unreadable++;
         return 0;
-    // One check covers the whole head of the object.
-    filename = *(UWord *)(code + l->code_filename);
-    name = *(UWord *)(code + l->code_name);
-    plain_name = *(UWord *)(code + l->code_plain_name);
-    lines = *(UWord *)(code + l->code_lines);
-    firstlineno = *(UInt *)(code + l->code_firstlineno);
-    // What 3.13 on pushes to clean up after __init__ has one string for everything.
-    if (filename == plain_name)
+    }
+    // That check covers the head of the object.
+    Addr lines = *(Addr *)(code + l->code_lines);
+    Int first_line = *(Int *)(code + l->code_firstlineno);
+    if (!find_str(*(Addr *)(code + l->code_filename), &file) || !find_str(*(Addr *)(code + l->code_name), &name) ||
+        !jm_read_word(lines + BYTES_LENGTH, &n_lines) || n_lines > MAX_LINE_TABLE ||
+        !jm_is_readable(lines + BYTES_DATA, n_lines)) {
+        counters.unreadable++;
         return 0;
+    }
+    // Code from a file stays what it is. That of exec is <string> or <something that counts up at the end>.
+    Bool is_generated = file.length && *(const UChar *)file.data == '<';
+    ULong mark = content_mark(file.data, file.data + file.length * file.width, False);
+    mark = jm_hash(mark) ^ content_mark(name.data, name.data + name.length * name.width, False);
+    mark = jm_hash(mark) ^ content_mark(lines + BYTES_DATA, lines + BYTES_DATA + n_lines, is_generated);
+    mark = jm_hash(mark) ^ (UInt)first_line;
 
     jm_index_reserve(&known_code_index, known_code_hash_of);
     UInt slot = (UInt)code_hash(code, at) & known_code_index.mask;
+    KnownCode *k = NULL;
     while (known_code_index.slots[slot]) {
-        const KnownCode *k = jm_table_at(&known_code, known_code_index.slots[slot]);
-        if (k->code == code && k->at == at && k->filename == filename && k->name == name && k->lines == lines &&
-            k->firstlineno == (Int)firstlineno)
-            return k->frame;
+        KnownCode *other = jm_table_at(&known_code, known_code_index.slots[slot]);
+        if (other->code == code && other->at == at) {
+            if (other->mark == mark)
+                return other->frame;
+            k = other; // no longer
+            break;
+        }
         slot = (slot + 1) & known_code_index.mask;
     }
-    UInt id = jm_table_add(&known_code);
-    KnownCode *k = jm_table_at(&known_code, id);
+    if (!k) {
+        UInt id = jm_table_add(&known_code);
+        k = jm_table_at(&known_code, id);
+        known_code_index.slots[slot] = id;
+        known_code_index.used++;
+    }
+    static HChar file_text[MAX_NAME], name_text[MAX_NAME];
+    copy_str(&file, file_text, sizeof file_text);
+    copy_str(&name, name_text, sizeof name_text);
     k->code = code;
     k->at = at;
-    k->firstlineno = firstlineno;
-    k->filename = filename;
-    k->name = name;
-    k->lines = lines;
-    HChar file_text[MAX_NAME], name_text[MAX_NAME];
-    if (read_str(filename, file_text, sizeof file_text) && read_str(name, name_text, sizeof name_text))
-        k->frame = jm_symbol_python_frame(name_text, file_text, line_at(k));
-    else
-        counters.unreadable++;
-    known_code_index.slots[slot] = id;
-    known_code_index.used++;
+    k->mark = mark;
+    // From 3.13 on a call of a class runs a frame that cleans up after __init__. It has no line; one string is all its
+    // names.
+    Bool is_cleanup = file.data == name.data && first_line == 0;
+    UInt line = jm_python_line(l->lines, (const UChar *)lines + BYTES_DATA, n_lines, first_line, at);
+    k->frame = is_cleanup ? 0 : jm_symbol_python_frame(name_text, file_text, line);
     return k->frame;
 }
 
@@ -340,48 +334,58 @@ static FrameId frame_of(Addr code, Int at)
 
 // The Python frames of one activation of the evaluation loop, innermost first.
 typedef struct {
-    Addr marker; // on the activation's C stack; 0: there is none (3.6-3.9)
-    UInt end;    // its frames are those before this one, back to the end of the group before
+    Addr marker; // on the activation's C stack
+    UInt first;
+    UInt n;
 } Group;
 
-static FrameId chain[MAX_PYTHON_FRAMES];
-static Group groups[MAX_PYTHON_FRAMES];
-static UInt n_chain, n_groups;
+#define UNMARKED  0          // 3.6-3.9: known by the evaluator's name only
+#define UNMATCHED (~(Addr)0) // the chain broke before its marker came
+
+static FrameId chain[MAX_FRAMES];
+static Group groups[MAX_FRAMES];
+static UInt n_chain, n_grouped, n_groups;
 
 static void end_group(Addr marker)
 {
-    if (n_groups < MAX_PYTHON_FRAMES) {
-        groups[n_groups].marker = marker;
-        groups[n_groups++].end = n_chain;
-    }
+    if (n_groups == MAX_FRAMES)
+        return;
+    groups[n_groups++] = (Group){marker, n_grouped, n_chain - n_grouped};
+    n_grouped = n_chain;
 }
 
 static void add_frame(Addr code, Int at)
 {
+    if (n_chain == MAX_FRAMES) {
+        counters.cut++;
+        return;
+    }
     FrameId frame = frame_of(code, at);
     if (frame)
         chain[n_chain++] = frame;
 }
 
+// Both walks end early where memory cannot be read.
+
 static void walk_frame_objects(Addr state)
 {
     const PythonLayout *l = &python.layout;
-    UWord frame, record = 0;
+    UWord frame, code, record = 0;
+    UInt instruction;
     jm_read_word(state + l->thread_frame, &frame);
     if (l->thread_cframe)
         jm_read_word(state + l->thread_cframe, &record);
-    while (frame && n_chain < MAX_PYTHON_FRAMES) {
-        UWord code;
-        UInt instruction;
-        if (!jm_read_word(frame + l->frame_code, &code) || !jm_read_uint(frame + l->frame_instruction, &instruction))
+    for (UInt steps = 0; frame && steps < MAX_STEPS; steps++) {
+        if (!jm_read_word(frame + l->frame_code, &code) || !jm_read_uint(frame + l->frame_instruction, &instruction)) {
+            counters.unreadable++;
             return;
+        }
         // 3.10 counts code units of two bytes.
         add_frame(code, l->lines == LINES_3_10 ? 2 * (Int)instruction : (Int)instruction);
-        end_group(record && record != state + l->root_cframe ? record : 0);
-        if (record && !jm_read_word(record + l->cframe_previous, &record))
-            return;
-        if (!jm_read_word(frame + l->frame_previous, &frame))
-            return;
+        end_group(record && record != state + l->root_cframe ? record : UNMARKED);
+        if (record)
+            jm_read_word(record + l->cframe_previous, &record);
+        jm_read_word(frame + l->frame_previous, &frame);
     }
 }
 
@@ -389,80 +393,97 @@ static void walk_interpreter_frames(Addr state)
 {
     const PythonLayout *l = &python.layout;
     UWord frame, record = 0;
-    if (!jm_read_word(state + l->thread_frame, &frame))
-        return;
-    if (l->chain == CHAIN_CFRAME_ENTRY || l->chain == CHAIN_CFRAME_SHIM) {
+    jm_read_word(state + l->thread_frame, &frame);
+    if (l->chain != CHAIN_SHIM) {
         record = frame;
-        if (!jm_read_word(record + l->cframe_frame, &frame))
-            return;
+        jm_read_word(record + l->cframe_frame, &frame);
     }
-    while (frame && n_chain < MAX_PYTHON_FRAMES && n_groups < MAX_PYTHON_FRAMES) {
-        UWord code, instruction;
-        UChar owner;
-        // The fixed part of a frame ends behind its owner.
-        if ((frame & 7) || !jm_is_readable(frame, l->frame_owner + 1)) {
+    for (UInt steps = 0; frame && steps < MAX_STEPS; steps++) {
+        if ((frame & 7) || !jm_is_readable(frame, l->frame_owner + 1)) { // what is read of a frame ends with its owner
             counters.unreadable++;
-            return;
+            break;
         }
-        owner = *(UChar *)(frame + l->frame_owner);
-        if (owner >= l->first_shim_owner) {
-            end_group(frame);
-        } else {
-            code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // 3.14 on keeps a tag in the low bits
-            instruction = *(UWord *)(frame + l->frame_instruction);
+        UChar owner = *(UChar *)(frame + l->frame_owner);
+        UWord previous = *(UWord *)(frame + l->frame_previous);
+        if (owner < l->first_shim_owner) {
+            UWord code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // 3.14 on keeps a tag in the low bits
+            UWord instruction = *(UWord *)(frame + l->frame_instruction);
             add_frame(code, (Int)(instruction - (code + l->code_bytes)));
             if (l->chain == CHAIN_CFRAME_ENTRY && *(UChar *)(frame + l->frame_is_entry)) {
                 end_group(record);
-                if (!jm_read_word(record + l->cframe_previous, &record))
-                    return;
+                jm_read_word(record + l->cframe_previous, &record);
             }
+        } else {
+            end_group(frame);
         }
-        frame = *(UWord *)(frame + l->frame_previous);
+        frame = previous;
+    }
+}
+
+// An interpreter may run inside another one on the same C stack, whose inner end is at lower addresses.
+static void sort_groups(UInt first_new)
+{
+    for (UInt i = first_new; i < n_groups; i++) {
+        Group moved = groups[i];
+        UInt to = i;
+        for (; to > 0 && groups[to - 1].marker > moved.marker; to--)
+            groups[to] = groups[to - 1];
+        groups[to] = moved;
+    }
+}
+
+static void walk_states(ThreadId tid)
+{
+    Addr states[MAX_STATES_OF_ONE];
+    UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
+    n_chain = n_grouped = n_groups = 0;
+    for (UInt i = 0; i < n; i++) {
+        UInt first_new = n_groups;
+        if (python.layout.chain == CHAIN_FRAME_OBJECTS)
+            walk_frame_objects(states[i]);
+        else
+            walk_interpreter_frames(states[i]);
+        if (n_grouped < n_chain)
+            end_group(UNMATCHED);
+        if (first_new)
+            sort_groups(first_new);
     }
 }
 
 // ---- interleaving --------------------------------------------------------------------------------------------
 
-static Bool is_evaluator(Addr ip)
+static Bool is_activation(const Group *group, Addr ip, Addr sp, Addr outer_sp)
 {
-    // 3.6-3.9 have no markers. The name is in every build's dynamic symbols there.
-    return jm_symbol_locate(ip)->is_evaluator;
+    if (group->marker == UNMARKED)
+        return jm_symbol_locate(ip)->is_evaluator; // its name is among the dynamic symbols of these releases
+    return sp <= group->marker && group->marker < outer_sp;
+}
+
+static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
+{
+    for (UInt i = 0; i < group->n && n_keys < max; i++)
+        keys[n_keys++] = JM_PYTHON_FRAME_KEY | chain[group->first + i];
+    return n_keys;
 }
 
 UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max)
 {
-    n_chain = n_groups = 0;
-    Addr state = python.is_known ? state_of(tid) : 0;
-    if (state) {
-        if (python.layout.chain == CHAIN_FRAME_OBJECTS)
-            walk_frame_objects(state);
-        else
-            walk_interpreter_frames(state);
-    }
-    UInt n_keys = 0, group = 0, from = 0;
+    UInt n_keys = 0, next = 0;
+    n_groups = 0;
+    if (python.is_known)
+        walk_states(tid);
     for (UInt i = 0; i < n && n_keys < max; i++) {
-        Bool is_activation = False;
-        if (group < n_groups) {
-            Addr marker = groups[group].marker;
-            if (marker)
-                is_activation = sps[i] <= marker && (i + 1 == n || marker < sps[i + 1]);
-            else
-                is_activation = is_evaluator(ips[i]);
-        }
-        if (!is_activation) {
+        if (next < n_groups && is_activation(&groups[next], ips[i], sps[i], sps[i + 1]))
+            n_keys = put_group(&groups[next++], keys, n_keys, max);
+        else
             keys[n_keys++] = ips[i];
-            continue;
-        }
-        for (; from < groups[group].end && n_keys < max; from++)
-            keys[n_keys++] = JM_PYTHON_FRAME_KEY | chain[from];
-        group++;
     }
     // Frames whose activation was not found: the native stack broke before it. Better at its outer end than lost.
-    if (from < n_chain) {
+    UInt n_inside = n_keys;
+    for (; next < n_groups; next++)
+        n_keys = put_group(&groups[next], keys, n_keys, max);
+    if (n_keys > n_inside)
         counters.not_interleaved++;
-        for (; from < n_chain && n_keys < max; from++)
-            keys[n_keys++] = JM_PYTHON_FRAME_KEY | chain[from];
-    }
     return n_keys;
 }
 
@@ -470,6 +491,8 @@ void jm_python_write_counters(void)
 {
     if (counters.unreadable)
         jm_trace_counter("python-frame-unreadable", counters.unreadable);
+    if (counters.cut)
+        jm_trace_counter("python-frame-cut", counters.cut);
     if (counters.not_interleaved)
         jm_trace_counter("python-stack-not-interleaved", counters.not_interleaved);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The offsets are those of CPython's own headers (Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h,
-// Include/cpython/code.h and their predecessors) of the last patch release of each minor; within a minor they do not change.
+// Include/cpython/code.h and their predecessors) of the last patch release of each minor; within a minor they do not
+// change.
 
 #include "python_layout.h"
 #include "client_memory.h"
@@ -18,47 +19,47 @@ static const PythonLayout layouts[] = {
      .frame_code = 32, .frame_previous = 24, .frame_instruction = 104,
      .code_firstlineno = 36, .code_filename = 96, .code_name = 104, .code_plain_name = 104, .code_lines = 112, .code_bytes = 40,
      .string_ascii = 48, .string_compact = 72},
-    {.version = 0x308, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreters_head = 32, .main_thread = 72,
+    {.version = 0x308, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreters_head = 32,
      .interpreter_threads = 8, .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 24,
      .frame_code = 32, .frame_previous = 24, .frame_instruction = 104,
      .code_firstlineno = 40, .code_filename = 104, .code_name = 112, .code_plain_name = 112, .code_lines = 120, .code_bytes = 48,
      .string_ascii = 48, .string_compact = 72},
-    {.version = 0x309, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreters_head = 32, .main_thread = 72,
+    {.version = 0x309, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreters_head = 32,
      .interpreter_threads = 8, .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 24,
      .frame_code = 32, .frame_previous = 24, .frame_instruction = 104,
      .code_firstlineno = 40, .code_filename = 104, .code_name = 112, .code_plain_name = 112, .code_lines = 120, .code_bytes = 48,
      .string_ascii = 48, .string_compact = 72},
-    {.version = 0x30a, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_3_10, .interpreters_head = 32, .main_thread = 72,
+    {.version = 0x30a, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_3_10, .interpreters_head = 32,
      .interpreter_threads = 8, .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 24,
      .thread_cframe = 48, .root_cframe = 264, .cframe_previous = 8,
      .frame_code = 32, .frame_previous = 24, .frame_instruction = 96,
      .code_firstlineno = 40, .code_filename = 104, .code_name = 112, .code_plain_name = 112, .code_lines = 120, .code_bytes = 48,
      .string_ascii = 48, .string_compact = 72},
-    {.version = 0x30b, .chain = CHAIN_CFRAME_ENTRY, .lines = LINES_3_11, .interpreters_head = 40, .main_thread = 80,
+    {.version = 0x30b, .chain = CHAIN_CFRAME_ENTRY, .lines = LINES_3_11, .interpreters_head = 40,
      .interpreter_threads = 16, .thread_next = 8, .thread_interpreter = 16, .thread_id = 152, .thread_frame = 56,
      .thread_cframe = 56, .root_cframe = 336, .cframe_frame = 8, .cframe_previous = 16,
      .frame_code = 32, .frame_previous = 48, .frame_instruction = 56, .frame_owner = 69, .frame_is_entry = 68, .first_shim_owner = 3,
      .code_firstlineno = 72, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 184,
      .string_ascii = 48, .string_compact = 72},
-    {.version = 0x30c, .chain = CHAIN_CFRAME_SHIM, .lines = LINES_3_11, .interpreters_head = 40, .main_thread = 64,
+    {.version = 0x30c, .chain = CHAIN_CFRAME_SHIM, .lines = LINES_3_11, .interpreters_head = 40,
      .interpreter_threads = 72, .thread_next = 8, .thread_interpreter = 16, .thread_id = 136, .thread_frame = 56,
      .cframe_frame = 0, .cframe_previous = 8,
      .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70, .first_shim_owner = 3,
      .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 192,
      .string_ascii = 40, .string_compact = 56},
-    {.version = 0x30d, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 632, .main_thread = 656,
+    {.version = 0x30d, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 632,
      .interpreter_next = 7264, .interpreter_threads = 7344,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 152, .thread_frame = 72,
      .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70, .first_shim_owner = 3,
      .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 200,
      .string_ascii = 40, .string_compact = 56},
-    {.version = 0x30e, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 808, .main_thread = 832,
+    {.version = 0x30e, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 808,
      .interpreter_next = 7272, .interpreter_threads = 7344,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 152, .thread_frame = 72,
      .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74, .first_shim_owner = 3,
      .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 208,
      .string_ascii = 40, .string_compact = 56},
-    {.version = 0x30f, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 936, .main_thread = 960,
+    {.version = 0x30f, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 936,
      .interpreter_next = 7264, .interpreter_threads = 7336,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 72,
      .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74, .first_shim_owner = 3,
@@ -103,11 +104,11 @@ static Bool published(Addr runtime, UShort position, UShort *offset)
 Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
 {
     HChar cookie[8];
-    UWord version;
+    UWord version, is_free_threaded;
     if (!jm_read_bytes(runtime, cookie, sizeof cookie) || VG_(memcmp)(cookie, "xdebugpy", 8) != 0)
         return False;
-    if (!jm_read_word(runtime + 8, &version))
-        return False;
+    if (!jm_read_word(runtime + 8, &version) || !jm_read_word(runtime + 16, &is_free_threaded) || is_free_threaded)
+        return False; // without the GIL every object has a larger header
     const DebugPositions *at = NULL;
     for (UInt i = 0; i < sizeof debug_positions / sizeof debug_positions[0]; i++)
         if (debug_positions[i].version == version >> 16)
@@ -118,7 +119,8 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
         !published(runtime, at->interpreter_threads, &told.interpreter_threads) ||
         !published(runtime, at->thread_next, &told.thread_next) ||
         !published(runtime, at->thread_interpreter, &told.thread_interpreter) ||
-        !published(runtime, at->thread_frame, &told.thread_frame) || !published(runtime, at->thread_id, &told.thread_id) ||
+        !published(runtime, at->thread_frame, &told.thread_frame) ||
+        !published(runtime, at->thread_id, &told.thread_id) ||
         !published(runtime, at->frame_previous, &told.frame_previous) ||
         !published(runtime, at->frame_code, &told.frame_code) ||
         !published(runtime, at->frame_instruction, &told.frame_instruction) ||

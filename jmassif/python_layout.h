@@ -25,7 +25,6 @@ typedef struct {
     UChar chain;
     UChar lines;
     UShort interpreters_head; // in _PyRuntime
-    UShort main_thread;       // in _PyRuntime; 0: not there
     UShort interpreter_next;
     UShort interpreter_threads;
     UShort thread_next;
@@ -58,8 +57,8 @@ const PythonLayout *jm_python_layout(UInt major, UInt minor);
 // Replaces what _Py_DebugOffsets at `runtime` says about itself. False: it is not there or cannot be right.
 Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime);
 
-// The line of the instruction at byte offset `at` of a code object whose first line is `first`, from a table of `n` bytes;
-// `first` where the table says nothing. Reads no memory but the table.
+// The line of the instruction at byte offset `at` of a code object whose first line is `first`, from a table of `n`
+// bytes; `first` where the table says nothing. Reads no memory but the table.
 UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at);
 
 #endif

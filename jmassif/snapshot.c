@@ -134,7 +134,7 @@ static void write_peak(PeakId p)
 static void take(const HChar *reason)
 {
     ULong now = jm_clock_now();
-    jm_symbol_tell_objects();
+    jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
     write_totals(now);
     jm_scope_write_sums();
     jm_heap_write_counters();

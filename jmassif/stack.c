@@ -135,7 +135,7 @@ static UInt n_below_main(LastStack *last, const Addr *ips, UInt n)
 
 // The stack as the unwinder sees it; one thread runs at a time.
 static Addr ips[MAX_FRAMES];
-static Addr sps[MAX_FRAMES];
+static Addr sps[MAX_FRAMES + 1];
 static Addr keys[MAX_KEYS];
 
 // Whether the unwinder lost its way before it came back to the wrapper's caller: without unwind tables it stops, or
@@ -152,7 +152,7 @@ static Bool is_broken(const StackBase *base, UInt *n)
     UInt kept = 0;
     while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what follows it
         kept++;
-    // A stack that is whole and does not come by the wrapper: the call is over, left by longjmp as a dlopen that fails is.
+    // A stack that is whole and does not come by the wrapper: the call is over, left by longjmp as a failing dlopen is.
     if (kept == inside && inside < *n && ips[*n - 1] == base->outermost_ip)
         return False;
     while (kept > 0 && jm_symbol_locate(ips[kept - 1])->is_allocator)
@@ -185,6 +185,7 @@ static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *i
     UInt n = VG_(get_StackTrace)(tid, ips, MAX_FRAMES, base || jm_python_is_active() ? sps : NULL, NULL, 0);
     if (n < 2)
         ips[1] = 0;
+    sps[n] = 0;
     UInt first = 0;
     while (first < n) {
         const Location *at = jm_symbol_locate(ips[first]);

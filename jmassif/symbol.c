@@ -217,6 +217,7 @@ static void symbolise(Location *at, Addr ip)
     at->is_below_main =
         !object ||
         (function && (VG_STREQ(function, "(below main)") || VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
+    at->is_evaluator = function && VG_(strncmp)(function, "_PyEval_EvalFrameDefault", 24) == 0;
     at->frame = ids[0];
     if (at->n_frames > 1) {
         at->inlined = VG_(malloc)("jm.symbol", at->n_frames * sizeof *ids);
@@ -288,11 +289,26 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
     n_untold++;
 }
 
-void jm_symbol_tell_objects(void)
+// What the core knows of the object whose code is mapped there; NULL while it has not seen all of its mappings. Asking
+// for the first address would not do: the procedure linkage table, which may come first, is no text to the core.
+static const DebugInfo *debug_info_of(const Object *object)
+{
+    for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
+        Addr text = VG_(DebugInfo_get_text_avma)(di);
+        if (text >= object->start && text < object->end)
+            return di;
+    }
+    return NULL;
+}
+
+void jm_symbol_tell_objects(Bool all)
 {
     for (Word i = 0; n_untold && i < VG_(sizeXA)(objects); i++) {
         Object *object = VG_(indexXA)(objects, i);
         if (object->is_told)
+            continue;
+        const DebugInfo *di = debug_info_of(object);
+        if (!di && !all)
             continue;
         object->is_told = True;
         n_untold--;
@@ -300,7 +316,6 @@ void jm_symbol_tell_objects(void)
         const HChar *path = segment ? VG_(am_get_filename)(segment) : NULL;
         if (!path)
             continue;
-        DebugInfo *di = VG_(find_DebugInfo)(VG_(current_DiEpoch)(), object->start);
         const HChar *soname = di ? VG_(DebugInfo_get_soname)(di) : NULL;
         // What the core calls an object without a soname.
         if (VG_STREQ(soname, "NONE"))

@@ -37,10 +37,10 @@ OwnerId jm_symbol_host_owner(FrameId frame);
 OwnerId jm_symbol_device_owner(FrameId frame);
 RoleId jm_symbol_role(FrameId frame);
 
-// An executable mapping came. If it is a file's, it becomes an object, to be told by the next call of `tell`: the core
-// reads its soname and symbols only after the last of the file's mappings.
+// An executable mapping came. If it is a file's, it becomes an object, to be told by a later call of `tell`: the core
+// reads its soname and symbols only after the last of the file's mappings, and of some files never (`all`: these too).
 void jm_symbol_object_mapped(Addr start, SizeT bytes);
-void jm_symbol_tell_objects(void);
+void jm_symbol_tell_objects(Bool all);
 
 // Called with each object that is told and where its code starts. `soname` may be NULL; both names belong to the core and
 // do not last.

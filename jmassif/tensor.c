@@ -107,11 +107,18 @@ static void uncarve(Tensor *t)
     live_bytes -= t->bytes;
 }
 
+// A library's workspace is handed out like a tensor: the rules for roles name an owner then.
+static OwnerId owner_of(NodeId node)
+{
+    OwnerId named = jm_owner_by_name(jm_role_name(jm_stack_role(node)));
+    return named == JM_OWNER_UNKNOWN ? jm_owner_by_name("tensor") : named;
+}
+
 static void take(ThreadId tid, Tensor *t)
 {
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
-    t->account = jm_account_owned(node, t->parts[0].segment->kind, jm_owner_by_name("tensor"));
+    t->account = jm_account_owned(node, t->parts[0].segment->kind, owner_of(node));
     carve(t);
     jm_trace_block(jm_clock_now(), t->key, t->bytes, t->account);
 }

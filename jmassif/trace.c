@@ -15,6 +15,7 @@ static HChar *buffer;
 static SizeT capacity;
 static SizeT used;
 static Int fd = -1;
+static ULong file_bytes;
 static Bool is_created;
 static Bool given_up;
 static HChar *path;
@@ -100,24 +101,37 @@ static void create_file(void)
     }
     fd = VG_(safe_fd)(sr_Res(res));
     is_created = True;
+    file_bytes = 0;
     put_bytes(FORMAT_VERSION, sizeof FORMAT_VERSION - 1);
     put_bytes(key, VG_(strlen)(key));
 }
 
+static void stop_writing(Int error)
+{
+    give_up("write", error);
+    VG_(close)(fd);
+    fd = -1;
+}
+
+#define RLIMIT_FSIZE 1 // asm-generic/resource.h, and the same on every machine
+
 static void write_out(const HChar *bytes, SizeT n)
 {
+    // To write beyond the limit is answered with a signal, which would kill the program.
+    struct vki_rlimit limit;
+    if (n > 0 && fd >= 0 && VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && file_bytes + n > limit.rlim_cur)
+        stop_writing(VKI_EFBIG);
     while (n > 0 && fd >= 0) {
         Int written = VG_(write)(fd, bytes, n);
         if (written <= 0) {
             if (-written == VKI_EINTR)
                 continue;
-            give_up("write", -written);
-            VG_(close)(fd);
-            fd = -1;
+            stop_writing(-written);
             return;
         }
         bytes += written;
         n -= written;
+        file_bytes += written;
     }
 }
 
@@ -216,6 +230,7 @@ void jm_trace_open(void)
     path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
     allocate_buffer();
     create_file();
+    jm_trace_flush(); // an empty file is no trace, and to gather the manifest takes a moment
 }
 
 const HChar *jm_trace_path(void)
@@ -393,15 +408,21 @@ UInt jm_trace_string(const HChar *text)
     return id;
 }
 
-// With --anonymize the home directory, and with it the user's name, is shown as ~.
-static const HChar *shown(const HChar *file)
+// With --anonymize the home directory, and with it the user's name, is shown as ~, also in lists of paths.
+static const HChar *shown(const HChar *paths)
 {
     static HChar short_form[4096];
-    const HChar *home = jm_options.anonymize && file ? VG_(getenv)("HOME") : NULL;
+    const HChar *home = jm_options.anonymize && paths ? VG_(getenv)("HOME") : NULL;
     SizeT n = home ? VG_(strlen)(home) : 0;
-    if (n < 2 || VG_(strncmp)(file, home, n) != 0 || (file[n] != '/' && file[n] != 0))
-        return file;
-    VG_(snprintf)(short_form, sizeof short_form, "~%s", file + n);
+    if (n < 2 || !VG_(strstr)(paths, home))
+        return paths;
+    SizeT at = 0;
+    while (*paths && at + 1 < sizeof short_form) {
+        Bool is_home = VG_(strncmp)(paths, home, n) == 0;
+        short_form[at++] = is_home ? '~' : *paths;
+        paths += is_home ? n : 1;
+    }
+    short_form[at] = 0;
     return short_form;
 }
 
@@ -417,6 +438,11 @@ void jm_trace_manifest(const HChar *key, const HChar *text)
     begin('m');
     put_name(key);
     end_with_text(shown(text));
+}
+
+void jm_trace_manifest_paths(const HChar *key, const HChar *paths)
+{
+    jm_trace_manifest(key, shown(paths));
 }
 
 void jm_trace_manifest_uint(const HChar *key, ULong value)

@@ -30,6 +30,7 @@ UInt jm_trace_string(const HChar *text);
 UInt jm_trace_path_string(const HChar *path);
 
 void jm_trace_manifest(const HChar *key, const HChar *text);
+void jm_trace_manifest_paths(const HChar *key, const HChar *paths); // with --anonymize: like jm_trace_path_string
 void jm_trace_manifest_uint(const HChar *key, ULong value);
 void jm_trace_group(const HChar *owner, const HChar *group);
 void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);

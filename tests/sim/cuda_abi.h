@@ -79,6 +79,7 @@ enum {
 };
 
 enum { CUDA_ARRAY3D_LAYERED = 0x01 };
+enum { CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 };
 enum { CU_MEM_ATTACH_GLOBAL = 0x1 };
 enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 0x1 };
 enum { CU_MEM_ALLOCATION_TYPE_PINNED = 0x1 };
@@ -235,12 +236,26 @@ struct cudaDevicePropHead {
     int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory;
 };
 
+/* As much of CUDA 12's as frameworks compute launch sizes from; all of it is 1,032 bytes. */
+struct cudaDeviceProp12 {
+    struct cudaDevicePropHead head;
+    int untold[52];
+    int l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor;
+    int streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
+    size_t sharedMemPerMultiprocessor;
+    int regsPerMultiprocessor, managedMemory;
+    int untold_too[10];
+    size_t sharedMemPerBlockOptin;
+};
+
 _Static_assert(sizeof(CUmemAllocationProp) == 32, "as in cuda.h");
 _Static_assert(sizeof(CUmemPoolProps) == 88, "as in cuda.h");
 _Static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC) == 104, "as in cuda.h");
 _Static_assert(sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC) == 88, "as in cuda.h");
 _Static_assert(sizeof(struct cudaExternalMemoryHandleDesc) == 40, "as in driver_types.h");
 _Static_assert(offsetof(struct cudaDevicePropHead, integrated) == 396, "as in driver_types.h");
+_Static_assert(offsetof(struct cudaDeviceProp12, l2CacheSize) == 616, "as in driver_types.h");
+_Static_assert(offsetof(struct cudaDeviceProp12, sharedMemPerBlockOptin) == 696, "as in driver_types.h");
 
 /* Driver: start, device, contexts. */
 CUresult cuInit(unsigned int flags);
@@ -266,6 +281,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxSynchronize(void);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxReset(CUdevice device);
@@ -315,6 +331,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer);
 CUresult cuMemFreeHost(void *pointer);
 CUresult cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *bytes, CUdeviceptr_v1 pointer);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer);
+CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr pointer);
 CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *shape);
 CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shape);
 CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *shape);

@@ -36,7 +36,7 @@ def run_sim(
     environment = dict(env or {})
     if marks:
         environment["LD_PRELOAD"] = str(harness.BUILD / "jmassif" / "libjmassif.so")
-    command = [sim / "programs" / program, *arguments]
+    command: List[harness.Argument] = [sim / "programs" / program, *arguments]
     recording = harness.record(command, env=environment, options=options)
     native = harness.run(command, env=environment)
     assert (recording.stdout, recording.returncode) == (native.stdout, native.returncode), recording.stderr

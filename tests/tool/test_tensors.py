@@ -66,7 +66,9 @@ def test_tensors_and_cache_add_up_to_the_segments(form: int, sim: Path) -> None:
     assert len(told) == 5
     assert device_bytes_at_marks(recording) == told
     # The allocator's own totals came with every report and were the ledger's.
-    counters = [line for line in recording.trace.read_text(errors="replace").splitlines() if line.startswith("k tensor")]
+    counters = [
+        line for line in recording.trace.read_text(errors="replace").splitlines() if line.startswith("k tensor")
+    ]
     assert counters == []
 
 

@@ -338,6 +338,17 @@ DRIVER_API(cuDevicePrimaryCtxRetain, 7000, (CUcontext * handle, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+DRIVER_API(cuDevicePrimaryCtxGetState, 7000, (CUdevice device, unsigned int *flags, int *active),
+           (device, flags, active))
+{
+    TRY(device_check(device));
+    if (!flags || !active)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = 0;
+    *active = primary->u.in_context.active;
+    return CUDA_SUCCESS;
+}
+
 DRIVER_API(cuDevicePrimaryCtxRelease_v2, 11000, (CUdevice device), (device))
 {
     TRY(device_check(device));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Copies and fills. Device memory is memory of this process, so they are memmove and memset behind
- * a check that the device's side lies inside one block. */
+ * a check that the device's side lies inside one block, or inside mappings of cuMemCreate's memory
+ * that follow one another. */
 #include <string.h>
 
 #include "entry.h"
@@ -9,9 +10,16 @@ static CUresult on_device(uintptr_t address, size_t bytes)
 {
     struct object *context;
     TRY(context_current(&context));
-    struct object *block = map_within(address);
-    bool inside = block && bytes <= block->bytes && address - block->address <= block->bytes - bytes;
-    return inside || bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (;;) {
+        struct object *block = map_within(address);
+        size_t offset = block ? address - block->address : 0;
+        if (bytes == 0 || (block && offset < block->bytes && bytes <= block->bytes - offset))
+            return CUDA_SUCCESS;
+        if (!block || block->kind != MAPPING)
+            return CUDA_ERROR_INVALID_VALUE;
+        bytes -= block->bytes - offset;
+        address = block->address + block->bytes;
+    }
 }
 
 static CUresult to_device(uintptr_t to, const void *from, size_t bytes)

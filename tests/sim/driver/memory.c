@@ -253,6 +253,18 @@ DRIVER_API(cuMemGetAddressRange, 2000, (CUdeviceptr_v1 * base, unsigned int *byt
     return CUDA_SUCCESS;
 }
 
+DRIVER_API(cuPointerGetAttribute, 4000, (void *value, int attribute, CUdeviceptr pointer), (value, attribute, pointer))
+{
+    struct object *context;
+    TRY(context_current(&context));
+    struct object *block = map_within(pointer);
+    if (!value || attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE || !block)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool host = block->kind == PINNED || block->kind == REGISTERED;
+    *(unsigned int *)value = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    return CUDA_SUCCESS;
+}
+
 DRIVER_API(cuMemGetInfo_v2, 3020, (size_t * free, size_t *total), (free, total))
 {
     struct object *context;

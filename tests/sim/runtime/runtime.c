@@ -227,13 +227,32 @@ RUNTIME_API cudaError_t cudaGetDeviceProperties(void *properties, int device)
     driver.cuDeviceGetAttribute(&head->integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, device);
     driver.cuDeviceGetAttribute(&head->warpSize, CU_DEVICE_ATTRIBUTE_WARP_SIZE, device);
     driver.cuDeviceGetAttribute(&head->multiProcessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    head->sharedMemPerBlock = KIB(48);
+    head->regsPerBlock = 64 << 10;
+    head->maxThreadsPerBlock = head->maxThreadsDim[0] = head->maxThreadsDim[1] = 1024;
+    head->maxThreadsDim[2] = 64;
+    head->maxGridSize[0] = INT32_MAX;
+    head->maxGridSize[1] = head->maxGridSize[2] = UINT16_MAX;
     head->canMapHostMemory = 1;
     return CUDA_SUCCESS;
 }
 
+/* CUDA 12's. */
 RUNTIME_API cudaError_t cudaGetDeviceProperties_v2(void *properties, int device)
 {
-    return cudaGetDeviceProperties(properties, device);
+    struct cudaDeviceProp12 *all = properties;
+    if (all)
+        memset(all, 0, sizeof *all);
+    cudaError_t error = cudaGetDeviceProperties(all, device);
+    if (error != CUDA_SUCCESS)
+        return error;
+    all->l2CacheSize = 512 << 10;
+    all->maxThreadsPerMultiProcessor = 2048;
+    all->sharedMemPerMultiprocessor = KIB(64);
+    all->regsPerMultiprocessor = 64 << 10;
+    all->managedMemory = 1;
+    all->sharedMemPerBlockOptin = KIB(48);
+    return CUDA_SUCCESS;
 }
 
 RUNTIME_API cudaError_t cudaDeviceSynchronize(void)

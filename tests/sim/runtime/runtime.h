@@ -70,6 +70,8 @@
     X(cuMemcpyDtoH_v2)                                                                                                 \
     X(cuMemcpyDtoD_v2)                                                                                                 \
     X(cuMemsetD8_v2)                                                                                                   \
+    X(cuPointerGetAttribute)                                                                                           \
+    X(cuModuleLoadData)                                                                                                \
     X(cuGetErrorString)                                                                                                \
     X(cuGetErrorName)
 

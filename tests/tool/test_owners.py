@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--owners=FILE: rules that come before the built-in ones, and what is said about one that is no rule."""
+
+import re
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+import pytest
+
+from reporter.profile import Profile
+from tests.harness import Recording, compile_c, record
+from tests.tool.programs import functions, library, linked_to
+
+LIBRARY = """
+#include <stdlib.h>
+static char *allocate(size_t n) { char *p = malloc(n); p[0] = 1; return p; }
+char *weights(size_t n) { char *p = allocate(n); p[0] = 1; return p; }
+char *scratch(size_t n) { char *p = allocate(n); p[0] = 1; return p; }
+"""
+PROGRAM = """
+#include <stdlib.h>
+char *weights(size_t);
+char *scratch(size_t);
+static char *own(size_t n) { char *p = malloc(n); p[0] = 1; return p; }
+static char *load(void) { char *p = weights(1000); p[0] = 1; return p; }
+int main(void)
+{
+    char *all[] = {load(), scratch(2000), own(300)};
+    return all[0][0] != 1;
+}
+"""
+
+
+def recorded(tmp_path: Path, rules: str) -> Recording:
+    lib = library(LIBRARY, "libnet-9335f6a2.so.8", "-fno-builtin")
+    compiled = compile_c(PROGRAM, "-fno-builtin", *linked_to(lib))
+    file = tmp_path / "my.rules"
+    file.write_text(rules)
+    return record([compiled], [f"--owners={file}"])
+
+
+def owners(profile: Profile) -> Dict[int, str]:
+    """By number of bytes."""
+    found: Dict[int, str] = {}
+    for account_id, counts in profile.counts().items():
+        account = profile.accounts[account_id]
+        if account.kind == "heap" and "main" in functions(profile, account.node):
+            found[counts.bytes] = account.owner
+    return found
+
+
+BUILT_IN = {1000: "lib", 2000: "lib", 300: "app"}
+
+# What a rules file says, and who then owns the bytes.
+CASES: List[Tuple[str, Dict[int, str]]] = [
+    ("", BUILT_IN),
+    ("# only a comment\n\n   \t\n", BUILT_IN),
+    ("net libnet*.so* *", {1000: "net", 2000: "net", 300: "app"}),
+    # The innermost frame with an owner decides, and that is the library's own helper, until it is passed over.
+    ("net libnet-*.so.8 weights", BUILT_IN),
+    ("- libnet* allocate\nnet libnet* weights\ntmp libnet* scratch", {1000: "net", 2000: "tmp", 300: "app"}),
+    ("- libnet* *", {1000: "app", 2000: "app", 300: "app"}),
+    ("- libnet* *\nloads * load|nothing\nrest program ma?n", {1000: "loads", 2000: "rest", 300: "app"}),
+    ("a libnet* *   host # for the host\nb libnet* *", {1000: "a", 2000: "a", 300: "app"}),
+    ("a libnet* * device\nb libnet* * host\n", {1000: "b", 2000: "b", 300: "app"}),
+    ("first libnet* *\nsecond libnet* *\r\n", {1000: "first", 2000: "first", 300: "app"}),
+    ("x libnet*|program *", {1000: "x", 2000: "x", 300: "x"}),
+    ("cudnn libnet* *", {1000: "cudnn", 2000: "cudnn", 300: "app"}),
+]
+
+
+@pytest.mark.parametrize("rules,expected", CASES, ids=[rules for rules, _ in CASES])
+def test_rules_decide_whose_memory_it_is(rules: str, expected: Dict[int, str], tmp_path: Path) -> None:
+    recording = recorded(tmp_path, rules)
+    assert recording.returncode == 0, recording.stderr
+    assert owners(recording.profile) == expected
+
+
+def test_overhead_belongs_to_the_blocks_owner(tmp_path: Path) -> None:
+    profile = recorded(tmp_path, "net libnet* *").profile
+    overhead = [account for account in map(profile.accounts.__getitem__, profile.counts()) if account.kind != "heap"]
+    assert {account.owner for account in overhead} >= {"net", "app"}
+
+
+def test_owners_have_groups(tmp_path: Path) -> None:
+    profile = recorded(tmp_path, "group yours net\ngroup cached app\nnet libnet* *\nother program main").profile
+    assert profile.group_of["net"] == "yours"
+    assert profile.group_of["app"] == "cached"
+    assert profile.group_of["other"] == "libraries"  # by default
+    assert profile.group_of["cudnn"] == "libraries"
+
+
+# What is no rule, in which line (0: in some), and a part of what is said.
+ERRORS: List[Tuple[str, int, str]] = [
+    ("net", 1, "OWNER OBJECT FUNCTION [host|device]"),
+    ("# fine\nnet libnet*", 2, "OWNER OBJECT FUNCTION [host|device]"),
+    ("net libnet* * host too", 1, "OWNER OBJECT FUNCTION [host|device]"),
+    ("net libnet* * everywhere", 1, "host or device"),
+    ("n.e.t libnet* *", 1, "letters, digits"),
+    ("a libnet* *\n\n\nb! libnet* *\n", 4, "letters, digits"),
+    ("group yours", 1, "group GROUP OWNER"),
+    ("group mine net", 1, "yours, cached, libraries or runtime"),
+    ("group yours n/t", 1, "letters, digits"),
+    ("group yours " + "net " * 40, 1, "split it"),
+    ("\n".join(f"owner{i} * *" for i in range(300)), 0, "fewer names"),
+]
+
+
+@pytest.mark.parametrize("rules,line,mend", ERRORS, ids=[mend + str(line) for _, line, mend in ERRORS])
+def test_a_mistake_is_told_with_its_place_and_its_mend(rules: str, line: int, mend: str, tmp_path: Path) -> None:
+    recording = recorded(tmp_path, rules)
+    assert recording.returncode == 2
+    (message,) = [text for text in recording.stderr.splitlines() if "jmassif: " in text]
+    assert mend in message
+    assert re.search(rf"my\.rules:{line or '[0-9]+'}: ", message)
+    assert not recording.traces
+
+
+@pytest.mark.parametrize("path", ["no/such/file", "."])
+def test_a_file_that_cannot_be_read_is_told(path: str, tmp_path: Path) -> None:
+    recording = record(["/bin/true"], [f"--owners={tmp_path}/{path}"])
+    assert recording.returncode == 2
+    assert recording.stderr.count("cannot read the file") == 1
+    assert f"{tmp_path}/{path}" in recording.stderr
+    assert not recording.traces

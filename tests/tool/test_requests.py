@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Talking to the recorder: monitor commands through vgdb, jmassif.h from C, libjmassif.so from Python."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Dict, Iterator, List, NamedTuple
+
+import pytest
+
+from reporter.load import load_file
+from tests.harness import BUILD, PYTHON, ROOT, VALGRIND, compile_c, record, run
+from tests.tool.programs import assert_readable, run_both
+
+WAITS = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char *most = malloc(64 << 20), *kept = malloc(3 << 20);
+    memset(kept, 1, 3 << 20);
+    free(most);
+    write(1, "ready\\n", 6);
+    char c;
+    while (read(0, &c, 1) > 0)
+        malloc(1 << 20);
+    return 5;
+}
+"""
+
+
+class Running(NamedTuple):
+    process: "subprocess.Popen[bytes]"
+    trace: Path
+    prefix: str
+
+    def ask(self, command: str) -> str:
+        """The answer of `vgdb COMMAND`."""
+        vgdb = ["vgdb", f"--pid={self.process.pid}", f"--vgdb-prefix={self.prefix}", *command.split()]
+        done = run(vgdb, timeout=30)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    if shutil.which("vgdb") is None:
+        pytest.skip("vgdb is not installed")
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        trace, prefix = Path(directory) / "trace", f"{directory}/vgdb-pipe"
+        options = ["-q", "--vgdb=yes", f"--vgdb-prefix={prefix}", f"--jmassif-out-file={trace}"]
+        process = subprocess.Popen(
+            [VALGRIND, "--tool=jmassif", *options, str(compile_c(WAITS, "-fno-builtin", "-w"))],
+            env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert process.stdout is not None and process.stdin is not None
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            yield Running(process, trace, prefix)
+            process.stdin.close()
+            assert process.wait(timeout=30) == 5
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def figures(answer: str, owner: str) -> "re.Match[str]":
+    row = re.search(rf"^{owner} +(\d+) KiB host +(\d+) KiB device +(\d+) blocks$", answer, re.MULTILINE)
+    assert row is not None, answer
+    return row
+
+
+def test_usage_tells_the_ledger_now_by_owner(running: Running) -> None:
+    answer = running.ask("usage")
+    assert figures(answer, "app").groups() == ("3072", "0", "1")
+    assert figures(answer, "total").group(1) == "3072"
+
+
+def test_peak_tells_the_ledger_at_the_peak(running: Running) -> None:
+    host, device, n_blocks = map(int, figures(running.ask("peak"), "app").groups())
+    rounding = 4  # KiB: a large block is rounded up to pages
+    assert 67 * 1024 <= host <= 67 * 1024 + rounding
+    assert (device, n_blocks) == (0, 2)
+
+
+def test_snapshot_brings_the_trace_up_to_date(running: Running) -> None:
+    assert running.process.stdin is not None
+    before = len(load_file(str(running.trace)).snapshots)
+    running.process.stdin.write(b"x" * 7)
+    running.process.stdin.flush()
+    deadline = time.monotonic() + 20
+    while figures(running.ask("usage"), "app").group(1) != "10240":
+        assert time.monotonic() < deadline
+    assert str(running.trace) in running.ask("snapshot")
+    assert_readable(running.trace)
+    profile = load_file(str(running.trace))
+    assert len(profile.snapshots) > before
+    assert profile.snapshots[-1].reason == "request"
+    assert profile.snapshots[-1].by_kind["heap"] == 10 << 20
+
+
+def test_help_lists_the_commands(running: Running) -> None:
+    answer = running.ask("help")
+    for command in ("usage", "peak", "snapshot"):
+        assert re.search(rf"^  {command} ", answer, re.MULTILINE)
+
+
+def test_commands_may_be_shortened_and_unknown_ones_are_refused(running: Running) -> None:
+    assert "total" in running.ask("us")
+    assert "not recognised" in running.ask("nonsense")
+
+
+# ---- jmassif.h --------------------------------------------------------------------------------
+
+SPEAKS = """
+#include "jmassif.h"
+#include <stdio.h>
+#include <stdlib.h>
+static void epoch(int n)
+{
+    JMASSIF_REGION_BEGIN("epoch");
+    JMASSIF_REGION_BEGIN("load");
+    char *p = malloc(1000 * (size_t)n);
+    JMASSIF_REGION_END("load");
+    JMASSIF_SNAPSHOT();
+    free(p);
+    JMASSIF_REGION_END("epoch");
+}
+int main(void)
+{
+    JMASSIF_MARK("start \\\\ of\\tall");
+    epoch(1);
+    epoch(2);
+    char *p = malloc(50000);
+    JMASSIF_MARK("");
+    free(p);
+    JMASSIF_MARK((char *)8);
+    JMASSIF_REGION_BEGIN("open at the end");
+    puts("done");
+    return 6;
+}
+"""
+
+
+def test_the_client_header_speaks_to_the_recorder_and_to_nobody_else() -> None:
+    compiled = compile_c(SPEAKS, "-fno-builtin", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/jmassif")
+    recording = run_both([compiled])  # so it does nothing without the tool
+    other = run([VALGRIND, "-q", "--tool=none", compiled])
+    assert (other.stdout, other.returncode, other.stderr) == ("done\n", 6, "")
+
+    profile = recording.profile
+    assert [mark.text for mark in profile.marks] == ["start \\ of\tall", "", "(unreadable)"]
+    regions = [(region.text, region.depth, region.end is None) for region in profile.regions]
+    assert regions == [
+        ("epoch", 0, False),
+        ("load", 1, False),
+        ("epoch", 0, False),
+        ("load", 1, False),
+        ("open at the end", 0, True),
+    ]
+    heaps: Dict[str, List[int]] = {"request": [], "mark": []}
+    for snapshot in profile.snapshots:
+        if snapshot.reason in heaps:
+            heaps[snapshot.reason].append(snapshot.by_kind.get("heap", 0))
+    assert heaps == {"request": [1000, 2000], "mark": [0, 50000, 0]}
+
+
+def test_the_client_header_is_for_cxx_too() -> None:
+    text = '#include "jmassif.h"\nint main() { JMASSIF_MARK("here"); JMASSIF_SNAPSHOT(); return 0; }\n'
+    compiled = compile_c(text, "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/jmassif", suffix=".cc")
+    assert [mark.text for mark in run_both([compiled]).profile.marks] == ["here"]
+
+
+SCRIPT = """
+import ctypes, sys
+jm = ctypes.CDLL(sys.argv[1])
+jm.jmassif_mark(b"epoch 1")
+jm.jmassif_region_begin("größer".encode())
+jm.jmassif_snapshot()
+jm.jmassif_region_end("größer".encode())
+print("done")
+"""
+
+
+def test_python_reaches_the_same_requests() -> None:
+    command = [PYTHON, "-S", "-c", SCRIPT, str(BUILD / "jmassif" / "libjmassif.so")]
+    native = run(command)
+    recording = record(command)
+    assert (recording.stdout, recording.returncode) == (native.stdout, native.returncode) == ("done\n", 0)
+    profile = recording.profile
+    assert [mark.text for mark in profile.marks] == ["epoch 1"]
+    assert [region.text for region in profile.regions] == ["größer"]
+    assert profile.regions[0].end is not None
+    assert [snapshot.reason for snapshot in profile.snapshots].count("request") == 1

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A trace that cannot be written costs the program nothing: one message, and its own output and status."""
+
+import os
+import resource
+import subprocess
+from pathlib import Path
+from typing import Callable, Iterator, Optional
+
+import pytest
+
+from reporter.load import load_file
+from tests.harness import BUILD, VALGRIND, Run, compile_c, record
+from tests.tool.programs import assert_readable
+
+ALLOCATES = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *spread(int n) { return n ? spread(n - 1) : malloc(100000); }
+int main(int argc, char **argv)
+{
+    // Many large blocks and stacks: a trace of some hundreds of KiB.
+    for (int i = 0; i < 6000; i++) {
+        void *p = spread(i % 300);
+        free(p);
+    }
+    if (argc > 1 && fork() == 0)
+        _exit(0);
+    while (wait(NULL) > 0)
+        ;
+    puts("all the same");
+    return 33;
+}
+"""
+MESSAGE = "jmassif: cannot "
+
+
+def run_limited(out_file: str, limit: Optional[Callable[[], None]] = None, *arguments: str) -> Run:
+    """Like record(), with a choice of the file, and `limit` called in the process before it starts."""
+    compiled = compile_c(ALLOCATES, "-fno-builtin")
+    done = subprocess.run(
+        [VALGRIND, "--tool=jmassif", f"--jmassif-out-file={out_file}", "--large=1", str(compiled), *arguments],
+        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=limit,
+        timeout=60,
+    )
+    return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def assert_one_message(done: Run) -> None:
+    assert (done.stdout, done.returncode) == ("all the same\n", 33), done.stderr
+    assert done.stderr.count(MESSAGE) == 1, done.stderr
+
+
+def test_without_limits_the_trace_is_long_enough_for_these_tests() -> None:
+    recording = record([compile_c(ALLOCATES, "-fno-builtin")], ["--large=1"])
+    assert recording.returncode == 33
+    assert recording.trace.stat().st_size > 150000
+
+
+@pytest.mark.parametrize("where", ["no/such/directory/trace", ".", "file/trace"])
+def test_a_path_that_cannot_be_created(where: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run_limited(f"{tmp_path}/{where}")
+    assert_one_message(done)
+    assert f"{tmp_path}/{where}" in done.stderr
+    assert "jm_print" not in done.stderr  # there is nothing to read
+
+
+def test_a_full_disk_at_once() -> None:
+    done = run_limited("/dev/full")
+    assert_one_message(done)
+
+
+def test_a_forked_child_says_no_more_than_its_parent(tmp_path: Path) -> None:
+    assert_one_message(run_limited(f"{tmp_path}/no/such/trace", None, "forks"))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "jmassif-test", str(mount)], stderr=subprocess.PIPE
+    )
+    if done.returncode != 0:
+        pytest.skip("mounting a file system is not allowed here")
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_a_disk_that_fills_up(small_disk: Path) -> None:
+    done = run_limited(f"{small_disk}/trace")
+    assert_one_message(done)
+    assert_readable(small_disk / "trace")
+    assert load_file(str(small_disk / "trace")).snapshots
+
+
+def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
+    """Writing beyond the limit also sends a signal, which would kill the program."""
+    limit = 64 * 1024
+    done = run_limited(f"{tmp_path}/trace", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert_one_message(done)
+    assert (tmp_path / "trace").stat().st_size <= limit
+    assert_readable(tmp_path / "trace")
+
+
+def test_a_program_that_closes_every_descriptor_leaves_the_trace_alone() -> None:
+    text = """
+    #include <stdlib.h>
+    #include <unistd.h>
+    int main(void)
+    {
+        for (int fd = 3; fd < 1 << 16; fd++)
+            close(fd);
+        return !malloc(1234);
+    }
+    """
+    recording = record([compile_c(text, "-fno-builtin")])
+    assert recording.returncode == 0
+    assert recording.profile.is_complete
