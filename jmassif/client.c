@@ -24,32 +24,46 @@ static void print_mib(const HChar *name, ULong host, ULong device, ULong blocks)
     ("%-14s %12llu KiB host %12llu KiB device %10llu blocks\n", name, host / 1024, device / 1024, blocks);
 }
 
+typedef struct {
+    Long host, device, blocks;
+} OwnerSum;
+
+static void add_to(OwnerSum *sums, AccountId id, Long bytes, Long blocks)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(id, &node, &kind, &owner);
+    if (jm_kind_side(kind) == SIDE_NONE)
+        return;
+    *(jm_kind_side(kind) == SIDE_HOST ? &sums[owner].host : &sums[owner].device) += bytes;
+    if (kind != KIND_HEAP_OVERHEAD)
+        sums[owner].blocks += blocks;
+}
+
 static void print_by_owner(Bool at_peak)
 {
-    ULong host_sum = 0, device_sum = 0, block_sum = 0;
-    for (UInt owner = 1; owner <= jm_owner_count(); owner++) {
-        ULong host = 0, device = 0, blocks = 0;
-        for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
-            UInt node;
-            Kind kind;
-            OwnerId whose;
-            jm_ledger_describe(id, &node, &kind, &whose);
-            if (whose != owner || jm_kind_side(kind) == SIDE_NONE)
-                continue;
-            Balance now = jm_ledger_balance(id);
-            ULong bytes = now.live_bytes, n = now.live_blocks;
-            if (at_peak)
-                jm_ledger_at_peak(PEAK_TOTAL, id, &bytes, &n);
-            *(jm_kind_side(kind) == SIDE_HOST ? &host : &device) += bytes;
-            blocks += kind == KIND_HEAP_OVERHEAD ? 0 : n;
-        }
-        if (host || device)
-            print_mib(jm_owner_name(owner), host, device, blocks);
-        host_sum += host;
-        device_sum += device;
-        block_sum += blocks;
+    OwnerSum sums[256], total = {0, 0, 0};
+    VG_(memset)(sums, 0, sizeof sums);
+    for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
+        Balance now = jm_ledger_balance(id);
+        add_to(sums, id, now.live_bytes, now.live_blocks);
     }
-    print_mib("total", host_sum, device_sum, block_sum);
+    for (UInt i = 0; at_peak && i < jm_ledger_n_differing(PEAK_TOTAL); i++) {
+        ULong bytes, blocks;
+        AccountId id = jm_ledger_differing(PEAK_TOTAL, i, &bytes, &blocks);
+        Balance now = jm_ledger_balance(id);
+        add_to(sums, id, (Long)bytes - (Long)now.live_bytes, (Long)blocks - (Long)now.live_blocks);
+    }
+    for (UInt owner = 1; owner <= jm_owner_count(); owner++) {
+        const OwnerSum *s = &sums[owner];
+        if (s->host || s->device)
+            print_mib(jm_owner_name(owner), s->host, s->device, s->blocks);
+        total.host += s->host;
+        total.device += s->device;
+        total.blocks += s->blocks;
+    }
+    print_mib("total", total.host, total.device, total.blocks);
 }
 
 static Bool monitor_command(const HChar *text)

@@ -7,12 +7,6 @@
 #include "table.h"
 
 typedef struct {
-    ULong bytes;
-    UInt blocks;
-    UInt generation; // of the peak for which this was saved
-} Saved;
-
-typedef struct {
     UInt node;
     UChar kind;
     UChar owner;
@@ -23,8 +17,15 @@ typedef struct {
     UInt temporaries;
     ULong total_bytes;
     ULong total_blocks;
-    Saved at_peak[N_PEAKS];
+    UInt generation[N_PEAKS]; // of the peak for which it was last saved
 } Account;
+
+// What an account held at a peak, saved before its first change since.
+typedef struct {
+    AccountId account;
+    UInt blocks;
+    ULong bytes;
+} Saved;
 
 typedef struct {
     ULong max_bytes;
@@ -35,25 +36,14 @@ typedef struct {
     Bool grown;  // since it was last asked for
 } Peak;
 
-// Accounts that something has happened to, in a growing array.
-typedef struct {
-    AccountId *ids;
-    UInt n;
-    UInt capacity;
-} List;
+static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
 
-static List changed;
-static List saved[N_PEAKS]; // since the generation began
+// Emptied when the generation is bumped, so they hold what has changed since the peak and no more.
+static Table saved[N_PEAKS] = {JM_TABLE("jm.ledger.saved", Saved), JM_TABLE("jm.ledger.saved", Saved),
+                               JM_TABLE("jm.ledger.saved", Saved)};
 
-static inline void append(List *list, AccountId id)
-{
-    if (list->n == list->capacity) {
-        list->capacity = list->capacity ? list->capacity * 2 : 1024;
-        list->ids = VG_(realloc)("jm.ledger", list->ids, list->capacity * sizeof *list->ids);
-    }
-    list->ids[list->n++] = id;
-}
-
+// Until there is device memory the host's peak is the total's, and most programs' always is: nothing is kept twice.
+static Bool has_device;
 static Table accounts = JM_TABLE("jm.account", Account);
 static Peak peaks[N_PEAKS];
 static ULong side_total[2];
@@ -63,6 +53,16 @@ static ULong interval_max;
 static inline Account *at(AccountId id)
 {
     return jm_table_at(&accounts, id);
+}
+
+static inline UInt n_kept_peaks(void)
+{
+    return has_device ? N_PEAKS : PEAK_TOTAL + 1;
+}
+
+static inline PeakId kept_as(PeakId p)
+{
+    return has_device || p == PEAK_DEVICE ? p : PEAK_TOTAL;
 }
 
 static inline ULong peak_total(PeakId p)
@@ -98,12 +98,13 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
 // Before the account changes: keep what it held at those peaks that are over and for which it has saved nothing yet.
 static inline void save_for_peaks(AccountId id, Account *a)
 {
-    for (PeakId p = 0; p < N_PEAKS; p++) {
-        if (!peaks[p].rising && a->at_peak[p].generation != peaks[p].generation) {
-            a->at_peak[p].bytes = a->live_bytes;
-            a->at_peak[p].blocks = a->live_blocks;
-            a->at_peak[p].generation = peaks[p].generation;
-            append(&saved[p], id);
+    for (PeakId p = 0; p < n_kept_peaks(); p++) {
+        if (!peaks[p].rising && a->generation[p] != peaks[p].generation) {
+            Saved *s = jm_table_at(&saved[p], jm_table_add(&saved[p]));
+            s->account = id;
+            s->blocks = a->live_blocks;
+            s->bytes = a->live_bytes;
+            a->generation[p] = peaks[p].generation;
         }
     }
 }
@@ -115,7 +116,7 @@ static inline void close_peak(PeakId p)
     if (peak->rising) {
         peak->rising = False;
         peak->generation++;
-        saved[p].n = 0;
+        saved[p].n = 1;
     }
 }
 
@@ -128,6 +129,8 @@ static inline void raise_peak(PeakId p)
         peak->max_bytes = total;
         peak->rising = True;
         peak->grown = True;
+        if (!has_device)
+            peaks[PEAK_HOST].grown = True;
     }
     if (peak->rising) {
         // Also when the other side moved while this peak stands at its maximum: the composition is live, so are both
@@ -142,15 +145,31 @@ static inline void mark_changed(AccountId id, Account *a)
 {
     if (!a->is_changed) {
         a->is_changed = True;
-        append(&changed, id);
+        *(AccountId *)jm_table_at(&changed, jm_table_add(&changed)) = id;
     }
+}
+
+// The first device memory comes: from here on the host's peak is one of its own.
+static void part_peaks(void)
+{
+    Bool host_grown = peaks[PEAK_HOST].grown;
+    peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
+    peaks[PEAK_HOST].grown = host_grown;
+    for (UInt i = 1; i < saved[PEAK_TOTAL].n; i++)
+        *(Saved *)jm_table_at(&saved[PEAK_HOST], jm_table_add(&saved[PEAK_HOST])) =
+            *(Saved *)jm_table_at(&saved[PEAK_TOTAL], i);
+    for (AccountId id = 1; id < accounts.n; id++)
+        at(id)->generation[PEAK_HOST] = at(id)->generation[PEAK_TOTAL];
+    has_device = True;
 }
 
 static inline void change(AccountId id, Account *a, ULong more, ULong less)
 {
     Side side = a->side;
+    if (side == SIDE_DEVICE && !has_device)
+        part_peaks();
     if (side != SIDE_NONE && less > more)
-        for (PeakId p = 0; p < N_PEAKS; p++)
+        for (PeakId p = 0; p < n_kept_peaks(); p++)
             if (peak_counts(p, side))
                 close_peak(p);
     save_for_peaks(id, a);
@@ -159,7 +178,7 @@ static inline void change(AccountId id, Account *a, ULong more, ULong less)
     if (side == SIDE_NONE)
         return;
     side_total[side] += more - less;
-    for (PeakId p = 0; p < N_PEAKS; p++)
+    for (PeakId p = 0; p < n_kept_peaks(); p++)
         raise_peak(p);
     ULong both = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
     if (both > interval_max)
@@ -200,7 +219,7 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
         Side side = from->side;
         // The total must not dip by the whole block in between, or an untrue peak would end here.
         if (shrunk && side != SIDE_NONE)
-            for (PeakId p = 0; p < N_PEAKS; p++)
+            for (PeakId p = 0; p < n_kept_peaks(); p++)
                 if (peak_counts(p, side))
                     close_peak(p);
         save_for_peaks(from_id, from);
@@ -299,18 +318,19 @@ Balance jm_ledger_balance(AccountId id)
 
 UInt jm_ledger_n_changed(void)
 {
-    return changed.n;
+    return changed.n - 1;
 }
+
 AccountId jm_ledger_changed(UInt i)
 {
-    return changed.ids[i];
+    return *(AccountId *)jm_table_at(&changed, i + 1);
 }
 
 void jm_ledger_clear_changed(void)
 {
-    for (UInt i = 0; i < changed.n; i++)
-        at(changed.ids[i])->is_changed = False;
-    changed.n = 0;
+    for (UInt i = 0; i < jm_ledger_n_changed(); i++)
+        at(jm_ledger_changed(i))->is_changed = False;
+    changed.n = 1;
 }
 
 Bool jm_ledger_peak_has_grown(PeakId p)
@@ -322,30 +342,24 @@ Bool jm_ledger_peak_has_grown(PeakId p)
 
 void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_bytes)
 {
-    *time = peaks[p].time;
-    *host_bytes = peaks[p].side_bytes[SIDE_HOST];
-    *device_bytes = peaks[p].side_bytes[SIDE_DEVICE];
-}
-
-void jm_ledger_at_peak(PeakId p, AccountId id, ULong *live_bytes, ULong *live_blocks)
-{
-    Account *a = at(id);
-    if (!peaks[p].rising && a->at_peak[p].generation == peaks[p].generation) {
-        *live_bytes = a->at_peak[p].bytes;
-        *live_blocks = a->at_peak[p].blocks;
-    } else {
-        *live_bytes = a->live_bytes;
-        *live_blocks = a->live_blocks;
-    }
+    const Peak *peak = &peaks[kept_as(p)];
+    *time = peak->time;
+    *host_bytes = peak->side_bytes[SIDE_HOST];
+    *device_bytes = peak->side_bytes[SIDE_DEVICE];
 }
 
 UInt jm_ledger_n_differing(PeakId p)
 {
-    return peaks[p].rising ? 0 : saved[p].n;
+    p = kept_as(p);
+    return peaks[p].rising ? 0 : saved[p].n - 1;
 }
-AccountId jm_ledger_differing(PeakId p, UInt i)
+
+AccountId jm_ledger_differing(PeakId p, UInt i, ULong *live_bytes, ULong *live_blocks)
 {
-    return saved[p].ids[i];
+    const Saved *s = jm_table_at(&saved[kept_as(p)], i + 1);
+    *live_bytes = s->bytes;
+    *live_blocks = s->blocks;
+    return s->account;
 }
 
 void jm_ledger_mark_all_changed(void)
@@ -353,5 +367,5 @@ void jm_ledger_mark_all_changed(void)
     for (AccountId id = 1; id < accounts.n; id++)
         mark_changed(id, at(id));
     for (PeakId p = 0; p < N_PEAKS; p++)
-        peaks[p].grown = peaks[p].max_bytes > 0;
+        peaks[p].grown = peaks[kept_as(p)].max_bytes > 0;
 }

@@ -38,8 +38,8 @@ void jm_ledger_debit(AccountId account, ULong bytes);
 // A block changes size, and with it perhaps the account that answers for it: one event, so no peak in between.
 void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_bytes);
 
-// Part of a block is handed out as a block of its own, or comes back: `bytes` go from one account to another of the same
-// side, so no total changes. A negative `blocks` ends one of `from`, a positive one makes one of `to`.
+// Part of a block is handed out as a block of its own, or comes back: `bytes` go from one account to another of the
+// same side, so no total changes. A negative `blocks` ends one of `from`, a positive one makes one of `to`.
 void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks);
 
 // The account holds `bytes` more (or less) in no block of its own.
@@ -68,11 +68,10 @@ void jm_ledger_clear_changed(void);
 // Peaks. `has_grown` is True once per growth.
 Bool jm_ledger_peak_has_grown(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
-void jm_ledger_at_peak(PeakId peak, AccountId account, ULong *live_bytes, ULong *live_blocks);
 
-// The accounts that may hold something else now than at the peak; all others hold the same.
+// What the accounts held at a peak that may hold something else now; all others held what they hold now. 0 … n - 1.
 UInt jm_ledger_n_differing(PeakId peak);
-AccountId jm_ledger_differing(PeakId peak, UInt i);
+AccountId jm_ledger_differing(PeakId peak, UInt i, ULong *live_bytes, ULong *live_blocks);
 
 // A forked child's trace starts from nothing: everything is to be told again.
 void jm_ledger_mark_all_changed(void);

@@ -122,9 +122,8 @@ static void write_peak(PeakId p)
     jm_trace_peak(peak_names[p], time, host_bytes, device_bytes);
     UInt n = jm_ledger_n_differing(p);
     for (UInt i = 0; i < n; i++) {
-        AccountId id = jm_ledger_differing(p, i);
         ULong bytes, blocks;
-        jm_ledger_at_peak(p, id, &bytes, &blocks);
+        AccountId id = jm_ledger_differing(p, i, &bytes, &blocks);
         Balance now = jm_ledger_balance(id);
         if (bytes != now.live_bytes || blocks != now.live_blocks)
             jm_trace_at_peak(id, bytes, blocks);
