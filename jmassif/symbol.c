@@ -110,6 +110,7 @@ static void add_frame(Location *at, FrameId *ids, HChar type, const HChar *funct
 {
     at->is_allocator = at->is_allocator || is_named_in(jm_options.alloc_fns, function);
     at->is_ignored = at->is_ignored || is_named_in(jm_options.ignore_fns, function);
+    at->is_evaluator = at->is_evaluator || (function && VG_(strncmp)(function, "_PyEval_EvalFrameDefault", 24) == 0);
     if (at->n_frames < MAX_INLINED)
         ids[at->n_frames++] = intern_frame(type, function, object, soname, file, line, ip);
 }
@@ -217,7 +218,6 @@ static void symbolise(Location *at, Addr ip)
     at->is_below_main =
         !object ||
         (function && (VG_STREQ(function, "(below main)") || VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
-    at->is_evaluator = function && VG_(strncmp)(function, "_PyEval_EvalFrameDefault", 24) == 0;
     at->frame = ids[0];
     if (at->n_frames > 1) {
         at->inlined = VG_(malloc)("jm.symbol", at->n_frames * sizeof *ids);

@@ -215,7 +215,8 @@ def test_too_many_records_double_the_threshold() -> None:
     thresholds = [n_bytes for _, n_bytes in profile.block_thresholds]
     assert thresholds[0] == 128 * 1024
     found = blocks(profile)
-    assert len(found) < 3000 + 3
+    assert profile.end is not None
+    assert len(found) <= 2001 * (1 + profile.end.time // 1000) < 20000  # two thousand a second
     # What was recorded is told to its end, also if it is smaller than what is recorded now.
     assert [block for block in found if block.size != 70000] == [
         Block("main", 100000, True),

@@ -16,6 +16,7 @@ from tests.tool.programs import DIRECTORY, assert_readable, at_peak, library, li
 class Case(NamedTuple):
     source: str
     flags: List[str] = []
+    is_ordered: bool = True  # the same blocks lie side by side in every run
 
 
 CASES = [
@@ -27,7 +28,7 @@ CASES = [
     Case("absurd_sizes.c", ["-fno-builtin"]),
     Case("libc_allocates.c"),
     Case("containers.cc", ["-std=c++17"]),
-    Case("threads.c", ["-pthread"]),
+    Case("threads.c", ["-pthread"], is_ordered=False),
     Case("custom_allocator.c"),
     Case("never_frees.c", ["-fno-builtin"]),
     Case("tree.c"),
@@ -42,7 +43,9 @@ def test_the_peak_is_massifs(case: Case) -> None:
     profile = run_both([compiled]).profile
     expected = massif([compiled], MASSIF)
     assert at_peak(profile, "heap") == expected.heap
-    assert at_peak(profile, "heap-overhead") == expected.extra
+    # A block takes over a rest of memory that is too small for a block of its own.
+    rests = 0 if case.is_ordered else expected.extra // 100
+    assert abs(at_peak(profile, "heap-overhead") - expected.extra) <= rests
 
 
 def test_an_allocator_of_ones_own_is_seen_by_its_synonym() -> None:
