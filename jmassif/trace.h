@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The only writer of the trace (docs/trace-format.md): one function per record. Records are collected in a buffer and
-// reach the file at every snapshot, so that a program that is killed leaves all of its history up to the last one.
-//
-// A trace that cannot be written (bad path, full disk) is given up with one message; the profiled program goes on.
+// The only writer of the trace (docs/trace-format.md): one function per record. Where they go: trace_file.h.
 
 #ifndef JM_TRACE_H
 #define JM_TRACE_H
 
 #include "compat.h"
 #include "kind.h"
-
-// Opens the file that --jmassif-out-file names.
-void jm_trace_open(void);
-
-// The child of a fork gets a file of its own. It is created at the first flush, so that a child that only calls exec
-// leaves none. `jm_trace_before_fork` must have been called in the parent just before.
-void jm_trace_before_fork(void);
-void jm_trace_after_fork_in_child(void);
-Bool jm_trace_is_pending(void); // not created yet
-
-void jm_trace_flush(void);
-void jm_trace_close(void);
-const HChar *jm_trace_path(void); // for messages; NULL if there is no file
+#include "trace_file.h"
 
 // The id of a string; the same text has the same id. NULL has id 0. Paths have the user's home left out when
 // --anonymize=yes.
