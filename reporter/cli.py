@@ -14,7 +14,7 @@ from reporter.profile import Profile
 from reporter.summary import SelectionError
 from reporter.trace import TraceError
 from reporter.units import printable
-from reporter.writers import BY, View, massif, text
+from reporter.writers import BY, FOLDS, View, massif, text
 
 _WRITERS: Dict[str, Callable[[Profile, View], Iterator[str]]] = {
     "text": text.write,
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--snapshot",
         metavar="WHICH",
-        help="the moment to explain: a snapshot's number, peak, peak-host, peak-device or last [peak]",
+        help="the moment to explain: a snapshot's number, peak, peak-host, peak-device, end or last [peak]",
     )
     option(
         "--threshold",
@@ -78,7 +78,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PERCENT",
         help="fold places below this share of the total [the recorder's --threshold, else 1]",
     )
-    option("--by", choices=BY, default="stack", help="what the trees begin with [stack]")
+    option(
+        "--by",
+        choices=BY,
+        default="stack",
+        help="what the trees begin with; python-line, python-function and module are tables [stack]",
+    )
+    option(
+        "--fold",
+        choices=FOLDS,
+        help="make runs of frames inside Python, PyTorch and other packages one [internal in tables, none in trees]",
+    )
+    option("--no-source", action="store_true", help="leave the text of source lines out")
     option("--x", type=_extent, default=70, metavar="4..1000", help="the graph's width [70]")
     option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
     option("--version", action="version", version=f"jm_print {__version__}")
@@ -89,7 +100,15 @@ def _view(arguments: argparse.Namespace, profile: Profile) -> View:
     threshold = arguments.threshold
     if threshold is None:
         threshold = min(profile.option("threshold", _DEFAULT_THRESHOLD), 100.0)
-    return View(arguments.snapshot, threshold, arguments.by, arguments.x, arguments.y)
+    return View(
+        arguments.snapshot,
+        threshold,
+        arguments.by,
+        arguments.x,
+        arguments.y,
+        arguments.fold,
+        not arguments.no_source,
+    )
 
 
 def _is_same_file(one: str, other: str) -> bool:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ledger: a composition as a table of owners by side, and the few facts that a reader wants first."""
 
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.profile import GROUPS, Composition, Profile, counted_blocks, side_of
+from reporter.profile import GROUPS, ROLES, Composition, Profile, counted_blocks, side_of
 
 # Owners whose group the trace does not tell.
 OTHER = "other"
@@ -26,6 +26,9 @@ class Row(NamedTuple):
     def bytes(self) -> int:
         return self.host.bytes + self.device.bytes
 
+    def on(self, side: str) -> Held:
+        return self.host if side == "host" else self.device
+
     def plus(self, side: str, n_bytes: int, blocks: int) -> "Row":
         if side == "host":
             return self._replace(host=self.host.plus(n_bytes, blocks))
@@ -38,37 +41,72 @@ class Ledger(NamedTuple):
     imported: Held  # listed, in no sum
 
 
+def _sums(
+    profile: Profile, composition: Composition, name_of: Callable[[int], Optional[str]]
+) -> Dict[Tuple[str, str], Held]:
+    """What is held by (name, kind). Accounts without a name are left out."""
+    # A NamedTuple for each of a hundred thousand accounts would be slow.
+    found: Dict[Tuple[str, str], List[int]] = {}
+    for account, (n_bytes, blocks) in composition.items():
+        name = name_of(account)
+        if name is None:
+            continue
+        key = (name, profile.accounts[account].kind)
+        sums = found.get(key)
+        if sums is None:
+            found[key] = [n_bytes, blocks]
+        else:
+            sums[0] += n_bytes
+            sums[1] += blocks
+    return {key: Held(*sums) for key, sums in found.items()}
+
+
+def _rows(sums: Mapping[Tuple[str, str], Held]) -> List[Row]:
+    """A row a name; kinds that are only listed are left out."""
+    rows: Dict[str, Row] = {}
+    for (name, kind), held in sums.items():
+        side = side_of(kind)
+        if side:
+            rows[name] = rows.get(name, Row(name)).plus(side, held.bytes, counted_blocks(kind, held.blocks))
+    return list(rows.values())
+
+
 def ledger(profile: Profile, composition: Composition) -> Ledger:
     """Who holds what."""
-    owners: Dict[str, Row] = {}
+    accounts = profile.accounts
+    sums = _sums(profile, composition, lambda account: accounts[account].owner)
     imported = Held()
-    for account, (n_bytes, blocks) in composition.items():
-        _, kind, owner = profile.accounts[account]
-        side = side_of(kind)
-        if side is None:
-            imported = imported.plus(n_bytes, blocks)
-            continue
-        row = owners.get(owner, Row(owner))
-        owners[owner] = row.plus(side, n_bytes, counted_blocks(kind, blocks))
-
-    total = Row("total")
+    for (_, kind), held in sums.items():
+        if not side_of(kind):
+            imported = imported.plus(*held)
     members: Dict[str, List[Row]] = {}
-    for row in owners.values():
+    for row in _rows(sums):
         members.setdefault(profile.group_of.get(row.name, OTHER), []).append(row)
-        total = _sum(total, row)
     groups = []
     for name in GROUPS + (OTHER,):
         rows = sorted(members.get(name, []), key=lambda row: (-row.bytes, row.name))
         if rows:
-            group = Row(name)
-            for row in rows:
-                group = _sum(group, row)
-            groups.append((group, rows))
-    return Ledger(groups, total, imported)
+            groups.append((_total(name, rows), rows))
+    return Ledger(groups, _total("total", [group for group, _ in groups]), imported)
 
 
-def _sum(sum_: Row, row: Row) -> Row:
-    return sum_.plus("host", *row.host).plus("device", *row.device)
+def roles(profile: Profile, composition: Composition) -> Tuple[List[Row], Row]:
+    """What tensors are for: a row a role, in the order of ROLES, and their sum. None if the trace tells no roles."""
+    if not profile.roles:
+        return [], Row("all tensors")
+
+    def rank(row: Row) -> Tuple[int, str]:
+        return (ROLES.index(row.name) if row.name in ROLES else len(ROLES), row.name)
+
+    rows = sorted(_rows(_sums(profile, composition, profile.role)), key=rank)
+    return rows, _total("all tensors", rows)
+
+
+def _total(name: str, rows: Sequence[Row]) -> Row:
+    total = Row(name)
+    for row in rows:
+        total = total.plus("host", *row.host).plus("device", *row.device)
+    return total
 
 
 class Churn(NamedTuple):

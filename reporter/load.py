@@ -16,6 +16,7 @@ from reporter.profile import (
     KINDS,
     NO_ACCOUNT,
     PEAKS,
+    TENSOR,
     Account,
     End,
     LoadedObject,
@@ -61,6 +62,10 @@ class _Group:
 def _require(condition: Any, problem: str) -> None:
     if not condition:
         raise Corrupt(problem)
+
+
+def _no_node(node: int) -> Corrupt:
+    return Corrupt(f"node {node} is not defined")
 
 
 def _check_sums(what: str, by_kind: Mapping[str, int], host: int, device: int) -> None:
@@ -110,40 +115,46 @@ class _Builder:
 
     def node(self, id_: int, parent: int, frame: int) -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame
-        self._require_node(parent)
-        _require(frame in self.profile.frames, f"frame {frame} is not defined")
-        gap = id_ - len(frames)
-        if gap < 0:
+        n_nodes = len(frames)
+        if parent and (parent >= n_nodes or not frames[parent]):
+            raise _no_node(parent)
+        if frame not in self.profile.frames:
+            raise Corrupt(f"frame {frame} is not defined")
+        if id_ < n_nodes:
             _require(id_ and not frames[id_], f"node {id_} is defined twice")
             parents[id_], frames[id_] = parent, frame
             return
-        _require(gap < _MAX_GAP, f"node {id_} is far beyond the others")
-        if gap:
-            parents.extend([0] * gap)
-            frames.extend([0] * gap)
+        if id_ > n_nodes:
+            _require(id_ - n_nodes < _MAX_GAP, f"node {id_} is far beyond the others")
+            parents.extend([0] * (id_ - n_nodes))
+            frames.extend([0] * (id_ - n_nodes))
         parents.append(parent)
         frames.append(frame)
 
     def account(self, id_: int, node: int, kind: str, owner: str) -> None:
         accounts = self.profile.accounts
-        self._require_node(node)
-        _require(kind in KINDS, f'"{kind}" is not a kind of memory')
-        gap = id_ - len(accounts)
-        if gap < 0:
+        frames = self.profile.node_frame
+        if node and (node >= len(frames) or not frames[node]):
+            raise _no_node(node)
+        if kind not in KINDS:
+            raise Corrupt(f'"{kind}" is not a kind of memory')
+        n_accounts = len(accounts)
+        if id_ < n_accounts:
             _require(id_ and accounts[id_] is NO_ACCOUNT, f"account {id_} is defined twice")
             accounts[id_] = Account(node, kind, owner)
             return
-        _require(gap < _MAX_GAP, f"account {id_} is far beyond the others")
-        if gap:
-            accounts.extend([NO_ACCOUNT] * gap)
-            self.live_bytes.extend([0] * gap)
+        if id_ > n_accounts:
+            _require(id_ - n_accounts < _MAX_GAP, f"account {id_} is far beyond the others")
+            accounts.extend([NO_ACCOUNT] * (id_ - n_accounts))
+            self.live_bytes.extend([0] * (id_ - n_accounts))
         accounts.append(Account(node, kind, owner))
         self.live_bytes.append(0)
 
-    def _require_node(self, node: int) -> None:
-        frames = self.profile.node_frame
-        if node and not (node < len(frames) and frames[node]):
-            raise Corrupt(f"node {node} is not defined")
+    def role(self, account: int, role: str) -> None:
+        self._kind_of(account)
+        owner = self.profile.accounts[account].owner
+        _require(owner == TENSOR, f"account {account} has a role, but its owner is {owner}")
+        self._define(self.profile.roles, "the role of account", account, role)
 
     def _kind_of(self, account: int) -> str:
         accounts = self.profile.accounts
@@ -179,23 +190,20 @@ class _Builder:
             raise Corrupt("a record of a snapshot stands outside of one")
         return self.group
 
-    def change(
-        self,
-        account: int,
-        live_bytes: int,
-        live_blocks: int,
-        total_bytes: int,
-        total_blocks: int,
-        temporaries: int,
-    ) -> None:
+    def changes(self, rows: "array[int]") -> None:
+        """A run of accounts' balances, the fields of one after the other's."""
         group = self.group
         if group is None or group.peaks:
             raise Corrupt("an account's balance stands outside of its place in a snapshot")
-        kind = self._kind_of(account)
-        live = self.live_bytes
-        self.by_kind[kind] = self.by_kind.get(kind, 0) + live_bytes - live[account]
-        live[account] = live_bytes
-        group.changes.extend((account, live_bytes, live_blocks, total_bytes, total_blocks, temporaries))
+        accounts, live, by_kind = self.profile.accounts, self.live_bytes, self.by_kind
+        n_accounts = len(accounts)
+        for row, (account, live_bytes) in enumerate(zip(rows[0::6], rows[1::6])):
+            kind = accounts[account].kind if account < n_accounts else ""
+            if not kind:
+                raise Corrupt(f"account {account} is not defined", row)
+            by_kind[kind] = by_kind.get(kind, 0) + live_bytes - live[account]
+            live[account] = live_bytes
+        group.changes.extend(rows)
 
     def peak(self, which: str, time: int, host: int, device: int) -> None:
         group = self._open_group()
@@ -259,7 +267,9 @@ class _Builder:
         name: int,
         growths: Tuple[Growth, ...],
     ) -> None:
-        self._require_node(node)
+        nodes = self.profile.node_frame
+        if node and (node >= len(nodes) or not nodes[node]):
+            raise _no_node(node)
         self._check_growths(growths)
         self._define(self.scope_ids, "scope", id_, id_)
         _require(begin <= end, f"scope {id_} ends before it begins")
@@ -319,9 +329,10 @@ class _Builder:
             "f": self.frame,
             "n": self.node,
             "a": self.account,
+            "r": self.role,
             "t": self.totals,
             "S": self.snapshot,
-            "c": self.change,
+            "c": self.changes,
             "P": self.peak,
             "d": self.at_peak,
             "E": self.snapshot_end,

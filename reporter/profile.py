@@ -18,6 +18,10 @@ KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
 
 GROUPS = ("yours", "cached", "libraries", "runtime")
 PEAKS = ("total", "host", "device")
+# What tensors are for in training, in the order in which reports list them. An owner rule may name further ones.
+ROLES = ("parameter", "gradient", "optimizer", "activation", "input", "other")
+# The owner whose accounts have roles.
+TENSOR = "tensor"
 TIME_UNITS = ("ms", "i", "B")
 
 # Account id: (live bytes, live blocks). Accounts that hold nothing are left out.
@@ -157,6 +161,7 @@ class Profile:
         self.node_parent = array("Q", [0])
         self.node_frame = array("Q", [0])
         self.accounts: List[Account] = [NO_ACCOUNT]  # by id
+        self.roles: Dict[int, str] = {}  # by account; tensors without one are "other"
         self.timeline = Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
         self.snapshots: List[Snapshot] = []
         self.peaks: Dict[str, Peak] = {}
@@ -191,6 +196,11 @@ class Profile:
         """Host and device are two pools, which must not be added up."""
         return self.manifest.get("memory") == "discrete"
 
+    def number(self, key: str) -> Optional[int]:
+        """A number from the manifest; None where it is missing or none of 64 bits."""
+        text = self.manifest.get(key, "")
+        return int(text) if text.isdecimal() and len(text) <= 20 else None
+
     def option(self, name: str, default: float) -> float:
         """A number among the recorder's options; `default` where it is missing or none."""
         try:
@@ -198,6 +208,12 @@ class Profile:
         except ValueError:
             return default
         return value if 0 <= value < float("inf") else default
+
+    def role(self, account: int) -> Optional[str]:
+        """What the tensors of an account are for; None if it holds none."""
+        if self.accounts[account].owner != TENSOR:
+            return None
+        return self.roles.get(account, "other")
 
     def frame(self, frame: int) -> Frame:
         type_, function, object_, file, line, address = self.frames[frame]
@@ -233,6 +249,15 @@ class Profile:
                 if numbers[2] >= least_temporaries:
                     found[account] = Counts(*numbers)
         return found
+
+    def allocated(self) -> "array[int]":
+        """By account id: all bytes that it ever allocated, up to the last snapshot."""
+        total_bytes = array("Q", bytes(8 * len(self.accounts)))
+        for snapshot in self.snapshots:
+            rows = snapshot.changes
+            for account, n_bytes in zip(rows[0::6], rows[3::6]):
+                total_bytes[account] = n_bytes
+        return total_bytes
 
     def _replay(self, snapshot: int) -> Tuple["array[int]", "array[int]"]:
         """Columns by account id: bytes and blocks."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a reader should look at: the moment that is asked for, the answer in a sentence, the costly scopes."""
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from reporter.ledger import Ledger, Row
 from reporter.names import Names
@@ -9,7 +9,7 @@ from reporter.profile import Composition, Profile, Scope, side_of
 from reporter.trace import Growth
 from reporter.units import percent, size
 
-SELECTORS = ("peak", "peak-host", "peak-device", "last")
+SELECTORS = ("peak", "peak-host", "peak-device", "end", "last")
 
 
 class SelectionError(Exception):
@@ -39,6 +39,24 @@ def _fullest_snapshot(profile: Profile) -> int:
     return totals.index(max(totals))
 
 
+# Of what was held before the program let go of it all, at least this much is still there at "the end".
+_END_SHARE = 0.9
+
+
+def _last_before_the_fall(profile: Profile) -> int:
+    """Programs free their memory as they end, Python all of its modules: what they held until then is told before."""
+    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+    index = len(totals) - 1
+    if profile.snapshots[index].reason != "exit":
+        return index
+    top = index
+    while top and totals[top - 1] > totals[top]:
+        top -= 1
+    while totals[index] < _END_SHARE * totals[top]:
+        index -= 1
+    return index
+
+
 def _snapshot(profile: Profile, index: int, name: str) -> Moment:
     return Moment(name, profile.snapshots[index].time, profile.composition(index), index)
 
@@ -51,6 +69,8 @@ def select(profile: Profile, selector: str) -> Moment:
         raise SelectionError("the trace has no complete snapshot")
     if selector == "last":
         return _snapshot(profile, len(profile.snapshots) - 1, "the last snapshot")
+    if selector == "end":
+        return _snapshot(profile, _last_before_the_fall(profile), "the end")
     if selector in SELECTORS:
         which = selector[len("peak-") :] or main_peak(profile)
         name = "the peak" if selector == "peak" else f"the {which} peak"
@@ -93,7 +113,7 @@ def _shares(table: Ledger, bytes_of: Callable[[Row], int]) -> str:
 
 
 class Place(NamedTuple):
-    """All memory of one kind and owner that one frame is to blame for."""
+    """All memory of one kind and owner that one Python line or, without Python, one frame is to blame for."""
 
     bytes: int
     kind: str
@@ -103,12 +123,12 @@ class Place(NamedTuple):
 
 def largest_place(profile: Profile, names: Names, composition: Composition) -> Optional[Place]:
     """The place that holds most; None if all memory is without a stack, or listed only."""
-    found: Dict[Tuple[str, str, str], Place] = {}
+    found: Dict[Tuple[Union[int, str], str, str], Place] = {}
     for account, (n_bytes, _) in composition.items():
         node, kind, owner = profile.accounts[account]
         if not node or not side_of(kind):
             continue
-        key = (names.site_frame(account), kind, owner)
+        key = (names.charged(account) or names.site_frame(account), kind, owner)
         place = found.get(key)
         if place is None:
             found[key] = Place(n_bytes, kind, owner, account)
@@ -144,9 +164,11 @@ def answer(profile: Profile, names: Names, composition: Composition, table: Ledg
         pool = total.bytes
         if profile.is_discrete:
             pool = total.host.bytes if side_of(largest.kind) == "host" else total.device.bytes
+        line = names.charged(largest.account)
+        where = f"allocated by {names.frame(line)}" if line else f"allocated in {names.site_frame(largest.account)}"
         text += (
             f" The largest single place: {size(largest.bytes)} ({percent(largest.bytes, pool)}) of {largest.kind} memory"
-            f" ({largest.owner}), allocated in {names.site(largest.account)}."
+            f" ({largest.owner}), {where}."
         )
     return text
 

@@ -2,8 +2,9 @@
 """The grammar of a trace file, and the loop that reads one.
 
 docs/trace-format.md is the contract; `RECORDS` below is its table of records. This module knows how a record is spelt
-and nothing of what it means: each record's fields, converted, go to the handler of its letter. A trace has hundreds of
-thousands of lines, so a line costs one regular expression and one call, and no object is made to carry its fields.
+and nothing of what it means: each record's fields, converted, go to the handler of its letter. A trace has millions of
+lines, so a line costs one regular expression and one call, and no object is made to carry its fields; the balances of a
+snapshot, which come by the thousand, even share a call.
 
 A trace may end anywhere, because the program, or the whole board, may have died: a last line without its newline is
 left out and reported. Whatever else does not fit is corruption, and ends the reading with one clear line.
@@ -11,7 +12,9 @@ left out and reported. Whatever else does not fit is corruption, and ends the re
 
 import re
 import sys
-from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from array import array
+from functools import lru_cache
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Match, NamedTuple, Optional, Tuple
 
 from reporter.units import printable
 
@@ -27,7 +30,14 @@ class TraceError(Exception):
 
 
 class Corrupt(Exception):
-    """Raised by a handler whose record contradicts what came before. The reader adds the line number."""
+    """Raised by a handler whose record contradicts what came before. The reader adds the line number.
+
+    `row` says which of them it was, where the handler was given a run of records.
+    """
+
+    def __init__(self, problem: str, row: int = 0) -> None:
+        super().__init__(problem)
+        self.row = row
 
 
 class Growth(NamedTuple):
@@ -42,6 +52,7 @@ def _hexadecimal(field: bytes) -> int:
     return int(field, 16)
 
 
+@lru_cache(maxsize=4096)
 def _name(field: bytes) -> str:
     return sys.intern(field.decode("ascii"))
 
@@ -96,6 +107,7 @@ RECORDS: Dict[str, str] = {
     "f": "number name number number number number address",
     "n": "number number number",
     "a": "number number name name",
+    "r": "number name",
     "t": "number number number number",
     "S": "number number name number number",
     "c": "number number number number number number",
@@ -128,12 +140,20 @@ _FOREIGN = (
     (b"\x7fELF", "a program", "give the jmassif.out file that its run left"),
 )
 
+# The record that comes in runs of thousands, for which a call each would cost more than reading them: its handler is given
+# the numbers of a run, or of a part of it, as one array.
+_RUN = ord("c")
+_MAX_RUN_FIELDS = 6 << 12
+
 Handler = Callable[..., None]
-_Row = Tuple[Callable[[bytes], Any], Optional[List[Callable[[bytes], Any]]], Handler]
+# A line's match, or None; the converters, None if every field is a decimal number; the handler.
+_Row = Tuple[Callable[[bytes], Optional[Match[bytes]]], Optional[List[Callable[[bytes], Any]]], Handler]
+
+_UNKNOWN: _Row = (lambda line: None, None, lambda *fields: None)
 
 
 def _compile(handlers: Mapping[str, Handler]) -> Dict[int, _Row]:
-    """First byte of a line: (pattern, converters, handler). No converters: every field is a decimal number."""
+    """By the first byte of a line."""
     rows: Dict[int, _Row] = {}
     for letter, shape in RECORDS.items():
         types = shape.split()
@@ -172,6 +192,19 @@ def _excerpt(line: bytes) -> str:
     return f'"{text}…"' if len(line) > 41 else f'"{text}"'
 
 
+def _damaged(number: int, problem: object) -> TraceError:
+    return TraceError(f"line {number}: {problem}: the file is damaged, record again")
+
+
+def _hand_over(run: List[bytes], begin: int, handle: Handler) -> None:
+    """Calls the handler with a run that begins at line `begin`, and empties it."""
+    try:
+        handle(array("Q", map(int, run)))
+    except Corrupt as error:
+        raise _damaged(begin + error.row, error)
+    run.clear()
+
+
 def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     """Reads `stream` and calls the handler of each record's letter with the record's fields.
 
@@ -179,33 +212,43 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     sentence that says where the trace was cut. Raises TraceError.
     """
     number = 1
+    truncation: Optional[str] = None
     try:
         _check_first_line(stream.readline(_FIRST_LINE_BYTES))
         rows = _compile(handlers)
+        run: List[bytes] = []
+        run_begin = 0
 
         def end(*fields: Any) -> None:
             handlers[_LAST](*fields)
             rows.clear()
 
         rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (end,)
-        for line in stream:
-            number += 1
-            row = rows.get(line[0])
-            match = row[0](line) if row else None
+        for number, line in enumerate(stream, 2):
+            letter = line[0]
+            if run and (letter != _RUN or len(run) >= _MAX_RUN_FIELDS):
+                _hand_over(run, run_begin, rows[_RUN][2])
+            matched, converters, handle = rows.get(letter, _UNKNOWN)
+            match = matched(line)
             if match is None:
                 if not line.endswith(b"\n"):
-                    return f"line {number} is cut off"
+                    truncation = f"line {number} is cut off"
+                    break
                 problem = "not a record of this format" if rows else "a record after the last"
                 raise Corrupt(f"{problem}: {_excerpt(line)}")
-            _, converters, handle = row  # type: ignore[misc]
-            if converters is None:
+            if letter == _RUN:
+                run_begin = run_begin if run else number
+                run.extend(match.groups())
+            elif converters is None:
                 handle(*map(int, match.groups()))
             else:
                 handle(*[convert(field) for convert, field in zip(converters, match.groups())])
+        if run:
+            _hand_over(run, run_begin, rows[_RUN][2])
     except Corrupt as error:
-        raise TraceError(f"line {number}: {error}: the file is damaged, record again")
+        raise _damaged(number, error)
     except OverflowError:
-        raise TraceError(f"line {number}: a sum beyond 64 bits: the file is damaged, record again")
+        raise _damaged(number, "a sum beyond 64 bits")
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}")
-    return None
+    return truncation

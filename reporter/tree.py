@@ -7,8 +7,10 @@ for those that end. Trees are built by need, breadth by breadth: only a node tha
 further, so a tree over ten thousand stacks of sixty frames costs little more than its visible part.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from collections import defaultdict
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+from reporter.folding import Folding, Run
 from reporter.names import STACK_ENDS
 from reporter.profile import Composition, Profile, counted_blocks
 
@@ -31,21 +33,24 @@ class Shape(NamedTuple):
 
     levels: Sequence[Callable[[int], str]]  # account → label; the levels above the stacks
     frame: Callable[[int], str]  # frame id → label; frames of one label under one parent are one node
+    folding: Folding
     threshold: float  # percent of the tree's total below which a node is folded
+    is_folded: bool = False  # runs of internal frames are one node
     max_frames: int = 1 << 30  # deeper stacks are cut: the node is a leaf
 
 
-# An account on its way down the tree: bytes, blocks, account, and the node of its stack that comes next.
-_Item = Tuple[int, int, int, int]
+# An account on its way down the tree: bytes, blocks, account, the node of its stack that comes next, and how many frames
+# the last step passed.
+_Item = Tuple[int, int, int, int, int]
 
 
 def _is_shown(n_bytes: int, total: int, threshold: float) -> bool:
     return not threshold or bool(total and n_bytes * 100 >= threshold * total)
 
 
-def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Dict[str, List[_Item]]:
+def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Dict[Union[str, Run], List[_Item]]:
     """The items of a node by the child they go to; empty if all stacks end in the node."""
-    children: Dict[str, List[_Item]] = {}
+    children: Dict[Union[str, Run], List[_Item]] = {}
     if level < len(shape.levels):
         label_of = shape.levels[level]
         for item in items:
@@ -53,15 +58,15 @@ def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Di
         return children
     if level - len(shape.levels) >= shape.max_frames:
         return children
-    ended: List[_Item] = []
-    parents, frames = profile.node_parent, profile.node_frame
-    for item in items:
-        n_bytes, blocks, account, node = item
-        if node:
-            child = children.setdefault(shape.frame(frames[node]), [])
-            child.append((n_bytes, blocks, account, parents[node]))
-        else:
-            ended.append(item)
+    ended = [item for item in items if not item[3]]
+    if ended:
+        items = [item for item in items if item[3]]
+    found: Dict[Union[int, Run], List[_Item]] = defaultdict(list)
+    steps = shape.folding.steps([item[3] for item in items], shape.is_folded)
+    for (n_bytes, blocks, account, _, _), (key, outer, n_frames) in zip(items, steps):
+        found[key].append((n_bytes, blocks, account, outer, n_frames))
+    for key, members in found.items():
+        children.setdefault(key if isinstance(key, Run) else shape.frame(key), []).extend(members)
     if level > len(shape.levels):
         if children and ended:
             children.setdefault(STACK_ENDS, []).extend(ended)
@@ -73,6 +78,13 @@ def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Di
     return children
 
 
+def _label(label: Union[str, Run], items: List[_Item]) -> str:
+    if isinstance(label, str):
+        return label
+    numbers = [item[4] for item in items]
+    return label.label(min(numbers), max(numbers))
+
+
 def _fill(node: Node, items: List[_Item], profile: Profile) -> None:
     node.bytes = sum(item[0] for item in items)
     node.blocks = sum(item[1] for item in items)
@@ -82,13 +94,13 @@ def _fill(node: Node, items: List[_Item], profile: Profile) -> None:
     node.owner = owners.pop() if len(owners) == 1 else None
 
 
-def build(profile: Profile, composition: Composition, shape: Shape, label: str) -> Node:
-    """The tree of `composition`, whose root is called `label`. Children are sorted, the largest first."""
-    root = Node(label)
+def build(profile: Profile, composition: Composition, shape: Shape, title: str) -> Node:
+    """The tree of `composition`, whose root is called `title`. Children are sorted, the largest first."""
+    root = Node(title)
     items: List[_Item] = []
     for account, (n_bytes, blocks) in composition.items():
         node, kind, _ = profile.accounts[account]
-        items.append((n_bytes, counted_blocks(kind, blocks), account, node))
+        items.append((n_bytes, counted_blocks(kind, blocks), account, node, 0))
     _fill(root, items, profile)
     # Not recursive: a stack may be deeper than Python's.
     pending: List[Tuple[Node, List[_Item], int]] = [(root, items, 0)]
@@ -96,9 +108,9 @@ def build(profile: Profile, composition: Composition, shape: Shape, label: str) 
         parent, items, level = pending.pop()
         folded = Node("")
         folded_items: List[_Item] = []
-        for text, members in _split(items, level, shape, profile).items():
+        for label, members in _split(items, level, shape, profile).items():
             if _is_shown(sum(item[0] for item in members), root.bytes, shape.threshold):
-                child = Node(text)
+                child = Node(_label(label, members))
                 _fill(child, members, profile)
                 parent.children.append(child)
                 pending.append((child, members, level + 1))

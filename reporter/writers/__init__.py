@@ -3,7 +3,10 @@
 
 from typing import NamedTuple, Optional
 
-BY = ("stack", "owner", "library", "kind")
+from reporter.lines import LINE_VIEWS
+
+BY = ("stack", "owner", "library", "kind", "role") + tuple(LINE_VIEWS)
+FOLDS = ("internal", "none")
 
 
 class View(NamedTuple):
@@ -14,3 +17,5 @@ class View(NamedTuple):
     by: str  # one of BY
     width: int  # of the graph, in columns
     height: Optional[int]  # of the graph, in rows; None: what fits
+    fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
+    with_source: bool = True  # show the text of Python lines

@@ -13,7 +13,8 @@ kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. 
 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.names import NO_STACK, STACK_ENDS, Names
+from reporter.lines import LINE_VIEWS, charges
+from reporter.names import NO_STACK, NO_TENSOR, STACK_ENDS, Names
 from reporter.profile import LISTED_KINDS, Composition, Profile
 from reporter.summary import select
 from reporter.tree import Node, Shape, build
@@ -52,9 +53,11 @@ def _safe(text: str) -> str:
     return printable(text).replace("#", "$")
 
 
-def _label(profile: Profile, frame_id: int) -> str:
-    """ "0x4005D0: main (a.c:5)". massif-visualizer takes what stands in the last parentheses for the place."""
+def _label(profile: Profile, names: Names, frame_id: int) -> str:
+    """ "0x4005D0: main (a.c:5)", or "train.py:87 (train)". massif-visualizer takes the last parentheses for the place."""
     frame = profile.frame(frame_id)
+    if frame.type == "p":
+        return _safe(names.frame(frame_id))
     if frame.file:
         name = frame.file.rpartition("/")[2]
         place = f"{name}:{frame.line}" if frame.line else name
@@ -136,23 +139,24 @@ def _tree(root: Node, threshold: float) -> Iterator[str]:
         pending.extend((child, depth + 1) for child in reversed(node.children))
 
 
-def _levels(profile: Profile, names: Names, by: str) -> List[Callable[[int], str]]:
+def _levels(profile: Profile, names: Names, view: View) -> List[Callable[[int], str]]:
     def kind(account: int) -> str:
         return profile.accounts[account].kind
 
     def owner(account: int) -> str:
         return profile.accounts[account].owner
 
-    def library(account: int) -> str:
-        return _safe(names.library(account))
-
+    if view.by in LINE_VIEWS:
+        charged = charges(profile, names, view.by, view.fold != "none")
+        return [lambda account: _safe(charged(account).label), kind]
     table: Dict[str, List[Callable[[int], str]]] = {
         "stack": [kind, owner],
         "kind": [kind, owner],
         "owner": [owner, kind],
-        "library": [library, kind],
+        "role": [lambda account: profile.role(account) or NO_TENSOR, kind],
+        "library": [lambda account: _safe(names.library(account)), kind],
     }
-    return table[by]
+    return table[view.by]
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
@@ -170,15 +174,16 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     indices = _thin_out(entries, wanted + [len(entries) - 1, 0], limit)
     frequency = max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)))
 
+    names = Names(profile)
     labels: Dict[int, str] = {}
 
     def label(frame: int) -> str:
         if frame not in labels:
-            labels[frame] = _label(profile, frame)
+            labels[frame] = _label(profile, names, frame)
         return labels[frame]
 
-    levels = _levels(profile, Names(profile), view.by)
-    shape = Shape(levels, label, view.threshold, _MAX_FRAMES)
+    levels = _levels(profile, names, view)
+    shape = Shape(levels, label, names.folding, view.threshold, view.fold == "internal", _MAX_FRAMES)
     yield from _header(profile)
     for number, index in enumerate(indices):
         entry = entries[index]

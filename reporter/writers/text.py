@@ -5,12 +5,12 @@ Sections come in the order in which a reader asks: what ran, where the memory we
 cost, what went wrong, and last the stacks. A section without content is left out.
 """
 
-from textwrap import wrap
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.ledger import Held, Ledger, Row, hottest_temporaries, ledger
-from reporter.names import Names
-from reporter.profile import PEAKS, Composition, Profile, Snapshot, side_of
+from reporter.ledger import Ledger, Row, hottest_temporaries, ledger, roles
+from reporter.lines import LINE_VIEWS
+from reporter.names import NO_TENSOR, Names
+from reporter.profile import Composition, Profile, Snapshot, side_of
 from reporter.summary import (
     Moment,
     answer,
@@ -24,8 +24,10 @@ from reporter.tree import Node, Shape, build
 from reporter.units import count, growth, moment, percent, printable, size
 from reporter.writers import View
 from reporter.writers.graph import BETWEEN, DEVICE, HOST, draw, one_pool, timeline_points
+from reporter.writers.header import header
+from reporter.writers.layout import Lines, arena_note, heading, paragraph, used_sides
+from reporter.writers.lines import write_lines
 
-_PAGE = 80
 _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40
 _TEMPORARIES_SHOWN = 5
@@ -53,139 +55,6 @@ _CUDA_ERRORS = {
     801: "not supported",
     999: "unknown error",
 }
-
-Lines = List[str]
-
-
-def _heading(title: str) -> Lines:
-    return ["", f"--- {title} {'-' * max(3, _PAGE - len(title) - 5)}"]
-
-
-def _paragraph(text: str) -> Lines:
-    return wrap(text, _PAGE, break_long_words=False, break_on_hyphens=False)
-
-
-# ---- what ran --------------------------------------------------------------------------------
-
-
-def _words(profile: Profile, parts: List[Tuple[str, str]]) -> str:
-    """ "Python 3.6.9, …" of the manifest keys that are there; a part is (format, key)."""
-    found = []
-    for form, key in parts:
-        if profile.manifest.get(key):
-            found.append(form.format(profile.manifest[key]))
-    return ", ".join(found)
-
-
-def _memory_of_machine(profile: Profile) -> str:
-    total = profile.manifest.get("mem-total-bytes", "")
-    return f"{size(int(total))} of memory" if total.isdigit() else ""
-
-
-def _ending(profile: Profile) -> str:
-    if not profile.end:
-        return "became another program (exec)" if profile.is_complete else "no end on record: killed, or still running"
-    if profile.end.reason == "signal":
-        return f"killed by signal {profile.end.code}" if profile.end.code else "killed by a signal"
-    return f"exit status {profile.end.code}"
-
-
-def _duration(profile: Profile) -> str:
-    times = [profile.end.time] if profile.end else []
-    times += profile.timeline.time[-1:].tolist()
-    return moment(max(times), profile.time_unit) if times else ""
-
-
-def _packages(profile: Profile) -> str:
-    packages = [
-        f"{key[len('package.'):]} {version}"
-        for key, version in sorted(profile.manifest.items())
-        if key.startswith("package.") and version
-    ]
-    return ", ".join(packages)
-
-
-def _peaks(profile: Profile) -> str:
-    unit = profile.time_unit
-    texts = []
-    for which in PEAKS:
-        peak = profile.peaks.get(which)
-        if not peak or (which == "total" and profile.is_discrete):
-            continue
-        n_bytes = {
-            "total": peak.host + peak.device,
-            "host": peak.host,
-            "device": peak.device,
-        }[which]
-        if n_bytes:
-            texts.append(f"{which} {size(n_bytes)} at {moment(peak.time, unit)}")
-    return "; ".join(texts)
-
-
-def _header(profile: Profile) -> Lines:
-    manifest = profile.manifest
-    memory = {
-        "unified": "unified: host and device share the same memory and add up",
-        "discrete": "discrete: host and device are two pools, not to be added up",
-    }
-    has_device = any(profile.timeline.device)
-    environment = [f"{k[4:]}={v}" for k, v in sorted(manifest.items()) if k.startswith("env.")]
-    rows = [
-        ("Command", manifest.get("command", "")),
-        (
-            "Run",
-            ", ".join(
-                part
-                for part in (
-                    _words(
-                        profile,
-                        [("{}", "start"), ("pid {}", "pid"), ("forked from {}", "forked-from")],
-                    ),
-                    _duration(profile),
-                    _ending(profile),
-                )
-                if part
-            ),
-        ),
-        (
-            "Machine",
-            ", ".join(
-                part
-                for part in (
-                    _words(profile, [("{}", "board"), ("L4T {}", "l4t"), ("{}", "arch")]),
-                    _words(profile, [("{} CPUs", "cpus")]),
-                    _memory_of_machine(profile),
-                    _words(profile, [("Linux {}", "kernel")]),
-                )
-                if part
-            ),
-        ),
-        (
-            "Software",
-            _words(
-                profile,
-                [
-                    ("Python {}", "python"),
-                    ("PyTorch {}", "pytorch"),
-                    ("jmassif {}", "jmassif"),
-                    ("Valgrind {}", "valgrind"),
-                ],
-            ),
-        ),
-        ("Packages", _packages(profile)),
-        ("Environment", ", ".join(environment)),
-        ("Memory", memory.get(manifest.get("memory", ""), "") if has_device else ""),
-        ("Peaks", _peaks(profile)),
-        ("Stopped", manifest.get("stopped", "")),
-        ("Truncated", profile.truncation or ""),
-    ]
-    lines = []
-    for name, text in rows:
-        if text:
-            wrapped = wrap(printable(text), _PAGE - 13, break_on_hyphens=False) or [""]
-            lines += [f"{name + ':':<13}{wrapped[0]}"] + [" " * 13 + rest for rest in wrapped[1:]]
-    return lines
-
 
 # ---- when ------------------------------------------------------------------------------------
 
@@ -220,55 +89,42 @@ def _graph(profile: Profile, view: View) -> Lines:
 # ---- whose -----------------------------------------------------------------------------------
 
 
-class _Column(NamedTuple):
-    """A pool's columns in a ledger."""
-
-    name: str
-    of: Callable[[Row], Held]
-
-
-_COLUMNS = (_Column("host", lambda row: row.host), _Column("device", lambda row: row.device))
-
-
-def _used_sides(profile: Profile) -> List[_Column]:
-    """The pools that ever held anything; the host's if none did."""
-    used = {"host": any(profile.timeline.host), "device": any(profile.timeline.device)}
-    return [column for column in _COLUMNS if used[column.name]] or [_COLUMNS[0]]
-
-
-def _table(profile: Profile, table: Ledger) -> Lines:
-    """Owners by group: bytes and blocks in each pool that the program used.
+def _table(profile: Profile, rows: Sequence[Tuple[str, Row]], total: Row) -> Lines:
+    """Rows, each with its indentation, and their sum: bytes and blocks in each pool that the program used.
 
     Where the pools add up, the sum in bytes and its percents follow; on a discrete GPU each pool has percents of its own.
     """
-    total = table.total
-    columns = _used_sides(profile)
-    is_sum = len(columns) == 1 or not profile.is_discrete
-    names = [owner.name for _, members in table.groups for owner in members]
-    width = max([12] + [len(name) + 3 for name in names])
+    sides = used_sides(profile)
+    is_sum = len(sides) == 1 or not profile.is_discrete
+    width = max([12] + [len(indent + row.name) + 1 for indent, row in rows])
 
     def line(row: Row, indent: str) -> str:
         text = f"{indent + row.name:<{width}}"
-        for column in columns:
-            held = column.of(row)
+        for side in sides:
+            held = row.on(side)
             blocks = f"{held.blocks:,}" if held.blocks else ""
             text += f"{size(held.bytes) if held.bytes or held.blocks else '-':>9}{blocks:>11}"
             if not is_sum:
-                text += f"{percent(held.bytes, column.of(total).bytes) if held.bytes else '':>9}"
+                text += f"{percent(held.bytes, total.on(side).bytes) if held.bytes else '':>9}"
         if is_sum:
             text += f"{row.bytes:>17,}{percent(row.bytes, total.bytes):>9}"
         return text.rstrip()
 
     head = " " * width
-    for column in columns:
-        head += f"{column.name:>9}{'blocks':>11}" + ("" if is_sum else f"{'share':>9}")
+    for side in sides:
+        head += f"{side:>9}{'blocks':>11}" + ("" if is_sum else f"{'share':>9}")
     if is_sum:
-        head += f"{'bytes' if len(columns) == 1 else 'together (B)':>17}{'share':>9}"
-    lines = [head]
-    for group, members in table.groups:
-        lines.append(line(group, ""))
-        lines += [line(owner, "  ") for owner in members]
-    lines.append(line(total, ""))
+        head += f"{'bytes' if len(sides) == 1 else 'together (B)':>17}{'share':>9}"
+    return [head] + [line(row, indent) for indent, row in rows] + [line(total, "")]
+
+
+def _by_owner(profile: Profile, table: Ledger) -> Lines:
+    """The ledger: owners by group."""
+    rows: List[Tuple[str, Row]] = []
+    for group, owners in table.groups:
+        rows.append(("", group))
+        rows += [("  ", owner) for owner in owners]
+    lines = _table(profile, rows, table.total)
     if table.imported.bytes or table.imported.blocks:
         imported = f"{size(table.imported.bytes)} in {count(table.imported.blocks, 'block')}"
         lines.append(f"Also mapped, and in no sum: {imported} imported from other processes.")
@@ -278,11 +134,18 @@ def _table(profile: Profile, table: Ledger) -> Lines:
 def _ledger(profile: Profile, names: Names, chosen: Moment) -> Lines:
     table = ledger(profile, chosen.composition)
     when = moment(chosen.time, profile.time_unit)
-    lines = _heading(f"Where the memory went, at {chosen.name} ({when})")
-    lines += _paragraph(answer(profile, names, chosen.composition, table))
+    lines = heading(f"Where the memory went, at {chosen.name} ({when})")
+    lines += paragraph(answer(profile, names, chosen.composition, table))
     if table.groups or table.imported.blocks:
-        lines += [""] + _table(profile, table)
+        lines += [""] + _by_owner(profile, table) + arena_note(profile)
     return lines
+
+
+def _by_role(profile: Profile, chosen: Moment) -> Lines:
+    rows, total = roles(profile, chosen.composition)
+    if not rows:
+        return []
+    return heading(f"Tensors by role, at {chosen.name}") + _table(profile, [("", row) for row in rows], total)
 
 
 def _left_at_exit(profile: Profile) -> Lines:
@@ -291,7 +154,7 @@ def _left_at_exit(profile: Profile) -> Lines:
     table = ledger(profile, profile.composition(len(profile.snapshots) - 1))
     if not table.groups:
         return []
-    return _heading("Never freed: held at exit") + _table(profile, table)
+    return heading("Never freed: held at exit") + _by_owner(profile, table)
 
 
 # ---- what the start cost ---------------------------------------------------------------------
@@ -307,7 +170,7 @@ def _scopes(profile: Profile) -> Lines:
         return []
     unit = profile.time_unit
     form = "{:>11} {:>10} {:>10} {:>10}  {}"
-    lines = _heading("What start-up calls cost")
+    lines = heading("What start-up calls cost")
     lines.append(form.format("at", "took", "host", "device", "call: net growth by kind"))
 
     def row(at: str, took: int, growths: Tuple[Growth, ...], call: str) -> str:
@@ -345,7 +208,7 @@ def _failures(profile: Profile) -> Lines:
     for key, n in sorted(profile.counters.items()):
         if n:
             lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
-    return _heading("Failed calls and oddities") + lines if lines else []
+    return heading("Failed calls and oddities") + lines if lines else []
 
 
 def _marks(profile: Profile) -> Lines:
@@ -363,14 +226,14 @@ def _marks(profile: Profile) -> Lines:
     lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:_MARKS_SHOWN]]
     if len(rows) > _MARKS_SHOWN:
         lines.append(f"and {len(rows) - _MARKS_SHOWN:,} more")
-    return _heading("Marks and regions") + lines
+    return heading("Marks and regions") + lines
 
 
 def _temporaries(profile: Profile, names: Names) -> Lines:
     churns = hottest_temporaries(profile, _TEMPORARIES_SHOWN)
     if not churns:
         return []
-    lines = _heading("Temporaries: freed before their thread allocated anything else")
+    lines = heading("Temporaries: freed before their thread allocated anything else")
     for churn in churns:
         site = names.site(churn.account) or "memory without a stack"
         lines.append(f"{churn.temporaries:>12,} of {count(churn.blocks, 'block')} in {site}")
@@ -411,7 +274,7 @@ def _snapshots(profile: Profile) -> Lines:
         return []
     rows.sort(key=lambda row: (row.time, row.name.rjust(20)))
     time_head = f"time ({profile.time_unit})"
-    lines = _heading("Snapshots and peaks: --snapshot=n explains one")
+    lines = heading("Snapshots and peaks: --snapshot=n explains one")
     lines.append(f"{'n':>11}{time_head:>15}{'host (B)':>17}{'device (B)':>17}  reason")
     for row in rows:
         numbers = f"{row.time:>15,}{row.host:>17,}{row.device:>17,}"
@@ -464,15 +327,15 @@ def _tree_lines(root: Node, n_levels: int, threshold: float) -> Iterator[str]:
         pending.extend((child, depth + 1, inner, node) for child in reversed(node.children))
 
 
-def _levels(profile: Profile, names: Names, by: str) -> List[Callable[[int], str]]:
-    accounts = profile.accounts
-    table: Dict[str, List[Callable[[int], str]]] = {
-        "stack": [],
-        "owner": [lambda account: accounts[account].owner],
-        "library": [names.library],
-        "kind": [lambda account: accounts[account].kind],
+def _level(profile: Profile, names: Names, by: str) -> List[Callable[[int], str]]:
+    """What stands above the stacks."""
+    table: Dict[str, Callable[[int], str]] = {
+        "owner": lambda account: profile.accounts[account].owner,
+        "library": names.library,
+        "kind": lambda account: profile.accounts[account].kind,
+        "role": lambda account: profile.role(account) or NO_TENSOR,
     }
-    return table[by]
+    return [table[by]] if by in table else []
 
 
 def _trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
@@ -483,27 +346,36 @@ def _trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
         return {a: held for a, held in chosen.composition.items() if side(a) in wanted}
 
     sides: List[Tuple[str, ...]] = [("device",), ("host",)] if profile.is_discrete else [("host", "device")]
-    shape = Shape(_levels(profile, names, view.by), names.frame, view.threshold)
+    is_folded = view.fold == "internal"
+    levels = _level(profile, names, view.by)
+    shape = Shape(levels, names.frame, names.folding, view.threshold, is_folded)
     lines: Lines = []
     for wanted in sides:
         composition = part(wanted)
         if not composition:
             continue
         what = f"{wanted[0]} memory" if len(wanted) == 1 else "all memory"
-        by = {"stack": "by call stack"}.get(view.by, f"by {view.by}, then call stack")
-        lines += _heading(f"{what.capitalize()} {by}, at {chosen.name}")
+        by = f"by {view.by}, then call stack" if levels else "by call stack"
+        folded = ", internal frames folded" if is_folded else ""
+        lines += heading(f"{what.capitalize()} {by}, at {chosen.name}{folded}")
         root = build(profile, composition, shape, "")
-        lines += list(_tree_lines(root, len(shape.levels), view.threshold))[:-1]
+        lines += list(_tree_lines(root, len(levels), view.threshold))[:-1]
     return lines
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The report's lines. Raises summary.SelectionError."""
     names = Names(profile)
+    if view.by in LINE_VIEWS:
+        table = write_lines(profile, names, view)
+        yield from header(profile)
+        yield from table
+        return
     chosen = select(profile, view.selector or "peak")
-    yield from _header(profile)
+    yield from header(profile)
     yield from _graph(profile, view)
     yield from _ledger(profile, names, chosen)
+    yield from _by_role(profile, chosen)
     yield from _scopes(profile)
     yield from _failures(profile)
     yield from _marks(profile)

@@ -87,6 +87,11 @@ def test_massif_output_keeps_its_grammar(jm_print: Jm, trace: Path) -> None:
         (["--snapshot=last"], "at the last snapshot (1.00 s)"),
         (["--snapshot", "peak-host"], "at the host peak (900 ms)"),
         (["--by=kind"], "100.0 % 244,366,208 B in 3,018 blocks\n\n 55.8 % 136,314,880 B in 5 blocks: device\n"),
+        (["--by=role"], " 34.3 % 83,886,080 B in 4 blocks of device, tensor: parameter\n"),
+        (["--by=python-line", "--no-source"], "train.py:87 "),
+        (["--by=python-function"], "<module> (train.py) "),
+        (["--by=module", "--fold=none"], "\ntrain  "),
+        (["--fold=internal"], "        … 1 frame of torch\n        train.py:87 (<module>)\n"),
         (["--threshold=50%"], "244,366,208 B in 3,018 blocks, in 5 places below 50 %"),
         (["--x", "4"], "+--->"),
     ],
@@ -116,7 +121,18 @@ def test_version_and_help(capsys: "pytest.CaptureFixture[str]") -> None:
         assert ended.value.code == 0
         out = capsys.readouterr().out
         assert out.startswith("jm_print 0." if option == "--version" else "usage: jm_print")
-    for option in ("--format", "--output", "--snapshot", "--threshold", "--by", "--x", "--y", "--version"):
+    for option in (
+        "--format",
+        "--output",
+        "--snapshot",
+        "--threshold",
+        "--by",
+        "--fold",
+        "--no-source",
+        "--x",
+        "--y",
+        "--version",
+    ):
         assert option in out
         assert option in (ROOT / "docs" / "jm_print.1").read_text(encoding="utf-8").replace("\\-", "-")
 
@@ -246,11 +262,12 @@ def test_a_trace_of_a_killed_program_is_shown_and_said_to_be_one(jm_print: Jm, t
     assert "truncated: no end on record" in done.err
 
 
-def test_a_trace_cut_at_any_byte_gives_a_report_or_one_line(jm_print: Jm, tmp_path: Path) -> None:
+def test_a_trace_cut_in_any_line_gives_a_report_or_one_line(jm_print: Jm, tmp_path: Path) -> None:
     content = small_training_run().bytes()
     first_line = content.index(b"\n") + 1
     path = tmp_path / "trace"
-    for length in range(len(content)):
+    ends = [place for place, byte in enumerate(content) if byte == ord("\n")]
+    for length in sorted(set(range(first_line)) | {end + beyond for end in ends[:-1] for beyond in (0, 1, 2, 5)}):
         path.write_bytes(content[:length])
         for form in ("text", "massif"):
             done = jm_print(f"--format={form}", path)
@@ -292,6 +309,8 @@ def test_what_is_no_file_is_refused_in_one_line(jm_print: Jm, tmp_path: Path) ->
         ["one", "two"],
         ["--format=html", "x"],
         ["--by=colour", "x"],
+        ["--fold=all", "x"],
+        ["--no-source=yes", "x"],
         ["--threshold=101", "x"],
         ["--threshold=nan", "x"],
         ["--threshold=many", "x"],
@@ -325,12 +344,12 @@ def test_damage_at_random_never_ends_in_a_traceback(jm_print: Jm, tmp_path: Path
             content = bytearray(b"\n".join(lines))
     path = tmp_path / "trace"
     path.write_bytes(bytes(content))
-    for form in ("text", "massif"):
-        done = jm_print(f"--format={form}", path)
+    for form in ("text", "massif", "text --by=python-line"):
+        done = jm_print(f"--format={form.split()[0]}", *form.split()[1:], path)
         if done.status:
             assert_one_line_error(done, str(path))
         else:
-            assert form == "text" or parse(done.out)
+            assert form != "massif" or parse(done.out)
             assert all(line.isprintable() for line in done.out.split("\n"))
 
 

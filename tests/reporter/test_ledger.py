@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ledger, the answer, the choice of the moment, and the start-up waterfall."""
 
+from typing import List
+
 import pytest
 
-from reporter.ledger import Churn, Held, hottest_temporaries, ledger
+from reporter.ledger import Churn, Held, Row, hottest_temporaries, ledger, roles
 from reporter.names import Names
 from reporter.profile import LISTED_KINDS
 from reporter.summary import Place, SelectionError, answer, largest_place, select, waterfall
@@ -93,7 +95,7 @@ def test_a_moment_is_a_peak_the_last_snapshot_or_one_by_its_number() -> None:
 
 @pytest.mark.parametrize("selector", ["0", "4", "first", "02", ""])
 def test_a_moment_that_is_not_there_is_refused_with_what_is(selector: str) -> None:
-    with pytest.raises(SelectionError, match="there are 1 to 3, peak, peak-host, peak-device, last"):
+    with pytest.raises(SelectionError, match="there are 1 to 3, peak, peak-host, peak-device, end, last"):
         select(small_training_run().load(), selector)
 
 
@@ -112,6 +114,25 @@ def test_without_a_peak_on_record_the_fullest_snapshot_stands_in() -> None:
         trace.snapshot(time, "time", {heap: (size, 1)})
     chosen = select(trace.load(), "peak")
     assert (chosen.time, chosen.name) == (2, "the fullest snapshot")
+
+
+@pytest.mark.parametrize(
+    "sizes, reason, end",
+    [
+        ([10, 70, 90, 80, 100, 95, 40, 5], "exit", 6),
+        ([10, 70, 90, 5], "exit", 3),
+        ([10, 70, 90, 91], "exit", 4),
+        ([10, 70, 90, 85], "exit", 4),
+        ([10, 70, 90, 5], "time", 4),
+        ([10], "exit", 1),
+    ],
+)
+def test_the_end_is_before_the_program_lets_go_of_its_memory(sizes: List[int], reason: str, end: int) -> None:
+    trace = Trace()
+    heap = trace.account("heap", "app")
+    for time, size in enumerate(sizes, 1):
+        trace.snapshot(time, reason if time == len(sizes) else "time", {heap: (size, 1)})
+    assert select(trace.load(), "end").time == end
 
 
 def test_a_trace_without_snapshots_has_an_empty_moment() -> None:
@@ -134,7 +155,7 @@ def test_the_answer_names_the_shares_largest_first_and_the_largest_place() -> No
         "The program held 233 MiB (43.0 MiB host + 190 MiB device). Of it 34.3 % is yours (tensor 80.0 MiB); 25.7 % is"
         " held by the runtime (context 60.0 MiB); 21.5 % is reserved by a cache and not in use; 18.5 % is held by"
         " libraries (cudnn 40.0 MiB, python 3.05 MiB). The largest single place: 80.0 MiB (34.3 %) of device memory"
-        " (tensor), allocated in torch::empty (libtorch.so), from train.py:87 (<module>)."
+        " (tensor), allocated by train.py:87 (<module>)."
     )
 
 
@@ -153,6 +174,40 @@ def test_a_place_is_all_that_one_frame_allocated_for_one_owner() -> None:
     trace.snapshot(2, "time", {trace.account("heap", "app", ["once (y.c:1)"]): (60, 1)})
     profile = trace.load()
     assert largest_place(profile, Names(profile), profile.composition(2)) == Place(70, "heap", "app", many)
+
+
+def test_a_place_in_a_python_program_is_all_that_one_line_of_the_users_own_caused() -> None:
+    trace = Trace()
+    relu = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:1457)"
+    for frame, size in (("conv (libtorch.so)", 30), ("relu (libtorch.so)", 40)):
+        line = trace.account("heap", "tensor", [frame, relu, "py forward (/a/net.py:7)", "py main (/a/train.py:9)"])
+        trace.snapshot(1, "time", {line: (size, 1)})
+    trace.snapshot(2, "time", {trace.account("heap", "tensor", ["once (y.c:1)"]): (60, 1)})
+    assert answer_of(trace, "3").endswith("70 B (53.8 %) of heap memory (tensor), allocated by net.py:7 (forward).")
+
+
+def test_roles_come_in_the_order_of_training_and_add_up() -> None:
+    trace = Trace()
+    sizes = {"other": 1, "whim": 2, "gradient": 4, "parameter": 8, "": 16}
+    tensors = {trace.account("heap", "tensor", role=role): (size, 1) for role, size in sizes.items()}
+    on_device = trace.account("device", "tensor", role="parameter")
+    trace.snapshot(1, "time", {**tensors, on_device: (32, 1), trace.account("device", "cache"): (64, 1)})
+    profile = trace.load()
+    rows, total = roles(profile, profile.composition(0))
+    assert rows == [
+        Row("parameter", Held(8, 1), Held(32, 1)),
+        Row("gradient", Held(4, 1)),
+        Row("other", Held(17, 2)),
+        Row("whim", Held(2, 1)),
+    ]
+    assert total == Row("all tensors", Held(31, 5), Held(32, 1))
+
+
+def test_a_trace_that_tells_no_roles_has_none() -> None:
+    trace = Trace()
+    trace.snapshot(1, "time", {trace.account("heap", "tensor"): (10, 1)})
+    profile = trace.load()
+    assert roles(profile, profile.composition(0))[0] == []
 
 
 def test_the_answer_to_nothing() -> None:

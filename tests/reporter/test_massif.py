@@ -15,7 +15,7 @@ import pytest
 from reporter.load import load_file
 from reporter.profile import LISTED_KINDS, Profile
 from reporter.summary import SelectionError
-from reporter.writers import BY, View, massif
+from reporter.writers import BY, FOLDS, View, massif
 from tests.reporter.massif_grammar import GrammarError, MassifFile, every_node, parse
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 
@@ -25,23 +25,23 @@ n3: 244318208 (jmassif) all memory by kind, owner and stack
   n1: 83886080 tensor
    n1: 83886080 0x400004: cudaMalloc (in /usr/lib/libcudart.so.10.2)
     n1: 83886080 0x400003: torch::empty (in /usr/lib/libtorch.so)
-     n1: 83886080 0x400002: <module> (train.py:87)
+     n1: 83886080 train.py:87 (<module>)
       n0: 83886080 0x400001: main (in /usr/bin/python3)
   n1: 52428800 cache
    n1: 52428800 0x400005: c10::grow (in /usr/lib/libc10_cuda.so)
     n1: 52428800 0x400003: torch::empty (in /usr/lib/libtorch.so)
-     n1: 52428800 0x400002: <module> (train.py:87)
+     n1: 52428800 train.py:87 (<module>)
       n0: 52428800 0x400001: main (in /usr/bin/python3)
  n1: 62914560 driver
   n1: 62914560 context
    n1: 62914560 0x400006: cuInit (in /usr/lib/libcuda.so.1)
-    n1: 62914560 0x400002: <module> (train.py:87)
+    n1: 62914560 train.py:87 (<module>)
      n0: 62914560 0x400001: main (in /usr/bin/python3)
  n1: 45088768 heap
   n1: 41943040 cudnn
    n1: 41943040 0x400008: malloc (in vgpreload_jmassif-arm64-linux.so)
     n1: 41943040 0x400007: cudnnCreate (in libcudnn.so.8)
-     n1: 41943040 0x400002: <module> (train.py:87)
+     n1: 41943040 train.py:87 (<module>)
       n0: 41943040 0x400001: main (in /usr/bin/python3)
   n0: 3145728 in 1 place, below massif's threshold (05.00%)
 """.replace(
@@ -49,13 +49,15 @@ n3: 244318208 (jmassif) all memory by kind, owner and stack
 )
 
 
-def output(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "") -> str:
-    view = View(selector or None, threshold, by, 72, None)
+def output(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "", fold: str = "none") -> str:
+    view = View(selector or None, threshold, by, 72, None, fold)
     return "".join(line + "\n" for line in massif.write(profile, view))
 
 
-def parsed(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "") -> MassifFile:
-    return parse(output(profile, by, threshold, selector))
+def parsed(
+    profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "", fold: str = "none"
+) -> MassifFile:
+    return parse(output(profile, by, threshold, selector, fold))
 
 
 def odd_run() -> Trace:
@@ -96,11 +98,24 @@ def start_only() -> Trace:
     return trace
 
 
+def python_run() -> Trace:
+    trace = Trace(time_unit="ms", cwd="/home/u")
+    relu = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:1457)"
+    outer = ["py <module> (/home/u/train.py:99)", "Py_Main (/usr/bin/python3)"]
+    tensor = trace.account(
+        "heap", "tensor", ["c10::alloc_cpu (libc10.so)", relu, "py Net.f (/home/u/net.py:7)"] + outer
+    )
+    names = trace.account("heap", "python", ["py größe.<locals>.λ (/home/u/daten#1.py:3)"] + outer)
+    trace.snapshot(5, "time", {tensor: (3000, 1), names: (1000, 9)}, {"total": (5, {})})
+    return trace
+
+
 RUNS: Dict[str, Callable[[], Trace]] = {
     "training": small_training_run,
     "random": lambda: random_run(3),
     "odd names": odd_run,
     "deep stack": deep_run,
+    "python": python_run,
     "large numbers": large_run,
     "start only": start_only,
     "nothing": Trace,
@@ -131,10 +146,11 @@ def test_overhead_and_stacks_are_massifs_other_sums() -> None:
 
 @pytest.mark.parametrize("name", sorted(RUNS))
 @pytest.mark.parametrize("by", BY)
-@pytest.mark.parametrize("threshold", [0, 1, 30])
-def test_any_run_keeps_the_grammar_and_its_sums(name: str, by: str, threshold: float) -> None:
+@pytest.mark.parametrize("threshold", [0, 30])
+@pytest.mark.parametrize("fold", FOLDS)
+def test_any_run_keeps_the_grammar_and_its_sums(name: str, by: str, threshold: float, fold: str) -> None:
     profile = RUNS[name]().load()
-    file = parsed(profile, by, threshold)
+    file = parsed(profile, by, threshold, fold=fold)
     sums = {sum(n for kind, n in s.by_kind.items() if kind not in LISTED_KINDS) for s in profile.snapshots}
     sums |= {peak.host + peak.device for peak in profile.peaks.values()}
     assert {snapshot.total for snapshot in file.snapshots} <= (sums or {0})
@@ -190,11 +206,37 @@ def test_names_reach_massif_visualizer_whole() -> None:
     ]
 
 
+def test_python_lines_are_named_as_everywhere() -> None:
+    def labels(by: str, fold: str) -> List[str]:
+        return [node.label for node in every_node(parsed(python_run().load(), by, fold=fold).snapshots[0].root)]
+
+    assert {"net.py:7 (Net.f)", "train.py:99 (<module>)", "daten$1.py:3 (größe.<locals>.λ)"} <= set(
+        labels("stack", "none")
+    )
+    assert {"torch/nn/functional.py:1457 (relu)"} & set(labels("stack", "none"))
+    assert {"… 2 frames of torch", "net.py:7 (Net.f)", "… 1 frame of python"} <= set(labels("stack", "internal"))
+    assert {"net.py:7", "daten$1.py:3"} <= set(labels("python-line", "internal"))
+
+
+def ms_print(file: Path) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(["ms_print", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+def test_python_lines_survive_ms_print(fold: str, tmp_path: Path) -> None:
+    file = tmp_path / "massif.out"
+    file.write_text(output(python_run().load(), fold=fold), encoding="utf-8")
+    done = ms_print(file)
+    assert (done.returncode, done.stderr) == (0, b"")
+    for line in ("net.py:7 (Net.f)", "train.py:99 (<module>)", "daten$1.py:3 (größe.<locals>.λ)"):
+        assert f"{line}\n" in done.stdout.decode()
+
+
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_ms_print_opens_it(name: str, tmp_path: Path) -> None:
     file = tmp_path / "massif.out"
     file.write_text(output(RUNS[name]().load()), encoding="utf-8")
-    done = subprocess.run(["ms_print", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    done = ms_print(file)
     assert (done.returncode, done.stderr) == (0, b"")
     n_snapshots = len(parse(file.read_text(encoding="utf-8")).snapshots)
     assert f"Number of snapshots: {n_snapshots}\n".encode() in done.stdout
@@ -203,7 +245,7 @@ def test_ms_print_opens_it(name: str, tmp_path: Path) -> None:
 def test_ms_print_refuses_a_broken_one(tmp_path: Path) -> None:
     file = tmp_path / "massif.out"
     file.write_text(output(small_training_run().load()).replace("mem_heap_B=244318208", "mem_heap_B=1"))
-    assert subprocess.run(["ms_print", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode != 0
+    assert ms_print(file).returncode != 0
 
 
 def shown_by_massif_visualizer(file: Path, directory: Path) -> str:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from reporter.names import Names, describe
+from reporter.names import Names, describe, short_names
 from reporter.profile import Frame
 from tests.reporter.traces import Trace
 
@@ -34,6 +34,33 @@ def test_a_frame_is_described(frame: Frame, text: str) -> None:
     assert describe(frame) == text
 
 
+def test_files_of_one_name_are_told_apart_by_as_many_directories_as_it_takes() -> None:
+    names = {
+        "/a/p/train.py": "train.py",
+        "/a/p/models/utils.py": "models/utils.py",
+        "/a/p/x/data/utils.py": "x/data/utils.py",
+        "/a/p/y/data/utils.py": "y/data/utils.py",
+        "/usr/lib/python3/dist-packages/torch/utils/data.py": "torch/utils/data.py",
+        "/usr/lib/python3.8/os.py": "python3.8/os.py",
+        "os.py": "os.py",
+        "/once.py": "/once.py",
+        "once.py": "once.py",
+        "": "",
+    }
+    assert short_names(names) == names
+
+
+def test_python_frames_are_described_by_these_names() -> None:
+    trace = Trace()
+    trace.account("heap", "app", ["py f (/a/one/x.py:3)", "py g (/a/two/x.py:3)", "py h (/a/y.py:3)"])
+    profile = trace.load()
+    assert [Names(profile).frame(frame) for frame in sorted(profile.frames)] == [
+        "y.py:3 (h)",
+        "two/x.py:3 (g)",
+        "one/x.py:3 (f)",
+    ]
+
+
 def test_the_site_is_the_first_frame_that_is_not_the_allocator() -> None:
     trace = Trace()
     host = trace.account(
@@ -50,12 +77,23 @@ def test_the_site_is_the_first_frame_that_is_not_the_allocator() -> None:
 def test_a_native_site_tells_the_python_line_it_was_called_from() -> None:
     trace = Trace()
     one = trace.account(
-        "heap", "app", ["f (lib.so)", "g (lib.so)", "py step (/a/train.py:9)", "py <module> (/a/train.py:20)"]
+        "heap", "app", ["f (lib.so)", "py x (<frozen x>:1)", "py step (/a/train.py:9)", "py <module> (/a/train.py:20)"]
     )
     two = trace.account("heap", "app", ["py step (/a/train.py:9)", "py <module> (/a/train.py:20)"])
+    only_internal = trace.account("heap", "app", ["f (lib.so)", "py x (<frozen x>:1)"])
     names = Names(trace.load())
     assert names.site(one) == "f (lib.so), from train.py:9 (step)"
     assert names.site(two) == "train.py:9 (step)"
+    assert names.site(only_internal) == "f (lib.so), from <frozen x>:1 (x)"
+
+
+def test_what_a_python_frame_allocates_is_the_interpreters() -> None:
+    trace = Trace()
+    frames = ["malloc (libc.so.6)", "py f (/a/b.py:1)", "py g (/a/b.py:2)", "PyEval_EvalCode (/usr/bin/python3.11)"]
+    whole, cut = trace.account("heap", "app", frames), trace.account("heap", "app", frames[:2])
+    names = Names(trace.load())
+    assert [names.library(account) for account in (whole, cut)] == ["python3.11", "python"]
+    assert names.site(whole) == "b.py:1 (f)"
 
 
 def test_a_stack_of_allocators_alone_is_its_own_site() -> None:

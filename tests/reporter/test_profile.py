@@ -145,6 +145,44 @@ def test_ids_may_have_gaps_and_come_in_any_order() -> None:
     assert list(profile.stack(4)) == [frame, frame]
 
 
+def test_tensors_have_roles_and_nothing_else_does() -> None:
+    trace = Trace()
+    one, two = trace.account("heap", "tensor", role="gradient"), trace.account("heap", "tensor")
+    other = trace.account("heap", "cache")
+    profile = trace.load()
+    assert [profile.role(account) for account in (one, two, other)] == ["gradient", "other", None]
+
+
+@pytest.mark.parametrize(
+    "record, says",
+    [
+        ("r 2 gradient", "account 2 has a role, but its owner is cache"),
+        ("r 3 gradient", "account 3 is not defined"),
+        ("r 1 input", "the role of account 1 is defined twice"),
+    ],
+)
+def test_a_role_that_cannot_be_is_refused(record: str, says: str) -> None:
+    trace = Trace()
+    trace.account("heap", "tensor", role="gradient")
+    trace.account("heap", "cache")
+    trace.lines.append(record)
+    with pytest.raises(TraceError, match=says):
+        trace.load()
+
+
+def test_numbers_of_the_manifest_are_numbers_or_missing() -> None:
+    profile = Trace(cpus="4", pid="²", ppid="-1", start="9" * 5000).load()
+    assert [profile.number(key) for key in ("cpus", "pid", "ppid", "start", "none")] == [4, None, None, None, None]
+
+
+def test_what_was_allocated_is_that_of_the_last_snapshot_that_tells() -> None:
+    trace = Trace()
+    one, two = trace.account("heap", "app"), trace.account("heap", "lib")
+    trace.snapshot(1, "time", {one: (1, 1, 100, 10, 3)})
+    trace.snapshot(2, "time", {one: (0, 0, 200, 20, 6)})
+    assert trace.load().allocated().tolist()[one : two + 1] == [200, 0]
+
+
 @pytest.mark.parametrize(
     "record, says",
     [

@@ -10,14 +10,16 @@ import pytest
 from reporter.load import load
 from reporter.profile import Profile, side_of
 from reporter.summary import select
+from reporter.lines import LINE_VIEWS
 from reporter.writers import BY, View, text
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
+TREES = [by for by in BY if by not in LINE_VIEWS]
 GOLDEN = ROOT / "tests" / "reporter" / "golden"
 
 
-def report(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "") -> List[str]:
-    return list(text.write(profile, View(selector or None, threshold, by, 70, None)))
+def report(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "", fold: str = "") -> List[str]:
+    return list(text.write(profile, View(selector or None, threshold, by, 70, None, fold or None)))
 
 
 def section(lines: List[str], title: str) -> List[str]:
@@ -32,6 +34,7 @@ REPORTS: Dict[str, Callable[[], List[str]]] = {
     "training": lambda: report(small_training_run().load()),
     "training-discrete": lambda: report(small_training_run("discrete").load()),
     "training-by-owner-at-2": lambda: report(small_training_run().load(), by="owner", selector="2"),
+    "training-by-line": lambda: report(small_training_run().load(), by="python-line"),
     "example": lambda: report(load(io.BytesIO(documented_example()))),
 }
 
@@ -53,7 +56,7 @@ def test_the_first_screen_answers_where_the_memory_went() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("by", TREES)
 def test_any_moment_of_any_run_can_be_shown(seed: int, by: str) -> None:
     profile = random_run(seed).load()
     for selector in ("peak", "peak-host", "last", "1", "17"):
@@ -205,3 +208,62 @@ def test_by_library_names_the_object_of_the_site() -> None:
         "          init (libfoo.so)",
         "          main (a.out)",
     ]
+
+
+def test_by_role_begins_with_roles_and_has_the_rest_apart() -> None:
+    trace = Trace()
+    weight = trace.account("heap", "tensor", ["py main (/a/t.py:1)"], "parameter")
+    other = trace.account("heap", "app", ["py main (/a/t.py:2)"])
+    trace.snapshot(1, "time", {weight: (100, 1), other: (50, 1)})
+    assert section(report(trace.load(), by="role"), "All memory by role") == [
+        "100.0 % 150 B in 2 blocks of heap",
+        " 66.7 % 100 B in 1 block of tensor: parameter",
+        "   66.7 % 100 B in 1 block",
+        "          t.py:1 (main)",
+        " 33.3 % 50 B in 1 block of app: (no tensor)",
+        "   33.3 % 50 B in 1 block",
+        "          t.py:2 (main)",
+    ]
+
+
+def test_tensors_by_role_show_where_a_trace_tells_roles() -> None:
+    assert section(report(small_training_run().load()), "Tensors by role, at the peak") == [
+        "                 host     blocks   device     blocks     together (B)    share",
+        "parameter           -            80.0 MiB          4       83,886,080  100.0 %",
+        "all tensors         -            80.0 MiB          4       83,886,080  100.0 %",
+    ]
+    assert not any("by role" in line for line in report(load(io.BytesIO(documented_example()))))
+
+
+def test_internal_frames_are_folded_on_demand() -> None:
+    trace = Trace()
+    torch = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:1457)"
+    frames = ["c10::alloc_cpu (libc10.so)", torch, "py main (/a/train.py:9)", "Py_Main (python3.11)"]
+    trace.snapshot(1, "time", {trace.account("heap", "app", frames): (100, 1)})
+    for fold in ("", "none"):
+        assert any("alloc_cpu" in line for line in report(trace.load(), fold=fold))
+    assert section(report(trace.load(), fold="internal"), "All memory by call stack, at")[1:] == [
+        "100.0 % 100 B in 1 block",
+        "        … 2 frames of torch",
+        "        train.py:9 (main)",
+        "        … 1 frame of python",
+    ]
+
+
+@pytest.mark.parametrize(
+    "manifest, is_noted",
+    [
+        ({}, False),
+        ({"python": "3.8.10"}, True),
+        ({"python": "3.8.10", "env.PYTHONMALLOC": "pymalloc_debug"}, True),
+        ({"python": "3.8.10", "env.PYTHONMALLOC": "malloc"}, False),
+        ({"python": "3.8.10", "env.PYTHONMALLOC": "malloc_debug"}, False),
+    ],
+)
+def test_objects_that_python_keeps_in_arenas_are_noted(manifest: Dict[str, str], is_noted: bool) -> None:
+    trace = Trace()
+    for key, value in manifest.items():
+        trace.manifest(key, value)
+    trace.snapshot(1, "time", {trace.account("heap", "python"): (100, 1)})
+    for by in ("stack", "python-line"):
+        assert any(line.startswith("Owner python is without") for line in report(trace.load(), by)) == is_noted

@@ -3,6 +3,7 @@
 
 import io
 import re
+from array import array
 from typing import Any, Dict, List, Tuple
 
 import pytest
@@ -20,7 +21,12 @@ def records_of(body: bytes) -> List[Tuple[Any, ...]]:
     def handler(letter: str) -> Any:
         return lambda *fields: found.append((letter,) + fields)
 
-    truncation = read(io.BytesIO(HEAD + body), {letter: handler(letter) for letter in RECORDS})
+    def balances(rows: "array[int]") -> None:
+        found.extend(("c",) + tuple(rows[row : row + 6]) for row in range(0, len(rows), 6))
+
+    handlers: Dict[str, Any] = {letter: handler(letter) for letter in RECORDS}
+    handlers["c"] = balances
+    truncation = read(io.BytesIO(HEAD + body), handlers)
     assert truncation is None
     return found
 
@@ -55,6 +61,7 @@ def test_the_documented_example_is_read() -> None:
         (b"k odd 18446744073709551609", ("k", "odd", 18446744073709551609)),
         (b"k odd 17999999999999999999", ("k", "odd", 17999999999999999999)),
         (b"k odd 9999999999999999999", ("k", "odd", 9999999999999999999)),
+        (b"r 7 activation", ("r", 7, "activation")),
         (b"m package.libcudnn8 8.2 1", ("m", "package.libcudnn8", "8.2 1")),
         (
             b"x 1 0 1 5 9 0 3 heap -20 -1 device 4096 1",
@@ -115,6 +122,30 @@ def test_a_contradiction_is_named() -> None:
     handlers: Dict[str, Any] = {letter: refuse for letter in RECORDS}
     with pytest.raises(TraceError, match=r"^line 2: account 7 is not defined: .*record again$"):
         read(io.BytesIO(HEAD + b"k odd 1\n"), handlers)
+
+
+def test_balances_keep_their_order_among_the_other_records() -> None:
+    body = b"c 1 1 1 1 1 1\nc 2 2 2 2 2 2\nk odd 1\nc 3 3 3 3 3 3\n"
+    assert [record[:2] for record in records_of(body)] == [("c", 1), ("c", 2), ("k", "odd"), ("c", 3)]
+
+
+def test_a_long_run_of_balances_is_handed_over_in_parts() -> None:
+    parts = []
+    handlers: Dict[str, Any] = {letter: lambda *fields: None for letter in RECORDS}
+    handlers["c"] = lambda rows: parts.append(len(rows))
+    assert read(io.BytesIO(HEAD + b"c 1 2 3 4 5 6\n" * 20_000), handlers) is None
+    assert len(parts) > 1 and sum(parts) == 6 * 20_000 and not any(part % 6 for part in parts)
+
+
+@pytest.mark.parametrize("end", [b"", b"k odd 1\n", b"k od"])
+def test_a_contradiction_in_a_run_is_named_by_its_own_line(end: bytes) -> None:
+    def refuse(rows: "array[int]") -> None:
+        raise Corrupt("account 7 is not defined", 1)
+
+    handlers: Dict[str, Any] = {letter: lambda *fields: None for letter in RECORDS}
+    handlers["c"] = refuse
+    with pytest.raises(TraceError, match=r"^line 4: account 7 is not defined"):
+        read(io.BytesIO(HEAD + b"k odd 1\n" + b"c 1 2 3 4 5 6\n" * 3 + end), handlers)
 
 
 def test_nothing_follows_the_last_record() -> None:

@@ -11,9 +11,12 @@ from reporter.tree import Node, Shape, build
 from tests.reporter.traces import Trace, random_run
 
 
-def shape(profile: Profile, threshold: float = 0, by: str = "", max_frames: int = 1 << 30) -> Shape:
+def shape(
+    profile: Profile, threshold: float = 0, by: str = "", max_frames: int = 1 << 30, is_folded: bool = False
+) -> Shape:
     levels = [lambda account: str(getattr(profile.accounts[account], by))] if by else []
-    return Shape(levels, Names(profile).frame, threshold, max_frames)
+    names = Names(profile)
+    return Shape(levels, names.frame, names.folding, threshold, is_folded, max_frames)
 
 
 def outline(node: Node) -> Any:
@@ -107,6 +110,24 @@ def test_a_stack_deeper_than_pythons_own_is_no_problem() -> None:
     assert len(every_node(build(profile, composition, shape(profile, max_frames=5), "all"))) == 6
 
 
+def test_runs_of_internal_frames_are_one_node_whatever_is_in_them() -> None:
+    trace = Trace()
+    torch = "/usr/lib/python3/dist-packages/torch/nn/functional.py"
+    run = [f"py relu ({torch}:1)", f"py conv ({torch}:2)", "_PyObject_Call (python3.11)"]
+    outer = ["py main (/a/train.py:9)", "Py_Main (python3.11)"]
+    one = trace.account("heap", "app", ["c10::alloc_cpu (libc10.so)"] + run[:1] + outer)
+    two = trace.account("heap", "app", ["c10::alloc_cpu (libc10.so)"] + run + outer)
+    three = trace.account("heap", "app", ["own (net.so)"] + run[2:] + outer)
+    trace.snapshot(1, "time", {one: (10, 1), two: (30, 2), three: (5, 1)})
+    profile = trace.load()
+    assert outline(build(profile, profile.composition(0), shape(profile, is_folded=True), "all")) == [
+        "all", 45, 4,
+        ["… 2 to 4 frames of torch", 40, 3, ["train.py:9 (main)", 40, 3, ["… 1 frame of python", 40, 3]]],
+        ["own (net.so)", 5, 1,
+         ["… 1 frame of python", 5, 1, ["train.py:9 (main)", 5, 1, ["… 1 frame of python", 5, 1]]]],
+    ]  # fmt: skip
+
+
 def test_kind_and_owner_are_known_where_they_are_the_same_throughout() -> None:
     trace = Trace()
     one = trace.account("heap", "app", ["f (a.c:1)"])
@@ -121,11 +142,12 @@ def test_kind_and_owner_are_known_where_they_are_the_same_throughout() -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("threshold", [0, 1, 10, 60, 100])
 @pytest.mark.parametrize("by", ["", "kind", "owner"])
-def test_sums_are_exact_in_any_tree(seed: int, threshold: float, by: str) -> None:
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_sums_are_exact_in_any_tree(seed: int, threshold: float, by: str, is_folded: bool) -> None:
     profile = random_run(seed).load()
     for index in range(0, len(profile.snapshots), 7):
         composition = profile.composition(index)
-        root = build(profile, composition, shape(profile, threshold, by), "all")
+        root = build(profile, composition, shape(profile, threshold, by, is_folded=is_folded), "all")
         assert root.bytes == sum(n_bytes for n_bytes, _ in composition.values())
         assert root.blocks == sum(
             counted_blocks(profile.accounts[account].kind, blocks) for account, (_, blocks) in composition.items()

@@ -75,11 +75,13 @@ class Trace:
             node = self._nodes[key]
         return node
 
-    def account(self, kind: str, owner: str, frames: Sequence[str] = ()) -> int:
+    def account(self, kind: str, owner: str, frames: Sequence[str] = (), role: str = "") -> int:
         node = self.stack(frames)
         id_ = len(self._kinds) + 1
         self._kinds[id_] = kind
         self.lines.append(f"a {id_} {node} {kind} {owner}")
+        if role:
+            self.lines.append(f"r {id_} {role}")
         return id_
 
     def group(self, group: str, *owners: str) -> None:
@@ -166,7 +168,7 @@ def small_training_run(memory: str = "unified") -> Trace:
     trace.group("runtime", "context")
     python = ["py <module> (/home/u/train.py:87)", "main (/usr/bin/python3)"]
     torch = ["torch::empty (/usr/lib/libtorch.so)"] + python
-    tensor = trace.account("device", "tensor", ["cudaMalloc (/usr/lib/libcudart.so.10.2)"] + torch)
+    tensor = trace.account("device", "tensor", ["cudaMalloc (/usr/lib/libcudart.so.10.2)"] + torch, "parameter")
     cache = trace.account("device", "cache", ["c10::grow (/usr/lib/libc10_cuda.so)"] + torch)
     context = trace.account("driver", "context", ["cuInit (/usr/lib/libcuda.so.1)"] + python)
     cudnn = trace.account(
@@ -217,15 +219,17 @@ def random_run(
     trace = Trace(command=f"random {seed}", time_unit="ms", memory="unified")
     for name, value in (options or {}).items():
         trace.manifest(f"option.{name}", value)
-    trace.group("yours", "app")
+    trace.group("yours", "app", "tensor")
     trace.group("libraries", "lib", "cudnn")
-    functions = [f"f{i} (a.c:{i})" for i in range(6)] + ["g (lib.so)", "py h (/p/m.py:3)"]
+    functions = [f"f{i} (a.c:{i})" for i in range(5)] + ["g (lib.so)", "t (/usr/lib/libtorch.so)"]
+    functions += ["py h (/p/m.py:3)", "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:9)"]
     kinds = HOST_KINDS + DEVICE_KINDS + ("imported",)
     for _ in range(n_accounts):
         kind = random_.choice(kinds)
         depth = 0 if kind == "heap-overhead" else random_.randrange(9)
         frames = [random_.choice(functions) for _ in range(depth)]
-        trace.account(kind, random_.choice(["app", "lib", "cudnn"]), frames)
+        owner = random_.choice(["app", "lib", "cudnn", "tensor"])
+        trace.account(kind, owner, frames, random_.choice(["", "gradient"]) if owner == "tensor" else "")
     live: Dict[int, Tuple[int, int]] = {}
     largest = -1
     for number in range(n_snapshots):

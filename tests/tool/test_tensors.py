@@ -20,15 +20,11 @@ def build(form: int, sim: Path) -> Path:
     check_run([*common, "-Wl,-soname,libc10.so", "-o", directory / "libc10.so", SOURCES / "c10.cc"])
     libraries = [directory / "libc10.so", sim / "libcudart.so.10.2"]
     rpath = f"-Wl,-rpath,{directory}:{sim}"
-    check_run(
-        [*common, "-Wl,-soname,libc10_cuda.so", "-o", directory / "libc10_cuda.so", SOURCES / "c10_cuda.cc"]
-        + [*libraries, rpath]
-    )
-    check_run(
-        ["gcc", "-g", "-Wall", "-Wextra", "-Werror", "-o", directory / "tensors", SOURCES / "tensors.c"]
-        + [directory / "libc10_cuda.so", *libraries, rpath]
-    )
-    return directory / "tensors"
+    allocator, program = directory / "libc10_cuda.so", directory / "tensors"
+    check_run([*common, "-Wl,-soname,libc10_cuda.so", "-o", allocator, SOURCES / "c10_cuda.cc", *libraries, rpath])
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    check_run(["gcc", "-g", *warnings, "-o", program, SOURCES / "tensors.c", allocator, *libraries, rpath])
+    return program
 
 
 def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
