@@ -49,12 +49,21 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
     return id;
 }
 
+AccountId jm_account_handed_out(NodeId node, Kind kind)
+{
+    OwnerId named = jm_owner_by_name(jm_role_name(jm_stack_role(node)));
+    return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? jm_owner_by_name("tensor") : named);
+}
+
 AccountId jm_account(NodeId node, Kind kind)
 {
     OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
     // Pinned memory is host memory, but who asked the driver for it is found as for device memory.
     if (kind == KIND_PINNED)
         owner = jm_stack_device_owner(node);
+    // Where the driver's pool is the cache, a framework asks it for what it hands out.
+    if (kind == KIND_POOL && owner == jm_owner_by_name("cache"))
+        return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);
 }
 

@@ -13,6 +13,10 @@ AccountId jm_account(NodeId node, Kind kind);
 
 AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner);
 
+// Memory that a framework's allocator handed out: a tensor's, or, where the rules for roles name an owner (a library's
+// workspace), that owner's.
+AccountId jm_account_handed_out(NodeId node, Kind kind);
+
 // Heap memory: the account of every malloc, kept with the node.
 AccountId jm_account_heap(NodeId node);
 

@@ -14,7 +14,10 @@ static struct {
 } remembered[N_REMEMBERED];
 static UInt next_remembered;
 
-void jm_forget_readable(void) { VG_(memset)(remembered, 0, sizeof remembered); }
+void jm_forget_readable(void)
+{
+    VG_(memset)(remembered, 0, sizeof remembered);
+}
 
 Bool jm_is_readable(Addr address, SizeT bytes)
 {

@@ -661,7 +661,8 @@ static UInt scope_name(const Row *row, UWord row_number, const UWord *words)
     return jm_trace_string(name);
 }
 
-// c10::Device is two bytes, type and index, in the lower half of a register; the type 1 is CUDA (c10/core/DeviceType.h).
+// c10::Device is two bytes, type and index, in the lower half of a register; the type 1 is CUDA
+// (c10/core/DeviceType.h).
 #define C10_CUDA 1
 
 static void report_tensor(ThreadId tid, const Row *row, const UWord *words)
@@ -691,7 +692,7 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
         return False;
     }
     if (row->action == ACTION_OUT_OF_MEMORY) {
-        jm_tensor_count_out_of_memory();
+        jm_tensor_count_out_of_memory(tid);
         return False;
     }
     UInt name = scope_name(row, row_number, words);

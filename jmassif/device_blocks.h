@@ -48,8 +48,8 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle);
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes);
 DeviceBlock *jm_device_mapped_at(Addr address);
 
-// The block of device memory that `address` lies in, by its own address or a mapping; NULL: none. `*end` is where the block
-// or the mapping ends.
+// The block of device memory that `address` lies in, by its own address or a mapping; NULL: none. `*end` is where the
+// block or the mapping ends.
 DeviceBlock *jm_device_block_around(Addr address, Addr *end);
 
 // Called before a block that tensors still hold a part of is closed.

@@ -14,7 +14,7 @@ typedef struct {
     Bool heap;
     Bool stacks;
     Bool anonymize;
-    Bool python; // look for Python frames
+    Bool python;       // look for Python frames
     Int heap_admin;    // bytes of header assumed per heap block
     Int depth;         // frames kept per stack, innermost first; 0: all
     Int max_snapshots; // per tenfold growth of the running time

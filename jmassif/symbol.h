@@ -20,7 +20,7 @@ typedef struct {
     UShort n_frames;
     Bool is_forgotten;
     Bool is_allocator : 1;  // its frames are not shown: the preload library, and what --alloc-fn names
-    Bool is_preload : 1;   // it lies in the preload library
+    Bool is_preload : 1;    // it lies in the preload library
     Bool is_ignored : 1;    // --ignore-fn names it
     Bool has_object : 1;    // it lies in a mapped object file
     Bool is_evaluator : 1;  // CPython's evaluation loop
@@ -42,8 +42,8 @@ RoleId jm_symbol_role(FrameId frame);
 void jm_symbol_object_mapped(Addr start, SizeT bytes);
 void jm_symbol_tell_objects(Bool all);
 
-// Called with each object that is told and where its code starts. `soname` may be NULL; both names belong to the core and
-// do not last.
+// Called with each object that is told and where its code starts. `soname` may be NULL; both names belong to the core
+// and do not last.
 void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code));
 
 // Memory was unmapped. True if code was, and so addresses were forgotten.

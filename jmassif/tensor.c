@@ -50,8 +50,8 @@ static VgHashTable *table(void)
     return tensors;
 }
 
-// The parts of [address, address + bytes) in the segments they lie in. Without an address that lies in one (PyTorch up to
-// 1.9 reports another number), any segment with enough cache left will do: the sums are the same.
+// The parts of [address, address + bytes) in the segments they lie in. Without an address that lies in one (PyTorch up
+// to 1.9 reports another number), any segment with enough cache left will do: the sums are the same.
 static Bool find_parts(Tensor *t)
 {
     Addr at = t->key, end;
@@ -107,18 +107,11 @@ static void uncarve(Tensor *t)
     live_bytes -= t->bytes;
 }
 
-// A library's workspace is handed out like a tensor: the rules for roles name an owner then.
-static OwnerId owner_of(NodeId node)
-{
-    OwnerId named = jm_owner_by_name(jm_role_name(jm_stack_role(node)));
-    return named == JM_OWNER_UNKNOWN ? jm_owner_by_name("tensor") : named;
-}
-
 static void take(ThreadId tid, Tensor *t)
 {
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
-    t->account = jm_account_owned(node, t->parts[0].segment->kind, owner_of(node));
+    t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
     carve(t);
     jm_trace_block(jm_clock_now(), t->key, t->bytes, t->account);
 }
@@ -137,8 +130,8 @@ static Bool has_part_in(const Tensor *t, const DeviceBlock *segment)
     return False;
 }
 
-// A segment ends under tensors that are said to lie in it. Those whose addresses are known end with it (a device reset);
-// the others lie in fact in another one.
+// A segment ends under tensors that are said to lie in it. Those whose addresses are known end with it (a device
+// reset); the others lie in fact in another one.
 static void drop_from_segment(DeviceBlock *segment)
 {
     UInt n;
@@ -204,9 +197,10 @@ void jm_tensor_report(ThreadId tid, const TensorReport *report)
     jm_snapshot_event();
 }
 
+static ULong *failed_bytes; // per thread, of its last attempt; 0: that succeeded
+
 void jm_tensor_count_attempt(ThreadId tid, ULong bytes, Bool has_failed)
 {
-    static ULong *failed_bytes; // per thread
     if (!failed_bytes) {
         if (!has_failed)
             return;
@@ -220,7 +214,12 @@ void jm_tensor_count_attempt(ThreadId tid, ULong bytes, Bool has_failed)
     }
 }
 
-void jm_tensor_count_out_of_memory(void) { counters.out_of_memory++; }
+void jm_tensor_count_out_of_memory(ThreadId tid)
+{
+    counters.out_of_memory++;
+    if (failed_bytes)
+        failed_bytes[tid] = 0; // given up: the next one is no retry
+}
 
 void jm_tensor_write_counters(void)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The tensor source: a framework's caching allocator says, through the report it makes for its own profiler, which part of
-// a segment it hands out. The segment was credited to the owner `cache` when it was allocated; a tensor inside it is a
-// transfer out of that account, and back when the tensor dies. So segments are always tensors plus cache, to the byte.
+// The tensor source: a framework's caching allocator says, through the report it makes for its own profiler, which part
+// of a segment it hands out. The segment was credited to the owner `cache` when it was allocated; a tensor inside it is
+// a transfer out of that account, and back when the tensor dies. So segments are always tensors plus cache, to the
+// byte.
 
 #ifndef JM_TENSOR_H
 #define JM_TENSOR_H
@@ -20,12 +21,12 @@ typedef struct {
 
 void jm_tensor_report(ThreadId tid, const TensorReport *report);
 
-// An allocation of device memory by the thread has succeeded or failed: the second try after a failed one of the same size
-// is what PyTorch counts as a retry.
+// An allocation of device memory by the thread has succeeded or failed: the second try after a failed one of the same
+// size is what PyTorch counts as a retry.
 void jm_tensor_count_attempt(ThreadId tid, ULong bytes, Bool has_failed);
 
 // The framework reported that it is out of memory.
-void jm_tensor_count_out_of_memory(void);
+void jm_tensor_count_out_of_memory(ThreadId tid);
 
 void jm_tensor_write_counters(void);
 

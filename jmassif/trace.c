@@ -10,7 +10,7 @@
 
 // ---- fields --------------------------------------------------------------------------------------------------
 
-#define MAX_NUMBER  21  // decimal digits of 2^64, and a sign
+#define MAX_NUMBER  21   // decimal digits of 2^64, and a sign
 #define RECORD_ROOM 1024 // more than any record needs, a scope with growth of every kind too, besides its text
 
 static HChar *cursor; // in the buffer, while a record is being written

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The trace's file: its name, its buffer, what becomes of it at fork and exec, and what happens when it cannot be written.
+// The trace's file: its name, its buffer, what becomes of it at fork and exec, and what happens when it cannot be
+// written.
 
 #include "trace_file.h"
 #include "options.h"

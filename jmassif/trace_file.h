@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The file behind the trace. Records are collected in a buffer and reach the file at every snapshot, so that a program that
-// is killed leaves all of its history up to the last one. A trace that cannot be written (bad path, full disk) is given up
-// with one message; the profiled program goes on.
+// The file behind the trace. Records are collected in a buffer and reach the file at every snapshot, so that a program
+// that is killed leaves all of its history up to the last one. A trace that cannot be written (bad path, full disk) is
+// given up with one message; the profiled program goes on.
 
 #ifndef JM_TRACE_FILE_H
 #define JM_TRACE_FILE_H
@@ -22,8 +22,8 @@ void jm_trace_flush(void);
 void jm_trace_close(void);
 const HChar *jm_trace_path(void); // for messages; NULL if there is no file
 
-// Room for a record of at most `bytes`: where to write it. `jm_trace_written` tells where it ended, before anything else
-// is asked of the trace.
+// Room for a record of at most `bytes`: where to write it. `jm_trace_written` tells where it ended, before anything
+// else is asked of the trace.
 HChar *jm_trace_room(SizeT bytes);
 void jm_trace_written(const HChar *end);
 

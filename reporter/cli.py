@@ -2,6 +2,7 @@
 """The command jm_print: reads the options, and turns whatever goes wrong into one line and exit status 2."""
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -159,6 +160,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 def run() -> NoReturn:
     """The program: like any other filter it dies quietly when its reader has gone, or at Ctrl-C."""
+    # A profile is a million small objects without a cycle: to search them for some takes a tenth of the time.
+    gc.disable()
     for number in (signal.SIGPIPE, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     sys.exit(main())

@@ -109,6 +109,7 @@ class Folding:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._known: Dict[int, Internal] = {}
+        self._packages: Dict[int, str] = {}  # of all frames, once a tree needs it
 
     def internal(self, frame: int) -> Internal:
         known = self._known.get(frame)
@@ -121,7 +122,9 @@ class Folding:
         parents, frames = self._profile.node_parent, self._profile.node_frame
         if not is_folded:
             return zip(map(frames.__getitem__, nodes), map(parents.__getitem__, nodes), repeat(1))
-        package_of = {frame: self.internal(frame).package for frame in self._profile.frames}
+        if not self._packages:
+            self._packages = {frame: self.internal(frame).package for frame in self._profile.frames}
+        package_of = self._packages
 
         def fold(node: int) -> Step:
             outer = node
@@ -134,6 +137,8 @@ class Folding:
                 run.add(package)
                 n_frames += 1
                 outer = parents[outer]
-            return (run_of(run), outer, n_frames) if run else (frames[node], parents[node], 1)
+            if run:
+                return run_of(run), outer, n_frames
+            return frames[node], parents[node], 1
 
         return map(fold, nodes)

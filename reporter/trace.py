@@ -152,9 +152,9 @@ _Row = Tuple[Callable[[bytes], Optional[Match[bytes]]], Optional[List[Callable[[
 _UNKNOWN: _Row = (lambda line: None, None, lambda *fields: None)
 
 
-def _compile(handlers: Mapping[str, Handler]) -> Dict[int, _Row]:
+def _compile(handlers: Mapping[str, Handler]) -> List[_Row]:
     """By the first byte of a line."""
-    rows: Dict[int, _Row] = {}
+    rows = [_UNKNOWN] * 256
     for letter, shape in RECORDS.items():
         types = shape.split()
         pattern = re.escape(letter.encode("ascii")) + b"".join(_FIELDS[type_][0] for type_ in types)
@@ -221,20 +221,20 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
 
         def end(*fields: Any) -> None:
             handlers[_LAST](*fields)
-            rows.clear()
+            rows[:] = [_UNKNOWN] * 256
 
         rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (end,)
         for number, line in enumerate(stream, 2):
             letter = line[0]
             if run and (letter != _RUN or len(run) >= _MAX_RUN_FIELDS):
                 _hand_over(run, run_begin, rows[_RUN][2])
-            matched, converters, handle = rows.get(letter, _UNKNOWN)
+            matched, converters, handle = rows[letter]
             match = matched(line)
             if match is None:
                 if not line.endswith(b"\n"):
                     truncation = f"line {number} is cut off"
                     break
-                problem = "not a record of this format" if rows else "a record after the last"
+                problem = "a record after the last" if rows[_RUN] is _UNKNOWN else "not a record of this format"
                 raise Corrupt(f"{problem}: {_excerpt(line)}")
             if letter == _RUN:
                 run_begin = run_begin if run else number

@@ -21,7 +21,7 @@ typedef unsigned long UWord;
 #define SONAME_CURAND   libcurandZa
 #define SONAME_NCCL     libncclZa
 #define SONAME_NVINFER  libnvinferZa
-#define SONAME_C10 libc10Za
+#define SONAME_C10      libc10Za
 #define SONAME_LOADER   ldZhlinuxZa
 
 // ---- around a call -------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define TWIN_CURAND   TWIN_RUNTIME
 #define TWIN_NCCL     TWIN_RUNTIME
 #define TWIN_NVINFER  TWIN_RUNTIME
-#define TWIN_C10 TWIN_RUNTIME
+#define TWIN_C10      TWIN_RUNTIME
 #define TWIN_LOADER   TWIN_RUNTIME
 #include "cuda_api.def"
 #undef TWIN_WORDS

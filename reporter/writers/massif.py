@@ -14,7 +14,7 @@ kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from reporter.lines import LINE_VIEWS, charges
-from reporter.names import NO_STACK, NO_TENSOR, STACK_ENDS, Names
+from reporter.names import NO_TENSOR, Names
 from reporter.profile import LISTED_KINDS, Composition, Profile
 from reporter.summary import select
 from reporter.tree import Node, Shape, build

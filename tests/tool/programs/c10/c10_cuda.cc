@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// libc10_cuda.so in small: two segments of device memory, blocks handed out of them and reported, and what memory_allocated()
-// and memory_reserved() would say.
+// libc10_cuda.so in small: two segments of device memory, blocks handed out of them and reported, and what
+// memory_allocated() and memory_reserved() would say.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,8 @@ static void report(void *block, int64_t bytes)
 {
     allocated += bytes;
 #if FORM == 16
-    c10::reportMemoryUsageToProfiler((char *)block + 0x700000000000, bytes, {1, 0}); // a number that is no device address
+    c10::reportMemoryUsageToProfiler((char *)block + 0x700000000000, bytes,
+                                     {1, 0}); // a number that is no device address
 #elif FORM == 110
     c10::reportMemoryUsageToProfiler(block, bytes, (int64_t)allocated, (int64_t)reserved, {1, 0});
 #else
@@ -48,9 +49,15 @@ extern "C" __attribute__((noinline)) char *new_segment(size_t bytes)
     return (char *)p;
 }
 
-extern "C" __attribute__((noinline)) void hand_out(char *block, size_t bytes) { report(block, (int64_t)bytes); }
+extern "C" __attribute__((noinline)) void hand_out(char *block, size_t bytes)
+{
+    report(block, (int64_t)bytes);
+}
 
-extern "C" __attribute__((noinline)) void take_back(char *block, size_t bytes) { report(block, -(int64_t)bytes); }
+extern "C" __attribute__((noinline)) void take_back(char *block, size_t bytes)
+{
+    report(block, -(int64_t)bytes);
+}
 
 extern "C" __attribute__((noinline)) void free_segment(char *segment, size_t bytes)
 {
@@ -58,4 +65,7 @@ extern "C" __attribute__((noinline)) void free_segment(char *segment, size_t byt
     reserved -= bytes;
 }
 
-extern "C" void say(const char *point) { printf("%s %zu %zu\n", point, allocated, reserved); }
+extern "C" void say(const char *point)
+{
+    printf("%s %zu %zu\n", point, allocated, reserved);
+}

@@ -19,8 +19,14 @@ static void point(const char *name)
     JMASSIF_MARK(name);
 }
 
-static __attribute__((noinline)) void make_weights(char *at) { hand_out(at, 1 << 20); }
-static __attribute__((noinline)) void make_activation(char *at) { hand_out(at, 3 << 20); }
+static __attribute__((noinline)) void make_weights(char *at)
+{
+    hand_out(at, 1 << 20);
+}
+static __attribute__((noinline)) void make_activation(char *at)
+{
+    hand_out(at, 3 << 20);
+}
 
 int main(void)
 {

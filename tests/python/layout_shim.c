@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// jmassif/python_layout.c as a library for its tests: what it needs of Valgrind is a few names, and the memory that it
+// reads is this process' own, or rather the one piece of it that the test says.
+
+#define JM_COMPAT_H // in place of the real one
+
+#include <string.h>
+#include <sys/mman.h>
+
+typedef unsigned char Bool, UChar;
+typedef unsigned short UShort;
+typedef unsigned int UInt;
+typedef int Int;
+typedef unsigned long long ULong;
+typedef unsigned long Addr, UWord, SizeT;
+typedef char HChar;
+#define True      1
+#define False     0
+#define VG_(name) name
+
+#include "python_layout.c"
+
+static Addr image_start, image_end;
+
+void set_image(const void *start, SizeT bytes)
+{
+    image_start = (Addr)start;
+    image_end = image_start + bytes;
+}
+
+Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
+{
+    if (address < image_start || address + bytes > image_end)
+        return False;
+    memcpy(to, (const void *)address, bytes);
+    return True;
+}
+
+Bool jm_read_word(Addr address, UWord *value)
+{
+    return jm_read_bytes(address, value, sizeof *value);
+}
+
+Bool copy_layout(UInt major, UInt minor, PythonLayout *to)
+{
+    const PythonLayout *known = jm_python_layout(major, minor);
+    if (known)
+        *to = *known;
+    return known != NULL;
+}
+
+// A table that ends where the next page cannot be read.
+UInt line_of_guarded_table(LineTable kind, const UChar *table, SizeT n, Int first, Int at)
+{
+    static UChar *end;
+    if (!end) {
+        SizeT most = 1 << 20, guard = 1 << 16; // a multiple of every page size
+        end = mmap(NULL, most + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        end += most;
+        mprotect(end, guard, PROT_NONE);
+    }
+    memcpy(end - n, table, n);
+    return jm_python_line(kind, end - n, n, first, at);
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jmassif's ledger against PyTorch's own counters, on PyTorch's CUDA build and the memory simulation.
+
+`run` makes the root and starts this. Each script of scripts/ prints PyTorch's figures at every step and sets a mark there;
+a test compares, mark by mark, one figure of the snapshot with PyTorch's, to the byte. The name keeps these tests out of
+`make check`: they need 3.5 GB of packages and two minutes a program.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+
+import pytest
+
+from moments import Moment, moments
+
+ROOT = Path(os.environ["JMASSIF_TORCH_ROOT"])
+SCRIPTS = "/src/tests/torch-cuda/scripts"
+ROLES = ("parameter", "gradient", "optimizer", "activation", "input")
+# A cuBLAS handle's: 2 x 4 MiB + 8 x 16 KiB, PyTorch's default. The main thread and autograd's have one each.
+WORKSPACE_BYTES = 8519680
+# Reports of the allocator that the ledger could not follow.
+DISAGREEMENTS = (
+    "tensor-without-segment",
+    "tensor-free-unknown",
+    "tensor-allocated-differs",
+    "tensor-reserved-differs",
+)
+
+DEFAULT = ""
+EXPANDABLE = "expandable_segments:True"
+ASYNC = "backend:cudaMallocAsync"
+
+
+class Program(NamedTuple):
+    name: str
+    script: Tuple[str, ...]
+    allocator: str
+
+
+PROGRAMS = (
+    Program("sgd", ("train.py", "sgd"), DEFAULT),
+    Program("adam", ("train.py", "adam"), DEFAULT),
+    Program("exhaust", ("exhaust.py",), DEFAULT),
+    Program("graph", ("graph.py",), DEFAULT),
+    Program("sgd-expandable", ("train.py", "sgd"), EXPANDABLE),
+    Program("exhaust-expandable", ("exhaust.py",), EXPANDABLE),
+    Program("graph-expandable", ("graph.py",), EXPANDABLE),
+    Program("adam-async", ("train.py", "adam"), ASYNC),
+)
+
+
+class Finished(NamedTuple):
+    program: Program
+    native: List[Dict[str, Any]]  # what the script printed
+    told: List[Dict[str, Any]]  # the same, under jmassif
+    moments: List[Moment]
+
+    def pairs(self) -> Iterator[Tuple[Dict[str, Any], Moment]]:
+        assert [line["mark"] for line in self.told] == [moment.mark for moment in self.moments]
+        return zip(self.told, self.moments)
+
+
+def run_inside(program: Program, command: List[str]) -> List[Dict[str, Any]]:
+    """Runs a command in the root, in mounts of its own, and returns the figures that it printed."""
+    inside = (
+        'mount --bind "$1" "$2/src" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && '
+        'root=$2 && shift 2 && exec chroot "$root" "$@"'
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "bash", "-c", inside, "-", str(Path(__file__).resolve().parents[2]), str(ROOT)]
+        + ["env", "LD_LIBRARY_PATH=/opt/cuda", "PYTHONDONTWRITEBYTECODE=1"]
+        + ([f"PYTORCH_CUDA_ALLOC_CONF={program.allocator}"] if program.allocator else [])
+        + command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=1800,
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-4000:]
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=[program.name for program in PROGRAMS])
+def finished(request: Any) -> Finished:
+    program: Program = request.param
+    script = ["python3", f"{SCRIPTS}/{program.script[0]}", *program.script[1:]]
+    native = run_inside(program, script)
+    trace = ROOT / "out" / f"{program.name}.jmassif"
+    trace.parent.mkdir(exist_ok=True)
+    if trace.exists():
+        trace.unlink()
+    told = run_inside(program, ["jmassif", f"--jmassif-out-file=/out/{trace.name}", *script])
+    return Finished(program, native, told, moments(trace))
+
+
+def differences(finished: Finished, figure: str, ours: Any) -> Dict[str, Tuple[int, int]]:
+    """By mark: PyTorch's figure and ours, where they are not the same. Marks at which PyTorch was not asked are left out."""
+    pairs = ((told["mark"], told[figure], ours(moment)) for told, moment in finished.pairs() if figure in told)
+    return {mark: (theirs, mine) for mark, theirs, mine in pairs if theirs != mine}
+
+
+def test_pytorch_allocates_what_it_allocates_natively(finished: Finished) -> None:
+    assert finished.told == finished.native
+    assert any(line["allocated"] for line in finished.told)
+
+
+def test_tensors_and_workspaces_are_memory_allocated(finished: Finished) -> None:
+    assert differences(finished, "allocated", lambda moment: moment.handed_out) == {}
+
+
+def test_with_the_cache_they_are_memory_reserved(finished: Finished) -> None:
+    assert differences(finished, "reserved", lambda moment: moment.reserved) == {}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_roles_are_what_pytorch_reckons(finished: Finished, role: str) -> None:
+    if not any(role in line for line in finished.told):
+        pytest.skip("not a training loop")
+    assert differences(finished, role, lambda moment: moment.by_role[role]) == {}
+
+
+def test_workspaces_are_no_tensors(finished: Finished) -> None:
+    if finished.program.script[0] != "train.py":
+        pytest.skip("uses no library")
+    assert finished.moments[-1].by_owner["tensor"] == 0
+    assert finished.moments[-1].by_owner["workspace"] == 2 * WORKSPACE_BYTES
+
+
+def test_retries_are_num_alloc_retries(finished: Finished) -> None:
+    assert differences(finished, "retries", lambda moment: moment.counters.get("cuda-alloc-retries", 0)) == {}
+
+
+def test_out_of_memory_is_num_ooms(finished: Finished) -> None:
+    assert differences(finished, "ooms", lambda moment: moment.counters.get("framework-out-of-memory", 0)) == {}
+
+
+def test_the_ledger_followed_every_report(finished: Finished) -> None:
+    assert {key: finished.moments[-1].counters.get(key, 0) for key in DISAGREEMENTS} == dict.fromkeys(DISAGREEMENTS, 0)
