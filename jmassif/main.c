@@ -29,6 +29,8 @@
 
 static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
 {
+    if (!rr)
+        jm_forget_readable(); // it may lie over what could be read
     if (xx)
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)

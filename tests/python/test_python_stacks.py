@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Python frames in recorded stacks are those that the interpreter itself shows.
 
-The scripts allocate blocks of sizes that nothing else has and note their own stacks (scripts/witness.py); in the trace
-the accounts of these blocks must have the same frames: file, qualified name and line, innermost first.
+The scripts allocate blocks of sizes that nothing else has and note their own stacks; in the trace the accounts of these
+blocks must have the same frames: file, qualified name and line, innermost first.
 """
 
-import ast
 import itertools
-import os
-import tempfile
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Tuple
 
 import pytest
 
-from reporter.profile import Frame, Profile
-from tests.harness import PYTHON, Argument, Recording, check_run, compile_c, record
-
-SCRIPTS = Path(__file__).parent / "scripts"
-STEP = 256  # witness.py's
-INTERPRETER = os.environ.get("JMASSIF_PYTHON") or PYTHON
-VERSION = tuple(map(int, check_run([INTERPRETER, "-c", "import sys; print(*sys.version_info[:2])"]).split()))
+from tests.harness import check_run, compile_c, record
+from tests.python.noted import (
+    INTERPRETER,
+    SCRIPTS,
+    STEP,
+    Noted,
+    accounts_by_size,
+    frames_of,
+    native_library,
+    problems,
+    run_noting,
+    run_script,
+    script,
+    version,
+)
 
 # How many stacks each script notes, at least: a script that ended early would prove nothing.
 NOTED = {
@@ -42,98 +47,16 @@ NOTED = {
     "unwinding": 26,
 }
 
-NO_LIBRARY = 77  # embedding.c's
-
-PythonFrame = Tuple[str, str, int]  # file, qualified name, line
-
-
-class Noted(NamedTuple):
-    """A block: the stack that the script noted for it, and the one that was recorded."""
-
-    expected: List[PythonFrame]
-    frames: List[Frame]
-
-    @property
-    def python_frames(self) -> List[PythonFrame]:
-        return [(frame.file, frame.function, frame.line) for frame in self.frames if frame.type == "p"]
-
-
-def native_library() -> Path:
-    return compile_c(SCRIPTS / "native.c", "-shared", "-fpic", "-pthread")
-
-
-def run_script(name: str, options: Sequence[str] = ()) -> Tuple[Recording, List[Noted]]:
-    return run_noting([INTERPRETER, SCRIPTS / f"{name}.py"], options)
-
-
-def run_noting(command: Sequence[Argument], options: Sequence[str] = ()) -> Tuple[Recording, List[Noted]]:
-    """Records a command, and finds the blocks that it and its children noted."""
-    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
-        recording = record(
-            command,
-            ["--trace-children=yes", "--large=64KiB", *options],
-            env={
-                "WITNESS": directory,
-                "WITNESS_LIBRARY": str(native_library()),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
-        )
-        if recording.returncode == NO_LIBRARY:
-            pytest.skip("this interpreter has no shared library")
-        assert recording.returncode == 0, recording.stderr
-        noted = [
-            block
-            for notes in sorted(Path(directory).iterdir())
-            for block in noted_blocks(notes, recording.directory / f"jmassif.out.{notes.name}", recording)
-        ]
-    return recording, noted
-
-
-def noted_blocks(notes: Path, trace: Path, recording: Recording) -> Iterator[Noted]:
-    profile = recording.load(trace)
-    account_of = accounts_by_size(trace)
-    for line in notes.read_text().splitlines():
-        noted_size, repeated = ast.literal_eval(line)
-        expected = [frame for frame, times in repeated for _ in range(times)]
-        accounts = account_of.get(noted_size, [])
-        assert len(accounts) == 1, f"{len(accounts)} blocks of {noted_size} bytes; the stack was {expected}"
-        yield Noted(expected, frames_of(profile, accounts[0]))
-
-
-def accounts_by_size(trace: Path) -> Dict[int, List[int]]:
-    """Of all large blocks; in the profile those that were freed have no size."""
-    found: Dict[int, List[int]] = {}
-    for line in trace.read_text(errors="replace").splitlines():
-        if line.startswith("+ "):
-            _, _, _, size, account = line.split()
-            found.setdefault(int(size) // STEP * STEP, []).append(int(account))
-    return found
-
-
-def frames_of(profile: Profile, account: int) -> List[Frame]:
-    return [profile.frame(frame) for frame in profile.stack(profile.accounts[account].node)]
-
-
-def problems(profile: Profile) -> Dict[str, int]:
-    return {name: count for name, count in profile.counters.items() if name.startswith("python-")}
-
 
 @pytest.mark.parametrize("name", sorted(NOTED))
 def test_recorded_frames_are_those_that_the_interpreter_shows(name: str) -> None:
-    if name == "subinterpreters" and VERSION < (3, 8):
+    if name == "subinterpreters" and version() < (3, 8):
         pytest.skip("this release makes no interpreters from Python")
     recording, noted = run_script(name)
     for block in noted:
         assert block.python_frames == block.expected
     assert len(noted) >= NOTED[name]
-    for trace in recording.traces:
-        assert problems(recording.load(trace)) == {}
-
-
-def test_evaluator_is_not_shown_where_its_python_frames_are() -> None:
-    _, noted = run_script("callbacks")
-    for block in noted:
-        assert [frame.function for frame in block.frames if frame.function.startswith("_PyEval_EvalFrameDefault")] == []
+    assert problems(recording) == {}
 
 
 def in_turns(block: Noted) -> List[str]:
@@ -147,7 +70,6 @@ def in_turns(block: Noted) -> List[str]:
 
 def test_native_frames_stay_between_the_python_frames_that_they_connect() -> None:
     _, noted = run_script("interleaving")
-    assert len(noted) == 2
     bounced, sorted_ = noted
     assert in_turns(bounced) == [
         "third",
@@ -163,14 +85,37 @@ def test_native_frames_stay_between_the_python_frames_that_they_connect() -> Non
     key = next(i for i, function in enumerate(functions) if "<lambda>" in function)
     assert functions[key + 1] == "" and functions.index("by_sort") > key
     turns = [is_python for is_python, _ in itertools.groupby(functions, bool)]
-    assert turns == [False, True] * (2 if VERSION >= (3, 11) else 5) + [False]
+    assert turns == [False, True] * (2 if version() >= (3, 11) else 5) + [False]
+
+
+def test_evaluator_is_not_shown_where_its_python_frames_are() -> None:
+    _, noted = run_script("callbacks")
+    for block in noted:
+        assert [frame for frame in block.frames if frame.function.startswith("_PyEval_EvalFrameDefault")] == []
 
 
 def test_without_python_frames_there_are_none() -> None:
-    recording, noted = run_script("calls", ["--python=no"])
-    assert noted
+    recording, noted = run_script("calls", "--python=no")
+    assert len(noted) == NOTED["calls"]
     assert [block for block in noted if block.python_frames] == []
-    assert problems(recording.profile) == {}
+    assert problems(recording) == {}
+
+
+def test_interpreter_is_found_whatever_its_name(tmp_path: Path) -> None:
+    check_run([INTERPRETER, "-m", "venv", "--without-pip", tmp_path / "venv"])
+    interpreter = tmp_path / "venv" / "bin" / "train"
+    interpreter.symlink_to((tmp_path / "venv" / "bin" / "python3").resolve())
+    _, noted = run_noting([interpreter, script("calls")])
+    assert [block.python_frames for block in noted] == [block.expected for block in noted]
+    assert len(noted) == NOTED["calls"]
+
+
+@pytest.mark.skipif(version() < (3, 7), reason="this release has no _PyRuntime")
+def test_inconsistent_memory_costs_frames_but_no_crash() -> None:
+    recording, (afterwards,) = run_script("corrupt")
+    assert afterwards.python_frames == afterwards.expected
+    assert [frame.function for frame in afterwards.frames if frame.type == "p"] == ["inner", "outer", "<module>"]
+    assert recording.profile.counters["python-frame-unreadable"] > 50
 
 
 def shared_library() -> str:
@@ -193,18 +138,18 @@ def test_embedded_interpreter_has_frames_while_it_runs() -> None:
     for n in (1002, 1003, 1005, 1006, 1007):
         (account,) = native[n * STEP]
         assert {frame.type for frame in frames_of(recording.profile, account)} == {"n"}
-    assert problems(recording.profile) == {}
+    assert problems(recording) == {}
 
 
 def test_small_objects_are_told_apart_by_line_if_python_uses_malloc() -> None:
-    script = SCRIPTS / "objects.py"
-    blocks: Dict[int, Tuple[int, int]] = {}  # by line
-    profile = record([INTERPRETER, script], env={"PYTHONMALLOC": "malloc"}).profile
+    objects = script("objects")
+    blocks: Dict[Tuple[int, int], int] = {}  # by line and size
+    profile = record([INTERPRETER, objects], env={"PYTHONMALLOC": "malloc"}).profile
     for account, counts in profile.counts().items():
         frames = [frame for frame in frames_of(profile, account) if frame.type == "p"]
-        if profile.accounts[account].kind == "heap" and frames and frames[0].file == str(script):
-            n_bytes, n_blocks = blocks.get(frames[0].line, (0, 0))
-            blocks[frames[0].line] = (n_bytes + counts.bytes, n_blocks + counts.blocks)
+        if profile.accounts[account].kind == "heap" and frames and frames[0].file == str(objects):
+            key = frames[0].line, counts.bytes // counts.blocks
+            blocks[key] = blocks.get(key, 0) + counts.blocks
     # The header of a bytes object and the byte that ends it are 33 bytes.
-    assert blocks[10] == (1000 * (440 + 33), 1000)
-    assert blocks[12] == (2000 * (441 + 33), 2000)
+    assert blocks[10, 440 + 33] == 1000
+    assert blocks[12, 441 + 33] == 2000

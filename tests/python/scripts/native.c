@@ -32,6 +32,14 @@ void *allocate(size_t bytes)
     return p;
 }
 
+void allocate_while_wrong(volatile size_t *word, size_t wrong, size_t bytes)
+{
+    size_t right = *word;
+    *word = wrong;
+    free(allocate(bytes));
+    *word = right;
+}
+
 typedef struct {
     size_t bytes;
     void *callable;
