@@ -21,8 +21,8 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import pytest
 
-from reporter.load import load_file
-from reporter.profile import Profile
+from jmassif.load import load_file
+from jmassif.profile import Profile
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()

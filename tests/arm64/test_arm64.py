@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.profile import DEVICE_KINDS
+from jmassif.profile import DEVICE_KINDS
 from tests.harness import (
     allocated_by_function,
     arm64_build,

@@ -68,8 +68,10 @@ def test_an_installation_with_prefix_has_all_that_valgrind_looks_for(private_tre
 
 
 def test_every_module_of_the_reporter_is_installed(prefix: Path) -> None:
-    installed = {name for name in files_below(prefix / "share" / "jmassif" / "reporter") if name.endswith(".py")}
-    assert installed == {name for name in files_below(ROOT / "reporter") if name.endswith(".py")}
+    installed = {
+        name for name in files_below(prefix / "share" / "jmassif" / "python" / "jmassif") if name.endswith(".py")
+    }
+    assert installed == {name for name in files_below(ROOT / "reporter" / "jmassif") if name.endswith(".py")}
 
 
 def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:

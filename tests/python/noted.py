@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 import pytest
 
-from reporter.profile import Frame, Profile
+from jmassif.profile import Frame, Profile
 from tests.harness import PYTHON, Argument, Recording, check_run, compile_c, record
 
 INTERPRETER = os.environ.get("JMASSIF_PYTHON") or PYTHON

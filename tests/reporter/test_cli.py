@@ -13,7 +13,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
-from reporter.cli import main
+from jmassif.cli import main
 from tests.reporter.massif_grammar import parse
 from tests.reporter.traces import ROOT, Trace, random_run, small_training_run
 
@@ -148,7 +148,11 @@ def test_it_runs_where_it_is_installed(trace: Path, tmp_path: Path) -> None:
     shutil.copy(str(JM_PRINT), str(script))
     assert "install jmassif again" in program(trace, script=script).err
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(str(ROOT / "reporter"), str(tmp_path / "usr" / "share" / "jmassif" / "reporter"), ignore=ignore)
+    shutil.copytree(
+        str(ROOT / "reporter" / "jmassif"),
+        str(tmp_path / "usr" / "share" / "jmassif" / "python" / "jmassif"),
+        ignore=ignore,
+    )
     link = tmp_path / "link"
     link.symlink_to(script)
     for path in (script, link):

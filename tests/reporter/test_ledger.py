@@ -5,10 +5,10 @@ from typing import List
 
 import pytest
 
-from reporter.ledger import Churn, Held, Row, hottest_temporaries, ledger, roles
-from reporter.names import Names
-from reporter.profile import LISTED_KINDS
-from reporter.summary import Place, SelectionError, answer, largest_place, select, waterfall
+from jmassif.ledger import Churn, Held, Row, hottest_temporaries, ledger, roles
+from jmassif.names import Names
+from jmassif.profile import LISTED_KINDS
+from jmassif.summary import Place, SelectionError, answer, largest_place, select, waterfall
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 

@@ -8,13 +8,13 @@ from typing import Dict, List
 
 import pytest
 
-from reporter.lines import LINE_VIEWS, Figures, charges, line_rows
-from reporter.names import Names
-from reporter.profile import PEAKS, Profile, side_of
-from reporter.sources import Sources
-from reporter.summary import SelectionError, select
-from reporter.writers import View
-from reporter.writers.lines import write_lines
+from jmassif.lines import LINE_VIEWS, Figures, charges, line_rows
+from jmassif.names import Names
+from jmassif.profile import PEAKS, Profile, side_of
+from jmassif.sources import Sources
+from jmassif.summary import SelectionError, select
+from jmassif.writers import View
+from jmassif.writers.lines import write_lines
 from tests.reporter.traces import Trace, random_run
 
 KIB = 1 << 10

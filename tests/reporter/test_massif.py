@@ -12,10 +12,10 @@ from typing import Callable, Dict, List, Tuple
 
 import pytest
 
-from reporter.load import load_file
-from reporter.profile import LISTED_KINDS, Profile
-from reporter.summary import SelectionError
-from reporter.writers import BY, FOLDS, View, massif
+from jmassif.load import load_file
+from jmassif.profile import LISTED_KINDS, Profile
+from jmassif.summary import SelectionError
+from jmassif.writers import BY, FOLDS, View, massif
 from tests.reporter.massif_grammar import GrammarError, MassifFile, every_node, parse
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from reporter.names import Names, describe, short_names
-from reporter.profile import Frame
+from jmassif.names import Names, describe, short_names
+from jmassif.profile import Frame
 from tests.reporter.traces import Trace
 
 

@@ -6,9 +6,9 @@ from typing import Callable, List
 
 import pytest
 
-from reporter.load import load
-from reporter.profile import Counts, Mark, Region
-from reporter.trace import TraceError
+from jmassif.load import load
+from jmassif.profile import Counts, Mark, Region
+from jmassif.trace import TraceError
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 
 

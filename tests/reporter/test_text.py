@@ -7,11 +7,11 @@ from typing import Callable, Dict, List
 
 import pytest
 
-from reporter.load import load
-from reporter.profile import Profile, side_of
-from reporter.summary import select
-from reporter.lines import LINE_VIEWS
-from reporter.writers import BY, View, text
+from jmassif.load import load
+from jmassif.profile import Profile, side_of
+from jmassif.summary import select
+from jmassif.lines import LINE_VIEWS
+from jmassif.writers import BY, View, text
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
 TREES = [by for by in BY if by not in LINE_VIEWS]

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from reporter.trace import RECORDS, Corrupt, Growth, TraceError, read
+from jmassif.trace import RECORDS, Corrupt, Growth, TraceError, read
 from tests.reporter.traces import ROOT, documented_example
 
 HEAD = b"jmassif-trace 1\n"

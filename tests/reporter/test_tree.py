@@ -5,9 +5,9 @@ from typing import Any, List
 
 import pytest
 
-from reporter.names import STACK_ENDS, Names
-from reporter.profile import Profile, counted_blocks
-from reporter.tree import Node, Shape, build
+from jmassif.names import STACK_ENDS, Names
+from jmassif.profile import Profile, counted_blocks
+from jmassif.tree import Node, Shape, build
 from tests.reporter.traces import Trace, random_run
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from reporter.units import count, growth, moment, percent, printable, size
+from jmassif.units import count, growth, moment, percent, printable, size
 
 
 @pytest.mark.parametrize(

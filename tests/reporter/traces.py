@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from reporter.load import load
-from reporter.profile import DEVICE_KINDS, HOST_KINDS, Profile
+from jmassif.load import load
+from jmassif.profile import DEVICE_KINDS, HOST_KINDS, Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 

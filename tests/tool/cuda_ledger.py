@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.profile import Composition, Profile, side_of
+from jmassif.profile import Composition, Profile, side_of
 from tests import harness
 from tests.harness import Recording
 

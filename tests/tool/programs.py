@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Callable, Dict, List, Sequence, Tuple
 
-from reporter.profile import HOST_KINDS, Account, Composition, Profile
+from jmassif.profile import HOST_KINDS, Account, Composition, Profile
 from tests import harness
 
 DIRECTORY = Path(__file__).parent / "programs"

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Dict, List, Tuple
 
-from reporter.profile import Frame, Profile
+from jmassif.profile import Frame, Profile
 from tests.harness import compile_c, record
 from tests.tool.programs import functions, heap_stacks, library, linked_to, run_both, stack_of
 

@@ -12,7 +12,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 import pytest
 
-from reporter.profile import DEVICE_KINDS, HOST_KINDS, Profile
+from jmassif.profile import DEVICE_KINDS, HOST_KINDS, Profile
 from tests import harness
 from tests.harness import Recording
 from tests.tool import programs

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import List, NamedTuple, Tuple
 
-from reporter.load import load_file
-from reporter.profile import Profile
+from jmassif.load import load_file
+from jmassif.profile import Profile
 from tests.harness import BUILD, VALGRIND, compile_c
 from tests.tool.programs import functions, print_report
 

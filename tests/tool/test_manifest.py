@@ -13,7 +13,7 @@ from typing import Dict, List
 
 import pytest
 
-from reporter.profile import Frame, Profile
+from jmassif.profile import Frame, Profile
 from tests.harness import PYTHON, VALGRIND, compile_c, record, run
 
 TEXT = "#include <stdlib.h>\nint main(int argc, char **argv) { free(malloc(1000)); return argc - 3; }\n"

@@ -12,7 +12,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from reporter.profile import PEAKS, Composition, Profile, side_of
+from jmassif.profile import PEAKS, Composition, Profile, side_of
 from tests import harness
 from tests.tool import programs
 from tests.tool.cuda_ledger import assert_totals_are_sums, at_marks

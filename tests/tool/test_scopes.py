@@ -11,7 +11,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import pytest
 
-from reporter.profile import Profile, Scope
+from jmassif.profile import Profile, Scope
 from tests import harness
 from tests.harness import Recording
 from tests.tool import programs

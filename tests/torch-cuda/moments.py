@@ -5,8 +5,8 @@ import collections
 from pathlib import Path
 from typing import Counter, Dict, List, NamedTuple
 
-from reporter.load import load_file
-from reporter.profile import DEVICE_KINDS, Profile
+from jmassif.load import load_file
+from jmassif.profile import DEVICE_KINDS, Profile
 
 
 class Moment(NamedTuple):

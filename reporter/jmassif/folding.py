@@ -13,7 +13,7 @@ import re
 from itertools import repeat
 from typing import Dict, Iterable, NamedTuple, Sequence, Set, Tuple, Union
 
-from reporter.profile import Frame, Profile
+from jmassif.profile import Frame, Profile
 
 OWN = 2
 INSTALLED = 1

@@ -10,9 +10,9 @@ further, so a tree over ten thousand stacks of sixty frames costs little more th
 from collections import defaultdict
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from reporter.folding import Folding, Run
-from reporter.names import STACK_ENDS
-from reporter.profile import Composition, Profile, counted_blocks
+from jmassif.folding import Folding, Run
+from jmassif.names import STACK_ENDS
+from jmassif.profile import Composition, Profile, counted_blocks
 
 
 class Node:

@@ -8,14 +8,14 @@ import signal
 import sys
 from typing import Callable, Dict, Iterator, List, NoReturn, Optional
 
-from reporter import __version__
-from reporter.load import load_file
-from reporter.output import write_file, write_stream
-from reporter.profile import Profile
-from reporter.summary import SelectionError
-from reporter.trace import TraceError
-from reporter.units import printable
-from reporter.writers import BY, FOLDS, View, massif, text
+from jmassif import __version__
+from jmassif.load import load_file
+from jmassif.output import write_file, write_stream
+from jmassif.profile import Profile
+from jmassif.summary import SelectionError
+from jmassif.trace import TraceError
+from jmassif.units import printable
+from jmassif.writers import BY, FOLDS, View, massif, text
 
 _WRITERS: Dict[str, Callable[[Profile, View], Iterator[str]]] = {
     "text": text.write,

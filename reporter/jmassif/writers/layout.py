@@ -4,7 +4,7 @@
 from textwrap import wrap
 from typing import List
 
-from reporter.profile import Profile
+from jmassif.profile import Profile
 
 PAGE = 80
 

@@ -8,8 +8,8 @@ two samples. A graph of one pool has bars of one character.
 
 from typing import List, NamedTuple, Sequence
 
-from reporter.profile import Profile
-from reporter.units import moment, size
+from jmassif.profile import Profile
+from jmassif.units import moment, size
 
 HOST = ":"
 DEVICE = "@"

@@ -7,11 +7,11 @@ cost, what went wrong, and last the stacks. A section without content is left ou
 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.ledger import Ledger, Row, hottest_temporaries, ledger, roles
-from reporter.lines import LINE_VIEWS
-from reporter.names import NO_TENSOR, Names
-from reporter.profile import Composition, Profile, Snapshot, side_of
-from reporter.summary import (
+from jmassif.ledger import Ledger, Row, hottest_temporaries, ledger, roles
+from jmassif.lines import LINE_VIEWS
+from jmassif.names import NO_TENSOR, Names
+from jmassif.profile import Composition, Profile, Snapshot, side_of
+from jmassif.summary import (
     Moment,
     answer,
     growth_by_side,
@@ -19,14 +19,14 @@ from reporter.summary import (
     select,
     waterfall,
 )
-from reporter.trace import Growth
-from reporter.tree import Node, Shape, build
-from reporter.units import count, growth, moment, percent, printable, size
-from reporter.writers import View
-from reporter.writers.graph import BETWEEN, DEVICE, HOST, draw, one_pool, timeline_points
-from reporter.writers.header import header
-from reporter.writers.layout import Lines, arena_note, heading, paragraph, used_sides
-from reporter.writers.lines import write_lines
+from jmassif.trace import Growth
+from jmassif.tree import Node, Shape, build
+from jmassif.units import count, growth, moment, percent, printable, size
+from jmassif.writers import View
+from jmassif.writers.graph import BETWEEN, DEVICE, HOST, draw, one_pool, timeline_points
+from jmassif.writers.header import header
+from jmassif.writers.layout import Lines, arena_note, heading, paragraph, used_sides
+from jmassif.writers.lines import write_lines
 
 _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40

@@ -3,7 +3,7 @@
 
 from typing import NamedTuple, Optional
 
-from reporter.lines import LINE_VIEWS
+from jmassif.lines import LINE_VIEWS
 
 BY = ("stack", "owner", "library", "kind", "role") + tuple(LINE_VIEWS)
 FOLDS = ("internal", "none")

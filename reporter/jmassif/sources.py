@@ -9,8 +9,8 @@ import stat
 import tokenize
 from typing import Dict, List, Set
 
-from reporter.profile import Profile
-from reporter.units import printable
+from jmassif.profile import Profile
+from jmassif.units import printable
 
 _MAX_FILE_BYTES = 4 << 20
 _MAX_SHOWN = 60

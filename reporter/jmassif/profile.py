@@ -9,7 +9,7 @@ all. Sizes are bytes; times are in the unit that `time_unit` names, as in the tr
 from array import array
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from reporter.trace import Growth
+from jmassif.trace import Growth
 
 HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned")
 DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
@@ -149,7 +149,7 @@ class End(NamedTuple):
 
 
 class Profile:
-    """One run. Filled by reporter.load, read-only for everybody else."""
+    """One run. Filled by jmassif.load, read-only for everybody else."""
 
     def __init__(self) -> None:
         self.manifest: Dict[str, str] = {}

@@ -7,14 +7,14 @@ top what the program never let go of.
 
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from reporter.lines import LINE_VIEWS, Figures, LineRow, charges, line_rows, total
-from reporter.names import Names
-from reporter.profile import Profile
-from reporter.sources import Sources
-from reporter.summary import Moment, select
-from reporter.units import count, growth, moment, percent, size
-from reporter.writers import View
-from reporter.writers.layout import Lines, arena_note, heading, paragraph, used_sides
+from jmassif.lines import LINE_VIEWS, Figures, LineRow, charges, line_rows, total
+from jmassif.names import Names
+from jmassif.profile import Profile
+from jmassif.sources import Sources
+from jmassif.summary import Moment, select
+from jmassif.units import count, growth, moment, percent, size
+from jmassif.writers import View
+from jmassif.writers.layout import Lines, arena_note, heading, paragraph, used_sides
 
 _MAX_LABEL = 44
 

@@ -16,7 +16,7 @@ from array import array
 from functools import lru_cache
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Match, NamedTuple, Optional, Tuple
 
-from reporter.units import printable
+from jmassif.units import printable
 
 VERSION = 1
 MAGIC = b"jmassif-trace "

@@ -6,9 +6,9 @@ Every account is charged to one row (see charges.py), so the rows add up to the 
 
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from reporter.names import Names
-from reporter.profile import Composition, Profile, counted_blocks, side_of
-from reporter.units import printable
+from jmassif.names import Names
+from jmassif.profile import Composition, Profile, counted_blocks, side_of
+from jmassif.units import printable
 
 LINE_VIEWS = {"python-line": "line", "python-function": "function", "module": "module"}
 

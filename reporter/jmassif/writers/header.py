@@ -4,9 +4,9 @@
 from textwrap import wrap
 from typing import List, Tuple
 
-from reporter.profile import PEAKS, Profile
-from reporter.units import moment, printable, size
-from reporter.writers.layout import PAGE, Lines
+from jmassif.profile import PEAKS, Profile
+from jmassif.units import moment, printable, size
+from jmassif.writers.layout import PAGE, Lines
 
 
 def _words(profile: Profile, parts: List[Tuple[str, str]]) -> str:

@@ -9,7 +9,7 @@ the program's death left open is dropped as a whole.
 from array import array
 from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from reporter.profile import (
+from jmassif.profile import (
     DEVICE_KINDS,
     GROUPS,
     HOST_KINDS,
@@ -28,7 +28,7 @@ from reporter.profile import (
     ScopeSum,
     Snapshot,
 )
-from reporter.trace import Corrupt, Growth, Handler, TraceError, read
+from jmassif.trace import Corrupt, Growth, Handler, TraceError, read
 
 _REASONS = ("start", "time", "request", "mark", "fork", "exec", "signal", "exit")
 

@@ -3,7 +3,7 @@
 
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.profile import GROUPS, ROLES, Composition, Profile, counted_blocks, side_of
+from jmassif.profile import GROUPS, ROLES, Composition, Profile, counted_blocks, side_of
 
 # Owners whose group the trace does not tell.
 OTHER = "other"

@@ -9,8 +9,8 @@ at most. A stack without a line of the user's own is charged to the innermost of
 from array import array
 from typing import Callable, Set
 
-from reporter.folding import INSTALLED, OWN, Folding
-from reporter.profile import Profile
+from jmassif.folding import INSTALLED, OWN, Folding
+from jmassif.profile import Profile
 
 
 class _Innermost:

@@ -13,13 +13,13 @@ kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. 
 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from reporter.lines import LINE_VIEWS, charges
-from reporter.names import NO_TENSOR, Names
-from reporter.profile import LISTED_KINDS, Composition, Profile
-from reporter.summary import select
-from reporter.tree import Node, Shape, build
-from reporter.units import printable
-from reporter.writers import View
+from jmassif.lines import LINE_VIEWS, charges
+from jmassif.names import NO_TENSOR, Names
+from jmassif.profile import LISTED_KINDS, Composition, Profile
+from jmassif.summary import select
+from jmassif.tree import Node, Shape, build
+from jmassif.units import printable
+from jmassif.writers import View
 
 _EXTRA_KIND = "heap-overhead"
 _STACK_KIND = "stack"

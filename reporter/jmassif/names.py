@@ -14,10 +14,10 @@ from collections import Counter
 from fnmatch import translate
 from typing import Callable, Dict, Iterable, Optional, Pattern, Sequence, Tuple
 
-from reporter.charges import charge
-from reporter.folding import Folding
-from reporter.profile import Frame, Profile, side_of
-from reporter.units import printable
+from jmassif.charges import charge
+from jmassif.folding import Folding
+from jmassif.profile import Frame, Profile, side_of
+from jmassif.units import printable
 
 # Object files that allocate, or call what does, on behalf of their caller.
 _ALLOCATORS = (

@@ -3,11 +3,11 @@
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
-from reporter.ledger import Ledger, Row
-from reporter.names import Names
-from reporter.profile import Composition, Profile, Scope, side_of
-from reporter.trace import Growth
-from reporter.units import percent, size
+from jmassif.ledger import Ledger, Row
+from jmassif.names import Names
+from jmassif.profile import Composition, Profile, Scope, side_of
+from jmassif.trace import Growth
+from jmassif.units import percent, size
 
 SELECTORS = ("peak", "peak-host", "peak-device", "end", "last")
 
