@@ -12,7 +12,7 @@ from typing import Iterator, Set
 
 import pytest
 
-from tests.harness import MADE, PYTHON, ROOT, Run, check_run, configure_and_make, run
+from tests.harness import MADE, PYTHON, ROOT, Run, check_run, configure_and_make, lock, run
 
 
 def files_below(directory: Path) -> Set[str]:
@@ -42,10 +42,12 @@ def fixture_default_tree() -> Path:
 @pytest.fixture(name="prefix")
 def fixture_prefix(private_tree: Path) -> Iterator[Path]:
     prefix = MADE / "prefix"
-    shutil.rmtree(str(prefix), ignore_errors=True)
-    check_run(["make", "install"], cwd=private_tree)
-    yield prefix
-    shutil.rmtree(str(prefix), ignore_errors=True)
+    # The path is compiled in, so the workers that run this file's tests take turns.
+    with lock("prefix"):
+        shutil.rmtree(str(prefix), ignore_errors=True)
+        check_run(["make", "install"], cwd=private_tree)
+        yield prefix
+        shutil.rmtree(str(prefix), ignore_errors=True)
 
 
 def record_true(prefix: Path, trace: Path) -> Run:
