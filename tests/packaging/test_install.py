@@ -42,8 +42,8 @@ def fixture_default_tree() -> Path:
 @pytest.fixture(name="prefix")
 def fixture_prefix(private_tree: Path) -> Iterator[Path]:
     prefix = MADE / "prefix"
-    # The path is compiled in, so the workers that run this file's tests take turns.
-    with lock("prefix"):
+    # The path is compiled in, so the workers that run these tests take turns, also with building.
+    with lock(private_tree.name):
         shutil.rmtree(str(prefix), ignore_errors=True)
         check_run(["make", "install"], cwd=private_tree)
         yield prefix
