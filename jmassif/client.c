@@ -8,11 +8,14 @@
 #include "cuda.h"
 #include "heap.h"
 #include "ledger.h"
+#include "nvtx.h"
 #include "owner.h"
+#include "region.h"
 #include "snapshot.h"
 #include "trace.h"
 
 #include "jmassif.h"
+#include "preload/protocol.h"
 
 #define MAX_TEXT 4096
 
@@ -129,12 +132,20 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         jm_snapshot_take("request");
         return True;
     case VG_USERREQ__JMASSIF_MARK:
-        jm_trace_mark(jm_clock_now(), request_text(args[1]));
+        jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(args[1])));
         jm_snapshot_take("mark");
         return True;
     case VG_USERREQ__JMASSIF_REGION_BEGIN:
+        jm_region_begin(tid, jm_region_name(request_text(args[1])), 0);
+        return True;
     case VG_USERREQ__JMASSIF_REGION_END:
-        jm_trace_region(args[0] == VG_USERREQ__JMASSIF_REGION_BEGIN, jm_clock_now(), tid, request_text(args[1]));
+        jm_region_end_named(tid, jm_region_name(request_text(args[1])));
+        return True;
+    case JM_REQ_NVTX:
+        *result = jm_nvtx_call(tid, args[1], args[2], args[3], args[4]);
+        return True;
+    case JM_REQ_NVTX_LIBRARY:
+        *result = jm_nvtx_library_path(args[1], (HChar *)args[2], args[3]);
         return True;
     case VG_USERREQ__GDB_MONITOR_COMMAND:
         *result = monitor_command((HChar *)args[1]);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// libjmassif.so: the client requests of jmassif.h as functions, for languages that cannot use C macros. In Python:
-//
-//     jm = ctypes.CDLL("libjmassif.so")
-//     jm.jmassif_mark(b"epoch 1")
-//
-// Outside Valgrind they do nothing.
+// The client requests of jmassif.h as functions, for languages that cannot use C macros. libjmassif.so has them, for
+// programs that link to it; outside Valgrind they do nothing. The preload library has them too, so whatever runs under
+// jmassif can look them up by name, as the Python package does.
 
 #include "jmassif.h"
 

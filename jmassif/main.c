@@ -18,6 +18,7 @@
 #include "options.h"
 #include "owner.h"
 #include "python.h"
+#include "region.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "stack.h"
@@ -57,6 +58,11 @@ static void on_unmap(Addr start, SizeT bytes)
 
 // ---- threads, fork, exec -------------------------------------------------------------------------------------
 
+// The core ends a program that a signal killed as it does one that exits, and tells the tool no status; so what the
+// program asked for is remembered.
+static Bool has_called_exit;
+static UInt exit_status;
+
 static UInt n_threads;
 
 static void on_thread_create(ThreadId tid, ThreadId child)
@@ -69,6 +75,8 @@ static void on_thread_exit(ThreadId tid)
     n_threads--;
     jm_stack_thread_exit(tid);
     jm_scope_thread_exit(tid);
+    if (!has_called_exit && n_threads > 0)
+        jm_region_thread_exit(tid); // a program ends inside what it is in
     jm_heap_thread_exit(tid);
 }
 
@@ -84,11 +92,6 @@ static void after_fork_in_child(ThreadId tid)
     jm_snapshot_after_fork_in_child();
     jm_device_blocks_after_fork_in_child();
 }
-
-// The core ends a program that a signal killed as it does one that exits, and tells the tool no status; so what the
-// program asked for is remembered.
-static Bool has_called_exit;
-static UInt exit_status;
 
 static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {

@@ -53,6 +53,7 @@ void jm_options_init(void)
 {
     jm_options.heap = True;
     jm_options.python = True;
+    jm_options.nvtx = True;
     jm_options.heap_admin = 8;
     jm_options.max_snapshots = 100;
     jm_options.detailed_freq = 10;
@@ -107,6 +108,7 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_XACT_CLO (arg, "--time-unit=ms", jm_options.time_unit, TIME_MS) {
     } else if VG_XACT_CLO (arg, "--time-unit=i", jm_options.time_unit, TIME_INSTRUCTIONS) {
     } else if VG_XACT_CLO (arg, "--time-unit=B", jm_options.time_unit, TIME_BYTES) {
+    } else if VG_BOOL_CLO (arg, "--nvtx", jm_options.nvtx) {
     } else if VG_XACT_CLO (arg, "--python=auto", jm_options.python, True) {
     } else if VG_XACT_CLO (arg, "--python=no", jm_options.python, False) {
     } else if VG_XACT_CLO (arg, "--memory=auto", jm_options.memory, MEMORY_AUTO) {
@@ -140,6 +142,7 @@ void jm_options_print_usage(void)
      "    --depth=<number>          frames kept per call stack, innermost first; 0: all [0]\n"
      "    --alloc-fn=<name>         also pass over this function as an allocator (may be repeated)\n"
      "    --ignore-fn=<name>        leave out what this function allocates (may be repeated)\n"
+     "    --nvtx=yes|no             record NVTX ranges and marks [yes]\n"
      "    --python=auto|no          show Python functions and lines inside native stacks [auto]\n"
      "    --owners=<file>           rules that come before the built-in ones of owners.rules\n"
      "    --memory=auto|unified|discrete  does the GPU share the host's memory [auto: ask the device]\n"
@@ -185,6 +188,7 @@ void jm_options_record(void)
     jm_trace_manifest_uint("option.depth", jm_options.depth);
     jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
     jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
+    jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
     jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
     jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
     jm_trace_manifest_uint("option.large", jm_options.large_bytes);

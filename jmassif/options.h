@@ -15,6 +15,7 @@ typedef struct {
     Bool stacks;
     Bool anonymize;
     Bool python;       // look for Python frames
+    Bool nvtx;         // be NVTX's tool library
     Int heap_admin;    // bytes of header assumed per heap block
     Int depth;         // frames kept per stack, innermost first; 0: all
     Int max_snapshots; // per tenfold growth of the running time

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "options.h"
 #include "python.h"
+#include "region.h"
 #include "scope.h"
 #include "symbol.h"
 #include "tensor.h"
@@ -39,6 +40,11 @@ static ULong divisor_for(ULong per_decade)
 static void write_totals(ULong now)
 {
     jm_trace_totals(now, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE), jm_ledger_take_interval_max());
+}
+
+void jm_snapshot_write_totals(void)
+{
+    write_totals(jm_clock_now());
 }
 
 static ULong later(ULong now, ULong divisor, ULong least)
@@ -136,6 +142,7 @@ static void take(const HChar *reason)
     jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
     write_totals(now);
     jm_scope_write_sums();
+    jm_region_write_sums();
     jm_heap_write_counters();
     jm_cuda_write_counters();
     jm_python_write_counters();

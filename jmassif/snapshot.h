@@ -19,6 +19,9 @@ void jm_snapshot_tick(ULong blocks_dispatched);
 // A system call may have taken any time. A program that waits for requests is only ever seen here.
 void jm_snapshot_after_syscall(void);
 
+// The totals as they are now, and their maximum since they were last written.
+void jm_snapshot_write_totals(void);
+
 // Takes a snapshot now, for one of the reasons of docs/trace-format.md, and flushes the trace.
 void jm_snapshot_take(const HChar *reason);
 

@@ -109,7 +109,7 @@ static ULong string_hash_of(UInt id)
     return *(ULong *)jm_table_at(&string_hashes, id);
 }
 
-static ULong hash_text(const HChar *text)
+ULong jm_trace_text_hash(const HChar *text)
 {
     ULong h = 0xcbf29ce484222325ULL; // FNV-1a, finished by jm_hash
     for (; *text; text++)
@@ -121,7 +121,7 @@ UInt jm_trace_string(const HChar *text)
 {
     if (!text)
         return 0;
-    ULong h = hash_text(text);
+    ULong h = jm_trace_text_hash(text);
     jm_index_reserve(&string_index, string_hash_of);
     UInt slot = (UInt)h & string_index.mask;
     while (string_index.slots[slot]) {
@@ -373,19 +373,30 @@ void jm_trace_counter(const HChar *key, ULong count)
     end();
 }
 
-void jm_trace_mark(ULong time, const HChar *text)
+void jm_trace_mark(ULong time, UInt name)
 {
     begin('M');
     put_uint(time);
-    end_with_text(text);
+    put_uint(name);
+    end();
 }
 
-void jm_trace_region(Bool begins, ULong time, UInt tid, const HChar *text)
+void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name)
 {
     begin(begins ? 'B' : 'D');
     put_uint(time);
     put_uint(tid);
-    end_with_text(text);
+    put_uint(name);
+    end();
+}
+
+void jm_trace_region_sum(UInt name, ULong count, ULong time)
+{
+    begin('R');
+    put_uint(name);
+    put_uint(count);
+    put_uint(time);
+    end();
 }
 
 void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *file)

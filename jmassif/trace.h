@@ -12,6 +12,7 @@
 // The id of a string; the same text has the same id. NULL has id 0. Paths have the user's home left out when
 // --anonymize=yes.
 UInt jm_trace_string(const HChar *text);
+ULong jm_trace_text_hash(const HChar *text); // by which strings are told apart
 UInt jm_trace_path_string(const HChar *path);
 
 void jm_trace_manifest(const HChar *key, const HChar *text);
@@ -45,8 +46,9 @@ void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin, ULong end, UInt
 void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS]);
 void jm_trace_failure(UInt name, ULong code, ULong count);
 void jm_trace_counter(const HChar *key, ULong count);
-void jm_trace_mark(ULong time, const HChar *text);
-void jm_trace_region(Bool begins, ULong time, UInt tid, const HChar *text);
+void jm_trace_mark(ULong time, UInt name);
+void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name);
+void jm_trace_region_sum(UInt name, ULong count, ULong time);
 void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *path);
 void jm_trace_object_end(ULong time, Addr address);
 void jm_trace_end(ULong time, const HChar *reason, UInt code);

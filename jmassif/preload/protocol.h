@@ -14,8 +14,25 @@ enum {
     JM_REQ_ENTER = JM_REQ_BASE, // (row, words): a wrapped call begins
     JM_REQ_LEAVE,               // (row, result, words, original address, queries): it ended. Returns 1: run the queries
     JM_REQ_ANSWER,              // (queries): they were run. Returns 1: there are more
-    JM_REQ_TWIN // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
+    JM_REQ_TWIN,        // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
+    JM_REQ_NVTX,        // (call, domain, form, argument): one call of NVTX; returns what the call does
+    JM_REQ_NVTX_LIBRARY // (address, buffer, size): the path of the object at the address; returns 1 if NVTX shall load
+                        // it
 };
+
+// Calls of NVTX; the argument is a text or, for NVTX_END, a range.
+enum {
+    JM_NVTX_MARK,
+    JM_NVTX_PUSH,
+    JM_NVTX_POP,
+    JM_NVTX_START,
+    JM_NVTX_END,
+    JM_NVTX_CREATE_DOMAIN,
+    JM_NVTX_REGISTER_STRING
+};
+
+// How a text is given.
+enum { JM_NVTX_ATTRIBUTES, JM_NVTX_BYTES, JM_NVTX_WIDE };
 
 #define JM_MAX_QUERIES 2
 

@@ -24,6 +24,7 @@ from jmassif.profile import (
     Peak,
     Profile,
     Region,
+    RegionSum,
     Scope,
     ScopeSum,
     Snapshot,
@@ -287,23 +288,30 @@ class _Builder:
     def counter(self, key: str, count: int) -> None:
         self.profile.counters[key] = count
 
-    def mark(self, time: int, text: str) -> None:
-        self.profile.marks.append(Mark(time, text))
+    def mark(self, time: int, name: int) -> None:
+        self.profile.marks.append(Mark(time, self._string(name)))
 
-    def region(self, time: int, thread: int, text: str) -> None:
+    def region(self, time: int, thread: int, name: int) -> None:
         around = self.open_regions.setdefault(thread, [])
-        self.profile.regions.append(Region(time, None, thread, len(around), text))
+        row = len(self.profile.timeline.time)
+        self.profile.regions.append(Region(time, None, thread, len(around), self._string(name), row, row))
         around.append(len(self.profile.regions) - 1)
 
-    def region_end(self, time: int, thread: int, text: str) -> None:
+    def region_end(self, time: int, thread: int, name: int) -> None:
         """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
         regions = self.profile.regions
+        text = self._string(name)
+        row = len(self.profile.timeline.time)
         open_ = self.open_regions.get(thread, [])
         for index in reversed(open_):
             if regions[index].text == text:
-                regions[index] = regions[index]._replace(end=time)
+                regions[index] = regions[index]._replace(end=time, end_row=row)
                 open_.remove(index)
                 return
+
+    def region_sum(self, name: int, count: int, time: int) -> None:
+        text = self._string(name)
+        self.profile.region_sums[text] = RegionSum(text, count, time)
 
     def object(self, time: int, address: int, size: int, soname: int, path: str) -> None:
         objects = self.profile.objects
@@ -346,6 +354,7 @@ class _Builder:
             "M": self.mark,
             "B": self.region,
             "D": self.region_end,
+            "R": self.region_sum,
             "L": self.object,
             "U": self.object_end,
             "Z": self.end,

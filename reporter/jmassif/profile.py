@@ -131,6 +131,17 @@ class Region(NamedTuple):
     thread: int
     depth: int  # regions of the same thread around it
     text: str
+    # The rows of the timeline inside it: its own totals are those of the row before the first, and of the last.
+    begin_row: int
+    end_row: int
+
+
+class RegionSum(NamedTuple):
+    """All regions of a name that came too often to be recorded one by one."""
+
+    text: str
+    calls: int  # that have ended
+    time: int
 
 
 class LoadedObject(NamedTuple):
@@ -176,6 +187,7 @@ class Profile:
         self.counters: Dict[str, int] = {}
         self.marks: List[Mark] = []
         self.regions: List[Region] = []
+        self.region_sums: Dict[str, RegionSum] = {}
         self.objects: List[LoadedObject] = []
         self.end: Optional[End] = None
         self.truncation: Optional[str] = None  # where the trace was cut, if it was

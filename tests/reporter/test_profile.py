@@ -111,18 +111,25 @@ def test_later_values_replace_earlier_ones() -> None:
 
 def test_regions_nest_by_thread() -> None:
     trace = Trace()
-    trace.lines += ["B 1 1 outer", "B 2 1 inner", "B 3 2 other", "D 4 1 inner", "D 5 1 outer", "D 6 2 never begun"]
+    trace.region_begin(1, "outer")
+    trace.region_begin(2, "inner")
+    trace.region_begin(3, "other", thread=2)
+    trace.totals(3, 10, 0)
+    trace.region_end(4, "inner")
+    trace.region_end(5, "outer")
+    trace.region_end(6, "never begun", thread=2)
     assert trace.load().regions == [
-        Region(1, 5, 1, 0, "outer"),
-        Region(2, 4, 1, 1, "inner"),
-        Region(3, None, 2, 0, "other"),
+        Region(1, 5, 1, 0, "outer", 0, 1),
+        Region(2, 4, 1, 1, "inner", 0, 1),
+        Region(3, None, 2, 0, "other", 0, 0),
     ]
 
 
 def test_blocks_objects_and_marks_are_kept() -> None:
     trace = Trace()
     one = trace.account("device", "app")
-    trace.lines += [f"+ 1 ff 4096 {one}", f"- 2 ff {one}", "l 3 131072", "M 4 epoch"]
+    trace.lines += [f"+ 1 ff 4096 {one}", f"- 2 ff {one}", "l 3 131072"]
+    trace.mark(4, "epoch")
     trace.lines += [
         f"L 5 4000 512 {trace.string('libc.so.6')} /lib/libc.so.6",
         "L 6 8000 1 0 /lib/b.so",

@@ -81,7 +81,8 @@ def test_nothing_from_a_trace_reaches_the_terminal_as_it_is() -> None:
     device = trace.account("device", "app", frames)
     name = trace.string(evil)
     trace.lines += [f"x 1 0 1 2 3 {trace.stack(frames)} {name} heap 5 1", f"X {name} 5 6", f"e {name} 2 1"]
-    trace.lines += [line.encode("unicode_escape").decode() for line in ("M 1 \x1b[2J", "B 2 1 \x1b[2J")]
+    trace.mark(1, "\x1b[2J")
+    trace.region_begin(2, "\x1b[2J")
     trace.snapshot(9, "exit", {device: (10, 1, 9999, 5000, 5000)}, {"total": (9, {})})
     profile = trace.load()
     assert profile.marks[0].text == "\x1b[2J"
@@ -157,17 +158,42 @@ def test_never_freed_memory_shows_only_for_a_program_that_came_to_its_end() -> N
 
 def test_marks_and_regions_are_in_order_of_time() -> None:
     trace = Trace()
-    trace.lines += ["B 1 1 epoch", "B 2 1 forward", "M 3 here", "D 4 1 forward"]
+    trace.region_begin(1, "epoch")
+    trace.totals(2, 1024, 0)
+    trace.region_begin(2, "forward")
+    trace.mark(3, "here")
+    trace.totals(4, 1024, 2048, 4096)
+    trace.region_end(4, "forward")
+    trace.totals(5, 512, 2048)
     assert section(report(trace.load()), "Marks and regions") == [
-        "        1 ms  region: epoch (thread 1, still open at the end)",
-        "        2 ms  region:   forward (thread 1, took 2 ms)",
+        "        1 ms  region: epoch (thread 1, still open at the end; held at most 4.00 KiB, host +512 B, device"
+        " +2.00 KiB)",
+        "        2 ms  region:   forward (thread 1, took 2 ms; held at most 4.00 KiB, host 0, device +2.00 KiB)",
         "        3 ms  mark: here",
+    ]
+
+
+def test_regions_that_come_again_are_summed_by_name() -> None:
+    trace = Trace()
+    for time in (0, 10, 20):
+        trace.totals(time, time * 1024, 0)
+        trace.region_begin(time, "step")
+        trace.totals(time + 6, time * 1024 + 1024, 0, 1 << 20)
+        trace.region_end(time + 6, "step")
+    trace.region_begin(30, "save")
+    trace.region_end(32, "save")
+    trace.lines.append(f"R {trace.string('step')} 500 3000")
+    assert section(report(trace.load()), "Regions by name") == [
+        "    times        took    at most       host     device  region",
+        "      500      3.00 s   1.00 MiB  +3.00 KiB          0  step (sizes: of 3 of them)",
+        "        1        2 ms   21.0 KiB          0          0  save",
     ]
 
 
 def test_many_marks_are_cut_short_and_counted() -> None:
     trace = Trace()
-    trace.lines += [f"M {time} step {time}" for time in range(1000)]
+    for time in range(1000):
+        trace.mark(time, f"step {time}")
     lines = section(report(trace.load()), "Marks and regions")
     assert len(lines) == 41 and lines[-1] == "and 960 more"
 

@@ -87,6 +87,15 @@ class Trace:
     def group(self, group: str, *owners: str) -> None:
         self.lines += [f"g {owner} {group}" for owner in owners]
 
+    def mark(self, time: int, name: str) -> None:
+        self.lines.append(f"M {time} {self.string(name)}")
+
+    def region_begin(self, time: int, name: str, thread: int = 1) -> None:
+        self.lines.append(f"B {time} {thread} {self.string(name)}")
+
+    def region_end(self, time: int, name: str, thread: int = 1) -> None:
+        self.lines.append(f"D {time} {thread} {self.string(name)}")
+
     def _sums(self, live: Balances) -> Tuple[int, int]:
         def side(kinds: Sequence[str]) -> int:
             return sum(held[0] for account, held in live.items() if self._kinds[account] in kinds)
@@ -182,7 +191,10 @@ def small_training_run(memory: str = "unified") -> Trace:
     trace.totals(100, 0, 60 * mib)
     trace.snapshot(250, "time", {context: (60 * mib, 1), numbers: (3 * mib, 3000), overhead: (48000, 3000)})
     trace.lines.append(f"e {trace.string('cudaMalloc')} 2 3")
-    trace.lines += ["k unknown-ioctl 2", "M 300 epoch 1", "B 300 1 warm-up", "D 400 1 warm-up"]
+    trace.lines.append("k unknown-ioctl 2")
+    trace.mark(300, "epoch 1")
+    trace.region_begin(300, "warm-up")
+    trace.region_end(400, "warm-up")
     initialise, create, load_module = map(trace.string, ("cuInit", "cudnnCreate", "cuModuleLoad"))
     node = trace.stack(python)
     trace.lines += [

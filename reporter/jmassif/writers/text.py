@@ -11,6 +11,7 @@ from jmassif.ledger import Ledger, Row, hottest_temporaries, ledger, roles
 from jmassif.lines import LINE_VIEWS
 from jmassif.names import NO_TENSOR, Names
 from jmassif.profile import Composition, Profile, Snapshot, side_of
+from jmassif.regions import regions_by_name, region_figures
 from jmassif.summary import (
     Moment,
     answer,
@@ -30,6 +31,8 @@ from jmassif.writers.lines import write_lines
 
 _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40
+_REGIONS_SHOWN = 20
+_REGIONS_SHOWN_OF_A_NAME = 3
 _TEMPORARIES_SHOWN = 5
 _SNAPSHOTS_SHOWN = 24
 _FAILURES_SHOWN = 16
@@ -211,21 +214,48 @@ def _failures(profile: Profile) -> Lines:
     return heading("Failed calls and oddities") + lines if lines else []
 
 
+def _regions(profile: Profile) -> Lines:
+    """Regions that come again and again, a row a name."""
+    names = regions_by_name(profile)
+    if all(row.calls == 1 for row in names):
+        return []
+    unit = profile.time_unit
+    form = "{:>9} {:>11} {:>10} {:>10} {:>10}  {}"
+    lines = heading("Regions by name")
+    lines.append(form.format("times", "took", "at most", "host", "device", "region"))
+    for row in names[:_REGIONS_SHOWN]:
+        figures = (size(row.most), growth(row.host), growth(row.device)) if row.told else ("", "", "")
+        text = printable(row.text)
+        if row.told < row.calls:
+            text += f" (sizes: of {row.told:,} of them)"
+        lines.append(form.format(f"{row.calls:,}", moment(row.time, unit), *figures, text))
+    if len(names) > _REGIONS_SHOWN:
+        lines.append(f"and {len(names) - _REGIONS_SHOWN:,} more names")
+    return lines
+
+
 def _marks(profile: Profile) -> Lines:
     unit = profile.time_unit
     rows: List[Tuple[int, str]] = []
     for mark in profile.marks:
         rows.append((mark.time, f"mark: {mark.text}"))
+    shown: Dict[str, int] = {}
     for region in profile.regions:
+        shown[region.text] = shown.get(region.text, 0) + 1
+        if shown[region.text] > _REGIONS_SHOWN_OF_A_NAME or len(rows) > 2 * _MARKS_SHOWN:
+            continue
         lasted = "still open at the end" if region.end is None else f"took {moment(region.end - region.begin, unit)}"
-        text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted})"
+        figures = region_figures(profile, region)
+        held = f"held at most {size(figures.most)}, host {growth(figures.host)}, device {growth(figures.device)}"
+        text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted}; {held})"
         rows.append((region.begin, f"region: {text}"))
+    n_more = len(profile.marks) + len(profile.regions) - min(len(rows), _MARKS_SHOWN)
     if not rows:
         return []
     rows.sort(key=lambda row: row[0])
     lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:_MARKS_SHOWN]]
-    if len(rows) > _MARKS_SHOWN:
-        lines.append(f"and {len(rows) - _MARKS_SHOWN:,} more")
+    if n_more:
+        lines.append(f"and {n_more:,} more")
     return heading("Marks and regions") + lines
 
 
@@ -378,6 +408,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield from _by_role(profile, chosen)
     yield from _scopes(profile)
     yield from _failures(profile)
+    yield from _regions(profile)
     yield from _marks(profile)
     yield from _left_at_exit(profile)
     yield from _temporaries(profile, names)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A tool library for NVTX, in both its forms: libnvToolsExt and the header-only NVTX 3. Either asks the environment for
+// the path of such a library when it is first called, loads it, and has it put its functions into NVTX's tables. The
+// program's environment stays as it is: only NVTX's question is answered here, and only if nobody else is to be the
+// tool.
+
+#include <stddef.h>
+#include <stdint.h>
+#include <valgrind/valgrind.h>
+
+#include "protocol.h"
+
+typedef unsigned long UWord;
+
+// ---- the calls -----------------------------------------------------------------------------------------------
+
+static UWord tell(UWord call, UWord domain, UWord form, UWord argument)
+{
+    return VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NVTX, call, domain, form, argument, 0);
+}
+
+#define CALL_WITH_TEXT(type, name, call)                                                                               \
+    static type name##_attributes(const void *attributes)                                                              \
+    {                                                                                                                  \
+        return (type)tell(call, 0, JM_NVTX_ATTRIBUTES, (UWord)attributes);                                             \
+    }                                                                                                                  \
+    static type name##_bytes(const char *text)                                                                         \
+    {                                                                                                                  \
+        return (type)tell(call, 0, JM_NVTX_BYTES, (UWord)text);                                                        \
+    }                                                                                                                  \
+    static type name##_wide(const void *text)                                                                          \
+    {                                                                                                                  \
+        return (type)tell(call, 0, JM_NVTX_WIDE, (UWord)text);                                                         \
+    }                                                                                                                  \
+    static type name##_in_domain(UWord domain, const void *attributes)                                                 \
+    {                                                                                                                  \
+        return (type)tell(call, domain, JM_NVTX_ATTRIBUTES, (UWord)attributes);                                        \
+    }
+
+CALL_WITH_TEXT(void, mark, JM_NVTX_MARK)
+CALL_WITH_TEXT(int, push, JM_NVTX_PUSH)
+CALL_WITH_TEXT(uint64_t, start, JM_NVTX_START)
+
+static int pop(void)
+{
+    return (int)tell(JM_NVTX_POP, 0, 0, 0);
+}
+
+static int pop_in_domain(UWord domain)
+{
+    return (int)tell(JM_NVTX_POP, domain, 0, 0);
+}
+
+static void end(uint64_t range)
+{
+    tell(JM_NVTX_END, 0, 0, range);
+}
+
+static void end_in_domain(UWord domain, uint64_t range)
+{
+    (void)domain;
+    tell(JM_NVTX_END, 0, 0, range);
+}
+
+static UWord create_domain(const char *name)
+{
+    return tell(JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_BYTES, (UWord)name);
+}
+
+static UWord create_domain_wide(const void *name)
+{
+    return tell(JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_WIDE, (UWord)name);
+}
+
+static UWord register_string(UWord domain, const char *text)
+{
+    return tell(JM_NVTX_REGISTER_STRING, domain, JM_NVTX_BYTES, (UWord)text);
+}
+
+static UWord register_string_wide(UWord domain, const void *text)
+{
+    return tell(JM_NVTX_REGISTER_STRING, domain, JM_NVTX_WIDE, (UWord)text);
+}
+
+// ---- NVTX's tables -------------------------------------------------------------------------------------------
+
+// The numbers are NVTX's interface to tools (nvtxDetail/nvtxTypes.h of NVTX 3; libnvToolsExt of CUDA 11 has the same).
+enum { TABLE_OF_CALLBACKS = 1 };
+enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
+
+typedef void (*Function)(void);
+
+struct callbacks {
+    size_t struct_size;
+    int (*get_module)(int module, Function ***table, unsigned *size);
+};
+
+struct slot {
+    unsigned char module, index;
+    Function function;
+};
+
+static const struct slot slots[] = {
+    {MODULE_CORE, 1, (Function)mark_attributes},
+    {MODULE_CORE, 2, (Function)mark_bytes},
+    {MODULE_CORE, 3, (Function)mark_wide},
+    {MODULE_CORE, 4, (Function)start_attributes},
+    {MODULE_CORE, 5, (Function)start_bytes},
+    {MODULE_CORE, 6, (Function)start_wide},
+    {MODULE_CORE, 7, (Function)end},
+    {MODULE_CORE, 8, (Function)push_attributes},
+    {MODULE_CORE, 9, (Function)push_bytes},
+    {MODULE_CORE, 10, (Function)push_wide},
+    {MODULE_CORE, 11, (Function)pop},
+    {MODULE_CORE2, 1, (Function)mark_in_domain},
+    {MODULE_CORE2, 2, (Function)start_in_domain},
+    {MODULE_CORE2, 3, (Function)end_in_domain},
+    {MODULE_CORE2, 4, (Function)push_in_domain},
+    {MODULE_CORE2, 5, (Function)pop_in_domain},
+    {MODULE_CORE2, 10, (Function)register_string},
+    {MODULE_CORE2, 11, (Function)register_string_wide},
+    {MODULE_CORE2, 12, (Function)create_domain},
+    {MODULE_CORE2, 13, (Function)create_domain_wide},
+};
+
+int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id));
+
+// NVTX calls this once it has loaded this library. 1: the tool takes part.
+__attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
+{
+    const struct callbacks *callbacks = get_table(TABLE_OF_CALLBACKS);
+    if (!callbacks || callbacks->struct_size < sizeof *callbacks)
+        return 0;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        Function **table;
+        unsigned size;
+        if (callbacks->get_module(slots[i].module, &table, &size) && slots[i].index < size && table[slots[i].index])
+            *table[slots[i].index] = slots[i].function;
+    }
+    return 1;
+}
+
+// ---- NVTX's question -----------------------------------------------------------------------------------------
+
+static char library_path[4096];
+
+static int is_same(const char *one, const char *other)
+{
+    while (*one && *one == *other)
+        one++, other++;
+    return *one == *other;
+}
+
+char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name);
+char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name)
+{
+    OrigFn original;
+    VALGRIND_GET_ORIG_FN(original);
+    char *value;
+    CALL_FN_W_W(value, original, name);
+    if (value || !name || !is_same(name, "NVTX_INJECTION64_PATH"))
+        return value;
+    if (VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NVTX_LIBRARY, slots, library_path, sizeof library_path, 0, 0))
+        return library_path;
+    return 0;
+}
