@@ -62,7 +62,9 @@ typedef enum {
     ACTION_SCOPE_POINTER, // likewise, and the result is a pointer
     ACTION_DLOPEN,
     ACTION_TENSOR, // a framework's report; no API call, so no scope
-    ACTION_OUT_OF_MEMORY
+    ACTION_OUT_OF_MEMORY,
+    ACTION_BFC_ALLOC, // what a framework's allocator hands out: the result is the address
+    ACTION_BFC_FREE
 } Action;
 
 typedef enum {
@@ -77,6 +79,7 @@ typedef enum {
     LIBRARY_NCCL,
     LIBRARY_NVINFER,
     LIBRARY_C10,
+    LIBRARY_TENSORFLOW,
     LIBRARY_LOADER
 } Library;
 
@@ -616,6 +619,8 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_DLOPEN:
     case ACTION_TENSOR:
     case ACTION_OUT_OF_MEMORY:
+    case ACTION_BFC_ALLOC:
+    case ACTION_BFC_FREE:
         return False;
     }
     if (is_new)
@@ -670,8 +675,19 @@ static void report_tensor(ThreadId tid, const Row *row, const UWord *words)
     UWord device = words[row->s];
     if ((device & 0xff) != C10_CUDA)
         return;
-    TensorReport report = {words[0], (Long)words[1], row->s == 4, words[2], words[3], (signed char)(device >> 8)};
+    TensorReport report = {
+        words[0], (Long)words[1], False, row->s == 4, words[2], words[3], (signed char)(device >> 8)};
     jm_tensor_report(tid, &report);
+}
+
+// TensorFlow's allocator is also used for memory of the host, which is nobody's segment.
+static void report_bfc(ThreadId tid, const Row *row, UWord result, const UWord *words)
+{
+    TensorReport report = {.is_exact = True};
+    report.address = row->action == ACTION_BFC_ALLOC ? result : words[row->p];
+    report.bytes = row->action == ACTION_BFC_ALLOC ? (Long)words[row->s] : -1;
+    if (report.address && report.bytes)
+        jm_tensor_report(tid, &report);
 }
 
 // Allocations of device memory as the program makes them: not those inside of others.
@@ -680,6 +696,12 @@ static void count_attempt(ThreadId tid, const Row *row, const UWord *words, Bool
     if ((row->action == ACTION_ALLOC || row->action == ACTION_VMM_CREATE) && row->kind != KIND_PINNED &&
         jm_scope_depth(tid) == 1)
         jm_tensor_count_attempt(tid, words[row->s], failed);
+}
+
+// Functions of a framework that are no API calls and open no scope.
+static Bool is_framework(const Row *row)
+{
+    return row->library == LIBRARY_C10 || row->library == LIBRARY_TENSORFLOW;
 }
 
 static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *words, Addr address,
@@ -693,6 +715,10 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
     }
     if (row->action == ACTION_OUT_OF_MEMORY) {
         jm_tensor_count_out_of_memory(tid);
+        return False;
+    }
+    if (row->action == ACTION_BFC_ALLOC || row->action == ACTION_BFC_FREE) {
+        report_bfc(tid, row, result, words);
         return False;
     }
     UInt name = scope_name(row, row_number, words);
@@ -742,7 +768,7 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
     switch (args[0]) {
     case JM_REQ_ENTER:
         tl_assert(args[1] < JM_N_ROWS);
-        if (rows[args[1]].library == LIBRARY_C10)
+        if (is_framework(&rows[args[1]]))
             return True;
         jm_scope_enter(tid, scope_name(&rows[args[1]], args[1], (UWord *)args[2]), VG_(get_SP)(tid),
                        is_told(&rows[args[1]]));

@@ -87,15 +87,20 @@ static UInt n_ranges, ranges_capacity;
 static ULong cached_bytes;
 static void (*carved_close)(DeviceBlock *block);
 
-static Bool is_cached(const DeviceBlock *b)
+Bool jm_device_block_is_segment(const DeviceBlock *b)
 {
     UInt node;
     Kind kind;
     OwnerId owner;
-    if (!b->account || jm_kind_side(b->kind) != SIDE_DEVICE || b->kind == KIND_POOL)
+    if (!b->account || b->kind == KIND_POOL)
         return False;
     jm_ledger_describe(b->account, &node, &kind, &owner);
     return owner == jm_owner_by_name("cache");
+}
+
+static Bool is_cached(const DeviceBlock *b)
+{
+    return jm_kind_side(b->kind) == SIDE_DEVICE && jm_device_block_is_segment(b);
 }
 
 // The first range that ends behind `address`.

@@ -58,6 +58,9 @@ void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block));
 // Some block of the owner `cache` with at least `bytes` that no tensor holds; NULL: none.
 DeviceBlock *jm_device_any_cached(ULong bytes);
 
+// Whether a caching allocator hands out parts of this block, device or pinned memory.
+Bool jm_device_block_is_segment(const DeviceBlock *block);
+
 // The live bytes of pointer and cuMemCreate'd blocks that the owner `cache` answers for, carved or not.
 ULong jm_device_cached_bytes(void);
 

@@ -23,6 +23,7 @@ typedef struct Tensor {
     UWord key;           // VgHashNode: the reported address
     ULong bytes;
     AccountId account;
+    Bool is_exact;
     UInt n_parts;
     Part *parts;
 } Tensor;
@@ -58,7 +59,7 @@ static Bool find_parts(Tensor *t)
     ULong left = t->bytes;
     while (left > 0) {
         DeviceBlock *segment = jm_device_block_around(at, &end);
-        if (!segment || !segment->account)
+        if (!segment || !segment->account || (t->is_exact && !jm_device_block_is_segment(segment)))
             break;
         ULong bytes = end - at < left ? end - at : left;
         if (segment->bytes - segment->carved < bytes)
@@ -71,6 +72,8 @@ static Bool find_parts(Tensor *t)
     if (left == 0)
         return True;
     t->n_parts = 0;
+    if (t->is_exact)
+        return False;
     DeviceBlock *segment = jm_device_any_cached(t->bytes);
     if (!segment)
         return False;
@@ -177,8 +180,9 @@ void jm_tensor_report(ThreadId tid, const TensorReport *report)
         Tensor *t = VG_(calloc)("jm.tensor", 1, sizeof *t);
         t->key = report->address;
         t->bytes = report->bytes;
+        t->is_exact = report->is_exact;
         if (VG_(HT_lookup)(table(), t->key) || !find_parts(t)) {
-            counters.without_segment++;
+            counters.without_segment += !report->is_exact;
             discard(t);
         } else {
             VG_(HT_add_node)(table(), t);
@@ -190,7 +194,7 @@ void jm_tensor_report(ThreadId tid, const TensorReport *report)
             give_back(t);
             discard(t);
         } else {
-            counters.unknown_free++;
+            counters.unknown_free += !report->is_exact;
         }
     }
     check_totals(report);

@@ -11,8 +11,9 @@
 #include "compat.h"
 
 typedef struct {
-    Addr address; // or, in PyTorch up to 1.9, another number that is the same for the report of the free
-    Long bytes;   // positive: handed out; negative: taken back
+    Addr address;  // or, in PyTorch up to 1.9, another number that is the same for the report of the free
+    Long bytes;    // positive: handed out; negative: taken back
+    Bool is_exact; // the address is the block's own, and blocks that lie in no segment are somebody else's
     Bool has_totals;
     ULong total_allocated; // of the device, as the framework counts
     ULong total_reserved;

@@ -11,18 +11,19 @@ typedef unsigned long UWord;
 #include "protocol.h"
 
 // Sonames in Valgrind's Z-encoding (Za: *, Zd: ., Zh: -), as the libraries' own, versioned and hashed names need them.
-#define SONAME_RUNTIME  Za // also programs and libraries that the runtime is linked into
-#define SONAME_DRIVER   libcudaZdsoZa
-#define SONAME_CUDNN    libcudnnZa
-#define SONAME_CUBLAS   libcublasZa
-#define SONAME_CUFFT    libcufftZa
-#define SONAME_CUSPARSE libcusparseZa
-#define SONAME_CUSOLVER libcusolverZa
-#define SONAME_CURAND   libcurandZa
-#define SONAME_NCCL     libncclZa
-#define SONAME_NVINFER  libnvinferZa
-#define SONAME_C10      libc10Za
-#define SONAME_LOADER   ldZhlinuxZa
+#define SONAME_RUNTIME    Za // also programs and libraries that the runtime is linked into
+#define SONAME_DRIVER     libcudaZdsoZa
+#define SONAME_CUDNN      libcudnnZa
+#define SONAME_CUBLAS     libcublasZa
+#define SONAME_CUFFT      libcufftZa
+#define SONAME_CUSPARSE   libcusparseZa
+#define SONAME_CUSOLVER   libcusolverZa
+#define SONAME_CURAND     libcurandZa
+#define SONAME_NCCL       libncclZa
+#define SONAME_NVINFER    libnvinferZa
+#define SONAME_C10        libc10Za
+#define SONAME_TENSORFLOW libtensorflowZa
+#define SONAME_LOADER     ldZhlinuxZa
 
 // ---- around a call -------------------------------------------------------------------------------------------
 
@@ -209,16 +210,17 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
     }
 #define TWIN_HANDLE64_AT_1(name, n_args)
 #define TWIN_RUNTIME(name, n_args, convention)
-#define TWIN_CUDNN    TWIN_RUNTIME
-#define TWIN_CUBLAS   TWIN_RUNTIME
-#define TWIN_CUFFT    TWIN_RUNTIME
-#define TWIN_CUSPARSE TWIN_RUNTIME
-#define TWIN_CUSOLVER TWIN_RUNTIME
-#define TWIN_CURAND   TWIN_RUNTIME
-#define TWIN_NCCL     TWIN_RUNTIME
-#define TWIN_NVINFER  TWIN_RUNTIME
-#define TWIN_C10      TWIN_RUNTIME
-#define TWIN_LOADER   TWIN_RUNTIME
+#define TWIN_CUDNN      TWIN_RUNTIME
+#define TWIN_CUBLAS     TWIN_RUNTIME
+#define TWIN_CUFFT      TWIN_RUNTIME
+#define TWIN_CUSPARSE   TWIN_RUNTIME
+#define TWIN_CUSOLVER   TWIN_RUNTIME
+#define TWIN_CURAND     TWIN_RUNTIME
+#define TWIN_NCCL       TWIN_RUNTIME
+#define TWIN_NVINFER    TWIN_RUNTIME
+#define TWIN_C10        TWIN_RUNTIME
+#define TWIN_TENSORFLOW TWIN_RUNTIME
+#define TWIN_LOADER     TWIN_RUNTIME
 #include "cuda_api.def"
 #undef TWIN_WORDS
 #undef TWIN_HANDLE64_AT_1

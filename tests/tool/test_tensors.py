@@ -4,7 +4,7 @@
 The allocator is a small one of ours that reports as each range of PyTorch releases does; the simulation gives it memory.
 """
 from pathlib import Path
-from typing import Dict, Tuple
+from typing import Dict, List, Tuple
 
 import pytest
 
@@ -30,6 +30,7 @@ def build(form: int, sim: Path) -> Path:
 def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
     """By mark: bytes of tensors, bytes of the cache; both of the kind `device`. Read from the records themselves."""
     owners: Dict[str, str] = {}
+    strings: Dict[str, str] = {}
     live: Dict[str, int] = {}
     mark = ""
     found: Dict[str, Tuple[int, int]] = {}
@@ -37,10 +38,12 @@ def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
         fields = line.split(" ")
         if fields[0] == "a" and fields[3] == "device":
             owners[fields[1]] = fields[4]
+        elif fields[0] == "s":
+            strings[fields[1]] = fields[2]
         elif fields[0] == "c" and fields[1] in owners:
             live[fields[1]] = int(fields[2])
         elif fields[0] == "M":
-            mark = fields[2]
+            mark = strings[fields[2]]
         elif fields[0] == "E" and mark:
             sums = {"tensor": 0, "cache": 0}
             for account, value in live.items():
@@ -86,3 +89,49 @@ def test_a_tensor_has_the_stack_of_the_code_that_made_it(sim: Path) -> None:
                 node = nodes[node][0]
             stacks.add(tuple(names[-2:]))
     assert stacks == {("make_weights", "main"), ("make_activation", "main")}
+
+
+@pytest.mark.parametrize("namespace", ["tensorflow", "tsl"])
+def test_what_tensorflow_hands_out_of_a_region_is_a_tensor(namespace: str, sim: Path) -> None:
+    directory = MADE / f"bfc-{namespace}"
+    directory.mkdir(parents=True, exist_ok=True)
+    sources = Path(__file__).parent / "programs" / "bfc"
+    compiler = ["g++", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-DNAMESPACE={namespace}"]
+    driver = sim / "libcuda.so.1"
+    library, program = directory / "libtensorflow_framework.so.2", directory / "tensors"
+    shared = ["-shared", "-fpic", f"-Wl,-soname,{library.name}"]
+    check_run([*compiler, *shared, "-o", library, sources / "bfc_allocator.cc", driver])
+    rpath = f"-Wl,-rpath,{directory}:{sim}"
+    check_run([*compiler, "-o", program, sources / "tensors.cc", library, driver, rpath])
+
+    recording = record([program])
+    assert (recording.stdout, recording.returncode) == ("1\n", 0), recording.stderr
+    profile = recording.profile
+    held: List[Dict[Tuple[str, str], int]] = []
+    for index, snapshot in enumerate(profile.snapshots):
+        if snapshot.reason == "mark":
+            sums: Dict[Tuple[str, str], int] = {}
+            for account, (n_bytes, _) in profile.composition(index).items():
+                _, kind, owner = profile.accounts[account]
+                if owner in ("tensor", "cache"):
+                    sums[(kind, owner)] = sums.get((kind, owner), 0) + n_bytes
+            held.append({key: n_bytes for key, n_bytes in sums.items() if n_bytes})
+    mib = 1 << 20
+    reserved = {("device", "cache"): 64 * mib, ("pinned", "cache"): 8 * mib}
+    assert held == [
+        reserved,
+        {
+            ("device", "tensor"): 1000 + 40 * mib,
+            ("device", "cache"): 24 * mib - 1000,
+            ("pinned", "tensor"): 2 * mib,
+            ("pinned", "cache"): 6 * mib,
+        },
+        {
+            ("device", "tensor"): 1000,
+            ("device", "cache"): 64 * mib - 1000,
+            ("pinned", "tensor"): 2 * mib,
+            ("pinned", "cache"): 6 * mib,
+        },
+        {("pinned", "cache"): 8 * mib},
+    ]
+    assert not [key for key in profile.counters if key.startswith("tensor")]
