@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "compat.h"
 #include "device_blocks.h"
+#include "fma.h"
 #include "heap.h"
 #include "manifest.h"
 #include "options.h"
@@ -116,10 +117,14 @@ static void on_client_code(ThreadId tid, ULong blocks_dispatched)
 
 // ---- the tool's life -----------------------------------------------------------------------------------------
 
+static Bool has_fma;
+
 static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout,
                         const VexGuestExtents *extents, const VexArchInfo *archinfo_host, IRType guest_word,
                         IRType host_word)
 {
+    if (has_fma)
+        in = jm_fma_in_hardware(in);
     return jm_options.time_unit == TIME_INSTRUCTIONS ? jm_clock_count_instructions(in) : in;
 }
 
@@ -129,6 +134,7 @@ static void post_clo_init(void)
     jm_owner_init(jm_options.owners_file);
     jm_symbol_on_object(on_object);
     jm_clock_init();
+    has_fma = jm_fma_is_available();
     jm_trace_open();
     jm_manifest_write();
     for (UInt owner = 1; owner <= jm_owner_count(); owner++)

@@ -14,6 +14,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
+from jmassif.load import load_file
+from jmassif.profile import Profile
+from jmassif.regions import region_figures
 from moments import Moment, moments
 
 ROOT = Path(os.environ["JMASSIF_TORCH_ROOT"])
@@ -52,6 +55,7 @@ PROGRAMS = TRAINING + (
     Program("exhaust-expandable", ("exhaust.py",), EXPANDABLE),
     Program("graph", ("graph.py",), DEFAULT),
     Program("graph-expandable", ("graph.py",), EXPANDABLE),
+    Program("exhaust-async", ("exhaust.py",), ASYNC),
 )
 
 
@@ -63,6 +67,7 @@ def each(programs: Tuple[Program, ...]) -> Any:
 
 class Finished(NamedTuple):
     program: Program
+    profile: Profile
     native: List[Dict[str, Any]]  # what the script printed
     told: List[Dict[str, Any]]  # the same, under jmassif
     moments: List[Moment]
@@ -102,7 +107,8 @@ def finished(request: Any) -> Finished:
     if trace.exists():
         trace.unlink()
     told = run_inside(program, ["jmassif", f"--jmassif-out-file=/out/{trace.name}", *script])
-    return Finished(program, native, told, moments(trace))
+    profile = load_file(str(trace))
+    return Finished(program, profile, native, told, moments(trace, profile))
 
 
 def differences(finished: Finished, figure: str, ours: Any) -> Dict[str, Tuple[int, int]]:
@@ -138,6 +144,17 @@ def test_roles_are_what_pytorch_reckons(finished: Finished, role: str) -> None:
 def test_workspaces_are_no_tensors(finished: Finished) -> None:
     assert finished.moments[-1].by_owner["tensor"] == 0
     assert finished.moments[-1].by_owner["workspace"] == 2 * WORKSPACE_BYTES
+
+
+@each(TRAINING)
+def test_nvtx_ranges_are_regions_and_know_what_was_reserved_in_them(finished: Finished) -> None:
+    reserved = {line["mark"]: line["reserved"] for line in finished.told}
+    regions = finished.profile.regions
+    assert [region.text for region in regions] == ["forward 0", "forward 1", "forward 2"]
+    # The first time libraries take memory of their own besides.
+    for step, region in list(enumerate(regions))[1:]:
+        growth = reserved[f"{step} forward"] - reserved[f"{step} input"]
+        assert region_figures(finished.profile, region).device == growth
 
 
 @each(PROGRAMS)

@@ -5,7 +5,6 @@ import collections
 from pathlib import Path
 from typing import Counter, Dict, List, NamedTuple
 
-from jmassif.load import load_file
 from jmassif.profile import DEVICE_KINDS, Profile
 
 
@@ -52,9 +51,8 @@ def moment(profile: Profile, mark: str, snapshot: int, counters: Dict[str, int])
     return Moment(mark, by_owner, by_role, counters)
 
 
-def moments(trace: Path) -> List[Moment]:
-    """In the order in which the marks were set; each has a snapshot of its own."""
-    profile = load_file(str(trace))
+def moments(trace: Path, profile: Profile) -> List[Moment]:
+    """In the order in which the marks were set; each has a snapshot of its own. `profile` is what the trace tells."""
     snapshots = [i for i, snapshot in enumerate(profile.snapshots) if snapshot.reason == "mark"]
     counters = counters_at_marks(trace)
     assert len(profile.marks) == len(snapshots) == len(counters), "marks and snapshots are not one to one"

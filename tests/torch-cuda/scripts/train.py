@@ -59,7 +59,8 @@ def main() -> None:
         optimizer.zero_grad()
         tell(f"{step} input", **roles(model, optimizer), input=inputs)
         before = torch.cuda.memory_allocated()
-        output = model(images)
+        with torch.cuda.nvtx.range(f"forward {step}"):
+            output = model(images)
         activations = torch.cuda.memory_allocated() - before
         # The first use of cuBLAS takes a workspace besides.
         known = {"activation": activations} if step > 0 else {}
