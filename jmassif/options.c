@@ -10,6 +10,7 @@ Options jm_options;
 // What --pages-as-heap and --peak-inaccuracy asked for: accepted, but jmassif has better ways.
 static Bool pages_as_heap;
 static double peak_inaccuracy = -1;
+static double low_memory = 5; // percent
 
 // The functions that allocate on behalf of their callers, by the names massif knows them by. Those of the preload
 // library are passed over anyway.
@@ -100,6 +101,9 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_BINT_CLO (arg, "--max-snapshots", jm_options.max_snapshots, 10, 1000) {
     } else if VG_BINT_CLO (arg, "--detailed-freq", jm_options.detailed_freq, 1, 1000000) {
     } else if VG_BINT_CLO (arg, "--interval", jm_options.interval_ms, 1, 3600000) {
+    } else if VG_DBL_CLO (arg, "--low-memory", low_memory) {
+        if (low_memory < 0 || low_memory > 100)
+            VG_(fmsg_bad_option)(arg, "--low-memory must be between 0.0 and 100.0\n");
     } else if VG_DBL_CLO (arg, "--threshold", jm_options.threshold) {
         if (jm_options.threshold < 0 || jm_options.threshold > 100)
             VG_(fmsg_bad_option)(arg, "--threshold must be between 0.0 and 100.0\n");
@@ -156,6 +160,7 @@ void jm_options_print_usage(void)
      "    --max-snapshots=<number>  snapshots per tenfold growth of the running time [100]\n"
      "    --anonymize=no|yes        leave out host, user, home directory and arguments [no]\n"
      "  kept in the trace for the reports:\n"
+     "    --low-memory=<percent>    take a snapshot when less of the machine's memory is left; 0: do not [5]\n"
      "    --threshold=<percent>     smallest share that a tree shows [1.0]\n"
      "    --detailed-freq=<number>  every how many snapshots massif output has a tree [10]\n"
      "  accepted from massif, with a note on what jmassif does instead:\n"
@@ -170,6 +175,7 @@ void jm_options_print_debug_usage(void)
 
 void jm_options_finish(void)
 {
+    jm_options.low_memory_per_mille = (UInt)(low_memory * 10 + 0.5);
     if (pages_as_heap)
         VG_(umsg)("jmassif: --pages-as-heap is not needed: heap and pages are separate kinds in one ledger\n");
     if (peak_inaccuracy >= 0)

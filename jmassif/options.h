@@ -20,9 +20,10 @@ typedef struct {
     Int depth;         // frames kept per stack, innermost first; 0: all
     Int max_snapshots; // per tenfold growth of the running time
     Int detailed_freq;
-    Int interval_ms;   // least time between two snapshots
-    ULong large_bytes; // blocks of this size and more get block records
-    double threshold;  // percent; for the reports only
+    Int interval_ms;           // least time between two snapshots
+    ULong large_bytes;         // blocks of this size and more get block records
+    double threshold;          // percent; for the reports only
+    UInt low_memory_per_mille; // of the memory: with less left a snapshot is due; 0: never
     TimeUnit time_unit;
     MemoryModel memory;
     const HChar *out_file;

@@ -13,6 +13,7 @@
 #include "region.h"
 #include "scope.h"
 #include "symbol.h"
+#include "system.h"
 #include "tensor.h"
 #include "trace.h"
 
@@ -63,6 +64,7 @@ static void schedule(ULong now)
 
 void jm_snapshot_start(void)
 {
+    jm_system_init();
     growth_divisor = divisor_for(jm_options.max_snapshots);
     jm_snapshot_take("start");
 }
@@ -84,7 +86,9 @@ static void take_timed(void)
 static void poll(void)
 {
     ULong now = jm_clock_now();
-    if (now >= next_snapshot) {
+    if (jm_system_is_short(jm_options.time_unit == TIME_MS ? now : jm_clock_ms())) {
+        jm_snapshot_take("low-memory");
+    } else if (now >= next_snapshot) {
         take_timed();
     } else if (now >= next_totals) {
         write_totals(now);
@@ -141,6 +145,7 @@ static void take(const HChar *reason)
     ULong now = jm_clock_now();
     jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
     write_totals(now);
+    jm_system_write(now);
     jm_scope_write_sums();
     jm_region_write_sums();
     jm_heap_write_counters();
@@ -178,6 +183,7 @@ void jm_snapshot_before_exec(void)
 void jm_snapshot_after_fork_in_child(void)
 {
     n_snapshots = 0;
+    jm_system_after_fork_in_child();
     jm_ledger_mark_all_changed();
     grace_end_ms = jm_clock_ms() + CHILD_GRACE_MS;
     take("fork");

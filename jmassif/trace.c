@@ -373,6 +373,15 @@ void jm_trace_counter(const HChar *key, ULong count)
     end();
 }
 
+void jm_trace_system(ULong time, const HChar *figure, ULong bytes)
+{
+    begin('y');
+    put_uint(time);
+    put_name(figure);
+    put_uint(bytes);
+    end();
+}
+
 void jm_trace_mark(ULong time, UInt name)
 {
     begin('M');

@@ -46,6 +46,7 @@ void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin, ULong end, UInt
 void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS]);
 void jm_trace_failure(UInt name, ULong code, ULong count);
 void jm_trace_counter(const HChar *key, ULong count);
+void jm_trace_system(ULong time, const HChar *figure, ULong bytes);
 void jm_trace_mark(ULong time, UInt name);
 void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name);
 void jm_trace_region_sum(UInt name, ULong count, ULong time);

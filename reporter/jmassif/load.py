@@ -31,7 +31,7 @@ from jmassif.profile import (
 )
 from jmassif.trace import Corrupt, Growth, Handler, TraceError, read
 
-_REASONS = ("start", "time", "request", "mark", "fork", "exec", "signal", "exit")
+_REASONS = ("start", "time", "request", "mark", "low-memory", "fork", "exec", "signal", "exit")
 
 
 # Ids of nodes and accounts come in order from a recorder. They may have gaps, but a gap must not cost gigabytes.
@@ -288,6 +288,11 @@ class _Builder:
     def counter(self, key: str, count: int) -> None:
         self.profile.counters[key] = count
 
+    def system(self, time: int, figure: str, n_bytes: int) -> None:
+        times, values = self.profile.system.setdefault(figure, (array("Q"), array("Q")))
+        times.append(time)
+        values.append(n_bytes)
+
     def mark(self, time: int, name: int) -> None:
         self.profile.marks.append(Mark(time, self._string(name)))
 
@@ -351,6 +356,7 @@ class _Builder:
             "X": self.scope_sum,
             "e": self.failure,
             "k": self.counter,
+            "y": self.system,
             "M": self.mark,
             "B": self.region,
             "D": self.region_end,

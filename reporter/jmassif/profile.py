@@ -7,6 +7,7 @@ all. Sizes are bytes; times are in the unit that `time_unit` names, as in the tr
 """
 
 from array import array
+from bisect import bisect_right
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif.trace import Growth
@@ -185,6 +186,8 @@ class Profile:
         self.scope_sums: Dict[str, ScopeSum] = {}
         self.failures: Dict[Tuple[str, int], int] = {}  # (API, error code): calls
         self.counters: Dict[str, int] = {}
+        # By figure of the machine, as docs/trace-format.md names them: times, and bytes from then on.
+        self.system: Dict[str, Tuple["array[int]", "array[int]"]] = {}
         self.marks: List[Mark] = []
         self.regions: List[Region] = []
         self.region_sums: Dict[str, RegionSum] = {}
@@ -270,6 +273,12 @@ class Profile:
             for account, n_bytes in zip(rows[0::6], rows[3::6]):
                 total_bytes[account] = n_bytes
         return total_bytes
+
+    def system_at(self, figure: str, time: int) -> Optional[int]:
+        """What the kernel said last of a figure of the machine, in bytes; None where it said nothing."""
+        times, values = self.system.get(figure, ((), ()))
+        at = bisect_right(times, time)
+        return values[at - 1] if at else None
 
     def _replay(self, snapshot: int) -> Tuple["array[int]", "array[int]"]:
         """Columns by account id: bytes and blocks."""

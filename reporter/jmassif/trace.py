@@ -121,6 +121,7 @@ RECORDS: Dict[str, str] = {
     "X": "number number number growths",
     "e": "number number number",
     "k": "name number",
+    "y": "number name number",
     "M": "number number",
     "B": "number number number",
     "D": "number number number",

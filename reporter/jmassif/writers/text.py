@@ -28,6 +28,7 @@ from jmassif.writers.graph import BETWEEN, DEVICE, HOST, draw, one_pool, timelin
 from jmassif.writers.header import header
 from jmassif.writers.layout import Lines, arena_note, heading, paragraph, used_sides
 from jmassif.writers.lines import write_lines
+from jmassif.writers.machine import machine_section
 
 _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40
@@ -406,6 +407,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield from _graph(profile, view)
     yield from _ledger(profile, names, chosen)
     yield from _by_role(profile, chosen)
+    yield from machine_section(profile, chosen.name, chosen.time)
     yield from _scopes(profile)
     yield from _failures(profile)
     yield from _regions(profile)

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Figures of the kernel; see system.h. Everything is read into buffers of fixed size: nothing is allocated when memory
+// is short.
+
+#include "system.h"
+#include "options.h"
+#include "trace.h"
+
+// ---- the figures ---------------------------------------------------------------------------------------------
+
+typedef enum {
+    MEM_TOTAL,
+    MEM_FREE,
+    MEM_AVAILABLE,
+    CACHED,
+    SWAP_TOTAL,
+    SWAP_FREE,
+    CMA_TOTAL,
+    CMA_FREE,
+    NVMAP_USED,
+    NVMAP_FREE,
+    LARGEST_FREE,
+    FREE_IN_LARGEST,
+    PROCESS_RESIDENT,
+    PROCESS_SWAPPED,
+    CGROUP_LIMIT,
+    CGROUP_USED,
+    N_FIGURES
+} Figure;
+
+// Names in the trace; bytes.
+static const HChar *const names[N_FIGURES] = {
+    [MEM_TOTAL] = "mem-total",
+    [MEM_FREE] = "mem-free",
+    [MEM_AVAILABLE] = "mem-available",
+    [CACHED] = "cached",
+    [SWAP_TOTAL] = "swap-total",
+    [SWAP_FREE] = "swap-free",
+    [CMA_TOTAL] = "cma-total",
+    [CMA_FREE] = "cma-free",
+    [NVMAP_USED] = "nvmap-used",
+    [NVMAP_FREE] = "nvmap-free",
+    [LARGEST_FREE] = "largest-free",
+    [FREE_IN_LARGEST] = "free-in-largest",
+    [PROCESS_RESIDENT] = "process-resident",
+    [PROCESS_SWAPPED] = "process-swapped",
+    [CGROUP_LIMIT] = "cgroup-limit",
+    [CGROUP_USED] = "cgroup-used",
+};
+
+typedef struct {
+    const HChar *label; // up to its colon
+    Figure figure;
+} Line;
+
+// /proc/meminfo; the last two are of L4T's kernels.
+static const Line meminfo_lines[] = {
+    {"MemTotal", MEM_TOTAL},      {"MemFree", MEM_FREE},        {"MemAvailable", MEM_AVAILABLE}, {"Cached", CACHED},
+    {"SwapTotal", SWAP_TOTAL},    {"SwapFree", SWAP_FREE},      {"CmaTotal", CMA_TOTAL},         {"CmaFree", CMA_FREE},
+    {"NvMapMemUsed", NVMAP_USED}, {"NvMapMemFree", NVMAP_FREE},
+};
+
+// /proc/self/status.
+static const Line status_lines[] = {{"VmRSS", PROCESS_RESIDENT}, {"VmSwap", PROCESS_SWAPPED}};
+
+#define N_LINES(table) (sizeof(table) / sizeof *(table))
+
+typedef struct {
+    Bool is_known[N_FIGURES];
+    ULong bytes[N_FIGURES];
+} Figures;
+
+static Figures written;
+
+static void set(Figures *f, Figure figure, ULong bytes)
+{
+    f->is_known[figure] = True;
+    f->bytes[figure] = bytes;
+}
+
+// ---- reading them --------------------------------------------------------------------------------------------
+
+// Of /proc/meminfo and status some 2 KB are used, of memory.stat some 1.5 KB.
+static HChar text[8192];
+
+// The beginning of a file in `text`; False if it cannot be read.
+static Bool read_file(const HChar *path)
+{
+    Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
+    if (fd < 0)
+        return False;
+    SizeT used = 0;
+    Int n;
+    while (used < sizeof text - 1 && (n = VG_(read)(fd, text + used, sizeof text - 1 - used)) > 0)
+        used += n;
+    VG_(close)(fd);
+    text[used] = 0;
+    return used > 0;
+}
+
+static const HChar *next_line(const HChar *line)
+{
+    const HChar *end = VG_(strchr)(line, '\n');
+    return end ? end + 1 : line + VG_(strlen)(line);
+}
+
+// "Label:   123 kB" lines.
+static void read_labelled(const HChar *path, const Line *lines, SizeT n_lines, Figures *f)
+{
+    if (!read_file(path))
+        return;
+    for (const HChar *line = text; *line; line = next_line(line)) {
+        for (SizeT i = 0; i < n_lines; i++) {
+            SizeT n = VG_(strlen)(lines[i].label);
+            if (VG_(strncmp)(line, lines[i].label, n) != 0 || line[n] != ':')
+                continue;
+            const HChar *digits = line + n + 1;
+            while (*digits == ' ' || *digits == '\t')
+                digits++;
+            set(f, lines[i].figure, VG_(strtoull10)(digits, NULL) * 1024);
+        }
+    }
+}
+
+// /proc/buddyinfo: for each zone how many free blocks there are of 1, 2, 4 … pages.
+static void read_buddyinfo(Figures *f)
+{
+    if (!read_file("/proc/buddyinfo"))
+        return;
+    ULong largest = 0, n_largest = 0;
+    for (const HChar *line = text; *line; line = next_line(line)) {
+        const HChar *at = VG_(strstr)(line, "zone");
+        if (!at)
+            continue;
+        at += 4;
+        while (*at == ' ')
+            at++;
+        while (*at && *at != ' ' && *at != '\n')
+            at++;
+        for (ULong bytes = VKI_PAGE_SIZE;; bytes *= 2) {
+            while (*at == ' ')
+                at++;
+            if (!VG_(isdigit)(*at))
+                break;
+            HChar *end;
+            ULong n = VG_(strtoull10)(at, &end);
+            if (n > 0 && bytes > largest) {
+                largest = bytes;
+                n_largest = 0;
+            }
+            if (bytes == largest)
+                n_largest += n;
+            at = end;
+        }
+    }
+    set(f, LARGEST_FREE, largest);
+    set(f, FREE_IN_LARGEST, n_largest * largest);
+}
+
+// ---- the control group ---------------------------------------------------------------------------------------
+
+typedef struct {
+    const HChar *root, *limit, *usage, *inactive_file; // the last is a line of memory.stat
+} CgroupVersion;
+
+static const CgroupVersion cgroup_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                       "total_inactive_file "};
+static const CgroupVersion cgroup_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
+
+static const CgroupVersion *cgroup; // NULL: no limit
+static HChar cgroup_directory[1024];
+
+static Bool read_number(const HChar *directory, const HChar *name, ULong *number)
+{
+    HChar path[1200];
+    VG_(snprintf)(path, sizeof path, "%s/%s", directory, name);
+    if (!read_file(path) || !VG_(isdigit)(*text))
+        return False;
+    *number = VG_(strtoull10)(text, NULL);
+    return True;
+}
+
+// The group with the least limit, from the process's own outwards. In a container its path may not be visible, the
+// mount's root being its own group.
+static void find_limit(const CgroupVersion *version, HChar *path, ULong mem_total)
+{
+    ULong least = mem_total;
+    for (;;) {
+        HChar directory[1100];
+        ULong limit;
+        VG_(snprintf)(directory, sizeof directory, "%s%s", version->root, path);
+        if (read_number(directory, version->limit, &limit) && limit < least) {
+            least = limit;
+            cgroup = version;
+            VG_(strlcpy)(cgroup_directory, directory, sizeof cgroup_directory);
+        }
+        HChar *slash = VG_(strrchr)(path, '/');
+        if (!slash)
+            return;
+        *slash = 0;
+    }
+}
+
+// /proc/self/cgroup: "4:memory:/path" (version 1), "0::/path" (version 2).
+static void find_cgroup(ULong mem_total)
+{
+    static HChar paths[2][512];
+    if (!read_file("/proc/self/cgroup"))
+        return;
+    for (const HChar *line = text; *line; line = next_line(line)) {
+        const HChar *controllers = VG_(strchr)(line, ':');
+        const HChar *path = controllers ? VG_(strchr)(controllers + 1, ':') : NULL;
+        const HChar *end = VG_(strchr)(line, '\n');
+        if (!path || !end || end < path || end - path > (Word)sizeof paths[0])
+            continue;
+        Bool is_2 = path == controllers + 1;
+        const HChar *memory = VG_(strstr)(controllers, "memory");
+        if (!is_2 && (!memory || memory > path))
+            continue;
+        SizeT n = end - path - 1;
+        VG_(memcpy)(paths[is_2], path + 1, n);
+        paths[is_2][n] = 0;
+        if (n == 1)
+            paths[is_2][0] = 0; // the root: "/"
+    }
+    find_limit(&cgroup_1, paths[0], mem_total);
+    find_limit(&cgroup_2, paths[1], mem_total);
+}
+
+// What the group uses and cannot give up at once: files that nobody has mapped are dropped first.
+static void read_cgroup(Figures *f)
+{
+    ULong limit, used;
+    HChar path[1200];
+    if (!cgroup || !read_number(cgroup_directory, cgroup->limit, &limit) ||
+        !read_number(cgroup_directory, cgroup->usage, &used))
+        return;
+    VG_(snprintf)(path, sizeof path, "%s/memory.stat", cgroup_directory);
+    if (read_file(path))
+        for (const HChar *line = text; *line; line = next_line(line))
+            if (VG_(strncmp)(line, cgroup->inactive_file, VG_(strlen)(cgroup->inactive_file)) == 0) {
+                ULong inactive = VG_(strtoull10)(line + VG_(strlen)(cgroup->inactive_file), NULL);
+                used -= inactive < used ? inactive : used;
+            }
+    set(f, CGROUP_LIMIT, limit);
+    set(f, CGROUP_USED, used);
+}
+
+// ---- telling -------------------------------------------------------------------------------------------------
+
+void jm_system_init(void)
+{
+    Figures f = {0};
+    read_labelled("/proc/meminfo", meminfo_lines, N_LINES(meminfo_lines), &f);
+    find_cgroup(f.is_known[MEM_TOTAL] ? f.bytes[MEM_TOTAL] : ~0ULL);
+}
+
+void jm_system_write(ULong time)
+{
+    Figures now = {0};
+    read_labelled("/proc/meminfo", meminfo_lines, N_LINES(meminfo_lines), &now);
+    read_labelled("/proc/self/status", status_lines, N_LINES(status_lines), &now);
+    read_buddyinfo(&now);
+    read_cgroup(&now);
+    for (Figure i = 0; i < N_FIGURES; i++)
+        if (now.is_known[i] && !(written.is_known[i] && written.bytes[i] == now.bytes[i]))
+            jm_trace_system(time, names[i], now.bytes[i]);
+    written = now;
+}
+
+void jm_system_after_fork_in_child(void)
+{
+    VG_(memset)(&written, 0, sizeof written);
+}
+
+// ---- the alarm -----------------------------------------------------------------------------------------------
+
+#define LOOK_EVERY_MS  20
+#define AGAIN_AFTER_MS 1000
+
+// Per mille of the memory, or of the control group's limit, that are left.
+static ULong left_per_mille(const Figures *f)
+{
+    ULong left = 1000;
+    if (f->is_known[MEM_AVAILABLE] && f->bytes[MEM_TOTAL])
+        left = f->bytes[MEM_AVAILABLE] * 1000 / f->bytes[MEM_TOTAL];
+    if (f->is_known[CGROUP_LIMIT] && f->bytes[CGROUP_LIMIT]) {
+        ULong limit = f->bytes[CGROUP_LIMIT], used = f->bytes[CGROUP_USED];
+        ULong in_group = used < limit ? (limit - used) * 1000 / limit : 0;
+        if (in_group < left)
+            left = in_group;
+    }
+    return left;
+}
+
+Bool jm_system_is_short(ULong now_ms)
+{
+    static ULong next_look_ms, next_alarm_ms, left_at_alarm = 1000;
+    if (jm_options.low_memory_per_mille == 0 || now_ms < next_look_ms)
+        return False;
+    next_look_ms = now_ms + LOOK_EVERY_MS;
+    Figures f = {0};
+    read_labelled("/proc/meminfo", meminfo_lines, N_LINES(meminfo_lines), &f);
+    read_cgroup(&f);
+    ULong left = left_per_mille(&f);
+    if (left > jm_options.low_memory_per_mille) {
+        left_at_alarm = 1000;
+        return False;
+    }
+    // While it stays short, once a second, or when a quarter of what was left has gone.
+    if (now_ms < next_alarm_ms && left * 4 > left_at_alarm * 3)
+        return False;
+    next_alarm_ms = now_ms + AGAIN_AFTER_MS;
+    left_at_alarm = left;
+    return True;
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine around the program, from the kernel's figures in the trace (docs/trace-format.md, "The machine")."""
+
+from typing import List, NamedTuple, Optional
+
+from jmassif.profile import Profile
+
+
+class Figure(NamedTuple):
+    """Bytes; None where the machine does not tell."""
+
+    label: str
+    first: Optional[int]
+    chosen: Optional[int]
+    last: Optional[int]
+    worst: int  # the least of what is free, the most of what is used
+    worst_at: int  # time
+    wants_much: bool  # it is something to have left
+
+
+class _Row(NamedTuple):
+    label: str
+    figure: str
+    minus: str  # another figure that is taken from it; or ""
+    wants_much: bool
+
+
+_ROWS = (
+    _Row("available", "mem-available", "", True),
+    _Row("largest free block", "largest-free", "", True),
+    _Row("free in blocks of that size", "free-in-largest", "", True),
+    _Row("swap in use", "swap-total", "swap-free", False),
+    _Row("CMA free", "cma-free", "", True),
+    _Row("NvMap in use", "nvmap-used", "", False),
+    _Row("left of the control group's limit", "cgroup-limit", "cgroup-used", True),
+    _Row("this process, with Valgrind", "process-resident", "", False),
+    _Row("swapped out of it", "process-swapped", "", False),
+)
+
+
+def _value(profile: Profile, row: _Row, time: int) -> Optional[int]:
+    value = profile.system_at(row.figure, time)
+    if value is None or not row.minus:
+        return value
+    taken = profile.system_at(row.minus, time)
+    return None if taken is None else max(0, value - taken)
+
+
+def machine(profile: Profile, time: int) -> List[Figure]:
+    """The figures that the machine has, at the start, at `time`, at the end, and when they were worst.
+
+    Figures that stay 0, such as swap where there is none, are left out.
+    """
+    figures = []
+    for row in _ROWS:
+        changes = {t for name in (row.figure, row.minus) if name in profile.system for t in profile.system[name][0]}
+        told = [(t, value) for t in sorted(changes) for value in [_value(profile, row, t)] if value is not None]
+        if not any(value for _, value in told):
+            continue
+        pick = min if row.wants_much else max
+        worst = pick(value for _, value in told)
+        worst_at = next(t for t, value in told if value == worst)
+        chosen = _value(profile, row, time)
+        figures.append(Figure(row.label, told[0][1], chosen, told[-1][1], worst, worst_at, row.wants_much))
+    return figures
+
+
+def total_memory(profile: Profile) -> Optional[int]:
+    times = profile.system.get("mem-total")
+    return times[1][-1] if times else profile.number("mem-total-bytes")
+
+
+def was_short(profile: Profile) -> Optional[int]:
+    """When the recorder first found memory short; None if it never did."""
+    return next((snapshot.time for snapshot in profile.snapshots if snapshot.reason == "low-memory"), None)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine's figures in the model and in the report."""
+
+from typing import List
+
+from jmassif.machine import machine, was_short
+from jmassif.writers import View
+from jmassif.writers.text import write
+from tests.reporter.traces import Trace
+
+MIB = 1 << 20
+
+
+def trace(reason: str = "time") -> Trace:
+    made = Trace(mem_total_bytes=str(4096 * MIB))
+    account = made.account("heap", "app")
+    made.lines += [f"y 0 mem-available {3000 * MIB}", "y 0 swap-total 0", "y 0 swap-free 0"]
+    made.lines += [f"y 0 cgroup-limit {2000 * MIB}", f"y 0 cgroup-used {500 * MIB}"]
+    made.snapshot(0, "start")
+    made.lines += [f"y 10 mem-available {100 * MIB}", f"y 10 cgroup-used {2100 * MIB}"]
+    made.snapshot(10, reason, {account: (10 * MIB, 1)}, {"total": (10, {})})
+    made.lines += [f"y 20 mem-available {2000 * MIB}", f"y 20 process-resident {7 * MIB}"]
+    made.snapshot(20, "time", {account: (0, 0)})
+    return made
+
+
+def section(made: Trace) -> List[str]:
+    lines = list(write(made.load(), View(None, 1.0, "stack", 70, None, None, False)))
+    start = next((i for i, line in enumerate(lines) if line.startswith("--- The machine")), len(lines))
+    end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("---")), len(lines))
+    return [line for line in lines[start:end] if line]
+
+
+def test_a_figure_is_what_was_said_last() -> None:
+    profile = trace().load()
+    assert profile.system_at("mem-available", 5) == 3000 * MIB
+    assert profile.system_at("mem-available", 10) == 100 * MIB
+    assert profile.system_at("process-resident", 19) is None
+    assert profile.system_at("no such figure", 19) is None
+
+
+def test_figures_know_when_they_were_worst_and_zeros_are_left_out() -> None:
+    figures = {figure.label: figure for figure in machine(trace().load(), 10)}
+    assert list(figures) == ["available", "left of the control group's limit", "this process, with Valgrind"]
+    available = figures["available"]
+    assert (available.first, available.chosen, available.last) == (3000 * MIB, 100 * MIB, 2000 * MIB)
+    assert (available.worst, available.worst_at) == (100 * MIB, 10)
+    group = figures["left of the control group's limit"]
+    assert (group.first, group.chosen, group.worst) == (1500 * MIB, 0, 0)
+    assert figures["this process, with Valgrind"].chosen is None
+
+
+def test_the_report_has_a_table_of_them() -> None:
+    assert section(trace()) == [
+        "--- The machine, with 4.00 GiB of memory ---------------------------------------",
+        "                                     at first    at peak    at last   at worst",
+        "available                            2.93 GiB    100 MiB   1.95 GiB    100 MiB",
+        "left of the control group's limit    1.46 GiB        0 B        0 B        0 B",
+        "this process, with Valgrind          7.00 MiB              7.00 MiB   7.00 MiB",
+    ]
+    assert section(Trace()) == []
+
+
+def test_a_program_that_ended_when_memory_was_short_was_probably_killed() -> None:
+    made = trace("low-memory")
+    assert was_short(made.load()) == 10
+    assert "Memory ran short 10 ms after the start. The program has no end on record," in section(made)[1]
+    made.lines.append("Z 30 exit 0")
+    assert section(made)[1] == "Memory ran short 10 ms after the start."

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine around the program: the kernel's figures in the trace, and what is left when it kills for want of memory."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Dict, Iterator, List
+
+import pytest
+
+from jmassif.load import load_file
+from jmassif.machine import machine, was_short
+from jmassif.profile import Profile
+from tests.harness import BUILD, PYTHON, VALGRIND, compile_c, record
+from tests.tool.programs import functions, live_at, print_report
+
+MIB = 1 << 20
+
+
+def meminfo() -> Dict[str, int]:
+    rows = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows}
+
+
+GROWS = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 10; i++) {
+        memset(malloc(20 << 20), 1, 20 << 20);
+        usleep(30000);
+    }
+    return 0;
+}
+"""
+
+
+def test_figures_are_the_kernels() -> None:
+    before = meminfo()
+    profile = record([compile_c(GROWS, "-fno-builtin", "-w")]).profile
+    last = profile.snapshots[-1].time
+    assert profile.system_at("mem-total", last) == before["MemTotal"]
+    assert profile.system_at("swap-total", last) == before["SwapTotal"]
+    available = profile.system["mem-available"][1][0]
+    assert abs(available - before["MemAvailable"]) < 1024 * MIB  # other programs come and go
+    blocks = {2**order * os.sysconf("SC_PAGE_SIZE") for order in range(16)}
+    assert profile.system_at("largest-free", last) in blocks
+    assert was_short(profile) is None
+
+
+def test_what_the_program_touches_becomes_resident() -> None:
+    profile = record([compile_c(GROWS, "-fno-builtin", "-w")]).profile
+    rows = {figure.label: figure for figure in machine(profile, 0)}
+    process = rows["this process, with Valgrind"]
+    assert process.first is not None and process.worst - process.first >= 190 * MIB
+    values = profile.system["process-resident"][1]
+    assert max(values) - min(values) < 400 * MIB
+
+
+def test_a_share_that_is_never_left_makes_snapshots_at_once_and_not_too_many() -> None:
+    program = compile_c(GROWS, "-fno-builtin", "-w")
+    profile = record([program], ["--low-memory=100"]).profile
+    reasons = [snapshot.reason for snapshot in profile.snapshots]
+    assert 1 <= reasons.count("low-memory") <= 5
+    profile = record([program], ["--low-memory=0"]).profile
+    assert "low-memory" not in [snapshot.reason for snapshot in profile.snapshots]
+
+
+# ---- killed --------------------------------------------------------------------------------------
+
+LIMIT = 600 * MIB
+
+HOG = """
+import os, sys
+kept = []
+def hog():
+    kept.append(bytearray(4 << 20))
+while True:
+    hog()
+    os.write(1, b".")
+"""
+
+
+@pytest.fixture(name="group")
+def fixture_group() -> Iterator[Path]:
+    """A control group with a limit, as its directory."""
+    name = f"jmassif-test-{os.getpid()}"
+    for root, limit in (
+        (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+        (Path("/sys/fs/cgroup"), "memory.max"),
+    ):
+        group = root / name
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / limit).write_text(str(LIMIT))
+            for swap in ("memory.memsw.limit_in_bytes", "memory.swap.max"):
+                if (group / swap).exists():
+                    (group / swap).write_text(str(LIMIT) if "memsw" in swap else "0")
+        except OSError:
+            group.rmdir()
+            continue
+        yield group
+        for _ in range(50):
+            try:
+                group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)
+        return
+    pytest.skip("no control group with a memory limit can be made here")
+
+
+def held_by(profile: Profile, function: str) -> int:
+    held = profile.composition(len(profile.snapshots) - 1)
+    accounts: List[int] = [a for a in held if function in functions(profile, profile.accounts[a].node)]
+    return sum(held[account][0] for account in accounts)
+
+
+def test_a_program_that_the_kernel_kills_leaves_what_it_held(group: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    tool = [VALGRIND, "-q", "--tool=jmassif", f"--jmassif-out-file={trace}", PYTHON, "-S", "-c", HOG]
+
+    def join() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    done = subprocess.run(
+        [str(word) for word in tool],
+        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+        stdout=subprocess.PIPE,
+        preexec_fn=join,
+        timeout=120,
+    )
+    assert done.returncode == -signal.SIGKILL, "the kernel did not kill it"
+    really = len(done.stdout) * 4 * MIB
+    profile = load_file(str(trace))
+    assert really > 300 * MIB
+    assert 0.95 * really <= held_by(profile, "hog") <= 1.02 * really + 4 * MIB
+    assert profile.snapshots[-1].reason == "low-memory" and not profile.is_complete
+    assert live_at(profile, -1) >= 0.95 * really
+
+    report = print_report(trace)
+    assert report.returncode == 0
+    assert "Memory ran short" in report.stdout and "probably killed" in report.stdout
+    assert re.search(r"left of the control group's limit +\S+ MiB", report.stdout)
+    assert "hog" in report.stdout.split("--- Where the memory went")[1][:400]
