@@ -71,7 +71,13 @@ static CUresult block_new(CUdeviceptr *pointer, size_t bytes, struct object *poo
         return CUDA_ERROR_INVALID_VALUE;
     size_t span = round_up(bytes, GRANULE_BYTES);
     struct object *block = region_take(pool, span);
-    if (!block && chunk_new(pool, span))
+    if (!block && !chunk_new(pool, span)) {
+        /* The board is full: what the pool holds idle is given back first. */
+        pool_trim(pool, 0);
+        if (!chunk_new(pool, span))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (!block)
         block = region_take(pool, span);
     if (!block)
         return CUDA_ERROR_OUT_OF_MEMORY;
