@@ -125,7 +125,11 @@ def test_pytorch_allocates_what_it_allocates_natively(finished: Finished) -> Non
 
 @each(PROGRAMS)
 def test_tensors_and_workspaces_are_memory_allocated(finished: Finished) -> None:
-    assert differences(finished, "allocated", lambda moment: moment.handed_out) == {}
+    found = differences(finished, "allocated", lambda moment: moment.handed_out)
+    if finished.program.allocator == ASYNC:
+        # PyTorch's figure is the driver's, which rounds each block up to 512 bytes; the ledger has what was asked for.
+        found = {mark: pair for mark, pair in found.items() if not 0 <= pair[0] - pair[1] < 5 * 512}
+    assert found == {}
 
 
 @each(PROGRAMS)
