@@ -11,6 +11,7 @@
 #include "device_blocks.h"
 #include "options.h"
 #include "scope.h"
+#include "snapshot.h"
 #include "tensor.h"
 #include "trace.h"
 
@@ -64,7 +65,8 @@ typedef enum {
     ACTION_TENSOR, // a framework's report; no API call, so no scope
     ACTION_OUT_OF_MEMORY,
     ACTION_BFC_ALLOC, // what a framework's allocator hands out: the result is the address
-    ACTION_BFC_FREE
+    ACTION_BFC_FREE,
+    ACTION_PROGRAM_END // a snapshot before the call
 } Action;
 
 typedef enum {
@@ -80,7 +82,8 @@ typedef enum {
     LIBRARY_NVINFER,
     LIBRARY_C10,
     LIBRARY_TENSORFLOW,
-    LIBRARY_LOADER
+    LIBRARY_LOADER,
+    LIBRARY_PYTHON
 } Library;
 
 typedef struct {
@@ -124,6 +127,8 @@ static struct {
     ULong reserved_bytes; // address space, live
     ULong twins_uncovered;
 } counters;
+
+static UInt n_ends_under_way; // the functions that end an interpreter call each other
 
 static void count_failure(UInt name, UInt code)
 {
@@ -622,6 +627,9 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
     case ACTION_BFC_ALLOC:
     case ACTION_BFC_FREE:
         return False;
+    case ACTION_PROGRAM_END:
+        n_ends_under_way--;
+        return False;
     }
     if (is_new)
         return ask_after_alloc(tid, queries);
@@ -652,6 +660,8 @@ static Bool has_failed(const Row *row, UWord result)
 {
     if (row->action == ACTION_SCOPE_POINTER || row->action == ACTION_DLOPEN)
         return result == 0;
+    if (row->action == ACTION_PROGRAM_END)
+        return False;
     return (UInt)result != 0; // an enumeration: the upper half of the register is anything
 }
 
@@ -770,6 +780,8 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
         tl_assert(args[1] < JM_N_ROWS);
         if (is_framework(&rows[args[1]]))
             return True;
+        if (rows[args[1]].action == ACTION_PROGRAM_END && n_ends_under_way++ == 0)
+            jm_snapshot_take("end");
         jm_scope_enter(tid, scope_name(&rows[args[1]], args[1], (UWord *)args[2]), VG_(get_SP)(tid),
                        is_told(&rows[args[1]]));
         return True;

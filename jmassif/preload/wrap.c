@@ -24,6 +24,7 @@ typedef unsigned long UWord;
 #define SONAME_C10        libc10Za
 #define SONAME_TENSORFLOW libtensorflowZa
 #define SONAME_LOADER     ldZhlinuxZa
+#define SONAME_PYTHON     Za
 
 // ---- around a call -------------------------------------------------------------------------------------------
 
@@ -221,6 +222,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define TWIN_C10        TWIN_RUNTIME
 #define TWIN_TENSORFLOW TWIN_RUNTIME
 #define TWIN_LOADER     TWIN_RUNTIME
+#define TWIN_PYTHON     TWIN_RUNTIME
 #include "cuda_api.def"
 #undef TWIN_WORDS
 #undef TWIN_HANDLE64_AT_1

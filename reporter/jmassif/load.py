@@ -31,7 +31,7 @@ from jmassif.profile import (
 )
 from jmassif.trace import Corrupt, Growth, Handler, TraceError, read
 
-_REASONS = ("start", "time", "request", "mark", "low-memory", "fork", "exec", "signal", "exit")
+_REASONS = ("start", "time", "request", "mark", "low-memory", "fork", "exec", "end", "signal", "exit")
 
 
 # Ids of nodes and accounts come in order from a recorder. They may have gaps, but a gap must not cost gigabytes.

@@ -44,10 +44,18 @@ _END_SHARE = 0.9
 
 
 def _last_before_the_fall(profile: Profile) -> int:
-    """Programs free their memory as they end, Python all of its modules: what they held until then is told before."""
+    """Programs free their memory as they end, Python all of its modules: what they held until then is told before.
+
+    Where the recorder saw an interpreter's end, and the program did not grow beyond that without it, it is the moment.
+    """
     totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
     index = len(totals) - 1
-    if profile.snapshots[index].reason != "exit":
+    if profile.snapshots[index].reason not in ("exit", "signal"):
+        return index
+    for told in range(index - 1, -1, -1):
+        if profile.snapshots[told].reason == "end" and totals[told] >= totals[index]:
+            return told
+    if profile.snapshots[index].reason == "signal":
         return index
     top = index
     while top and totals[top - 1] > totals[top]:

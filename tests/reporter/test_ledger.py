@@ -135,6 +135,28 @@ def test_the_end_is_before_the_program_lets_go_of_its_memory(sizes: List[int], r
     assert select(trace.load(), "end").time == end
 
 
+@pytest.mark.parametrize(
+    "run, end",
+    [
+        ("time 90, end 100, time 40, exit 5", 2),  # an interpreter's end, where it told of it
+        ("time 90, end 20, time 15, exit 5", 2),
+        ("end 20, time 190, exit 5", 1),  # it may hold more for a moment
+        ("end 20, time 30, end 50, exit 45", 3),
+        ("end 20, end 2, exit 3", 1),
+        ("end 20, time 30, exit 30", 3),  # the program went on
+        ("end 20, time 10, signal 5", 1),
+        ("time 20, time 10, signal 5", 3),
+        ("end 20, time 10", 2),  # it was killed, or still runs
+    ],
+)
+def test_the_end_is_that_of_the_interpreter_unless_the_program_goes_on(run: str, end: int) -> None:
+    trace = Trace()
+    heap = trace.account("heap", "app")
+    for time, (reason, size) in enumerate((step.split() for step in run.split(", ")), 1):
+        trace.snapshot(time, reason, {heap: (int(size), 1)})
+    assert select(trace.load(), "end").time == end
+
+
 def test_a_trace_without_snapshots_has_an_empty_moment() -> None:
     assert select(Trace().load(), "peak").composition == {}
     with pytest.raises(SelectionError, match="no complete snapshot"):
