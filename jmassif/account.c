@@ -6,8 +6,27 @@
 #include "table.h"
 #include "trace.h"
 
+#include "pub_tool_hashtable.h"
+
 static Index account_index = JM_INDEX("jm.account");
 static AccountId overhead_of_owner[256];
+
+// Accounts that differ from others only in their role. The index does not have them.
+typedef struct Survivors {
+    struct Survivors *next; // VgHashNode
+    UWord key;              // VgHashNode: the account of the temporaries
+    AccountId account;
+} Survivors;
+
+static VgHashTable *survivors;
+
+static OwnerId tensor_owner(void)
+{
+    static OwnerId tensor;
+    if (!tensor)
+        tensor = jm_owner_by_name("tensor");
+    return tensor;
+}
 
 static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
 {
@@ -41,18 +60,48 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
     account_index.slots[slot] = id;
     account_index.used++;
     jm_trace_account(id, node, kind, jm_owner_name(owner));
-    static OwnerId tensor;
-    if (!tensor)
-        tensor = jm_owner_by_name("tensor");
-    if (owner == tensor)
-        jm_trace_role(id, jm_role_name(jm_stack_role(node)));
+    if (owner == tensor_owner()) {
+        RoleId role = jm_stack_role(node);
+        jm_trace_role(id, jm_role_is_survivors(role) ? "temporary" : jm_role_name(role));
+    }
     return id;
+}
+
+AccountId jm_account_survivors(AccountId temporary)
+{
+    if (!survivors)
+        survivors = VG_(HT_construct)("jm.account");
+    Survivors *known = VG_(HT_lookup)(survivors, temporary);
+    if (known)
+        return known->account;
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(temporary, &node, &kind, &owner);
+    known = VG_(calloc)("jm.account", 1, sizeof *known);
+    known->key = temporary;
+    known->account = jm_ledger_open(node, kind, owner);
+    VG_(HT_add_node)(survivors, known);
+    jm_trace_account(known->account, node, kind, jm_owner_name(owner));
+    jm_trace_role(known->account, jm_role_name(jm_stack_role(node)));
+    return known->account;
+}
+
+Bool jm_account_is_tensor(AccountId account)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    if (!account)
+        return False;
+    jm_ledger_describe(account, &node, &kind, &owner);
+    return owner == tensor_owner();
 }
 
 AccountId jm_account_handed_out(NodeId node, Kind kind)
 {
     OwnerId named = jm_owner_by_name(jm_role_name(jm_stack_role(node)));
-    return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? jm_owner_by_name("tensor") : named);
+    return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? tensor_owner() : named);
 }
 
 AccountId jm_account(NodeId node, Kind kind)

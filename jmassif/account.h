@@ -17,6 +17,11 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner);
 // workspace), that owner's.
 AccountId jm_account_handed_out(NodeId node, Kind kind);
 
+// The account of those blocks of another one that turn out to have the role for which its stack's rule names survivors.
+AccountId jm_account_survivors(AccountId temporary);
+
+Bool jm_account_is_tensor(AccountId account);
+
 // Heap memory: the account of every malloc, kept with the node.
 AccountId jm_account_heap(NodeId node);
 

@@ -127,6 +127,12 @@ Bool jm_blocks_find(Addr address, Block *block)
 {
     return look(address, block, False);
 }
+void jm_blocks_set_account(Addr address, AccountId account)
+{
+    Entry *e = &entries[slot_of(address)];
+    tl_assert(e->address && account < CUSTOM_BIT);
+    e->account = account | (e->account & (RECORD_BIT | CUSTOM_BIT));
+}
 ULong jm_blocks_count(void)
 {
     return n_entries;

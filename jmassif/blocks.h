@@ -22,6 +22,9 @@ void jm_blocks_add(Addr address, Block block);
 Bool jm_blocks_remove(Addr address, Block *block);
 Bool jm_blocks_find(Addr address, Block *block);
 
+// Of a live block.
+void jm_blocks_set_account(Addr address, AccountId account);
+
 ULong jm_blocks_count(void);
 
 #endif

@@ -10,6 +10,7 @@
 #include "ledger.h"
 #include "nvtx.h"
 #include "owner.h"
+#include "pending.h"
 #include "region.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -129,9 +130,11 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         jm_heap_freelike(tid, args[1]);
         return True;
     case VG_USERREQ__JMASSIF_SNAPSHOT:
+        jm_pending_settle(tid);
         jm_snapshot_take("request");
         return True;
     case VG_USERREQ__JMASSIF_MARK:
+        jm_pending_settle(tid);
         jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(args[1])));
         jm_snapshot_take("mark");
         return True;

@@ -10,6 +10,7 @@
 #include "cuda_layout.h"
 #include "device_blocks.h"
 #include "options.h"
+#include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "tensor.h"
@@ -780,8 +781,10 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
         tl_assert(args[1] < JM_N_ROWS);
         if (is_framework(&rows[args[1]]))
             return True;
-        if (rows[args[1]].action == ACTION_PROGRAM_END && n_ends_under_way++ == 0)
+        if (rows[args[1]].action == ACTION_PROGRAM_END && n_ends_under_way++ == 0) {
+            jm_pending_settle(tid);
             jm_snapshot_take("end");
+        }
         jm_scope_enter(tid, scope_name(&rows[args[1]], args[1], (UWord *)args[2]), VG_(get_SP)(tid),
                        is_told(&rows[args[1]]));
         return True;

@@ -5,6 +5,7 @@
 #include "device_blocks.h"
 #include "account.h"
 #include "clock.h"
+#include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -169,6 +170,14 @@ ULong jm_device_cached_bytes(void)
 
 // ---- blocks --------------------------------------------------------------------------------------------------
 
+static Bool move_block(Addr address, AccountId to)
+{
+    DeviceBlock *b = jm_device_block_find(SPACE_POINTER, address);
+    tl_assert(b);
+    b->account = to;
+    return True;
+}
+
 DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kind, ULong bytes)
 {
     DeviceBlock *stale = jm_device_block_find(space, key);
@@ -196,6 +205,8 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         jm_ledger_credit(b->account, bytes);
         jm_scope_grow(tid, kind, bytes, 1);
         jm_trace_block(now, key, bytes, b->account);
+        if (space == SPACE_POINTER && jm_account_is_tensor(b->account))
+            jm_pending_made(key, bytes, b->account, move_block);
     }
     jm_scope_mark_made(tid, kind);
     jm_snapshot_event();
@@ -227,6 +238,8 @@ static void end(ThreadId tid, DeviceBlock *b)
 
 void jm_device_block_close(ThreadId tid, DeviceBlock *block)
 {
+    if (block->space == SPACE_POINTER && jm_account_is_tensor(block->account))
+        jm_pending_ends(tid, block->key);
     VG_(HT_remove)(table_of(block->space), block->key);
     jm_scope_mark_freed(tid);
     end(tid, block);

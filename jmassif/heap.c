@@ -8,6 +8,7 @@
 #include "blocks.h"
 #include "clock.h"
 #include "options.h"
+#include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -68,6 +69,22 @@ static AccountId account_now(ThreadId tid, Bool *ignored)
     return *ignored ? 0 : jm_account_heap(node);
 }
 
+static Bool move_block(Addr address, AccountId to)
+{
+    Block block;
+    Bool is_found = jm_blocks_find(address, &block);
+    tl_assert(is_found);
+    jm_blocks_set_account(address, to);
+    return block.has_record;
+}
+
+// A live block is about to end, or to become another one. Its account may be another one after this.
+static void settle(ThreadId tid, Addr address, const Block *block)
+{
+    if (jm_account_is_tensor(block->account))
+        jm_pending_ends(tid, address);
+}
+
 static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead);
 
 static Bool has_custom_blocks;
@@ -76,8 +93,11 @@ static Bool has_custom_blocks;
 static void forget_stale(ThreadId tid, Addr address)
 {
     Block stale;
-    if (has_custom_blocks && jm_blocks_remove(address, &stale))
-        unrecord(tid, address, &stale, jm_options.heap_admin);
+    if (!has_custom_blocks || !jm_blocks_find(address, &stale))
+        return;
+    settle(tid, address, &stale);
+    jm_blocks_remove(address, &stale);
+    unrecord(tid, address, &stale, jm_options.heap_admin);
 }
 
 static void record(ThreadId tid, Addr address, SizeT bytes, Bool is_custom)
@@ -97,6 +117,8 @@ static void record(ThreadId tid, Addr address, SizeT bytes, Bool is_custom)
         }
     }
     jm_blocks_add(address, block);
+    if (jm_account_is_tensor(account))
+        jm_pending_made(address, bytes, account, move_block);
     *last_of(tid) = address;
     jm_snapshot_event();
 }
@@ -154,6 +176,8 @@ static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, 
         jm_trace_block(jm_clock_now(), to, bytes, account);
     }
     jm_blocks_add(to, now);
+    if (jm_account_is_tensor(account))
+        jm_pending_made(to, bytes, account, move_block);
     *last_of(tid) = to;
     jm_snapshot_event();
 }
@@ -199,6 +223,7 @@ static void release(ThreadId tid, void *p)
         counters.free_unknown++;
         return;
     }
+    settle(tid, (Addr)p, &block);
     jm_blocks_remove((Addr)p, &block);
     unrecord(tid, (Addr)p, &block, block.account ? overhead_of((Addr)p, block.bytes, False) : 0);
     VG_(cli_free)(p);
@@ -252,6 +277,7 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
         }
         VG_(memcpy)(to, p, block.bytes < bytes ? block.bytes : bytes);
     }
+    settle(tid, (Addr)p, &block);
     jm_blocks_remove((Addr)p, &block);
     if (to != p)
         VG_(cli_free)(p);
@@ -335,6 +361,7 @@ void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
     }
     if (!block.is_custom)
         return;
+    settle(tid, address, &block);
     jm_blocks_remove(address, &block);
     rerecord(tid, address, &block, jm_options.heap_admin, address, new_bytes, jm_options.heap_admin);
 }
@@ -350,6 +377,7 @@ void jm_heap_freelike(ThreadId tid, Addr address)
     }
     if (!block.is_custom)
         return;
+    settle(tid, address, &block);
     jm_blocks_remove(address, &block);
     unrecord(tid, address, &block, jm_options.heap_admin);
 }

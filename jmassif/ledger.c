@@ -31,6 +31,7 @@ typedef struct {
     ULong max_bytes;
     ULong time;
     ULong side_bytes[2]; // both sides' totals at the peak
+    ULong n_changes;     // of the ledger, up to and with the peak; unless it is rising
     UInt generation;
     Bool rising; // the total is at its maximum right now, so live values are the composition
     Bool grown;  // since it was last asked for
@@ -48,6 +49,7 @@ static Table accounts = JM_TABLE("jm.account", Account);
 static Peak peaks[N_PEAKS];
 static ULong side_total[2];
 static ULong traffic_bytes;
+static ULong n_changes;
 static ULong interval_max;
 
 static inline Account *at(AccountId id)
@@ -98,6 +100,7 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
 // Before the account changes: keep what it held at those peaks that are over and for which it has saved nothing yet.
 static inline void save_for_peaks(AccountId id, Account *a)
 {
+    n_changes++;
     for (PeakId p = 0; p < n_kept_peaks(); p++) {
         if (!peaks[p].rising && a->generation[p] != peaks[p].generation) {
             Saved *s = jm_table_at(&saved[p], jm_table_add(&saved[p]));
@@ -115,6 +118,7 @@ static inline void close_peak(PeakId p)
     Peak *peak = &peaks[p];
     if (peak->rising) {
         peak->rising = False;
+        peak->n_changes = n_changes;
         peak->generation++;
         saved[p].n = 1;
     }
@@ -257,6 +261,52 @@ void jm_ledger_transfer(AccountId from_id, AccountId to_id, ULong bytes, Int blo
     }
     mark_changed(from_id, from);
     mark_changed(to_id, to);
+}
+
+static Saved *saved_of(PeakId p, AccountId id)
+{
+    for (UInt i = saved[p].n - 1; i >= 1; i--) {
+        Saved *s = jm_table_at(&saved[p], i);
+        if (s->account == id)
+            return s;
+    }
+    tl_assert(0);
+}
+
+void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    tl_assert(from->live_bytes >= bytes && from->live_blocks > 0 && from->side == to->side);
+    save_for_peaks(from_id, from);
+    save_for_peaks(to_id, to);
+    for (PeakId p = 0; p < n_kept_peaks(); p++) {
+        if (peaks[p].rising || born > peaks[p].n_changes)
+            continue;
+        Saved *at_peak_from = saved_of(p, from_id), *at_peak_to = saved_of(p, to_id);
+        at_peak_from->bytes -= bytes;
+        at_peak_from->blocks--;
+        at_peak_to->bytes += bytes;
+        at_peak_to->blocks++;
+        peaks[p].grown = True; // to be told again
+        if (!has_device)
+            peaks[PEAK_HOST].grown = True;
+    }
+    from->live_bytes -= bytes;
+    from->live_blocks--;
+    from->total_bytes -= bytes;
+    from->total_blocks--;
+    to->live_bytes += bytes;
+    to->live_blocks++;
+    to->total_bytes += bytes;
+    to->total_blocks++;
+    mark_changed(from_id, from);
+    mark_changed(to_id, to);
+}
+
+ULong jm_ledger_n_changes(void)
+{
+    return n_changes;
 }
 
 void jm_ledger_adjust(AccountId id, Long bytes)

@@ -42,6 +42,13 @@ void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_b
 // same side, so no total changes. A negative `blocks` ends one of `from`, a positive one makes one of `to`.
 void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks);
 
+// A live block turns out to be another account's, of the same side, and to have been so since it was `born`: in the
+// peaks that have seen it as well. What the accounts have allocated in all moves along.
+void jm_ledger_move(AccountId from, AccountId to, ULong bytes, ULong born);
+
+// How often the ledger has changed: a block is born at what this says after its credit.
+ULong jm_ledger_n_changes(void);
+
 // The account holds `bytes` more (or less) in no block of its own.
 void jm_ledger_adjust(AccountId account, Long bytes);
 

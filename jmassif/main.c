@@ -18,6 +18,7 @@
 #include "manifest.h"
 #include "options.h"
 #include "owner.h"
+#include "pending.h"
 #include "python.h"
 #include "region.h"
 #include "scope.h"
@@ -147,6 +148,8 @@ static void post_clo_init(void)
 static void fini(Int exit_code)
 {
     const HChar *reason = has_called_exit ? "exit" : "signal";
+    if (has_called_exit)
+        jm_pending_settle_all();
     jm_snapshot_take(reason);
     jm_trace_end(jm_clock_now(), reason, exit_status);
     jm_trace_close();

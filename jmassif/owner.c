@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     Rule frame; // its owner is not used
     const HChar *role;
+    Bool is_survivors;
 } RoleRule;
 
 #define MAX_ROLE_RULES 250 // a RoleId is a byte
@@ -92,14 +93,16 @@ static Rule frame_rule(const HChar *objects, const HChar *functions)
     return rule;
 }
 
-// role ROLE OBJECT FUNCTION
-static const HChar *add_role_rule(HChar **words)
+// role ROLE OBJECT FUNCTION [survivors]
+static const HChar *add_role_rule(HChar **words, UInt n)
 {
+    if (n < 4 || n > 5 || (n == 5 && !VG_STREQ(words[4], "survivors")))
+        return "expected: role ROLE OBJECT FUNCTION [survivors]";
     if (!is_name(words[1]))
         return "a role's name is made of letters, digits, - and _";
     if (VG_(sizeXA)(role_rules) >= MAX_ROLE_RULES)
         return "too many role rules; 250 are the most";
-    RoleRule rule = {frame_rule(words[2], words[3]), VG_(strdup)("jm.owner", words[1])};
+    RoleRule rule = {frame_rule(words[2], words[3]), VG_(strdup)("jm.owner", words[1]), n == 5};
     VG_(addToXA)(role_rules, &rule);
     return NULL;
 }
@@ -139,7 +142,7 @@ static const HChar *parse_line(HChar *line)
         return "the group must be yours, cached, libraries or runtime";
     }
     if (VG_STREQ(words[0], "role"))
-        return n == 4 ? add_role_rule(words) : "expected: role ROLE OBJECT FUNCTION";
+        return add_role_rule(words, n);
     if (n < 3 || n > 4)
         return "expected: OWNER OBJECT FUNCTION [host|device]";
     Bool passes = VG_STREQ(words[0], "-");
@@ -260,6 +263,11 @@ RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, co
 const HChar *jm_role_name(RoleId role)
 {
     return role ? ((RoleRule *)VG_(indexXA)(role_rules, role - 1))->role : "other";
+}
+
+Bool jm_role_is_survivors(RoleId role)
+{
+    return role && ((RoleRule *)VG_(indexXA)(role_rules, role - 1))->is_survivors;
 }
 
 OwnerId jm_owner_by_name(const HChar *name)

@@ -30,6 +30,7 @@ typedef UChar RoleId; // the rank of the rule: lower ranks decide; 0: none
 
 RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
 const HChar *jm_role_name(RoleId role); // "other" for none
+Bool jm_role_is_survivors(RoleId role); // the role is that of what outlives the frames (pending.h)
 
 OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
 const HChar *jm_owner_name(OwnerId owner);

@@ -274,6 +274,16 @@ RoleId jm_stack_role(NodeId node)
     return node ? node_at(node)->role : 0;
 }
 
+Bool jm_stack_has_role(NodeId node, RoleId role)
+{
+    for (; node && node_at(node)->role; node = node_at(node)->parent) {
+        RoleId of_frame = jm_symbol_role(node_at(node)->frame);
+        if (of_frame && (of_frame == role || VG_STREQ(jm_role_name(of_frame), jm_role_name(role))))
+            return True;
+    }
+    return False;
+}
+
 UInt *jm_stack_heap_account(NodeId node)
 {
     return &node_at(node)->heap_account;

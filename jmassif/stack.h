@@ -31,6 +31,9 @@ OwnerId jm_stack_host_owner(NodeId node);
 OwnerId jm_stack_device_owner(NodeId node);
 RoleId jm_stack_role(NodeId node);
 
+// Whether some frame's rule names the same role.
+Bool jm_stack_has_role(NodeId node, RoleId role);
+
 // A place to keep the account of the stack's heap memory, which is looked for at every malloc.
 UInt *jm_stack_heap_account(NodeId node);
 

@@ -7,6 +7,7 @@
 #include "account.h"
 #include "clock.h"
 #include "device_blocks.h"
+#include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "trace.h"
@@ -110,6 +111,14 @@ static void uncarve(Tensor *t)
     live_bytes -= t->bytes;
 }
 
+static Bool move_tensor(Addr address, AccountId to)
+{
+    Tensor *t = VG_(HT_lookup)(table(), address);
+    tl_assert(t);
+    t->account = to;
+    return True;
+}
+
 static void take(ThreadId tid, Tensor *t)
 {
     Bool ignored;
@@ -117,6 +126,8 @@ static void take(ThreadId tid, Tensor *t)
     t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
     carve(t);
     jm_trace_block(jm_clock_now(), t->key, t->bytes, t->account);
+    if (jm_account_is_tensor(t->account))
+        jm_pending_made(t->key, t->bytes, t->account, move_tensor);
 }
 
 static void give_back(Tensor *t)
@@ -149,6 +160,7 @@ static void drop_from_segment(DeviceBlock *segment)
         if (!is_inside && find_parts(t)) {
             carve(t);
         } else {
+            jm_pending_forget(t->key);
             jm_trace_block_end(jm_clock_now(), t->key, t->account);
             VG_(HT_remove)(table(), t->key);
             discard(t);
@@ -189,6 +201,7 @@ void jm_tensor_report(ThreadId tid, const TensorReport *report)
             take(tid, t);
         }
     } else if (report->bytes < 0) {
+        jm_pending_ends(tid, report->address);
         Tensor *t = VG_(HT_remove)(table(), report->address);
         if (t) {
             give_back(t);

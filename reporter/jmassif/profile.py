@@ -20,7 +20,7 @@ KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
 GROUPS = ("yours", "cached", "libraries", "runtime")
 PEAKS = ("total", "host", "device")
 # What tensors are for in training, in the order in which reports list them. An owner rule may name further ones.
-ROLES = ("parameter", "gradient", "optimizer", "activation", "input", "other")
+ROLES = ("parameter", "gradient", "optimizer", "activation", "input", "temporary", "other")
 # The owner whose accounts have roles.
 TENSOR = "tensor"
 TIME_UNITS = ("ms", "i", "B")
