@@ -13,8 +13,8 @@ from jmassif.folding import INSTALLED, OWN, Folding
 from jmassif.profile import Profile
 
 
-class _Innermost:
-    """The first of some frames, from the innermost outwards, in any stack. Remembers, as stacks share most frames."""
+class Innermost:
+    """The first of some frames, from the innermost outwards, in any stack; 0: none. Remembers, as stacks share frames."""
 
     def __init__(self, profile: Profile, wanted: Set[int]) -> None:
         self._parents, self._frames = profile.node_parent, profile.node_frame
@@ -44,7 +44,7 @@ def charge(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int
     """
     python = {frame for frame, fields in profile.frames.items() if fields[0] == "p"}
     if not is_folded:
-        return _Innermost(profile, python)
-    own = _Innermost(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
-    installed = _Innermost(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
+        return Innermost(profile, python)
+    own = Innermost(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
+    installed = Innermost(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
     return lambda node: own(node) or installed(node)

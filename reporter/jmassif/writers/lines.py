@@ -5,11 +5,12 @@ Sorted by what a row held at the peak or, where a moment is asked for, by its gr
 top what the program never let go of.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.lines import LINE_VIEWS, Figures, LineRow, charges, line_rows, total
+from jmassif.lines import LINE_VIEWS, Charged, Figures, LineRow, charges, line_rows, total
 from jmassif.names import Names
 from jmassif.profile import Profile
+from jmassif.rising import rising
 from jmassif.sources import Sources
 from jmassif.summary import Moment, select
 from jmassif.units import count, growth, moment, percent, size
@@ -87,17 +88,22 @@ _FIGURES: Dict[str, Callable[[Figures], int]] = {
 
 
 def _places(
-    profile: Profile, rows: Sequence[LineRow], sum_: LineRow, view: View
+    profile: Profile, rows: Sequence[LineRow], sum_: LineRow, view: View, risen: Sequence[str]
 ) -> Tuple[List[LineRow], List[LineRow]]:
     """The places that are worth a line for any figure, the largest first; and the others."""
     pools = _pools(profile)
     first = _FIGURES["growth" if view.selector else "held"]
     places = [row for row in rows if row.charged.is_place]
     places.sort(key=lambda row: (-_share(row, sum_, pools, first), row.charged.label))
+    rank = {label: place for place, label in enumerate(risen)}
+    if view.selector:
+        places.sort(key=lambda row: rank.get(row.charged.label, len(rank)))
     small: List[LineRow] = []
     shown: List[LineRow] = []
     for row in places:
-        is_worth = any(_share(row, sum_, pools, figure) >= view.threshold for figure in _FIGURES.values())
+        is_worth = row.charged.label in rank or any(
+            _share(row, sum_, pools, figure) >= view.threshold for figure in _FIGURES.values()
+        )
         (shown if is_worth else small).append(row)
     return shown, small
 
@@ -109,7 +115,11 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
         what = f"What each Python {noun} allocated itself, internal ones too."
     else:
         what = f"What each {noun} of the program's own caused, with all that it called in Python and in packages."
-    order = "Sorted by growth." if view.selector else "Sorted by what was held; --snapshot=end sorts by growth."
+    order = (
+        "Sorted by growth, what rises steadily first."
+        if view.selector
+        else "Sorted by what was held; --snapshot=end sorts by growth."
+    )
     texts = [
         what,
         f"Held: at {peak.name} ({moment(peak.time, unit)}); growth: what is left at {chosen.name}",
@@ -119,6 +129,26 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
     if not any(frame[0] == "p" for frame in profile.frames.values()):
         texts.append("This trace has no Python frames: it is of no Python program, or recorded with --python=no.")
     return " ".join(texts)
+
+
+_MAX_RISEN = 5
+
+
+def _risen(profile: Profile, charged: Callable[[int], Charged]) -> List[str]:
+    """The places that still grew in the end, what rises most first."""
+
+    def label(account: int) -> Optional[str]:
+        to = charged(account)
+        return to.label if to.is_place else None
+
+    end = select(profile, "end").snapshot
+    return [] if end is None else rising(profile, label, end)[:_MAX_RISEN]
+
+
+def _warning(risen: Sequence[str]) -> Lines:
+    if not risen:
+        return []
+    return paragraph(f"Rising steadily to the end, as what leaks does: {', '.join(risen)}.")
 
 
 def _changed(profile: Profile, names: Names, rows: Sequence[LineRow], sources: Sources) -> Lines:
@@ -135,7 +165,8 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     charged = charges(profile, names, view.by, view.fold != "none")
     rows = line_rows(profile, charged, peak.composition, chosen.composition)
     sum_ = total(rows)
-    shown, small = _places(profile, rows, sum_, view)
+    risen = _risen(profile, charged)
+    shown, small = _places(profile, rows, sum_, view, risen)
     if small:
         noun = LINE_VIEWS[view.by]
         label = f"{count(len(small), f'more {noun}')} below {view.threshold:g} %"
@@ -147,7 +178,7 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     width = min(_MAX_LABEL, max(len(row.charged.label) for row in shown))
     widths = [max(10, len(column.head) + 1) for column in columns]
     lines = heading(f"Memory by {view.by.replace('python-', 'Python ')}")
-    lines += paragraph(_explanation(profile, view, peak, chosen)) + arena_note(profile) + [""]
+    lines += paragraph(_explanation(profile, view, peak, chosen)) + arena_note(profile) + _warning(risen) + [""]
     lines.append(" " * width + "".join(f"{column.head:>{w}}" for column, w in zip(columns, widths)))
     sources = Sources(profile)
     for row in shown:
