@@ -104,14 +104,23 @@ AccountId jm_account_handed_out(NodeId node, Kind kind)
     return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? tensor_owner() : named);
 }
 
+// PyTorch then calls cudaMalloc for each tensor, and reports none.
+static Bool is_uncached(void)
+{
+    static enum { NOT_ASKED, CACHED, UNCACHED } state;
+    if (state == NOT_ASKED)
+        state = VG_(getenv)("PYTORCH_NO_CUDA_MEMORY_CACHING") ? UNCACHED : CACHED;
+    return state == UNCACHED;
+}
+
 AccountId jm_account(NodeId node, Kind kind)
 {
     OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
     // Pinned memory is host memory, but who asked the driver for it is found as for device memory.
     if (kind == KIND_PINNED)
         owner = jm_stack_device_owner(node);
-    // Where the driver's pool is the cache, a framework asks it for what it hands out.
-    if (kind == KIND_POOL && owner == jm_owner_by_name("cache"))
+    // Where the driver's pool is the cache, or there is none, a framework hands out what it asks for.
+    if (owner == jm_owner_by_name("cache") && (kind == KIND_POOL || is_uncached()))
         return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);
 }

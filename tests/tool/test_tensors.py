@@ -4,27 +4,38 @@
 The allocator is a small one of ours that reports as each range of PyTorch releases does; the simulation gives it memory.
 """
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Mapping, Tuple
 
 import pytest
 
-from tests.harness import MADE, Recording, check_run, record
+from jmassif.profile import Composition
+from tests.harness import MADE, Recording, check_run, lock, record
 
 SOURCES = Path(__file__).parent / "programs" / "c10"
 
 
 def build(form: int, sim: Path) -> Path:
+    """The directory of the libraries, and of the programs."""
     directory = MADE / f"c10-{form}"
     directory.mkdir(parents=True, exist_ok=True)
-    common = ["g++", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-DFORM={form}", "-shared", "-fpic"]
-    check_run([*common, "-Wl,-soname,libc10.so", "-o", directory / "libc10.so", SOURCES / "c10.cc"])
-    libraries = [directory / "libc10.so", sim / "libcudart.so.10.2"]
-    rpath = f"-Wl,-rpath,{directory}:{sim}"
-    allocator, program = directory / "libc10_cuda.so", directory / "tensors"
-    check_run([*common, "-Wl,-soname,libc10_cuda.so", "-o", allocator, SOURCES / "c10_cuda.cc", *libraries, rpath])
     warnings = ["-Wall", "-Wextra", "-Werror"]
-    check_run(["gcc", "-g", *warnings, "-o", program, SOURCES / "tensors.c", allocator, *libraries, rpath])
-    return program
+    common = ["g++", "-g", "-O1", *warnings, f"-DFORM={form}", "-shared", "-fpic"]
+    rpath = f"-Wl,-rpath,{directory}:{sim}"
+    libraries = [sim / "libcudart.so.10.2"]
+    with lock(f"c10-{form}"):
+        newest = max(source.stat().st_mtime for source in SOURCES.iterdir())
+        done = directory / "done"
+        if done.exists() and done.stat().st_mtime > newest:
+            return directory
+        for soname, source in (("c10", "c10"), ("c10_cuda", "c10_cuda"), ("torch_cuda", "torch")):
+            made = directory / f"lib{soname}.so"
+            soname_flag = f"-Wl,-soname,{made.name}"
+            check_run([*common, soname_flag, "-o", made, SOURCES / f"{source}.cc", *libraries, rpath])
+            libraries.insert(0, made)
+        for program in ("tensors", "allocators"):
+            check_run(["gcc", "-g", *warnings, "-o", directory / program, SOURCES / f"{program}.c", *libraries, rpath])
+        done.touch()
+    return directory
 
 
 def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
@@ -55,8 +66,7 @@ def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
 
 @pytest.mark.parametrize("form", [16, 110, 20], ids=["up-to-1.9", "from-1.10", "unsigned-totals"])
 def test_tensors_and_cache_add_up_to_the_segments(form: int, sim: Path) -> None:
-    program = build(form, sim)
-    recording = record([program])
+    recording = record([build(form, sim) / "tensors"])
     assert recording.returncode == 0, recording.stderr
     told = {}
     for line in recording.stdout.splitlines():
@@ -72,7 +82,7 @@ def test_tensors_and_cache_add_up_to_the_segments(form: int, sim: Path) -> None:
 
 
 def test_a_tensor_has_the_stack_of_the_code_that_made_it(sim: Path) -> None:
-    recording = record([build(20, sim)])
+    recording = record([build(20, sim) / "tensors"])
     profile = recording.profile
     assert profile is not None
     text = recording.trace.read_text(errors="replace").splitlines()
@@ -135,3 +145,72 @@ def test_what_tensorflow_hands_out_of_a_region_is_a_tensor(namespace: str, sim: 
         {("pinned", "cache"): 8 * mib},
     ]
     assert not [key for key in profile.counters if key.startswith("tensor")]
+
+
+def allocators(way: str, sim: Path, env: Mapping[str, str] = {}) -> Recording:
+    recording = record([build(20, sim) / "allocators", way], env=env)
+    assert recording.returncode == 0, recording.stderr
+    return recording
+
+
+def by_owner_and_kind(recording: Recording, held: Composition) -> Dict[Tuple[str, str], Tuple[int, int]]:
+    """Bytes and blocks on the device."""
+    sums: Dict[Tuple[str, str], Tuple[int, int]] = {}
+    for account, (n_bytes, n_blocks) in held.items():
+        _, kind, owner = recording.profile.accounts[account]
+        if kind in ("device", "pool"):
+            before = sums.get((owner, kind), (0, 0))
+            sums[owner, kind] = (before[0] + n_bytes, before[1] + n_blocks)
+    return sums
+
+
+def at_mark(recording: Recording) -> Composition:
+    (index,) = (i for i, snapshot in enumerate(recording.profile.snapshots) if snapshot.reason == "mark")
+    return recording.profile.composition(index)
+
+
+def test_what_libraries_compute_in_is_a_workspace_and_no_tensor(sim: Path) -> None:
+    recording = allocators("workspace", sim)
+    workspace = 8519680 + (1 << 20) + (2 << 20)
+    held = by_owner_and_kind(recording, at_mark(recording))
+    assert held["workspace", "device"] == (workspace, 3)
+    assert held["tensor", "device"] == (4 << 20, 1)
+    assert held["cache", "device"][0] == (40 << 20) - (4 << 20) - workspace
+
+
+def test_where_the_drivers_pool_is_the_cache_its_blocks_are_tensors(sim: Path) -> None:
+    recording = allocators("pool", sim)
+    held = by_owner_and_kind(recording, at_mark(recording))
+    assert held["tensor", "pool"] == (8 << 20, 2)
+    assert held["cache", "pool"] == ((32 << 20) - (8 << 20), 0)  # the simulated pool reserves 32 MiB
+
+
+def test_an_allocation_that_succeeds_after_the_cache_was_freed_is_a_retry(sim: Path) -> None:
+    recording = allocators("retry", sim, {"JMSIM_BOARD_BYTES": str(120 << 20)})
+    held = by_owner_and_kind(recording, at_mark(recording))
+    assert recording.profile.counters["cuda-alloc-retries"] == 1
+    assert recording.profile.failures[("cudaMalloc", 2)] == 1
+    assert (held["tensor", "device"], held["cache", "device"]) == ((50 << 20, 1), (10 << 20, 1))
+    assert "cuda-alloc-retries" not in allocators("workspace", sim).profile.counters
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_without_a_cache_every_allocation_is_a_tensor(is_cached: bool, sim: Path) -> None:
+    recording = allocators("uncached", sim, {} if is_cached else {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+    held = by_owner_and_kind(recording, at_mark(recording))
+    assert held["cache" if is_cached else "tensor", "device"] == (8 << 20, 2)
+    assert ("tensor" if is_cached else "cache", "device") not in held
+
+
+def test_of_a_backward_pass_what_outlives_it_is_a_gradient(sim: Path) -> None:
+    recording = allocators("backward", sim)
+    profile = recording.profile
+
+    def by_role(held: Composition) -> Dict[str, Tuple[int, int]]:
+        roles = {account: profile.role(account) for account in held}
+        return {str(roles[account]): numbers for account, numbers in held.items() if roles[account]}
+
+    assert by_role(at_mark(recording)) == {"gradient": (1 << 18, 1)}
+    # The device's peak is the segment's first moment; in all there were three of each.
+    allocated = {account: (count.bytes, count.blocks) for account, count in profile.counts().items()}
+    assert by_role(allocated) == {"gradient": (3 << 18, 3), "temporary": (3 << 20, 3)}

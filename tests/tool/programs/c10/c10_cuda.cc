@@ -9,6 +9,7 @@
 
 extern "C" int cudaMalloc(void **, size_t);
 extern "C" int cudaFree(void *);
+extern "C" int cudaMallocAsync(void **, size_t, void *);
 
 namespace c10
 {
@@ -47,6 +48,31 @@ extern "C" __attribute__((noinline)) char *new_segment(size_t bytes)
         return nullptr;
     reserved += bytes;
     return (char *)p;
+}
+
+// As it is when memory has run out: what the cache holds is freed, and the allocation tried again.
+extern "C" __attribute__((noinline)) char *retried_segment(char *cached, size_t cached_bytes, size_t bytes)
+{
+    void *p = nullptr;
+    if (cudaMalloc(&p, bytes) == 0)
+        return nullptr; // it should have failed
+    cudaFree(cached);
+    reserved -= cached_bytes;
+    return new_segment(bytes);
+}
+
+// The driver's own pool instead of a cache: no reports.
+extern "C" __attribute__((noinline)) char *pool_block(size_t bytes)
+{
+    void *p = nullptr;
+    return cudaMallocAsync(&p, bytes, nullptr) == 0 ? (char *)p : nullptr;
+}
+
+// Without a cache: every tensor is an allocation of the runtime's, and nothing is reported.
+extern "C" __attribute__((noinline)) char *uncached_block(size_t bytes)
+{
+    void *p = nullptr;
+    return cudaMalloc(&p, bytes) == 0 ? (char *)p : nullptr;
 }
 
 extern "C" __attribute__((noinline)) void hand_out(char *block, size_t bytes)
