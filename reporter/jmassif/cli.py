@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command jm_print: reads the options, and turns whatever goes wrong into one line and exit status 2."""
+"""The command jm_print: its options. What goes wrong is one line and exit status 2; see command.py."""
 
 import argparse
-import gc
-import os
-import signal
-import sys
 from typing import Callable, Dict, Iterator, List, NoReturn, Optional
 
-from jmassif import __version__
-from jmassif.load import load_file
-from jmassif.output import write_file, write_stream
+from jmassif import __version__, command
+from jmassif.command import Parser, Problem
 from jmassif.profile import Profile
 from jmassif.summary import SelectionError
-from jmassif.trace import TraceError
-from jmassif.units import printable
 from jmassif.writers import BY, FOLDS, View, massif, text
 
 _WRITERS: Dict[str, Callable[[Profile, View], Iterator[str]]] = {
@@ -28,15 +21,6 @@ _DEFAULT_THRESHOLD = 1.0
 _EPILOG = """\
 Without options jm_print answers where the memory went at the peak: the ledger by owner, what the
 start cost, and the stacks. With --format=massif the output opens in ms_print and massif-visualizer."""
-
-
-class _Problem(Exception):
-    """One line for the user."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Problem(f"{message} (jm_print --help lists the options)")
 
 
 def _percent(text: str) -> float:
@@ -57,7 +41,7 @@ def _extent(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="jm_print",
         description="Shows what valgrind --tool=jmassif recorded.",
         epilog=_EPILOG,
@@ -112,56 +96,22 @@ def _view(arguments: argparse.Namespace, profile: Profile) -> View:
     )
 
 
-def _is_same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
-
-
-def _say(text: str) -> None:
-    """One line on standard error, whatever the text holds."""
-    if sys.stderr:
-        sys.stderr.write(f"jm_print: {printable(text)}\n")
-
-
-def _print(arguments: argparse.Namespace) -> None:
+def _print(given: Optional[List[str]]) -> int:
+    arguments = _parser().parse_args(given)
     name = arguments.file
+    profile = command.read("jm_print", name, "showing what came before")
+    command.keep_inputs(arguments.output, [name])
     try:
-        profile = load_file(name)
-    except TraceError as error:
-        raise _Problem(f"{name}: {error}")
-    if not profile.is_complete:
-        where = profile.truncation or "no end on record, the program was killed or still runs"
-        _say(f"{name}: truncated: {where}; showing what came before")
-    if arguments.output and _is_same_file(name, arguments.output):
-        raise _Problem(f"{arguments.output}: is the input too: name another file with -o")
-    try:
-        lines = _WRITERS[arguments.format](profile, _view(arguments, profile))
-        if arguments.output:
-            write_file(arguments.output, lines)
-        else:
-            write_stream(sys.stdout, lines)
+        command.write(_WRITERS[arguments.format](profile, _view(arguments, profile)), arguments.output)
     except SelectionError as error:
-        raise _Problem(f"{name}: {error}")
-    except OSError as error:
-        raise _Problem(f"{arguments.output or 'standard output'}: cannot be written: {error.strerror}")
+        raise Problem(f"{name}: {error}")
+    return 0
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Runs jm_print with `arguments` (those of the process by default); the exit status."""
-    try:
-        _print(_parser().parse_args(arguments))
-    except _Problem as problem:
-        _say(str(problem))
-        return 2
-    return 0
+    return command.main("jm_print", _print, arguments)
 
 
 def run() -> NoReturn:
-    """The program: like any other filter it dies quietly when its reader has gone, or at Ctrl-C."""
-    # A profile is a million small objects without a cycle: to search them for some takes a tenth of the time.
-    gc.disable()
-    for number in (signal.SIGPIPE, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
-    sys.exit(main())
+    command.run(main)

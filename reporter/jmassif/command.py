@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the commands share: whatever goes wrong becomes one line on standard error and exit status 2.
+
+A command is a function from its arguments to an exit status, run by `main`; `run` makes a process of it.
+"""
+
+import argparse
+import gc
+import os
+import signal
+import sys
+from typing import Callable, Iterable, List, NoReturn, Optional, Sequence
+
+from jmassif.load import load_file
+from jmassif.output import write_file, write_stream
+from jmassif.profile import Profile
+from jmassif.trace import TraceError
+from jmassif.units import printable
+
+
+class Problem(Exception):
+    """One line for the user."""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Problem(f"{message} ({self.prog} --help lists the options)")
+
+
+def say(command: str, text: str) -> None:
+    """One line on standard error, whatever the text holds."""
+    if sys.stderr:
+        sys.stderr.write(f"{command}: {printable(text)}\n")
+
+
+def read(command: str, name: str, consequence: str) -> Profile:
+    """The trace in a file. Says so if it is truncated, and what follows from that. Raises Problem."""
+    try:
+        profile = load_file(name)
+    except TraceError as error:
+        raise Problem(f"{name}: {error}")
+    if not profile.is_complete:
+        where = profile.truncation or "no end on record, the program was killed or still runs"
+        say(command, f"{name}: truncated: {where}; {consequence}")
+    return profile
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def keep_inputs(output: Optional[str], inputs: Sequence[str]) -> None:
+    """Raises Problem if the output would replace an input."""
+    if output and any(_is_same_file(name, output) for name in inputs):
+        raise Problem(f"{output}: is the input too: name another file with -o")
+
+
+def write(lines: Iterable[str], output: Optional[str]) -> None:
+    """Writes to the file, or to standard output if there is none. Raises Problem."""
+    try:
+        if output:
+            write_file(output, lines)
+        else:
+            write_stream(sys.stdout, lines)
+    except OSError as error:
+        raise Problem(f"{output or 'standard output'}: cannot be written: {error.strerror}")
+
+
+def main(name: str, command: Callable[[Optional[List[str]]], int], arguments: Optional[List[str]]) -> int:
+    """Runs a command with `arguments` (those of the process by default); the exit status."""
+    try:
+        return command(arguments)
+    except Problem as problem:
+        say(name, str(problem))
+        return 2
+
+
+def run(main_function: Callable[[], int]) -> NoReturn:
+    """The program: like any other filter it dies quietly when its reader has gone, or at Ctrl-C."""
+    # A profile is a million small objects without a cycle: to search them for some takes a tenth of the time.
+    gc.disable()
+    for number in (signal.SIGPIPE, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    sys.exit(main_function())
