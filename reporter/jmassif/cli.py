@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--snapshot",
         metavar="WHICH",
-        help="the moment to explain: a snapshot's number, peak, peak-host, peak-device, end or last [peak]",
+        help="the moment to explain: a snapshot's number, a mark, peak, peak-host, peak-device, start, end or last [peak]",
     )
     option(
         "--threshold",

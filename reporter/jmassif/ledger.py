@@ -71,6 +71,11 @@ def _rows(sums: Mapping[Tuple[str, str], Held]) -> List[Row]:
     return list(rows.values())
 
 
+def rows_by(profile: Profile, composition: Composition, name_of: Callable[[int], Optional[str]]) -> List[Row]:
+    """A row a name that `name_of` gives to accounts, in no order. Accounts without a name are left out."""
+    return _rows(_sums(profile, composition, name_of))
+
+
 def ledger(profile: Profile, composition: Composition) -> Ledger:
     """Who holds what."""
     accounts = profile.accounts
@@ -98,7 +103,7 @@ def roles(profile: Profile, composition: Composition) -> Tuple[List[Row], Row]:
     def rank(row: Row) -> Tuple[int, str]:
         return (ROLES.index(row.name) if row.name in ROLES else len(ROLES), row.name)
 
-    rows = sorted(_rows(_sums(profile, composition, profile.role)), key=rank)
+    rows = sorted(rows_by(profile, composition, profile.role), key=rank)
     return rows, _total("all tensors", rows)
 
 

@@ -153,9 +153,13 @@ class Names:
     def library(self, account: int) -> str:
         return self._site(account)[1]
 
+    def site_id(self, account: int) -> int:
+        """The id of the frame to blame, 0 if the account has no stack."""
+        return self._profile.node_frame[self._site(account)[0]]
+
     def site_frame(self, account: int) -> str:
         """The frame to blame. The account must have a stack."""
-        return self.frame(self._profile.node_frame[self._site(account)[0]])
+        return self.frame(self.site_id(account))
 
     def site(self, account: int) -> Optional[str]:
         """The frame to blame and, where that is native, the Python line it was called from; None without a stack."""

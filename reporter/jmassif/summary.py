@@ -7,9 +7,9 @@ from jmassif.ledger import Ledger, Row
 from jmassif.names import Names
 from jmassif.profile import Composition, Profile, Scope, side_of
 from jmassif.trace import Growth
-from jmassif.units import percent, size
+from jmassif.units import percent, printable, size
 
-SELECTORS = ("peak", "peak-host", "peak-device", "end", "last")
+SELECTORS = ("peak", "peak-host", "peak-device", "start", "end", "last")
 
 
 class SelectionError(Exception):
@@ -65,16 +65,35 @@ def _last_before_the_fall(profile: Profile) -> int:
     return index
 
 
+# As many as a message can list.
+_MAX_MARKS = 10
+_MAX_MARK = 60  # characters
+
+
 def _snapshot(profile: Profile, index: int, name: str) -> Moment:
     return Moment(name, profile.snapshots[index].time, profile.composition(index), index)
 
 
+def mark_snapshots(profile: Profile) -> Dict[str, int]:
+    """By the text of each mark that the program set: the index of the snapshot that was taken then, for the last time."""
+    found: Dict[str, int] = {}
+    marks = iter(profile.marks)
+    mark = next(marks, None)
+    for index, snapshot in enumerate(profile.snapshots):
+        if mark and snapshot.reason == "mark" and snapshot.time >= mark.time:
+            found[mark.text] = index
+            mark = next(marks, None)
+    return found
+
+
 def select(profile: Profile, selector: str) -> Moment:
-    """The moment that `selector`, one of SELECTORS or a snapshot's id, names. Raises SelectionError."""
+    """The moment that `selector` names: one of SELECTORS, a snapshot's id, or a mark. Raises SelectionError."""
     if not profile.snapshots:
         if selector in SELECTORS:
             return Moment("the start", 0, {}, None)
         raise SelectionError("the trace has no complete snapshot")
+    if selector == "start":
+        return _snapshot(profile, 0, "the start")
     if selector == "last":
         return _snapshot(profile, len(profile.snapshots) - 1, "the last snapshot")
     if selector == "end":
@@ -89,8 +108,12 @@ def select(profile: Profile, selector: str) -> Moment:
     for index, snapshot in enumerate(profile.snapshots):
         if str(snapshot.id) == selector:
             return _snapshot(profile, index, f"snapshot {selector}")
+    marks = mark_snapshots(profile)
+    if selector in marks:
+        return _snapshot(profile, marks[selector], f'the mark "{printable(selector[:_MAX_MARK])}"')
     ids = [snapshot.id for snapshot in profile.snapshots]
-    raise SelectionError(f'no snapshot "{selector}": there are {min(ids)} to {max(ids)}, {", ".join(SELECTORS)}')
+    named = SELECTORS + tuple(f'"{text[:_MAX_MARK]}"' for text in list(marks)[:_MAX_MARKS])
+    raise SelectionError(f'no snapshot "{selector}": there are {min(ids)} to {max(ids)}, {", ".join(named)}')
 
 
 # ---- the answer ------------------------------------------------------------------------------
