@@ -33,14 +33,19 @@ def say(command: str, text: str) -> None:
         sys.stderr.write(f"{command}: {printable(text)}\n")
 
 
-def read(command: str, name: str, consequence: str) -> Profile:
-    """The trace in a file. Says so if it is truncated, and what follows from that. Raises Problem."""
+def read(command: str, name: str, consequence: Optional[str]) -> Profile:
+    """The trace in a file. Says so if it is truncated, and what follows from that; None: that it is a problem.
+
+    Raises Problem.
+    """
     try:
         profile = load_file(name)
     except TraceError as error:
         raise Problem(f"{name}: {error}")
     if not profile.is_complete:
         where = profile.truncation or "no end on record, the program was killed or still runs"
+        if consequence is None:
+            raise Problem(f"{name}: truncated: {where}")
         say(command, f"{name}: truncated: {where}; {consequence}")
     return profile
 

@@ -78,6 +78,7 @@ class Difference(NamedTuple):
     moment: str
     facts: List[Fact]  # those that differ
     views: List[View]
+    min_bytes: int  # rows that differ by less are in `other`
 
     @property
     def is_discrete(self) -> bool:
@@ -154,8 +155,12 @@ def difference_of(row: Row) -> int:
     return _largest(row.cells, lambda cell: cell.change)
 
 
+def _size_of(row: Row) -> int:
+    return _largest(row.cells, lambda cell: cell.figures)
+
+
 def _rank(row: Row) -> Tuple[int, int, str]:
-    return (-difference_of(row), -_largest(row.cells, lambda cell: cell.figures), row.name)
+    return (-difference_of(row), -_size_of(row), row.name)
 
 
 def _nested(rows: List[Row]) -> List[Row]:
@@ -181,7 +186,7 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
     small: List[Key] = []
     for key in keys:
         row = _row(key.path[-1], key, [[run.get(key, nothing) for run in parts] for parts in runs])
-        if difference_of(row) >= min_bytes:
+        if (difference_of(row) if len(columns) > 1 else _size_of(row)) >= min_bytes:
             shown.append(row)
         elif key.is_counted:
             small.append(key)
@@ -226,9 +231,9 @@ def _facts(columns: Sequence[Column]) -> List[Fact]:
 def compare(columns: Sequence[Column], views: Sequence[str], min_bytes: int = 0) -> Difference:
     """Lays columns side by side; `views` are among those that their runs were measured by.
 
-    Rows of which no column differs from the first by `min_bytes` are in the row `other`. With 0 there is none.
+    Rows of which no column differs from the first by `min_bytes` are in the row `other`; of a single column those that
+    are smaller than that. With 0 there is none.
     """
     moments = {run.moment: None for column in columns for run in column.runs}
-    return Difference(
-        list(columns), " or ".join(moments), _facts(columns), [_compare(by, columns, min_bytes) for by in views]
-    )
+    compared = [_compare(by, columns, min_bytes) for by in views]
+    return Difference(list(columns), " or ".join(moments), _facts(columns), compared, min_bytes)

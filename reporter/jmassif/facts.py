@@ -104,10 +104,6 @@ def _manifest(key: str) -> Callable[[Profile], str]:
     return lambda profile: profile.manifest.get(key, "")
 
 
-def _pytorch(profile: Profile) -> str:
-    return profile.manifest.get("pytorch") or _package_version(profile, r"package\.python3-torch(?:-cuda)?")
-
-
 def _memory_of_machine(profile: Profile) -> str:
     total = profile.number("mem-total-bytes")
     return "" if total is None else size(total)
@@ -125,7 +121,7 @@ _FACTS: Mapping[str, Tuple[str, Callable[[Profile], str]]] = OrderedDict(
         ("cudnn", ("cuDNN", _library("cudnn"))),
         ("cublas", ("cuBLAS", _library("cublas"))),
         ("tensorrt", ("TensorRT", _library("tensorrt"))),
-        ("pytorch", ("PyTorch", _pytorch)),
+        ("pytorch", ("PyTorch", _manifest("pytorch"))),
         ("python", ("Python", _manifest("python"))),
         ("memory", ("Memory", _manifest("memory"))),
         ("mem-total-bytes", ("RAM", _memory_of_machine)),

@@ -76,6 +76,13 @@ def test_every_module_of_the_reporter_is_installed(prefix: Path) -> None:
     assert installed == {name for name in files_below(ROOT / "reporter" / "jmassif") if name.endswith(".py")}
 
 
+def test_every_command_is_installed_with_its_manual(prefix: Path) -> None:
+    for command in ("jm_print", "jm_diff"):
+        version = run([PYTHON, prefix / "bin" / command, "--version"])
+        assert version.returncode == 0 and version.stdout.startswith(f"{command} ")
+        assert (prefix / "share/man/man1" / f"{command}.1").exists()
+
+
 def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:
     expected = {
         "share/man/man1/jm_print.1",

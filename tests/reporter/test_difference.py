@@ -14,9 +14,9 @@ from tests.reporter.traces import Trace, random_run, small_training_run
 MIB = 1 << 20
 
 
-def held(cudnn: int, version: str, tensors: int, **manifest: str) -> Trace:
+def held(cudnn: int, version: str, tensors: int, memory: str = "unified", **manifest: str) -> Trace:
     """A run that holds so much at its peak, and ends with nothing; bytes."""
-    trace = Trace(time_unit="ms", memory="unified", **manifest)
+    trace = Trace(time_unit="ms", memory=memory, **manifest)
     trace.group("yours", "tensor")
     trace.group("libraries", "cudnn")
     main = ["main (train.c:9)"]
@@ -24,12 +24,9 @@ def held(cudnn: int, version: str, tensors: int, **manifest: str) -> Trace:
     library = trace.account("heap", "cudnn", handle)
     tensor = trace.account("device", "tensor", ["cudaMalloc (/usr/lib/libcudart.so.10.2)"] + main, "gradient")
     trace.snapshot(0, "start")
-    trace.snapshot(
-        10,
-        "exit",
-        {library: (0, 0, cudnn, 1), tensor: (0, 0, tensors, 1)},
-        {"total": (5, {library: (cudnn, min(cudnn, 1)), tensor: (tensors, min(tensors, 1))})},
-    )
+    at_peak = (5, {library: (cudnn, min(cudnn, 1)), tensor: (tensors, min(tensors, 1))})
+    peaks = {which: at_peak for which in ("total", "host", "device")}
+    trace.snapshot(10, "exit", {library: (0, 0, cudnn, 1), tensor: (0, 0, tensors, 1)}, peaks)
     trace.lines.append("Z 10 exit 0")
     return trace
 
@@ -280,12 +277,17 @@ def test_medians_that_do_not_add_up_have_a_row_that_says_so() -> None:
     assert view.remainder and [cell.figures.host for cell in view.remainder.cells] == [0, -8]
 
 
+def test_of_a_single_column_the_small_rows_are_folded() -> None:
+    view = compared([held(1000, "8", 500)], min_bytes=501)["owner"]
+    assert told(view) == {"cudnn": ([1000], "same")} and view.n_other == 1
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_rows_add_up_whatever_is_compared(seed: int) -> None:
     random_ = random.Random(seed)
     sides = [
         [random_run(random_.randrange(1000), 6, 40) for _ in range(random_.randrange(1, 4))]
-        for _ in range(random_.randrange(1, 4))
+        for _ in range(random_.randrange(2, 4))
     ]
     for min_bytes in (0, 1, 1 << 20, 1 << 40):
         views = compared(*sides, min_bytes=min_bytes, at=random_.choice(["peak", "end", "last"]))

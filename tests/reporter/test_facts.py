@@ -55,7 +55,7 @@ def test_the_table_of_jetpacks_is_in_order() -> None:
         ({}, ["libcublas.so.11 /usr/lib/libcublas.so.11.6.6.84"], "cublas", "11.6.6.84"),
         ({"package.libnvinfer8": "8.5.2-1+cuda11.4"}, [], "tensorrt", "8.5.2"),
         ({"pytorch": "1.10.0"}, [], "pytorch", "1.10.0"),
-        ({"package.python3-torch": "1.13.1+dfsg-4"}, [], "pytorch", "1.13.1"),
+        ({"package.python3-torch": "1.13.1+dfsg-4"}, [], "pytorch", ""),
         ({}, [], "cuda", ""),
     ],
 )

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tests of commands share: a command run in this process, or as one of its own, and how it is to fail."""
+
+import io
+import subprocess
+import sys
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Callable, List, NamedTuple, Optional
+
+from tests.reporter.traces import ROOT
+
+
+class Done(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+class _Stream(io.TextIOWrapper):
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8")
+
+    def text(self) -> str:
+        self.flush()
+        return bytes(self.buffer.getvalue()).decode("utf-8")  # type: ignore[attr-defined]
+
+
+def call(main: Callable[[Optional[List[str]]], int], *arguments: object) -> Done:
+    """Runs a command's main function."""
+    before, out, err = sys.stdout, _Stream(), io.StringIO()
+    sys.stdout = out
+    try:
+        with redirect_stderr(err):
+            status = main([str(argument) for argument in arguments])
+    finally:
+        sys.stdout = before
+    return Done(status, out.text(), err.getvalue())
+
+
+def program(name: str, *arguments: object, command: str = "") -> Done:
+    """Runs reporter/NAME, or a shell command in which "NAME" stands for that."""
+    script = f"'{sys.executable}' -B '{ROOT / 'reporter' / name}'"
+    words = " ".join(f"'{argument}'" for argument in arguments)
+    shell = command.replace(name, f"{script} {words}") if command else f"{script} {words}"
+    done = subprocess.run(["bash", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+
+
+def assert_one_line_error(name: str, done: Done, *says: str) -> None:
+    assert done.status == 2 and done.out == ""
+    assert done.err.startswith(f"{name}: ") and done.err.count("\n") == 1 and done.err.endswith("\n"), done.err
+    assert done.err[:-1].isprintable()
+    for words in says:
+        assert words in done.err
+
+
+def documented_options(name: str) -> str:
+    """The manual page, with plain dashes."""
+    return (Path(ROOT) / "docs" / f"{name}.1").read_text(encoding="utf-8").replace("\\-", "-")

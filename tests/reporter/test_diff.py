@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command jm_diff: which traces make which column, and what is written of the difference."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Dict, List, Tuple
+
+import pytest
+
+from jmassif.breakdown import VIEWS
+from jmassif.diff_cli import main
+from tests.reporter.commands import Done, assert_one_line_error, call, documented_options, program
+from tests.reporter.test_difference import called, held
+from tests.reporter.traces import ROOT, Trace, random_run, small_training_run
+
+MIB = 1 << 20
+
+
+def diff(*arguments: object) -> Done:
+    done = call(main, *arguments)
+    assert all(line.isprintable() for line in done.out.splitlines())
+    return done
+
+
+def refused(*arguments: object) -> str:
+    done = diff(*arguments)
+    assert_one_line_error("jm_diff", done)
+    return done.err
+
+
+def save(directory: Path, name: str, trace: Trace) -> Path:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(trace.bytes())
+    return path
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    return save(tmp_path, "old.jmassif", held(40 * MIB, "8.2.1", 100 * MIB, l4t="32.7.1", board="Nano"))
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    return save(tmp_path, "new.jmassif", held(70 * MIB, "8.6.0", 100 * MIB, l4t="35.4.1", board="Nano"))
+
+
+# ---- columns -----------------------------------------------------------------------------------
+
+
+def columns(*arguments: object) -> List[Tuple[str, List[str]]]:
+    """Labels, and the names of files."""
+    done = diff("--format=json", "--by=owner", *arguments)
+    assert done.status == 0, done.err
+    found = json.loads(done.out)["columns"]
+    return [(column["label"], [Path(run["file"]).name for run in column["runs"]]) for column in found]
+
+
+def test_two_traces_are_old_and_new(old: Path, new: Path) -> None:
+    assert columns(old, new) == [("old", ["old.jmassif"]), ("new", ["new.jmassif"])]
+
+
+def test_more_traces_are_columns_in_their_order(old: Path, new: Path) -> None:
+    assert [label for label, _ in columns(old, new, old)] == ["run 1", "run 2", "run 3"]
+
+
+def test_vs_stands_between_repeated_runs(old: Path, new: Path) -> None:
+    assert columns(old, old, "--vs", new) == [("old", ["old.jmassif"] * 2), ("new", ["new.jmassif"])]
+    assert columns(old, "--vs", new, "--vs", old, new)[2] == ("run 3", ["old.jmassif", "new.jmassif"])
+
+
+def test_a_directory_is_repeated_runs(tmp_path: Path, new: Path) -> None:
+    for number in (1, 2, 10):
+        save(tmp_path / "runs", f"jmassif.out.{number}", held(number, "8", 5))
+    (tmp_path / "runs" / "README").write_text("nothing of ours")
+    (tmp_path / "runs" / "more").mkdir()
+    assert columns(tmp_path / "runs", new)[0][1] == ["jmassif.out.1", "jmassif.out.2", "jmassif.out.10"]
+
+
+def test_child_processes_in_a_directory_are_no_runs(tmp_path: Path, new: Path) -> None:
+    for number, parent in ((10, "1"), (11, "10"), (20, "1")):
+        save(tmp_path / "runs", f"jmassif.out.{number}", held(number, "8", 5, pid=str(number), ppid=parent))
+    done = diff("--format=json", tmp_path / "runs", new)
+    assert done.err == f"jm_diff: {tmp_path}/runs: left out 1 trace of child processes\n"
+    assert [len(column["runs"]) for column in json.loads(done.out)["columns"]] == [2, 1]
+
+
+def test_runs_are_grouped_by_jetpack(tmp_path: Path, old: Path, new: Path) -> None:
+    newer = save(tmp_path, "newer", held(1, "8", 1, l4t="36.4.3"))
+    bare = save(tmp_path, "bare", held(1, "8", 1))
+    assert columns("--group-by=jetpack", newer, old, bare, new, old) == [
+        ("unknown", ["bare"]),
+        ("JetPack 4.6.1", ["old.jmassif"] * 2),
+        ("JetPack 5.1.2", ["new.jmassif"]),
+        ("JetPack 6.2", ["newer"]),
+    ]
+
+
+def test_runs_are_grouped_by_any_key_of_the_manifest(tmp_path: Path, old: Path) -> None:
+    odd = held(1, "8", 1, l4t="32.7.1")
+    odd.lines.insert(1, "m env.CUDA_MODULE_LOADING LAZY")
+    path = save(tmp_path, "odd", odd)
+    assert columns("--group-by=env.CUDA_MODULE_LOADING", path, old) == [
+        ("unknown", ["old.jmassif"]),
+        ("LAZY", ["odd"]),
+    ]
+    assert columns("--group-by=l4t", path, old) == [("L4T 32.7.1", ["odd", "old.jmassif"])]
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["{old}"], "nothing to be compared with"),
+        (["--group-by=jetpak", "{old}", "{new}"], 'no trace tells "jetpak": there is jetpack'),
+        (["--group-by=jetpack", "{old}", "--vs", "{new}"], "leave one out"),
+        (["{old}", "{new}", "--at=epoch 7"], 'old.jmassif: no snapshot "epoch 7"'),
+        (["--by=scope", "--at=end", "{old}", "{new}"], "--at has no meaning"),
+        (["{old}", "{dir}/none"], "cannot be read"),
+        (["{old}", "{dir}/empty"], "has no traces in it"),
+        (["{old}", "{new}", "-o", "{new}"], "is the input too"),
+        (["{old}", "{new}", "--by=colour"], "jm_diff --help"),
+        (["{old}", "{new}", "--by=owner,"], "jm_diff --help"),
+        (["{old}", "{new}", "--min=lots"], "is no size"),
+        (["{old}", "{new}", "--format=pdf"], "jm_diff --help"),
+        ([], "jm_diff --help"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(
+    old: Path, new: Path, tmp_path: Path, arguments: List[str], says: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert says in refused(*[argument.format(old=old, new=new, dir=tmp_path) for argument in arguments])
+
+
+def test_a_truncated_trace_is_compared_and_said_to_be_one(tmp_path: Path, old: Path) -> None:
+    cut = held(1, "8", 1)
+    del cut.lines[-1]
+    path = save(tmp_path, "cut", cut)
+    done = diff(old, path)
+    assert done.status == 0 and f"new: {path} (truncated)\n" in re.sub(" +", " ", done.out)
+    assert done.err.startswith(f"jm_diff: {path}: truncated: no end on record") and done.err.count("\n") == 1
+
+
+# ---- text and Markdown ---------------------------------------------------------------------------
+
+
+def test_text(old: Path, new: Path) -> None:
+    assert diff("--by=library", old, new).out.splitlines() == [
+        f"old:     {old}",
+        f"new:     {new}",
+        "JetPack: 4.6.1 → 5.1.2",
+        "L4T:     32.7.1 → 35.4.1",
+        "",
+        "--- By library, at the peak ----------------------------------------------------",
+        "                           old       new     change         %  host change  device change    blocks",
+        "libcudnn.so           40.0 MiB  70.0 MiB  +30.0 MiB   +75.0 %    +30.0 MiB              0",
+        "1 more below 174 KiB   100 MiB   100 MiB          0                      0              0",
+        "total                  140 MiB   170 MiB  +30.0 MiB   +21.4 %    +30.0 MiB              0",
+    ]
+
+
+def test_exact_figures(old: Path, new: Path) -> None:
+    out = diff("--by=owner", "--bytes", "--min=0", old, new).out
+    assert re.search(r"^cudnn +41,943,040 +73,400,320 +\+31,457,280 +\+75.0 % +\+31,457,280 +0$", out, re.MULTILINE)
+    assert re.search(r"^tensor +104,857,600 +104,857,600 +0 +0 +0$", out, re.MULTILINE)
+
+
+def test_pools_of_a_discrete_gpu_are_not_added_up(tmp_path: Path) -> None:
+    traces = [save(tmp_path, str(n), held(n, "8", 77000, "discrete")) for n in (1000, 3000)]
+    out = diff("--by=owner", "--bytes", *traces).out
+    assert "78,000" not in out and "80,000" not in out
+    assert "By owner, at the peak: host memory" in out and "By owner, at the peak: device memory" in out
+
+
+def test_calls_are_shown_beneath_those_they_were_made_in(tmp_path: Path) -> None:
+    one = save(
+        tmp_path, "1", called("x 1 2 1 0 1 0 'cuModuleLoadData' heap 10 1", "x 2 0 1 0 1 0 'cudnnCreate' heap 50 2")
+    )
+    two = save(tmp_path, "2", called("x 1 0 1 0 1 0 'cudnnCreate' heap 90 2", "X 'cuInit' 7 7 heap 70 7"))
+    out = diff("--by=scope", "--min=0", one, two).out
+    lines = [re.split(r" {2,}", line.rstrip()) for line in out.splitlines()]
+    assert ["cuInit: further calls, in no sum", "0 B", "70 B", "+70 B", "new", "+7"] in lines
+    assert ["cudnnCreate", "50 B", "90 B", "+40 B", "+80.0 %"] in lines
+    assert ["", "cuModuleLoadData", "10 B", "0 B", "-10 B", "gone", "-1"] in lines
+    assert ["total", "50 B", "90 B", "+40 B", "+80.0 %"] in lines
+
+
+def test_repeats_show_spread_and_what_is_beyond(tmp_path: Path) -> None:
+    for number, n_bytes in enumerate((100, 130, 110)):
+        save(tmp_path / "old", str(number), held(n_bytes, "8", 50))
+        save(tmp_path / "new", str(number), held(n_bytes + 100, "8", 50))
+    out = diff("--by=owner", "--min=0", tmp_path / "old", tmp_path / "new").out
+    assert re.search(r"^cudnn +110 B +210 B +30 B +30 B +\+100 B +\+90.9 % +yes +\+100 B +0$", out, re.MULTILINE)
+    assert re.search(r"^tensor +50 B +50 B +0 B +0 B +0 +0 +0$", out, re.MULTILINE)
+    assert "medians" in out
+
+
+def test_long_values_of_facts_show_where_they_differ(tmp_path: Path) -> None:
+    start = "python3 /home/somebody/a/very/long/way/to/the/training/script/train.py --epochs=10 --batch="
+    paths = [save(tmp_path, str(n), held(1, "8", 1, command=f"{start}{n}")) for n in (16, 32)]
+    assert "Command: … --batch=16 → … --batch=32\n" in diff(*paths).out
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a | b",
+    "[click](javascript:alert(1))",
+    "**bold** `code` $x$ @everyone #12 ![i](http://x)",
+    "\x1b[2J\r\n\t\x00\x7f",
+    "\u202etxt.exe\u200b",
+    "\udcff\udcfe",
+    "&lt;b&gt;",
+    "=cmd|'/c calc'!A1",
+    "z" * 100000,
+]
+
+
+def hostile(tmp_path: Path, name: str, n_bytes: int) -> Path:
+    trace = Trace(time_unit="ms", memory="unified", command=HOSTILE[0] + name, board=HOSTILE[4] + name)
+    live = {}
+    for text in HOSTILE:
+        file, function = trace.string(f"/tmp/{text}"), trace.string(text)
+        frame = len(trace._frames) + 1
+        trace._frames[text] = frame
+        trace.lines.append(f"f {frame} n {function} {file} {file} 3 {frame:x}")
+        trace.lines.append(f"n {frame} 0 {frame}")
+        live[trace.account("heap", "app")] = (n_bytes, 1)
+        trace.lines[-1] = trace.lines[-1].replace(" 0 heap", f" {frame} heap")
+        trace.lines.append(f"x {frame} 0 1 0 1 0 {function} heap {n_bytes} 1")
+    trace.snapshot(0, "exit", live)
+    trace.lines.append("Z 0 exit 0")
+    return save(tmp_path, name, trace)
+
+
+def test_hostile_names_are_text_in_every_format(tmp_path: Path) -> None:
+    sides = hostile(tmp_path, "a", 1), hostile(tmp_path, "b", 2)
+    views = ",".join(VIEWS)
+    text = diff(f"--by={views}", "--min=0", *sides).out
+    assert max(map(len, text.splitlines())) < 400
+
+    markdown = diff(f"--by={views}", "--min=0", "--format=markdown", *sides).out
+    for line in markdown.splitlines():
+        assert not re.search(r"<|\]\(|`|@|!\[|\$", line), line
+        if line.startswith("|"):
+            cells = line.count("|")
+            assert cells in (3, 7)  # the facts; the tables
+
+    exact = diff(f"--by={views}", "--format=json", *sides).out
+    assert exact.isascii() and len(json.loads(exact)["views"]) == len(VIEWS)
+    csv.field_size_limit(1 << 20)
+    rows = list(csv.reader(io.StringIO(diff(f"--by={views}", "--format=csv", *sides).out)))
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+def test_markdown_tables(old: Path, new: Path) -> None:
+    out = diff("--by=owner", "--format=markdown", old, new).out
+    assert "| JetPack | 4.6.1 → 5.1.2 |" in re.sub(r"&#(\d+);", lambda m: chr(int(m.group(1))), out)
+    assert "| cudnn | 40.0 MiB | 70.0 MiB | +30.0 MiB | +75.0 % | +30.0 MiB | 0 |  |" in out
+    assert "| **total** | **140 MiB** | **170 MiB** |" in out
+
+
+# ---- JSON and CSV ------------------------------------------------------------------------------
+
+
+def test_json_has_exact_figures(old: Path, new: Path) -> None:
+    found = json.loads(diff("--format=json", "--by=owner,scope", old, new).out)
+    assert (found["format"], found["version"], found["moment"], found["min_bytes"]) == (
+        "jmassif-diff",
+        1,
+        "the peak",
+        0,
+    )
+    assert {"key": "jetpack", "label": "JetPack", "values": ["4.6.1", "5.1.2"]} in found["facts"]
+    owners, calls = found["views"]
+    assert (owners["by"], owners["number_is"], calls["by"], calls["number_is"]) == ("owner", "blocks", "scope", "calls")
+    assert owners["rows"][0] == {
+        "name": "cudnn",
+        "inside": [],
+        "in_total": True,
+        "cells": [
+            {
+                "host": 40 * MIB,
+                "device": 0,
+                "number": 1,
+                "ranges": {"host": [40 * MIB] * 2, "device": [0, 0], "bytes": [40 * MIB] * 2},
+                "change": {"host": 0, "device": 0, "number": 0},
+                "status": "same",
+                "beyond_spread": None,
+            },
+            {
+                "host": 70 * MIB,
+                "device": 0,
+                "number": 1,
+                "ranges": {"host": [70 * MIB] * 2, "device": [0, 0], "bytes": [70 * MIB] * 2},
+                "change": {"host": 30 * MIB, "device": 0, "number": 0},
+                "status": "changed",
+                "beyond_spread": None,
+            },
+        ],
+    }
+    assert owners["other"] is None and owners["remainder"] is None
+    assert [cell["host"] for cell in owners["total"]["cells"]] == [40 * MIB, 70 * MIB]
+
+
+@pytest.mark.parametrize("least", ["0", "1MiB", "1TiB"])
+def test_csv_adds_up(tmp_path: Path, least: str) -> None:
+    for side in range(2):
+        for number in range(3):
+            save(tmp_path / str(side), str(number), random_run(10 * side + number, 5, 30))
+    views = ",".join(VIEWS)
+    out = diff("--format=csv", f"--by={views}", f"--min={least}", tmp_path / "0", tmp_path / "1").out
+    sums: Dict[Tuple[str, str, str], int] = {}
+    totals: Dict[Tuple[str, str, str], int] = {}
+    fields = (
+        "host_bytes",
+        "device_bytes",
+        "bytes",
+        "number",
+        "host_change",
+        "device_change",
+        "change",
+        "number_change",
+    )
+    for row in csv.DictReader(io.StringIO(out)):
+        for field in fields:
+            key = (row["view"], row["column"], field)
+            into = totals if row["row"] == "total" else sums
+            if row["in_total"] == "1":
+                into[key] = into.get(key, 0) + int(row[field])
+    assert {key[0] for key in totals} == set(VIEWS)
+    assert all(sums.get(key, 0) == n for key, n in totals.items())
+
+
+# ---- as a program ------------------------------------------------------------------------------
+
+
+def test_it_runs_as_a_program_whose_reader_may_go_away(old: Path, new: Path, tmp_path: Path) -> None:
+    done = program("jm_diff", old, new)
+    assert (done.status, done.err) == (0, "") and "JetPack: 4.6.1 → 5.1.2" in done.out
+    big = save(tmp_path, "big", random_run(1, 30, 3000))
+    done = program("jm_diff", old, big, "--min=0", "--by=function", command="jm_diff | head -n 1")
+    assert done.out.startswith("old:") and done.err == ""
+    done = program("jm_diff", old, new, command="jm_diff >/dev/full")
+    assert (done.status, done.err.count("\n")) == (2, 1) and "standard output: cannot be written" in done.err
+
+
+def test_the_commands_find_the_package_in_the_same_way() -> None:
+    """Their scripts are one text but for names."""
+    modules = {"jm_print": "cli", "jm_diff": "diff_cli"}
+    texts = {
+        (ROOT / "reporter" / name).read_text().replace(name, "NAME").replace(f"jmassif.{module} ", "jmassif.MODULE ")
+        for name, module in modules.items()
+    }
+    assert len(texts) == 1
+
+
+def test_help_and_manual_know_every_option(capsys: "pytest.CaptureFixture[str]") -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    manual = documented_options("jm_diff")
+    options = set(re.findall(r"--[a-z-]+", out))
+    assert {"--vs", "--group-by", "--by", "--at", "--min", "--format", "--bytes", "--output"} <= options
+    assert all(word in manual for word in options | set(VIEWS))
