@@ -77,7 +77,7 @@ def test_every_module_of_the_reporter_is_installed(prefix: Path) -> None:
 
 
 def test_every_command_is_installed_with_its_manual(prefix: Path) -> None:
-    for command in ("jm_print", "jm_diff"):
+    for command in ("jm_print", "jm_diff", "jm_check"):
         version = run([PYTHON, prefix / "bin" / command, "--version"])
         assert version.returncode == 0 and version.stdout.startswith(f"{command} ")
         assert (prefix / "share/man/man1" / f"{command}.1").exists()

@@ -349,7 +349,7 @@ def test_it_runs_as_a_program_whose_reader_may_go_away(old: Path, new: Path, tmp
 
 def test_the_commands_find_the_package_in_the_same_way() -> None:
     """Their scripts are one text but for names."""
-    modules = {"jm_print": "cli", "jm_diff": "diff_cli"}
+    modules = {"jm_print": "cli", "jm_diff": "diff_cli", "jm_check": "check_cli"}
     texts = {
         (ROOT / "reporter" / name).read_text().replace(name, "NAME").replace(f"jmassif.{module} ", "jmassif.MODULE ")
         for name, module in modules.items()

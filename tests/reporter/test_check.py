@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command jm_check: what budgets are called, when they are kept, and what a build script gets to see."""
+
+import json
+import re
+from pathlib import Path
+from typing import Dict, List
+from xml.etree import ElementTree
+
+import pytest
+
+from jmassif.budgets import COUNTERS, Meter
+from jmassif.check_cli import main
+from jmassif.profile import Profile
+from jmassif.quantities import QuantityError, parse_allowance, parse_bytes
+from tests.reporter.commands import Done, assert_one_line_error, call, documented_options, program
+from tests.reporter.traces import ROOT, Trace, small_training_run
+
+MIB = 1 << 20
+
+
+def check(*arguments: object) -> Done:
+    return call(main, *arguments)
+
+
+def refused(*arguments: object) -> str:
+    done = check(*arguments)
+    assert_one_line_error("jm_check", done)
+    return done.err
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return small_training_run().save(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    return small_training_run().load()
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+# Against the records of small_training_run.
+VALUES: Dict[str, int] = {
+    "peak.total": (80 + 50 + 60 + 40 + 3) * MIB + 48000,
+    "peak.host": 43 * MIB + 48000,
+    "peak.device": 190 * MIB,
+    "peak-host.total": (100 + 60 + 43) * MIB + 48000,
+    "peak-device.device": 190 * MIB,
+    "start.total": 0,
+    "end.total": 203 * MIB + 48000,
+    "last.device": 160 * MIB,
+    "peak.tensor": 80 * MIB,
+    "end.tensor": 0,
+    "peak.app": 0,
+    "peak.cache": 50 * MIB,
+    "peak.python": 3 * MIB + 48000,
+    "peak.python.host": 3 * MIB + 48000,
+    "peak.python.device": 0,
+    "peak.group.yours": 80 * MIB,
+    "peak.group.libraries": 43 * MIB + 48000,
+    "peak.group.libraries.device": 0,
+    "peak.kind.heap": 43 * MIB,
+    "peak.kind.heap-overhead": 48000,
+    "peak.kind.managed": 0,
+    "peak.role.parameter": 80 * MIB,
+    "peak.role.gradient": 0,
+    "peak.library.libcudnn.so": 40 * MIB,
+    "peak.library.libcudnn*": 40 * MIB,
+    "peak.library.lib*": 170 * MIB,
+    "peak.library.lib*.host": 40 * MIB,
+    "peak.library.nothing*": 0,
+    "end.leak.tensor": 0,
+    "end.leak.cudnn": 40 * MIB,
+    "last.leak.total": 203 * MIB + 48000,
+    "end.leak.group.cached": 100 * MIB,
+    "failures": 3,
+    "failures.cudaMalloc": 3,
+    "failures.cuInit": 0,
+    "temporaries": 890000,
+    "cuda-alloc-retries": 0,
+    "unknown-ioctl": 2,
+    "allocated": (200 + 100 + 60 + 40 + 9) * MIB + 48000,
+    "allocations": 40 + 2 + 1 + 12 + 900000,
+}
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_a_name_is_a_figure_of_the_run(profile: Profile, name: str) -> None:
+    assert Meter(profile).value(name).number == VALUES[name]
+
+
+def test_a_mark_is_a_moment(tmp_path: Path) -> None:
+    recorded = Trace(time_unit="ms", memory="unified")
+    account = recorded.account("heap", "app", ["main (a.c:1)"])
+    for time, text, n_bytes in ((1, "epoch 1", 10), (2, "epoch 1.5 done", 20), (3, "epoch 1", 30)):
+        recorded.lines.append(f"M {time} {text}")
+        recorded.snapshot(time, "mark", {account: (n_bytes, 1)})
+    recorded.lines.append("Z 3 exit 0")
+    path = recorded.save(tmp_path)
+    done = check("--max", "epoch 1.total=29", "--max", "epoch 1.5 done.app=20", path)
+    assert done.status == 1 and "OVER  epoch 1.total " in done.out and "ok    epoch 1.5 done.app" in done.out
+    assert 'there is no "epoch 2.total": is it epoch 1.total' in refused("--max", "epoch 2.total=29", path)
+
+
+@pytest.mark.parametrize(
+    "name, nearest",
+    [
+        ("peak.cudn", "peak.cudnn"),
+        ("peek.cudnn", "peak.cudnn"),
+        ("peak.group.library", "peak.group.libraries"),
+        ("peak.kind.heep", "peak.kind.heap"),
+        ("peak.role.gradients", "peak.role.gradient"),
+        ("peak.tensor.gpu", "peak.tensor"),
+        ("cudnn", "cudnn"),
+        ("temporary", "temporaries"),
+        ("peak", "peak"),
+        ("start.leak.tensor", "leak.tensor"),
+        ("", "peak.total"),
+        ("π", "peak.total"),
+    ],
+)
+def test_a_name_of_nothing_is_refused_with_what_is_nearest(trace: Path, name: str, nearest: str) -> None:
+    message = refused("--max", f"{name}=1", trace) if name else refused("--max", "=1", trace)
+    assert nearest in message or not name
+
+
+def test_owners_that_hold_nothing_are_within_any_budget(trace: Path) -> None:
+    assert check("--max", "peak.app=0", trace).status == 0
+    assert "no such library was loaded" in check("--max", "peak.library.libfoo*=0", trace).out
+
+
+def test_counters_are_those_of_the_recorder() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "jmassif").glob("*.c"))
+    assert set(COUNTERS) == set(re.findall(r'jm_trace_counter\("([a-z-]+)"', sources))
+
+
+def test_the_total_of_a_discrete_gpu_says_what_it_adds_up(tmp_path: Path) -> None:
+    path = small_training_run("discrete").save(tmp_path)
+    assert "two pools" in check("--max", "peak.total=1GiB", path).out
+    assert "two pools" not in check("--max", "peak.device=1GiB", path).out
+
+
+# ---- limits ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, n_bytes",
+    [
+        ("0", 0),
+        ("17", 17),
+        ("17B", 17),
+        ("1KiB", 1024),
+        ("1.5 MiB", 3 << 19),
+        ("3GiB", 3 << 30),
+        ("1kB", 1000),
+        ("2KB", 2000),
+        ("1.1MB", 1100000),
+        ("4GB", 4 * 10**9),
+        ("0.1GiB", 107374182),
+    ],
+)
+def test_sizes_have_units(text: str, n_bytes: int) -> None:
+    assert parse_bytes(text) == n_bytes
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "-1", "1e9", "3M", "3 gib", "1..5MB", "٣", "1MiB2", "9" * 30])
+def test_what_is_no_size_is_refused(trace: Path, text: str) -> None:
+    with pytest.raises(QuantityError):
+        parse_bytes(text)
+    refused("--max", f"peak.total={text}", trace)
+
+
+@pytest.mark.parametrize("text, most", [("+2%", 1020), ("2 %", 1020), ("0.05%", 1000), ("+1KiB", 2024), ("7", 1007)])
+def test_allowances_are_shares_or_sizes(text: str, most: int) -> None:
+    assert parse_allowance(text).beyond(1000) == most
+
+
+def test_a_limit_is_kept_up_to_its_last_byte(trace: Path) -> None:
+    peak = VALUES["peak.total"]
+    assert check("--max", f"peak.total={peak}", trace).status == 0
+    done = check("--max", f"peak.total={peak - 1}", trace)
+    assert (done.status, done.err) == (1, "")
+    assert done.out == "OVER  peak.total  233 MiB of 233 MiB, 1 B too much (0.0 %)\n"
+
+
+def test_each_budget_has_a_line_with_value_limit_and_head_room(trace: Path) -> None:
+    done = check(
+        "--max", "peak.total=1GiB", "--max", "peak.cudnn=30MiB", "--max=failures=5", "--max=end.leak.tensor=0", trace
+    )
+    assert done.status == 1
+    assert done.out.splitlines() == [
+        "ok    peak.total       233 MiB of 1.00 GiB, 791 MiB left (77.2 %)",
+        "OVER  peak.cudnn       40.0 MiB of 30.0 MiB, 10.0 MiB too much (33.3 %)",
+        "ok    failures         3 of 5, 2 left (40.0 %)",
+        "ok    end.leak.tensor  0 B of 0 B, 0 B left",
+    ]
+
+
+def test_budgets_come_from_files_too(trace: Path, tmp_path: Path) -> None:
+    budgets = tmp_path / "budgets"
+    budgets.write_text("# memory\n\npeak.total <= 1 GiB   # ample\n  peak.cudnn<=30MiB\n")
+    done = check(f"--budgets={budgets}", "--max=failures=0", trace)
+    assert [line[:18].split() for line in done.out.splitlines()] == [
+        ["ok", "peak.total"],
+        ["OVER", "peak.cudnn"],
+        ["OVER", "failures"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("peak.total <= 1GiB\npeak.cudnn <=\n", "line 2: "),
+        ("<= 3\n", "line 1: "),
+        ("peak.total = 1GiB\n", 'there is no "peak.total = 1GiB"'),
+        ("# nothing\n", "has no budgets in it"),
+        ("\x00\x1b[2J <= 3", "\\x1b"),
+    ],
+)
+def test_a_wrong_file_of_budgets_is_refused(trace: Path, tmp_path: Path, text: str, says: str) -> None:
+    budgets = tmp_path / "budgets"
+    budgets.write_text(text)
+    assert says in refused("--budgets", budgets, trace)
+    assert "cannot be read" in refused("--budgets", tmp_path / "none", trace)
+
+
+# ---- a baseline --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    """A run like `trace` with another 2 MiB of cuDNN at the peaks, and at the end."""
+    recorded = small_training_run()
+    more = recorded.bytes().decode()
+    old, new = 40 * MIB, 42 * MIB
+    for which in (f"c 4 {old} 12 {old} 12",):
+        assert which in more
+        more = more.replace(which, which.replace(str(old), str(new)))
+
+    def grow(match: "re.Match[str]") -> str:
+        return f"{match.group(1)} {int(match.group(2)) + 2 * MIB} "
+
+    more = re.sub(r"^(S 3 1000 exit|P \w+ \d+) (\d+) ", grow, more, flags=re.MULTILINE)
+    path = tmp_path / "grown"
+    path.write_text(more)
+    return path
+
+
+def test_a_run_is_held_against_a_baseline(trace: Path, grown: Path) -> None:
+    done = check("--baseline", trace, grown)
+    assert done.status == 1
+    assert done.out.splitlines() == [
+        "OVER  peak.total          235 MiB of 233 MiB, 2.00 MiB too much (0.9 %); 2.00 MiB more than the baseline",
+        "OVER  peak-host.host      45.0 MiB of 43.0 MiB, 2.00 MiB too much (4.6 %); 2.00 MiB more than the baseline",
+        "ok    peak-device.device  190 MiB of 190 MiB, 0 B left (0.0 %); as in the baseline",
+    ]
+    assert check("--baseline", grown, trace).status == 0
+    assert check("--baseline", trace, "--allow=+2%", grown).status == 1
+    assert check("--baseline", trace, "--allow=+5%", grown).status == 0
+    assert check("--baseline", trace, "--allow=+2%", "--allow=+2MiB", grown).status == 0
+    assert check("--baseline", trace, "--allow=+2097151", grown).status == 1
+
+
+def test_budgets_may_have_allowances_of_their_own(trace: Path, grown: Path) -> None:
+    assert check("--baseline", trace, "--max=peak.cudnn", grown).status == 1
+    assert check("--baseline", trace, "--max=peak.cudnn=+5%", grown).status == 0
+    assert check("--baseline", trace, "--max=peak.cudnn=+4.9%", "--allow=+50%", grown).status == 1
+    assert check("--baseline", trace, "--max=peak.cudnn=42MiB", grown).status == 0
+
+
+def test_an_owner_that_only_one_of_both_knows_is_none_of_the_other(trace: Path, tmp_path: Path) -> None:
+    other = Trace(time_unit="ms", memory="unified")
+    other.snapshot(0, "exit", {other.account("heap", "special", ["main (a.c:1)"]): (5, 1)})
+    other.lines.append("Z 0 exit 0")
+    path = tmp_path / "other"
+    path.write_bytes(other.bytes())
+    assert check("--baseline", trace, "--max=peak.special=+5B", path).status == 0
+    assert check("--baseline", path, "--max=peak.special", trace).status == 0
+
+
+def test_what_needs_a_baseline_says_so(trace: Path) -> None:
+    assert "give a --baseline" in refused("--max=peak.total", trace)
+    assert "give a --baseline" in refused("--max=peak.total=+3%", trace)
+    assert "--baseline" in refused("--max=peak.total=3", "--allow=+2%", trace)
+    assert "no budgets" in refused(trace)
+
+
+def test_a_mark_that_the_baseline_lacks_is_said_to_be_its(trace: Path, tmp_path: Path) -> None:
+    recorded = Trace(time_unit="ms", memory="unified")
+    recorded.lines.append("M 1 warm")
+    recorded.snapshot(1, "mark", {recorded.account("heap", "app", ["main (a.c:1)"]): (10, 1)})
+    recorded.lines.append("Z 3 exit 0")
+    path = tmp_path / "marked"
+    path.write_bytes(recorded.bytes())
+    assert 'the baseline: there is no "warm.total"' in refused("--baseline", trace, "--max=warm.total", path)
+
+
+# ---- forms -------------------------------------------------------------------------------------
+
+BUDGETS = ("--max", "peak.total=1GiB", "--max", "peak.cudnn=30MiB")
+
+
+def test_json(trace: Path) -> None:
+    done = check("--format=json", *BUDGETS, trace)
+    found = json.loads(done.out)
+    assert (found["format"], found["version"], found["within"], done.status) == ("jmassif-check", 1, False, 1)
+    (of_trace,) = found["traces"]
+    assert of_trace["file"] == str(trace) and of_trace["complete"] is True
+    assert of_trace["budgets"][1] == {
+        "name": "peak.cudnn",
+        "unit": "bytes",
+        "value": 40 * MIB,
+        "limit": 30 * MIB,
+        "left": -10 * MIB,
+        "within": False,
+        "baseline": None,
+        "note": "",
+    }
+
+
+def test_junit(trace: Path) -> None:
+    suites = ElementTree.fromstring(check("--format=junit", *BUDGETS, trace).out.encode())
+    (suite,) = suites.findall("testsuite")
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    passed, failed = suite.findall("testcase")
+    assert passed.get("name") == "peak.total" and passed.find("failure") is None
+    failure = failed.find("failure")
+    assert failure is not None and failure.get("message") == "40.0 MiB of 30.0 MiB, 10.0 MiB too much (33.3 %)"
+
+
+def test_github(trace: Path) -> None:
+    assert check("--format=github", *BUDGETS, trace).out.splitlines() == [
+        "ok  peak.total: 233 MiB of 1.00 GiB, 791 MiB left (77.2 %)",
+        "::error title=memory budget peak.cudnn::peak.cudnn: 40.0 MiB of 30.0 MiB, 10.0 MiB too much (33.3 %25)",
+    ]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "github"])
+def test_hostile_names_are_shown_as_text(tmp_path: Path, form: str) -> None:
+    evil = "x\x1b[2J<script>]]>&\"'::error::\n%0A\u202e" + "y" * 100000
+    recorded = Trace(time_unit="ms", memory="unified")
+    recorded.lines.append(f"M 1 {evil.encode('unicode_escape').decode().replace(chr(92), '/')}")
+    recorded.snapshot(1, "mark", {recorded.account("heap", "app", ["main (a.c:1)"]): (10, 1)})
+    path = recorded.save(tmp_path)
+    for name in recorded.load().marks[0].text, evil:
+        done = check(f"--format={form}", "--max", f"{name}.total=1", path)
+        assert all(line.isprintable() for line in (done.out + done.err).splitlines())
+        if form == "junit" and done.out:
+            ElementTree.fromstring(done.out.encode())
+        if form == "github":
+            assert all(line.startswith(("::error title=", "::warning title=")) for line in done.out.splitlines())
+        assert done.status in (1, 2) and len(done.err) < 1000
+
+
+def test_several_traces_each_have_their_lines(trace: Path, grown: Path) -> None:
+    done = check("--max=peak.cudnn=41MiB", trace, grown)
+    assert done.status == 1
+    ok, over = done.out.splitlines()
+    assert ok.startswith(f"{trace}: ok ") and over.startswith(f"{grown}: OVER ")
+
+
+def test_the_result_goes_to_a_file(trace: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    assert check("--format=junit", "-o", report, *BUDGETS, trace).status == 1
+    assert report.read_text().startswith("<?xml")
+    assert "is the input too" in refused("-o", trace, *BUDGETS, trace)
+
+
+# ---- truncated traces, and what is none ----------------------------------------------------------
+
+
+def test_a_truncated_trace_is_judged_on_what_it_has_and_said_to_be_one(tmp_path: Path) -> None:
+    recorded = small_training_run()
+    del recorded.lines[-1]
+    path = recorded.save(tmp_path)
+    done = check(*BUDGETS, path)
+    assert done.status == 1 and "OVER  peak.cudnn" in done.out
+    assert done.err == (
+        f"jm_check: {path}: truncated: no end on record, the program was killed or still runs; judged on what came before\n"
+    )
+    assert json.loads(check("--format=json", *BUDGETS, path).out)["traces"][0]["complete"] is False
+    assert "::warning title=truncated trace::" in check("--format=github", *BUDGETS, path).out
+    assert "truncated: no end on record" in check("--format=junit", *BUDGETS, path).out
+    assert "truncated: no end on record" in refused("--complete", *BUDGETS, path)
+
+
+def test_a_trace_that_cannot_be_read_is_bad_input(trace: Path, tmp_path: Path) -> None:
+    assert "cannot be read" in refused(*BUDGETS, tmp_path / "none")
+    foreign = tmp_path / "foreign"
+    foreign.write_bytes(b"something else\n")
+    assert "is not a jmassif trace" in refused(*BUDGETS, trace, foreign)
+    assert "is not a jmassif trace" in refused(*BUDGETS, "--baseline", foreign, trace)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--max"], ["--format=html", "x"], ["--allow=many", "x"], ["--max=peak.total=", "x"], ["--compl", "x"]],
+)
+def test_a_wrong_option_is_refused_in_one_line(arguments: List[str]) -> None:
+    assert "jm_check --help" in refused(*arguments)
+
+
+def test_it_runs_as_a_program_whose_reader_may_go_away(trace: Path) -> None:
+    done = program("jm_check", *BUDGETS, trace)
+    assert done.status == 1 and done.out.startswith("ok    peak.total")
+    done = program("jm_check", *BUDGETS, trace, command="jm_check | true; echo ${PIPESTATUS[0]}")
+    assert done.err == ""
+    done = program("jm_check", *BUDGETS, trace, command="jm_check >/dev/full")
+    assert (done.status, done.err.count("\n")) == (2, 1) and "standard output: cannot be written" in done.err
+
+
+def test_help_and_manual_know_every_option(capsys: "pytest.CaptureFixture[str]") -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    manual = documented_options("jm_check")
+    options = set(re.findall(r"--[a-z-]+", out))
+    assert {"--max", "--budgets", "--baseline", "--allow", "--complete", "--format", "--output"} <= options
+    assert all(option in manual for option in options)
+    assert all(counter in manual for counter in COUNTERS)
