@@ -31,6 +31,7 @@ COUNTERS = (
     "python-frame-unreadable",
     "python-stack-not-interleaved",
     "realloc-of-unknown-pointer",
+    "regions-left-out",
     "stack-completed-from-api-call",
     "tensor-allocated-differs",
     "tensor-free-unknown",

@@ -226,6 +226,8 @@ class _Builder:
         _check_sums(f"snapshot {id_}", self.by_kind, group.host, group.device)
         index = len(self.profile.snapshots)
         self.profile.snapshots.append(Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes))
+        if group.reason == "mark" and self.profile.marks:
+            self.profile.marks[-1] = self.profile.marks[-1]._replace(snapshot=index)
         for peak in group.peaks:
             _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
             self.profile.peaks[peak.which] = Peak(

@@ -124,6 +124,7 @@ class ScopeSum(NamedTuple):
 class Mark(NamedTuple):
     time: int
     text: str
+    snapshot: Optional[int] = None  # index of the one that was taken then
 
 
 class Region(NamedTuple):

@@ -75,15 +75,8 @@ def _snapshot(profile: Profile, index: int, name: str) -> Moment:
 
 
 def mark_snapshots(profile: Profile) -> Dict[str, int]:
-    """By the text of each mark that the program set: the index of the snapshot that was taken then, for the last time."""
-    found: Dict[str, int] = {}
-    marks = iter(profile.marks)
-    mark = next(marks, None)
-    for index, snapshot in enumerate(profile.snapshots):
-        if mark and snapshot.reason == "mark" and snapshot.time >= mark.time:
-            found[mark.text] = index
-            mark = next(marks, None)
-    return found
+    """By the text of each mark that the program took a snapshot at: the index of that, for the last time."""
+    return {mark.text: mark.snapshot for mark in profile.marks if mark.snapshot is not None}
 
 
 def select(profile: Profile, selector: str) -> Moment:

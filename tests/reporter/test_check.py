@@ -95,7 +95,7 @@ def test_a_mark_is_a_moment(tmp_path: Path) -> None:
     recorded = Trace(time_unit="ms", memory="unified")
     account = recorded.account("heap", "app", ["main (a.c:1)"])
     for time, text, n_bytes in ((1, "epoch 1", 10), (2, "epoch 1.5 done", 20), (3, "epoch 1", 30)):
-        recorded.lines.append(f"M {time} {text}")
+        recorded.mark(time, text)
         recorded.snapshot(time, "mark", {account: (n_bytes, 1)})
     recorded.lines.append("Z 3 exit 0")
     path = recorded.save(tmp_path)
@@ -289,7 +289,7 @@ def test_what_needs_a_baseline_says_so(trace: Path) -> None:
 
 def test_a_mark_that_the_baseline_lacks_is_said_to_be_its(trace: Path, tmp_path: Path) -> None:
     recorded = Trace(time_unit="ms", memory="unified")
-    recorded.lines.append("M 1 warm")
+    recorded.mark(1, "warm")
     recorded.snapshot(1, "mark", {recorded.account("heap", "app", ["main (a.c:1)"]): (10, 1)})
     recorded.lines.append("Z 3 exit 0")
     path = tmp_path / "marked"
@@ -341,10 +341,10 @@ def test_github(trace: Path) -> None:
 def test_hostile_names_are_shown_as_text(tmp_path: Path, form: str) -> None:
     evil = "x\x1b[2J<script>]]>&\"'::error::\n%0A\u202e" + "y" * 100000
     recorded = Trace(time_unit="ms", memory="unified")
-    recorded.lines.append(f"M 1 {evil.encode('unicode_escape').decode().replace(chr(92), '/')}")
+    recorded.mark(1, evil)
     recorded.snapshot(1, "mark", {recorded.account("heap", "app", ["main (a.c:1)"]): (10, 1)})
     path = recorded.save(tmp_path)
-    for name in recorded.load().marks[0].text, evil:
+    for name in evil, evil + "z":
         done = check(f"--format={form}", "--max", f"{name}.total=1", path)
         assert all(line.isprintable() for line in (done.out + done.err).splitlines())
         if form == "junit" and done.out:

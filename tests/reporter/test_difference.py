@@ -144,8 +144,9 @@ def marked() -> Trace:
     account = trace.account("heap", "app", ["main (a.c:1)"])
     trace.snapshot(0, "start", {account: (1, 1)})
     for time, text, n_bytes in ((10, "epoch", 100), (10, "saved", 150), (20, "epoch", 200)):
-        trace.lines.append(f"M {time} {text}")
+        trace.mark(time, text)
         trace.snapshot(time, "mark", {account: (n_bytes, 1)})
+    trace.mark(30, "of NVTX, which takes no snapshot")
     trace.snapshot(
         30, "exit", {account: (5, 1)}, {"total": (25, {account: (999, 3)}), "host": (25, {account: (999, 3)})}
     )
