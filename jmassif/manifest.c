@@ -24,6 +24,14 @@ static void write_command(void)
     VG_(free)(text);
 }
 
+// Where a file that describes the board is. The next call overwrites it.
+static const HChar *of_board(const HChar *path)
+{
+    static HChar found[4096];
+    VG_(snprintf)(found, sizeof found, "%s%s", jm_options.board_root, path);
+    return found;
+}
+
 // The first line of a file, as the value of a key.
 static void write_first_line(const HChar *key, const HChar *path)
 {
@@ -41,7 +49,7 @@ static void write_first_line(const HChar *key, const HChar *path)
 // /etc/nv_tegra_release: "# R32 (release), REVISION: 7.1, GCID: …" is L4T 32.7.1.
 static void write_l4t(void)
 {
-    HChar *text = jm_text_read_file("/etc/nv_tegra_release", 4096);
+    HChar *text = jm_text_read_file(of_board("/etc/nv_tegra_release"), 4096);
     HChar *major = text ? VG_(strstr)(text, "R") : NULL;
     HChar *revision = text ? VG_(strstr)(text, "REVISION: ") : NULL;
     if (major && revision) {
@@ -159,8 +167,8 @@ static void write_start(void)
 static Bool is_tegra(void)
 {
     struct vg_stat st;
-    return !sr_isError(VG_(stat)("/etc/nv_tegra_release", &st)) ||
-           !sr_isError(VG_(stat)("/sys/module/tegra_fuse", &st));
+    return !sr_isError(VG_(stat)(of_board("/etc/nv_tegra_release"), &st)) ||
+           !sr_isError(VG_(stat)(of_board("/sys/module/tegra_fuse"), &st));
 }
 
 void jm_manifest_write(void)
@@ -195,10 +203,13 @@ void jm_manifest_write(void)
     UInt cpus = 0;
     if (jm_text_each_line("/proc/cpuinfo", cpuinfo_line, &cpus) && cpus)
         jm_trace_manifest_uint("cpus", cpus);
-    write_first_line("board", "/proc/device-tree/model");
+    write_first_line("board", of_board("/proc/device-tree/model"));
     write_l4t();
     DpkgEntry entry;
     VG_(memset)(&entry, 0, sizeof entry);
+    // In a container the board's packages are L4T's; the program uses the container's own, so those come last.
+    if (*jm_options.board_root)
+        jm_text_each_line(of_board("/var/lib/dpkg/status"), dpkg_line, &entry);
     jm_text_each_line("/var/lib/dpkg/status", dpkg_line, &entry);
     write_environment();
     jm_options_record();

@@ -63,6 +63,7 @@ void jm_options_init(void)
     jm_options.threshold = 1.0;
     jm_options.time_unit = TIME_MS;
     jm_options.out_file = "jmassif.out.%p";
+    jm_options.board_root = "";
     jm_options.alloc_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
     jm_options.ignore_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
     for (UInt i = 0; default_alloc_fns[i]; i++)
@@ -129,6 +130,7 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_STR_CLO (arg, "--large", text) {
         jm_options.large_bytes = parse_bytes(arg, text);
     } else if VG_STR_CLO (arg, "--owners", jm_options.owners_file) {
+    } else if VG_STR_CLO (arg, "--board-root", jm_options.board_root) {
     } else if VG_STR_CLO (arg, "--jmassif-out-file", jm_options.out_file) {
     } else {
         return VG_(replacement_malloc_process_cmd_line_option)(arg);
@@ -152,6 +154,8 @@ void jm_options_print_usage(void)
      "    --memory=auto|unified|discrete  does the GPU share the host's memory [auto: ask the device]\n"
      "    --large=<size>            record heap blocks of this size and more one by one;\n"
      "                              units KiB, MiB, GiB [64KiB]\n"
+     "    --board-root=<dir>        where the files are that describe the board, in a container\n"
+     "                              the host's / [/]\n"
      "  snapshots and the trace:\n"
      "    --jmassif-out-file=<file> trace file; %%p: pid, %%n: number of the file,\n"
      "                              %%q{VAR}: environment [jmassif.out.%%p]\n"

@@ -28,6 +28,7 @@ typedef struct {
     MemoryModel memory;
     const HChar *out_file;
     const HChar *owners_file; // NULL: built-in rules only
+    const HChar *board_root;  // before the paths of the board's files; "": none
     XArray *alloc_fns;        // of HChar*
     XArray *ignore_fns;       // of HChar*
 } Options;
