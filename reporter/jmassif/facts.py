@@ -133,6 +133,17 @@ _FACTS: Mapping[str, Tuple[str, Callable[[Profile], str]]] = OrderedDict(
     ]
 )
 
+# Packages that other facts are read from, or that say the same once more.
+_TOLD_BY_OTHERS = re.compile(
+    "|".join([library.packages for library in _LIBRARIES.values()] + [r"package\.nvidia-(?:jetpack|l4t-.*)"])
+)
+
+
+def is_told_by_others(key: str) -> bool:
+    """Whether a report that has the other facts can do without this one."""
+    return bool(_TOLD_BY_OTHERS.fullmatch(key))
+
+
 # Of one run alone: they always differ, or mean nothing elsewhere.
 _OF_ONE_RUN = ("process", "pid", "ppid", "start", "start-unix-ms", "cwd", "user", "forked-from")
 _PREFIXES = (("option.", "--"), ("env.", ""), ("package.", "package "))

@@ -7,7 +7,7 @@ from typing import Callable, Iterator, List, NamedTuple
 
 from jmassif.breakdown import SCOPE, Figures
 from jmassif.difference import POOLS, Column, Difference, Row, View
-from jmassif.facts import label
+from jmassif.facts import is_told_by_others, label
 from jmassif.units import count, growth, printable, size
 from jmassif.writers.layout import heading, paragraph
 
@@ -133,7 +133,7 @@ def _without_beginning(values: List[str]) -> List[str]:
 def _facts(difference: Difference) -> List[List[str]]:
     """What is compared, and what differs in software and machine: a name and a text."""
     found = [[column.label, _files(column)] for column in difference.columns]
-    for fact in difference.facts:
+    for fact in (fact for fact in difference.facts if not is_told_by_others(fact.key)):
         found.append([label(fact.key), " → ".join(value or "?" for value in _without_beginning(fact.values))])
     return [[printable(_short(name, _MAX_NAME)), printable(text)] for name, text in found]
 
