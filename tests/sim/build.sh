@@ -3,7 +3,7 @@
 # Builds the simulated Jetson and its test programs:  tests/sim/build.sh OUTDIR [CC]
 #
 # Libraries go to OUTDIR, programs to OUTDIR/programs, a libcuda.so.1 without unwind tables to
-# OUTDIR/nounwind. CC (a cross compiler, say) and CFLAGS are honoured. Nothing is done when OUTDIR
+# OUTDIR/nounwind, a program on either of two JetPacks to OUTDIR/jetpack-*. CC (a cross compiler, say) and CFLAGS are honoured. Nothing is done when OUTDIR
 # is newer than all sources and was built with the same compiler and flags. With JMSIM_REAL_CUDART
 # set to a directory that holds NVIDIA's own libcudart, programs/cuda_real_shared and
 # cuda_real_static are linked with that.
@@ -23,7 +23,7 @@ read -r -a extra <<<"${CFLAGS:-}"
 
 stamp="$out/.built"
 built_with="${cc[*]} ${CFLAGS:-} ${JMSIM_REAL_CUDART:-}"
-sources=(-type f \( -name '*.[ch]' -o -name build.sh \))
+sources=(-type f \( -name '*.[ch]' -o -name '*.packages' -o -name build.sh \))
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$built_with" ] &&
     [ -z "$(find "$here" "${sources[@]}" -newer "$stamp" -print -quit)" ]; then
     exit 0
@@ -138,6 +138,50 @@ program scopes scopes.c "$cudart" "$cuda" -ldl "$out/libcudnn.so.8" "$out/libcub
     "${beside[@]}" -Wl,-soname,libcuda_user.so -o "$out/libcuda_user.so" \
     "$here/programs/cuda_static.c" "${static[@]}"
 program cuda_static_library cuda_static.c -DLIBRARY_USER "$out/libcuda_user.so"
+
+# The same program on two JetPacks, in jetpack-RELEASE: libraries by the names that the release has for them, and below root/
+# the files that describe its board. What the newer one spends is in jetpacks/; the older one spends what costs.h says.
+versioned() { # FILE SONAME ARGUMENTS...
+    local file=$1 soname=$2
+    shift 2
+    "${cc[@]}" -shared -Wl,-Bsymbolic-functions -Wl,-soname,"$soname" "${beside[@]}" "${extra[@]}" -o "$at/$file" "$@"
+    ln -sf "$file" "$at/$soname"
+}
+
+while read -r release l4t revision runtime_version cudart cudart_soname cublas cublas_soname cudnn; do
+    at="$out/jetpack-$release"
+    mkdir -p "$at/root/etc" "$at/root/proc/device-tree" "$at/root/var/lib/dpkg"
+    echo "# R$l4t (release), REVISION: $revision, GCID: 0, BOARD: simulated" >"$at/root/etc/nv_tegra_release"
+    printf 'Simulated Jetson' >"$at/root/proc/device-tree/model"
+    grep -v '^#' "$here/jetpacks/$release.packages" | while read -r package version; do
+        printf 'Package: %s\nStatus: install ok installed\nVersion: %s\n\n' "$package" "$version"
+    done >"$at/root/var/lib/dpkg/status"
+
+    costs=()
+    if [ -e "$here/jetpacks/$release.h" ]; then costs=(-DJMSIM_COSTS="\"jetpacks/$release.h\""); fi
+    changed=() # what costs.h is compiled into, the runtime apart: that is the same
+    for source in driver/context driver/resources libraries/cudnn libraries/cublas; do
+        object="${release}_${source##*/}.o"
+        compile "$source.c" "$object" "${with_unwind[@]}" "${costs[@]}" -DLIBRARY_CUBLAS
+        changed+=("$objects/$object")
+    done
+    rest=()
+    for object in "${driver[@]}"; do
+        case $object in
+        */driver_context.o | */driver_resources.o) ;;
+        *) rest+=("$object") ;;
+        esac
+    done
+    versioned "libcuda.so.1.$l4t" libcuda.so.1 "${changed[@]:0:2}" "${rest[@]}" "$exports" -pthread
+    versioned "$cudart" "$cudart_soname" "${runtime[@]}" "$objects/version_$runtime_version.o" -ldl -pthread
+    versioned "$cudnn" libcudnn.so.8 "${changed[2]}" "$at/$cudart" "$at/libcuda.so.1"
+    versioned "$cublas" "$cublas_soname" "${changed[3]}" "$at/$cudart" "$at/libcuda.so.1"
+    "${cc[@]}" -std=gnu11 -g -O1 -Wall -Wextra -Werror "${beside[@]}" "${extra[@]}" -o "$at/jetpack" \
+        "$here/programs/jetpack.c" "$at/$cudart" "$at/libcuda.so.1" "$at/$cudnn" "$at/$cublas"
+done <<'JETPACKS'
+4.6.1 32 7.1 10020 libcudart.so.10.2.300 libcudart.so.10.2 libcublas.so.10.2.3.300 libcublas.so.10 libcudnn.so.8.2.1
+5.1.2 35 4.1 11030 libcudart.so.11.4.298 libcudart.so.11.0 libcublas.so.11.6.6.84 libcublas.so.11 libcudnn.so.8.6.0
+JETPACKS
 
 # With no loader path to the simulation, or they would find its libraries first.
 if [ -n "${JMSIM_REAL_CUDART:-}" ]; then

@@ -12,6 +12,11 @@
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)
 
+/* With -DJMSIM_COSTS the figures are those of a release in jetpacks/. */
+#ifdef JMSIM_COSTS
+#include JMSIM_COSTS
+#else
+
 /* Host heap, in blocks of the five sizes below, 15,004 bytes a block on average. */
 enum {
     INIT_HEAP_BLOCKS = 60,
@@ -26,6 +31,15 @@ enum {
 #define MODULE_DEVICE_BYTES  MIB(2)
 #define STREAM_DEVICE_BYTES  KIB(64)
 #define EVENT_DEVICE_BYTES   KIB(4)
+
+/* Handles: members of struct handle_cost in libraries/library.h. */
+#define CUDNN_HANDLE                                                                                                   \
+    .device_bytes = {KIB(1536), KIB(64), 4096}, .pinned_bytes = KIB(8), .n_streams = 1, .n_events = 2, .n_modules = 1, \
+    .n_heap_blocks = 150
+#define CUBLAS_HANDLE                                                                                                  \
+    .device_bytes = {MIB(4), KIB(64)}, .pinned_bytes = KIB(4), .n_events = 2, .n_modules = 1, .n_heap_blocks = 60
+
+#endif
 
 struct cost {
     struct cost *next;

@@ -7,13 +7,7 @@ enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7 };
 
 #ifdef LIBRARY_CUBLAS
 
-static const struct handle_cost CUBLAS_COST = {
-    .device_bytes = {MIB(4), KIB(64)},
-    .pinned_bytes = KIB(4),
-    .n_events = 2,
-    .n_modules = 1,
-    .n_heap_blocks = 60,
-};
+static const struct handle_cost CUBLAS_COST = {CUBLAS_HANDLE};
 
 LIBRARY_API int cublasCreate_v2(struct handle **handle)
 {

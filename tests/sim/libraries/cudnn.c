@@ -8,14 +8,7 @@ enum { SUCCESS = 0, ALLOC_FAILED = 2, BAD_PARAM = 3, CUDNN_VERSION = 8201 };
 /* Enough for an accumulator of each output channel and a tile of the input. */
 #define WORKSPACE_TILE 8
 
-static const struct handle_cost HANDLE_COST = {
-    .device_bytes = {KIB(1536), KIB(64), 4096},
-    .pinned_bytes = KIB(8),
-    .n_streams = 1,
-    .n_events = 2,
-    .n_modules = 1,
-    .n_heap_blocks = 150,
-};
+static const struct handle_cost HANDLE_COST = {CUDNN_HANDLE};
 
 struct descriptor {
     int n, c, h, w;
