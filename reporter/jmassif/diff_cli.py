@@ -17,7 +17,7 @@ from jmassif.profile import Profile
 from jmassif.quantities import QuantityError, parse_bytes
 from jmassif.summary import SelectionError
 from jmassif.trace import MAGIC
-from jmassif.units import count
+from jmassif.units import count, printable
 from jmassif.writers import difference, difference_data
 
 _NAME = "jm_diff"
@@ -180,7 +180,7 @@ def _groups(runs: Sequence[Run], key: str) -> List[Column]:
         found.setdefault(run.facts.get(key, ""), []).append(run)
     name = f"{label(key)} " if key in _VERSIONS else ""
     values = sorted(found, key=lambda value: (value != "", version_order(value)))
-    return [Column(f"{name}{value}" if value else "unknown", found[value]) for value in values]
+    return [Column(printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
 
 
 _MAX_CHOICES = 12

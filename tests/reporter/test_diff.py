@@ -4,12 +4,14 @@
 import csv
 import io
 import json
+import random
 import re
 from pathlib import Path
 from typing import Dict, List, Tuple
 
 import pytest
 
+from jmassif import check_cli
 from jmassif.breakdown import VIEWS
 from jmassif.diff_cli import main
 from tests.reporter.commands import Done, assert_one_line_error, call, documented_options, program
@@ -248,6 +250,10 @@ def test_hostile_names_are_text_in_every_format(tmp_path: Path) -> None:
             cells = line.count("|")
             assert cells in (3, 7)  # the facts; the tables
 
+    for key in ("command", "board"):
+        for form in ("text", "markdown", "csv"):
+            assert diff("--group-by", key, f"--format={form}", *sides).status == 0
+
     exact = diff(f"--by={views}", "--format=json", *sides).out
     assert exact.isascii() and len(json.loads(exact)["views"]) == len(VIEWS)
     csv.field_size_limit(1 << 20)
@@ -332,6 +338,28 @@ def test_csv_adds_up(tmp_path: Path, least: str) -> None:
                 into[key] = into.get(key, 0) + int(row[field])
     assert {key[0] for key in totals} == set(VIEWS)
     assert all(sums.get(key, 0) == n for key, n in totals.items())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damage_at_random_never_ends_in_a_traceback(tmp_path: Path, seed: int) -> None:
+    random_ = random.Random(seed)
+    whole = small_training_run() if seed % 2 else random_run(seed, 4, 9)
+    path = save(tmp_path, "whole", whole)
+    content = bytearray(path.read_bytes())
+    for _ in range(random_.choice([1, 2, 5])):
+        place = random_.randrange(len(content))
+        content[place : place + random_.choice([0, 1, 3, 80])] = random_.choice(
+            [b"", b"9", b" ", b"\n", b"-", b"\xff\x00"]
+        )
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(bytes(content))
+    for form in ("text", "csv"):
+        done = diff(f"--by={','.join(VIEWS)}", f"--format={form}", path, damaged)
+        if done.status:
+            assert_one_line_error("jm_diff", done, str(damaged))
+    done = call(check_cli.main, "--baseline", path, "--max=peak.total", "--max=peak.library.lib*=3", damaged)
+    if done.status == 2:
+        assert_one_line_error("jm_check", done, str(damaged))
 
 
 # ---- as a program ------------------------------------------------------------------------------

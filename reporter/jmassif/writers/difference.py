@@ -170,7 +170,7 @@ def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
 
 
 # What Markdown, or the HTML that may stand in it, would act on.
-_ACTIVE = re.compile(r"[\\`*_{}\[\]<>()#+!|~&@:$^-]")
+_ACTIVE = re.compile(r"[\\`*_\[\]<>#!|~&@$]|:(?=//)")
 
 
 def _escaped(text: str) -> str:
