@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections import OrderedDict
-from typing import Callable, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from jmassif import __version__, command
 from jmassif.breakdown import SCOPE, VIEWS, total
@@ -125,6 +125,30 @@ def _traces_in(directory: str) -> List[str]:
     return found
 
 
+class _Process(NamedTuple):
+    """What tells a process that another one has started from a run of its own."""
+
+    host: str
+    pid: str
+    parent: str
+    start: int  # milliseconds
+    end: int
+
+    def is_child_of(self, other: "_Process") -> bool:
+        """Pids come again on other machines, in other containers, and at other times."""
+        is_within = other.start <= self.start <= other.end
+        return self.parent == other.pid and self.host == other.host and is_within
+
+
+def _process(profile: Profile) -> _Process:
+    manifest = profile.manifest
+    start = profile.number("start-unix-ms") or 0
+    # Times of another unit do not tell when it ended; the snapshots of a truncated trace tell when it still ran.
+    times = [snapshot.time for snapshot in profile.snapshots[-1:]] if profile.time_unit == "ms" else []
+    parent = manifest.get("forked-from", manifest.get("ppid", ""))
+    return _Process(manifest.get("host", ""), manifest.get("pid", "?"), parent, start, start + max(times, default=0))
+
+
 class _Reader:
     """Reads traces and keeps of each what is compared: those of a directory may be larger than the memory."""
 
@@ -133,34 +157,28 @@ class _Reader:
         self._at = at
         self.files: List[str] = []
 
-    def _measure(self, name: str, profile: Profile) -> Run:
+    def _read(self, name: str) -> Tuple[_Process, Run]:
+        self.files.append(name)
+        profile = command.read(_NAME, name, "comparing what came before")
         try:
-            return measure(name, profile, self._views, self._at)
+            return _process(profile), measure(name, profile, self._views, self._at)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
 
-    def _file(self, name: str) -> Run:
-        self.files.append(name)
-        return self._measure(name, command.read(_NAME, name, "comparing what came before"))
-
-    def _directory(self, directory: str) -> List[Run]:
-        """The runs in a directory. A process that another one there has started is a part of a run, and is left out."""
-        runs = []
-        pids = set()
-        for name in _traces_in(directory):
-            self.files.append(name)
-            profile = command.read(_NAME, name, "comparing what came before")
-            pids.add(profile.manifest.get("pid", name))
-            parent = profile.manifest.get("forked-from", profile.manifest.get("ppid"))
-            runs.append((parent, self._measure(name, profile)))
-        found = [run for parent, run in runs if parent not in pids]
-        if len(found) < len(runs):
-            command.say(_NAME, f"{directory}: left out {count(len(runs) - len(found), 'trace')} of child processes")
-        return found
+    def found(self, names: Sequence[str]) -> List[Run]:
+        """The runs in files that nobody chose one by one: processes that another one has started are parts of a run."""
+        read = [self._read(name) for name in names]
+        runs = [run for process, run in read if not any(process.is_child_of(other) for other, _ in read)]
+        if len(runs) < len(read):
+            command.say(_NAME, f"left out {count(len(read) - len(runs), 'trace')} of child processes")
+        return runs
 
     def runs(self, names: Sequence[str]) -> List[Run]:
         """The runs that names of files and directories stand for. Raises Problem."""
-        return [run for name in names for run in (self._directory(name) if os.path.isdir(name) else [self._file(name)])]
+        runs = []
+        for name in names:
+            runs += self.found(_traces_in(name)) if os.path.isdir(name) else [self._read(name)[1]]
+        return runs
 
 
 # ---- which columns -----------------------------------------------------------------------------
@@ -202,11 +220,12 @@ def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
     if arguments.group_by is not None:
         if arguments.vs:
             raise Problem("--group-by and --vs both say which traces go together: leave one out")
-        return _groups(reader.runs(arguments.traces), arguments.group_by)
+        files = [path for name in arguments.traces for path in (_traces_in(name) if os.path.isdir(name) else [name])]
+        return _groups(reader.found(files), arguments.group_by)
     if arguments.vs:
         return _labelled([reader.runs(names) for names in [arguments.traces] + arguments.vs])
     if len(arguments.traces) < 2:
-        raise Problem("one trace alone has nothing to be compared with: name another, or use --group-by")
+        raise Problem("one side alone has nothing to be compared with: name another, or use --group-by")
     return _labelled([reader.runs([name]) for name in arguments.traces])
 
 

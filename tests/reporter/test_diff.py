@@ -82,12 +82,24 @@ def test_a_directory_is_repeated_runs(tmp_path: Path, new: Path) -> None:
     assert columns(tmp_path / "runs", new)[0][1] == ["jmassif.out.1", "jmassif.out.2", "jmassif.out.10"]
 
 
-def test_child_processes_in_a_directory_are_no_runs(tmp_path: Path, new: Path) -> None:
-    for number, parent in ((10, "1"), (11, "10"), (20, "1")):
-        save(tmp_path / "runs", f"jmassif.out.{number}", held(number, "8", 5, pid=str(number), ppid=parent))
-    done = diff("--format=json", tmp_path / "runs", new)
-    assert done.err == f"jm_diff: {tmp_path}/runs: left out 1 trace of child processes\n"
-    assert [len(column["runs"]) for column in json.loads(done.out)["columns"]] == [2, 1]
+def of_process(pid: int, parent: int, start: int, host: str = "board") -> Trace:
+    manifest = {"pid": str(pid), "ppid": str(parent), "start_unix_ms": str(start), "host": host}
+    return held(pid, "8", 5, python="3.8", **manifest)  # for 10 ms
+
+
+@pytest.mark.parametrize("options", [[], ["--group-by=python"]])
+def test_child_processes_are_no_runs(tmp_path: Path, options: List[str]) -> None:
+    runs, other = tmp_path / "runs", save(tmp_path, "other", held(1, "8", 5))
+    save(runs, "1", of_process(10, 1, 1000))
+    save(runs, "2", of_process(11, 10, 1005))
+    save(runs, "3", of_process(12, 11, 1009))
+    save(runs, "4", of_process(13, 10, 1011))  # another 10, which was not recorded
+    save(runs, "5", of_process(14, 10, 1005, "another board"))
+    save(runs, "6", of_process(1, 0, 5))  # as in a container
+    done = diff("--format=json", *options, *(sorted(runs.iterdir()) if options else [runs]), other)
+    assert done.err == "jm_diff: left out 2 traces of child processes\n"
+    files = [Path(run["file"]).name for column in json.loads(done.out)["columns"] for run in column["runs"]]
+    assert sorted(files) == ["1", "4", "5", "6", "other"]
 
 
 def test_runs_are_grouped_by_jetpack(tmp_path: Path, old: Path, new: Path) -> None:
@@ -115,7 +127,7 @@ def test_runs_are_grouped_by_any_key_of_the_manifest(tmp_path: Path, old: Path) 
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["{old}"], "nothing to be compared with"),
+        (["{old}"], "one side alone has nothing to be compared with"),
         (["--group-by=jetpak", "{old}", "{new}"], 'no trace tells "jetpak": there is jetpack'),
         (["--group-by=jetpack", "{old}", "--vs", "{new}"], "leave one out"),
         (["{old}", "{new}", "--at=epoch 7"], 'old.jmassif: no snapshot "epoch 7"'),
