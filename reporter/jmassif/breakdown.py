@@ -70,7 +70,7 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     """A function from an account to the name that it goes by in a view of HELD; names are safe to show."""
     accounts = profile.accounts
     if view in LINE_VIEWS:
-        charged = charges(profile, names, view, True)
+        charged = charges(profile, names, view, True, is_below_cwd=False)
         if view == "module":
             return lambda account: alignment.library(charged(account).label)
         return lambda account: charged(account).label

@@ -12,7 +12,8 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Tuple
 from jmassif.profile import Profile
 from jmassif.units import size
 
-# NVIDIA's names for releases of Jetson Linux, from its "JetPack Archive" and "Jetson Linux Archive" pages.
+# NVIDIA's names for releases of Jetson Linux, as its "JetPack Archive" has them: taken from the tables that public projects keep
+# of it, such as those of jetson_stats and jetson-containers.
 JETPACKS = {
     "32.3.1": "4.3",
     "32.4.3": "4.4",
@@ -40,7 +41,10 @@ JETPACKS = {
     "36.4": "6.1",
     "36.4.3": "6.2",
     "36.4.4": "6.2.1",
+    "36.5": "6.2.2",
     "38.2": "7.0",
+    "38.2.1": "7.0",
+    "38.4": "7.1",
 }
 
 

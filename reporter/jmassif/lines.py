@@ -39,21 +39,26 @@ class LineRow(NamedTuple):
     device: Figures
 
 
-def _module(profile: Profile, names: Names, frame: int) -> str:
-    """The package of a frame; of the user's own files the path below the working directory, as import has it."""
+def _module(profile: Profile, names: Names, frame: int, home: str) -> str:
+    """The package of a frame; of the user's own files the path below the directory `home`, as import has it."""
     package = names.folding.internal(frame).package
     if package:
         return package
     path = profile.frame(frame).file
-    home = profile.manifest.get("cwd", "")
     is_below = home and path.startswith(home.rstrip("/") + "/")
     name = path[len(home.rstrip("/")) + 1 :] if is_below else names.file(frame)
     name = name[: -len(".py")] if name.endswith(".py") else name
     return ".".join(part for part in name.split("/") if part not in ("", ".", "__init__")) or name
 
 
-def charges(profile: Profile, names: Names, view: str, is_folded: bool) -> Callable[[int], Charged]:
-    """A function from an account to what it is charged to in one of LINE_VIEWS."""
+def charges(
+    profile: Profile, names: Names, view: str, is_folded: bool, is_below_cwd: bool = True
+) -> Callable[[int], Charged]:
+    """A function from an account to what it is charged to in one of LINE_VIEWS.
+
+    Unless `is_below_cwd`, modules have names that do not depend on where the program was started.
+    """
+    home = profile.manifest.get("cwd", "") if is_below_cwd else ""
     nowhere = Charged(f"(no Python {LINE_VIEWS[view]})", 0, False)
     by_frame: Dict[int, Charged] = {}
 
@@ -63,7 +68,7 @@ def charges(profile: Profile, names: Names, view: str, is_folded: bool) -> Calla
             return Charged(f"{names.file(frame)}:{fields.line}", frame, True)
         if view == "python-function":
             return Charged(printable(f"{fields.function or '?'} ({names.file(frame)})"), 0, True)
-        return Charged(printable(_module(profile, names, frame)), 0, True)
+        return Charged(printable(_module(profile, names, frame, home)), 0, True)
 
     def charged(account: int) -> Charged:
         frame = names.charged(account, is_folded)

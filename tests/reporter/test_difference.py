@@ -118,8 +118,8 @@ def test_functions_without_names_are_one_a_library() -> None:
 
 
 def test_python_lines_and_functions_and_modules() -> None:
-    def script(package: str, n_bytes: int) -> Trace:
-        trace = Trace(time_unit="ms", memory="unified", cwd="/app")
+    def script(package: str, cwd: str, n_bytes: int) -> Trace:
+        trace = Trace(time_unit="ms", memory="unified", cwd=cwd)
         stack = [
             f"py relu ({package}/torch/nn/functional.py:9)",
             "py train (/app/train.py:7)",
@@ -128,7 +128,9 @@ def test_python_lines_and_functions_and_modules() -> None:
         trace.snapshot(0, "start", {trace.account("heap", "tensor", stack): (n_bytes, 1)})
         return trace
 
-    sides = [script("/usr/lib/python3/dist-packages", 10)], [script("/opt/venv/lib/python3.8/site-packages", 30)]
+    sides = [script("/usr/lib/python3/dist-packages", "/app", 10)], [
+        script("/opt/venv/lib/python3.8/site-packages", "/", 30)
+    ]
     views = compared(*sides)
     assert told(views["python-line"]) == {"train.py:7": ([10, 30], "changed")}
     assert told(views["python-function"]) == {"train (train.py)": ([10, 30], "changed")}
