@@ -12,7 +12,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
-from tests.harness import ROOT, compile_c
+from tests.harness import ROOT, check_run, compile_c
+from tests.python.noted import INTERPRETER, version
 
 LNOTAB, TABLE_3_10, TABLE_3_11 = range(3)  # LineTable
 
@@ -200,6 +201,19 @@ def apply(library: ctypes.CDLL, layout: Layout, image: bytes) -> bool:
 def test_releases_from_3_6_to_3_15_are_known_and_no_others(library: ctypes.CDLL) -> None:
     known = [(major, minor) for major in (2, 3, 4) for minor in range(30) if Layout(library, major, minor).is_known]
     assert known == [(3, minor) for minor in range(6, 16)]
+
+
+def test_known_offsets_are_those_of_the_release_s_headers(library: ctypes.CDLL) -> None:
+    code = "import sysconfig; print(sysconfig.get_path('include'))"
+    include = Path(check_run([INTERPRETER, "-c", code]).strip())
+    if not (include / "Python.h").exists():
+        pytest.skip("this interpreter has come without its headers")
+    headers = Path(__file__).with_name("layout_headers.c")
+    teller = compile_c(headers, "-w", f"-I{include}", f"-I{include / 'internal'}")
+    told = {field: int(offset) for field, offset in map(str.split, check_run([teller]).splitlines())}
+    known = Layout(library, *version()).fields()
+    assert {field: known[field] for field in told} == told
+    assert [field for field, offset in known.items() if offset and field not in told] == []
 
 
 def test_published_offsets_replace_the_known_ones(library: ctypes.CDLL) -> None:
