@@ -413,7 +413,7 @@ static void walk_interpreter_frames(Addr state)
                 end_group(record);
                 jm_read_word(record + l->cframe_previous, &record);
             }
-        } else {
+        } else if (!l->thread_base || frame != state + l->thread_base) {
             end_group(frame);
         }
         frame = previous;

@@ -61,7 +61,7 @@ static const PythonLayout layouts[] = {
      .string_ascii = 40, .string_compact = 56},
     {.version = 0x30f, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 936,
      .interpreter_next = 7264, .interpreter_threads = 7336,
-     .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 72,
+     .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 72, .thread_base = 80,
      .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74, .first_shim_owner = 3,
      .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 208,
      .string_ascii = 40, .string_compact = 56},
@@ -80,16 +80,16 @@ const PythonLayout *jm_python_layout(UInt major, UInt minor)
 typedef struct {
     UShort version;
     UShort interpreters_head, interpreter_next, interpreter_threads;
-    UShort thread_next, thread_interpreter, thread_frame, thread_id;
+    UShort thread_next, thread_interpreter, thread_frame, thread_base, thread_id; // a base of 0: there is none
     UShort frame_previous, frame_code, frame_instruction, frame_owner;
     UShort code_filename, code_plain_name, code_name, code_lines, code_firstlineno, code_bytes;
     UShort string_ascii;
 } DebugPositions;
 
 static const DebugPositions debug_positions[] = {
-    {0x30d, 40, 64, 72, 168, 176, 184, 192, 232, 240, 248, 264, 280, 288, 296, 304, 312, 344, 560},
-    {0x30e, 40, 64, 72, 192, 200, 208, 216, 256, 264, 272, 288, 320, 328, 336, 344, 352, 384, 640},
-    {0x30f, 40, 64, 72, 192, 200, 208, 240, 320, 328, 336, 352, 384, 392, 400, 408, 416, 448, 736},
+    {0x30d, 40, 64, 72, 168, 176, 184, 0, 192, 232, 240, 248, 264, 280, 288, 296, 304, 312, 344, 560},
+    {0x30e, 40, 64, 72, 192, 200, 208, 0, 216, 256, 264, 272, 288, 320, 328, 336, 344, 352, 384, 640},
+    {0x30f, 40, 64, 72, 192, 200, 208, 216, 240, 320, 328, 336, 352, 384, 392, 400, 408, 416, 448, 736},
 };
 
 static Bool published(Addr runtime, UShort position, UShort *offset)
@@ -120,6 +120,7 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
         !published(runtime, at->thread_next, &told.thread_next) ||
         !published(runtime, at->thread_interpreter, &told.thread_interpreter) ||
         !published(runtime, at->thread_frame, &told.thread_frame) ||
+        (at->thread_base && !published(runtime, at->thread_base, &told.thread_base)) ||
         !published(runtime, at->thread_id, &told.thread_id) ||
         !published(runtime, at->frame_previous, &told.frame_previous) ||
         !published(runtime, at->frame_code, &told.frame_code) ||
