@@ -11,6 +11,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
+from jmassif.units import size
 from tests.harness import check_run, compile_c, record
 from tests.python.noted import (
     INTERPRETER,
@@ -26,6 +27,7 @@ from tests.python.noted import (
     script,
     version,
 )
+from tests.tool.programs import print_report
 
 # How many stacks each script notes, at least: a script that ended early would prove nothing.
 NOTED = {
@@ -153,3 +155,18 @@ def test_small_objects_are_told_apart_by_line_if_python_uses_malloc() -> None:
     # The header of a bytes object and the byte that ends it are 33 bytes.
     assert blocks[10, 440 + 33] == 1000
     assert blocks[12, 441 + 33] == 2000
+
+
+@pytest.mark.parametrize("allocator", ["", "malloc"])
+def test_the_table_has_small_objects_by_line_or_says_where_they_are(allocator: str) -> None:
+    recording = record([INTERPRETER, script("objects")], env={"PYTHONMALLOC": allocator} if allocator else {})
+    table = print_report(recording.trace, "--by=python-line", "--threshold=0").stdout
+    held = {row.split()[0]: " ".join(row.split()[1:3]) for row in table.splitlines() if row.startswith("objects.py:")}
+    is_noted = "Python keeps them in arenas from mmap" in " ".join(table.split())
+    if allocator:
+        # The header of a bytes object and the byte that ends it are 33 bytes.
+        assert (held["objects.py:10"], held["objects.py:12"]) == (size(1000 * (440 + 33)), size(2000 * (441 + 33)))
+        assert not is_noted
+    else:
+        assert "objects.py:10" not in held and "objects.py:12" not in held
+        assert is_noted
