@@ -6,9 +6,10 @@ from typing import Callable, Dict, Iterator, List, NoReturn, Optional
 
 from jmassif import __version__, command
 from jmassif.command import Parser, Problem
+from jmassif.processes import join
 from jmassif.profile import Profile
 from jmassif.summary import SelectionError
-from jmassif.writers import BY, FOLDS, View, massif, text
+from jmassif.writers import BY, FOLDS, View, massif, processes, text
 
 _WRITERS: Dict[str, Callable[[Profile, View], Iterator[str]]] = {
     "text": text.write,
@@ -49,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     option = parser.add_argument
-    option("file", metavar="FILE", help="the trace, as a rule jmassif.out.PID")
+    option("files", metavar="FILE", nargs="+", help="a trace, as a rule jmassif.out.PID; of several processes, several")
     option("--format", choices=sorted(_WRITERS), default="text", help="what to write [text]")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
     option(
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         choices=FOLDS,
         help="make runs of frames inside Python, PyTorch and other packages one [internal in tables, none in trees]",
     )
+    option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
     option("--no-source", action="store_true", help="leave the text of source lines out")
     option("--x", type=_extent, default=70, metavar="4..1000", help="the graph's width [70]")
     option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
@@ -98,14 +100,23 @@ def _view(arguments: argparse.Namespace, profile: Profile) -> View:
 
 def _print(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(given)
-    name = arguments.file
-    profile = command.read("jm_print", name, "showing what came before")
-    command.keep_inputs(arguments.output, [name])
+    names = command.inputs(arguments.files)
+    if len(names) > 1 and arguments.format != "text":
+        raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
+    profiles = [command.read("jm_print", name, "showing what came before") for name in names]
+    command.keep_inputs(arguments.output, names)
     try:
-        command.write(_WRITERS[arguments.format](profile, _view(arguments, profile)), arguments.output)
+        command.write(_lines(arguments, names, profiles), arguments.output)
     except SelectionError as error:
-        raise Problem(f"{name}: {error}")
+        raise Problem(f"{names[0]}: {error}")
     return 0
+
+
+def _lines(arguments: argparse.Namespace, names: List[str], profiles: List[Profile]) -> Iterator[str]:
+    if len(profiles) == 1:
+        return _WRITERS[arguments.format](profiles[0], _view(arguments, profiles[0]))
+    job = join(list(zip(names, profiles)))
+    return processes.write(job, lambda profile: _view(arguments, profile), arguments.each)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

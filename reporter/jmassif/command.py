@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import sys
-from typing import Callable, Iterable, List, NoReturn, Optional, Sequence
+from typing import Callable, Dict, Iterable, List, NoReturn, Optional, Sequence
 
 from jmassif.load import load_file
 from jmassif.output import write_file, write_stream
@@ -31,6 +31,14 @@ def say(command: str, text: str) -> None:
     """One line on standard error, whatever the text holds."""
     if sys.stderr:
         sys.stderr.write(f"{command}: {printable(text)}\n")
+
+
+def inputs(names: Sequence[str]) -> List[str]:
+    """The files that are named, each one once, in order."""
+    found: Dict[str, str] = {}
+    for name in names:
+        found.setdefault(os.path.realpath(name), name)
+    return list(found.values())
 
 
 def read(command: str, name: str, consequence: Optional[str]) -> Profile:

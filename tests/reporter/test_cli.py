@@ -310,7 +310,6 @@ def test_what_is_no_file_is_refused_in_one_line(jm_print: Jm, tmp_path: Path) ->
     "arguments",
     [
         [],
-        ["one", "two"],
         ["--format=html", "x"],
         ["--by=colour", "x"],
         ["--fold=all", "x"],

@@ -23,7 +23,8 @@ def _memory_of_machine(profile: Profile) -> str:
     return "" if total is None else f"{size(total)} of memory"
 
 
-def _ending(profile: Profile) -> str:
+def ending(profile: Profile) -> str:
+    """ "exit status 0", "killed by signal 9", …"""
     if not profile.end:
         return "became another program (exec)" if profile.is_complete else "no end on record: killed, or still running"
     if profile.end.reason == "signal":
@@ -84,7 +85,7 @@ def header(profile: Profile) -> Lines:
                         [("{}", "start"), ("pid {}", "pid"), ("forked from {}", "forked-from")],
                     ),
                     _duration(profile),
-                    _ending(profile),
+                    ending(profile),
                 )
                 if part
             ),

@@ -93,13 +93,11 @@ def _graph(profile: Profile, view: View) -> Lines:
 # ---- whose -----------------------------------------------------------------------------------
 
 
-def _table(profile: Profile, rows: Sequence[Tuple[str, Row]], total: Row) -> Lines:
+def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[Tuple[str, Row]], total: Row) -> Lines:
     """Rows, each with its indentation, and their sum: bytes and blocks in each pool that the program used.
 
-    Where the pools add up, the sum in bytes and its percents follow; on a discrete GPU each pool has percents of its own.
+    Where the pools add up (`is_sum`), the sum in bytes and its percents follow; else each pool has percents of its own.
     """
-    sides = used_sides(profile)
-    is_sum = len(sides) == 1 or not profile.is_discrete
     width = max([12] + [len(indent + row.name) + 1 for indent, row in rows])
 
     def line(row: Row, indent: str) -> str:
@@ -120,6 +118,11 @@ def _table(profile: Profile, rows: Sequence[Tuple[str, Row]], total: Row) -> Lin
     if is_sum:
         head += f"{'bytes' if len(sides) == 1 else 'together (B)':>17}{'share':>9}"
     return [head] + [line(row, indent) for indent, row in rows] + [line(total, "")]
+
+
+def _table(profile: Profile, rows: Sequence[Tuple[str, Row]], total: Row) -> Lines:
+    sides = used_sides(profile)
+    return rows_table(sides, len(sides) == 1 or not profile.is_discrete, rows, total)
 
 
 def _by_owner(profile: Profile, table: Ledger) -> Lines:
