@@ -2,26 +2,29 @@
 """The command jm_print: its options. What goes wrong is one line and exit status 2; see command.py."""
 
 import argparse
-from typing import Callable, Dict, Iterator, List, NoReturn, Optional
+import sys
+from typing import List, NoReturn, Optional
 
 from jmassif import __version__, command
 from jmassif.command import Parser, Problem
+from jmassif.formats import BINARY, DATABASE, FORMATS, Format
 from jmassif.processes import join
 from jmassif.profile import Profile
+from jmassif.samples import VALUES
 from jmassif.summary import SelectionError
-from jmassif.writers import BY, FOLDS, View, massif, processes, text
-
-_WRITERS: Dict[str, Callable[[Profile, View], Iterator[str]]] = {
-    "text": text.write,
-    "massif": massif.write,
-}
+from jmassif.writers import BY, FOLDS, FormatError, View
 
 # What recorder and reporter take for granted when nobody says otherwise, as massif does.
 _DEFAULT_THRESHOLD = 1.0
 
+_DEFAULT_WIDTH = 70
+
 _EPILOG = """\
 Without options jm_print answers where the memory went at the peak: the ledger by owner, what the
-start cost, and the stacks. With --format=massif the output opens in ms_print and massif-visualizer."""
+start cost, and the stacks. The formats, and what opens them:
+""" + "".join(
+    f"\n  {format_.name:<12}{format_.help}" for format_ in FORMATS.values()
+)
 
 
 def _percent(text: str) -> float:
@@ -51,12 +54,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     option = parser.add_argument
     option("files", metavar="FILE", nargs="+", help="a trace, as a rule jmassif.out.PID; of several processes, several")
-    option("--format", choices=sorted(_WRITERS), default="text", help="what to write [text]")
+    option("--format", choices=list(FORMATS), default="text", help="what to write; see below [text]")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
     option(
         "--snapshot",
         metavar="WHICH",
-        help="the moment to explain: a snapshot's number, a mark, peak, peak-host, peak-device, start, end or last [peak]",
+        help="the moment to explain: a snapshot's number, a mark, peak, peak-host, peak-device, start, end or last [peak];"
+        " csv: or all",
     )
     option(
         "--threshold",
@@ -67,8 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--by",
         choices=BY,
-        default="stack",
-        help="what the trees begin with; python-line, python-function and module are tables [stack]",
+        help="what the trees begin with; python-line, python-function and module are tables [stack, in tables owner]",
     )
     option(
         "--fold",
@@ -77,46 +80,76 @@ def _parser() -> argparse.ArgumentParser:
     )
     option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
     option("--no-source", action="store_true", help="leave the text of source lines out")
-    option("--x", type=_extent, default=70, metavar="4..1000", help="the graph's width [70]")
+    option("--value", choices=list(VALUES), help="what folded and speedscope tell of a stack [live-bytes]")
+    option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
     option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
     option("--version", action="version", version=f"jm_print {__version__}")
     return parser
 
 
-def _view(arguments: argparse.Namespace, profile: Profile) -> View:
+def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
+    """What means nothing to the format is refused rather than ignored."""
+    given = tuple(name.replace("_", "-") for name, value in vars(arguments).items() if value not in (None, False))
+    stranger = format_.does_not_take(given)
+    if stranger:
+        takers = ", ".join(other.name for other in FORMATS.values() if stranger in other.options)
+        raise Problem(f"--{stranger} means nothing to --format={format_.name}, only to: {takers}")
+    if arguments.by and arguments.by not in format_.by:
+        raise Problem(f"--format={format_.name} has no --by={arguments.by}, only: {', '.join(format_.by)}")
+    if format_.content == DATABASE and not arguments.output:
+        raise Problem(f"--format={format_.name} adds to a file: name it with -o")
+    if format_.content == BINARY and not arguments.output and sys.stdout and sys.stdout.isatty():
+        raise Problem(f"--format={format_.name} is nothing for a terminal: name a file with -o")
+
+
+def _view(arguments: argparse.Namespace, profile: Profile, format_: Format) -> View:
     threshold = arguments.threshold
+    if threshold is None:
+        threshold = format_.threshold
     if threshold is None:
         threshold = min(profile.option("threshold", _DEFAULT_THRESHOLD), 100.0)
     return View(
         arguments.snapshot,
         threshold,
-        arguments.by,
-        arguments.x,
+        arguments.by or (format_.by or BY)[0],
+        arguments.x or _DEFAULT_WIDTH,
         arguments.y,
         arguments.fold,
         not arguments.no_source,
+        arguments.value or next(iter(VALUES)),
     )
 
 
 def _print(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(given)
+    format_ = FORMATS[arguments.format]
+    _check_options(arguments, format_)
     names = command.inputs(arguments.files)
-    if len(names) > 1 and arguments.format != "text":
+    if len(names) > 1 and not format_.write_several:
         raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
     profiles = [command.read("jm_print", name, "showing what came before") for name in names]
     command.keep_inputs(arguments.output, names)
     try:
-        command.write(_lines(arguments, names, profiles), arguments.output)
+        _write(arguments, format_, names, profiles)
     except SelectionError as error:
         raise Problem(f"{names[0]}: {error}")
+    except FormatError as error:
+        raise Problem(f"{arguments.output or names[0]}: {error}")
+    except OverflowError:
+        raise Problem(f"{names[0]}: a sum is beyond 64 bits")
     return 0
 
 
-def _lines(arguments: argparse.Namespace, names: List[str], profiles: List[Profile]) -> Iterator[str]:
-    if len(profiles) == 1:
-        return _WRITERS[arguments.format](profiles[0], _view(arguments, profiles[0]))
-    job = join(list(zip(names, profiles)))
-    return processes.write(job, lambda profile: _view(arguments, profile), arguments.each)
+def _write(arguments: argparse.Namespace, format_: Format, names: List[str], profiles: List[Profile]) -> None:
+    def view(profile: Profile) -> View:
+        return _view(arguments, profile, format_)
+
+    if format_.content == DATABASE:
+        format_.write(profiles[0], view(profiles[0]), arguments.output)
+    elif len(profiles) > 1 and format_.write_several:
+        command.write(format_.write_several(join(list(zip(names, profiles))), view, arguments.each), arguments.output)
+    else:
+        command.write(format_.write(profiles[0], view(profiles[0])), arguments.output)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -125,4 +158,5 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 def run() -> NoReturn:
+    """The program."""
     command.run(main)

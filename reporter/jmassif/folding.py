@@ -87,9 +87,15 @@ class Run(NamedTuple):
 
     def label(self, fewest: int, most: int) -> str:
         number = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
+        return f"… {number} {'frame' if most == 1 else 'frames'} of {self._whose()}"
+
+    def name(self) -> str:
+        """For formats that look a frame up by its name: whatever the number, the same."""
+        return f"… frames of {self._whose()}"
+
+    def _whose(self) -> str:
         *first, last = self.packages
-        whose = f"{', '.join(first)} and {last}" if first else last
-        return f"… {number} {'frame' if most == 1 else 'frames'} of {whose}"
+        return f"{', '.join(first)} and {last}" if first else last
 
 
 def run_of(packages: Set[str]) -> Run:

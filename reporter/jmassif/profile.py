@@ -92,6 +92,14 @@ class Counts(NamedTuple):
     temporaries: int
 
 
+class Lifetime(NamedTuple):
+    """Counts of all accounts, in columns by account id."""
+
+    bytes: "array[int]"
+    blocks: "array[int]"
+    temporaries: "array[int]"
+
+
 class Timeline(NamedTuple):
     """Columns of one length: the totals over time, and the largest host + device since the row before."""
 
@@ -212,6 +220,11 @@ class Profile:
         """Host and device are two pools, which must not be added up."""
         return self.manifest.get("memory") == "discrete"
 
+    @property
+    def last_time(self) -> int:
+        """When the program ended or, where that is not on record, the last that is known of it."""
+        return max(self.timeline.time[-1:].tolist() + ([self.end.time] if self.end else [0]))
+
     def number(self, key: str) -> Optional[int]:
         """A number from the manifest; None where it is missing or none of 64 bits."""
         text = self.manifest.get(key, "")
@@ -265,6 +278,16 @@ class Profile:
                 if numbers[2] >= least_temporaries:
                     found[account] = Counts(*numbers)
         return found
+
+    def lifetime(self) -> Lifetime:
+        """Columns by account id: everything that it ever allocated, up to the last snapshot."""
+        columns = [array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields]
+        for snapshot in self.snapshots:
+            rows = snapshot.changes
+            for account, *numbers in zip(rows[0::6], rows[3::6], rows[4::6], rows[5::6]):
+                for column, number in zip(columns, numbers):
+                    column[account] = number
+        return Lifetime(*columns)
 
     def allocated(self) -> "array[int]":
         """By account id: all bytes that it ever allocated, up to the last snapshot."""

@@ -85,3 +85,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def unicode_text(text: str) -> str:
+    """`text` as it is, but for bytes that were no UTF-8: those stand as \\xHH. For formats with an escaping of their own."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

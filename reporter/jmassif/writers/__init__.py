@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One module an output format. A writer turns a profile into lines of text and does nothing else."""
+"""One module an output format. A writer turns a profile into lines of text, or into bytes, and does nothing else.
+
+formats.py has the table of all formats.
+"""
 
 from typing import NamedTuple, Optional
 
@@ -19,3 +22,8 @@ class View(NamedTuple):
     height: Optional[int]  # of the graph, in rows; None: what fits
     fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
     with_source: bool = True  # show the text of Python lines
+    value: str = "live-bytes"  # of a stack; one of samples.VALUES
+
+
+class FormatError(Exception):
+    """The format cannot hold this profile, or its file cannot be written. The message is one line."""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A table for spreadsheets, as RFC 4180 has it: one row a name, or with --snapshot=all one a name and snapshot.
+
+There are no rows of sums, so that columns can be added up. Names are quoted where they need it; control characters are
+escaped, so that a line is a row. A name that a spreadsheet would take for a formula gets an apostrophe before it.
+"""
+
+from typing import Iterable, Iterator
+
+from jmassif.levels import naming
+from jmassif.names import Names
+from jmassif.profile import Profile
+from jmassif.samples import VALUES, by_name, samples
+from jmassif.series import series
+from jmassif.summary import select
+from jmassif.units import printable
+from jmassif.writers import View
+
+ALL = "all"
+
+_FORMULA = ("=", "+", "-", "@")
+_SIDES = ("host", "device")
+
+
+def _cell(value: object) -> str:
+    text = printable(str(value))
+    if text.startswith(_FORMULA):
+        text = "'" + text
+    if any(special in text for special in ',"'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _line(cells: Iterable[object]) -> str:
+    # RFC 4180 ends lines with CR and LF.
+    return ",".join(map(_cell, cells)) + "\r"
+
+
+def _group(profile: Profile, view: View, name: str) -> "list[str]":
+    return [profile.group_of.get(name, "other")] if view.by == "owner" else []
+
+
+def _over_time(profile: Profile, view: View, names: Names) -> Iterator[str]:
+    figures = [f"{side}_live_{what}" for side in _SIDES for what in ("bytes", "blocks")]
+    group = ["group"] if view.by == "owner" else []
+    yield _line(["snapshot", "time_" + profile.time_unit, "reason", view.by] + group + figures)
+    for snapshot, balances in series(profile, naming(profile, names, view.by, view.fold != "none")):
+        for name, balance in balances.items():
+            row = [n for side in _SIDES for n in (balance.bytes[side], balance.blocks[side])]
+            if any(row):
+                about = [snapshot.id, snapshot.time, snapshot.reason, name] + _group(profile, view, name)
+                yield _line(about + row)
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The lines. Raises summary.SelectionError."""
+    names = Names(profile)
+    if view.selector == ALL:
+        yield from _over_time(profile, view, names)
+        return
+    columns = samples(profile, select(profile, view.selector or "peak").composition)
+    group = ["group"] if view.by == "owner" else []
+    yield _line([view.by] + group + [f"{side}_{name.replace('-', '_')}" for side in _SIDES for name in VALUES])
+    for row in by_name(profile, columns, naming(profile, names, view.by, view.fold != "none")):
+        yield _line([row.name] + _group(profile, view, row.name) + list(row.host + row.device))

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The whole run at one moment as JSON. docs/formats.md is its schema; VERSION grows when a reader of it would break.
+
+Written piece by piece, a row a line: a PyTorch run has half a million of them. Bytes that were no UTF-8 stand as \\xHH.
+"""
+
+import json
+from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
+
+from jmassif import __version__
+from jmassif.identity import labels_of_run, run_id
+from jmassif.ledger import Row as LedgerRow
+from jmassif.ledger import ledger
+from jmassif.levels import naming
+from jmassif.names import Names
+from jmassif.profile import PEAKS, Profile
+from jmassif.samples import VALUES, Figures, by_name, samples
+from jmassif.summary import Moment, select
+from jmassif.trace import Growth
+from jmassif.units import unicode_text
+from jmassif.writers import View
+
+VERSION = 1
+
+_FIGURES = [name.replace("-", "_") for name in VALUES]
+
+
+def _text(value: str) -> str:
+    return json.dumps(unicode_text(value))
+
+
+def _object(members: Dict[str, Any]) -> str:
+    """With all texts made Unicode."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return unicode_text(value)
+        if isinstance(value, dict):
+            return {unicode_text(key): clean(member) for key, member in value.items()}
+        return [clean(member) for member in value] if isinstance(value, (list, tuple)) else value
+
+    return json.dumps(clean(members))
+
+
+def _rows(name: str, rows: Iterable[str]) -> Iterator[str]:
+    """A member whose value is an array, an element a line."""
+    yield f',"{name}":['
+    before = ""
+    for row in rows:
+        if before:
+            yield before + ","
+        before = row
+    yield before + "]"
+
+
+def _table(name: str, columns: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
+    """A member whose value is an object of the columns' names, and of the rows as arrays."""
+    yield f',"{name}":{{"columns":{json.dumps(columns)}'
+    yield from _rows("rows", rows)
+    yield "}"
+
+
+def _run(profile: Profile) -> Dict[str, Any]:
+    end = profile.end
+    return {
+        "id": run_id(profile),
+        "labels": dict(labels_of_run(profile)),
+        "time_unit": profile.time_unit,
+        "memory": profile.manifest.get("memory", ""),
+        "is_complete": profile.is_complete,
+        "truncation": profile.truncation,
+        "end": {"time": end.time, "reason": end.reason, "code": end.code} if end else None,
+        "manifest": profile.manifest,
+    }
+
+
+def _held(row: LedgerRow) -> Dict[str, Any]:
+    return {
+        "name": row.name,
+        "host": {"bytes": row.host.bytes, "blocks": row.host.blocks},
+        "device": {"bytes": row.device.bytes, "blocks": row.device.blocks},
+    }
+
+
+def _ledger(profile: Profile, at: Moment) -> Dict[str, Any]:
+    table = ledger(profile, at.composition)
+    groups = [dict(_held(group), owners=[_held(owner) for owner in owners]) for group, owners in table.groups]
+    imported = {"bytes": table.imported.bytes, "blocks": table.imported.blocks}
+    return {"groups": groups, "total": _held(table.total), "imported": imported}
+
+
+def _figures(figures: Figures) -> Dict[str, int]:
+    return dict(zip(_FIGURES, figures))
+
+
+def _growths(growths: Tuple[Growth, ...]) -> List[Dict[str, Any]]:
+    return [growth._asdict() for growth in growths]
+
+
+def _accounts(profile: Profile, at: Moment) -> Iterator[str]:
+    lifetime = profile.lifetime()
+    for account, (node, kind, owner) in enumerate(profile.accounts):
+        if not kind:
+            continue
+        held = at.composition.get(account, (0, 0))
+        figures = held + (lifetime.bytes[account], lifetime.blocks[account], lifetime.temporaries[account])
+        role = profile.role(account)
+        role_text = f'"{role}"' if role else "null"
+        yield f'[{account},{node},"{kind}","{owner}",{role_text},{",".join(map(str, figures))}]'
+
+
+def _sections(profile: Profile, at: Moment) -> Iterator[str]:
+    """What there are few of: an object each."""
+    peaks = [profile.peaks[which] for which in PEAKS if which in profile.peaks]
+    yield from _rows(
+        "peaks",
+        (
+            _object({"which": p.which, "time": p.time, "host": p.host, "device": p.device, "by_kind": p.by_kind})
+            for p in peaks
+        ),
+    )
+    yield from _rows(
+        "snapshots",
+        (
+            _object(
+                {
+                    "snapshot": s.id,
+                    "time": s.time,
+                    "reason": s.reason,
+                    "host": s.host,
+                    "device": s.device,
+                    "by_kind": s.by_kind,
+                }
+            )
+            for s in profile.snapshots
+        ),
+    )
+    columns = profile.timeline._asdict()
+    yield ',"timeline":' + json.dumps({name: column.tolist() for name, column in columns.items()})
+    yield from _rows("marks", (_object({"time": mark.time, "name": mark.text}) for mark in profile.marks))
+    yield from _rows(
+        "regions",
+        (
+            _object({"name": r.text, "thread": r.thread, "depth": r.depth, "begin": r.begin, "end": r.end})
+            for r in profile.regions
+        ),
+    )
+    yield from _rows(
+        "region_sums",
+        (_object({"name": r.text, "calls": r.calls, "time": r.time}) for r in profile.region_sums.values()),
+    )
+    yield from _rows(
+        "scopes",
+        (
+            _object(
+                {
+                    "scope": s.id,
+                    "parent": s.parent or None,
+                    "name": s.name,
+                    "thread": s.thread,
+                    "begin": s.begin,
+                    "end": s.end,
+                    "stack": s.node or None,
+                    "growths": _growths(s.growths),
+                }
+            )
+            for s in profile.scopes
+        ),
+    )
+    yield from _rows(
+        "scope_sums",
+        (
+            _object({"name": s.name, "calls": s.calls, "time": s.time, "growths": _growths(s.growths)})
+            for s in profile.scope_sums.values()
+        ),
+    )
+    failures = profile.failures.items()
+    yield from _rows("failures", (_object({"api": api, "code": code, "calls": n}) for (api, code), n in failures))
+    yield ',"counters":' + _object(profile.counters)
+    yield from _rows("objects", (_object(o._asdict()) for o in profile.objects))
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The lines. Raises summary.SelectionError."""
+    at = select(profile, view.selector or "peak")
+    names = Names(profile)
+    head = {"format": "jmassif", "version": VERSION, "creator": f"jmassif {__version__}", "run": _run(profile)}
+    yield _object(head)[:-1]
+    snapshot = None if at.snapshot is None else profile.snapshots[at.snapshot].id
+    yield ',"moment":' + _object({"name": at.name, "time": at.time, "snapshot": snapshot})
+    yield ',"ledger":' + _object(_ledger(profile, at))
+    rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))
+    yield f',"table":{{"by":"{view.by}"'
+    yield from _rows(
+        "rows",
+        (_object({"name": row.name, "host": _figures(row.host), "device": _figures(row.device)}) for row in rows),
+    )
+    yield "}"
+    yield from _sections(profile, at)
+    yield from _table("accounts", ["account", "stack", "kind", "owner", "role"] + _FIGURES, _accounts(profile, at))
+    nodes = zip(profile.node_parent, profile.node_frame)
+    yield from _table(
+        "stacks",
+        ["stack", "parent", "frame"],
+        (f"[{node},{parent},{frame}]" for node, (parent, frame) in enumerate(nodes) if frame),
+    )
+    yield from _table(
+        "frames",
+        ["frame", "name", "type", "function", "object", "file", "line", "address"],
+        (_frame(profile, names, frame) for frame in profile.frames),
+    )
+    yield "}"
+
+
+def _frame(profile: Profile, names: Names, id_: int) -> str:
+    frame = profile.frame(id_)
+    texts = ",".join(map(_text, (frame.function, frame.object, frame.file)))
+    return f'[{id_},{_text(names.frame(id_))},"{frame.type}",{texts},{frame.line},"{frame.address:x}"]'

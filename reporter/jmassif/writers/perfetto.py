@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A trace in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
+
+Counters have the totals, and what each owner held (or what else --by names) at each snapshot; regions and calls of the
+CUDA API are slices of their threads; marks and peaks are instants. Slices of a thread must nest: those that overlap
+without nesting go to a further track of that thread.
+
+Times are microseconds there. A trace whose times are instructions or bytes has one of them for each microsecond.
+"""
+
+import json
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from jmassif import __version__
+from jmassif.levels import naming
+from jmassif.names import Names
+from jmassif.profile import PEAKS, Profile
+from jmassif.regions import region_figures
+from jmassif.series import Balance, series
+from jmassif.summary import growth_by_side
+from jmassif.units import unicode_text
+from jmassif.writers import View
+
+# Threads of the second track on, whose numbers must not be those of real threads.
+_FIRST_TRACK = 1 << 24
+
+
+class _Slice(NamedTuple):
+    thread: int
+    begin: int
+    end: int
+    category: str
+    name: str
+    figures: Dict[str, Any]
+
+
+def _slices(profile: Profile) -> List[_Slice]:
+    """In order of time, the outer one first."""
+    slices = []
+    for region in profile.regions:
+        end = max(region.begin, profile.last_time) if region.end is None else region.end
+        most, host, device = region_figures(profile, region)
+        figures = {"most_bytes": most, "host_growth_bytes": host, "device_growth_bytes": device}
+        if region.end is None:
+            figures["still_open"] = True
+        slices.append(_Slice(region.thread, region.begin, end, "region", region.text, figures))
+    for scope in sorted(profile.scopes, key=lambda scope: (scope.begin, -scope.end, scope.id)):
+        host, device = growth_by_side(scope.growths)
+        figures = {"host_growth_bytes": host, "device_growth_bytes": device}
+        figures.update((f"{growth.kind}_blocks", growth.blocks) for growth in scope.growths)
+        slices.append(_Slice(scope.thread, scope.begin, scope.end, "scope", scope.name, figures))
+    # Stable: of slices with the same ends the region is the outer one, and a scope that was begun first.
+    return sorted(slices, key=lambda slice_: (slice_.begin, -slice_.end))
+
+
+class _Tracks:
+    """Which track of its thread a slice goes to: the first where it nests in those that are open."""
+
+    def __init__(self) -> None:
+        self._open: Dict[int, List[List[int]]] = {}  # by thread and track: the ends of the open slices
+        self.names: Dict[int, str] = {}
+
+    def place(self, slice_: _Slice) -> int:
+        tracks = self._open.setdefault(slice_.thread, [])
+        for number, ends in enumerate(tracks):
+            # One that ends where this one begins is not around it.
+            while ends and ends[-1] <= slice_.begin and ends[-1] < slice_.end:
+                ends.pop()
+            if not ends or slice_.end <= ends[-1]:
+                break
+        else:
+            number, ends = len(tracks), []
+            tracks.append(ends)
+        ends.append(slice_.end)
+        if not number:
+            self.names[slice_.thread] = f"thread {slice_.thread}"
+            return slice_.thread
+        track = _FIRST_TRACK * number + slice_.thread
+        self.names[track] = f"thread {slice_.thread}, overlapping ({number + 1})"
+        return track
+
+
+class _Events:
+    def __init__(self, profile: Profile) -> None:
+        self._scale = 1000 if profile.time_unit == "ms" else 1
+        self._pid = profile.number("pid") or 1
+
+    def event(self, phase: str, name: str, time: Optional[int] = None, **fields: Any) -> str:
+        event: Dict[str, Any] = {"ph": phase, "name": unicode_text(name), "pid": self._pid}
+        if time is not None:
+            event["ts"] = time * self._scale
+        if "dur" in fields:
+            fields["dur"] *= self._scale
+        event.update(fields)
+        return json.dumps(event)
+
+
+def _totals(profile: Profile, events: _Events) -> Iterator[str]:
+    for time, host, device, most in zip(*profile.timeline):
+        yield events.event("C", "memory", time, args={"host": host, "device": device})
+        if not profile.is_discrete:
+            yield events.event(
+                "C", "most since the point before", time, args={"host + device": max(most, host + device)}
+            )
+
+
+_Bytes = Callable[[Balance], int]
+
+
+def _pools(profile: Profile) -> List[Tuple[str, _Bytes]]:
+    """What may be added up: both sides of a unified board, or each of a discrete GPU."""
+    if profile.is_discrete:
+        return [("host ", lambda balance: balance.bytes["host"]), ("device ", lambda balance: balance.bytes["device"])]
+    return [("", lambda balance: balance.all_bytes)]
+
+
+def _by_name(profile: Profile, view: View, events: _Events) -> Iterator[str]:
+    """A counter a name; names that never hold the threshold's share of the fullest snapshot are one."""
+    pools = _pools(profile)
+    rows: List[Tuple[int, List[Dict[str, int]]]] = []
+    for snapshot, balances in series(profile, naming(profile, Names(profile), view.by, view.fold != "none")):
+        rows.append((snapshot.time, [{name: of(balance) for name, balance in balances.items()} for _, of in pools]))
+    for pool, (prefix, _) in enumerate(pools):
+        most: Dict[str, int] = {}
+        for _, held in rows:
+            for name, n_bytes in held[pool].items():
+                most[name] = max(most.get(name, 0), n_bytes)
+        fullest = max((sum(held[pool].values()) for _, held in rows), default=0)
+        used = [name for name in most if most[name]]
+        shown = [name for name in used if most[name] * 100 >= view.threshold * fullest]
+        shown.sort(key=lambda name: (-most[name], name))
+        for time, held in rows:
+            figures = {unicode_text(name): held[pool].get(name, 0) for name in shown}
+            if len(shown) < len(used):
+                rest = sum(held[pool].values()) - sum(figures.values())
+                figures[f"({len(used) - len(shown)} more below {view.threshold:g} %)"] = rest
+            if figures:
+                yield events.event("C", f"{prefix}by {view.by}", time, args=figures)
+
+
+def _events(profile: Profile, view: View) -> Iterator[str]:
+    events = _Events(profile)
+    command = profile.manifest.get("command", "") or "(unknown command)"
+    yield events.event("M", "process_name", args={"name": unicode_text(command)})
+    yield from _totals(profile, events)
+    yield from _by_name(profile, view, events)
+    tracks = _Tracks()
+    for slice_ in _slices(profile):
+        yield events.event(
+            "X",
+            slice_.name,
+            slice_.begin,
+            dur=slice_.end - slice_.begin,
+            tid=tracks.place(slice_),
+            cat=slice_.category,
+            args=slice_.figures,
+        )
+    for track, name in tracks.names.items():
+        yield events.event("M", "thread_name", tid=track, args={"name": name})
+    for mark in profile.marks:
+        yield events.event("i", mark.text, mark.time, s="p", tid=0, cat="mark")
+    for which in PEAKS:
+        if which in profile.peaks:
+            peak = profile.peaks[which]
+            figures = {"host": peak.host, "device": peak.device}
+            yield events.event("i", f"{which} peak", peak.time, s="p", tid=0, cat="peak", args=figures)
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The lines, one an event."""
+    manifest = {unicode_text(key): unicode_text(value) for key, value in profile.manifest.items()}
+    head = {"displayTimeUnit": "ms", "otherData": dict(manifest, creator=f"jmassif {__version__}")}
+    yield json.dumps(head)[:-1] + ',"traceEvents":['
+    before = ""
+    for event in _events(profile, view):
+        if before:
+            yield before + ","
+        before = event
+    yield before + "]}"

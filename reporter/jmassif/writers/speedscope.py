@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A speedscope file: one profile of weighted stacks, whose weights are bytes or counts.
+
+It keeps the schema that speedscope publishes. JSON has its own escaping for control characters; bytes that were no UTF-8
+have been written as \\xHH before, since JSON has nothing for them.
+"""
+
+import json
+from typing import Dict, Iterable, Iterator
+
+from jmassif import __version__
+from jmassif.profile import Profile
+from jmassif.samples import VALUES
+from jmassif.summary import select
+from jmassif.units import moment, printable
+from jmassif.writers import View
+from jmassif.writers.folded import call_tree
+
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The file, a few lines a stack. Raises summary.SelectionError."""
+    at = select(profile, view.selector or "peak")
+    tree = call_tree(profile, view)
+    # The node of what is below the threshold is a label too, from here on.
+    total = sum(weight for _, weight in tree.stacks(view.threshold))
+    frames = []
+    for label in tree.labels:
+        frame: Dict[str, object] = {"name": label.text}
+        if label.frame:
+            fields = profile.frame(label.frame)
+            if fields.file or fields.object:
+                frame["file"] = printable(fields.file or fields.object)
+            if fields.line:
+                frame["line"] = fields.line
+        frames.append(frame)
+    what, unit = VALUES[view.value]
+    name = printable(profile.manifest.get("command", "")) or "(unknown command)"
+    when = f", {at.name} ({moment(at.time, profile.time_unit)})" if view.value.startswith("live") else ""
+    head = {
+        "$schema": _SCHEMA,
+        "exporter": f"jmassif {__version__}",
+        "name": name,
+        "activeProfileIndex": 0,
+    }
+    yield json.dumps(head)[:-1] + ', "shared": {"frames": ['
+    yield from _members(frames)
+    one = {
+        "type": "sampled",
+        "name": f"{what}{when}",
+        "unit": "bytes" if unit == "bytes" else "none",
+        "startValue": 0,
+        "endValue": total,
+    }
+    yield ']}, "profiles": [' + json.dumps(one)[:-1] + ', "samples": ['
+    yield from _members(path for path, _ in tree.stacks(view.threshold))
+    yield '], "weights": ['
+    yield from _members(weight for _, weight in tree.stacks(view.threshold))
+    yield "]}]}"
+
+
+def _members(values: Iterable[object]) -> Iterator[str]:
+    comma = ""
+    for value in values:
+        yield comma + json.dumps(value)
+        comma = ","
