@@ -127,6 +127,10 @@ def _print(given: Optional[List[str]]) -> int:
     names = command.inputs(arguments.files)
     if len(names) > 1 and not format_.write_several:
         raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
+    try:
+        format_.check()
+    except FormatError as error:
+        raise Problem(str(error))
     profiles = [command.read("jm_print", name, "showing what came before") for name in names]
     command.keep_inputs(arguments.output, names)
     try:

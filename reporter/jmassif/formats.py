@@ -9,6 +9,7 @@ from jmassif.writers import (
     callgrind,
     csv,
     folded,
+    html,
     json,
     massif,
     perfetto,
@@ -45,6 +46,7 @@ class Format(NamedTuple):
     # From several processes' traces (processes.Job), what makes a view of each, and whether each is reported on; None:
     # the format shows one process.
     write_several: Optional[Callable[..., Any]] = None
+    check: Callable[[], Any] = lambda: None  # before a trace is read; raises writers.FormatError
 
     def does_not_take(self, given: Tuple[str, ...]) -> Optional[str]:
         """The first of the options given that means nothing here."""
@@ -53,6 +55,15 @@ class Format(NamedTuple):
 
 _ALL = (
     Format("text", "a report for a terminal", TEXT, text.write, _VIEW_OPTIONS[:-1], BY, write_several=processes.write),
+    Format(
+        "html",
+        "a browser: one page, with everything in it",
+        TEXT,
+        html.write,
+        ("no-source",),
+        write_several=html.write_several,
+        check=html.read_assets,
+    ),
     Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, ("snapshot", "threshold", "by", "fold"), BY),
     Format(
         "json", "programs: the whole run, a documented schema", TEXT, json.write, ("snapshot", "by", "fold"), _TABLES

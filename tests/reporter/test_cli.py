@@ -310,7 +310,7 @@ def test_what_is_no_file_is_refused_in_one_line(jm_print: Jm, tmp_path: Path) ->
     "arguments",
     [
         [],
-        ["--format=html", "x"],
+        ["--format=pdf", "x"],
         ["--by=colour", "x"],
         ["--fold=all", "x"],
         ["--no-source=yes", "x"],

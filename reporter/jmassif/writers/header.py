@@ -64,8 +64,8 @@ def _peaks(profile: Profile) -> str:
     return "; ".join(texts)
 
 
-def header(profile: Profile) -> Lines:
-    """A line, or more, a fact; what the trace does not tell is left out."""
+def facts(profile: Profile) -> List[Tuple[str, str]]:
+    """(name, fact), as the trace has it; what it does not tell is left out."""
     manifest = profile.manifest
     memory = {
         "unified": "unified: host and device share the same memory and add up",
@@ -122,9 +122,13 @@ def header(profile: Profile) -> Lines:
         ("Stopped", manifest.get("stopped", "")),
         ("Truncated", profile.truncation or ""),
     ]
+    return [(name, text) for name, text in rows if text]
+
+
+def header(profile: Profile) -> Lines:
+    """A line, or more, a fact."""
     lines = []
-    for name, text in rows:
-        if text:
-            wrapped = wrap(printable(text), PAGE - 13, break_on_hyphens=False) or [""]
-            lines += [f"{name + ':':<13}{wrapped[0]}"] + [" " * 13 + rest for rest in wrapped[1:]]
+    for name, text in facts(profile):
+        wrapped = wrap(printable(text), PAGE - 13, break_on_hyphens=False) or [""]
+        lines += [f"{name + ':':<13}{wrapped[0]}"] + [" " * 13 + rest for rest in wrapped[1:]]
     return lines

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One self-contained HTML page: what the reporter's web build made (assets/), with the runs' data in it.
+
+The page may load nothing and run no script but its own: its policy names that script by its hash. The data is text to the
+browser, deflated, in base64, and reaches the page's script alone.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import struct
+import zlib
+from html import escape
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
+
+from jmassif import __version__
+from jmassif.page.data import RunData, run_data, shown
+from jmassif.processes import Processes
+from jmassif.profile import Profile
+from jmassif.writers import FormatError, View
+
+ASSETS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "assets")
+
+# What the page's script expects; see reporter/web/src/data.js.
+DATA_VERSION = 1
+
+
+class NoAssets(FormatError):
+    """The page's script and style are not there. The message is one line: what is missing, and the mend."""
+
+
+class Assets(NamedTuple):
+    shell: str
+    script: str
+    style: str
+    licences: str
+
+
+def read_assets(directory: Optional[str] = None) -> Assets:
+    """What `make page` built. Raises NoAssets."""
+    directory = directory or ASSETS
+    texts = []
+    try:
+        for name in ("page.html", "page.js", "page.css", "licences.txt"):
+            with open(os.path.join(directory, name), encoding="utf-8") as stream:
+                texts.append(stream.read())
+    except OSError:
+        raise NoAssets(
+            f"the page is not built (no {name} in {directory}): run make page in the build directory, which needs Node.js,"
+            " or take a release, which has it"
+        )
+    return Assets(*texts)
+
+
+def pack(runs: Sequence[RunData], title: str) -> bytes:
+    """The data as the page reads it: the length of the JSON in 4 bytes, the JSON, the runs' columns one after the other."""
+    described = []
+    at = 0
+    for run in runs:
+        described.append(dict(run.head, columns_at=at))
+        at += len(run.columns)
+    head = {"version": DATA_VERSION, "generator": f"jmassif {__version__}", "title": title, "runs": described}
+    text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return struct.pack("<I", len(text)) + text + b"".join(run.columns for run in runs)
+
+
+def _policy(assets: Assets) -> str:
+    digest = base64.b64encode(hashlib.sha256(assets.script.encode("utf-8")).digest()).decode("ascii")
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
+
+
+def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
+    """The shell with its places, `{{name}}`, filled in. What is filled in is not looked at again."""
+    names = ("policy", "title", "style", "answer", "licences", "data", "script")
+    at = 0
+    for name, text in zip(names, parts):
+        place = shell.index("{{%s}}" % name, at)
+        yield shell[at:place]
+        yield text
+        at = place + len(name) + 4
+    yield shell[at:]
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The page for one process. Raises NoAssets, columns.TooLarge."""
+    return _page([profile], view.with_source)
+
+
+def write_several(job: Processes, view_of: Callable[[Profile], View], each: bool) -> Iterator[str]:
+    """The page for the processes of one program, each and in sum. Raises as `write` does."""
+    profiles = [process.profile for process in job.members]
+    return _page(profiles, view_of(profiles[0]).with_source)
+
+
+def _page(profiles: Sequence[Profile], with_source: bool) -> Iterator[str]:
+    assets = read_assets()
+    share = 1.0 / len(profiles)
+    runs: List[RunData] = [run_data(profile, share, with_source) for profile in profiles]
+    title = shown(profiles[0].manifest.get("command", "") or "a recorded run")
+    data = base64.b64encode(zlib.compress(pack(runs, title), 7)).decode("ascii")
+    parts = (
+        escape(_policy(assets)),
+        escape(title),
+        assets.style,
+        escape(runs[0].head["answers"].get("peak", "")),
+        escape(assets.licences),
+        data,
+        assets.script,
+    )
+    yield "".join(_fill(assets.shell, parts)).rstrip("\n")

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Unpacks what the reporter put into the page: the counterpart of jmassif/page/data.py and jmassif/page/columns.py.
+
+/** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
+/** @typedef {{name: string, side: ''|'host'|'device'}} Kind */
+/** @typedef {{name: string, group: string}} Owner */
+/** @typedef {{label: string[], type: string[], package: number[], library: number[], line: number[], packages: string[], libraries: string[]}} Frames */
+/** @typedef {{label: string[], function: string[], path: string[], source: string[], changed: string[]}} Lines */
+/** @typedef {{host: number, device: number, kinds: [string, number][]}} Growth */
+/** @typedef {Growth & {name: string, depth: number, begin: number, end: number}} Scope */
+/** @typedef {Growth & {name: string, calls: number, time: number}} ScopeSum */
+/** @typedef {{text: string, begin: number, end: number|null, thread: number, depth: number, most: number, host: number, device: number}} Region */
+/** @typedef {{site: string, kind: string, owner: string, temporaries: number, blocks: number, bytes: number, cell: number}} Temporary */
+/** @typedef {{moment: number, time: number, host: number, device: number}} Peak */
+
+/**
+ * What is told of one process. Cells, moments and rows are described in docs/architecture.md.
+ * @typedef {object} RunHead
+ * @property {string} pid
+ * @property {string} command
+ * @property {number|null} start_ms
+ * @property {'ms'|'i'|'B'} unit
+ * @property {boolean} is_discrete
+ * @property {number|null} end_time
+ * @property {number|null} board_bytes
+ * @property {Record<string, string>} answers
+ * @property {Temporary[]} temporaries
+ * @property {Kind[]} kinds
+ * @property {Owner[]} owners
+ * @property {string[]} groups
+ * @property {string[]} roles
+ * @property {string[]} libraries
+ * @property {Lines} lines
+ * @property {Frames} frames
+ * @property {number} accounts
+ * @property {number} nodes
+ * @property {string[]} reasons
+ * @property {Record<string, Peak>} peaks
+ * @property {{peak: number, end: number, exit: number}} at
+ * @property {{time: number, text: string}[]} marks
+ * @property {Region[]} regions
+ * @property {number} events_left_out
+ * @property {Scope[]} scopes
+ * @property {[number, number]} scopes_left_out
+ * @property {ScopeSum[]} scope_sums
+ * @property {[number, number]} blocks_left_out
+ * @property {[number, number][]} block_thresholds
+ * @property {[string, string][]} facts
+ * @property {[string, string][]} manifest
+ * @property {{name: string, code: number, calls: number}[]} failures
+ * @property {[string, number][]} counters
+ * @property {string[]} notes
+ * @property {string} truncation
+ * @property {boolean} is_complete
+ * @property {Record<string, ColumnSpec>} columns
+ * @property {number} columns_at
+ */
+
+/** @typedef {(name: string) => Float64Array} NumberColumn */
+/** @typedef {{head: RunHead, column: NumberColumn, addresses: (name: string) => BigUint64Array}} RunData */
+/** @typedef {{title: string, generator: string, runs: RunData[]}} PageData */
+
+const VERSION = 1;
+
+/** @param {string} text @returns {Promise<Uint8Array>} */
+async function inflate(text) {
+    const packed = Uint8Array.from(atob(text.trim()), (character) => character.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** @param {Uint8Array} bytes @param {ColumnSpec} spec @param {number} at @returns {Float64Array} */
+function numbers(bytes, spec, at) {
+    const column = new Float64Array(spec.rows);
+    let weight = 1;
+    for (let plane = 0; plane < spec.planes; plane++) {
+        const begin = at + spec.at + plane * spec.rows;
+        for (let row = 0; row < spec.rows; row++) column[row] += bytes[begin + row] * weight;
+        weight *= 256;
+    }
+    if (spec.type === 'signed') {
+        for (let row = 0; row < spec.rows; row++) {
+            const folded = column[row];
+            const half = Math.floor(folded / 2);
+            column[row] = folded % 2 ? -half - 1 : half;
+        }
+    }
+    return column;
+}
+
+/** @param {Uint8Array} bytes @param {ColumnSpec} spec @param {number} at @returns {BigUint64Array} */
+function addresses(bytes, spec, at) {
+    const column = new BigUint64Array(spec.rows);
+    const raw = new DataView(column.buffer);
+    for (let plane = 0; plane < spec.planes; plane++) {
+        const begin = at + spec.at + plane * spec.rows;
+        for (let row = 0; row < spec.rows; row++) raw.setUint8(8 * row + plane, bytes[begin + row]);
+    }
+    return column;
+}
+
+/** @param {string} text what the element #data holds @returns {Promise<PageData>} */
+export async function unpack(text) {
+    const bytes = await inflate(text);
+    const n = new DataView(bytes.buffer).getUint32(0, true);
+    const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + n)));
+    if (head.version !== VERSION) throw new Error(`the data has version ${head.version}, and this page reads ${VERSION}`);
+    /** @type {RunData[]} */
+    const runs = head.runs.map((/** @type {RunHead} */ run) => {
+        const at = 4 + n + run.columns_at;
+        return {
+            head: run,
+            column: (/** @type {string} */ name) => numbers(bytes, run.columns[name], at),
+            addresses: (/** @type {string} */ name) => addresses(bytes, run.columns[name], at),
+        };
+    });
+    return { title: head.title, generator: head.generator, runs };
+}

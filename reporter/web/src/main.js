@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Opens the page: unpacks the data, lays out the sections, and keeps them up to date.
+
+import './page.css';
+import { bar } from './bar.js';
+import { unpack } from './data.js';
+import { h, replace } from './dom.js';
+import { Page } from './page.js';
+import { Run, partsOf } from './run.js';
+import { sum } from './sum.js';
+import { views } from './views.js';
+
+/** @typedef {import('./page.js').View} View */
+
+/** A section: mounted anew for each run, brought up to date after each choice. */
+class Section {
+    /** @type {(() => void)|null} */
+    #update = null;
+    #isStale = true;
+
+    /** @param {View} view @param {Page} page */
+    constructor(view, page) {
+        this.view = view;
+        this.page = page;
+        this.body = h('div', { class: 'body' });
+        const heading = h('h2', { id: `${view.id}-title` }, view.title);
+        this.element = h('section', { id: view.id, 'aria-labelledby': `${view.id}-title` }, heading, this.body);
+    }
+
+    /** @param {'run'|'moment'} what */
+    expire(what) {
+        this.#isStale = true;
+        if (what === 'run') {
+            this.#update = null;
+            this.element.hidden = !(this.view.fits?.(this.page.run) ?? true);
+        }
+    }
+
+    get isInView() {
+        const { top, bottom } = this.element.getBoundingClientRect();
+        return bottom > 0 && top < window.innerHeight;
+    }
+
+    refresh() {
+        if (!this.#isStale || this.element.hidden) return;
+        this.#isStale = false;
+        if (!this.#update) {
+            this.body.replaceChildren();
+            this.#update = this.view.mount(this.body, this.page);
+        }
+        this.#update();
+    }
+}
+
+/** What is on the screen comes first, so that a click is answered at once; the rest in tasks of its own. @param {Section[]} sections */
+function refresh(sections) {
+    for (const section of sections) if (section.isInView) section.refresh();
+    let next = 0;
+    const more = () => {
+        if (next < sections.length) {
+            sections[next++].refresh();
+            setTimeout(more);
+        } else {
+            document.documentElement.dataset.state = 'ready';
+        }
+    };
+    document.documentElement.dataset.state = 'busy';
+    setTimeout(more);
+}
+
+/** @param {HTMLElement} place */
+async function open(place) {
+    const data = await unpack(document.getElementById('data')?.textContent ?? '');
+    const runs = data.runs.map((run) => new Run(partsOf(run)));
+    if (runs.length > 1) runs.unshift(sum(runs));
+    const page = new Page(data, runs);
+    const sections = views.map((view) => new Section(view, page));
+    const links = sections.map(({ view }) => h('a', { href: `#${view.id}` }, view.title));
+    const updateLinks = () => links.forEach((link, i) => (link.hidden = sections[i].element.hidden));
+    /** @param {'run'|'moment'} what */
+    const onChange = (what) => {
+        for (const section of sections) section.expire(what);
+        updateLinks();
+        refresh(sections);
+    };
+    const licences = document.getElementById('licences');
+    replace(
+        place,
+        h('a', { class: 'skip', href: '#headline' }, 'Skip to the report'),
+        h('header', {}, h('h1', {}, data.title), h('nav', { 'aria-label': 'Sections' }, ...links)),
+        bar(page),
+        h('main', {}, ...sections.map((section) => section.element)),
+        h('footer', {}, `Made by ${data.generator}. `, licences),
+    );
+    if (licences) licences.hidden = false;
+    page.onChange(onChange);
+    window.addEventListener('beforeprint', () => sections.forEach((section) => section.refresh()));
+    onChange('run');
+    if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
+const place = document.getElementById('page');
+if (place) {
+    open(place).catch((error) => {
+        replace(place, h('p', { role: 'alert', class: 'problem' }, `This page cannot be shown: ${error}`));
+        console.error(error);
+    });
+}

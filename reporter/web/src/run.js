@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A run as views ask for it: the cells, what they held at any moment, and sums of them.
+//
+// A cell is memory that the page does not tell apart: one node of the trie of stacks, one kind, owner, role, library and
+// Python line. A moment is a snapshot or a peak. Everything a view shows is a sum over cells at a moment, so views agree.
+
+/** @typedef {import('./data.js').RunData} RunData */
+/** @typedef {import('./data.js').RunHead} RunHead */
+/** @typedef {'owner'|'group'|'kind'|'library'|'role'|'line'|'process'} Dimension */
+/** @typedef {{index: number, time: number, id: number, reason: string, name: string, isPeak: boolean, host: number, device: number}} Moment */
+/** @typedef {{bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Held by cell */
+/** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, line: Uint32Array, process: Uint32Array, places: Uint32Array}} Cells */
+/** @typedef {{begin: Uint32Array, cell: Uint32Array, bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Rows */
+/** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array}} Blocks */
+/** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
+/** @typedef {{parent: Uint32Array, frame: Uint32Array}} Nodes */
+/** @typedef {{host: number, device: number, hostBlocks: number, deviceBlocks: number, allocated: number, listed: number}} Sum bytes, but for the blocks */
+
+/**
+ * @typedef {object} Parts
+ * @property {RunHead} head
+ * @property {string[]} processes the processes' names; one, but for a sum
+ * @property {Nodes} nodes
+ * @property {Cells} cells
+ * @property {{time: Float64Array, id: Float64Array, reason: string[]}} moments
+ * @property {Rows} rows
+ * @property {Blocks} blocks
+ * @property {Outline} outline
+ */
+
+// A moment is had by replaying the rows since the last of those kept.
+const KEPT_EVERY = 64;
+const CACHED = 8;
+
+/** @param {Float64Array} column */
+const whole = (column) => Uint32Array.from(column);
+
+/** @param {Float64Array} rowsOf by moment */
+function bounds(rowsOf) {
+    const begin = new Uint32Array(rowsOf.length + 1);
+    for (let i = 0; i < rowsOf.length; i++) begin[i + 1] = begin[i] + rowsOf[i];
+    return begin;
+}
+
+/** @param {string} reason @param {number} id */
+function nameOf(reason, id) {
+    if (reason === 'peak-total') return 'peak';
+    if (reason.startsWith('peak-')) return `${reason.slice(5)} peak`;
+    return reason === 'ended' ? 'end of a process' : `snapshot ${id}`;
+}
+
+/** @param {RunData} data @returns {Parts} */
+export function partsOf({ head, column, addresses }) {
+    const begin = bounds(column('moment.rows'));
+    const steps = column('row.cell');
+    const cell = new Uint32Array(steps.length);
+    for (let moment = 0; moment + 1 < begin.length; moment++) {
+        for (let row = begin[moment], at = 0; row < begin[moment + 1]; row++) cell[row] = at += steps[row];
+    }
+    const reasons = column('moment.reason');
+    const cells = {
+        node: whole(column('cell.node')),
+        kind: whole(column('cell.kind')),
+        owner: whole(column('cell.owner')),
+        role: whole(column('cell.role')),
+        library: whole(column('cell.library')),
+        line: whole(column('cell.line')),
+        process: new Uint32Array(head.columns['cell.node'].rows),
+        places: whole(column('cell.places')),
+    };
+    return {
+        head,
+        processes: [`${head.pid || '?'} ${head.command}`.trim()],
+        nodes: { parent: whole(column('node.parent')), frame: whole(column('node.frame')) },
+        cells,
+        moments: {
+            time: column('moment.time'),
+            id: column('moment.id'),
+            reason: Array.from(reasons, (place) => head.reasons[place]),
+        },
+        rows: {
+            begin,
+            cell,
+            bytes: column('row.bytes'),
+            blocks: column('row.blocks'),
+            allocated: column('row.allocated'),
+        },
+        blocks: {
+            begin: column('block.begin'),
+            end: column('block.end'),
+            bytes: column('block.bytes'),
+            address: addresses('block.address'),
+            cell: whole(column('block.cell')),
+        },
+        outline: {
+            time: column('timeline.time'),
+            host: column('timeline.host'),
+            device: column('timeline.device'),
+            maximum: column('timeline.maximum'),
+        },
+    };
+}
+
+export class Run {
+    /** @type {Held[]} every KEPT_EVERY-th moment */
+    #kept = [];
+    /** @type {Map<number, Held>} */
+    #cache = new Map();
+    /** @type {Map<string, {names: string[], of: Uint32Array}>} */
+    #dimensions = new Map();
+
+    /** @param {Parts} parts */
+    constructor(parts) {
+        this.parts = parts;
+        this.head = parts.head;
+        this.cells = parts.cells;
+        this.nodes = parts.nodes;
+        this.blocks = parts.blocks;
+        this.outline = parts.outline;
+        this.nCells = parts.cells.node.length;
+        /** By cell: 0 host, 1 device, 2 listed only, in no sum. */
+        this.side = Uint8Array.from(parts.cells.kind, (kind) => ({ host: 0, device: 1, '': 2 })[parts.head.kinds[kind].side]);
+        /** @type {Moment[]} */
+        this.moments = [];
+        this.#describeMoments();
+    }
+
+    #describeMoments() {
+        const { rows, moments } = this.parts;
+        const sums = [0, 0, 0];
+        for (let index = 0; index < moments.time.length; index++) {
+            for (let row = rows.begin[index]; row < rows.begin[index + 1]; row++) {
+                sums[this.side[rows.cell[row]]] += rows.bytes[row];
+            }
+            const reason = moments.reason[index];
+            const id = moments.id[index];
+            const isPeak = reason.startsWith('peak-');
+            const name = nameOf(reason, id);
+            this.moments.push({ index, time: moments.time[index], id, reason, name, isPeak, host: sums[0], device: sums[1] });
+        }
+    }
+
+    /** What each cell held at a moment, and had allocated by then. Not to be written to. @param {number} moment @returns {Held} */
+    at(moment) {
+        const cached = this.#cache.get(moment);
+        if (cached) return cached;
+        const held = this.#replay(moment);
+        if (this.#cache.size >= CACHED) this.#cache.delete(/** @type {number} */ (this.#cache.keys().next().value));
+        this.#cache.set(moment, held);
+        return held;
+    }
+
+    /** @param {number} moment @returns {Held} */
+    #replay(moment) {
+        const place = Math.floor(moment / KEPT_EVERY);
+        const empty = { bytes: new Float64Array(this.nCells), blocks: new Float64Array(this.nCells), allocated: new Float64Array(this.nCells) };
+        while (this.#kept.length <= place) {
+            const last = this.#kept.length;
+            const from = last ? this.#kept[last - 1] : empty;
+            this.#kept.push(this.#advance(from, last ? (last - 1) * KEPT_EVERY : -1, last * KEPT_EVERY));
+        }
+        return this.#advance(this.#kept[place], place * KEPT_EVERY, moment);
+    }
+
+    /** @param {Held} held after the moment `from` @param {number} from @param {number} to @returns {Held} */
+    #advance(held, from, to) {
+        const { rows } = this.parts;
+        const next = { bytes: held.bytes.slice(), blocks: held.blocks.slice(), allocated: held.allocated.slice() };
+        const end = rows.begin[Math.min(to, rows.begin.length - 2) + 1] ?? 0;
+        for (let row = rows.begin[from + 1]; row < end; row++) {
+            const cell = rows.cell[row];
+            next.bytes[cell] += rows.bytes[row];
+            next.blocks[cell] += rows.blocks[row];
+            next.allocated[cell] += rows.allocated[row];
+        }
+        return next;
+    }
+
+    /** The names of a dimension, and which of them each cell has. @param {Dimension} dimension */
+    dimension(dimension) {
+        let found = this.#dimensions.get(dimension);
+        if (!found) {
+            found = this.#makeDimension(dimension);
+            this.#dimensions.set(dimension, found);
+        }
+        return found;
+    }
+
+    /** @param {Dimension} dimension @returns {{names: string[], of: Uint32Array}} */
+    #makeDimension(dimension) {
+        const { head, cells } = this;
+        switch (dimension) {
+            case 'owner':
+                return { names: head.owners.map((owner) => owner.name), of: cells.owner };
+            case 'group':
+                return { names: head.groups, of: cells.owner.map((owner) => head.groups.indexOf(head.owners[owner].group)) };
+            case 'kind':
+                return { names: head.kinds.map((kind) => kind.name), of: cells.kind };
+            case 'library':
+                return { names: head.libraries, of: cells.library };
+            case 'role':
+                return { names: head.roles.map((role) => role || '(no tensor)'), of: cells.role };
+            case 'line':
+                return { names: head.lines.label, of: cells.line };
+            case 'process':
+                return { names: this.parts.processes, of: cells.process };
+        }
+    }
+
+    /**
+     * The sums of a dimension's names at a moment. @param {Dimension} dimension @param {number} moment @returns {Sum[]}
+     */
+    sums(dimension, moment) {
+        const { names, of } = this.dimension(dimension);
+        const held = this.at(moment);
+        const sums = names.map(() => ({ host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 }));
+        for (let cell = 0; cell < this.nCells; cell++) {
+            const sum = sums[of[cell]];
+            if (this.side[cell] === 0) {
+                sum.host += held.bytes[cell];
+                sum.hostBlocks += held.blocks[cell];
+            } else if (this.side[cell] === 1) {
+                sum.device += held.bytes[cell];
+                sum.deviceBlocks += held.blocks[cell];
+            } else {
+                sum.listed += held.bytes[cell];
+                continue;
+            }
+            sum.allocated += held.allocated[cell];
+        }
+        return sums;
+    }
+
+    /**
+     * By name of a dimension, its bytes at every moment. @param {Dimension} dimension @param {'both'|'host'|'device'} side
+     * @returns {Float64Array[]}
+     */
+    series(dimension, side) {
+        const { names, of } = this.dimension(dimension);
+        const { rows } = this.parts;
+        const n = this.moments.length;
+        const wanted = [side !== 'device', side !== 'host', false];
+        const now = new Float64Array(names.length);
+        const series = names.map(() => new Float64Array(n));
+        for (let moment = 0; moment < n; moment++) {
+            for (let row = rows.begin[moment]; row < rows.begin[moment + 1]; row++) {
+                const cell = rows.cell[row];
+                if (wanted[this.side[cell]]) now[of[cell]] += rows.bytes[row];
+            }
+            for (let name = 0; name < names.length; name++) series[name][moment] = now[name];
+        }
+        return series;
+    }
+
+    /** The frames of a cell's stack, innermost first. @param {number} cell @returns {string[]} */
+    stack(cell) {
+        const labels = [];
+        for (let node = this.cells.node[cell]; node; node = this.nodes.parent[node]) {
+            labels.push(this.head.frames.label[this.nodes.frame[node]]);
+        }
+        return labels;
+    }
+
+    /** The moment that the page opens with. */
+    get mainMoment() {
+        return Math.max(0, this.head.at.peak);
+    }
+
+    /** Whether any memory of a side was ever held. @param {'host'|'device'} side */
+    uses(side) {
+        return this.moments.some((moment) => moment[side] > 0) || this.outline[side].some((bytes) => bytes > 0);
+    }
+}

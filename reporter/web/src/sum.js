@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Several processes as one run, on the clock of the first. The cells stand side by side, so any view works on the sum; at
+// each moment of any process the others hold what they held last, and nothing before their start or after their end.
+
+import { Run } from './run.js';
+
+/** @typedef {import('./run.js').Parts} Parts */
+/** @typedef {import('./data.js').RunHead} RunHead */
+
+/** Places of values in one list, in the order in which they come. @template T @param {(value: T) => string} keyOf */
+function index(keyOf) {
+    /** @type {Map<string, number>} */
+    const places = new Map();
+    /** @type {T[]} */
+    const values = [];
+    return {
+        values,
+        place(/** @type {T} */ value) {
+            const key = keyOf(value);
+            let place = places.get(key);
+            if (place === undefined) {
+                place = values.length;
+                places.set(key, place);
+                values.push(value);
+            }
+            return place;
+        },
+    };
+}
+
+/** @param {Uint32Array[]} columns */
+function joined(columns) {
+    const all = new Uint32Array(columns.reduce((n, column) => n + column.length, 0));
+    let at = 0;
+    for (const column of columns) {
+        all.set(column, at);
+        at += column.length;
+    }
+    return all;
+}
+
+/** How much later than the first process' clock each one's starts. Only milliseconds can be told apart from each other. @param {Run[]} runs */
+export function offsets(runs) {
+    const starts = runs.map((run) => run.head.start_ms);
+    if (runs.some((run) => run.head.unit !== 'ms') || starts.includes(null)) return runs.map(() => 0);
+    const first = Math.min(.../** @type {number[]} */ (starts));
+    return starts.map((start) => /** @type {number} */ (start) - first);
+}
+
+/** A moment of one process on the common clock. @typedef {{clock: number, run: number, moment: number}} Step; `moment` -1: it ended */
+
+/** @param {Run[]} runs @param {number[]} offset @returns {Step[]} */
+function steps(runs, offset) {
+    /** @type {Step[]} */
+    const found = [];
+    runs.forEach((run, i) => {
+        for (const { index: moment, time } of run.moments) found.push({ clock: time + offset[i], run: i, moment });
+        const end = run.head.end_time;
+        if (end !== null && run.moments.length) found.push({ clock: end + offset[i], run: i, moment: -1 });
+    });
+    // Of one process they stay in order.
+    return found.sort((a, b) => a.clock - b.clock || a.run - b.run);
+}
+
+/** The totals of all, whenever those of one are told. @param {Run[]} runs @param {number[]} offset */
+function outline(runs, offset) {
+    /** @type {[number, number, number, number, number][]} */
+    const rows = [];
+    runs.forEach((run, i) => {
+        const { time, host, device, maximum } = run.outline;
+        for (let row = 0; row < time.length; row++) rows.push([time[row] + offset[i], i, host[row], device[row], maximum[row]]);
+        if (run.head.end_time !== null) rows.push([run.head.end_time + offset[i], i, 0, 0, 0]);
+    });
+    rows.sort((a, b) => a[0] - b[0]);
+    const now = runs.map(() => [0, 0]);
+    const result = { time: new Float64Array(rows.length), host: new Float64Array(rows.length), device: new Float64Array(rows.length), maximum: new Float64Array(rows.length) };
+    rows.forEach(([time, run, host, device, maximum], row) => {
+        const before = now[run][0] + now[run][1];
+        const others = now.reduce((all, [h, d]) => all + h + d, 0) - before;
+        now[run] = [host, device];
+        result.time[row] = time;
+        for (const [h, d] of now) {
+            result.host[row] += h;
+            result.device[row] += d;
+        }
+        result.maximum[row] = Math.max(maximum + others, result.host[row] + result.device[row]);
+    });
+    return result;
+}
+
+/** @param {Run[]} runs of one program's processes, or of its ranks */
+export function sum(runs) {
+    const offset = offsets(runs);
+    const parts = runs.map((run) => run.parts);
+    const first = runs[0].head;
+
+    const kinds = index((/** @type {import('./data.js').Kind} */ kind) => kind.name);
+    const owners = index((/** @type {import('./data.js').Owner} */ owner) => owner.name);
+    const roles = index((/** @type {string} */ role) => role);
+    const libraries = index((/** @type {string} */ library) => library);
+    const lines = index((/** @type {string[]} */ line) => JSON.stringify(line.slice(0, 3)));
+    const placesOf = runs.map(({ head }) => ({
+        kind: head.kinds.map(kinds.place),
+        owner: head.owners.map(owners.place),
+        role: head.roles.map(roles.place),
+        library: head.libraries.map(libraries.place),
+        line: head.lines.label.map((label, i) => lines.place([label, head.lines.path[i], head.lines.function[i], head.lines.source[i]])),
+    }));
+
+    // Every trie has its root at 0, and every table of frames has no frame there: these become one.
+    const firstCell = [0];
+    const firstNode = [1];
+    const firstFrame = [1];
+    runs.forEach((run, i) => {
+        firstCell.push(firstCell[i] + run.nCells);
+        firstNode.push(firstNode[i] + run.nodes.parent.length - 1);
+        firstFrame.push(firstFrame[i] + run.head.frames.label.length - 1);
+    });
+    const nodes = {
+        parent: joined([Uint32Array.of(0), ...runs.map((run, i) => run.nodes.parent.subarray(1).map((parent) => (parent ? parent - 1 + firstNode[i] : 0)))]),
+        frame: joined([Uint32Array.of(0), ...runs.map((run, i) => run.nodes.frame.subarray(1).map((frame) => (frame ? frame - 1 + firstFrame[i] : 0)))]),
+    };
+    const packages = index((/** @type {string} */ name) => name);
+    const objects = index((/** @type {string} */ name) => name);
+    packages.place('');
+    objects.place('');
+    /** @type {import('./data.js').Frames} */
+    const frames = { label: [''], type: [''], package: [0], library: [0], line: [0], packages: packages.values, libraries: objects.values };
+    for (const { head } of runs) {
+        const packageOf = head.frames.packages.map(packages.place);
+        const objectOf = head.frames.libraries.map(objects.place);
+        for (let frame = 1; frame < head.frames.label.length; frame++) {
+            frames.label.push(head.frames.label[frame]);
+            frames.type.push(head.frames.type[frame]);
+            frames.package.push(packageOf[head.frames.package[frame]]);
+            frames.library.push(objectOf[head.frames.library[frame]]);
+            frames.line.push(head.frames.line[frame]);
+        }
+    }
+    const cells = {
+        node: joined(parts.map((part, i) => part.cells.node.map((node) => (node ? node - 1 + firstNode[i] : 0)))),
+        kind: joined(parts.map((part, i) => part.cells.kind.map((place) => placesOf[i].kind[place]))),
+        owner: joined(parts.map((part, i) => part.cells.owner.map((place) => placesOf[i].owner[place]))),
+        role: joined(parts.map((part, i) => part.cells.role.map((place) => placesOf[i].role[place]))),
+        library: joined(parts.map((part, i) => part.cells.library.map((place) => placesOf[i].library[place]))),
+        line: joined(parts.map((part, i) => part.cells.line.map((place) => placesOf[i].line[place]))),
+        process: joined(parts.map((part, i) => part.cells.process.map(() => i))),
+        places: joined(parts.map((part) => part.cells.places)),
+    };
+
+    const order = steps(runs, offset);
+    const begin = [0];
+    /** @type {number[]} */
+    const rowCell = [];
+    /** @type {number[]} */
+    const rowBytes = [];
+    /** @type {number[]} */
+    const rowBlocks = [];
+    /** @type {number[]} */
+    const rowAllocated = [];
+    for (const { run, moment } of order) {
+        const { rows } = parts[run];
+        if (moment >= 0) {
+            for (let row = rows.begin[moment]; row < rows.begin[moment + 1]; row++) {
+                rowCell.push(rows.cell[row] + firstCell[run]);
+                rowBytes.push(rows.bytes[row]);
+                rowBlocks.push(rows.blocks[row]);
+                rowAllocated.push(rows.allocated[row]);
+            }
+        } else {
+            const left = runs[run].at(runs[run].moments.length - 1);
+            for (let cell = 0; cell < runs[run].nCells; cell++) {
+                if (!left.bytes[cell] && !left.blocks[cell]) continue;
+                rowCell.push(cell + firstCell[run]);
+                rowBytes.push(-left.bytes[cell]);
+                rowBlocks.push(-left.blocks[cell]);
+                rowAllocated.push(0);
+            }
+        }
+        begin.push(rowCell.length);
+    }
+
+    // The sum's own peaks are not on record: what the processes held together is known at their moments.
+    const whole = new Run({
+        head: {
+            ...first,
+            pid: 'all',
+            command: `all ${runs.length} processes`,
+            end_time: null,
+            answers: {},
+            temporaries: runs.flatMap((run, i) => run.head.temporaries.map((row) => ({ ...row, cell: row.cell + firstCell[i] }))),
+            kinds: kinds.values,
+            owners: owners.values,
+            roles: roles.values,
+            libraries: libraries.values,
+            lines: {
+                label: lines.values.map((line) => line[0]),
+                path: lines.values.map((line) => line[1]),
+                function: lines.values.map((line) => line[2]),
+                source: lines.values.map((line) => line[3]),
+                changed: [...new Set(runs.flatMap((run) => run.head.lines.changed))],
+            },
+            frames,
+            accounts: runs.reduce((n, run) => n + run.head.accounts, 0),
+            nodes: runs.reduce((n, run) => n + run.head.nodes, 0),
+            peaks: {},
+            at: { peak: -1, end: -1, exit: -1 },
+            marks: runs.flatMap((run, i) => run.head.marks.map((mark) => ({ ...mark, time: mark.time + offset[i] }))),
+            regions: runs.flatMap((run, i) =>
+                run.head.regions.map((region) => ({ ...region, begin: region.begin + offset[i], end: region.end === null ? null : region.end + offset[i] })),
+            ),
+            events_left_out: runs.reduce((n, run) => n + run.head.events_left_out, 0),
+            scopes: runs.flatMap((run, i) => run.head.scopes.map((scope) => ({ ...scope, begin: scope.begin + offset[i], end: scope.end + offset[i] }))),
+            scopes_left_out: [runs.reduce((n, run) => n + run.head.scopes_left_out[0], 0), runs.reduce((n, run) => n + run.head.scopes_left_out[1], 0)],
+            scope_sums: runs.flatMap((run) => run.head.scope_sums),
+            blocks_left_out: [runs.reduce((n, run) => n + run.head.blocks_left_out[0], 0), Math.max(...runs.map((run) => run.head.blocks_left_out[1]))],
+            failures: runs.flatMap((run) => run.head.failures),
+            counters: runs.flatMap((run) => run.head.counters.map(([key, n]) => /** @type {[string, number]} */ ([`${key} (pid ${run.head.pid})`, n]))),
+            facts: runs.map((run) => /** @type {[string, string]} */ ([`Process ${run.head.pid}`, run.head.command])),
+            manifest: [],
+            notes: [...new Set(runs.flatMap((run) => run.head.notes))],
+            truncation: '',
+            is_complete: runs.every((run) => run.head.is_complete),
+        },
+        processes: parts.flatMap((part) => part.processes),
+        nodes,
+        cells,
+        moments: {
+            time: Float64Array.from(order, (step) => step.clock),
+            id: Float64Array.from(order, (step) => (step.moment < 0 ? 0 : runs[step.run].moments[step.moment].id)),
+            reason: order.map((step) => (step.moment < 0 ? 'ended' : runs[step.run].moments[step.moment].reason)),
+        },
+        rows: {
+            begin: Uint32Array.from(begin),
+            cell: Uint32Array.from(rowCell),
+            bytes: Float64Array.from(rowBytes),
+            blocks: Float64Array.from(rowBlocks),
+            allocated: Float64Array.from(rowAllocated),
+        },
+        blocks: {
+            begin: Float64Array.from(parts.flatMap((part, i) => Array.from(part.blocks.begin, (time) => time + offset[i]))),
+            end: Float64Array.from(parts.flatMap((part, i) => Array.from(part.blocks.end, (time) => (time ? time + offset[i] : 0)))),
+            bytes: Float64Array.from(parts.flatMap((part) => Array.from(part.blocks.bytes))),
+            address: BigUint64Array.from(parts.flatMap((part) => Array.from(part.blocks.address))),
+            cell: Uint32Array.from(parts.flatMap((part, i) => Array.from(part.blocks.cell, (cell) => cell + firstCell[i]))),
+        },
+        outline: outline(runs, offset),
+    });
+    order.forEach((step, i) => (whole.moments[i].name += ` of ${runs[step.run].head.pid}`));
+    findPeaks(whole);
+    return whole;
+}
+
+/** @param {Run} run */
+function findPeaks(run) {
+    /** @type {Record<string, (moment: import('./run.js').Moment) => number>} */
+    const figures = { total: (moment) => moment.host + moment.device, host: (moment) => moment.host, device: (moment) => moment.device };
+    for (const [which, figure] of Object.entries(figures)) {
+        const top = run.moments.reduce((best, moment) => (figure(moment) > figure(best) ? moment : best), run.moments[0]);
+        if (top) run.head.peaks[which] = { moment: top.index, time: top.time, host: top.host, device: top.device };
+    }
+    const main = run.head.is_discrete ? (run.head.peaks.device?.device ? 'device' : 'host') : 'total';
+    run.head.at.peak = run.head.peaks[main]?.moment ?? -1;
+    run.head.at.end = -1;
+}

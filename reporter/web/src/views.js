@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The sections of the page, in order. A view is added by one line here.
+
+import { about } from './views/about.js';
+import { blocks } from './views/blocks.js';
+import { headline } from './views/headline.js';
+import { leaks } from './views/leaks.js';
+import { libraries } from './views/libraries.js';
+import { lines } from './views/lines.js';
+import { owners } from './views/owners.js';
+import { roles } from './views/roles.js';
+import { scopes } from './views/scopes.js';
+import { snapshots } from './views/snapshots.js';
+import { temporaries } from './views/temporaries.js';
+import { timeline } from './views/timeline.js';
+
+/** @type {import('./page.js').View[]} */
+export const views = [
+    headline,
+    timeline,
+    owners,
+    lines,
+    libraries,
+    roles,
+    blocks,
+    leaks,
+    temporaries,
+    scopes,
+    snapshots,
+    about,
+];

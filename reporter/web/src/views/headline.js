@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The answer: how much at most and when, whose it was in one bar and in words, and the owners one after the other.
+
+import { momentName } from '../bar.js';
+import { coloursOf, groupColour } from '../colours.js';
+import { h, replace } from '../dom.js';
+import { moment as time, percent, size, whole } from '../units.js';
+import { rowsOf, sidesOf, sumOf, total } from './sums.js';
+
+/** @typedef {import('../page.js').Page} Page */
+/** @typedef {import('../run.js').Run} Run */
+/** @typedef {import('./sums.js').Row} Row */
+/** @typedef {import('../run.js').Sum} Sum */
+
+const WHOSE = /** @type {Record<string, string>} */ ({
+    yours: 'yours',
+    cached: 'reserved by a cache and not in use',
+    libraries: 'held by libraries',
+    runtime: 'held by the runtime',
+    other: 'of owners without a group',
+});
+
+/** @param {Page} page */
+function tiles(page) {
+    const { run } = page;
+    const { peaks, is_discrete, board_bytes } = run.head;
+    const figures = /** @type {[string, number, string][]} */ ([
+        ['total', peaks.total ? peaks.total.host + peaks.total.device : 0, 'Most memory'],
+        ['host', peaks.host?.host ?? 0, 'Most host memory'],
+        ['device', peaks.device?.device ?? 0, 'Most device memory'],
+    ]);
+    const shown = figures.filter(([which, bytes]) => bytes && !(which === 'total' && (is_discrete || !run.uses('device'))));
+    return shown.map(([which, bytes, name]) => {
+        const peak = peaks[which];
+        const board = board_bytes && which !== 'device' && !is_discrete ? `, ${percent(bytes, board_bytes)} of the machine's ${size(board_bytes)}` : '';
+        return h(
+            'button',
+            { type: 'button', class: 'tile', title: `${whole(bytes)} bytes: show this moment`, 'data-bytes': bytes, 'data-which': which, onclick: () => page.select(peak.moment) },
+            h('span', { class: 'quiet' }, name),
+            h('span', { class: 'large' }, size(bytes)),
+            h('span', { class: 'quiet' }, `at ${time(peak.time, run.head.unit)}${board}`),
+        );
+    });
+}
+
+/** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of */
+function groupsOf(run, owners, of) {
+    return run.head.groups
+        .map((name) => {
+            const members = owners.filter((row) => run.head.owners[row.index].group === name && of(row.sum) > 0).sort((a, b) => of(b.sum) - of(a.sum));
+            return { name, members, bytes: members.reduce((all, row) => all + of(row.sum), 0) };
+        })
+        .filter((group) => group.bytes > 0);
+}
+
+/** "62.1 % is yours (tensor 1.20 GiB, app 3.00 MiB); …", as the text report says it. @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of */
+function shares(run, owners, of) {
+    const groups = groupsOf(run, owners, of).sort((a, b) => b.bytes - a.bytes);
+    const all = groups.reduce((bytes, group) => bytes + group.bytes, 0);
+    return groups
+        .map(({ name, members, bytes }) => {
+            const named = members.slice(0, 3).map((row) => `${row.name} ${size(of(row.sum))}`);
+            const list = name === 'cached' ? '' : ` (${named.join(', ')}${members.length > 3 ? ', …' : ''})`;
+            return `${percent(bytes, all)} is ${WHOSE[name] ?? name}${list}`;
+        })
+        .join('; ');
+}
+
+/** Where the memory went at a moment. @param {Page} page @param {Row[]} owners */
+function sentence(page, owners) {
+    const { run, moment } = page;
+    const { at, peaks, answers } = run.head;
+    const known = /** @type {[string, number][]} */ ([
+        ['peak', at.peak],
+        ['end', at.end],
+        ...Object.entries(peaks).map(([which, peak]) => /** @type {[string, number]} */ ([`peak-${which}`, peak.moment])),
+    ]);
+    for (const [name, index] of known) if (index === moment && answers[name]) return answers[name];
+    const all = sumOf(owners).sum;
+    if (!total(all)) return 'No memory is on record here.';
+    const sides = sidesOf(run).filter((side) => all[side] > 0);
+    if (run.head.is_discrete || sides.length === 1) {
+        return sides.map((side) => `The program held ${size(all[side])} of ${side} memory: ${shares(run, owners, (sum) => sum[side])}.`).join(' ');
+    }
+    return `The program held ${size(total(all))} (${size(all.host)} host + ${size(all.device)} device). Of it ${shares(run, owners, total)}.`;
+}
+
+/** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of @param {string} name of the pool, "" for all */
+function groupBar(run, owners, of, name) {
+    const groups = groupsOf(run, owners, of);
+    const all = groups.reduce((bytes, group) => bytes + group.bytes, 0);
+    const description = groups.map((group) => `${group.name} ${size(group.bytes)}, ${percent(group.bytes, all)}`).join('; ');
+    return h(
+        'figure',
+        { class: 'groups' },
+        h('div', { class: 'stack-bar', role: 'img', 'aria-label': `${name || 'memory'} by group: ${description}` }, ...groups.map((group) => h('span', { style: { 'flex-grow': group.bytes / all, background: groupColour(group.name) }, title: `${group.name}: ${whole(group.bytes)} bytes` }))),
+        h(
+            'figcaption',
+            {},
+            name && h('b', {}, `${name}: `),
+            ...groups.map((group) => h('span', { class: 'key', 'data-group': group.name, 'data-bytes': group.bytes }, h('i', { style: { background: groupColour(group.name) } }), `${group.name} `, h('b', {}, size(group.bytes)), ` ${percent(group.bytes, all)}`)),
+        ),
+    );
+}
+
+/**
+ * A step of the waterfall: what a part adds to what stands before it. A reconciliation with the board (its total, what was
+ * there before the start, what is unaccounted for, what is free) is more steps of this kind.
+ * @typedef {{name: string, group: string, bytes: number, colour: string}} Step
+ */
+
+/** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of @returns {Step[]} */
+function steps(run, owners, of) {
+    const colours = coloursOf(run, 'owner');
+    return groupsOf(run, owners, of).flatMap(({ name, members }) => members.map((row) => ({ name: row.name, group: name, bytes: of(row.sum), colour: colours[row.index] })));
+}
+
+/** @param {Step[]} list @param {string} caption */
+function waterfall(list, caption) {
+    const all = list.reduce((bytes, step) => bytes + step.bytes, 0);
+    let at = 0;
+    const rows = list.map((step) => {
+        const bar = h('span', { class: 'step', style: { left: `${(100 * at) / all}%`, width: `${(100 * step.bytes) / all}%`, background: step.colour } });
+        at += step.bytes;
+        return h(
+            'tr',
+            { 'data-owner': step.name, 'data-bytes': step.bytes },
+            h('th', { scope: 'row' }, step.name, h('span', { class: 'quiet' }, ` ${step.group}`)),
+            h('td', { class: 'steps', 'aria-hidden': 'true' }, bar),
+            h('td', { class: 'figure', title: `${whole(step.bytes)} bytes` }, size(step.bytes)),
+            h('td', { class: 'figure' }, percent(step.bytes, all)),
+        );
+    });
+    const sum = h('tr', {}, h('th', { scope: 'row' }, 'total'), h('td', { class: 'steps', 'aria-hidden': 'true' }, h('span', { class: 'step total', style: { left: '0', width: '100%' } })), h('td', { class: 'figure', title: `${whole(all)} bytes` }, size(all)), h('td', { class: 'figure' }, '100.0 %'));
+    return h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': caption }, h('table', { class: 'waterfall' }, h('caption', {}, caption), h('tbody', {}, ...rows), h('tfoot', {}, sum)));
+}
+
+/** @type {import('../page.js').View} */
+export const headline = {
+    id: 'headline',
+    title: 'Where the memory went',
+    mount(place, page) {
+        const moments = h('div', { class: 'tiles' }, ...tiles(page));
+        const when = h('h3', {});
+        const answer = h('p', { class: 'answer', 'aria-live': 'polite' });
+        const picture = h('div', {});
+        place.append(moments, when, answer, picture);
+        return () => {
+            const { run } = page;
+            if (!run.moments.length) return replace(answer, 'This trace has no complete snapshot.');
+            const owners = rowsOf(page, 'owner', (sum) => total(sum) > 0);
+            replace(when, `At ${momentName(run, page.moment)}`);
+            replace(answer, sentence(page, owners));
+            const sides = sidesOf(run);
+            const isApart = run.head.is_discrete && sides.length > 1;
+            const pools = /** @type {[string, (sum: Sum) => number][]} */ (isApart ? sides.map((side) => [side, (/** @type {Sum} */ sum) => sum[side]]) : [['', total]]);
+            replace(
+                picture,
+                ...pools
+                    .filter(([, of]) => of(sumOf(owners).sum) > 0)
+                    .flatMap(([name, of]) => [groupBar(run, owners, of, name), waterfall(steps(run, owners, of), name ? `${name} memory by owner` : 'Owners, one after the other')]),
+            );
+        };
+    },
+};

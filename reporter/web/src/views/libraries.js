@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The object files that memory was allocated in: on the heap, as mapped files, on the device.
+
+import { momentName } from '../bar.js';
+import { table } from '../table.js';
+import { size } from '../units.js';
+import { figures, rowsOf, sumOf } from './sums.js';
+
+/** @typedef {import('./sums.js').Row} Row */
+
+/** Kinds of memory as a reader of this table tells them apart. */
+const COLUMNS = /** @type {[string, string[]][]} */ ([
+    ['heap', ['heap', 'heap-overhead']],
+    ['files', ['file']],
+    ['other host', ['stack', 'anon', 'pinned']],
+]);
+
+/** Bytes of some kinds by library. @param {import('../page.js').Page} page @param {string[]} kinds */
+function byLibrary(page, kinds) {
+    const { run } = page;
+    const held = run.at(page.moment).bytes;
+    const wanted = run.head.kinds.map((kind) => kinds.includes(kind.name));
+    const sums = new Float64Array(run.head.libraries.length);
+    for (let cell = 0; cell < run.nCells; cell++) if (wanted[run.cells.kind[cell]]) sums[run.cells.library[cell]] += held[cell];
+    return sums;
+}
+
+/** @type {import('../page.js').View} */
+export const libraries = {
+    id: 'libraries',
+    title: 'Libraries',
+    mount(place, page) {
+        const grid = /** @type {ReturnType<typeof table<Row>>} */ (
+            table('Libraries', { sum: sumOf, empty: 'no memory at this moment' })
+        );
+        place.append(grid.element);
+        return () => {
+            const rows = rowsOf(page, 'library');
+            /** @type {import('../table.js').Column<Row>[]} */
+            const kinds = [];
+            for (const [head, names] of rows.length ? COLUMNS : []) {
+                const sums = byLibrary(page, names);
+                const all = sums.reduce((a, b) => a + b, 0);
+                const of = (/** @type {Row} */ row) => (row.index < 0 ? all : sums[row.index]);
+                if (all) kinds.push({ head, isFigure: true, value: of, show: (row) => (of(row) ? size(of(row)) : '–') });
+            }
+            const columns = figures(page, rows);
+            // With one kind of host memory, its column would say the same as the host's.
+            const details = kinds.length > 1 ? kinds : [];
+            grid.show([{ head: 'library', value: (row) => row.name }, ...details, ...columns], rows, `at ${page.run.moments.length ? momentName(page.run, page.moment) : '–'}; the object file of the first frame that is no allocator`);
+        };
+    },
+};
