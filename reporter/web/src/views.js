@@ -4,10 +4,13 @@
 
 import { about } from './views/about.js';
 import { blocks } from './views/blocks.js';
+import { calls } from './views/calls.js';
+import { device } from './views/device.js';
 import { headline } from './views/headline.js';
 import { leaks } from './views/leaks.js';
 import { libraries } from './views/libraries.js';
 import { lines } from './views/lines.js';
+import { lives } from './views/lives.js';
 import { owners } from './views/owners.js';
 import { roles } from './views/roles.js';
 import { scopes } from './views/scopes.js';
@@ -19,10 +22,13 @@ import { timeline } from './views/timeline.js';
 export const views = [
     headline,
     timeline,
+    calls,
     owners,
     lines,
     libraries,
     roles,
+    device,
+    lives,
     blocks,
     leaks,
     temporaries,

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The lives of the largest blocks, stacked: a block lies on those that were allocated before it and sinks when one of them
+// is freed. A block's outline is a list of steps, so drawing costs what changes, not what there is.
+
+/** @typedef {import('./run.js').Run} Run */
+/** @typedef {{block: number, begin: number, end: number, bytes: number, at: Float64Array, floor: Float64Array}} Life `floor[i]` from the time `at[i]` on */
+/** @typedef {{lives: Life[], end: number, top: number, least: number, nLeftOut: number}} Lives */
+
+/** @param {Run} run @param {'host'|'device'} side @param {number} most how many blocks @returns {Lives} */
+export function livesOf(run, side, most) {
+    const { begin, end, bytes, cell } = run.blocks;
+    const wanted = side === 'device' ? 1 : 0;
+    const last = Math.max(run.head.end_time ?? 0, run.moments.at(-1)?.time ?? 0, run.outline.time.at(-1) ?? 0);
+    /** @type {number[]} */
+    const candidates = [];
+    for (let block = 0; block < begin.length; block++) {
+        // A segment is there for what lies in it, and would hide it.
+        if (run.side[cell[block]] === wanted && run.head.owners[run.cells.owner[cell[block]]].name !== 'cache') candidates.push(block);
+    }
+    candidates.sort((a, b) => bytes[b] - bytes[a]);
+    const kept = candidates.slice(0, most);
+    const least = kept.length ? bytes[kept[kept.length - 1]] : 0;
+
+    /** @type {{time: number, isEnd: boolean, index: number}[]} */
+    const events = [];
+    kept.sort((a, b) => begin[a] - begin[b] || a - b);
+    kept.forEach((block, index) => {
+        events.push({ time: begin[block], isEnd: false, index });
+        if (end[block]) events.push({ time: end[block] - 1, isEnd: true, index });
+    });
+    // What dies within the tick in which it was born is never seen: its end is not before its beginning.
+    events.sort((a, b) => a.time - b.time || a.index - b.index || Number(a.isEnd) - Number(b.isEnd));
+
+    /** @type {{at: number[], floor: number[]}[]} */
+    const steps = kept.map(() => ({ at: [], floor: [] }));
+    /** @type {number[]} */
+    const pile = [];
+    let height = 0;
+    let top = 0;
+    for (const { time, isEnd, index } of events) {
+        const size = bytes[kept[index]];
+        if (!isEnd) {
+            steps[index].at.push(time);
+            steps[index].floor.push(height);
+            pile.push(index);
+            height += size;
+            top = Math.max(top, height);
+            continue;
+        }
+        const place = pile.indexOf(index);
+        pile.splice(place, 1);
+        height -= size;
+        for (let above = place; above < pile.length; above++) {
+            const { at, floor } = steps[pile[above]];
+            const now = floor[floor.length - 1] - size;
+            if (at[at.length - 1] === time) floor[floor.length - 1] = now;
+            else {
+                at.push(time);
+                floor.push(now);
+            }
+        }
+    }
+    const lives = kept.map((block, index) => ({
+        block,
+        begin: begin[block],
+        end: end[block] ? end[block] - 1 : last,
+        bytes: bytes[block],
+        at: Float64Array.from(steps[index].at),
+        floor: Float64Array.from(steps[index].floor),
+    }));
+    return { lives, end: last, top, least, nLeftOut: candidates.length - kept.length };
+}
+
+/** Where a block lies at a time. @param {Life} life @param {number} time */
+export function floorAt({ at, floor }, time) {
+    let low = 0;
+    let high = at.length;
+    while (low + 1 < high) {
+        const middle = (low + high) >> 1;
+        if (at[middle] <= time) low = middle;
+        else high = middle;
+    }
+    return floor[low];
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The map of device memory at the chosen moment: a row a segment, its blocks in their owners' colours, holes hatched.
+
+import { momentName } from '../bar.js';
+import { coloursOf } from '../colours.js';
+import { choice, h, replace } from '../dom.js';
+import { fragmentation, segmentsAt } from '../segments.js';
+import { count, percent, size } from '../units.js';
+
+/** @typedef {import('../run.js').Run} Run */
+/** @typedef {import('../segments.js').Segment} Segment */
+/** @typedef {import('../segments.js').Part} Part */
+
+const MOST_ROWS = 60;
+const MOST_PARTS = 3000; // on the page
+const NARROWEST = 0.0008; // of the row: below that neighbours are drawn as one
+
+/** @type {['owner'|'role', string][]} */
+const COLOURS = [
+    ['owner', 'owner'],
+    ['role', 'role'],
+];
+
+/** Neighbours too narrow to be seen become one. @param {Part[]} parts @param {number} whole */
+function drawn(parts, whole) {
+    /** @type {(Part & {n: number})[]} */
+    const result = [];
+    for (const part of parts) {
+        const last = result.at(-1);
+        const isNarrow = part.bytes < whole * NARROWEST;
+        if (last && isNarrow && last.bytes < whole * NARROWEST && (last.block < 0) === (part.block < 0)) {
+            last.bytes = part.offset + part.bytes - last.offset;
+            last.n++;
+        } else result.push({ ...part, n: 1 });
+    }
+    return result;
+}
+
+/** @type {import('../page.js').View} */
+export const device = {
+    id: 'device',
+    title: 'Device memory map',
+    fits: (run) => run.blocks.cell.some((cell) => run.side[cell] === 1),
+    mount(place, page) {
+        const { run } = page;
+        /** @type {'owner'|'role'} */
+        let dimension = 'owner';
+        const summary = h('p', {});
+        const map = h('div', { class: 'map' });
+        const legend = h('ul', { class: 'legend' });
+        const detail = h('output', { class: 'readout', 'aria-live': 'polite' });
+        const stack = h('ol', { class: 'stack' });
+        const chosen = h('div', { class: 'detail', hidden: true }, h('h4', {}, 'Allocated by'), stack);
+        place.append(
+            h('div', { class: 'above' }, run.head.roles.some((role) => role) && choice('Colours by', COLOURS, dimension, (value) => ((dimension = value), show()))),
+            summary,
+            map,
+            legend,
+            detail,
+            chosen,
+        );
+        const owner = (/** @type {number} */ block) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
+        const role = (/** @type {number} */ block) => run.head.roles[run.cells.role[run.blocks.cell[block]]];
+
+        /** @param {Segment} segment @param {Part & {n: number}} part */
+        function describe(segment, part) {
+            const at = `at 0x${(segment.address + BigInt(part.offset)).toString(16)}`;
+            if (part.block < 0) return `${part.n > 1 ? count(part.n, 'hole') : 'hole'}: ${size(part.bytes)} ${at}`;
+            const many = part.n > 1 ? `${count(part.n, 'block')}, the first of ` : '';
+            const of = role(part.block) ? `${owner(part.block)} (${role(part.block)})` : owner(part.block);
+            return `${many}${of}: ${size(part.bytes)} ${at}`;
+        }
+
+        /** @param {Part} part */
+        function choose(part) {
+            chosen.hidden = part.block < 0;
+            if (part.block >= 0) replace(stack, ...run.stack(run.blocks.cell[part.block]).map((label) => h('li', {}, label)));
+        }
+
+        function show() {
+            const now = run.moments[page.moment]?.time ?? 0;
+            const segments = segmentsAt(run, now);
+            const colours = coloursOf(run, dimension);
+            const place = (/** @type {number} */ block) => run.cells[dimension][run.blocks.cell[block]];
+            const widest = segments[0]?.bytes ?? 1;
+            const { free, largest, holes, fragmentation: share } = fragmentation(segments);
+            const reserving = segments.filter((segment) => segment.isSegment);
+            replace(
+                summary,
+                h('span', { class: 'quiet' }, `at ${run.moments.length ? momentName(run, page.moment) : 'no moment'}: `),
+                reserving.length
+                    ? `${count(reserving.length, 'segment')} with ${size(free)} free in ${count(holes, 'hole')}, the largest ${size(largest)}; fragmentation ${percent(share, 1)}`
+                    : `${count(segments.length, 'block')}, none of them in a segment`,
+            );
+            replace(map);
+            replace(detail);
+            chosen.hidden = true;
+            const used = new Set();
+            let left = MOST_PARTS;
+            for (const segment of segments.slice(0, MOST_ROWS)) {
+                const parts = drawn(segment.parts, segment.bytes).slice(0, Math.max(1, left));
+                left -= parts.length;
+                const row = h('span', { class: 'segment', style: { width: `${Math.max(0.4, (100 * segment.bytes) / widest)}%` } });
+                for (const part of parts) {
+                    const text = describe(segment, part);
+                    if (part.block >= 0) used.add(place(part.block));
+                    const tell = () => replace(detail, text);
+                    row.append(
+                        h('button', {
+                            type: 'button',
+                            class: part.block < 0 ? 'hole' : 'block',
+                            title: text,
+                            'aria-label': text,
+                            style: { width: `${(100 * part.bytes) / segment.bytes}%`, ...(part.block < 0 ? {} : { background: colours[place(part.block)] }) },
+                            onmouseenter: tell,
+                            onfocus: tell,
+                            onclick: () => (tell(), choose(part)),
+                        }),
+                    );
+                }
+                const use = segment.isSegment ? `, ${percent(segment.used, segment.bytes)} used` : '';
+                map.append(h('div', { class: 'map-row' }, h('span', { class: 'map-label' }, `${size(segment.bytes)}${use}`), h('span', { class: 'map-track' }, row)));
+            }
+            if (segments.length > MOST_ROWS) {
+                const rest = segments.slice(MOST_ROWS);
+                map.append(h('p', { class: 'quiet' }, `and ${count(rest.length, 'smaller one')}, ${size(rest.reduce((all, { bytes }) => all + bytes, 0))} in all`));
+            }
+            const names = run.dimension(dimension).names;
+            replace(legend, ...[...used].map((i) => h('li', { class: 'key' }, h('i', { style: { background: colours[i] } }), names[i])), holes > 0 && h('li', { class: 'key' }, h('i', { class: 'hole' }), 'free'));
+        }
+        return show;
+    },
+};
