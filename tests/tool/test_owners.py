@@ -96,6 +96,8 @@ ERRORS: List[Tuple[str, int, str]] = [
     ("# fine\nnet libnet*", 2, "OWNER OBJECT FUNCTION [host|device]"),
     ("net libnet* * host too", 1, "OWNER OBJECT FUNCTION [host|device]"),
     ("net libnet* * everywhere", 1, "host or device"),
+    ("role scratch libnet*", 1, "role ROLE OBJECT FUNCTION [survivors]"),
+    ("role scratch libnet* * forever", 1, "role ROLE OBJECT FUNCTION [survivors]"),
     ("n.e.t libnet* *", 1, "letters, digits"),
     ("a libnet* *\n\n\nb! libnet* *\n", 4, "letters, digits"),
     ("group yours", 1, "group GROUP OWNER"),
