@@ -2,12 +2,14 @@
 """The command jm_print: its options. What goes wrong is one line and exit status 2; see command.py."""
 
 import argparse
+import os
 import sys
 from typing import List, NoReturn, Optional
 
 from jmassif import __version__, command
 from jmassif.command import Parser, Problem
 from jmassif.formats import BINARY, DATABASE, FORMATS, Format
+from jmassif.inputs import expand
 from jmassif.processes import join
 from jmassif.profile import Profile
 from jmassif.samples import VALUES
@@ -19,11 +21,25 @@ _DEFAULT_THRESHOLD = 1.0
 
 _DEFAULT_WIDTH = 70
 
-_EPILOG = """\
+_EPILOG = (
+    """\
+FILE may be compressed with gzip or zstd, and - is standard input.
+
 Without options jm_print answers where the memory went at the peak: the ledger by owner, what the
 start cost, and the stacks. The formats, and what opens them:
-""" + "".join(
-    f"\n  {format_.name:<12}{format_.help}" for format_ in FORMATS.values()
+"""
+    + "".join(f"\n  {format_.name:<12}{format_.help}" for format_ in FORMATS.values())
+    + """
+
+examples:
+  jm_print jmassif.out.4711                         where the memory went
+  jm_print --by=python-line jmassif.out.4711        by line of the script
+  jm_print --snapshot=end jmassif.out.4711          what was held in the end
+  jm_print --by=library --pager jmassif.out.4711    by library, a page at a time
+  jm_print jmassif.out.*                            several processes, and their sum
+  ssh board zstd -c jmassif.out.4711 | jm_print -   from a board, without a copy
+  jm_print --format=massif -o massif.out.4711 jmassif.out.4711
+"""
 )
 
 
@@ -53,7 +69,12 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     option = parser.add_argument
-    option("files", metavar="FILE", nargs="+", help="a trace, as a rule jmassif.out.PID; of several processes, several")
+    option(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a trace, as a rule jmassif.out.PID; several of several processes; - for standard input",
+    )
     option("--format", choices=list(FORMATS), default="text", help="what to write; see below [text]")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
     option(
@@ -83,6 +104,14 @@ def _parser() -> argparse.ArgumentParser:
     option("--value", choices=list(VALUES), help="what folded and speedscope tell of a stack [live-bytes]")
     option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
     option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
+    option("--color", choices=("auto", "always", "never"), default="auto", help="colour the text [auto: on a terminal]")
+    option(
+        "--pager",
+        action="store_true",
+        default=bool(os.environ.get("JMASSIF_PAGER")),
+        help="on a terminal, page the text through $JMASSIF_PAGER, $PAGER or less [if JMASSIF_PAGER is set]",
+    )
+    option("--no-pager", action="store_false", dest="pager", help="do not")
     option("--version", action="version", version=f"jm_print {__version__}")
     return parser
 
@@ -124,7 +153,7 @@ def _print(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(given)
     format_ = FORMATS[arguments.format]
     _check_options(arguments, format_)
-    names = command.inputs(arguments.files)
+    names = expand(arguments.files)
     if len(names) > 1 and not format_.write_several:
         raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
     try:
@@ -150,10 +179,15 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], pro
 
     if format_.content == DATABASE:
         format_.write(profiles[0], view(profiles[0]), arguments.output)
-    elif len(profiles) > 1 and format_.write_several:
-        command.write(format_.write_several(join(list(zip(names, profiles))), view, arguments.each), arguments.output)
+        return
+    if len(profiles) > 1 and format_.write_several:
+        lines = format_.write_several(join(list(zip(names, profiles))), view, arguments.each)
     else:
-        command.write(format_.write(profiles[0], view(profiles[0])), arguments.output)
+        lines = format_.write(profiles[0], view(profiles[0]))
+    if format_.name == "text":
+        command.show(lines, arguments.output, arguments.color, arguments.pager)
+    else:
+        command.write(lines, arguments.output)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

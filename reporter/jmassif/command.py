@@ -9,11 +9,13 @@ import gc
 import os
 import signal
 import sys
-from typing import Callable, Dict, Iterable, List, NoReturn, Optional, Sequence
+from typing import Callable, Iterable, List, NoReturn, Optional, Sequence
 
+from jmassif.inputs import STDIN
 from jmassif.load import load_file
 from jmassif.output import write_file, write_stream
 from jmassif.profile import Profile
+from jmassif.terminal import ProgressBar, coloured, is_terminal, page, pager, wants_colour
 from jmassif.trace import TraceError
 from jmassif.units import printable
 
@@ -33,28 +35,22 @@ def say(command: str, text: str) -> None:
         sys.stderr.write(f"{command}: {printable(text)}\n")
 
 
-def inputs(names: Sequence[str]) -> List[str]:
-    """The files that are named, each one once, in order."""
-    found: Dict[str, str] = {}
-    for name in names:
-        found.setdefault(os.path.realpath(name), name)
-    return list(found.values())
-
-
 def read(command: str, name: str, consequence: Optional[str]) -> Profile:
     """The trace in a file. Says so if it is truncated, and what follows from that; None: that it is a problem.
 
     Raises Problem.
     """
+    shown = "standard input" if name == STDIN else name
     try:
-        profile = load_file(name)
+        with ProgressBar(shown) as progress:
+            profile = load_file(name, progress)
     except TraceError as error:
-        raise Problem(f"{name}: {error}")
+        raise Problem(f"{shown}: {error}")
     if not profile.is_complete:
         where = profile.truncation or "no end on record, the program was killed or still runs"
         if consequence is None:
-            raise Problem(f"{name}: truncated: {where}")
-        say(command, f"{name}: truncated: {where}; {consequence}")
+            raise Problem(f"{shown}: truncated: {where}")
+        say(command, f"{shown}: truncated: {where}; {consequence}")
     return profile
 
 
@@ -80,6 +76,22 @@ def write(lines: Iterable[str], output: Optional[str]) -> None:
             write_stream(sys.stdout, lines)
     except OSError as error:
         raise Problem(f"{output or 'standard output'}: cannot be written: {error.strerror}")
+
+
+def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: bool) -> None:
+    """write() for a report that people read: with colours if `colour` (auto, always or never) says so, and paged on request.
+
+    Raises Problem.
+    """
+    if wants_colour(colour, None if output else sys.stdout):
+        lines = coloured(lines)
+    if not is_paged or output or not is_terminal(sys.stdout):
+        write(lines, output)
+        return
+    try:
+        page(lines, pager())
+    except OSError as error:
+        raise Problem(f"the report cannot be paged: {error.strerror}: set PAGER, or leave --pager out")
 
 
 def main(name: str, command: Callable[[Optional[List[str]]], int], arguments: Optional[List[str]]) -> int:

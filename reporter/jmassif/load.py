@@ -9,6 +9,7 @@ the program's death left open is dropped as a whole.
 from array import array
 from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from jmassif.inputs import Progress, open_input
 from jmassif.profile import (
     DEVICE_KINDS,
     GROUPS,
@@ -380,10 +381,10 @@ def load(stream: BinaryIO) -> Profile:
     return builder.profile
 
 
-def load_file(path: str) -> Profile:
-    """Reads the trace at `path`. Raises TraceError."""
+def load_file(path: str, progress: Optional[Progress] = None) -> Profile:
+    """Reads the trace at `path`, which may be compressed; "-" is standard input. Raises TraceError."""
     try:
-        with open(path, "rb") as stream:
+        with open_input(path, progress) as stream:
             return load(stream)
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}")

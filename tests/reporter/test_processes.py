@@ -241,9 +241,9 @@ def test_the_largest_sum_of_a_random_job_lies_between_its_bounds(seed: int) -> N
     done: List[Simulated] = []
     largest = 0
     pids = iter(range(2, 100))
-    shares_a_millisecond = random_.random() < 0.5
+    events_per_millisecond = random_.choice((1, 3, 20))
     for number in range(1, 300):
-        now = number // 3 if shares_a_millisecond else number
+        now = number // events_per_millisecond
         process = random_.choice(alive)
         chance = random_.random()
         if chance < 0.02 and len(alive) < 6:

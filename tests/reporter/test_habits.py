@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jm_print in a person's hands: on a terminal, with compressed traces, at the end of a pipe, completed by bash."""
+
+import gzip
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, List, Mapping, Optional
+
+import pytest
+
+from jmassif.inputs import expand
+from jmassif.terminal import coloured
+from tests.reporter.traces import ROOT, Trace, small_training_run
+
+JM_PRINT = ROOT / "reporter" / "jm_print"
+
+
+@pytest.fixture(name="trace")
+def fixture_trace(tmp_path: Path) -> Path:
+    return small_training_run().save(tmp_path)
+
+
+def environment(more: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "PAGER", "JMASSIF_PAGER", "LESS", "COLUMNS")}
+    return {**kept, "TERM": "xterm", **(more or {})}
+
+
+def piped(
+    *arguments: object, stdin: Optional[bytes] = None, env: Optional[Mapping[str, str]] = None
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-B", str(JM_PRINT)] + [str(argument) for argument in arguments],
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(env),
+        timeout=60,
+    )
+
+
+def on_terminal(
+    *arguments: object, slowly: Optional[List[bytes]] = None, env: Optional[Mapping[str, str]] = None
+) -> str:
+    """What appears on the terminal. `slowly` is fed to standard input, with a pause before each part but the first."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-B", str(JM_PRINT)] + [str(argument) for argument in arguments],
+        stdin=subprocess.PIPE if slowly else slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment(env),
+    )
+    os.close(slave)
+    for number, part in enumerate(slowly or []):
+        time.sleep(1.2 if number else 0)
+        assert process.stdin
+        process.stdin.write(part)
+        process.stdin.flush()
+    if process.stdin:
+        process.stdin.close()
+    shown = b""
+    while True:
+        try:
+            more_shown = os.read(master, 65536)
+        except OSError:  # Linux' way to say that nobody writes any more
+            break
+        if not more_shown:
+            break
+        shown += more_shown
+    os.close(master)
+    process.wait(timeout=60)
+    return shown.decode("utf-8").replace("\r\n", "\n")
+
+
+# ---- colours -------------------------------------------------------------------------------------
+
+
+def test_text_is_coloured_on_a_terminal_and_else_the_same(trace: Path) -> None:
+    shown = on_terminal(trace)
+    assert "\x1b[1m--- Where the memory went" in shown
+    assert re.sub(r"\x1b\[\d+m", "", shown) == piped(trace).stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments, more",
+    [([], {"NO_COLOR": "1"}), (["--color=never"], {}), ([], {"TERM": "dumb"}), (["--format=massif"], {})],
+)
+def test_colours_can_be_done_without(trace: Path, arguments: List[str], more: Dict[str, str]) -> None:
+    assert "\x1b" not in on_terminal(trace, *arguments, env=more)
+
+
+def test_colours_go_into_pipes_and_files_on_request_only(trace: Path, tmp_path: Path) -> None:
+    assert b"\x1b" not in piped(trace).stdout
+    assert b"\x1b[36m" in piped(trace, "--color=always", env={"NO_COLOR": "1"}).stdout
+    on_terminal(trace, "-o", tmp_path / "report")
+    assert b"\x1b" not in (tmp_path / "report").read_bytes()
+
+
+def test_both_pools_and_lines_of_python_have_colours_of_their_own() -> None:
+    lines = [" 1.0 MiB ^  ::::@@@'", "        train.py:87 (<module>)", "  ordinary --- text ---"]
+    assert list(coloured(lines)) == [
+        " 1.0 MiB ^  \x1b[36m::::\x1b[0m\x1b[35m@@@\x1b[0m'",
+        "        \x1b[32mtrain.py:87 (<module>)\x1b[0m",
+        "  ordinary --- text ---",
+    ]
+
+
+def test_names_cannot_colour_the_terminal(tmp_path: Path) -> None:
+    trace = Trace(command="\x1b[31mred", memory="unified")
+    trace.snapshot(0, "start", {trace.account("heap", "app", ["\x1b[41mevil (a.c:1)"]): (100, 1)})
+    shown = on_terminal(trace.save(tmp_path))
+    assert "\\x1b[31mred" in shown and "\x1b[31mred" not in shown and "\x1b[41m" not in shown
+
+
+# ---- pager and progress --------------------------------------------------------------------------
+
+
+def test_the_report_is_paged_on_request_and_on_a_terminal_only(trace: Path) -> None:
+    shouting = {"PAGER": "tr a-z A-Z"}
+    assert "WHERE THE MEMORY WENT" in on_terminal(trace, "--pager", env=shouting)
+    assert "Where the memory went" in on_terminal(trace, env=shouting)
+    assert b"Where the memory went" in piped(trace, "--pager", env=shouting).stdout
+
+
+def test_the_pager_of_ones_own_is_always_on(trace: Path) -> None:
+    own = {"JMASSIF_PAGER": "tr a-z A-Z", "PAGER": "false"}
+    assert "WHERE THE MEMORY WENT" in on_terminal(trace, env=own)
+    assert "Where the memory went" in on_terminal(trace, "--no-pager", env=own)
+
+
+def test_a_pager_that_is_left_early_is_no_error(trace: Path) -> None:
+    shown = on_terminal(trace, "--pager", "--color=never", env={"PAGER": "head -n 1"})
+    assert shown.startswith("Command:") and shown.count("\n") == 1
+
+
+def test_a_pager_that_is_missing_is_said_in_one_line(trace: Path) -> None:
+    assert "jm_print: the report cannot be paged: " in on_terminal(trace, "--pager", env={"PAGER": "no-such-pager"})
+
+
+def test_a_long_read_shows_its_progress_on_a_terminal(trace: Path) -> None:
+    content = trace.read_bytes()
+    half = len(content) // 2
+    # A pipe is read in the parts in which it is written.
+    shown = on_terminal("-", "--color=never", slowly=[content[:half], content[half:-1], content[-1:]])
+    assert "\r\x1b[Kreading standard input " in shown
+    assert shown.index("reading standard input") < shown.index("Command:")
+    assert re.search(r"reading standard input [\d.]+ (B|KiB)\r\x1b\[K", shown)
+
+
+def test_a_short_read_shows_none(trace: Path) -> None:
+    assert "reading" not in on_terminal(trace)
+
+
+# ---- inputs --------------------------------------------------------------------------------------
+
+
+def zstd(content: bytes) -> bytes:
+    if shutil.which("zstd") is None:
+        pytest.skip("the program zstd is not installed")
+    return subprocess.run(["zstd", "-q"], input=content, stdout=subprocess.PIPE, check=True).stdout
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd])
+def test_inputs_may_be_compressed_and_come_by_standard_input(
+    trace: Path, tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    expected = piped(trace).stdout
+    packed = tmp_path / "packed"
+    packed.write_bytes(compress(trace.read_bytes()))
+    assert piped(packed).stdout == expected
+    assert piped("-", stdin=packed.read_bytes()).stdout == expected
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+@pytest.mark.parametrize("damage", ["cut off", "damaged"])
+def test_damaged_compressed_data_are_one_line(
+    tmp_path: Path, trace: Path, compress: Callable[[bytes], bytes], damage: str
+) -> None:
+    content = bytearray(compress(trace.read_bytes()))
+    if damage == "cut off":
+        del content[len(content) // 2 :]
+    else:
+        content[len(content) // 2 : len(content) // 2 + 40] = bytes(40)
+    (tmp_path / "packed").write_bytes(content)
+    done = piped(tmp_path / "packed")
+    error = done.stderr.decode()
+    assert done.returncode == 2 and error.count("\n") == 1
+    assert error.startswith(f"jm_print: {tmp_path}/packed: ")
+    assert "compressed data are" in error or re.search(r"line \d+: ", error)
+
+
+def test_without_the_program_zstd_the_mend_is_said(trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "packed").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
+    if sys.version_info >= (3, 14):
+        pytest.skip("this Python has zstd")
+    done = piped(tmp_path / "packed", env={"PATH": str(tmp_path)})
+    assert done.returncode == 2 and b"install the program zstd" in done.stderr
+
+
+def test_errors_name_the_file_and_the_line(trace: Path, tmp_path: Path) -> None:
+    lines = trace.read_bytes().split(b"\n")
+    lines[9] = b"q 1 2 3"
+    for name, content in (("plain", b"\n".join(lines)), ("packed", gzip.compress(b"\n".join(lines)))):
+        (tmp_path / name).write_bytes(content)
+        assert f"jm_print: {tmp_path}/{name}: line 10: ".encode() in piped(tmp_path / name).stderr
+    assert b"jm_print: standard input: line 10: " in piped("-", stdin=b"\n".join(lines)).stderr
+
+
+def test_patterns_that_the_shell_left_alone_are_expanded(tmp_path: Path) -> None:
+    for number in ("9", "10", "100"):
+        (tmp_path / f"jm.{number}").touch()
+    (tmp_path / "odd[1]").touch()
+    assert expand([f"{tmp_path}/jm.*"]) == [f"{tmp_path}/jm.{number}" for number in ("9", "10", "100")]
+    assert expand([f"{tmp_path}/odd[1]"]) == [f"{tmp_path}/odd[1]"]
+    assert expand([f"{tmp_path}/none*"]) == [f"{tmp_path}/none*"]
+    assert expand([f"{tmp_path}/jm.9", "-", f"{tmp_path}/./jm.9", "-"]) == [f"{tmp_path}/jm.9", "-"]
+
+
+def test_the_examples_of_help_are_accepted(trace: Path, tmp_path: Path) -> None:
+    shutil.copy(str(trace), str(tmp_path / "jmassif.out.4711"))
+    help_text = piped("--help").stdout.decode()
+    examples = re.findall(r"^  (jm_print .*?)(?:   .*)?$", help_text.partition("\nexamples:\n")[2], re.MULTILINE)
+    assert len(examples) >= 5
+    for example in examples:
+        command = example.replace("jm_print", f"{sys.executable} -B {JM_PRINT}", 1)
+        done = subprocess.run(command, shell=True, cwd=str(tmp_path), stdout=subprocess.PIPE, env=environment())
+        assert done.returncode == 0, example
+
+
+# ---- completion ----------------------------------------------------------------------------------
+
+
+def completions(*words: str) -> List[str]:
+    """What bash offers for the last of the words."""
+    script = """
+        . "$0"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        function=$(complete -p "$1" | sed -E 's/.*-F ([^ ]+) .*/\\1/')
+        $function "$1" 2>&1
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    path = f"{ROOT / 'reporter'}:{os.environ['PATH']}"
+    command = ["bash", "-c", script, str(ROOT / "reporter" / "completion" / "jm_print"), *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment({"PATH": path}), timeout=60, check=True)
+    return done.stdout.decode().split()
+
+
+def test_bash_completes_options() -> None:
+    offered = completions("jm_print", "--")
+    assert {"--by=", "--snapshot=", "--each", "--no-source", "--pager", "--output=", "--help"} <= set(offered)
+    assert completions("jm_print", "--fo") == ["--format=", "--fold="]
+
+
+def test_bash_completes_the_values_of_options() -> None:
+    assert completions("jm_print", "--color", "=", "") == ["auto", "always", "never"]
+    assert completions("jm_print", "--color", "=") == ["auto", "always", "never"]
+    assert completions("jm_print", "--by", "=", "py") == ["python-line", "python-function"]
+    assert completions("jm_print", "--color", "a") == ["auto", "always"]
+
+
+def test_bash_completes_files_itself() -> None:
+    assert completions("jm_print", "jmassif") == []
