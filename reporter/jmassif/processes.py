@@ -19,8 +19,9 @@ the parent for as long as the parent has it, and once with the parent's children
 Of an account that frees and allocates it is not known which of its blocks are the inherited ones; the bounds take both ends.
 """
 
+import os
 from array import array
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.profile import Composition, Profile, side_of
 
@@ -459,6 +460,11 @@ def _let_go(
 
 class Processes:
     """The processes of a job, in the order of their tree: each one before those it started."""
+
+    @staticmethod
+    def load(paths: "Sequence[Union[str, os.PathLike[str]]]") -> "Processes":
+        """Reads the traces of a job's processes. Raises jmassif.TraceError, as Profile.load does."""
+        return join([(os.fspath(path), Profile.load(path)) for path in paths])
 
     def __init__(self, members: Sequence[Process], no_clock: str) -> None:
         self.members = list(members)

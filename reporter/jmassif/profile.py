@@ -6,11 +6,13 @@ numbers; `composition` replays them, so any snapshot, and the program's peaks, c
 all. Sizes are bytes; times are in the unit that `time_unit` names, as in the trace.
 """
 
+import os
 from array import array
 from bisect import bisect_right
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from jmassif.trace import Growth
+from jmassif.units import printable
 
 HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned")
 DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
@@ -171,6 +173,22 @@ class End(NamedTuple):
 
 class Profile:
     """One run. Filled by jmassif.load, read-only for everybody else."""
+
+    @staticmethod
+    def load(path: "Union[str, os.PathLike[str]]") -> "Profile":
+        """Reads the trace at `path`, which may be compressed with gzip or zstd; "-" is standard input.
+
+        A trace that ends early, because the program was killed or still runs, is read as far as it goes: `is_complete` and
+        `truncation` tell. Raises jmassif.TraceError, whose text is one line, for what is no trace, damaged or not readable.
+        """
+        from jmassif.load import load_file  # which needs this module
+        from jmassif.trace import TraceError
+
+        name = os.fspath(path)
+        try:
+            return load_file(name)
+        except TraceError as error:
+            raise TraceError(f"{printable(name)}: {error}") from None
 
     def __init__(self) -> None:
         self.manifest: Dict[str, str] = {}

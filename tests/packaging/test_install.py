@@ -90,8 +90,24 @@ def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:
         "include/jmassif/jmassif.h",
         "lib/libjmassif.so",
         "share/jmassif/owners.rules",
+        "share/jmassif/python/jmassif/py.typed",
+        "share/bash-completion/completions/jm_print",
     }
     assert expected <= files_below(prefix)
+
+
+def test_bash_finds_the_completion_of_every_command(prefix: Path) -> None:
+    commands = sorted(path.name for path in (prefix / "bin").glob("jm_*"))
+    assert "jm_print" in commands
+    script = """
+        . "$1/share/bash-completion/completions/$2"
+        COMP_WORDS=("$2" --) COMP_CWORD=1
+        _jmassif "$2"
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    for command in commands:
+        offered = run(["bash", "-c", script, "bash", prefix, command], env={"PATH": f"{prefix}/bin:/usr/bin:/bin"})
+        assert "--version" in offered.stdout.split() and offered.stderr == ""
 
 
 def test_uninstall_leaves_only_directories_that_others_share(private_tree: Path, prefix: Path, tmp_path: Path) -> None:
@@ -100,6 +116,7 @@ def test_uninstall_leaves_only_directories_that_others_share(private_tree: Path,
     check_run(["make", "uninstall"], cwd=private_tree)
     assert files_below(prefix) == set()
     shared = {"bin", "include", "lib", "libexec", "share", "share/doc", "share/man", "share/man/man1"}
+    shared |= {"share/bash-completion", "share/bash-completion/completions"}
     assert directories_below(prefix) <= shared
 
 

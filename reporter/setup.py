@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wheel of the reporter, built by `make wheel`: no network, and nothing but setuptools and wheel."""
+
+import os
+import re
+
+from setuptools import setup
+
+with open(os.path.join("jmassif", "__init__.py"), encoding="utf-8") as stream:
+    found = re.search(r'^__version__ = "(.+)"$', stream.read(), re.MULTILINE)
+assert found
+
+packages = sorted(path.replace(os.sep, ".") for path, _, names in os.walk("jmassif") if "__init__.py" in names)
+# What is no module: the mark of a typed package, and what reports are made of.
+other_files = [
+    os.path.relpath(os.path.join(path, name), "jmassif")
+    for path, _, names in os.walk("jmassif")
+    for name in names
+    if not name.endswith((".py", ".pyc"))
+]
+
+setup(
+    name="jmassif",
+    version=found.group(1),
+    description="Where the memory of a program on an NVIDIA Jetson went: reads what valgrind --tool=jmassif recorded",
+    license="GPL-2.0-or-later",
+    python_requires=">=3.6",
+    packages=packages,
+    package_data={"jmassif": other_files},
+    entry_points={
+        "console_scripts": [
+            "jm_check = jmassif.check_cli:run",
+            "jm_diff = jmassif.diff_cli:run",
+            "jm_print = jmassif.cli:run",
+        ]
+    },
+    zip_safe=False,
+)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wheel: built without a network, installed by pip into a virtual environment, used from there."""
+
+import re
+import zipfile
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from tests.harness import BUILD, PYTHON, ROOT, check_run, lock, run
+from tests.reporter.traces import small_training_run
+
+# Whoever pip asks for more than it was given gets no answer.
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "http_proxy": "http://127.0.0.1:9", "PYTHONPATH": ""}
+
+
+@pytest.fixture(scope="module", name="wheel")
+def fixture_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for module in ("setuptools", "wheel", "ensurepip"):
+        if run([PYTHON, "-c", f"import {module}"]).returncode != 0:
+            pytest.skip(f"{PYTHON} has no {module}")
+    with lock("wheel"):
+        made = check_run(["make", "--no-print-directory", "-C", BUILD / "reporter", "wheel"]).splitlines()[-1]
+        copy = tmp_path_factory.mktemp("wheel") / Path(made).name
+        copy.write_bytes(Path(made).read_bytes())
+    return copy
+
+
+@pytest.fixture(scope="module", name="venv")
+def fixture_venv(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("venv")
+    check_run([PYTHON, "-m", "venv", directory])
+    done = run([directory / "bin" / "pip", "install", "--quiet", "--no-index", wheel], env=OFFLINE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory
+
+
+def commands() -> List[str]:
+    return sorted(path.name for path in (ROOT / "reporter").glob("jm_*"))
+
+
+def test_the_wheel_is_for_every_python_and_machine(wheel: Path) -> None:
+    assert re.fullmatch(r"jmassif-[\d.]+-py3-none-any\.whl", wheel.name)
+    with zipfile.ZipFile(str(wheel)) as archive:
+        metadata = archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA"))).decode()
+        packed = {name for name in archive.namelist() if name.startswith("jmassif/")}
+    assert "Requires-Python: >=3.6" in metadata and "Requires-Dist" not in metadata
+    package = ROOT / "reporter" / "jmassif"
+    modules = {str(path.relative_to(package.parent)) for path in package.rglob("*.py")}
+    assert modules | {"jmassif/py.typed"} <= packed
+
+
+@pytest.mark.parametrize("command", commands())
+def test_the_commands_are_installed_and_start(venv: Path, command: str) -> None:
+    done = run([venv / "bin" / command, "--version"], env={"PYTHONPATH": ""})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{command} ")
+
+
+def test_the_installed_command_prints_what_the_one_of_the_tree_does(venv: Path, tmp_path: Path) -> None:
+    trace = small_training_run().save(tmp_path)
+    installed = run([venv / "bin" / "jm_print", trace], env={"PYTHONPATH": ""})
+    assert installed.stdout == run([PYTHON, ROOT / "reporter" / "jm_print", trace]).stdout
+    assert "Where the memory went" in installed.stdout
+
+
+def test_programs_import_the_installed_package(venv: Path, tmp_path: Path) -> None:
+    trace = small_training_run().save(tmp_path)
+    program = "import jmassif, sys; print(jmassif.__file__, jmassif.Profile.load(sys.argv[1]).peaks['total'].host)"
+    done = run([venv / "bin" / "python", "-c", program, trace], cwd=tmp_path, env={"PYTHONPATH": ""})
+    assert done.stdout.startswith(str(venv)) and done.stdout.split()[1].isdigit(), done.stderr
