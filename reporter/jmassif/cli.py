@@ -10,7 +10,7 @@ from jmassif import __version__, command
 from jmassif.command import Parser, Problem
 from jmassif.formats import BINARY, DATABASE, FORMATS, Format
 from jmassif.inputs import expand
-from jmassif.processes import join
+from jmassif.processes import join, twice
 from jmassif.profile import Profile
 from jmassif.samples import VALUES
 from jmassif.summary import SelectionError
@@ -162,6 +162,9 @@ def _print(given: Optional[List[str]]) -> int:
         raise Problem(str(error))
     profiles = [command.read("jm_print", name, "showing what came before") for name in names]
     command.keep_inputs(arguments.output, names)
+    copies = twice(list(zip(names, profiles)))
+    if copies:
+        raise Problem(f"{copies[1]}: is of the same process as {copies[0]}: name one of them")
     try:
         _write(arguments, format_, names, profiles)
     except SelectionError as error:

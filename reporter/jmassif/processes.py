@@ -592,6 +592,18 @@ def _became_another(profile: Profile) -> bool:
     return bool(profile.snapshots) and profile.snapshots[-1].reason == "exec"
 
 
+def twice(traces: Sequence[Tuple[str, Profile]]) -> Optional[Tuple[str, str]]:
+    """The names of two traces that one process left, which would count twice: a trace and a copy of it, say."""
+    seen: Dict[Tuple[Optional[str], ...], str] = {}
+    for name, profile in traces:
+        key = tuple(profile.manifest.get(fact) for fact in ("pid", "host", "start-unix-ms", "forked-from"))
+        if key[0] is not None:
+            if key in seen:
+                return seen[key], name
+            seen[key] = name
+    return None
+
+
 def join(traces: Sequence[Tuple[str, Profile]]) -> Processes:
     """The processes that left these traces, which are (name of the file, profile)."""
     no_clock = _no_clock([profile for _, profile in traces])

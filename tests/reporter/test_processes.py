@@ -280,8 +280,6 @@ def test_the_largest_sum_of_a_random_job_lies_between_its_bounds(seed: int) -> N
 @pytest.fixture(name="files")
 def fixture_files(tmp_path: Path) -> List[str]:
     names = []
-    for number, process in enumerate(family(None, None).members):
-        assert process.profile.snapshots
     parent, child = trace_of(1), trace_of(2, forked_from="1", ppid="1")
     holds(parent, 0, 0, "start")
     holds(parent, 50, 1000 << 10)
@@ -314,6 +312,13 @@ def test_each_prints_every_process(files: List[str], capsys: "pytest.CaptureFixt
 def test_a_trace_that_is_named_twice_is_one(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
     assert main([files[0], files[0]]) == 0
     assert "Processes" not in capsys.readouterr().out
+
+
+def test_a_trace_and_its_copy_are_not_added_up(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
+    copy = Path(files[0]).with_name("copy")
+    copy.write_bytes(Path(files[0]).read_bytes())
+    assert main(files + [str(copy)]) == 2
+    assert f"{copy}: is of the same process as {files[0]}" in capsys.readouterr().err
 
 
 def test_formats_of_one_process_refuse_several(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
