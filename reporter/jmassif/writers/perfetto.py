@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A trace in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
 
-Counters have the totals, and what each owner held (or what else --by names) at each snapshot; regions and calls of the
+Counters have the totals, what each owner held (or what else --by names) at each snapshot, and the machine's figures; regions and calls of the
 CUDA API are slices of their threads; marks and peaks are instants. Slices of a thread must nest: those that overlap
 without nesting go to a further track of that thread.
 
@@ -104,6 +104,12 @@ def _totals(profile: Profile, events: _Events) -> Iterator[str]:
             )
 
 
+def _machine(profile: Profile, events: _Events) -> Iterator[str]:
+    for figure, (times, values) in profile.system.items():
+        for time, n_bytes in zip(times, values):
+            yield events.event("C", f"machine: {figure}", time, args={"bytes": n_bytes})
+
+
 _Bytes = Callable[[Balance], int]
 
 
@@ -144,6 +150,7 @@ def _events(profile: Profile, view: View) -> Iterator[str]:
     yield events.event("M", "process_name", args={"name": unicode_text(command)})
     yield from _totals(profile, events)
     yield from _by_name(profile, view, events)
+    yield from _machine(profile, events)
     tracks = _Tracks()
     for slice_ in _slices(profile):
         yield events.event(

@@ -55,6 +55,8 @@ CREATE TABLE peak_owner (
 CREATE TABLE timeline (
     run INTEGER, point INTEGER, time INTEGER, host INTEGER, device INTEGER, maximum INTEGER,
     PRIMARY KEY (run, point)) WITHOUT ROWID;
+CREATE TABLE system (
+    run INTEGER, figure TEXT, point INTEGER, time INTEGER, bytes INTEGER, PRIMARY KEY (run, figure, point)) WITHOUT ROWID;
 CREATE TABLE scope (
     run INTEGER, scope INTEGER, parent INTEGER, name TEXT, thread INTEGER, begin INTEGER, end INTEGER, stack INTEGER,
     host_growth INTEGER, device_growth INTEGER, PRIMARY KEY (run, scope)) WITHOUT ROWID;
@@ -193,6 +195,14 @@ class _Run:
     def _events(self) -> None:
         profile = self._profile
         self._insert("timeline", ((point,) + row for point, row in enumerate(zip(*profile.timeline))))
+        self._insert(
+            "system",
+            (
+                (figure, point, time, n_bytes)
+                for figure, columns in profile.system.items()
+                for point, (time, n_bytes) in enumerate(zip(*columns))
+            ),
+        )
         self._insert(
             "scope",
             (

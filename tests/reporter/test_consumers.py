@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Speedscope, as it is released, opens five of the formats in a browser and finds the same sums."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Dict, Iterator
+
+import pytest
+
+from jmassif.formats import FORMATS
+from jmassif.profile import Profile
+from tests.reporter.consumers import CHROMIUM, SPEEDSCOPE, Speedscope
+from tests.reporter.test_formats import HOSTILE, RUNS, expected, pprof, written
+
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and SPEEDSCOPE.exists()), reason="chromium, or speedscope in build/consumers, is not there"
+)
+
+NAMES = ("training", "hostile", "recorded", "random", "generated")
+
+
+@pytest.fixture(scope="module")
+def speedscope() -> Iterator[Speedscope]:
+    program = Speedscope()
+    yield program
+    program.close()
+
+
+@pytest.fixture(scope="module")
+def profiles() -> Dict[str, Profile]:
+    return {name: RUNS[name]() for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_speedscope_opens_its_own_format(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
+    (profile,) = speedscope.open("x.speedscope.json", written("speedscope", profiles[name]).encode())
+    assert (profile.unit, profile.total) == ("bytes", expected(profiles[name])[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_speedscope_opens_folded_stacks(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
+    (profile,) = speedscope.open("x.folded", written("folded", profiles[name]).encode())
+    assert profile.total == expected(profiles[name])[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_speedscope_opens_pprof(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
+    (profile,) = speedscope.open("x.pb.gz", pprof(profiles[name]))
+    assert (profile.unit, profile.total) == ("bytes", expected(profiles[name])[0])
+
+
+@pytest.mark.parametrize("name", ["training", "hostile", "recorded", "generated"])
+def test_speedscope_opens_callgrind(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
+    found = speedscope.open("callgrind.out.1", written("callgrind", profiles[name]).encode())
+    assert found[0].name.endswith("LiveBytes")
+    if name != "recorded" and name != "generated":  # it has no recursion
+        assert found[0].total == expected(profiles[name])[0]
+
+
+@pytest.mark.parametrize("name", ["training", "hostile", "recorded", "generated"])
+def test_speedscope_opens_the_slices_of_perfetto(
+    speedscope: Speedscope, profiles: Dict[str, Profile], name: str
+) -> None:
+    text = written("perfetto", profiles[name])
+    slices = [event for event in json.loads(text)["traceEvents"] if event["ph"] == "X"]
+    opened = speedscope.open("x.json", text.encode())
+    assert sum(len(profile.own) for profile in opened) > 0
+    assert sum(profile.total for profile in opened) >= max(event["ts"] + event["dur"] for event in slices) - min(
+        event["ts"] for event in slices
+    )
+
+
+def test_names_reach_speedscope_whole(speedscope: Speedscope, profiles: Dict[str, Profile]) -> None:
+    (profile,) = speedscope.open("x.speedscope.json", written("speedscope", profiles["hostile"]).encode())
+    assert len(profile.own) == len(HOSTILE)
+    assert "<script>alert(1)</script> (a10.c:5)" in profile.own
+
+
+def test_a_speedscope_file_keeps_the_published_schema(profiles: Dict[str, Profile]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((SPEEDSCOPE / "file-format-schema.json").read_text(encoding="utf-8"))
+    for name in NAMES:
+        jsonschema.Draft7Validator(schema).validate(json.loads(written("speedscope", profiles[name])))

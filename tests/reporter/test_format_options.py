@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jm_print --format=…: where each format goes, and which options mean something to it."""
+
+import gzip
+import os
+import pty
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+from jmassif.cli import main
+from jmassif.formats import BINARY, DATABASE, FORMATS
+from tests.reporter.traces import ROOT, small_training_run
+
+JM_PRINT = [sys.executable, "-B", str(ROOT / "reporter" / "jm_print")]
+
+# A word that the parser takes, for each option that chooses what is shown.
+_GIVEN: Dict[str, str] = {
+    "snapshot": "--snapshot=2",
+    "threshold": "--threshold=1",
+    "by": "--by=owner",
+    "fold": "--fold=none",
+    "no-source": "--no-source",
+    "x": "--x=70",
+    "y": "--y=20",
+    "value": "--value=live-blocks",
+}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return small_training_run().save(tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_is_written_to_a_file(name: str, trace: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    assert main([f"--format={name}", "-o", str(report), str(trace)]) == 0
+    assert report.stat().st_size > 100
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("option", sorted(_GIVEN))
+def test_an_option_applies_or_is_refused(
+    name: str, option: str, trace: Path, tmp_path: Path, capsys: "pytest.CaptureFixture[str]"
+) -> None:
+    report = tmp_path / "report"
+    status = main([f"--format={name}", _GIVEN[option], "-o", str(report), str(trace)])
+    error = capsys.readouterr().err
+    assert report.exists() == (status == 0) == (option in FORMATS[name].options)
+    if status:
+        assert status == 2 and error.count("\n") == 1
+        assert error.startswith(f"jm_print: --{option} means nothing to --format={name}, only to: ")
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["--format=csv", "--by=stack"], "--format=csv has no --by=stack, only: owner, "),
+        (["--format=sqlite", "--by=kind"], "--format=sqlite has no --by=kind, only: stack, owner"),
+        (["--format=sqlite"], "--format=sqlite adds to a file: name it with -o"),
+        (["--format=json", "--snapshot=all"], 'no snapshot "all"'),
+    ],
+)
+def test_what_a_format_does_not_do_is_one_line(
+    arguments: List[str], says: str, trace: Path, capsys: "pytest.CaptureFixture[str]"
+) -> None:
+    assert main(arguments + [str(trace)]) == 2
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+def test_the_options_of_text_need_no_format(trace: Path, capsys: "pytest.CaptureFixture[str]") -> None:
+    assert main(["--x=20", "--no-source", "--by=python-line", str(trace)]) == 0
+    assert "Memory by Python line" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.content != DATABASE])
+def test_a_pipe_and_a_file_get_the_same_bytes(name: str, trace: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    command = JM_PRINT + [f"--format={name}", str(trace)]
+    piped = subprocess.run(command, stdout=subprocess.PIPE, env=dict(os.environ, PYTHONIOENCODING="utf-8"), timeout=60)
+    assert subprocess.run(command + ["-o", str(report)], timeout=60).returncode == 0
+    assert piped.returncode == 0 and piped.stdout == report.read_bytes()
+
+
+@pytest.mark.parametrize("name", [name for name, form in FORMATS.items() if form.content == BINARY])
+def test_a_binary_format_is_not_written_to_a_terminal(name: str, trace: Path) -> None:
+    controller, terminal = pty.openpty()
+    try:
+        done = subprocess.run(JM_PRINT + [f"--format={name}", str(trace)], stdout=terminal, stderr=-1, timeout=60)
+    finally:
+        os.close(terminal)
+        os.close(controller)
+    assert done.returncode == 2 and b"nothing for a terminal: name a file with -o" in done.stderr
+
+
+def test_the_same_trace_gives_the_same_pprof_file(trace: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert main(["--format=pprof", "-o", str(tmp_path / name), str(trace)]) == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert gzip.decompress((tmp_path / "one").read_bytes())
+
+
+def test_a_database_keeps_the_runs_that_it_has(trace: Path, tmp_path: Path) -> None:
+    other = small_training_run()
+    other.lines.insert(-1, "m command python3 other.py")
+    path = tmp_path / "other"
+    path.write_bytes(other.bytes())
+    runs = tmp_path / "runs.db"
+    for name in (trace, path, trace):
+        assert main(["--format=sqlite", "-o", str(runs), str(name)]) == 0
+    with sqlite3.connect(str(runs)) as database:
+        commands = database.execute("SELECT command FROM run ORDER BY run").fetchall()
+    assert commands == [("python3 train.py --epochs 2",), ("python3 other.py",)]
+
+
+def test_commands_that_add_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
+    runs = tmp_path / "runs.db"
+    started = []
+    for number in range(6):
+        trace = small_training_run()
+        trace.lines.insert(-1, f"m command run {number}")
+        path = tmp_path / f"trace{number}"
+        path.write_bytes(trace.bytes())
+        started.append(subprocess.Popen(JM_PRINT + ["--format=sqlite", "-o", str(runs), str(path)], stderr=-1))
+    assert [(process.communicate(timeout=60)[1], process.returncode) for process in started] == [(b"", 0)] * 6
+    with sqlite3.connect(str(runs)) as database:
+        assert database.execute("SELECT count(*), count(DISTINCT command) FROM run").fetchone() == (6, 6)
+
+
+def test_a_place_that_cannot_hold_a_database_is_named(
+    trace: Path, tmp_path: Path, capsys: "pytest.CaptureFixture[str]"
+) -> None:
+    assert main(["--format=sqlite", "-o", str(tmp_path / "missing" / "runs.db"), str(trace)]) == 2
+    error = capsys.readouterr().err
+    assert str(tmp_path / "missing" / "runs.db") in error and error.count("\n") == 1
+
+
+def test_the_manual_and_the_help_name_every_format(capsys: "pytest.CaptureFixture[str]") -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    manual = (ROOT / "docs" / "jm_print.1").read_text(encoding="utf-8")
+    formats = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    for name, form in FORMATS.items():
+        assert f"  {name} " in said and form.help in said
+        assert f".B {name}\n" in manual
+        assert f"`{name}`" in formats

@@ -1,0 +1,772 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every format: its grammar, its sums against the model, strings that mean something to its readers."""
+
+import csv
+import gzip
+import io
+import json
+import re
+import shutil
+import sqlite3
+import unicodedata
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+
+import pytest
+
+from jmassif.formats import FORMATS
+from jmassif.identity import run_id
+from jmassif.ledger import ledger
+from jmassif.load import load
+from jmassif.profile import LISTED_KINDS, Profile, counted_blocks, side_of
+from jmassif.samples import VALUES
+from jmassif.summary import select
+from jmassif.writers import BY, FOLDS, FormatError, View
+from tests.reporter.consumers import PROFILE_PROTO, output_of
+from tests.reporter.generate import generate
+from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
+
+# Words that end a field, a frame, a line or a string somewhere, or that a reader takes for something else.
+HOSTILE = (
+    "quote\" apostrophe' comma, semicolon; space",
+    "newline\nreturn\rtab\t",
+    "nul\x00bell\x07escape\x1b[2J",
+    "byte \udce9\udcff of no UTF-8",
+    "bidi \u202e line \u2028 é 漢 \U0001f600",
+    "=1+1",
+    "@SUM(A1)",
+    "ends in 12",
+    "(1) fn=(2) evil",
+    "fl=x",
+    "<script>alert(1)</script>",
+    "back\\slash\\x41",
+    "${} %s %d {0}",
+    " ",
+)
+
+
+def hostile_run() -> Trace:
+    trace = Trace(time_unit="ms", memory="unified", pid="7", start_unix_ms="1767323045000")
+    for key in ("command", "host", "board", "package.nvidia-jetpack", "cwd"):
+        trace.manifest(key, HOSTILE[0] + HOSTILE[1] + HOSTILE[2] + HOSTILE[3])
+    trace.group("yours", "app")
+    accounts = []
+    for number, text in enumerate(HOSTILE):
+        stack = [f"{text} (a{number}.c:5)", f"py {text} (/p/{text}.py:{number + 1})", f"main ({text or 'x'})"]
+        accounts.append(trace.account("heap", "app", stack))
+        trace.mark(number, text)
+        trace.region_begin(number, text)
+    lines = [f"x {number + 1} 0 1 {number} {number + 1} 0 {trace.string(text)}" for number, text in enumerate(HOSTILE)]
+    lines += [f"e {trace.string(text)} 2 3" for text in HOSTILE]
+    trace.lines += lines
+    trace.snapshot(50, "time", {account: (1000 + account, 1) for account in accounts}, {"total": (50, {})})
+    return trace
+
+
+def large_numbers() -> Trace:
+    trace = Trace(time_unit="B", memory="unified", pid="7", start_unix_ms="1")
+    trace.group("yours", "app")
+    large = trace.account("vmm", "app", ["main (a.c:1)"])
+    trace.snapshot(2**53 - 1, "time", {large: (2**62 + 1, 1)}, {"total": (2**53 - 1, {})})
+    trace.snapshot(2**53 + 1, "exit", {large: (3, 1)})
+    return trace
+
+
+def beyond_63_bits() -> Trace:
+    trace = Trace()
+    large = trace.account("vmm", "app", ["main (a.c:1)"])
+    trace.snapshot(1, "time", {large: (2**63, 1)}, {"total": (1, {})})
+    return trace
+
+
+def recursive_run() -> Trace:
+    """even calls odd calls even …: a call that a stack goes through more than once."""
+    trace = Trace(time_unit="i")
+    trace.group("yours", "app")
+    for depth in (1, 2, 300):
+        account = trace.account("heap", "app", ["even (a.c:1)", "odd (a.c:2)"] * depth + ["main (a.c:9)"])
+        trace.snapshot(depth, "time", {account: (depth, 1)}, {"total": (depth, {})})
+    return trace
+
+
+def odd_trie() -> Trace:
+    """Ids that do not grow from parent to child."""
+    trace = Trace()
+    trace.group("yours", "app")
+    frames = [trace.frame(f"{name} (a.c:1)") for name in ("outer", "inner", "deep")]
+    trace.lines += [f"n 9 0 {frames[0]}", f"n 4 9 {frames[1]}", f"n 6 4 {frames[2]}"]
+    trace.lines += ["a 1 6 heap app", "a 2 4 heap app", "a 3 9 heap app"]
+    trace._kinds.update({1: "heap", 2: "heap", 3: "heap"})
+    trace.snapshot(1, "time", {1: (100, 1), 2: (20, 1), 3: (3, 1)}, {"total": (1, {})})
+    return trace
+
+
+def recorded() -> Profile:
+    """Of docs/examples/train.py on the simulated Jetson."""
+    return load(io.BytesIO(gzip.decompress((ROOT / "tests" / "data" / "small.jmassif.gz").read_bytes())))
+
+
+def generated(n_snapshots: int = 60, n_stacks: int = 3000, seed: int = 1) -> Profile:
+    stream = io.BytesIO()
+    generate(stream, n_snapshots, n_stacks, seed)
+    stream.seek(0)
+    return load(stream)
+
+
+RUNS: Dict[str, Callable[[], Profile]] = {
+    "training": lambda: small_training_run().load(),
+    "discrete": lambda: small_training_run("discrete").load(),
+    "random": lambda: random_run(3).load(),
+    "hostile": lambda: hostile_run().load(),
+    "large numbers": lambda: large_numbers().load(),
+    "recursive": lambda: recursive_run().load(),
+    "odd trie": lambda: odd_trie().load(),
+    "start only": lambda: start_only().load(),
+    "nothing": lambda: Trace().load(),
+    "documented": lambda: load(io.BytesIO(documented_example())),
+    "recorded": recorded,
+    "generated": generated,
+}
+
+
+def start_only() -> Trace:
+    trace = Trace()
+    trace.snapshot(0, "start")
+    return trace
+
+
+@pytest.fixture(scope="module")
+def profiles() -> Dict[str, Profile]:
+    return {name: make() for name, make in RUNS.items()}
+
+
+def view(form: str, **chosen: Any) -> View:
+    return View(
+        chosen.get("selector"),
+        chosen.get("threshold", 0),
+        chosen.get("by") or (FORMATS[form].by or BY)[0],
+        70,
+        None,
+        chosen.get("fold"),
+        True,
+        chosen.get("value", "live-bytes"),
+    )
+
+
+def written(form: str, profile: Profile, **chosen: Any) -> str:
+    return "".join(line + "\n" for line in FORMATS[form].write(profile, view(form, **chosen)))
+
+
+# ---- the model's sums, in the order of VALUES --------------------------------------------------
+
+
+def expected(profile: Profile, selector: str = "peak") -> List[int]:
+    """By the ledger, and by what each account says of its whole life."""
+    total = ledger(profile, select(profile, selector).composition).total
+    sums = [total.bytes, total.host.blocks + total.device.blocks, 0, 0, 0]
+    for account, counts in profile.counts().items():
+        kind = profile.accounts[account].kind
+        if kind not in LISTED_KINDS:
+            sums[2] += counts.bytes
+            sums[3] += counted_blocks(kind, counts.blocks)
+            sums[4] += counted_blocks(kind, counts.temporaries)
+    return sums
+
+
+def by_owner(profile: Profile, selector: str = "peak") -> Dict[str, Tuple[int, int]]:
+    """(host, device) bytes."""
+    table = ledger(profile, select(profile, selector).composition)
+    return {row.name: (row.host.bytes, row.device.bytes) for _, rows in table.groups for row in rows if row.bytes}
+
+
+RUN = pytest.mark.parametrize("name", sorted(RUNS))
+
+# ---- folded and speedscope -----------------------------------------------------------------------
+
+
+def folded_lines(text: str) -> Iterator[Tuple[List[str], int]]:
+    """By the rules of flamegraph.pl: everything before the last space is the stack."""
+    for line in text.splitlines():
+        found = re.fullmatch(r"(.+) (\d+)", line)
+        assert found and line.isprintable()
+        frames = found[1].split(";")
+        assert all(frames) and not re.search(r"\s\d+(\.\d*)?$", frames[-1])
+        yield frames, int(found[2])
+
+
+@RUN
+@pytest.mark.parametrize("value", list(VALUES))
+def test_folded_stacks_add_up(profiles: Dict[str, Profile], name: str, value: str) -> None:
+    stacks = list(folded_lines(written("folded", profiles[name], value=value)))
+    assert sum(weight for _, weight in stacks) == expected(profiles[name])[list(VALUES).index(value)]
+    assert len({tuple(frames) for frames, _ in stacks}) == len(stacks)
+
+
+@pytest.mark.parametrize("name", ["training", "random", "recorded"])
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("threshold", [0, 5])
+@pytest.mark.parametrize("form", ["folded", "speedscope"])
+def test_stacks_add_up_in_any_view(
+    profiles: Dict[str, Profile], name: str, by: str, fold: str, threshold: float, form: str
+) -> None:
+    text = written(form, profiles[name], by=by, fold=fold, threshold=threshold)
+    if form == "folded":
+        weights = [weight for _, weight in folded_lines(text)]
+    else:
+        weights = json.loads(text)["profiles"][0]["weights"]
+    assert sum(weights) == expected(profiles[name])[0]
+    assert ("below 5 %)" in text) <= bool(threshold)
+
+
+def test_folded_stacks_read_from_the_outermost_frame(profiles: Dict[str, Profile]) -> None:
+    text = written("folded", profiles["training"], by="owner", threshold=20)
+    assert text.splitlines() == [
+        "cache;main (python3);train.py:87 (<module>);torch::empty (libtorch.so);c10::grow (libc10_cuda.so) 52428800",
+        "context;main (python3);train.py:87 (<module>);cuInit (libcuda.so.1) 62914560",
+        "tensor;main (python3);train.py:87 (<module>);torch::empty (libtorch.so);cudaMalloc (libcudart.so.10.2) 83886080",
+        "(2 places below 20 %) 45136768",
+    ]
+
+
+def test_a_semicolon_is_no_end_of_a_frame(profiles: Dict[str, Profile]) -> None:
+    for frames, _ in folded_lines(written("folded", profiles["hostile"])):
+        assert len(frames) == 3
+    assert "comma, semicolon\\x3b space (a0.c:5) " in written("folded", profiles["hostile"])
+
+
+@RUN
+def test_a_speedscope_file_has_what_its_schema_wants(profiles: Dict[str, Profile], name: str) -> None:
+    for value in VALUES:
+        file = json.loads(written("speedscope", profiles[name], value=value))
+        (profile,) = file["profiles"]
+        assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+        assert profile["type"] == "sampled" and profile["unit"] == ("bytes" if value.endswith("bytes") else "none")
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert sum(profile["weights"]) == profile["endValue"] == expected(profiles[name])[list(VALUES).index(value)]
+        n_frames = len(file["shared"]["frames"])
+        assert all(0 <= frame < n_frames for sample in profile["samples"] for frame in sample)
+        assert all(frame["name"] for frame in file["shared"]["frames"])
+
+
+# ---- pprof ---------------------------------------------------------------------------------------
+
+
+def pprof(profile: Profile, selector: str = "peak") -> bytes:
+    return b"".join(FORMATS["pprof"].write(profile, view("pprof", selector=selector)))
+
+
+class Decoded:
+    """protoc's own reading of the message, as text."""
+
+    def __init__(self, content: bytes) -> None:
+        if not (shutil.which("protoc") and PROFILE_PROTO.exists()):
+            pytest.skip("protoc or pprof's profile.proto is not installed")
+        options = [f"-I{PROFILE_PROTO.parent}", "--decode=perftools.profiles.Profile", PROFILE_PROTO.name]
+        text = output_of("protoc", *options, stdin=gzip.decompress(content))
+        self.messages: Dict[str, List[str]] = {}
+        for key, body in re.findall(r"^(\w+)(?: \{\n(.*?)^\}$|: [^\n]*$)", text, re.DOTALL | re.MULTILINE):
+            self.messages.setdefault(key, []).append(body)
+        # A field that the schema does not have is shown by its number.
+        assert not re.search(r"^\s*\d+(:| \{)", text, re.MULTILINE)
+        literals = re.findall(r'^string_table: "(.*)"$', text, re.MULTILINE)
+        self.strings = [self._unescape(literal) for literal in literals]
+
+    @staticmethod
+    def _unescape(literal: str) -> str:
+        simple = {"n": b"\n", "r": b"\r", "t": b"\t", '"': b'"', "'": b"'", "\\": b"\\"}
+
+        def one(found: "re.Match[str]") -> bytes:
+            text = found.group()
+            return bytes([int(text[1:], 8)]) if text[1].isdigit() else simple[text[1]]
+
+        pieces = re.split(r"(\\[0-7]{3}|\\.)", literal)
+        pattern = re.compile(r"\\(?:[0-7]{3}|.)")
+        raw = b"".join(
+            one(found) if found else piece.encode() for piece in pieces for found in [pattern.fullmatch(piece)]
+        )
+        return raw.decode("utf-8")
+
+    def numbers(self, message: str, key: str) -> List[int]:
+        return [int(number) for number in re.findall(rf"^  {key}: (-?\d+)$", message, re.MULTILINE)]
+
+    def labels(self, sample: str) -> Dict[str, str]:
+        pairs = re.findall(r"  label \{\n    key: (\d+)\n    str: (\d+)\n  \}", sample)
+        return {self.strings[int(key)]: self.strings[int(text)] for key, text in pairs}
+
+
+@RUN
+def test_protoc_reads_a_pprof_profile_that_adds_up(profiles: Dict[str, Profile], name: str) -> None:
+    profile = Decoded(pprof(profiles[name]))
+    samples = profile.messages.get("sample", [])
+    values = [profile.numbers(sample, "value") for sample in samples]
+    assert [sum(column) for column in zip(*values)] == (expected(profiles[name]) if samples else [])
+    assert bool(samples) == any(expected(profiles[name]))
+    locations = {profile.numbers(location, "id")[0] for location in profile.messages.get("location", [])}
+    assert len(locations) == len(profile.messages.get("location", []))
+    for sample in samples:
+        stack = profile.numbers(sample, "location_id")
+        assert stack and set(stack) <= locations
+    functions = {profile.numbers(function, "id")[0] for function in profile.messages.get("function", [])}
+    for location in profile.messages.get("location", []):
+        (function,) = re.findall(r"function_id: (\d+)", location)
+        assert int(function) in functions
+    types = [
+        [profile.strings[n] for key in ("type", "unit") for n in profile.numbers(t, key)]
+        for t in profile.messages["sample_type"]
+    ]
+    assert types[:4] == [
+        ["inuse_space", "bytes"],
+        ["inuse_objects", "count"],
+        ["alloc_space", "bytes"],
+        ["alloc_objects", "count"],
+    ]
+
+
+def test_pprof_labels_say_whose_memory_it_is_and_where(profiles: Dict[str, Profile]) -> None:
+    profile = Decoded(pprof(profiles["generated"]))
+    held: Dict[str, int] = {}
+    for sample in profile.messages["sample"]:
+        labels = profile.labels(sample)
+        assert labels["host"] == "board-1" and labels["jetpack"] == "4.6.1" and labels["process"] == "4711"
+        assert labels["board"] == "NVIDIA Jetson Nano Developer Kit" and labels["run"] == run_id(profiles["generated"])
+        assert labels["side"] == side_of(labels["kind"]) and ("role" in labels) == (labels["owner"] == "tensor")
+        held[labels["owner"]] = held.get(labels["owner"], 0) + profile.numbers(sample, "value")[0]
+    assert {owner: n for owner, n in held.items() if n} == {
+        owner: host + device for owner, (host, device) in by_owner(profiles["generated"]).items()
+    }
+
+
+def test_pprof_mappings_are_the_object_files(profiles: Dict[str, Profile]) -> None:
+    profile = Decoded(pprof(profiles["recorded"]))
+    mappings = {}
+    for mapping in profile.messages["mapping"]:
+        start, limit = (profile.numbers(mapping, key) or [0] for key in ("memory_start", "memory_limit"))
+        path = profile.strings[profile.numbers(mapping, "filename")[0]]
+        mappings[profile.numbers(mapping, "id")[0]] = (start[0], limit[0], path)
+    assert re.fullmatch(r".*/python3\.\d+", mappings[1][2])
+    in_range = 0
+    for location in profile.messages["location"]:
+        (mapping_id,) = profile.numbers(location, "mapping_id") or [0]
+        (address,) = profile.numbers(location, "address") or [0]
+        if mapping_id and mappings[mapping_id][1]:
+            assert mappings[mapping_id][0] <= address < mappings[mapping_id][1]
+            in_range += 1
+    assert in_range > 100
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+@pytest.mark.parametrize("name", ["training", "hostile", "recorded", "generated", "random"])
+def test_go_tool_pprof_opens_it(profiles: Dict[str, Profile], name: str, tmp_path: Path) -> None:
+    file = tmp_path / "profile.pb.gz"
+    file.write_bytes(pprof(profiles[name]))
+    for index, total in zip(("inuse_space", "inuse_objects", "alloc_space", "alloc_objects"), expected(profiles[name])):
+        unit = "B" if index.endswith("space") else ""
+        options = ["-top", "-unit=B" if unit else "-unit=count", f"-sample_index={index}", "-nodecount=5"]
+        said = output_of("go", "tool", "pprof", *options, file)
+        found = re.search(rf"of (\d+){unit} total", said)
+        assert found and int(found[1]) == total
+
+
+@pytest.mark.parametrize("form", ["pprof", "sqlite"])
+def test_what_a_format_cannot_hold_is_said(form: str, tmp_path: Path) -> None:
+    profile = beyond_63_bits().load()
+    with pytest.raises(FormatError, match="beyond 63 bits"):
+        if form == "pprof":
+            pprof(profile)
+        else:
+            FORMATS[form].write(profile, view(form), str(tmp_path / "runs.db"))
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- callgrind -----------------------------------------------------------------------------------
+
+
+class Callgrind:
+    """A strict reading by the format's specification: costs by (object, file, function), and calls."""
+
+    def __init__(self, text: str) -> None:
+        self.own: Dict[Tuple[str, str, str], List[int]] = {}
+        self.calls: Dict[Tuple[Tuple[str, str, str], Tuple[str, str, str]], List[int]] = {}
+        self.header: Dict[str, str] = {}
+        known: Dict[Tuple[str, str], str] = {}
+        at = {"ob": "", "fl": "", "fn": ""}
+        target = dict(at)
+        is_call = False
+        for line in text.splitlines():
+            name = re.fullmatch(r"(c?)(ob|fl|fi|fn)=\((\d+)\)(?: (.+))?", line)
+            if name:
+                space = name[2].replace("fi", "fl")
+                if name[4]:
+                    assert known.setdefault((space, name[3]), name[4]) == name[4]
+                (target if name[1] else at)[space] = known[(space, name[3])]
+            elif line.startswith("calls="):
+                assert re.fullmatch(r"calls=[1-9]\d* \d+", line)
+                is_call = True
+            elif re.fullmatch(r"\d+( \d+){5}", line):
+                figures = [int(word) for word in line.split()[1:]]
+                source = (at["ob"], at["fl"], at["fn"])
+                if is_call:
+                    sums = self.calls.setdefault((source, (target["ob"], target["fl"], target["fn"])), [0] * 5)
+                else:
+                    sums = self.own.setdefault(source, [0] * 5)
+                sums[:] = [old + figure for old, figure in zip(sums, figures)]
+                is_call = False
+            elif line and not line.startswith("#"):
+                found = re.fullmatch(r"(version|creator|pid|cmd|desc|positions|event|events|summary|totals): .*", line)
+                assert found, line
+                key, _, value = line.partition(": ")
+                self.header[key] = value
+
+
+@RUN
+def test_callgrind_costs_add_up(profiles: Dict[str, Profile], name: str) -> None:
+    text = written("callgrind", profiles[name])
+    file = Callgrind(text)
+    totals = " ".join(map(str, expected(profiles[name])))
+    assert file.header["totals"] == file.header["summary"] == totals
+    assert [sum(column) for column in zip(*file.own.values())] == (expected(profiles[name]) if file.own else [])
+    assert text.startswith("# callgrind format\n") and all(map(str.isprintable, text.split("\n")))
+
+
+def test_calls_cost_what_is_allocated_below_them(profiles: Dict[str, Profile]) -> None:
+    file = Callgrind(written("callgrind", profiles["training"]))
+    calls = {(caller[2], called[2]): figures[0] for (caller, called), figures in file.calls.items()}
+    assert calls[("main", "<module>")] == 83886080 + 52428800 + 62914560 + 41943040 + 3145728
+    assert calls[("torch::empty", "cudaMalloc")] == 83886080
+    assert calls[("<module>", "torch::empty")] == 83886080 + 52428800
+
+
+@pytest.mark.parametrize("name", ["recursive", "odd trie"])
+def test_a_call_in_a_recursion_counts_once_for_a_stack(profiles: Dict[str, Profile], name: str) -> None:
+    file = Callgrind(written("callgrind", profiles[name]))
+    calls = {(caller[2], called[2]): figures[0] for (caller, called), figures in file.calls.items()}
+    if name == "odd trie":
+        assert calls == {("outer", "inner"): 120, ("inner", "deep"): 100}
+    else:
+        assert calls == {("main", "odd"): 303, ("odd", "even"): 303, ("even", "odd"): 302}
+
+
+@RUN
+def test_callgrind_annotate_finds_the_same_sums(profiles: Dict[str, Profile], name: str, tmp_path: Path) -> None:
+    file = tmp_path / "callgrind.out"
+    file.write_text(written("callgrind", profiles[name]), encoding="utf-8")
+    said = output_of("callgrind_annotate", "--threshold=100", "--auto=no", file)
+    total = next((line for line in said.splitlines() if line.endswith("PROGRAM TOTALS")), "")
+    sums = [int(figure.replace(",", "")) for figure in re.findall(r"[\d,]+(?= \(|\s{2,})", total)]
+    assert sums == expected(profiles[name]) or not any(expected(profiles[name]))
+
+
+# ---- csv -----------------------------------------------------------------------------------------
+
+
+def table(text: str) -> List[Dict[str, str]]:
+    """As RFC 4180 has it: CR LF at the end of each line, and nothing in quotes here spans lines."""
+    assert all(line.endswith("\r") and line[:-1].isprintable() for line in text.split("\n")[:-1])
+    head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    assert all(len(row) == len(head) for row in rows)
+    return [dict(zip(head, row)) for row in rows]
+
+
+_COLUMNS = [name.replace("-", "_") for name in VALUES]
+
+
+@RUN
+@pytest.mark.parametrize("by", FORMATS["csv"].by)
+def test_csv_columns_add_up(profiles: Dict[str, Profile], name: str, by: str) -> None:
+    rows = table(written("csv", profiles[name], by=by))
+    sums = [sum(int(row[f"{side}_{column}"]) for row in rows for side in ("host", "device")) for column in _COLUMNS]
+    assert sums == expected(profiles[name])
+    assert len({row[by] for row in rows}) == len(rows)
+    if by == "owner":
+        held = {row["owner"]: (int(row["host_live_bytes"]), int(row["device_live_bytes"])) for row in rows}
+        assert {owner: figures for owner, figures in held.items() if any(figures)} == by_owner(profiles[name])
+
+
+@RUN
+def test_csv_over_time_adds_up_to_each_snapshot(profiles: Dict[str, Profile], name: str) -> None:
+    sums = {str(snapshot.id): [0, 0] for snapshot in profiles[name].snapshots}
+    for row in table(written("csv", profiles[name], by="kind", selector="all")):
+        sums[row["snapshot"]][0] += int(row["host_live_bytes"])
+        sums[row["snapshot"]][1] += int(row["device_live_bytes"])
+    assert sums == {str(snapshot.id): [snapshot.host, snapshot.device] for snapshot in profiles[name].snapshots}
+
+
+def test_no_cell_is_a_formula(profiles: Dict[str, Profile]) -> None:
+    names = [row["python-function"] for row in table(written("csv", profiles["hostile"], by="python-function"))]
+    assert any(name.startswith("'=1+1") for name in names) and any(name.startswith("'@SUM") for name in names)
+    assert any(name.startswith("quote\" apostrophe' comma, semicolon; space") for name in names)
+
+
+# ---- json ----------------------------------------------------------------------------------------
+
+
+@RUN
+def test_json_holds_the_run(profiles: Dict[str, Profile], name: str) -> None:
+    profile = profiles[name]
+    report = json.loads(written("json", profile))
+    total = report["ledger"]["total"]
+    assert total["host"]["bytes"] + total["device"]["bytes"] == expected(profile)[0]
+    rows = report["table"]["rows"]
+    assert [sum(row[side][column] for row in rows for side in ("host", "device")) for column in _COLUMNS] == expected(
+        profile
+    )
+    accounts = [dict(zip(report["accounts"]["columns"], row)) for row in report["accounts"]["rows"]]
+    counted = [account for account in accounts if account["kind"] not in LISTED_KINDS]
+    assert sum(account["live_bytes"] for account in counted) == expected(profile)[0]
+    assert sum(account["allocated_bytes"] for account in counted) == expected(profile)[2]
+    stacks = {stack: (parent, frame) for stack, parent, frame in report["stacks"]["rows"]}
+    frames = {row[0] for row in report["frames"]["rows"]}
+    assert all(account["stack"] == 0 or account["stack"] in stacks for account in accounts)
+    assert all(parent == 0 or parent in stacks for parent, _ in stacks.values())
+    assert all(frame in frames for _, frame in stacks.values())
+    assert [(s["snapshot"], s["host"], s["device"]) for s in report["snapshots"]] == [
+        (s.id, s.host, s.device) for s in profile.snapshots
+    ]
+
+
+@RUN
+def test_json_keeps_its_schema(profiles: Dict[str, Profile], name: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(schema)
+    jsonschema.Draft7Validator(schema).validate(json.loads(written("json", profiles[name])))
+
+
+def test_the_schema_would_notice(profiles: Dict[str, Profile]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft7Validator(json.loads((ROOT / "docs" / "report.schema.json").read_text()))
+    for spoil in ("run", "accounts", "table", "moment"):
+        report = json.loads(written("json", profiles["training"]))
+        del report[spoil]
+        assert not validator.is_valid(report)
+    report = json.loads(written("json", profiles["training"]))
+    report["snapshots"][0]["host"] = "1"
+    assert not validator.is_valid(report)
+
+
+# ---- perfetto ------------------------------------------------------------------------------------
+
+
+def events(profile: Profile, **chosen: Any) -> List[Dict[str, Any]]:
+    """Checked by the rules of the Trace Event Format, as published."""
+    file = json.loads(written("perfetto", profile, **chosen))
+    assert file["displayTimeUnit"] in ("ms", "ns")
+    open_ends: Dict[int, List[int]] = {}
+    for event in file["traceEvents"]:
+        assert event["ph"] in "XCiM" and isinstance(event["name"], str) and isinstance(event["pid"], int)
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name") and isinstance(event["args"]["name"], str)
+            continue
+        assert isinstance(event["ts"], int) and event["ts"] >= 0
+        if event["ph"] == "C":
+            assert event["args"] and all(isinstance(value, int) for value in event["args"].values())
+        elif event["ph"] == "i":
+            assert event["s"] in ("g", "p", "t")
+        else:
+            assert event["dur"] >= 0 and isinstance(event["tid"], int)
+    slices = [event for event in file["traceEvents"] if event["ph"] == "X"]
+    for event in sorted(slices, key=lambda event: (event["ts"], -event["dur"])):
+        ends = open_ends.setdefault(event["tid"], [])
+        end = event["ts"] + event["dur"]
+        while ends and ends[-1] <= event["ts"] and ends[-1] < end:
+            ends.pop()
+        assert not ends or end <= ends[-1], "slices of a thread must nest"
+        ends.append(end)
+    found: List[Dict[str, Any]] = file["traceEvents"]
+    return found
+
+
+@RUN
+@pytest.mark.parametrize("by", FORMATS["perfetto"].by)
+@pytest.mark.parametrize("threshold", [0, 10])
+def test_perfetto_counters_add_up_to_each_snapshot(
+    profiles: Dict[str, Profile], name: str, by: str, threshold: float
+) -> None:
+    profile = profiles[name]
+    scale = 1000 if profile.time_unit == "ms" else 1
+    prefixes = ("host ", "device ") if profile.is_discrete else ("",)
+    counters = [event for event in events(profile, by=by, threshold=threshold) if event["ph"] == "C"]
+    for prefix in prefixes:
+        told = [(e["ts"], sum(e["args"].values())) for e in counters if e["name"] == f"{prefix}by {by}"]
+        wanted = [
+            (s.time * scale, {"host ": s.host, "device ": s.device, "": s.host + s.device}[prefix])
+            for s in profile.snapshots
+        ]
+        assert told == wanted or not told and not any(n_bytes for _, n_bytes in wanted)
+    totals = [(e["ts"], e["args"]["host"], e["args"]["device"]) for e in counters if e["name"] == "memory"]
+    timeline = profile.timeline
+    assert totals == [(t * scale, h, d) for t, h, d in zip(timeline.time, timeline.host, timeline.device)]
+
+
+def test_perfetto_has_the_regions_scopes_marks_and_peaks(profiles: Dict[str, Profile]) -> None:
+    found = events(profiles["training"])
+    slices = {(e["cat"], e["name"]): (e["ts"], e["dur"], e["args"]) for e in found if e["ph"] == "X"}
+    assert slices[("region", "warm-up")][:2] == (300000, 100000)
+    assert slices[("scope", "cuInit")] == (
+        90000,
+        60000,
+        {"host_growth_bytes": 2000, "device_growth_bytes": 60 << 20, "driver_blocks": 1, "heap_blocks": 4},
+    )
+    instants = {(e["cat"], e["name"]): e["ts"] for e in found if e["ph"] == "i"}
+    assert instants[("mark", "epoch 1")] == 300000 and instants[("peak", "host peak")] == 900000
+
+
+def test_regions_that_overlap_without_nesting_are_on_tracks_of_their_own() -> None:
+    trace = Trace(time_unit="ms")
+    for time, act, name in ((1, "B", "a"), (2, "B", "b"), (3, "D", "a"), (4, "D", "b"), (5, "B", "c"), (6, "D", "c")):
+        (trace.region_begin if act == "B" else trace.region_end)(time, name)
+    slices = {e["name"]: (e["ts"], e["dur"], e["tid"]) for e in events(trace.load()) if e["ph"] == "X"}
+    assert slices["a"] == (1000, 2000, 1) and slices["c"] == (5000, 1000, 1)
+    assert slices["b"][:2] == (2000, 2000) and slices["b"][2] != 1
+
+
+# ---- sqlite --------------------------------------------------------------------------------------
+
+
+def store(profile: Profile, path: Path, by: str = "stack") -> None:
+    FORMATS["sqlite"].write(profile, view("sqlite", by=by), str(path))
+
+
+def query(path: Path, text: str) -> List[Tuple[Any, ...]]:
+    with sqlite3.connect(str(path)) as database:
+        return database.execute(text).fetchall()
+
+
+@RUN
+def test_a_database_holds_every_snapshot_and_peak(profiles: Dict[str, Profile], name: str, tmp_path: Path) -> None:
+    profile, path = profiles[name], tmp_path / "runs.db"
+    store(profile, path)
+    assert query(path, "PRAGMA integrity_check") == [("ok",)] and query(path, "PRAGMA user_version") == [(1,)]
+    snapshots = [(s.id, s.host, s.device) for s in profile.snapshots]
+    assert query(path, "SELECT snapshot, host, device FROM snapshot ORDER BY snapshot") == snapshots
+    sums = """SELECT snapshot, sum(host_bytes), sum(device_bytes) FROM snapshot_owner GROUP BY snapshot ORDER BY 1"""
+    assert query(path, sums) == [row for row in snapshots if row[0] in {s for s, *_ in query(path, sums)}]
+    held = """SELECT h.snapshot, sum(CASE a.side WHEN 'host' THEN live_bytes ELSE 0 END), sum(CASE a.side WHEN 'device' THEN live_bytes ELSE 0 END)
+        FROM held h JOIN account a USING (run, account) GROUP BY h.snapshot ORDER BY 1"""
+    assert set(query(path, held)) <= set(snapshots)
+    assert sum(row[1] + row[2] for row in query(path, held)) == sum(row[1] + row[2] for row in snapshots)
+    for which, peak in profile.peaks.items():
+        for table_ in ("peak_owner", "peak_account JOIN account USING (run, account)"):
+            kinds = "', '".join(LISTED_KINDS)
+            text = f"SELECT coalesce(sum(bytes), 0) FROM {table_} WHERE peak = '{which}' AND kind NOT IN ('{kinds}')"
+            assert query(path, text) == [(peak.host + peak.device,)]
+    allocated = """SELECT coalesce(sum(b.allocated_bytes), 0) FROM balance b JOIN account a USING (run, account)
+        WHERE b.until IS NULL AND a.side IS NOT NULL"""
+    assert query(path, allocated) == [(expected(profile)[2],)]
+
+
+def test_a_run_that_is_added_again_is_there_once(profiles: Dict[str, Profile], tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    names = ("recorded", "generated", "training", "recorded", "generated")
+    for name in names:
+        store(profiles[name], path)
+    assert query(path, "SELECT count(*) FROM run") == [(3,)]
+    other = tmp_path / "other.db"
+    for name in names[:3]:
+        store(profiles[name], other)
+    dump = [list(sqlite3.connect(str(file)).iterdump()) for file in (path, other)]
+    assert dump[0] == dump[1]
+
+
+def test_a_run_that_has_grown_replaces_what_was_known_of_it(tmp_path: Path) -> None:
+    trace = small_training_run()
+    trace.manifest("start-unix-ms", "1767323045000")
+    trace.lines.insert(1, trace.lines.pop())
+    path = tmp_path / "runs.db"
+    cut = trace.bytes()[: trace.bytes().index(b"S 3 ")]
+    store(load(io.BytesIO(cut)), path)
+    assert query(path, "SELECT is_complete, end_code FROM run") == [(0, None)]
+    store(trace.load(), path)
+    assert query(path, "SELECT is_complete, end_code FROM run") == [(1, 0)]
+    assert query(path, "SELECT count(*) FROM snapshot") == [(3,)]
+
+
+def test_runs_without_their_stacks_are_small_and_have_the_same_sums(
+    profiles: Dict[str, Profile], tmp_path: Path
+) -> None:
+    full, small = tmp_path / "full.db", tmp_path / "small.db"
+    store(profiles["generated"], full)
+    store(profiles["generated"], small, by="owner")
+    for text in ("SELECT * FROM peak_owner", "SELECT * FROM snapshot_owner", "SELECT * FROM timeline"):
+        assert query(full, text) == query(small, text) != []
+    assert query(small, "SELECT count(*) FROM balance") == [(0,)]
+    assert small.stat().st_size * 2 < full.stat().st_size
+
+
+@pytest.mark.parametrize("content, says", [(b"jmassif-trace 1\n" * 99, "not a database"), (None, "something else")])
+def test_a_file_of_something_else_stays_as_it_is(content: Any, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    if content is None:
+        sqlite3.connect(str(path)).execute("CREATE TABLE mine (x)").connection.close()
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    with pytest.raises(FormatError, match=says):
+        store(small_training_run().load(), path)
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    store(small_training_run().load(), path)
+    sqlite3.connect(str(path)).execute("PRAGMA user_version = 2").connection.close()
+    with pytest.raises(FormatError, match="version 2"):
+        store(small_training_run().load(), path)
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="sqlite3's own program is not installed")
+def test_sqlites_own_program_reads_hostile_names(profiles: Dict[str, Profile], tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    store(profiles["hostile"], path)
+    marks = json.loads(output_of("sqlite3", "-json", path, "SELECT name FROM mark ORDER BY mark"))
+    assert [row["name"] for row in marks] == [visible(text).replace("\0", "\\x00") for text in HOSTILE]
+
+
+# ---- hostile strings -----------------------------------------------------------------------------
+
+
+def visible(text: str) -> str:
+    """Bytes that were no UTF-8 stand as \\xHH."""
+    return "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in text)
+
+
+def assert_no_control_characters(lines: Sequence[str]) -> None:
+    for line in lines:
+        assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") for c in line)
+
+
+def test_hostile_names_survive_in_json(profiles: Dict[str, Profile]) -> None:
+    text = written("json", profiles["hostile"])
+    assert text.isascii()
+    report = json.loads(text)
+    assert [mark["name"] for mark in report["marks"]] == [visible(name) for name in HOSTILE]
+    columns = report["frames"]["columns"]
+    functions = {row[columns.index("function")] for row in report["frames"]["rows"]}
+    assert {visible(name) for name in HOSTILE} <= functions
+    assert json.dumps(report, ensure_ascii=False).encode("utf-8")
+
+
+def test_hostile_names_survive_in_perfetto(profiles: Dict[str, Profile]) -> None:
+    found = events(profiles["hostile"])
+    for category in ("mark", "scope", "region"):
+        assert {e["name"] for e in found if e.get("cat") == category} == {visible(name) for name in HOSTILE}
+
+
+def test_hostile_names_survive_in_pprof(profiles: Dict[str, Profile]) -> None:
+    profile = Decoded(pprof(profiles["hostile"]))
+    assert {visible(name) for name in HOSTILE} <= set(profile.strings)
+
+
+@pytest.mark.parametrize("form", ["folded", "callgrind"])
+def test_hostile_names_do_not_leave_their_line(profiles: Dict[str, Profile], form: str) -> None:
+    text = written(form, profiles["hostile"])
+    assert_no_control_characters(text.split("\n"))
+    for shown in ("newline\\x0areturn\\x0dtab\\x09", "nul\\x00bell\\x07escape\\x1b[2J", "byte \\xe9\\xff of no UTF-8"):
+        assert shown in text
+
+
+def test_hostile_names_are_functions_of_a_callgrind_file(profiles: Dict[str, Profile]) -> None:
+    functions = {place[2] for place in Callgrind(written("callgrind", profiles["hostile"])).own}
+    assert len(functions) == len(HOSTILE)
+    assert {"(1) fn=(2) evil", "fl=x", "ends in 12", "=1+1"} <= functions
