@@ -137,7 +137,9 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
     )
     columns = profile.timeline._asdict()
     yield ',"timeline":' + json.dumps({name: column.tolist() for name, column in columns.items()})
-    system = {name: {"time": times.tolist(), "bytes": values.tolist()} for name, (times, values) in profile.system.items()}
+    system = {
+        name: {"time": times.tolist(), "bytes": values.tolist()} for name, (times, values) in profile.system.items()
+    }
     yield ',"system":' + _object(system)
     yield from _rows("marks", (_object({"time": mark.time, "name": mark.text}) for mark in profile.marks))
     yield from _rows(
