@@ -80,8 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--snapshot",
         metavar="WHICH",
-        help="the moment to explain: a snapshot's number, a mark, peak, peak-host, peak-device, start, end or last [peak];"
-        " csv: or all",
+        help="the moment to explain: a snapshot's number, a mark, peak, peak-host, peak-device, peak-allocated, start, end"
+        " or last [peak]; csv: or all",
     )
     option(
         "--threshold",
@@ -100,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         help="make runs of frames inside Python, PyTorch and other packages one [internal in tables, none in trees]",
     )
     option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
+    option("--pages", action="store_true", help="count resident pages in massif output too, which massif does not")
     option("--no-source", action="store_true", help="leave the text of source lines out")
     option("--value", choices=list(VALUES), help="what folded and speedscope tell of a stack [live-bytes]")
     option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
@@ -146,6 +147,7 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format) -> V
         arguments.fold,
         not arguments.no_source,
         arguments.value or next(iter(VALUES)),
+        arguments.pages,
     )
 
 

@@ -11,11 +11,13 @@ from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 from jmassif.inputs import Progress, open_input
 from jmassif.profile import (
+    ALLOCATED,
     DEVICE_KINDS,
     GROUPS,
     HOST_KINDS,
     KINDS,
     NO_ACCOUNT,
+    PAGE_KINDS,
     PEAKS,
     TENSOR,
     Account,
@@ -58,6 +60,7 @@ class _Group:
         self.host = host
         self.device = device
         self.changes = array("Q")
+        self.pages = array("Q")
         self.peaks: List[_OpenPeak] = []
 
 
@@ -106,7 +109,7 @@ class _Builder:
         self._define(self.profile.strings, "string", id_, text)
 
     def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
-        _require(type_ in ("n", "i", "p"), f'"{type_}" is not a type of frame')
+        _require(type_ in ("n", "i", "p", "m"), f'"{type_}" is not a type of frame')
         strings = self.profile.strings
         _require(
             function in strings and object_ in strings and file in strings,
@@ -207,9 +210,14 @@ class _Builder:
             live[account] = live_bytes
         group.changes.extend(rows)
 
+    def pages(self, account: int, virtual: int, shared: int, swapped: int) -> None:
+        kind = self._kind_of(account)
+        _require(kind in PAGE_KINDS, f"account {account} has mappings, but is of kind {kind}")
+        self._open_group().pages.extend((account, virtual, shared, swapped))
+
     def peak(self, which: str, time: int, host: int, device: int) -> None:
         group = self._open_group()
-        _require(which in PEAKS, f'"{which}" is not a peak')
+        _require(which in PEAKS or which == ALLOCATED, f'"{which}" is not a peak')
         _require(time <= group.time, f"the {which} peak lies after its snapshot")
         group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), array("Q")))
 
@@ -226,7 +234,9 @@ class _Builder:
         _require(id_ == group.id, f"snapshot {group.id} is closed as {id_}")
         _check_sums(f"snapshot {id_}", self.by_kind, group.host, group.device)
         index = len(self.profile.snapshots)
-        self.profile.snapshots.append(Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes))
+        self.profile.snapshots.append(
+            Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes, group.pages)
+        )
         if group.reason == "mark" and self.profile.marks:
             self.profile.marks[-1] = self.profile.marks[-1]._replace(snapshot=index)
         for peak in group.peaks:
@@ -349,6 +359,7 @@ class _Builder:
             "t": self.totals,
             "S": self.snapshot,
             "c": self.changes,
+            "v": self.pages,
             "P": self.peak,
             "d": self.at_peak,
             "E": self.snapshot_end,

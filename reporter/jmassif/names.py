@@ -134,13 +134,16 @@ class Names:
         if not innermost:
             return 0, NO_STACK
         node = innermost
-        while node and _IS_ALLOCATOR[side].match(self._library(node)):
+        while node and self._type(node) != "m" and _IS_ALLOCATOR[side].match(self._library(node)):
             node = self._profile.node_parent[node]
         node = node or innermost
         caller = node
-        while caller and self._profile.frames[self._profile.node_frame[caller]][0] == "p":
+        while caller and self._type(caller) == "p":
             caller = self._profile.node_parent[caller]
         return node, (printable(self._library(caller)) or "(no object file)") if caller else "python"
+
+    def _type(self, node: int) -> str:
+        return self._profile.frames[self._profile.node_frame[node]][0]
 
     def _library(self, node: int) -> str:
         frame_id = self._profile.node_frame[node]

@@ -16,11 +16,15 @@ from jmassif.units import printable
 
 HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned")
 DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
+# Of these the resident pages count, which the recorder samples. Stacks too, where --stacks did not measure them.
+PAGE_KINDS = ("anon", "file", "stack")
 LISTED_KINDS = ("imported",)  # never part of a sum
 KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
 
 GROUPS = ("yours", "cached", "libraries", "runtime")
 PEAKS = ("total", "host", "device")
+# The peak of what was allocated: of everything but sampled pages. Only a trace with pages has it.
+ALLOCATED = "allocated"
 # What tensors are for in training, in the order in which reports list them. An owner rule may name further ones.
 ROLES = ("parameter", "gradient", "optimizer", "activation", "input", "temporary", "other")
 # The owner whose accounts have roles.
@@ -42,7 +46,7 @@ def counted_blocks(kind: str, blocks: int) -> int:
 
 
 class Frame(NamedTuple):
-    type: str  # "n" native, "i" inlined, "p" Python
+    type: str  # "n" native, "i" inlined, "p" Python, "m" a mapped file
     function: str  # "" where not known, as for object and file
     object: str
     file: str
@@ -66,6 +70,7 @@ class Snapshot(NamedTuple):
     reason: str
     by_kind: Dict[str, int]  # live bytes; every kind that ever occurred
     changes: "array[int]"  # rows of six: the fields of a `c` record
+    pages: "array[int]" = array("Q")  # rows of four: the fields of a `v` record
 
     @property
     def host(self) -> int:
@@ -77,13 +82,21 @@ class Snapshot(NamedTuple):
 
 
 class Peak(NamedTuple):
-    which: str  # one of PEAKS
+    which: str  # one of PEAKS, or ALLOCATED
     time: int
     host: int
     device: int
     snapshot: int  # index of the snapshot that its composition is told against
     by_kind: Dict[str, int]
     differences: "array[int]"  # rows of three: the fields of a `d` record
+
+
+class Pages(NamedTuple):
+    """What is known of an account's mappings besides their resident bytes."""
+
+    virtual: int  # bytes of the mappings
+    shared: int  # resident bytes, each divided by the number of processes that share it
+    swapped: int  # likewise, of what is swapped out
 
 
 class Counts(NamedTuple):
@@ -286,6 +299,29 @@ class Profile:
             live_bytes[account] = n_bytes
             live_blocks[account] = blocks
         return _without_zeros(live_bytes, live_blocks)
+
+    @property
+    def has_pages(self) -> bool:
+        return self.manifest.get("option.pages") == "yes"
+
+    def is_sampled(self, kind: str) -> bool:
+        """Whether accounts of the kind hold resident pages."""
+        is_exact = kind == "stack" and self.manifest.get("option.stacks") == "yes"
+        return self.has_pages and kind in PAGE_KINDS and not is_exact
+
+    def allocated_bytes(self, by_kind: Dict[str, int]) -> int:
+        """Of both sides, without sampled pages."""
+        kinds = [kind for kind in HOST_KINDS + DEVICE_KINDS if not self.is_sampled(kind)]
+        return sum(by_kind.get(kind, 0) for kind in kinds)
+
+    def pages(self, snapshot: int) -> Dict[int, Pages]:
+        """By account: its mappings at the snapshot with this index."""
+        found: Dict[int, Pages] = {}
+        for earlier in self.snapshots[: snapshot + 1]:
+            rows = earlier.pages
+            for account, *numbers in zip(rows[0::4], rows[1::4], rows[2::4], rows[3::4]):
+                found[account] = Pages(*numbers)
+        return {account: pages for account, pages in found.items() if any(pages)}
 
     def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
         """By account: everything it ever allocated, up to the last snapshot. Leaves out accounts with fewer temporaries."""

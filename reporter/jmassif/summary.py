@@ -5,11 +5,11 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from jmassif.ledger import Ledger, Row
 from jmassif.names import Names
-from jmassif.profile import Composition, Profile, Scope, side_of
+from jmassif.profile import ALLOCATED, Composition, Profile, Scope, side_of
 from jmassif.trace import Growth
 from jmassif.units import percent, printable, size
 
-SELECTORS = ("peak", "peak-host", "peak-device", "start", "end", "last")
+SELECTORS = ("peak", "peak-host", "peak-device", "peak-allocated", "start", "end", "last")
 
 
 class SelectionError(Exception):
@@ -94,6 +94,8 @@ def select(profile: Profile, selector: str) -> Moment:
     if selector in SELECTORS:
         which = selector[len("peak-") :] or main_peak(profile)
         name = "the peak" if selector == "peak" else f"the {which} peak"
+        if which == ALLOCATED and not profile.has_pages:
+            which = "total"
         if which in profile.peaks:
             peak = profile.peaks[which]
             return Moment(name, peak.time, profile.peak_composition(which), None)
@@ -189,7 +191,8 @@ def answer(profile: Profile, names: Names, composition: Composition, table: Ledg
         if profile.is_discrete:
             pool = total.host.bytes if side_of(largest.kind) == "host" else total.device.bytes
         line = names.charged(largest.account)
-        where = f"allocated by {names.frame(line)}" if line else f"allocated in {names.site_frame(largest.account)}"
+        verb = "mapped" if profile.is_sampled(largest.kind) else "allocated"
+        where = f"{verb} by {names.frame(line)}" if line else f"{verb} in {names.site_frame(largest.account)}"
         text += (
             f" The largest single place: {size(largest.bytes)} ({percent(largest.bytes, pool)}) of {largest.kind} memory"
             f" ({largest.owner}), {where}."

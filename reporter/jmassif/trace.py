@@ -111,6 +111,7 @@ RECORDS: Dict[str, str] = {
     "t": "number number number number",
     "S": "number number name number number",
     "c": "number number number number number number",
+    "v": "number number number number",
     "P": "name number number number",
     "d": "number number number",
     "E": "number",

@@ -95,7 +95,9 @@ def test_a_moment_is_a_peak_the_last_snapshot_or_one_by_its_number() -> None:
 
 @pytest.mark.parametrize("selector", ["0", "4", "first", "02", ""])
 def test_a_moment_that_is_not_there_is_refused_with_what_is(selector: str) -> None:
-    with pytest.raises(SelectionError, match="there are 1 to 3, peak, peak-host, peak-device, start, end, last"):
+    with pytest.raises(
+        SelectionError, match="there are 1 to 3, peak, peak-host, peak-device, peak-allocated, start, end, last"
+    ):
         select(small_training_run().load(), selector)
 
 

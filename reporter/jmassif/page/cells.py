@@ -260,7 +260,7 @@ def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
         rows = snapshot.changes
         changes: Iterable[Tuple[int, int, int, int]] = zip(rows[0::6], rows[1::6], rows[2::6], rows[3::6])
         peaks = sorted(
-            (peak for peak in profile.peaks.values() if peak.snapshot == index),
+            (peak for peak in profile.peaks.values() if peak.snapshot == index and peak.which in PEAKS),
             key=lambda peak: (peak.time, PEAKS.index(peak.which)),
         )
         if peaks:

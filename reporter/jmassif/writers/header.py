@@ -4,7 +4,7 @@
 from textwrap import wrap
 from typing import List, Tuple
 
-from jmassif.profile import PEAKS, Profile
+from jmassif.profile import ALLOCATED, PEAKS, Profile
 from jmassif.units import moment, printable, size
 from jmassif.writers.layout import PAGE, Lines
 
@@ -50,7 +50,7 @@ def _packages(profile: Profile) -> str:
 def _peaks(profile: Profile) -> str:
     unit = profile.time_unit
     texts = []
-    for which in PEAKS:
+    for which in PEAKS + (ALLOCATED,):
         peak = profile.peaks.get(which)
         if not peak or (which == "total" and profile.is_discrete):
             continue
@@ -58,6 +58,7 @@ def _peaks(profile: Profile) -> str:
             "total": peak.host + peak.device,
             "host": peak.host,
             "device": peak.device,
+            ALLOCATED: profile.allocated_bytes(peak.by_kind),
         }[which]
         if n_bytes:
             texts.append(f"{which} {size(n_bytes)} at {moment(peak.time, unit)}")

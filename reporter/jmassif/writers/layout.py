@@ -31,9 +31,14 @@ def used_sides(profile: Profile) -> List[str]:
 
 
 def arena_note(profile: Profile) -> Lines:
-    """What is missing from the figures of a Python program's own objects."""
+    """Where in the figures a Python program's own objects are."""
     if not profile.manifest.get("python") or profile.manifest.get("env.PYTHONMALLOC", "").startswith("malloc"):
         return []
+    if profile.has_pages:
+        return paragraph(
+            "Python keeps objects up to 512 bytes in arenas from mmap, unless it is run with PYTHONMALLOC=malloc: the"
+            " pages of those are anon memory of owner python."
+        )
     return paragraph(
         "Owner python is without objects up to 512 bytes: Python keeps them in arenas from mmap, unless it is run with"
         " PYTHONMALLOC=malloc."

@@ -8,14 +8,15 @@ snapshot's total. What is written here keeps both.
 
 massif knows one pool of memory and three sums of it. `mem_heap_B` is all recorded memory, host and device, of every
 kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. As in massif's own files a tree is that of
-`mem_heap_B`; its first levels are kinds and owners, then come the stacks. Imported memory is in no sum and left out.
+`mem_heap_B`; its first levels are kinds and owners, then come the stacks. Imported memory is in no sum and left out. So
+are resident pages, unless they are asked for: massif does not know them, and figures that massif has too must be its.
 """
 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.lines import LINE_VIEWS, charges
 from jmassif.names import NO_TENSOR, Names
-from jmassif.profile import LISTED_KINDS, Composition, Profile
+from jmassif.profile import ALLOCATED, KINDS, LISTED_KINDS, Composition, Profile
 from jmassif.summary import select
 from jmassif.tree import Node, Shape, build
 from jmassif.units import printable
@@ -70,10 +71,24 @@ def _label(profile: Profile, names: Names, frame_id: int) -> str:
 # ---- which snapshots -------------------------------------------------------------------------
 
 
-def _entries(profile: Profile) -> Tuple[List[_Entry], int]:
+def _is_shown(profile: Profile, view: View, kind: str) -> bool:
+    return view.with_pages or not profile.is_sampled(kind)
+
+
+def _peak(profile: Profile, view: View) -> str:
+    return ALLOCATED if profile.has_pages and not view.with_pages else "total"
+
+
+def _entries(profile: Profile, view: View) -> Tuple[List[_Entry], int]:
     """All snapshots with the peak put in its place, in order of time; and the peak's index among them."""
-    entries = [_Entry(snapshot.time, snapshot.by_kind, index) for index, snapshot in enumerate(profile.snapshots)]
-    peak = profile.peaks.get("total")
+
+    def shown(by_kind: Dict[str, int]) -> Dict[str, int]:
+        return {kind: n_bytes for kind, n_bytes in by_kind.items() if _is_shown(profile, view, kind)}
+
+    entries = [
+        _Entry(snapshot.time, shown(snapshot.by_kind), index) for index, snapshot in enumerate(profile.snapshots)
+    ]
+    peak = profile.peaks.get(_peak(profile, view))
     if not peak:
         if not entries:
             return [_Entry(0, {}, None)], 0
@@ -84,7 +99,7 @@ def _entries(profile: Profile) -> Tuple[List[_Entry], int]:
     place = 0
     while place < peak.snapshot and entries[place].time <= peak.time:
         place += 1
-    entries.insert(place, _Entry(peak.time, peak.by_kind, None))
+    entries.insert(place, _Entry(peak.time, shown(peak.by_kind), None))
     return entries, place
 
 
@@ -102,14 +117,13 @@ def _thin_out(entries: Sequence[_Entry], keep: Sequence[int], limit: int) -> Lis
     return sorted(kept)
 
 
-def _composition(profile: Profile, entry: _Entry) -> Composition:
+def _composition(profile: Profile, view: View, entry: _Entry) -> Composition:
     if entry.snapshot is not None:
         composition = profile.composition(entry.snapshot)
     else:
-        composition = profile.peak_composition("total")
-    return {
-        account: held for account, held in composition.items() if profile.accounts[account].kind not in _OUTSIDE_TREE
-    }
+        composition = profile.peak_composition(_peak(profile, view))
+    kinds = {kind for kind in KINDS if kind not in _OUTSIDE_TREE and _is_shown(profile, view, kind)}
+    return {account: held for account, held in composition.items() if profile.accounts[account].kind in kinds}
 
 
 # ---- writing ---------------------------------------------------------------------------------
@@ -165,7 +179,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     Every `detailed-freq`th snapshot has its tree, and the peak always; with view.selector the one snapshot that it names
     has its tree instead. Raises summary.SelectionError.
     """
-    entries, peak = _entries(profile)
+    entries, peak = _entries(profile, view)
     wanted = [peak]
     if view.selector:
         chosen = select(profile, view.selector).snapshot
@@ -199,7 +213,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         yield f"mem_stacks_B={stacks}"
         if entry.total and (index in wanted or is_regular):
             yield "heap_tree=peak" if index == peak else "heap_tree=detailed"
-            root = build(profile, _composition(profile, entry), shape, _ROOT)
+            root = build(profile, _composition(profile, view, entry), shape, _ROOT)
             yield from _tree(root, view.threshold)
         else:
             yield "heap_tree=empty"

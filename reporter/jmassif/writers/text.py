@@ -29,6 +29,7 @@ from jmassif.writers.header import header
 from jmassif.writers.layout import Lines, arena_note, heading, paragraph, used_sides
 from jmassif.writers.lines import write_lines
 from jmassif.writers.machine import machine_section
+from jmassif.writers.mapped import by_library, mapped
 
 _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40
@@ -158,7 +159,9 @@ def _by_role(profile: Profile, chosen: Moment) -> Lines:
 def _left_at_exit(profile: Profile) -> Lines:
     if not profile.snapshots or profile.snapshots[-1].reason != "exit":
         return []
-    table = ledger(profile, profile.composition(len(profile.snapshots) - 1))
+    # Libraries stay mapped: pages are nothing that a program would free.
+    last = profile.composition(len(profile.snapshots) - 1)
+    table = ledger(profile, {a: held for a, held in last.items() if not profile.is_sampled(profile.accounts[a].kind)})
     if not table.groups:
         return []
     return heading("Never freed: held at exit") + _by_owner(profile, table)
@@ -410,6 +413,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield from _graph(profile, view)
     yield from _ledger(profile, names, chosen)
     yield from _by_role(profile, chosen)
+    yield from by_library(profile, names, chosen) if view.by == "library" else mapped(profile, names, chosen)
     yield from machine_section(profile, chosen.name, chosen.time)
     yield from _scopes(profile)
     yield from _failures(profile)
