@@ -19,6 +19,7 @@ typedef struct {
 static Entry *entries;
 static ULong mask;
 static ULong n_entries;
+static ULong n_custom;
 
 // Sizes that do not fit 32 bits: rare, so a list will do.
 typedef struct {
@@ -88,6 +89,7 @@ void jm_blocks_add(Addr address, Block block)
         entries[slot].bytes = (UInt)block.bytes;
     }
     n_entries++;
+    n_custom += block.is_custom;
 }
 
 static Bool look(Addr address, Block *block, Bool take_out)
@@ -104,6 +106,7 @@ static Bool look(Addr address, Block *block, Bool take_out)
     block->is_custom = (e->account & CUSTOM_BIT) != 0;
     if (!take_out)
         return True;
+    n_custom -= block->is_custom;
 
     // Close the gap: move back every later entry of the run whose home lies at or before the gap.
     ULong gap = slot;
@@ -136,4 +139,17 @@ void jm_blocks_set_account(Addr address, AccountId account)
 ULong jm_blocks_count(void)
 {
     return n_entries;
+}
+
+void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
+{
+    ULong left = n_custom;
+    for (ULong slot = 0; left; slot++) {
+        if (!entries[slot].address || !(entries[slot].account & CUSTOM_BIT))
+            continue;
+        Block block;
+        look(entries[slot].address, &block, False);
+        use(entries[slot].address, block.bytes);
+        left--;
+    }
 }

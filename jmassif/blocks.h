@@ -27,4 +27,7 @@ void jm_blocks_set_account(Addr address, AccountId account);
 
 ULong jm_blocks_count(void);
 
+// Calls `use` with each block that a custom allocator announced.
+void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes));
+
 #endif

@@ -10,6 +10,7 @@
 #include "ledger.h"
 #include "nvtx.h"
 #include "owner.h"
+#include "pages.h"
 #include "pending.h"
 #include "region.h"
 #include "snapshot.h"
@@ -88,6 +89,7 @@ static Bool monitor_command(const HChar *text)
          path ? path : "which cannot be written");
         return True;
     case 1:
+        jm_pages_sample(True);
         print_by_owner(False);
         return True;
     case 2:

@@ -10,6 +10,7 @@
 #include "cuda_layout.h"
 #include "device_blocks.h"
 #include "options.h"
+#include "pages.h"
 #include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
@@ -744,6 +745,8 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
         state->address = address;
         more = act(tid, row, words, queries);
     }
+    if (row->action == ACTION_DLOPEN)
+        jm_pages_measure_scope(tid);
     jm_scope_leave(tid, name);
     return more;
 }

@@ -158,6 +158,12 @@ DeviceBlock *jm_device_any_cached(ULong bytes)
     return NULL;
 }
 
+void jm_device_blocks_each(void (*use)(Addr address, ULong bytes))
+{
+    for (UInt i = 0; i < n_ranges; i++)
+        use(ranges[i].start, ranges[i].end - ranges[i].start);
+}
+
 void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block))
 {
     carved_close = callback;

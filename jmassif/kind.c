@@ -3,6 +3,7 @@
 // The table behind kind.h.
 
 #include "kind.h"
+#include "options.h"
 
 #define JM_KIND_ROW(id, name, side) {name, side},
 static const struct {
@@ -18,4 +19,9 @@ const HChar *jm_kind_name(Kind kind)
 Side jm_kind_side(Kind kind)
 {
     return kinds[kind].side;
+}
+
+Bool jm_kind_is_sampled(Kind kind)
+{
+    return kind == KIND_ANON || kind == KIND_FILE || (kind == KIND_STACK && !jm_options.stacks);
 }

@@ -32,4 +32,7 @@ typedef enum { JM_KINDS(JM_KIND_ENUM) N_KINDS } Kind;
 const HChar *jm_kind_name(Kind kind);
 Side jm_kind_side(Kind kind);
 
+// Its bytes are those of resident pages, as of the last sample (pages.h). Stacks are too, unless --stacks=yes.
+Bool jm_kind_is_sampled(Kind kind);
+
 #endif

@@ -10,7 +10,8 @@ typedef struct {
     UInt node;
     UChar kind;
     UChar owner;
-    UChar side;
+    UChar side : 7;
+    UChar is_sampled : 1;
     Bool is_changed; // and listed so
     ULong live_bytes;
     UInt live_blocks;
@@ -41,13 +42,18 @@ static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
 
 // Emptied when the generation is bumped, so they hold what has changed since the peak and no more.
 static Table saved[N_PEAKS] = {JM_TABLE("jm.ledger.saved", Saved), JM_TABLE("jm.ledger.saved", Saved),
-                               JM_TABLE("jm.ledger.saved", Saved)};
+                               JM_TABLE("jm.ledger.saved", Saved), JM_TABLE("jm.ledger.saved", Saved)};
 
-// Until there is device memory the host's peak is the total's, and most programs' always is: nothing is kept twice.
+// Until there is device memory the host's peak is the total's, and most programs' always is; without pages so is that
+// of what was allocated. Nothing is kept twice.
 static Bool has_device;
+static Bool has_pages;
+static PeakId kept[N_PEAKS] = {PEAK_TOTAL};
+static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
 static Peak peaks[N_PEAKS];
 static ULong side_total[2];
+static ULong sampled_total; // host bytes of sampled accounts
 static ULong traffic_bytes;
 static ULong n_changes;
 static ULong interval_max;
@@ -57,14 +63,9 @@ static inline Account *at(AccountId id)
     return jm_table_at(&accounts, id);
 }
 
-static inline UInt n_kept_peaks(void)
-{
-    return has_device ? N_PEAKS : PEAK_TOTAL + 1;
-}
-
 static inline PeakId kept_as(PeakId p)
 {
-    return has_device || p == PEAK_DEVICE ? p : PEAK_TOTAL;
+    return (p == PEAK_HOST && !has_device) || (p == PEAK_ALLOCATED && !has_pages) ? PEAK_TOTAL : p;
 }
 
 static inline ULong peak_total(PeakId p)
@@ -74,14 +75,17 @@ static inline ULong peak_total(PeakId p)
         return side_total[SIDE_HOST];
     case PEAK_DEVICE:
         return side_total[SIDE_DEVICE];
+    case PEAK_ALLOCATED:
+        return side_total[SIDE_HOST] + side_total[SIDE_DEVICE] - sampled_total;
     default:
         return side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
     }
 }
 
-static inline Bool peak_counts(PeakId p, Side side)
+static inline Bool peak_counts(PeakId p, const Account *a)
 {
-    return p == PEAK_TOTAL || (p == PEAK_HOST && side == SIDE_HOST) || (p == PEAK_DEVICE && side == SIDE_DEVICE);
+    return p == PEAK_TOTAL || (p == PEAK_HOST && a->side == SIDE_HOST) ||
+           (p == PEAK_DEVICE && a->side == SIDE_DEVICE) || (p == PEAK_ALLOCATED && !a->is_sampled);
 }
 
 AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
@@ -92,6 +96,7 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
     a->kind = kind;
     a->owner = owner;
     a->side = jm_kind_side(kind);
+    a->is_sampled = has_pages && jm_kind_is_sampled(kind);
     // A new account held nothing at any peak so far: no generation is older than 0, so nothing need be saved before the
     // first change unless a peak has passed already, and then 0 is the right value to save.
     return id;
@@ -101,7 +106,8 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
 static inline void save_for_peaks(AccountId id, Account *a)
 {
     n_changes++;
-    for (PeakId p = 0; p < n_kept_peaks(); p++) {
+    for (UInt i = 0; i < n_kept; i++) {
+        PeakId p = kept[i];
         if (!peaks[p].rising && a->generation[p] != peaks[p].generation) {
             Saved *s = jm_table_at(&saved[p], jm_table_add(&saved[p]));
             s->account = id;
@@ -133,7 +139,7 @@ static inline void raise_peak(PeakId p)
         peak->max_bytes = total;
         peak->rising = True;
         peak->grown = True;
-        if (!has_device)
+        if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
     }
     if (peak->rising) {
@@ -165,6 +171,22 @@ static void part_peaks(void)
     for (AccountId id = 1; id < accounts.n; id++)
         at(id)->generation[PEAK_HOST] = at(id)->generation[PEAK_TOTAL];
     has_device = True;
+    kept[n_kept++] = PEAK_HOST;
+    kept[n_kept++] = PEAK_DEVICE;
+}
+
+void jm_ledger_keep_allocated_peak(void)
+{
+    tl_assert(accounts.n == 1);
+    has_pages = True;
+    kept[n_kept++] = PEAK_ALLOCATED;
+}
+
+static inline void close_peaks_of(const Account *a)
+{
+    for (UInt i = 0; i < n_kept; i++)
+        if (peak_counts(kept[i], a))
+            close_peak(kept[i]);
 }
 
 static inline void change(AccountId id, Account *a, ULong more, ULong less)
@@ -173,17 +195,17 @@ static inline void change(AccountId id, Account *a, ULong more, ULong less)
     if (side == SIDE_DEVICE && !has_device)
         part_peaks();
     if (side != SIDE_NONE && less > more)
-        for (PeakId p = 0; p < n_kept_peaks(); p++)
-            if (peak_counts(p, side))
-                close_peak(p);
+        close_peaks_of(a);
     save_for_peaks(id, a);
     a->live_bytes += more - less;
     mark_changed(id, a);
     if (side == SIDE_NONE)
         return;
     side_total[side] += more - less;
-    for (PeakId p = 0; p < n_kept_peaks(); p++)
-        raise_peak(p);
+    if (a->is_sampled)
+        sampled_total += more - less;
+    for (UInt i = 0; i < n_kept; i++)
+        raise_peak(kept[i]);
     ULong both = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
     if (both > interval_max)
         interval_max = both;
@@ -223,9 +245,7 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
         Side side = from->side;
         // The total must not dip by the whole block in between, or an untrue peak would end here.
         if (shrunk && side != SIDE_NONE)
-            for (PeakId p = 0; p < n_kept_peaks(); p++)
-                if (peak_counts(p, side))
-                    close_peak(p);
+            close_peaks_of(from);
         save_for_peaks(from_id, from);
         save_for_peaks(to_id, to);
         from->live_bytes -= old_bytes;
@@ -417,5 +437,5 @@ void jm_ledger_mark_all_changed(void)
     for (AccountId id = 1; id < accounts.n; id++)
         mark_changed(id, at(id));
     for (PeakId p = 0; p < N_PEAKS; p++)
-        peaks[p].grown = peaks[kept_as(p)].max_bytes > 0;
+        peaks[p].grown = peaks[kept_as(p)].max_bytes > 0 && (p != PEAK_ALLOCATED || has_pages);
 }

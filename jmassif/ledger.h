@@ -17,7 +17,8 @@
 typedef UInt AccountId; // from 1; 0: none
 typedef UChar OwnerId;
 
-typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, N_PEAKS } PeakId;
+// PEAK_ALLOCATED is that of what was allocated: of both sides without what is only sampled (pages.h).
+typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, PEAK_ALLOCATED, N_PEAKS } PeakId;
 
 // The account's numbers, as a reader of the trace sees them.
 typedef struct {
@@ -27,6 +28,9 @@ typedef struct {
     ULong total_blocks;
     ULong temporaries;
 } Balance;
+
+// From here on pages are sampled, so the peak of what was allocated is one of its own.
+void jm_ledger_keep_allocated_peak(void);
 
 // Makes an account. `node` 0: memory without a stack. Whoever makes it keeps its id: the ledger does not look up.
 AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner);

@@ -18,6 +18,7 @@
 #include "manifest.h"
 #include "options.h"
 #include "owner.h"
+#include "pages.h"
 #include "pending.h"
 #include "python.h"
 #include "region.h"
@@ -38,6 +39,7 @@ static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)
         jm_symbol_tell_objects(False);
+    jm_pages_mapped(start, bytes);
 }
 
 static void on_object(const HChar *soname, const HChar *path, Addr code)
@@ -56,6 +58,7 @@ static void on_unmap(Addr start, SizeT bytes)
     jm_forget_readable();
     if (jm_symbol_unmapped(start, bytes))
         jm_stack_forget();
+    jm_pages_unmapped(start, bytes);
 }
 
 // ---- threads, fork, exec -------------------------------------------------------------------------------------
@@ -136,6 +139,7 @@ static void post_clo_init(void)
     jm_symbol_on_object(on_object);
     jm_clock_init();
     has_fma = jm_fma_is_available();
+    jm_pages_init();
     jm_trace_open();
     jm_manifest_write();
     for (UInt owner = 1; owner <= jm_owner_count(); owner++)

@@ -53,6 +53,7 @@ static void add_name(XArray *names, const HChar *name)
 void jm_options_init(void)
 {
     jm_options.heap = True;
+    jm_options.pages = True;
     jm_options.python = True;
     jm_options.nvtx = True;
     jm_options.heap_admin = 8;
@@ -95,6 +96,7 @@ Bool jm_options_process(const HChar *arg)
 {
     const HChar *text;
     if VG_BOOL_CLO (arg, "--heap", jm_options.heap) {
+    } else if VG_BOOL_CLO (arg, "--pages", jm_options.pages) {
     } else if VG_BOOL_CLO (arg, "--stacks", jm_options.stacks) {
     } else if VG_BOOL_CLO (arg, "--anonymize", jm_options.anonymize) {
     } else if VG_BINT_CLO (arg, "--heap-admin", jm_options.heap_admin, 0, 1024) {
@@ -144,6 +146,7 @@ void jm_options_print_usage(void)
     ("  recording:\n"
      "    --heap=no|yes             record the heap [yes]\n"
      "    --heap-admin=<bytes>      header assumed per heap block [8]\n"
+     "    --pages=no|yes            record resident pages: libraries' code and data, what is mapped [yes]\n"
      "    --stacks=no|yes           record the size of the threads' stacks; slow [no]\n"
      "    --depth=<number>          frames kept per call stack, innermost first; 0: all [0]\n"
      "    --alloc-fn=<name>         also pass over this function as an allocator (may be repeated)\n"
@@ -199,6 +202,7 @@ void jm_options_record(void)
     jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
     jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
     jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
+    jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");
     jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
     jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
     jm_trace_manifest_uint("option.large", jm_options.large_bytes);

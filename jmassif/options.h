@@ -14,6 +14,7 @@ typedef struct {
     Bool heap;
     Bool stacks;
     Bool anonymize;
+    Bool pages;        // sample what is resident
     Bool python;       // look for Python frames
     Bool nvtx;         // be NVTX's tool library
     Int heap_admin;    // bytes of header assumed per heap block

@@ -157,6 +157,12 @@ UInt jm_scope_depth(ThreadId tid)
     return threads ? threads[tid].depth : 0;
 }
 
+UInt jm_scope_current(ThreadId tid)
+{
+    const Scope *s = innermost(tid);
+    return s ? s->id : 0;
+}
+
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
 {
     if (jm_scope_depth(tid))

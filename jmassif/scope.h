@@ -20,6 +20,9 @@ void jm_scope_leave(ThreadId tid, UInt name);
 
 UInt jm_scope_depth(ThreadId tid);
 
+// The innermost call's; those that begin later have larger ones. 0: the thread is in none.
+UInt jm_scope_current(ThreadId tid);
+
 // Captures the thread's stack, completed from the innermost scope where it breaks.
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored);
 

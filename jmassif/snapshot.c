@@ -9,6 +9,7 @@
 #include "cuda.h"
 #include "heap.h"
 #include "options.h"
+#include "pages.h"
 #include "python.h"
 #include "region.h"
 #include "scope.h"
@@ -123,7 +124,7 @@ void jm_snapshot_after_syscall(void)
     poll();
 }
 
-static const HChar *const peak_names[N_PEAKS] = {"total", "host", "device"};
+static const HChar *const peak_names[N_PEAKS] = {"total", "host", "device", "allocated"};
 
 static void write_peak(PeakId p)
 {
@@ -140,8 +141,15 @@ static void write_peak(PeakId p)
     }
 }
 
+// Those that come by themselves, or by the hundred, must not cost much.
+static Bool must_see_pages(const HChar *reason)
+{
+    return !VG_STREQ(reason, "time") && !VG_STREQ(reason, "mark") && !VG_STREQ(reason, "fork");
+}
+
 static void take(const HChar *reason)
 {
+    jm_pages_sample(must_see_pages(reason));
     ULong now = jm_clock_now();
     jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
     write_totals(now);
@@ -161,6 +169,7 @@ static void take(const HChar *reason)
         jm_trace_balance(account, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks, b.temporaries);
     }
     jm_ledger_clear_changed();
+    jm_pages_write();
     for (PeakId p = 0; p < N_PEAKS; p++)
         if (jm_ledger_peak_has_grown(p))
             write_peak(p);
@@ -185,6 +194,7 @@ void jm_snapshot_after_fork_in_child(void)
     n_snapshots = 0;
     jm_system_after_fork_in_child();
     jm_ledger_mark_all_changed();
+    jm_pages_after_fork_in_child();
     grace_end_ms = jm_clock_ms() + CHILD_GRACE_MS;
     take("fork");
 }

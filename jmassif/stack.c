@@ -257,6 +257,11 @@ void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base
     base->outermost_ip = outermost_ip;
 }
 
+NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
+{
+    return child(node, jm_symbol_mapped_frame(path, is_object));
+}
+
 OwnerId jm_stack_host_owner(NodeId node)
 {
     OwnerId owner = node ? node_at(node)->host_owner : JM_OWNER_NONE;

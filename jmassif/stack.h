@@ -27,6 +27,9 @@ NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored);
 // Captures what stacks are completed from, in the wrapper that an API call goes through; `outer` may be NULL.
 void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base);
 
+// The stack with the file that it has mapped as its innermost frame.
+NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object);
+
 OwnerId jm_stack_host_owner(NodeId node);
 OwnerId jm_stack_device_owner(NodeId node);
 RoleId jm_stack_role(NodeId node);

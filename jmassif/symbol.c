@@ -254,6 +254,11 @@ FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt li
     return intern_frame('p', function, NULL, NULL, file, line, 0);
 }
 
+FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object)
+{
+    return intern_frame('m', is_object ? "mapped" : "mapped-data", path, NULL, NULL, 0, 0);
+}
+
 OwnerId jm_symbol_host_owner(FrameId frame)
 {
     return ((Frame *)jm_table_at(&frames, frame))->host;

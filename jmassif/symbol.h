@@ -32,6 +32,10 @@ const Location *jm_symbol_locate(Addr ip);
 // The frame of a Python function at a line.
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line);
 
+// The frame that stands for a mapped file: an object file's function is called "mapped", that of other files
+// "mapped-data".
+FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object);
+
 // The owner that the rules give to a frame; JM_OWNER_NONE: none.
 OwnerId jm_symbol_host_owner(FrameId frame);
 OwnerId jm_symbol_device_owner(FrameId frame);

@@ -268,6 +268,16 @@ void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong t
     end();
 }
 
+void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong swapped_bytes)
+{
+    begin('v');
+    put_uint(account);
+    put_uint(virtual_bytes);
+    put_uint(shared_bytes);
+    put_uint(swapped_bytes);
+    end();
+}
+
 void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes)
 {
     begin('P');

@@ -28,6 +28,7 @@ void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max
 void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes);
 void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
                       ULong temporaries);
+void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong swapped_bytes);
 void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes);
 void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks);
 void jm_trace_snapshot_end(UInt id);

@@ -128,11 +128,14 @@ def record(
     build: Path = BUILD,
     valgrind: str = VALGRIND,
 ) -> Recording:
-    """Runs a command under the jmassif of a build tree, in a temporary directory unless `cwd` says otherwise."""
+    """Runs a command under the jmassif of a build tree, in a temporary directory unless `cwd` says otherwise.
+
+    Without pages, unless `options` ask for them: those are sampled, and most tests compare sums that must be exact.
+    """
     directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
     out_file = f"--jmassif-out-file={directory.name}/jmassif.out.%p"
     done = run(
-        [valgrind, "--tool=jmassif", out_file, *options, *command],
+        [valgrind, "--tool=jmassif", out_file, "--pages=no", *options, *command],
         env={"VALGRIND_LIB": str(build / ".in_place"), **(env or {})},
         cwd=cwd or Path(directory.name),
         timeout=timeout,
@@ -162,6 +165,7 @@ def record_arm64(
             in_place / "jmassif-arm64-linux",
             "--tool=jmassif",
             f"--jmassif-out-file={directory.name}/jmassif.out.%p",
+            "--pages=no",
             *options,
             *command,
         ],

@@ -92,7 +92,14 @@ def steps(n: int) -> List[Step]:
 def kill_after(seconds: float, directory: Path) -> int:
     """Runs the walk, kills it, and returns how many allocations it had done."""
     counter = directory / "count"
-    command = [VALGRIND, "--tool=jmassif", "-q", f"--jmassif-out-file={directory}/trace", "--heap-admin=0"]
+    command = [
+        VALGRIND,
+        "--tool=jmassif",
+        "-q",
+        f"--jmassif-out-file={directory}/trace",
+        "--heap-admin=0",
+        "--pages=no",
+    ]
     process = subprocess.Popen(
         [*command, str(compile_c(WALKS, "-fno-builtin")), str(counter)],
         env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},

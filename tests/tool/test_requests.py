@@ -53,7 +53,7 @@ def running() -> Iterator[Running]:
         pytest.skip("vgdb is not installed")
     with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
         trace, prefix = Path(directory) / "trace", f"{directory}/vgdb-pipe"
-        options = ["-q", "--vgdb=yes", f"--vgdb-prefix={prefix}", f"--jmassif-out-file={trace}"]
+        options = ["-q", "--pages=no", "--vgdb=yes", f"--vgdb-prefix={prefix}", f"--jmassif-out-file={trace}"]
         process = subprocess.Popen(
             [VALGRIND, "--tool=jmassif", *options, str(compile_c(WAITS, "-fno-builtin", "-w"))],
             env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Resident pages: what the program says of its own mappings, what /proc says of the whole process from outside."""
+
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Dict, Iterator, List, NamedTuple, Tuple
+
+import pytest
+
+from jmassif.load import load_file
+from jmassif.mappings import libraries, mappings
+from jmassif.names import Names
+from jmassif.profile import Profile
+from jmassif.summary import growth_by_side, select
+from tests.harness import BUILD, PYTHON, Recording, massif, massif_peak, record
+from tests.tool.programs import at_peak, functions, print_report, program
+
+PAGE = 4096
+MIB = 1 << 20
+WITH_PAGES = ["--pages=yes"]
+
+
+class Said(NamedTuple):
+    resident: int
+    virtual: int
+    n_mappings: int
+
+
+# ---- a program that knows its own mappings ---------------------------------------------------
+
+
+def steps(text: str) -> Iterator[Dict[str, Said]]:
+    """What the program says of its mappings, by the function that made them, for each of its steps."""
+    for part in text.split("step\n")[:-1]:
+        rows = [line.split() for line in part.splitlines()]
+        yield {name: Said(*map(int, numbers)) for name, *numbers in rows}
+
+
+def held_by(profile: Profile, snapshot: int, names: List[str]) -> Dict[str, Said]:
+    """The same of a snapshot."""
+    composition, pages = profile.composition(snapshot), profile.pages(snapshot)
+    found = {name: Said(0, 0, 0) for name in names}
+    for account, (node, kind, _) in enumerate(profile.accounts):
+        if not profile.is_sampled(kind):
+            continue
+        maker = next((function for function in functions(profile, node) if function in names), None)
+        if maker:
+            resident, n_mappings = composition.get(account, (0, 0))
+            virtual = pages[account].virtual if account in pages else 0
+            before = found[maker]
+            found[maker] = Said(before.resident + resident, before.virtual + virtual, before.n_mappings + n_mappings)
+    return found
+
+
+def run_pages_program(tmp_path: Path, *options: str) -> Recording:
+    # Not a file in memory: those have mappings of another kind.
+    with tempfile.NamedTemporaryFile(dir=str(BUILD)) as file:
+        file.write(bytes(MIB))
+        file.flush()
+        recording = record([program("pages.c", "-I", str(BUILD.parent / "jmassif"), "-pthread"), file.name], options)
+    assert recording.returncode == 0, recording.stderr
+    return recording
+
+
+@pytest.fixture(scope="module")
+def pages_run(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return run_pages_program(tmp_path_factory.mktemp("pages"), *WITH_PAGES)
+
+
+def requests(profile: Profile) -> List[int]:
+    return [index for index, snapshot in enumerate(profile.snapshots) if snapshot.reason == "request"]
+
+
+def test_what_is_resident_is_what_the_program_says(pages_run: Recording) -> None:
+    said = list(steps(pages_run.stdout))
+    snapshots = requests(pages_run.profile)
+    assert len(said) == len(snapshots) == 9
+    for number, (expected, snapshot) in enumerate(zip(said, snapshots)):
+        found = held_by(pages_run.profile, snapshot, list(expected))
+        for name, row in expected.items():
+            if name == "start_thread":
+                continue
+            assert abs(found[name].resident - row.resident) <= PAGE * max(row.n_mappings, 1), (number, name, found, row)
+            assert found[name][1:] == row[1:], (number, name)
+    # The program did what its steps are named after.
+    assert [row["second_neighbour"].resident for row in said if "second_neighbour" in row][:2] == [2 * MIB, MIB]
+    assert said[1]["reserved"] == (9 * PAGE, 64 * MIB, 1)
+
+
+def test_a_stack_is_a_mapping_of_its_own_kind(pages_run: Recording) -> None:
+    profile = pages_run.profile
+    (number,) = [n for n, said in enumerate(steps(pages_run.stdout)) if "start_thread" in said]
+    expected = list(steps(pages_run.stdout))[number]["start_thread"]
+    snapshot = requests(profile)[number]
+    found = held_by(profile, snapshot, ["start_thread"])["start_thread"]
+    assert expected.resident <= found.resident <= expected.resident + 8 * PAGE
+    kinds = {account.kind for account in profile.accounts if "start_thread" in functions(profile, account.node)[:8]}
+    assert "stack" in kinds
+    # The main stack has no stack that made it.
+    assert any(account.kind == "stack" and not account.node for account in profile.accounts)
+
+
+def test_the_heap_is_not_counted_again(pages_run: Recording) -> None:
+    profile = pages_run.profile
+    for snapshot in requests(profile):
+        assert profile.snapshots[snapshot].by_kind["heap"] == pytest.approx(3 * MIB, abs=64 * 1024)
+        # The largest mapping of all holds 5 or 6 MiB, and the program's memory is in no other.
+        rows = mappings(profile, Names(profile), select(profile, str(profile.snapshots[snapshot].id)))
+        assert sum(row.resident for row in rows if row.kind == "anon") < 24 * MIB
+
+
+def test_shared_memory_is_named_and_no_file(pages_run: Recording) -> None:
+    profile = pages_run.profile
+    moment = select(profile, str(profile.snapshots[requests(profile)[2]].id))
+    rows = {(row.name.split(" ")[0], row.kind): row for row in mappings(profile, Names(profile), moment)}
+    assert rows["memfd:pages", "anon"].resident == 11 * PAGE
+    assert any(kind == "file" and row.resident >= MIB // 2 for (_, kind), row in rows.items())
+
+
+def test_without_pages_there_are_none(tmp_path: Path) -> None:
+    profile = run_pages_program(tmp_path, "--pages=no").profile
+    assert {account.kind for account in profile.accounts[1:]} <= {"heap", "heap-overhead"}
+    assert "allocated" not in profile.peaks
+    assert not any(snapshot.pages for snapshot in profile.snapshots)
+
+
+def test_with_stacks_they_are_counted_once(tmp_path: Path) -> None:
+    """By the byte, as massif does, and not by the page as well."""
+    profile = run_pages_program(tmp_path, "--stacks=yes", *WITH_PAGES).profile
+    held = [account for account in profile.accounts if account.kind == "stack"]
+    assert [account.node for account in held] == [0]
+    for snapshot in requests(profile):
+        assert held_by(profile, snapshot, ["start_thread"])["start_thread"].resident == 0
+
+
+# ---- the heap's figures stay massif's --------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["tree.c", "random_walk.c", "never_frees.c"])
+def test_massifs_figures_do_not_change(source: str) -> None:
+    compiled = program(source, "-fno-builtin")
+    expected = massif([compiled])
+    recording = record([compiled], WITH_PAGES)
+    profile = recording.profile
+    held = profile.peak_composition("allocated")
+    by_kind: Dict[str, int] = Counter()
+    for account, (n_bytes, _) in held.items():
+        by_kind[profile.accounts[account].kind] += n_bytes
+    assert (by_kind["heap"], by_kind["heap-overhead"]) == (expected.heap, expected.extra)
+    assert massif_peak(print_report(recording.trace, "--format=massif").stdout) == expected
+    # Unless asked for.
+    with_pages = massif_peak(print_report(recording.trace, "--format=massif", "--pages").stdout)
+    assert with_pages.heap > expected.heap and with_pages.stacks > 0
+    assert at_peak(profile, "file") > 0
+
+
+# ---- PyTorch, from outside -------------------------------------------------------------------
+
+IMPORT_TORCH = """
+import ctypes, sys
+import torch
+ctypes.CDLL(sys.argv[1]).jmassif_snapshot()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def client_mappings(smaps: str) -> Dict[str, int]:
+    """By file ("" for none): the Rss of what the program itself has mapped.
+
+    Valgrind's own memory and the heap that it keeps for the program are writable, executable and of no file; its tool's
+    variables lie behind the tool's file.
+    """
+    found: Dict[str, int] = Counter()
+    before = ""
+    for block in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", smaps, flags=re.MULTILINE):
+        head = block.split("\n")[0].split(None, 5)
+        if not head:
+            continue
+        path = head[5] if len(head) > 5 else ""
+        rss = re.search(r"^Rss:\s+(\d+) kB", block, re.MULTILINE)
+        assert rss
+        is_tools = "jmassif-" in Path(path).name or (not path and "jmassif-" in Path(before).name)
+        if not is_tools and not (head[1].startswith("rwx") and not path):
+            found[path] += int(rss.group(1)) * 1024
+        before = path or before
+    return found
+
+
+@pytest.fixture(scope="module")
+def torch_run() -> Iterator[Tuple[Profile, Dict[str, int], Path]]:
+    pytest.importorskip("torch")
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        trace = Path(directory) / "trace"
+        process = subprocess.Popen(
+            [
+                "valgrind",
+                "-q",
+                "--tool=jmassif",
+                f"--jmassif-out-file={trace}",
+                PYTHON,
+                "-c",
+                IMPORT_TORCH,
+                str(BUILD / "jmassif" / "libjmassif.so"),
+            ],
+            env={"VALGRIND_LIB": str(BUILD / ".in_place"), "PATH": "/usr/bin:/bin"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert process.stdin and process.stdout
+            assert process.stdout.readline() == b"ready\n"
+            smaps = Path(f"/proc/{process.pid}/smaps").read_text()
+            process.communicate(b"\n", timeout=120)
+        finally:
+            process.kill()
+            process.wait()
+        yield load_file(str(trace)), client_mappings(smaps), trace
+
+
+def test_the_sum_is_what_an_independent_reader_finds(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+    profile, from_outside, _ = torch_run
+    (snapshot,) = requests(profile)
+    by_kind = profile.snapshots[snapshot].by_kind
+    pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
+    assert pages == pytest.approx(sum(from_outside.values()), rel=0.02)
+
+
+def test_every_large_library_is_named_with_its_bytes(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+    profile, from_outside, _ = torch_run
+    moment = select(profile, str(profile.snapshots[requests(profile)[0]].id))
+    rows = mappings(profile, Names(profile), moment)
+    found = {row.name: row.resident for row in rows if row.kind == "file"}
+    large = {Path(path).name: rss for path, rss in from_outside.items() if "/" in path and rss > MIB}
+    assert len(large) > 10 and any("libtorch_cpu" in name for name in large)
+    for name, rss in large.items():
+        # Outside a library's variables without bytes in its file have no name.
+        assert rss * 0.98 <= found[name] <= rss + 8 * MIB, name
+
+
+def test_libraries_belong_to_the_owners_of_their_frames(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+    profile, _, _ = torch_run
+    owner_of: Dict[str, set] = {}
+    names = Names(profile)
+    for account, (node, kind, owner) in enumerate(profile.accounts):
+        if kind == "file" and node:
+            owner_of.setdefault(names.library(account), set()).add(owner)
+    by_glob = {
+        glob: {owner for name, owners in owner_of.items() if re.match(glob, name) for owner in owners}
+        for glob in (r"libtorch_cpu", r"python3", r"ld-linux", r"_multiarray_umath", r"libdnnl")
+    }
+    assert by_glob == {
+        "libtorch_cpu": {"framework"},
+        "python3": {"python"},
+        "ld-linux": {"loader"},
+        "_multiarray_umath": {"lib"},
+        "libdnnl": {"lib"},
+    }
+
+
+def test_pythons_arenas_are_pages_of_python(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+    profile, _, trace = torch_run
+    composition = profile.composition(requests(profile)[0])
+    arenas = sum(
+        n_bytes
+        for account, (n_bytes, _) in composition.items()
+        if profile.accounts[account].kind == "anon" and profile.accounts[account].owner == "python"
+    )
+    assert arenas > 20 * MIB
+    assert "anon memory of owner python" in " ".join(print_report(trace).stdout.split())
+
+
+def test_a_dlopen_tells_what_its_libraries_made_resident(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+    profile, _, _ = torch_run
+    scopes = [scope for scope in profile.scopes if scope.name.startswith("dlopen _C.")]
+    if not scopes:
+        pytest.skip("no dlopen scopes: the C library's debug package is not installed")
+    kinds = {growth.kind: growth.bytes for growth in scopes[0].growths}
+    file_bytes = profile.snapshots[requests(profile)[0]].by_kind["file"]
+    assert 0.5 * file_bytes < kinds["file"] <= file_bytes
+    assert growth_by_side(scopes[0].growths)[0] >= kinds["file"] + kinds["heap"]
+
+
+def test_a_library_is_one_sum_of_file_and_heap(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+    profile, _, trace = torch_run
+    moment = select(profile, "peak")
+    names = Names(profile)
+    rows = {row.name: row for row in libraries(profile, names, moment.composition, mappings(profile, names, moment))}
+    (torch,) = [row for name, row in rows.items() if name.startswith("libtorch_cpu")]
+    assert torch.by_kind["file"] > 10 * MIB and torch.by_kind["heap"] > 10 * MIB
+    assert torch.virtual > torch.by_kind["file"]
+    assert sum(row.bytes for row in rows.values()) == sum(
+        n_bytes for account, (n_bytes, _) in moment.composition.items()
+    )
+    shown = print_report(trace, "--by=library").stdout
+    assert re.search(r"^ +[\d.]+ MiB +[\d.]+ MiB +.*MiB  libtorch_cpu", shown, re.MULTILINE)
