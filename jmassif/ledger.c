@@ -300,7 +300,8 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
     tl_assert(from->live_bytes >= bytes && from->live_blocks > 0 && from->side == to->side);
     save_for_peaks(from_id, from);
     save_for_peaks(to_id, to);
-    for (PeakId p = 0; p < n_kept_peaks(); p++) {
+    for (UInt i = 0; i < n_kept; i++) {
+        PeakId p = kept[i];
         if (peaks[p].rising || born > peaks[p].n_changes)
             continue;
         Saved *at_peak_from = saved_of(p, from_id), *at_peak_to = saved_of(p, to_id);
@@ -309,7 +310,7 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
         at_peak_to->bytes += bytes;
         at_peak_to->blocks++;
         peaks[p].grown = True; // to be told again
-        if (!has_device)
+        if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
     }
     from->live_bytes -= bytes;

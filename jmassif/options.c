@@ -146,7 +146,7 @@ void jm_options_print_usage(void)
     ("  recording:\n"
      "    --heap=no|yes             record the heap [yes]\n"
      "    --heap-admin=<bytes>      header assumed per heap block [8]\n"
-     "    --pages=no|yes            record resident pages: libraries' code and data, what is mapped [yes]\n"
+     "    --pages=no|yes            record what is resident of libraries and other mappings [yes]\n"
      "    --stacks=no|yes           record the size of the threads' stacks; slow [no]\n"
      "    --depth=<number>          frames kept per call stack, innermost first; 0: all [0]\n"
      "    --alloc-fn=<name>         also pass over this function as an allocator (may be repeated)\n"

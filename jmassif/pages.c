@@ -41,7 +41,10 @@ typedef struct {
     UInt scope;     // that the thread was in; 0: none
     ULong resident; // as the ledger has it
     ULong in_scope; // of these, what scopes were told of
-    ULong measured; // while a sample is being taken
+    // While a sample is being taken: what is there, what of that counts here, and the process's share of it.
+    ULong present;
+    ULong measured;
+    ULong share;
 } Piece;
 
 static Table holders = JM_TABLE("jm.pages.holder", Holder);
@@ -238,7 +241,8 @@ static void map(Addr start, SizeT bytes, ThreadId tid)
         holder_at(holder)->virtual_bytes += bytes;
         return;
     }
-    Piece piece = {start, start + bytes, holder, tid, tid == VG_INVALID_THREADID ? 0 : jm_scope_current(tid), 0, 0, 0};
+    Piece piece = {
+        start, start + bytes, holder, tid, tid == VG_INVALID_THREADID ? 0 : jm_scope_current(tid), 0, 0, 0, 0, 0};
     VG_(insertIndexXA)(pieces, i, &piece);
     holder_at(holder)->virtual_bytes += bytes;
     jm_ledger_credit(holder_at(holder)->account, 0);
@@ -506,11 +510,10 @@ static void share_out(const Vma *vma)
         // Reading memory that was never written maps the page of zeros, which is nobody's.
         resident = smaller(resident, vma->resident - found);
         found += resident;
-        piece->measured += resident;
-        Holder *holder = holder_at(piece->holder);
-        double share = vma->resident ? (double)resident / vma->resident : 0;
-        holder->shared_bytes += (ULong)(share * vma->shared);
-        holder->swapped_bytes += (ULong)((double)part / all * vma->swapped);
+        piece->present += resident;
+        if (resident)
+            piece->share += (ULong)((double)resident / vma->resident * vma->shared);
+        holder_at(piece->holder)->swapped_bytes += (ULong)((double)part / all * vma->swapped);
     }
 }
 
@@ -538,7 +541,7 @@ static void sample(void)
     for (UInt id = 1; id < holders.n; id++)
         holder_at(id)->shared_bytes = holder_at(id)->swapped_bytes = 0;
     for (Word i = 0; i < n_pieces(); i++)
-        piece_at(i)->measured = 0;
+        piece_at(i)->present = piece_at(i)->share = 0;
     cursor = 0;
     pagemap = 0;
     Bool is_whole = read_smaps(share_out);
@@ -546,8 +549,15 @@ static void sample(void)
         VG_(close)(pagemap);
     if (!is_whole)
         return;
+    for (Word i = 0; i < n_pieces(); i++)
+        piece_at(i)->measured = piece_at(i)->present;
     jm_device_blocks_each(leave_out);
     jm_blocks_each_custom(leave_out);
+    for (Word i = 0; i < n_pieces(); i++) {
+        const Piece *piece = piece_at(i);
+        if (piece->measured)
+            holder_at(piece->holder)->shared_bytes += (ULong)((double)piece->measured / piece->present * piece->share);
+    }
     // What has fallen first: the total must not rise above what it ever was.
     for (Word i = 0; i < n_pieces(); i++)
         if (piece_at(i)->measured < piece_at(i)->resident)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Resident pages: what the program says of its own mappings, what /proc says of the whole process from outside."""
 
+import contextlib
 import re
 import subprocess
 import tempfile
@@ -15,8 +16,22 @@ from jmassif.mappings import libraries, mappings
 from jmassif.names import Names
 from jmassif.profile import Profile
 from jmassif.summary import growth_by_side, select
-from tests.harness import BUILD, PYTHON, Recording, massif, massif_peak, record
-from tests.tool.programs import at_peak, functions, print_report, program
+from tests.harness import (
+    ARM64_VALGRIND,
+    BUILD,
+    Argument,
+    PYTHON,
+    ROOT,
+    Recording,
+    compile_arm64,
+    compile_c,
+    massif,
+    massif_peak,
+    record,
+    record_arm64,
+    sim_build,
+)
+from tests.tool.programs import DIRECTORY, at_peak, functions, print_report, program
 
 PAGE = 4096
 MIB = 1 << 20
@@ -55,39 +70,60 @@ def held_by(profile: Profile, snapshot: int, names: List[str]) -> Dict[str, Said
     return found
 
 
-def run_pages_program(tmp_path: Path, *options: str) -> Recording:
-    # Not a file in memory: those have mappings of another kind.
+@contextlib.contextmanager
+def file_to_map() -> Iterator[str]:
+    """Not a file in memory: those have mappings of another kind."""
     with tempfile.NamedTemporaryFile(dir=str(BUILD)) as file:
         file.write(bytes(MIB))
         file.flush()
-        recording = record([program("pages.c", "-I", str(BUILD.parent / "jmassif"), "-pthread"), file.name], options)
+        yield file.name
+
+
+HEADERS = f"-I{ROOT / 'jmassif'}"
+
+
+def run_pages_program(*options: str) -> Recording:
+    with file_to_map() as name:
+        recording = record([program("pages.c", HEADERS, "-pthread"), name], options)
     assert recording.returncode == 0, recording.stderr
     return recording
 
 
 @pytest.fixture(scope="module")
-def pages_run(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    return run_pages_program(tmp_path_factory.mktemp("pages"), *WITH_PAGES)
+def pages_run() -> Recording:
+    return run_pages_program(*WITH_PAGES)
 
 
 def requests(profile: Profile) -> List[int]:
     return [index for index, snapshot in enumerate(profile.snapshots) if snapshot.reason == "request"]
 
 
-def test_what_is_resident_is_what_the_program_says(pages_run: Recording) -> None:
-    said = list(steps(pages_run.stdout))
-    snapshots = requests(pages_run.profile)
+def assert_as_said(recording: Recording) -> List[Dict[str, Said]]:
+    said = list(steps(recording.stdout))
+    snapshots = requests(recording.profile)
     assert len(said) == len(snapshots) == 9
     for number, (expected, snapshot) in enumerate(zip(said, snapshots)):
-        found = held_by(pages_run.profile, snapshot, list(expected))
+        found = held_by(recording.profile, snapshot, list(expected))
         for name, row in expected.items():
             if name == "start_thread":
                 continue
             assert abs(found[name].resident - row.resident) <= PAGE * max(row.n_mappings, 1), (number, name, found, row)
             assert found[name][1:] == row[1:], (number, name)
+    return said
+
+
+def test_what_is_resident_is_what_the_program_says(pages_run: Recording) -> None:
+    said = assert_as_said(pages_run)
     # The program did what its steps are named after.
     assert [row["second_neighbour"].resident for row in said if "second_neighbour" in row][:2] == [2 * MIB, MIB]
     assert said[1]["reserved"] == (9 * PAGE, 64 * MIB, 1)
+
+
+def test_it_is_so_on_an_emulated_machine() -> None:
+    """The emulator shows the program the kernel's own files on the process, at the addresses of its own."""
+    compiled = compile_arm64(DIRECTORY / "pages.c", HEADERS, f"-I{ARM64_VALGRIND / 'usr/include'}", "-pthread")
+    with file_to_map() as name:
+        assert_as_said(record_arm64([compiled, name], WITH_PAGES))
 
 
 def test_a_stack_is_a_mapping_of_its_own_kind(pages_run: Recording) -> None:
@@ -120,20 +156,128 @@ def test_shared_memory_is_named_and_no_file(pages_run: Recording) -> None:
     assert any(kind == "file" and row.resident >= MIB // 2 for (_, kind), row in rows.items())
 
 
-def test_without_pages_there_are_none(tmp_path: Path) -> None:
-    profile = run_pages_program(tmp_path, "--pages=no").profile
+def test_without_pages_there_are_none() -> None:
+    profile = run_pages_program("--pages=no").profile
     assert {account.kind for account in profile.accounts[1:]} <= {"heap", "heap-overhead"}
     assert "allocated" not in profile.peaks
     assert not any(snapshot.pages for snapshot in profile.snapshots)
 
 
-def test_with_stacks_they_are_counted_once(tmp_path: Path) -> None:
+def test_with_stacks_they_are_counted_once() -> None:
     """By the byte, as massif does, and not by the page as well."""
-    profile = run_pages_program(tmp_path, "--stacks=yes", *WITH_PAGES).profile
+    profile = run_pages_program("--stacks=yes", *WITH_PAGES).profile
     held = [account for account in profile.accounts if account.kind == "stack"]
     assert [account.node for account in held] == [0]
     for snapshot in requests(profile):
         assert held_by(profile, snapshot, ["start_thread"])["start_thread"].resident == 0
+
+
+# ---- what has an account of its own ----------------------------------------------------------
+
+CUSTOM = """
+#include <string.h>
+#include <sys/mman.h>
+#include <valgrind/valgrind.h>
+#include "jmassif.h"
+#define MIB (1 << 20)
+int main(void)
+{
+    char *region = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(region, 1, 5 * MIB);
+    JMASSIF_SNAPSHOT();
+    VALGRIND_MALLOCLIKE_BLOCK(region + MIB, MIB, 0, 0);
+    VALGRIND_MALLOCLIKE_BLOCK(region + 3 * MIB, MIB / 2, 0, 0);
+    JMASSIF_SNAPSHOT();
+    VALGRIND_FREELIKE_BLOCK(region + MIB, 0);
+    JMASSIF_SNAPSHOT();
+    return 0;
+}
+"""
+
+PINNED = """
+import ctypes, sys
+cuda, jmassif = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(sys.argv[2])
+block = ctypes.c_void_p()
+assert cuda.cudaMallocHost(ctypes.byref(block), ctypes.c_size_t(6 << 20)) == 0
+ctypes.memset(block, 1, 6 << 20)
+jmassif.jmassif_snapshot()
+"""
+
+
+def bytes_of(profile: Profile, snapshot: int, function: str) -> Dict[str, int]:
+    """By kind: what is held of the memory whose stack has this function."""
+    found: Dict[str, int] = Counter()
+    for account, (n_bytes, _) in profile.composition(snapshot).items():
+        node, kind, _ = profile.accounts[account]
+        if function in functions(profile, node):
+            found[kind] += n_bytes
+    return found
+
+
+def test_a_custom_allocators_blocks_are_taken_from_the_mapping_that_they_lie_in() -> None:
+    compiled = compile_c(CUSTOM, HEADERS)
+    profile = record([compiled], WITH_PAGES).profile
+    held = [bytes_of(profile, snapshot, "main") for snapshot in requests(profile)]
+    assert [(row["anon"], row.get("heap", 0)) for row in held] == [
+        (5 * MIB, 0),
+        (5 * MIB - 3 * MIB // 2, 3 * MIB // 2),
+        (5 * MIB - MIB // 2, MIB // 2),
+    ]
+
+
+def test_pinned_memory_is_counted_once() -> None:
+    sim = sim_build()
+    command: List[Argument] = [PYTHON, "-c", PINNED, sim / "libcudart.so.10.2", BUILD / "jmassif" / "libjmassif.so"]
+    recording = record(command, WITH_PAGES, env={"LD_LIBRARY_PATH": str(sim)})
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+    (snapshot,) = requests(profile)
+    held = bytes_of(profile, snapshot, "cudaMallocHost")
+    assert held["pinned"] == 6 * MIB
+    libraries_pages = sum(
+        row.resident
+        for row in mappings(profile, Names(profile), select(profile, str(profile.snapshots[snapshot].id)))
+        if row.kind == "anon" and row.name.startswith("libcuda")
+    )
+    assert libraries_pages < MIB
+
+
+FORKS = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "jmassif.h"
+#define MIB (1 << 20)
+static char *map(void)
+{
+    return mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+static void of_parent(void) { memset(map(), 1, 3 * MIB); }
+static void of_child(void) { memset(map(), 1, 2 * MIB); }
+int main(void)
+{
+    of_parent();
+    if (fork() == 0) {
+        of_child();
+        JMASSIF_SNAPSHOT();
+        _exit(0);
+    }
+    wait(NULL);
+    JMASSIF_SNAPSHOT();
+    return 0;
+}
+"""
+
+
+def test_a_forked_child_tells_its_own_pages() -> None:
+    recording = record([compile_c(FORKS, HEADERS)], WITH_PAGES)
+    profiles = sorted(map(recording.load, recording.traces), key=lambda profile: "forked-from" in profile.manifest)
+    makers = ["of_parent", "of_child"]
+    parent, child = (held_by(profile, requests(profile)[0], makers) for profile in profiles)
+    assert parent == {"of_parent": (3 * MIB, 4 * MIB, 1), "of_child": (0, 0, 0)}
+    assert child == {"of_parent": (3 * MIB, 4 * MIB, 1), "of_child": (2 * MIB, 4 * MIB, 1)}
 
 
 # ---- the heap's figures stay massif's --------------------------------------------------------

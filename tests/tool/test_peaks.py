@@ -133,16 +133,24 @@ def read_log(path: Path) -> List[Tuple[int, int, int, int, int]]:
     return list(_EVENT.iter_unpack(path.read_bytes()))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
-def test_peaks_are_those_of_a_replay_of_every_event(sim: Path, seed: int) -> None:
+def record_walk(
+    sim: Path, seed: int, *options: str
+) -> Tuple[Path, harness.Recording, List[Tuple[int, int, int, int, int]]]:
+    """The program, its run, its log."""
     headers = f"-I{harness.ROOT / 'jmassif'}"
     program = programs.program("peaks.c", "-O1", headers, str(sim / "libcuda.so.1"), f"-Wl,-rpath,{sim}")
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "log"
-        recording = harness.record([program, str(N_EVENTS), str(seed), log])
+        recording = harness.record([program, str(N_EVENTS), str(seed), log], options)
         assert recording.returncode == 0, recording.stderr
         events = read_log(log)
     assert len(events) == N_EVENTS
+    return program, recording, events
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_peaks_are_those_of_a_replay_of_every_event(sim: Path, seed: int) -> None:
+    program, recording, events = record_walk(sim, seed)
     profile = recording.profile
 
     begin, *_ = at_marks(profile)
@@ -156,4 +164,32 @@ def test_peaks_are_those_of_a_replay_of_every_event(sim: Path, seed: int) -> Non
         peak = profile.peaks[which]
         assert {"host": peak.host, "device": peak.device} == maximum.totals, which
         assert by_key(profile, program, profile.peak_composition(which)) == without_zeros(maximum.held), which
+    assert assert_totals_are_sums(recording.trace) > 20
+
+
+@pytest.mark.parametrize("seed", range(7, 9))
+def test_with_pages_the_peak_of_what_was_allocated_is_as_exact(sim: Path, seed: int) -> None:
+    program, recording, events = record_walk(sim, seed, "--pages=yes")
+    profile = recording.profile
+
+    def allocated(composition: Composition) -> Held:
+        kind = {account: profile.accounts[account].kind for account in composition}
+        exact = {account: held for account, held in composition.items() if not profile.is_sampled(kind[account])}
+        return by_key(profile, program, exact)
+
+    begin, *_ = at_marks(profile)
+    replay = Replay(allocated(begin))
+    for event in events:
+        replay.event(*event)
+    replay.finish()
+
+    maximum = replay.maxima["total"]
+    peak = profile.peaks["allocated"]
+    assert profile.allocated_bytes(peak.by_kind) == maximum.bytes < peak.host + peak.device
+    assert allocated(profile.peak_composition("allocated")) == without_zeros(maximum.held)
+    device = profile.peaks["device"]
+    assert allocated(profile.peak_composition("device")) == without_zeros(replay.maxima["device"].held)
+    assert device.device == replay.maxima["device"].bytes
+    total = profile.peaks["total"]
+    assert total.host + total.device >= peak.host + peak.device
     assert assert_totals_are_sums(recording.trace) > 20

