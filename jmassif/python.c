@@ -392,8 +392,10 @@ static void walk_frame_objects(Addr state)
 static void walk_interpreter_frames(Addr state)
 {
     const PythonLayout *l = &python.layout;
-    UWord frame, record = 0;
+    UWord frame, record = 0, base = 0;
     jm_read_word(state + l->thread_frame, &frame);
+    if (l->thread_base)
+        jm_read_word(state + l->thread_base, &base);
     if (l->chain != CHAIN_SHIM) {
         record = frame;
         jm_read_word(record + l->cframe_frame, &frame);
@@ -413,7 +415,7 @@ static void walk_interpreter_frames(Addr state)
                 end_group(record);
                 jm_read_word(record + l->cframe_previous, &record);
             }
-        } else if (!l->thread_base || frame != state + l->thread_base) {
+        } else if (frame != base) {
             end_group(frame);
         }
         frame = previous;

@@ -32,7 +32,7 @@ typedef struct {
     UShort thread_id;
     UShort thread_frame;  // or its _PyCFrame
     UShort thread_cframe; // 3.10-3.12: the chain of records on the C stack; 0: none
-    UShort thread_base;   // 3.15: the frame inside of the state that ends the chain and marks nothing; 0: none
+    UShort thread_base;   // 3.15: the frame that ends the chain and marks nothing; 0: none
     UShort root_cframe;   // the last element of that chain, which marks nothing
     UShort cframe_frame;
     UShort cframe_previous;
