@@ -8,9 +8,11 @@ import pytest
 from jmassif.profile import Profile
 from jmassif.summary import select
 from tests.harness import compile_c, record, run
-from tests.python.noted import INTERPRETER, NO_LIBRARY, SCRIPTS, native_library
+from tests.python.noted import INTERPRETER, NO_LIBRARY, SCRIPTS, native_library, version
 
 HELD = 5_000_000
+# What a byte array needs beside its bytes: none or one that ends it; from 3.15 on it keeps a bytes object.
+EXTRA = {33} if version() >= (3, 15) else {0, 1}
 SCRIPT = f"held = bytearray({HELD}); freed = bytearray(2 * {HELD}); del freed\n"
 
 # How a script ends, and the exit status of that.
@@ -35,7 +37,7 @@ def test_the_end_of_a_script_is_before_its_memory_is_freed(end: str) -> None:
     assert recording.returncode == status
     assert [snapshot.reason for snapshot in recording.profile.snapshots].count("end") == 1
     (held,) = byte_arrays(recording.profile, "end")
-    assert held in range(HELD, HELD + 2)  # a byte array ends with a zero
+    assert held - HELD in EXTRA
     assert byte_arrays(recording.profile, "last") == []
 
 
