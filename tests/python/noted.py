@@ -41,6 +41,13 @@ def version() -> Tuple[int, ...]:
     return tuple(int(number) for number in check_run([INTERPRETER, "-c", code]).split())
 
 
+def shared_library() -> str:
+    """The interpreter as a library, by its path or, where the loader knows it, its name."""
+    code = "import sysconfig; print(*sysconfig.get_config_vars('LIBDIR', 'INSTSONAME'), sep='/')"
+    path = Path(check_run([INTERPRETER, "-c", code]).strip())
+    return str(path) if path.exists() else path.name
+
+
 def native_library() -> Path:
     return compile_c(NATIVE, "-shared", "-fpic", "-pthread")
 

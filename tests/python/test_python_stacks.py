@@ -25,6 +25,7 @@ from tests.python.noted import (
     run_noting,
     run_script,
     script,
+    shared_library,
     version,
 )
 from tests.tool.programs import print_report
@@ -118,13 +119,6 @@ def test_inconsistent_memory_costs_frames_but_no_crash() -> None:
     assert afterwards.python_frames == afterwards.expected
     assert [frame.function for frame in afterwards.frames if frame.type == "p"] == ["inner", "outer", "<module>"]
     assert recording.profile.counters["python-frame-unreadable"] > 50
-
-
-def shared_library() -> str:
-    """The interpreter as a library, by its path or, where the loader knows it, its name."""
-    code = "import sysconfig; print(*sysconfig.get_config_vars('LIBDIR', 'INSTSONAME'), sep='/')"
-    path = Path(check_run([INTERPRETER, "-c", code]).strip())
-    return str(path) if path.exists() else path.name
 
 
 def test_embedded_interpreter_has_frames_while_it_runs() -> None:
