@@ -265,6 +265,13 @@ static ULong content_mark(Addr start, Addr end, Bool whole)
     return mark ^ end;
 }
 
+static Bool is_frozen(const Str *file)
+{
+    static const HChar frozen[] = "<frozen ";
+    return file->width == 1 && file->length >= sizeof frozen - 1 &&
+           VG_(memcmp)((const void *)file->data, frozen, sizeof frozen - 1) == 0;
+}
+
 static Bool is_code(Addr object)
 {
     UWord type;
@@ -290,8 +297,9 @@ static FrameId frame_of(Addr code, Int at)
         counters.unreadable++;
         return 0;
     }
-    // Code from a file stays what it is. That of exec is <string> or <something that counts up at the end>.
-    Bool is_generated = file.length && *(const UChar *)file.data == '<';
+    // Code from a file stays what it is, and so do the interpreter's own frozen modules, whose long tables an import
+    // would read again and again. That of exec is <string> or <something that counts up at the end>.
+    Bool is_generated = file.length && *(const UChar *)file.data == '<' && !is_frozen(&file);
     ULong mark = content_mark(file.data, file.data + file.length * file.width, False);
     mark = jm_hash(mark) ^ content_mark(name.data, name.data + name.length * name.width, False);
     mark = jm_hash(mark) ^ content_mark(lines + BYTES_DATA, lines + BYTES_DATA + n_lines, is_generated);
