@@ -223,7 +223,7 @@ def test_patterns_that_the_shell_left_alone_are_expanded(tmp_path: Path) -> None
 
 
 def test_the_examples_of_help_are_accepted(trace: Path, tmp_path: Path) -> None:
-    shutil.copy(str(trace), str(tmp_path / "jmassif.out.4711"))
+    trace.rename(tmp_path / "jmassif.out.4711")
     help_text = piped("--help").stdout.decode()
     examples = re.findall(r"^  (jm_print .*?)(?:   .*)?$", help_text.partition("\nexamples:\n")[2], re.MULTILINE)
     assert len(examples) >= 5
