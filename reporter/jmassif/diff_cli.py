@@ -13,6 +13,7 @@ from jmassif.breakdown import SCOPE, VIEWS, total
 from jmassif.command import Parser, Problem
 from jmassif.difference import Column, Difference, Run, compare, measure
 from jmassif.facts import label, version_order
+from jmassif.inputs import open_input
 from jmassif.profile import Profile
 from jmassif.quantities import QuantityError, parse_bytes
 from jmassif.summary import SelectionError
@@ -103,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _is_trace(path: str) -> bool:
     try:
-        with open(path, "rb") as stream:
+        with open_input(path) as stream:
             return stream.read(len(MAGIC)) == MAGIC
     except OSError:
         return False

@@ -192,7 +192,8 @@ class _Told(NamedTuple):
 
     least: _Curve
     most: _Curve
-    instants: List[Tuple[int, int]]  # (time, bytes), exact
+    instants: List[Tuple[int, int]]  # (time, bytes), exact: the rows, and the peak
+    rows: List[Tuple[int, int]]
 
 
 def _values(profile: Profile, measure: str) -> List[int]:
@@ -225,9 +226,9 @@ def _told(process: Process, measure: str) -> _Told:
         while span < len(spans) and spans[span][0] < time:
             span += 1
         is_covered = bool(profile.peaks) and time <= last_snapshot
-        # Of one side, the peak of that side is often closer than the largest sum of both.
-        most.append(max(value, min(maximum, ceiling)) if is_covered else max(value, maximum))
         last_time, last_value = rows[-1] if rows else (time, value)
+        # Of one side, the peak of that side is often closer than the largest sum of both.
+        most.append(max(last_value, value, min(maximum, ceiling) if is_covered else maximum))
         floors = [value]
         for end, before, change in spans[span:] or [(time, 0, _Change(0, value, last_value))]:
             floors.append(max(0, before - change.dip, last_value - change.freed, value - change.allocated))
@@ -236,6 +237,7 @@ def _told(process: Process, measure: str) -> _Told:
                 break
         least.append(min(floors))
         rows.append((time, value))
+    told = [(time + process.offset, value) for time, value in rows]
     if known and any(time > known.time for time, _ in rows[1:]) and rows[0][0] <= known.time:
         after = next(index for index, (time, _) in enumerate(rows) if time > known.time)
         rows.insert(after, (known.time, ceiling))
@@ -246,10 +248,11 @@ def _told(process: Process, measure: str) -> _Told:
         instants.append((process.end, instants[-1][1]))
         most.append(instants[-1][1])
         least.append(instants[-1][1])
+        told.append(instants[-1])
     floor_curve = _curve(instants, least[1:], min)
     for edge in (0, -1) if instants else ():
         floor_curve.at[edge] = 0  # in its first and last millisecond it was not always there
-    return _Told(floor_curve, _curve(instants, most[1:], max), instants)
+    return _Told(floor_curve, _curve(instants, most[1:], max), instants, told)
 
 
 # ---- what a fork shares ----------------------------------------------------------------------
@@ -380,21 +383,24 @@ class _Sum:
         for index, process in enumerate(members):
             told = _told(process, measure)
             if process.relation != FORKED or process.parent is None:
-                self.parts.append(_Part(told.least, told.most, told.instants, _steps(told.instants)))
+                self.parts.append(_Part(told.least, told.most, told.instants, _steps(told.rows)))
                 continue
             opening = _opening(process, measure)
             opened[index] = opening.bytes
             own = _left(process, opening, process.begin, measure)
             parents = _left(members[process.parent], opening, process.begin, measure)
             families.setdefault(process.parent, []).append((opening, own, parents))
-            inherited = _values_at(own.most, [time for time, _ in told.instants])
-            instants = [(time, max(0, held - part)) for (time, held), part in zip(told.instants, inherited)]
+
+            def without_inherited(rows: List[Tuple[int, int]], left: _Curve = own.most) -> List[Tuple[int, int]]:
+                inherited = _values_at(left, [time for time, _ in rows])
+                return [(time, max(0, held - part)) for (time, held), part in zip(rows, inherited)]
+
             self.parts.append(
                 _Part(
                     _combined([told.least, own.most], lambda v: max(0, v[0] - v[1])),
                     _combined([told.most, own.least, own.new], lambda v: min(max(0, v[0] - v[1]), v[2])),
-                    instants,
-                    _steps(instants),
+                    without_inherited(told.instants),
+                    _steps(without_inherited(told.rows)),
                 )
             )
         for parent, children in families.items():
@@ -407,7 +413,8 @@ class _Sum:
 
     def peak(self) -> Peak:
         """The bounds of the largest sum."""
-        best, when = 0, 0
+        # Between two rows of any process, what all hold at the least; and in the milliseconds that have some:
+        best, when = max(zip(self.least.after, self.least.times), default=(0, 0), key=lambda bound: bound[0])
         for part in self.parts:
             times = [time for time, _ in part.instants]
             rest = zip(part.instants, _values_at(self.least, times), _values_at(part.least, times))
@@ -439,8 +446,8 @@ def _let_go(
         max(0, total - (first.total[account] if account < n_first else 0)) for account, total in enumerate(last.total)
     )
     new = children[0][2].new
-    # After the millisecond of the first fork, until the parent has ended.
-    is_after = _Curve([new.times[0], new.times[-1]], [0, 1], [1, 0])
+    # From the first fork until the parent has ended.
+    is_after = _Curve([new.times[0], new.times[-1]], [1, 1], [1, 0])
 
     def least(values: Sequence[int]) -> int:
         return max(max(0, values[4 * i] - values[4 * i + 3] - parents_own) for i in range(n))
@@ -504,8 +511,9 @@ class Processes:
             return []
         most = self._sum("total").most
         levels = [_values_after(self._sum(side).told, most.times) for side in ("host", "device")]
+        # What was told at different times may never have been at once.
         return [
-            Row(time, host, device, max(maximum, host + device))
+            Row(time, min(host, maximum), min(device, max(0, maximum - host)), maximum)
             for time, host, device, maximum in zip(most.times, *levels, most.at)
         ]
 

@@ -233,6 +233,21 @@ def test_the_examples_of_help_are_accepted(trace: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, example
 
 
+def test_a_directory_of_compressed_traces_is_compared_too(trace: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "one.gz").write_bytes(gzip.compress(trace.read_bytes()))
+    (runs / "note.gz").write_bytes(gzip.compress(b"no trace"))
+    done = subprocess.run(
+        [sys.executable, "-B", str(ROOT / "reporter" / "jm_diff"), str(trace), str(runs)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # ---- completion ----------------------------------------------------------------------------------
 
 

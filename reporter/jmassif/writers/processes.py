@@ -97,10 +97,8 @@ def _sum(processes: Processes) -> Lines:
             )
         else:
             sentences.append(f"Together these {n} held {_bounds(peak)}{side} at the peak ({moment(peak.time, 'ms')}).")
-            if size(peak.at_least) != size(peak.at_most):
-                sentences.append(
-                    "It is a range because between two records a trace tells no more than its largest total."
-                )
+    if not processes.no_clock and any(" to " in _bounds(processes.peak(measure)) for measure in measures):
+        sentences.append("It is a range because between two records a trace tells no more than its largest total.")
     if any(process.relation == FORKED for process in processes.members):
         sentences.append("What a fork inherited is counted once, as long as nobody has written to it.")
     if processes.orphans:
