@@ -156,6 +156,8 @@ def _print(given: Optional[List[str]]) -> int:
     format_ = FORMATS[arguments.format]
     _check_options(arguments, format_)
     names = expand(arguments.files)
+    if format_.content == DATABASE:
+        return _store(arguments, format_, names)
     if len(names) > 1 and not format_.write_several:
         raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
     try:
@@ -178,13 +180,24 @@ def _print(given: Optional[List[str]]) -> int:
     return 0
 
 
+def _store(arguments: argparse.Namespace, format_: Format, names: List[str]) -> int:
+    """Adds one run after the other: of a whole fleet's traces no more than one is in memory."""
+    command.keep_inputs(arguments.output, names)
+    for name in names:
+        profile = command.read("jm_print", name, "adding what came before")
+        try:
+            format_.write(profile, _view(arguments, profile, format_), arguments.output)
+        except FormatError as error:
+            raise Problem(f"{arguments.output}: {error}")
+        except OverflowError:
+            raise Problem(f"{name}: a sum is beyond 64 bits")
+    return 0
+
+
 def _write(arguments: argparse.Namespace, format_: Format, names: List[str], profiles: List[Profile]) -> None:
     def view(profile: Profile) -> View:
         return _view(arguments, profile, format_)
 
-    if format_.content == DATABASE:
-        format_.write(profiles[0], view(profiles[0]), arguments.output)
-        return
     if len(profiles) > 1 and format_.write_several:
         lines = format_.write_several(join(list(zip(names, profiles))), view, arguments.each)
     else:

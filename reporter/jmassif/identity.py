@@ -4,6 +4,7 @@
 import hashlib
 from typing import List, Tuple
 
+from jmassif.facts import jetpack
 from jmassif.profile import Profile
 
 # Manifest keys by which a run is told from others. A program that has called exec keeps its process, and has a new start.
@@ -21,11 +22,6 @@ def run_id(profile: Profile) -> str:
         facts.append(repr([snapshot[:4] for snapshot in profile.snapshots]))
     text = "\n".join(facts).encode("utf-8", "surrogateescape")
     return hashlib.sha256(text).hexdigest()[:32]
-
-
-def jetpack(profile: Profile) -> str:
-    """The version of the package nvidia-jetpack without its build, "" where it is not installed."""
-    return profile.manifest.get("package.nvidia-jetpack", "").partition("-")[0]
 
 
 def labels_of_run(profile: Profile) -> List[Tuple[str, str]]:

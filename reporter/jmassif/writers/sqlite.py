@@ -14,7 +14,8 @@ from itertools import repeat
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from jmassif import __version__
-from jmassif.identity import jetpack, run_id
+from jmassif.facts import jetpack
+from jmassif.identity import run_id
 from jmassif.levels import naming
 from jmassif.names import Names
 from jmassif.profile import PEAKS, Composition, Profile, counted_blocks, side_of
@@ -214,7 +215,7 @@ class _Run:
             "scope_sum",
             ((s.name, s.calls, s.time) + growth_by_side(s.growths) for s in profile.scope_sums.values()),
         )
-        self._insert("mark", ((number,) + tuple(mark) for number, mark in enumerate(profile.marks, 1)))
+        self._insert("mark", ((number, mark.time, mark.text) for number, mark in enumerate(profile.marks, 1)))
         self._insert(
             "region",
             ((number, r.text, r.thread, r.depth, r.begin, r.end) for number, r in enumerate(profile.regions, 1)),
