@@ -11,19 +11,29 @@ A *moment* is a snapshot or a peak, in order. Each is told as rows, one a cell t
 
 from array import array
 from operator import ge
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from jmassif.names import NO_TENSOR, Names
 from jmassif.page.columns import fold
-from jmassif.profile import PEAKS, Profile
+from jmassif.profile import PEAKS, Composition, Peak, Profile
 
-# How many nodes are kept at most, and how many rows their cells may change in: what keeps a page below 15 MB and a click
-# below a tenth of a second.
-_NODES = (16000, 8000, 4000, 2000, 1000, 500, 250, 100)
-_MAX_ROWS = 900000
-_MAX_LINES = 2000
-_MAX_LIBRARIES = 300
+# How many nodes, Python lines and libraries are told apart at most; the first row whose cells change in few enough rows is
+# taken. That is what keeps a page below 15 MB and a click below a tenth of a second.
+_BUDGETS = (
+    (16000, 2000, 300),
+    (8000, 1000, 200),
+    (4000, 500, 100),
+    (2000, 250, 60),
+    (1000, 120, 40),
+    (500, 60, 20),
+    (250, 30, 12),
+    (100, 15, 6),
+    (40, 6, 3),
+)
+_MAX_ROWS = 1500000
 _SAMPLED_SNAPSHOTS = 24
+
+_Key = TypeVar("_Key", int, str)
 
 # In the place of a line or a library that is not told apart from others of its like.
 OTHERS = -1
@@ -46,6 +56,7 @@ class Cell(NamedTuple):
     node: int  # index in the kept nodes; 0: no stack
     attributes: int
     places: int  # > 0: the cell stands for that many accounts whose stacks go on beyond the node
+    is_inherited: bool  # what a forked process had from its parent, and still has: in a sum over processes it counts there
 
 
 class Moment(NamedTuple):
@@ -66,7 +77,7 @@ class Cells(NamedTuple):
     cell: "array[int]"
     live_bytes: "array[int]"  # folded, as the next two: what was added since the moment before
     live_blocks: "array[int]"
-    allocated: "array[int]"
+    allocated: "array[int]"  # beyond what live_bytes grew by
 
 
 class _Weights(NamedTuple):
@@ -128,34 +139,48 @@ def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
     return _Weights(weights, nodes)
 
 
-def _heaviest(weights: Dict[str, float], limit: int) -> Set[str]:
-    return set(sorted(weights, key=lambda name: (-weights[name], name))[:limit])
+class _Accounts(NamedTuple):
+    """What accounts are grouped by: the distinct attributes, which of them each account has, and how much each matters."""
+
+    attributes: List[Attributes]
+    of_account: List[int]
+    weights: List[float]
 
 
-def _attributes(profile: Profile, names: Names, weights: Sequence[float]) -> Tuple[List[Attributes], List[int]]:
-    """The distinct ones, and which of them each account has."""
-    libraries: Dict[str, float] = {}
-    lines: Dict[int, float] = {}
-    library_of, line_of = [""], [NO_LINE]
-    for account in range(1, len(profile.accounts)):
-        library, line = names.library(account), names.charged(account)
-        library_of.append(library)
-        line_of.append(line)
-        libraries[library] = libraries.get(library, 0.0) + weights[account]
-        lines[line] = lines.get(line, 0.0) + weights[account]
-    kept_libraries = _heaviest(libraries, _MAX_LIBRARIES)
-    kept_lines = set(sorted(lines, key=lambda line: (-lines[line], line))[:_MAX_LINES]) | {NO_LINE}
-
-    index: Dict[Tuple[str, str, str, str, int], int] = {}
+def _attributes(profile: Profile, names: Names, weights: Sequence[float]) -> _Accounts:
+    index: Dict[Attributes, int] = {}
     of_account = [0]
     for account in range(1, len(profile.accounts)):
         _, kind, owner = profile.accounts[account]
         role = profile.role(account) or NO_TENSOR
-        library = library_of[account] if library_of[account] in kept_libraries else OTHER_LIBRARIES
-        line = line_of[account] if line_of[account] in kept_lines else OTHERS
-        key = (kind, owner, role, library, line)
+        key = Attributes(kind, owner, role, names.library(account), names.charged(account))
         of_account.append(index.setdefault(key, len(index)))
-    return [Attributes(*key) for key in index], of_account
+    sums = [0.0] * len(index)
+    for place, weight in zip(of_account, weights):
+        sums[place] += weight
+    return _Accounts(list(index), of_account, sums)
+
+
+def _heaviest(keys: Iterable[_Key], weights: Iterable[float], limit: int) -> Set[_Key]:
+    sums: Dict[_Key, float] = {}
+    for key, weight in zip(keys, weights):
+        sums[key] = sums.get(key, 0.0) + weight
+    return set(sorted(sums, key=lambda key: (-sums[key], key))[:limit])
+
+
+def _reduced(accounts: _Accounts, n_lines: int, n_libraries: int) -> Tuple[List[Attributes], List[int]]:
+    """The attributes with so many lines and libraries only, and which of these each of `accounts.attributes` becomes."""
+    rows = accounts.attributes
+    lines = _heaviest((row.line for row in rows), accounts.weights, n_lines) | {NO_LINE}
+    libraries = _heaviest((row.library for row in rows), accounts.weights, n_libraries)
+    index: Dict[Attributes, int] = {}
+    places = []
+    for row in rows:
+        line = row.line if row.line in lines else OTHERS
+        library = row.library if row.library in libraries else OTHER_LIBRARIES
+        key = row if (line, library) == (row.line, row.library) else row._replace(line=line, library=library)
+        places.append(index.setdefault(key, len(index)))
+    return list(index), places
 
 
 class _Assignment(NamedTuple):
@@ -163,10 +188,16 @@ class _Assignment(NamedTuple):
     parents: List[int]
     cells: List[Cell]
     cell_of: List[int]
+    inherited: Dict[int, int]  # by account: the cell of what it had from the parent
 
 
 def _assign(
-    profile: Profile, order: Sequence[int], ranked: Sequence[int], n_kept: int, attributes: Sequence[int]
+    profile: Profile,
+    order: Sequence[int],
+    ranked: Sequence[int],
+    n_kept: int,
+    attributes: Sequence[int],
+    opening: Composition,
 ) -> _Assignment:
     """The cells, if the first `n_kept` of the nodes in `ranked` are kept."""
     kept = set(ranked[:n_kept])
@@ -181,21 +212,29 @@ def _assign(
             parents.append(outer)
         else:
             kept_of[node] = outer
-    index: Dict[Tuple[int, bool, int], int] = {}
+    index: Dict[Tuple[int, bool, int, bool], int] = {}
     cell_of = [0]
     places: List[int] = []
-    for (node, kind, _), attribute in zip(profile.accounts[1:], attributes[1:]):
+    inherited: Dict[int, int] = {}
+    for account, ((node, kind, _), attribute) in enumerate(zip(profile.accounts, attributes)):
         if not kind:  # an id that no account has
-            cell_of.append(0)
+            if account:
+                cell_of.append(0)
             continue
         is_folded = bool(node) and node not in kept
-        cell = index.setdefault((kept_of[node], is_folded, attribute), len(index))
+        cell = index.setdefault((kept_of[node], is_folded, attribute, False), len(index))
         if cell == len(places):
             places.append(0)
         places[cell] += is_folded
         cell_of.append(cell)
-    cells = [Cell(node, attribute, n) for (node, _, attribute), n in zip(index, places)]
-    return _Assignment(nodes, parents, cells, cell_of)
+        if account in opening:
+            cell = index.setdefault((kept_of[node], is_folded, attribute, True), len(index))
+            if cell == len(places):
+                places.append(0)
+            places[cell] += is_folded
+            inherited[account] = cell
+    cells = [Cell(node, attribute, n, is_inherited) for (node, _, attribute, is_inherited), n in zip(index, places)]
+    return _Assignment(nodes, parents, cells, cell_of, inherited)
 
 
 def _estimate_rows(profile: Profile, cell_of: Sequence[int]) -> int:
@@ -210,31 +249,60 @@ def _estimate_rows(profile: Profile, cell_of: Sequence[int]) -> int:
     return n_rows * n_all // (n_changes or 1)
 
 
+_Change = Tuple[int, int, int, int]  # account, live bytes, live blocks, bytes allocated: as they are now
+
+
 class _Ledger:
     """Follows the accounts from moment to moment, and writes down how the cells change."""
 
-    def __init__(self, profile: Profile, cell_of: Sequence[int]) -> None:
+    def __init__(self, profile: Profile, assigned: _Assignment, opening: Composition) -> None:
         n_accounts = len(profile.accounts)
-        self._cell_of = cell_of
         self._no_blocks = {
             account for account in range(n_accounts) if profile.accounts[account].kind == "heap-overhead"
         }
-        self.bytes = array("Q", bytes(8 * n_accounts))
+        # What an account inherited is followed as an account of its own, behind all others.
+        self._opening = opening
+        self._second: Dict[int, int] = {}
+        self._cell_of = list(assigned.cell_of)
+        for account, cell in assigned.inherited.items():
+            self._second[account] = len(self._cell_of)
+            self._cell_of.append(cell)
+            if account in self._no_blocks:
+                self._no_blocks.add(self._second[account])
+        self.bytes = array("Q", bytes(8 * len(self._cell_of)))
         self.blocks = array("Q", self.bytes)
         self.allocated = array("Q", self.bytes)
         self.rows = (array("Q"), array("Q"), array("Q"), array("Q"))
 
-    def step(self, changes: Iterable[Tuple[int, int, int, int]]) -> int:
-        """`changes` are (account, live bytes, live blocks, bytes allocated) as they are now. The number of rows."""
-        live_bytes, live_blocks, allocated, cell_of = self.bytes, self.blocks, self.allocated, self._cell_of
-        grown: Dict[int, List[int]] = {}
+    def held(self, account: int) -> Tuple[int, int]:
+        """Bytes and blocks, with what was inherited."""
+        second = self._second.get(account)
+        if second is None:
+            return self.bytes[account], self.blocks[account]
+        return self.bytes[account] + self.bytes[second], self.blocks[account] + self.blocks[second]
+
+    def _parted(self, changes: Iterable[_Change]) -> Iterator[_Change]:
         for account, n_bytes, blocks, total in changes:
+            second = self._second.get(account)
+            if second is None:
+                yield account, n_bytes, blocks, total
+                continue
+            had_bytes, had_blocks = self._opening[account]
+            yield second, min(n_bytes, had_bytes), min(blocks, had_blocks), 0
+            yield account, max(0, n_bytes - had_bytes), max(0, blocks - had_blocks), total
+
+    def step(self, changes: Iterable[_Change]) -> int:
+        """The number of rows."""
+        live_bytes, live_blocks, allocated, cell_of = self.bytes, self.blocks, self.allocated, self._cell_of
+        no_blocks = self._no_blocks
+        grown: Dict[int, List[int]] = {}
+        for account, n_bytes, blocks, total in self._parted(changes) if self._second else changes:
             cell = cell_of[account]
             sums = grown.get(cell)
             if sums is None:
                 sums = grown[cell] = [0, 0, 0]
             sums[0] += n_bytes - live_bytes[account]
-            if account not in self._no_blocks:
+            if account not in no_blocks:
                 sums[1] += blocks - live_blocks[account]
             sums[2] += total - allocated[account]
             live_bytes[account] = n_bytes
@@ -248,17 +316,30 @@ class _Ledger:
                 add_cell(cell - previous)
                 add_bytes(fold(n_bytes))
                 add_blocks(fold(blocks))
-                add_allocated(fold(total))
+                add_allocated(fold(total - n_bytes if n_bytes > 0 else total))
                 previous = cell
                 n_rows += 1
         return n_rows
+
+
+def _at_peak(peak: Peak, now: Dict[int, Tuple[int, int, int]], ledger: _Ledger) -> Iterator[_Change]:
+    """What the accounts of `now`, the snapshot after the peak, held at it.
+
+    A peak does not tell what was allocated by then: no less than before, and than what was added since.
+    """
+    rows = peak.differences
+    then = {account: (n_bytes, blocks) for account, n_bytes, blocks in zip(rows[0::3], rows[1::3], rows[2::3])}
+    for account, (n_bytes, blocks, total) in now.items():
+        n_bytes, blocks = then.get(account, (n_bytes, blocks))
+        least = ledger.allocated[account] + max(0, n_bytes - ledger.held(account)[0])
+        yield account, n_bytes, blocks, max(ledger.allocated[account], min(least, total))
 
 
 def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
     moments = []
     for index, snapshot in enumerate(profile.snapshots):
         rows = snapshot.changes
-        changes: Iterable[Tuple[int, int, int, int]] = zip(rows[0::6], rows[1::6], rows[2::6], rows[3::6])
+        changes: Iterable[_Change] = zip(rows[0::6], rows[1::6], rows[2::6], rows[3::6])
         peaks = sorted(
             (peak for peak in profile.peaks.values() if peak.snapshot == index and peak.which in PEAKS),
             key=lambda peak: (peak.time, PEAKS.index(peak.which)),
@@ -268,30 +349,32 @@ def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
             now = {account: (n_bytes, blocks, total) for account, n_bytes, blocks, total in changes}
             for peak in peaks:
                 for account in peak.differences[0::3]:
-                    now.setdefault(account, (ledger.bytes[account], ledger.blocks[account], ledger.allocated[account]))
-            allocated = {account: ledger.allocated[account] for account in now}
+                    now.setdefault(account, (*ledger.held(account), ledger.allocated[account]))
             for peak in peaks:
-                then = {account: (n_bytes, blocks) for account, (n_bytes, blocks, _) in now.items()}
-                rows = peak.differences
-                then.update({account: (n, blocks) for account, n, blocks in zip(rows[0::3], rows[1::3], rows[2::3])})
-                n_rows = ledger.step((account, *held, allocated[account]) for account, held in then.items())
+                n_rows = ledger.step(list(_at_peak(peak, now, ledger)))
                 moments.append(Moment(peak.time, None, peak.which, n_rows))
             changes = [(account, *numbers) for account, numbers in now.items()]
         moments.append(Moment(snapshot.time, index, "", ledger.step(changes)))
     return moments
 
 
-def cells(profile: Profile, names: Names, share: float = 1.0) -> Cells:
-    """The cells of a run and how they change, with that share of a page's budget."""
+def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool = False) -> Cells:
+    """The cells of a run and how they change, with that share of a page's budget.
+
+    `has_parent`: the process was forked from another one that is on the page; what it inherited is in cells of its own.
+    """
+    opening = profile.composition(0) if has_parent and profile.snapshots else {}
     order = _outermost_first(profile.node_parent)
     weights = _weigh(profile, order)
-    attributes, attribute_of = _attributes(profile, names, weights.account)
+    accounts = _attributes(profile, names, weights.account)
     ranked = sorted(order, key=weights.node.__getitem__, reverse=True)
-    for n_kept in _NODES:
-        assigned = _assign(profile, order, ranked, max(1, int(n_kept * share)), attribute_of)
+    for n_nodes, n_lines, n_libraries in _BUDGETS:
+        attributes, places = _reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
+        of_account = [places[place] for place in accounts.of_account] if places else accounts.of_account
+        assigned = _assign(profile, order, ranked, int(n_nodes * share) + 1, of_account, opening)
         if _estimate_rows(profile, assigned.cell_of) <= _MAX_ROWS * share:
             break
-    ledger = _Ledger(profile, assigned.cell_of)
+    ledger = _Ledger(profile, assigned, opening)
     moments = _walk(profile, ledger)
     return Cells(
         assigned.nodes,

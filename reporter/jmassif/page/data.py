@@ -11,6 +11,7 @@ from jmassif.names import NO_TENSOR, Names, base_name
 from jmassif.page.blocks import blocks
 from jmassif.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.page.columns import Columns
+from jmassif.processes import Processes
 from jmassif.profile import GROUPS, KINDS, PEAKS, ROLES, Profile, side_of
 from jmassif.regions import region_figures
 from jmassif.sources import Sources
@@ -121,6 +122,7 @@ def _cells(profile: Profile, names: Names, found: Cells, with_source: bool, colu
         columns.add(f"cell.{name}", [places[cell.attributes] for cell in found.cells])
     columns.add("cell.node", [cell.node for cell in found.cells])
     columns.add("cell.places", [cell.places for cell in found.cells])
+    columns.add("cell.inherited", [int(cell.is_inherited) for cell in found.cells])
     columns.add("row.cell", found.cell)
     columns.add("row.bytes", found.live_bytes, "signed")
     columns.add("row.blocks", found.live_blocks, "signed")
@@ -290,15 +292,35 @@ def _answers(profile: Profile, names: Names) -> Dict[str, str]:
     return texts
 
 
-def run_data(profile: Profile, share: float = 1.0, with_source: bool = True) -> RunData:
-    """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge."""
+def together(job: Processes) -> Dict[str, Any]:
+    """What the processes of a job held together, with what forks share counted once. Times are on the common clock."""
+    rows = job.timeline()
+    step = len(rows) // _MAX_TIMELINE_ROWS + 1
+    runs = [rows[at : at + step] for at in range(0, len(rows), step)]
+    return {
+        "no_clock": shown(job.no_clock),
+        "time": [run[-1].time for run in runs],
+        "host": [run[-1].host for run in runs],
+        "device": [run[-1].device for run in runs],
+        "maximum": [max(row.maximum for row in run) for run in runs],
+        "peaks": {which: job.peak(which)._asdict() for which in PEAKS},
+    }
+
+
+def run_data(
+    profile: Profile, share: float = 1.0, with_source: bool = True, offset: int = 0, has_parent: bool = False
+) -> RunData:
+    """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
+
+    `offset` is what its times are behind the clock that the page's processes have in common; see cells() for `has_parent`.
+    """
     names = Names(profile)
     columns = Columns()
-    found = cells(profile, names, share)
+    found = cells(profile, names, share, has_parent)
     head: Dict[str, Any] = {
+        "offset": offset,
         "pid": shown(profile.manifest.get("pid", "")),
         "command": shown(profile.manifest.get("command", "")),
-        "start_ms": profile.number("start-unix-ms"),
         "unit": profile.time_unit,
         "is_discrete": profile.is_discrete,
         "end_time": profile.end.time if profile.end else None,

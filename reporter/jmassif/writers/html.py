@@ -12,11 +12,11 @@ import os
 import struct
 import zlib
 from html import escape
-from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from jmassif import __version__
-from jmassif.page.data import RunData, run_data, shown
-from jmassif.processes import Processes
+from jmassif.page.data import RunData, run_data, shown, together
+from jmassif.processes import FORKED, Processes, join
 from jmassif.profile import Profile
 from jmassif.writers import FormatError, View
 
@@ -53,14 +53,20 @@ def read_assets(directory: Optional[str] = None) -> Assets:
     return Assets(*texts)
 
 
-def pack(runs: Sequence[RunData], title: str) -> bytes:
+def pack(runs: Sequence[RunData], title: str, sum_: Optional[Dict[str, Any]] = None) -> bytes:
     """The data as the page reads it: the length of the JSON in 4 bytes, the JSON, the runs' columns one after the other."""
     described = []
     at = 0
     for run in runs:
         described.append(dict(run.head, columns_at=at))
         at += len(run.columns)
-    head = {"version": DATA_VERSION, "generator": f"jmassif {__version__}", "title": title, "runs": described}
+    head = {
+        "version": DATA_VERSION,
+        "generator": f"jmassif {__version__}",
+        "title": title,
+        "together": sum_,
+        "runs": described,
+    }
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
     return struct.pack("<I", len(text)) + text + b"".join(run.columns for run in runs)
 
@@ -85,23 +91,17 @@ def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
     yield shell[at:]
 
 
-def write(profile: Profile, view: View) -> Iterator[str]:
-    """The page for one process. Raises NoAssets, columns.TooLarge."""
-    return _page([profile], view.with_source)
-
-
-def write_several(job: Processes, view_of: Callable[[Profile], View], each: bool) -> Iterator[str]:
-    """The page for the processes of one program, each and in sum. Raises as `write` does."""
-    profiles = [process.profile for process in job.members]
-    return _page(profiles, view_of(profiles[0]).with_source)
-
-
-def _page(profiles: Sequence[Profile], with_source: bool) -> Iterator[str]:
+def _page(job: Processes, with_source: bool) -> Iterator[str]:
     assets = read_assets()
-    share = 1.0 / len(profiles)
-    runs: List[RunData] = [run_data(profile, share, with_source) for profile in profiles]
-    title = shown(profiles[0].manifest.get("command", "") or "a recorded run")
-    data = base64.b64encode(zlib.compress(pack(runs, title), 7)).decode("ascii")
+    processes = job.members
+    share = 1.0 / len(processes)
+    runs: List[RunData] = []
+    for process in processes:
+        has_parent = process.relation == FORKED and process.parent is not None
+        runs.append(run_data(process.profile, share, with_source, process.offset, has_parent))
+    title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
+    sum_ = together(job) if len(runs) > 1 else None
+    data = base64.b64encode(zlib.compress(pack(runs, title, sum_), 8)).decode("ascii")
     parts = (
         escape(_policy(assets)),
         escape(title),
@@ -112,3 +112,13 @@ def _page(profiles: Sequence[Profile], with_source: bool) -> Iterator[str]:
         assets.script,
     )
     yield "".join(_fill(assets.shell, parts)).rstrip("\n")
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The page for a process. Raises FormatError."""
+    return _page(join([("", profile)]), view.with_source)
+
+
+def write_several(job: Processes, view_of: Callable[[Profile], View], is_each: bool) -> Iterator[str]:
+    """The page for the processes of a job: each of them, and their sum. Raises FormatError."""
+    return _page(job, view_of(job.members[0].profile).with_source)

@@ -19,7 +19,7 @@
  * @typedef {object} RunHead
  * @property {string} pid
  * @property {string} command
- * @property {number|null} start_ms
+ * @property {number} offset
  * @property {'ms'|'i'|'B'} unit
  * @property {boolean} is_discrete
  * @property {number|null} end_time
@@ -59,7 +59,11 @@
 
 /** @typedef {(name: string) => Float64Array} NumberColumn */
 /** @typedef {{head: RunHead, column: NumberColumn, addresses: (name: string) => BigUint64Array}} RunData */
-/** @typedef {{title: string, generator: string, runs: RunData[]}} PageData */
+/**
+ * What several processes held together, on the common clock.
+ * @typedef {{no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
+ */
+/** @typedef {{title: string, together: Together|null, generator: string, runs: RunData[]}} PageData */
 
 const VERSION = 1;
 
@@ -115,5 +119,5 @@ export async function unpack(text) {
             addresses: (/** @type {string} */ name) => addresses(bytes, run.columns[name], at),
         };
     });
-    return { title: head.title, generator: head.generator, runs };
+    return { title: head.title, together: head.together, generator: head.generator, runs };
 }

@@ -73,7 +73,7 @@ function refresh(sections) {
 async function open(place) {
     const data = await unpack(document.getElementById('data')?.textContent ?? '');
     const runs = data.runs.map((run) => new Run(partsOf(run)));
-    if (runs.length > 1) runs.unshift(sum(runs));
+    if (data.together) runs.unshift(sum(runs, data.together));
     const page = new Page(data, runs);
     const sections = views.map((view) => new Section(view, page));
     const links = sections.map(({ view }) => h('a', { href: `#${view.id}` }, view.title));

@@ -10,7 +10,7 @@
 /** @typedef {'owner'|'group'|'kind'|'library'|'role'|'line'|'process'} Dimension */
 /** @typedef {{index: number, time: number, id: number, reason: string, name: string, isPeak: boolean, host: number, device: number}} Moment */
 /** @typedef {{bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Held by cell */
-/** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, line: Uint32Array, process: Uint32Array, places: Uint32Array}} Cells */
+/** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, line: Uint32Array, process: Uint32Array, places: Uint32Array, inherited: Uint32Array}} Cells */
 /** @typedef {{begin: Uint32Array, cell: Uint32Array, bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Rows */
 /** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array}} Blocks */
 /** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
@@ -27,6 +27,7 @@
  * @property {Rows} rows
  * @property {Blocks} blocks
  * @property {Outline} outline
+ * @property {import('./data.js').Together} [together] of a sum
  */
 
 // A moment is had by replaying the rows since the last of those kept.
@@ -45,7 +46,7 @@ function bounds(rowsOf) {
 
 /** @param {string} reason @param {number} id */
 function nameOf(reason, id) {
-    if (reason === 'peak-total') return 'peak';
+    if (reason === 'peak-total') return 'total peak';
     if (reason.startsWith('peak-')) return `${reason.slice(5)} peak`;
     return reason === 'ended' ? 'end of a process' : `snapshot ${id}`;
 }
@@ -58,6 +59,9 @@ export function partsOf({ head, column, addresses }) {
     for (let moment = 0; moment + 1 < begin.length; moment++) {
         for (let row = begin[moment], at = 0; row < begin[moment + 1]; row++) cell[row] = at += steps[row];
     }
+    const bytes = column('row.bytes');
+    // Told beyond what the live bytes grew by.
+    const allocated = column('row.allocated').map((beyond, row) => beyond + Math.max(0, bytes[row]));
     const reasons = column('moment.reason');
     const cells = {
         node: whole(column('cell.node')),
@@ -68,6 +72,7 @@ export function partsOf({ head, column, addresses }) {
         line: whole(column('cell.line')),
         process: new Uint32Array(head.columns['cell.node'].rows),
         places: whole(column('cell.places')),
+        inherited: whole(column('cell.inherited')),
     };
     return {
         head,
@@ -82,9 +87,9 @@ export function partsOf({ head, column, addresses }) {
         rows: {
             begin,
             cell,
-            bytes: column('row.bytes'),
+            bytes,
             blocks: column('row.blocks'),
-            allocated: column('row.allocated'),
+            allocated,
         },
         blocks: {
             begin: column('block.begin'),
@@ -136,7 +141,7 @@ export class Run {
             const reason = moments.reason[index];
             const id = moments.id[index];
             const isPeak = reason.startsWith('peak-');
-            const name = nameOf(reason, id);
+            const name = index === this.head.at.peak ? 'peak' : nameOf(reason, id);
             this.moments.push({ index, time: moments.time[index], id, reason, name, isPeak, host: sums[0], device: sums[1] });
         }
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Several processes as one run, on the clock of the first. The cells stand side by side, so any view works on the sum; at
-// each moment of any process the others hold what they held last, and nothing before their start or after their end.
+// each moment of any process the others hold what they held last, and nothing before their start or after their end. What
+// a forked process inherited, and still holds, counts once: with its parent.
 
 import { Run } from './run.js';
 
@@ -40,14 +41,6 @@ function joined(columns) {
     return all;
 }
 
-/** How much later than the first process' clock each one's starts. Only milliseconds can be told apart from each other. @param {Run[]} runs */
-export function offsets(runs) {
-    const starts = runs.map((run) => run.head.start_ms);
-    if (runs.some((run) => run.head.unit !== 'ms') || starts.includes(null)) return runs.map(() => 0);
-    const first = Math.min(.../** @type {number[]} */ (starts));
-    return starts.map((start) => /** @type {number} */ (start) - first);
-}
-
 /** A moment of one process on the common clock. @typedef {{clock: number, run: number, moment: number}} Step; `moment` -1: it ended */
 
 /** @param {Run[]} runs @param {number[]} offset @returns {Step[]} */
@@ -63,35 +56,9 @@ function steps(runs, offset) {
     return found.sort((a, b) => a.clock - b.clock || a.run - b.run);
 }
 
-/** The totals of all, whenever those of one are told. @param {Run[]} runs @param {number[]} offset */
-function outline(runs, offset) {
-    /** @type {[number, number, number, number, number][]} */
-    const rows = [];
-    runs.forEach((run, i) => {
-        const { time, host, device, maximum } = run.outline;
-        for (let row = 0; row < time.length; row++) rows.push([time[row] + offset[i], i, host[row], device[row], maximum[row]]);
-        if (run.head.end_time !== null) rows.push([run.head.end_time + offset[i], i, 0, 0, 0]);
-    });
-    rows.sort((a, b) => a[0] - b[0]);
-    const now = runs.map(() => [0, 0]);
-    const result = { time: new Float64Array(rows.length), host: new Float64Array(rows.length), device: new Float64Array(rows.length), maximum: new Float64Array(rows.length) };
-    rows.forEach(([time, run, host, device, maximum], row) => {
-        const before = now[run][0] + now[run][1];
-        const others = now.reduce((all, [h, d]) => all + h + d, 0) - before;
-        now[run] = [host, device];
-        result.time[row] = time;
-        for (const [h, d] of now) {
-            result.host[row] += h;
-            result.device[row] += d;
-        }
-        result.maximum[row] = Math.max(maximum + others, result.host[row] + result.device[row]);
-    });
-    return result;
-}
-
-/** @param {Run[]} runs of one program's processes, or of its ranks */
-export function sum(runs) {
-    const offset = offsets(runs);
+/** @param {Run[]} runs of one program's processes, or of its ranks @param {import('./data.js').Together} together */
+export function sum(runs, together) {
+    const offset = runs.map((run) => run.head.offset);
     const parts = runs.map((run) => run.parts);
     const first = runs[0].head;
 
@@ -147,6 +114,7 @@ export function sum(runs) {
         line: joined(parts.map((part, i) => part.cells.line.map((place) => placesOf[i].line[place]))),
         process: joined(parts.map((part, i) => part.cells.process.map(() => i))),
         places: joined(parts.map((part) => part.cells.places)),
+        inherited: joined(parts.map((part) => part.cells.inherited)),
     };
 
     const order = steps(runs, offset);
@@ -160,9 +128,10 @@ export function sum(runs) {
     /** @type {number[]} */
     const rowAllocated = [];
     for (const { run, moment } of order) {
-        const { rows } = parts[run];
+        const { rows, cells: { inherited } } = parts[run];
         if (moment >= 0) {
             for (let row = rows.begin[moment]; row < rows.begin[moment + 1]; row++) {
+                if (inherited[rows.cell[row]]) continue;
                 rowCell.push(rows.cell[row] + firstCell[run]);
                 rowBytes.push(rows.bytes[row]);
                 rowBlocks.push(rows.blocks[row]);
@@ -171,7 +140,7 @@ export function sum(runs) {
         } else {
             const left = runs[run].at(runs[run].moments.length - 1);
             for (let cell = 0; cell < runs[run].nCells; cell++) {
-                if (!left.bytes[cell] && !left.blocks[cell]) continue;
+                if (inherited[cell] || (!left.bytes[cell] && !left.blocks[cell])) continue;
                 rowCell.push(cell + firstCell[run]);
                 rowBytes.push(-left.bytes[cell]);
                 rowBlocks.push(-left.blocks[cell]);
@@ -181,7 +150,7 @@ export function sum(runs) {
         begin.push(rowCell.length);
     }
 
-    // The sum's own peaks are not on record: what the processes held together is known at their moments.
+    // What the processes held together is known in full at their moments only, so its fullest moment stands for the peak.
     const whole = new Run({
         head: {
             ...first,
@@ -219,7 +188,7 @@ export function sum(runs) {
             counters: runs.flatMap((run) => run.head.counters.map(([key, n]) => /** @type {[string, number]} */ ([`${key} (pid ${run.head.pid})`, n]))),
             facts: runs.map((run) => /** @type {[string, string]} */ ([`Process ${run.head.pid}`, run.head.command])),
             manifest: [],
-            notes: [...new Set(runs.flatMap((run) => run.head.notes))],
+            notes: [...new Set([...(together.no_clock ? [`No common clock: ${together.no_clock}.`] : []), ...runs.flatMap((run) => run.head.notes)])],
             truncation: '',
             is_complete: runs.every((run) => run.head.is_complete),
         },
@@ -245,7 +214,13 @@ export function sum(runs) {
             address: BigUint64Array.from(parts.flatMap((part) => Array.from(part.blocks.address))),
             cell: Uint32Array.from(parts.flatMap((part, i) => Array.from(part.blocks.cell, (cell) => cell + firstCell[i]))),
         },
-        outline: outline(runs, offset),
+        outline: {
+            time: Float64Array.from(together.time),
+            host: Float64Array.from(together.host),
+            device: Float64Array.from(together.device),
+            maximum: Float64Array.from(together.maximum),
+        },
+        together,
     });
     order.forEach((step, i) => (whole.moments[i].name += ` of ${runs[step.run].head.pid}`));
     findPeaks(whole);

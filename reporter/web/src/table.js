@@ -12,6 +12,7 @@ import { append, h, replace } from './dom.js';
  * @property {(row: R) => string|Node} [show] as a person reads it (the value, if left out)
  * @property {(row: R) => string} [title]
  * @property {boolean} [isFigure] right-aligned, the largest first
+ * @property {boolean} [isLong] text that may take several lines
  */
 
 const SHOWN = 25;
@@ -107,7 +108,7 @@ export function table(caption, options = {}) {
     function cell(column, row, isHead) {
         const value = column.value(row);
         const exact = column.isFigure && typeof value === 'number' ? value.toLocaleString('en-US') : undefined;
-        const properties = { class: column.isFigure ? 'figure' : '', title: column.title?.(row) ?? exact, 'data-value': column.isFigure ? value : undefined };
+        const properties = { class: column.isFigure ? 'figure' : column.isLong ? 'long' : '', title: column.title?.(row) ?? exact, 'data-value': column.isFigure ? value : undefined };
         const content = column.show ? column.show(row) : String(value);
         return isHead ? h('th', { ...properties, scope: 'row' }, content) : h('td', properties, content);
     }

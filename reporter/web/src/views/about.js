@@ -39,7 +39,7 @@ export const about = {
             if (!rows.length) continue;
             const grid = /** @type {ReturnType<typeof table<[string, string]>>} */ (table(caption, { limit: 60 }));
             place.append(h('details', {}, h('summary', {}, caption), grid.element));
-            grid.show([{ head: 'key', value: (row) => row[0] }, { head: 'value', value: (row) => row[1] }], rows);
+            grid.show([{ head: 'key', value: (row) => row[0] }, { head: 'value', isLong: true, value: (row) => row[1] }], rows);
         }
         const kept = page.run.nodes.parent.length - 1;
         const pruned =

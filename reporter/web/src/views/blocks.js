@@ -78,7 +78,7 @@ export const blocks = {
                     { head: 'allocated', isFigure: true, value: (row) => row.begin, show: (row) => time(row.begin, unit) },
                     { head: 'freed', isFigure: true, value: (row) => (row.end < 0 ? Infinity : row.end), show: (row) => (row.end < 0 ? 'never' : time(row.end, unit)), title: () => '' },
                     { head: 'address', value: (row) => `0x${run.blocks.address[row.block].toString(16)}` },
-                    { head: 'by', value: (row) => row.site },
+                    { head: 'by', isLong: true, value: (row) => row.site },
                 ],
                 rows,
                 run.moments.length ? `at ${momentName(run, page.moment)}; ${least}${leftOut}` : '',

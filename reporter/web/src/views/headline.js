@@ -24,6 +24,7 @@ const WHOSE = /** @type {Record<string, string>} */ ({
 /** @param {Page} page */
 function tiles(page) {
     const { run } = page;
+    const { together } = run.parts;
     const { peaks, is_discrete, board_bytes } = run.head;
     const figures = /** @type {[string, number, string][]} */ ([
         ['total', peaks.total ? peaks.total.host + peaks.total.device : 0, 'Most memory'],
@@ -31,15 +32,19 @@ function tiles(page) {
         ['device', peaks.device?.device ?? 0, 'Most device memory'],
     ]);
     const shown = figures.filter(([which, bytes]) => bytes && !(which === 'total' && (is_discrete || !run.uses('device'))));
-    return shown.map(([which, bytes, name]) => {
+    return shown.map(([which, ofMoment, name]) => {
         const peak = peaks[which];
+        // Of several processes the peak is known within bounds; the moment is the fullest that is known in full.
+        const bounds = together?.peaks[which] ?? { at_least: ofMoment, at_most: ofMoment, time: peak.time };
+        const bytes = bounds.at_least;
+        const atMost = bounds.at_most > bytes ? `, at most ${size(bounds.at_most)}` : '';
         const board = board_bytes && which !== 'device' && !is_discrete ? `, ${percent(bytes, board_bytes)} of the machine's ${size(board_bytes)}` : '';
         return h(
             'button',
-            { type: 'button', class: 'tile', title: `${whole(bytes)} bytes: show this moment`, 'data-bytes': bytes, 'data-which': which, onclick: () => page.select(peak.moment) },
+            { type: 'button', class: 'tile', title: `${whole(bytes)} bytes: show the moment`, 'data-bytes': bytes, 'data-which': which, onclick: () => page.select(peak.moment) },
             h('span', { class: 'quiet' }, name),
             h('span', { class: 'large' }, size(bytes)),
-            h('span', { class: 'quiet' }, `at ${time(peak.time, run.head.unit)}${board}`),
+            h('span', { class: 'quiet' }, `at ${time(bounds.time, run.head.unit)}${atMost}${board}`),
         );
     });
 }

@@ -67,7 +67,7 @@ export const leaks = {
                 { head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
                 { head: 'kind', value: (row) => row.kind },
                 { head: 'owner', value: (row) => row.owner },
-                { head: 'place', value: (row) => row.place },
+                { head: 'place', isLong: true, value: (row) => row.place },
             ],
             [...found.values()].sort((a, b) => b.bytes - a.bytes).slice(0, PLACES),
             'Python lines where there are any, else the function that allocated',

@@ -39,7 +39,7 @@ export const lines = {
             }
             columns.push({ head: 'function', value: (row) => lines.function[row.index] ?? '' });
             if (lines.source.some((text) => text)) {
-                columns.push({ head: 'source', value: (row) => lines.source[row.index] ?? '', show: (row) => h('code', {}, lines.source[row.index] ?? '') });
+                columns.push({ head: 'source', isLong: true, value: (row) => lines.source[row.index] ?? '', show: (row) => h('code', {}, lines.source[row.index] ?? '') });
             }
             grid.show(columns, rows, `at ${momentName(run, page.moment)}; what each line caused, with all that it called`);
             replace(changed, lines.changed.length > 0 && `Changed since the run, so the text may be another line's: ${lines.changed.join(', ')}.`);

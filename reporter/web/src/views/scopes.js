@@ -32,13 +32,13 @@ export const scopes = {
         };
         grid.show(
             [
-                { head: 'call', value: (row) => row.name, show: (row) => h('span', { style: { 'padding-left': `${row.depth * 1.2}em` } }, row.name) },
+                { head: 'call', isLong: true, value: (row) => row.name, show: (row) => h('span', { style: { 'padding-left': `${row.depth * 1.2}em` } }, row.name) },
                 { head: 'at', isFigure: true, value: (row) => row.begin, show: (row) => time(row.begin, unit), title: () => '' },
                 { head: 'took', isFigure: true, value: (row) => row.end - row.begin, show: (row) => time(row.end - row.begin, unit), title: () => '' },
                 grown('host', (row) => row.host),
                 grown('device', (row) => row.device),
                 { head: 'cost', value: (row) => row.host + row.device, show: bar, isFigure: true },
-                { head: 'by kind', value: kinds },
+                { head: 'by kind', isLong: true, value: kinds },
             ],
             rows,
         );
@@ -53,7 +53,7 @@ export const scopes = {
                     { head: 'took', isFigure: true, value: (row) => row.time, show: (row) => time(row.time, unit), title: () => '' },
                     grown('host', (row) => row.host),
                     grown('device', (row) => row.device),
-                    { head: 'by kind', value: kinds },
+                    { head: 'by kind', isLong: true, value: kinds },
                 ],
                 sums,
             );

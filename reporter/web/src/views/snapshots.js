@@ -45,7 +45,7 @@ export const snapshots = {
                 [
                     { head: 'at', isFigure: true, value: (row) => row.at, show: (row) => time(row.at, unit), title: () => '' },
                     { head: 'what', value: (row) => row.what },
-                    { head: 'name', value: (row) => row.name },
+                    { head: 'name', isLong: true, value: (row) => row.name },
                     { head: 'took', isFigure: true, value: (row) => row.took ?? -1, show: (row) => (row.took === null ? (row.what === 'mark' ? '' : 'still open at the end') : time(row.took, unit)), title: () => '' },
                     { head: 'held at most', isFigure: true, value: (row) => row.most ?? -1, show: (row) => (row.most === null ? '' : size(row.most)) },
                     { head: 'host', isFigure: true, value: (row) => row.host, show: (row) => change(row, 'host') },

@@ -23,7 +23,7 @@ export const temporaries = {
                 { head: 'bytes in all', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
                 { head: 'kind', value: (row) => row.kind },
                 { head: 'owner', value: (row) => row.owner },
-                { head: 'allocated by', value: (row) => row.site },
+                { head: 'allocated by', isLong: true, value: (row) => row.site },
             ],
             page.run.head.temporaries,
         );

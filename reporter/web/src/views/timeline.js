@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Memory over time: stacked areas by owner, kind, group, library, role or process, and on them the peak, the snapshots,
-// regions, marks and start-up calls. At the snapshots the areas are exact; between them the line on top of them is.
+// regions, marks and start-up calls. At the snapshots the areas are exact; between them their sum is, and how it is shared
+// out is interpolated. The line on top is the most since the total told before.
 
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -51,22 +52,33 @@ function interpolated(x, at, values) {
     for (let i = 0; i < x.length; i++) {
         // Of several moments at one time the last one counts, as it does when the page is asked for that time.
         while (next < at.length && at[next] <= x[i]) next++;
-        if (!next) result[i] = at.length ? 0 : 0;
+        if (!next) result[i] = 0;
         else if (next === at.length || at[next - 1] === x[i]) result[i] = values[next - 1];
         else result[i] = values[next - 1] + ((values[next] - values[next - 1]) * (x[i] - at[next - 1])) / (at[next] - at[next - 1]);
     }
     return result;
 }
 
-/** The exact totals at the times of the axis: the last that was told, or the most since then. @param {Run} run @param {Float64Array} x @param {Side} side */
+/** The totals at the times of the axis as they were last told, and the most since then. @param {Run} run @param {Float64Array} x @param {Side} side */
 function exact(run, x, side) {
     /** @type {Map<number, number>} */
     const most = new Map();
-    const tell = (/** @type {number} */ at, /** @type {number} */ bytes) => most.set(at, Math.max(bytes, most.get(at) ?? 0));
+    /** @type {Map<number, number>} */
+    const now = new Map();
+    const tell = (/** @type {number} */ at, /** @type {number} */ bytes, /** @type {number} */ maximum) => {
+        now.set(at, bytes);
+        most.set(at, Math.max(maximum, most.get(at) ?? 0));
+    };
     const { outline } = run;
-    outline.time.forEach((at, row) => tell(at, side === 'both' ? outline.maximum[row] : outline[side][row]));
-    for (const moment of run.moments) tell(moment.time, side === 'both' ? moment.host + moment.device : moment[side]);
-    return Float64Array.from(x, (at) => most.get(at) ?? 0);
+    outline.time.forEach((at, row) => {
+        const bytes = side === 'both' ? outline.host[row] + outline.device[row] : outline[side][row];
+        tell(at, bytes, side === 'both' ? outline.maximum[row] : bytes);
+    });
+    for (const moment of run.moments) {
+        const bytes = side === 'both' ? moment.host + moment.device : moment[side];
+        tell(moment.time, bytes, bytes);
+    }
+    return { now: Float64Array.from(x, (at) => now.get(at) ?? 0), most: Float64Array.from(x, (at) => most.get(at) ?? 0) };
 }
 
 /** A colour of the style sheet as a canvas takes it: resolved for the theme in force. @param {string} name of a CSS variable */
@@ -98,7 +110,9 @@ class Plot {
         this.say = say;
         this.key = key;
         this.x = times(this.run);
-        this.exact = exact(this.run, this.x, side);
+        const { now, most } = exact(this.run, this.x, side);
+        this.now = now;
+        this.exact = most;
         this.legend = h('ul', { class: 'legend' });
         const what = side === 'both' ? 'Memory' : side === 'host' ? 'Host memory' : 'Device memory';
         this.canvas = h('div', {
@@ -133,6 +147,10 @@ class Plot {
             below = sums;
             return { ...area, sums };
         });
+        for (let i = 0; i < x.length; i++) {
+            const factor = below[i] ? this.now[i] / below[i] : 1;
+            if (factor !== 1) for (const { sums } of stacked) sums[i] *= factor;
+        }
         stacked.reverse();
         this.theme = Object.fromEntries(THEME.map((name) => [name, themed(name)]));
         /** @type {uPlot.Series[]} */
