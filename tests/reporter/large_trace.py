@@ -3,8 +3,9 @@
 """usage: large_trace.py FILE [SNAPSHOTS STACKS CHANGES]      (default: 2000 300000 2600, about 200 MB)
 
 Writes a trace of that many snapshots, stacks and accounts, with so many accounts changed in each snapshot: the size of a
-long training run, made in seconds. Stacks share their outer frames, sizes are spread over six powers of ten, and memory
-comes and goes, so that nothing about it is easier to prune or to pack than about a real one.
+long training run, made in seconds. Stacks share their outer frames, the outermost of which are lines of a script; sizes are
+spread over five powers of ten; which accounts change is random, so memory comes and goes everywhere and all the time, which
+is harder on a page than what programs do.
 """
 
 import random
@@ -46,6 +47,7 @@ def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, see
         else:
             lines.append(f"f {number} p {function} 0 {n_strings} {1 + number // 9} 0")
 
+    natives = [number for number in range(1, n_frames + 1) if number % 9]
     n_nodes = 0
     leaves: List[int] = [0]
     paths: List[List[int]] = [[]]
@@ -56,7 +58,8 @@ def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, see
         path = base[: random_.randrange(len(base) + 1)]
         for _ in range(random_.choice((1, 2, 2, 3))):
             n_nodes += 1
-            frame = random_.randrange(1, n_frames + 1)
+            # The script's lines are where the stacks begin.
+            frame = 9 * random_.randrange(1, 100) if len(path) < 2 else random_.choice(natives)
             lines.append(f"n {n_nodes} {path[-1] if path else 0} {frame}")
             path.append(n_nodes)
         if len(paths) < 20000:

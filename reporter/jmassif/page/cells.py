@@ -156,7 +156,7 @@ def _attributes(profile: Profile, names: Names, weights: Sequence[float]) -> _Ac
         key = Attributes(kind, owner, role, names.library(account), names.charged(account))
         of_account.append(index.setdefault(key, len(index)))
     sums = [0.0] * len(index)
-    for place, weight in zip(of_account, weights):
+    for place, weight in zip(of_account[1:], weights[1:]):
         sums[place] += weight
     return _Accounts(list(index), of_account, sums)
 
@@ -365,6 +365,8 @@ def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool =
     """
     opening = profile.composition(0) if has_parent and profile.snapshots else {}
     order = _outermost_first(profile.node_parent)
+    if profile.node_frame.count(0) > 1:  # ids that no node has
+        order = [node for node in order if profile.node_frame[node]]
     weights = _weigh(profile, order)
     accounts = _attributes(profile, names, weights.account)
     ranked = sorted(order, key=weights.node.__getitem__, reverse=True)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the HTML page is told, read back by a decoder of its own and compared with the model: to the byte, at every moment."""
+
+import base64
+import io
+import json
+import re
+import struct
+import zlib
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Tuple
+
+import pytest
+
+from jmassif.load import load
+from jmassif.names import Names
+from jmassif.page import cells as cells_module
+from jmassif.page.columns import Columns, TooLarge, fold
+from jmassif.page.data import RunData, run_data, shown
+from jmassif.processes import join
+from jmassif.profile import Composition, Profile, counted_blocks
+from jmassif.writers import FormatError, View, html
+
+from tests.reporter.traces import Trace, random_run, small_training_run
+
+TINY = ((4, 1, 1),)
+ANY = ((10**6, 10**6, 10**6),)
+
+
+def column(run: RunData, name: str) -> List[int]:
+    """As docs/architecture.md says: planes, the lowest bytes first."""
+    spec = run.head["columns"][name]
+    values = [0] * spec["rows"]
+    for plane in range(spec["planes"]):
+        begin = spec["at"] + plane * spec["rows"]
+        for row, byte in enumerate(run.columns[begin : begin + spec["rows"]]):
+            values[row] |= byte << (8 * plane)
+    if spec["type"] == "signed":
+        values = [value // 2 if value % 2 == 0 else -(value + 1) // 2 for value in values]
+    return values
+
+
+def moments(run: RunData) -> List[Dict[int, Tuple[int, int, int]]]:
+    """By moment, by cell: live bytes, live blocks, bytes allocated."""
+    steps = list(zip(*(column(run, f"row.{name}") for name in ("cell", "bytes", "blocks", "allocated"))))
+    found, live, at = [], {}, 0  # type: ignore[var-annotated]
+    for n_rows in column(run, "moment.rows"):
+        cell = 0
+        for step, n_bytes, blocks, beyond in steps[at : at + n_rows]:
+            cell += step
+            held = live.get(cell, (0, 0, 0))
+            live[cell] = (held[0] + n_bytes, held[1] + blocks, held[2] + max(0, n_bytes) + beyond)
+        at += n_rows
+        found.append({cell: held for cell, held in live.items() if any(held)})
+    return found
+
+
+def compositions(profile: Profile, run: RunData) -> List[Composition]:
+    """The model's, of the moments of the page."""
+    ids = {snapshot.id: index for index, snapshot in enumerate(profile.snapshots)}
+    reasons = [run.head["reasons"][place] for place in column(run, "moment.reason")]
+    found = []
+    for id_, reason in zip(column(run, "moment.id"), reasons):
+        found.append(profile.composition(ids[id_]) if id_ else profile.peak_composition(reason[len("peak-") :]))
+    return found
+
+
+def by(profile: Profile, composition: Composition, name_of: Callable[[int], Any]) -> Dict[Any, Tuple[int, int]]:
+    sums: Dict[Any, Tuple[int, int]] = {}
+    for account, (n_bytes, blocks) in composition.items():
+        before = sums.get(name_of(account), (0, 0))
+        counted = counted_blocks(profile.accounts[account].kind, blocks)
+        sums[name_of(account)] = (before[0] + n_bytes, before[1] + counted)
+    return {name: sums_ for name, sums_ in sums.items() if any(sums_)}
+
+
+def cells_by(run: RunData, held: Dict[int, Tuple[int, int, int]], names: List[Any]) -> Dict[Any, Tuple[int, int]]:
+    sums: Dict[Any, Tuple[int, int]] = {}
+    for cell, (n_bytes, blocks, _) in held.items():
+        before = sums.get(names[cell], (0, 0))
+        sums[names[cell]] = (before[0] + n_bytes, before[1] + blocks)
+    return {name: sums_ for name, sums_ in sums.items() if any(sums_)}
+
+
+def dimension(run: RunData, name: str, names: List[Any]) -> List[Any]:
+    return [names[place] for place in column(run, f"cell.{name}")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("budgets", [TINY, cells_module._BUDGETS, ANY])
+def test_every_sum_is_exact_at_every_moment(monkeypatch: Any, seed: int, budgets: Any) -> None:
+    monkeypatch.setattr(cells_module, "_BUDGETS", budgets)
+    profile = random_run(seed).load()
+    run = run_data(profile)
+    head, names = run.head, Names(profile)
+    owners = dimension(run, "owner", [row["name"] for row in head["owners"]])
+    kinds = dimension(run, "kind", [row["name"] for row in head["kinds"]])
+    roles = dimension(run, "role", head["roles"])
+    libraries = dimension(run, "library", head["libraries"])
+    lines = dimension(run, "line", head["lines"]["label"])
+    told = moments(run)
+    expected = compositions(profile, run)
+    assert len(told) == len(profile.snapshots) + len(profile.peaks)
+    for held, composition in zip(told, expected):
+        accounts = profile.accounts
+        assert cells_by(run, held, owners) == by(profile, composition, lambda account: accounts[account].owner)
+        assert cells_by(run, held, kinds) == by(profile, composition, lambda account: accounts[account].kind)
+        assert cells_by(run, held, roles) == by(profile, composition, lambda account: profile.role(account) or "")
+        by_library = by(profile, composition, names.library)
+        for name, sums in cells_by(run, held, libraries).items():
+            if name != cells_module.OTHER_LIBRARIES:
+                assert by_library[name] == sums
+        if budgets is ANY:
+            assert cells_by(run, held, libraries) == by_library
+            charged = {account: names.charged(account) for account in composition}
+            label = {frame: f"{names.file(frame)}:{profile.frame(frame).line}" for frame in charged.values() if frame}
+            label[0] = "(no Python line)"
+            assert cells_by(run, held, lines) == by(profile, composition, lambda account: label[charged[account]])
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("budgets", [TINY, ((20, 9, 9),), ANY])
+def test_a_node_holds_what_the_model_says_with_all_below_it(monkeypatch: Any, seed: int, budgets: Any) -> None:
+    monkeypatch.setattr(cells_module, "_BUDGETS", budgets)
+    profile = random_run(seed, n_accounts=200).load()
+    run = run_data(profile)
+    parents, frames = column(run, "node.parent"), column(run, "node.frame")
+    assert all(parent < node for node, parent in enumerate(parents) if node)
+    labels = run.head["frames"]["label"]
+    names = Names(profile)
+
+    def path(node: int) -> Tuple[str, ...]:
+        return path(parents[node]) + (labels[frames[node]],) if node else ()
+
+    kept = {path(node) for node in range(1, len(parents))}
+    nodes = column(run, "cell.node")
+    for held, composition in zip(moments(run), compositions(profile, run)):
+        told: Dict[Tuple[str, ...], int] = {}
+        for cell, (n_bytes, _, _) in held.items():
+            stack = path(nodes[cell])
+            for depth in range(1, len(stack) + 1):
+                told[stack[:depth]] = told.get(stack[:depth], 0) + n_bytes
+        expected: Dict[Tuple[str, ...], int] = {}
+        for account, (n_bytes, _) in composition.items():
+            stack = tuple(names.frame(frame) for frame in profile.stack(profile.accounts[account].node))[::-1]
+            for depth in range(1, len(stack) + 1):
+                if stack[:depth] in kept:
+                    expected[stack[:depth]] = expected.get(stack[:depth], 0) + n_bytes
+        assert {k: n for k, n in told.items() if n} == {k: n for k, n in expected.items() if n}
+
+
+def test_what_was_allocated_is_told_for_snapshots_exactly_and_for_peaks_at_least() -> None:
+    profile = small_training_run().load()
+    run = run_data(profile)
+    told = [sum(row[2] for row in held.values()) for held in moments(run)]
+    assert told[-1] == sum(profile.allocated())
+    assert told == sorted(told)
+    for held in moments(run):
+        assert all(allocated >= n_bytes for n_bytes, _, allocated in held.values())
+
+
+def test_folded_cells_say_how_many_places_they_stand_for(monkeypatch: Any) -> None:
+    monkeypatch.setattr(cells_module, "_BUDGETS", TINY)
+    profile = random_run(3, n_accounts=200).load()
+    run = run_data(profile)
+    n_kept = len(column(run, "node.parent"))
+    assert n_kept <= 6
+    deeper = sum(1 for account in profile.accounts if account.node) - sum(column(run, "cell.places"))
+    assert sum(column(run, "cell.places")) > 0 and deeper >= 0
+
+
+def test_what_a_forked_process_inherited_is_in_cells_of_its_own() -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    old = trace.account("heap", "app", ["malloc (a.c:1)"])
+    new = trace.account("heap", "app", ["malloc (a.c:2)"])
+    trace.snapshot(5, "fork", {old: (1000, 10)})
+    trace.snapshot(6, "time", {old: (1500, 12), new: (70, 1)})
+    trace.snapshot(7, "exit", {old: (400, 4)})
+    run = run_data(trace.load(), has_parent=True)
+    inherited = column(run, "cell.inherited")
+    sums = [cells_by(run, held, inherited) for held in moments(run)]
+    assert sums == [{1: (1000, 10)}, {1: (1000, 10), 0: (570, 3)}, {1: (400, 4), 0: (70, 1)}]
+
+
+def test_texts_are_fit_to_be_shown_and_of_a_bearable_length() -> None:
+    assert shown("a\x1b[2J\u202e\udcff") == "a\\x1b[2J\\u202e\\xff"
+    text = shown("<b>" * 40000)
+    assert len(text) < 500 and text.endswith("… (120,000 characters)")
+
+
+@pytest.mark.parametrize("values", [[0], [1, 2, 3], [0, 2**53 - 1, 255, 256], []])
+def test_columns_come_back(values: List[int]) -> None:
+    columns = Columns()
+    columns.add("before", [7, 8])
+    columns.add("it", values)
+    columns.add("signed", [fold(-value) for value in values], "signed")
+    run = RunData({"columns": columns.specs}, columns.bytes())
+    assert column(run, "it") == values
+    assert column(run, "signed") == [-value for value in values]
+
+
+@pytest.mark.parametrize("value", [2**53, 2**64])
+def test_a_figure_that_a_browser_would_round_is_refused(value: int) -> None:
+    with pytest.raises(TooLarge):
+        Columns().add("it", [1, value])
+
+
+def page_of(monkeypatch: Any, tmp_path: Path, *profiles: Profile, **assets: str) -> str:
+    texts = {
+        "page.html": "{{policy}}|{{title}}|{{style}}|{{answer}}|{{licences}}|{{data}}|{{script}}",
+        "page.js": "script",
+        "page.css": "style {{data}}",
+        "licences.txt": "<licence>",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(html, "ASSETS", str(tmp_path))
+    view = View(None, 1.0, "stack", 70, None)
+    if len(profiles) == 1:
+        return "\n".join(html.write(profiles[0], view))
+    job = join([(str(number), profile) for number, profile in enumerate(profiles)])
+    return "\n".join(html.write_several(job, lambda profile: view, False))
+
+
+def test_the_page_is_the_shell_filled_in_once(monkeypatch: Any, tmp_path: Path) -> None:
+    trace = small_training_run()
+    trace.lines.insert(-1, "m command </title><script>alert(1)</script>{{data}}")
+    policy, title, style, answer, licences, data, script = page_of(monkeypatch, tmp_path, trace.load()).split("|")
+    assert "default-src &#x27;none&#x27;" in policy and "sha256-" in policy
+    assert title == "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{data}}"
+    assert (style, licences, script) == ("style {{data}}", "&lt;licence&gt;", "script")
+    assert answer.startswith("The program held ")
+    assert re.fullmatch(r"[A-Za-z0-9+/=]+", data)
+
+
+def test_the_data_of_several_processes_is_one_after_the_other(monkeypatch: Any, tmp_path: Path) -> None:
+    profiles = [random_run(1).load(), small_training_run().load()]
+    raw = zlib.decompress(base64.b64decode(page_of(monkeypatch, tmp_path, *profiles).split("|")[5]))
+    (length,) = struct.unpack("<I", raw[:4])
+    head = json.loads(raw[4 : 4 + length])
+    assert [run["command"] for run in head["runs"]] == ["random 1", "python3 train.py --epochs 2"]
+    for about, profile in zip(head["runs"], profiles):
+        run = RunData(about, raw[4 + length + about["columns_at"] :])
+        last = moments(run)[-1]
+        assert sum(held[0] for held in last.values()) == sum(
+            n for n, _ in profile.composition(len(profile.snapshots) - 1).values()
+        )
+
+
+def test_without_its_script_the_page_says_what_builds_it(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(html, "ASSETS", str(tmp_path / "nowhere"))
+    with pytest.raises(FormatError, match="make page"):
+        list(html.write(small_training_run().load(), View(None, 1.0, "stack", 70, None)))
+
+
+def test_a_trace_without_a_snapshot_makes_a_page() -> None:
+    run = run_data(load(io.BytesIO(b"jmassif-trace 1\nm command true\n")))
+    assert moments(run) == [] and run.head["at"] == {"peak": -1, "end": -1, "exit": -1}
+
+
+def test_nodes_whose_ids_are_in_no_order_are_kept_outermost_first(monkeypatch: Any) -> None:
+    text = (
+        "jmassif-trace 1\nm memory unified\ns 1 outer\ns 2 inner\nf 1 n 1 0 0 0 1\nf 2 n 2 0 0 0 2\n"
+        "n 9 0 1\nn 3 9 2\na 1 3 heap app\nS 1 5 time 100 0\nc 1 100 1 100 1 0\nE 1\nZ 5 exit 0\n"
+    )
+    run = run_data(load(io.BytesIO(text.encode())))
+    assert column(run, "node.parent") == [0, 0, 1]
+    assert [run.head["frames"]["label"][frame] for frame in column(run, "node.frame")][1:] == [
+        "outer (no object file)",
+        "inner (no object file)",
+    ]

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// usage: node drive.mjs NODE_MODULES < PLAN.json > RESULT.json
+// Opens a page in Chromium and does what the plan says, step by step: {page, viewport, scheme, steps: [[name, …arguments]]}.
+// The result has what each step returned, and all that the page should never do: errors, warnings, requests, dialogs.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const { chromium } = createRequire(`${process.argv[2]}/`)('playwright-core');
+const plan = JSON.parse(readFileSync(0, 'utf8'));
+
+const browser = await chromium.launch({ executablePath: plan.browser, args: ['--no-sandbox'] });
+const context = await browser.newContext({ viewport: plan.viewport, colorScheme: plan.scheme, acceptDownloads: true });
+await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+const page = await context.newPage();
+const trouble = [];
+page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') trouble.push(`${message.type()}: ${message.text()}`);
+});
+page.on('pageerror', (error) => trouble.push(`exception: ${error.message}`));
+page.on('dialog', (dialog) => {
+    trouble.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+});
+const url = pathToFileURL(plan.page).href;
+page.on('request', (request) => {
+    const asked = request.url();
+    if (asked !== url && !asked.startsWith('data:') && !asked.startsWith('blob:')) trouble.push(`request: ${asked}`);
+});
+await page.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+});
+
+const ready = () => page.waitForSelector('html[data-state=ready]', { timeout: 60000 });
+const steps = {
+    text: (selector) => page.locator(selector).first().innerText(),
+    texts: (selector) => page.locator(selector).allInnerTexts(),
+    attributes: (selector, name) => page.locator(selector).evaluateAll((found, name) => found.map((e) => e.getAttribute(name)), name),
+    count: (selector) => page.locator(selector).count(),
+    rows: (selector) =>
+        page.locator(`${selector} tr`).evaluateAll((rows) =>
+            rows.map((row) => [...row.children].map((cell) => (cell.dataset.value === undefined ? cell.innerText : Number(cell.dataset.value)))),
+        ),
+    click: async (selector, options = {}) => (await page.locator(selector).first().click(options), await ready()),
+    press: async (selector, key) => (await page.locator(selector).first().press(key), await ready()),
+    choose: async (selector, label) => (await page.locator(selector).first().selectOption(label), await ready()),
+    hover: async (selector, x, y) => {
+        const box = await page.locator(selector).first().boundingBox();
+        await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
+        await page.waitForTimeout(100);
+    },
+    pick: async (selector, x, modifiers = []) => {
+        const target = page.locator(selector).first();
+        await target.scrollIntoViewIfNeeded();
+        const box = await target.boundingBox();
+        await target.click({ position: { x: x * box.width, y: box.height / 2 }, modifiers });
+        await ready();
+    },
+    drag: async (selector, from, to) => {
+        const target = page.locator(selector).first();
+        await target.scrollIntoViewIfNeeded();
+        const box = await target.boundingBox();
+        await page.mouse.move(box.x + from * box.width, box.y + box.height / 2);
+        await page.mouse.down();
+        await page.mouse.move(box.x + to * box.width, box.y + box.height / 2, { steps: 5 });
+        await page.mouse.up();
+        await ready();
+    },
+    save: async (selector) => {
+        const [download] = await Promise.all([page.waitForEvent('download'), page.locator(selector).first().click()]);
+        return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
+    },
+    evaluate: (expression) => page.evaluate(expression),
+    focused: () => page.evaluate('document.activeElement.getAttribute("aria-label") || document.activeElement.innerText'),
+    screenshot: (path, fullPage = false) => page.screenshot({ path, fullPage }).then(() => null),
+    print: async (path) => {
+        await page.emulateMedia({ media: 'print' });
+        await page.setViewportSize({ width: 794, height: 1123 });
+        await page.evaluate('window.dispatchEvent(new Event("beforeprint"))');
+        await page.screenshot({ path, fullPage: true });
+        await page.emulateMedia({ media: 'screen' });
+    },
+};
+
+const results = [];
+try {
+    const begin = Date.now();
+    await page.goto(url);
+    await ready();
+    const opened = Date.now() - begin;
+    for (const [name, ...parameters] of plan.steps) results.push((await steps[name](...parameters)) ?? null);
+    trouble.push(...(await page.evaluate('window.violations')).map((violation) => `violation: ${violation}`));
+    console.log(JSON.stringify({ results, trouble, opened }));
+} finally {
+    await browser.close();
+}

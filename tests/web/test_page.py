@@ -1,0 +1,551 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The HTML page as a person uses it, in Chromium: every figure asserted is the model's.
+
+Screenshots are left in the build tree's tests/made/screenshots.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from jmassif.ledger import ledger
+from jmassif.load import load_file
+from jmassif.names import Names
+from jmassif.profile import Composition, Profile, side_of
+from jmassif.summary import answer, select
+from jmassif.units import moment, size
+
+from tests.harness import PYTHON, ROOT, Recording, compile_c, record, sim_build
+from tests.reporter.traces import Trace, small_training_run
+from tests.web.browser import SCREENSHOTS, look, need_page, visit, write_page
+
+FORKING = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *hold(size_t n) { return memset(malloc(n), 1, n); }
+
+int main(void)
+{
+    void *shared = hold(3000000);
+    for (int i = 1; i <= 2; i++)
+        if (fork() == 0) {
+            void *own = hold(i * 1000000);
+            usleep(50000);
+            free(own);
+            exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+    free(shared);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module", name="built", autouse=True)
+def fixture_built() -> None:
+    need_page()
+
+
+class Page:
+    def __init__(self, path: Path, profiles: List[Profile]) -> None:
+        self.path = path
+        self.profiles = profiles
+        self.profile = profiles[0]
+        self.names = Names(self.profile)
+
+
+def page_of(directory: Path, *traces: Path) -> Page:
+    return Page(write_page(directory, *traces), [load_file(str(trace)) for trace in traces])
+
+
+@pytest.fixture(scope="module", name="training")
+def fixture_training(tmp_path_factory: Any) -> Page:
+    """The example on the simulated board."""
+    recording = record(
+        [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"], env={"JMSIM_LIB": str(sim_build())}, timeout=300
+    )
+    assert recording.returncode == 0, recording.stderr
+    return page_of(tmp_path_factory.mktemp("training"), recording.trace)
+
+
+@pytest.fixture(scope="module", name="forking")
+def fixture_forking(tmp_path_factory: Any) -> Iterator[Page]:
+    recording: Recording = record([compile_c(FORKING)])
+    assert len(recording.traces) == 3
+    yield page_of(tmp_path_factory.mktemp("forking"), *recording.traces)
+
+
+@pytest.fixture(scope="module", name="discrete")
+def fixture_discrete(tmp_path_factory: Any) -> Page:
+    directory = tmp_path_factory.mktemp("discrete")
+    return page_of(directory, small_training_run("discrete").save(directory))
+
+
+@pytest.fixture(scope="module", name="small")
+def fixture_small(tmp_path_factory: Any) -> Page:
+    directory = tmp_path_factory.mktemp("small")
+    return page_of(directory, small_training_run().save(directory))
+
+
+def owners(profile: Profile, composition: Composition) -> Dict[str, List[int]]:
+    """By owner: host and device bytes, both, and blocks."""
+    rows = [row for _, members in ledger(profile, composition).groups for row in members]
+    return {
+        row.name: [row.host.bytes, row.device.bytes, row.bytes, row.host.blocks + row.device.blocks] for row in rows
+    }
+
+
+def owner_table(rows: List[List[Any]]) -> Dict[str, List[int]]:
+    """Of the page: columns owner, group, host, device, together, share, blocks, …"""
+    return {row[0]: [row[2], row[3], row[4], row[6]] for row in rows}
+
+
+# ---- the answer ------------------------------------------------------------------------------
+
+
+def test_the_headline_says_how_much_when_and_whose(training: Page) -> None:
+    profile = training.profile
+    peak = select(profile, "peak")
+    table = ledger(profile, peak.composition)
+    tiles, said, groups, bytes_, steps, step_bytes = look(
+        training.path,
+        ["texts", ".tile"],
+        ["text", ".answer"],
+        ["attributes", ".groups .key", "data-group"],
+        ["attributes", ".groups .key", "data-bytes"],
+        ["attributes", ".waterfall tbody tr", "data-owner"],
+        ["attributes", ".waterfall tbody tr", "data-bytes"],
+    )
+    for which, tile in zip(("total", "host", "device"), tiles):
+        told = profile.peaks[which]
+        held = {"total": told.host + told.device, "host": told.host, "device": told.device}[which]
+        assert size(held) in tile and moment(told.time, "ms") in tile
+    assert said == answer(profile, training.names, peak.composition, table)
+    assert dict(zip(groups, map(int, bytes_))) == {group.name: group.bytes for group, _ in table.groups}
+    assert {name: int(n) for name, n in zip(steps, step_bytes)} == {
+        name: row[2] for name, row in owners(profile, peak.composition).items() if row[2]
+    }
+
+
+def test_a_tile_shows_its_moment(training: Page) -> None:
+    chosen, rows = look(
+        training.path, ["click", ".tile[data-which=device]"], ["text", "#chosen"], ["rows", "#owners tbody"]
+    )[1:]
+    assert chosen.startswith("device peak")
+    assert owner_table(rows) == owners(training.profile, training.profile.peak_composition("device"))
+
+
+def test_pools_that_do_not_add_up_are_shown_apart(discrete: Page) -> None:
+    peak = select(discrete.profile, "peak")
+    table = ledger(discrete.profile, peak.composition)
+    tiles, said, captions, plots, heads = look(
+        discrete.path,
+        ["attributes", ".tile", "data-which"],
+        ["text", ".answer"],
+        ["texts", ".waterfall caption"],
+        ["count", "#timeline .plot"],
+        ["texts", "#owners thead th"],
+    )
+    assert tiles == ["host", "device"]
+    assert said == answer(discrete.profile, discrete.names, peak.composition, table)
+    assert captions == ["host memory by owner", "device memory by owner"]
+    assert plots == 2
+    assert "together" not in heads and "host share" in heads
+
+
+# ---- time ------------------------------------------------------------------------------------
+
+
+def test_a_click_in_the_timeline_chooses_a_moment_that_all_sections_show(training: Page) -> None:
+    profile = training.profile
+    last = len(profile.snapshots) - 1
+    said, rows, line_rows, libraries = look(
+        training.path,
+        ["pick", "#timeline .u-over", 0.999],
+        ["text", "#chosen"],
+        ["rows", "#owners tbody"],
+        ["rows", "#lines tfoot"],
+        ["rows", "#libraries tfoot"],
+    )[1:]
+    assert said.startswith(f"snapshot {profile.snapshots[last].id}, ")
+    composition = profile.composition(last)
+    assert owner_table(rows) == owners(profile, composition)
+    held = sum(n for account, (n, _) in composition.items() if side_of(profile.accounts[account].kind))
+    assert held in line_rows[0] and held in libraries[0]
+
+
+def test_a_click_with_shift_compares_with_another_moment(training: Page) -> None:
+    profile = training.profile
+    bar, heads, rows, after = look(
+        training.path,
+        ["pick", "#timeline .u-over", 0.001, ["Shift"]],
+        ["text", ".comparison"],
+        ["texts", "#owners thead th"],
+        ["rows", "#owners tbody"],
+        ["click", ".comparison button"],
+        ["text", ".comparison"],
+    )[1:4] + [None]
+    assert "compared with snapshot" in bar
+    place = heads.index("change")
+    now = owners(profile, select(profile, "peak").composition)
+    first = owners(profile, profile.composition(0))
+    assert {row[0]: row[place] for row in rows} == {
+        name: now.get(name, [0, 0, 0])[2] - first.get(name, [0, 0, 0])[2] for name in set(now) | set(first)
+    }
+    assert after is None
+
+
+def test_a_drag_zooms_in_and_a_double_click_out(training: Page) -> None:
+    hidden = "document.querySelector('#timeline .above button').hidden"
+    before, _, zoomed, chosen, _, after = look(
+        training.path,
+        ["evaluate", hidden],
+        ["drag", "#timeline .u-over", 0.3, 0.6],
+        ["evaluate", hidden],
+        ["text", "#chosen"],
+        ["click", "#timeline .u-over", {"clickCount": 2, "position": {"x": 200, "y": 100}}],
+        ["evaluate", hidden],
+    )
+    assert (before, zoomed, after) == (True, False, True)
+    assert chosen.startswith("peak")  # the drag has chosen nothing
+
+
+def test_what_is_under_the_pointer_is_told_in_figures(training: Page) -> None:
+    last = training.profile.snapshots[-1]
+    (text,) = look(training.path, ["hover", "#timeline .u-over", 0.9995, 0.5], ["text", ".readout"])[1:]
+    assert f"nearest: snapshot {last.id} at {moment(last.time, 'ms')}" in text
+    largest = max(
+        owners(training.profile, training.profile.composition(len(training.profile.snapshots) - 1)).items(),
+        key=lambda item: item[1][2],
+    )
+    assert f"{largest[0]} {size(largest[1][2])}" in text
+
+
+@pytest.mark.parametrize("dimension", ["owner", "group", "kind", "library"])
+def test_the_areas_are_of_what_was_asked_for(training: Page, dimension: str) -> None:
+    profile = training.profile
+    composition = select(profile, "peak").composition
+    name_of = {
+        "owner": lambda account: profile.accounts[account].owner,
+        "group": lambda account: profile.group_of.get(profile.accounts[account].owner, "other"),
+        "kind": lambda account: profile.accounts[account].kind,
+        "library": training.names.library,
+    }[dimension]
+    sums: Dict[str, int] = {}
+    for account, (n_bytes, _) in composition.items():
+        sums[name_of(account)] = sums.get(name_of(account), 0) + n_bytes
+    names, texts = look(
+        training.path,
+        ["choose", "#timeline select", dimension],
+        ["attributes", "#timeline .legend li", "data-name"],
+        ["texts", "#timeline .legend b"],
+    )[1:]
+    for name, text in zip(names, texts):
+        if not name.endswith(" others"):
+            assert text == size(sums.get(name, 0)), name
+
+
+def test_the_timeline_is_used_with_the_keyboard(training: Page) -> None:
+    profile = training.profile
+    first, second, back, compared = look(
+        training.path,
+        ["press", "#timeline .plot", "Home"],
+        ["text", "#chosen"],
+        ["press", "#timeline .plot", "ArrowRight"],
+        ["attributes", "#timeline .plot", "aria-valuetext"],
+        ["press", "#timeline .plot", "p"],
+        ["text", "#chosen"],
+        ["press", "#timeline .plot", "Shift+Home"],
+        ["text", ".comparison"],
+    )[1::2]
+    snapshots = profile.snapshots
+    assert first.startswith(f"snapshot {snapshots[0].id}, ")
+    held = snapshots[1].host + snapshots[1].device
+    assert second == [f"snapshot {snapshots[1].id} at {moment(snapshots[1].time, 'ms')}: {size(held)}"]
+    assert back.startswith("peak")
+    assert f"compared with snapshot {snapshots[0].id}" in compared
+
+
+def test_regions_and_marks_are_on_the_page(small: Page) -> None:
+    rows = look(small.path, ["rows", "#snapshots .table:last-child tbody"])[0]
+    assert [(row[1], row[2]) for row in rows] == [("mark", "epoch 1"), ("region", "warm-up")]
+
+
+# ---- tables ----------------------------------------------------------------------------------
+
+
+def test_a_table_is_sorted_by_the_column_that_is_clicked(training: Page) -> None:
+    down, up, said = look(
+        training.path,
+        ["click", "#owners thead th:nth-child(3) button"],
+        ["rows", "#owners tbody"],
+        ["click", "#owners thead th:nth-child(3) button"],
+        ["rows", "#owners tbody"],
+        ["click", "#owners thead th:nth-child(1) button"],
+        ["attributes", "#owners thead th", "aria-sort"],
+    )[1::2]
+    assert [row[2] for row in down] == sorted((row[2] for row in down), reverse=True)
+    assert [row[2] for row in up] == sorted(row[2] for row in up)
+    assert said[0] == "ascending" and not any(said[1:])
+
+
+def test_a_table_is_saved_and_copied_with_exact_figures(training: Page) -> None:
+    saved, copied = look(
+        training.path,
+        ["save", "#owners .tools button:nth-child(2)"],
+        ["click", "#owners .tools button:nth-child(1)"],
+        ["evaluate", "navigator.clipboard.readText()"],
+    )[0::2]
+    expected = owners(training.profile, select(training.profile, "peak").composition)
+    assert saved["name"] == "owners.csv"
+    for text, separator, end in ((saved["text"], ",", "\r\n"), (copied, "\t", "\n")):
+        rows = [line.split(separator) for line in text.strip().split(end)]
+        assert rows[0][:3] == ["owner", "group", "host"]
+        assert {row[0]: [int(row[place]) for place in (2, 3, 4, 6)] for row in rows[1:]} == expected
+
+
+def test_lines_have_their_text_unless_it_is_not_wanted(training: Page, tmp_path: Path) -> None:
+    rows = look(training.path, ["rows", "#lines tbody"])[0]
+    top = rows[0]
+    line = int(top[0].rpartition(":")[2])
+    source = (ROOT / "docs/examples/train.py").read_text().splitlines()[line - 1].strip()
+    assert top[-1].rstrip("…") == source[: len(top[-1].rstrip("…"))] and top[-1]
+
+
+def test_blocks_are_those_that_live_at_the_moment(training: Page) -> None:
+    profile = training.profile
+    time = select(profile, "peak").time
+    live: Dict[Any, int] = {}
+    frees = set(profile.frees)
+    rows = profile.blocks
+    for row, (at, address, n_bytes, account) in enumerate(zip(rows[0::4], rows[1::4], rows[2::4], rows[3::4])):
+        key = (address, side_of(profile.accounts[account].kind))
+        if at > time:
+            break
+        if row in frees:
+            live.pop(key, None)
+        else:
+            live[key] = n_bytes
+    shown, stack = look(
+        training.path,
+        ["rows", "#blocks tbody"],
+        ["click", "#blocks tbody tr"],
+        ["texts", "#blocks .stack li"],
+    )[0::2]
+    expected = sorted(live.values(), reverse=True)
+    assert [row[0] for row in shown] == expected[: len(shown)]
+    assert any("train.py" in frame for frame in stack)
+
+
+def test_what_was_never_freed_is_told_by_owner(training: Page) -> None:
+    profile = training.profile
+    at_exit = owners(profile, profile.composition(len(profile.snapshots) - 1))
+    rows = look(training.path, ["rows", "#leaks tbody"])[0]
+    told = {row[0]: [row[2], row[3]] for row in rows if row[0] in at_exit and len(row) == 6}
+    assert told == {name: row[:2] for name, row in at_exit.items() if row[2]}
+
+
+def test_start_up_calls_have_their_cost(training: Page) -> None:
+    rows = look(training.path, ["rows", "#start-up tbody"])[0]
+    costs = {scope.name: scope for scope in training.profile.scopes}
+    (retain,) = [row for row in rows if row[0] == "cuDevicePrimaryCtxRetain"]
+    host = sum(part.bytes for part in costs["cuDevicePrimaryCtxRetain"].growths if side_of(part.kind) == "host")
+    assert retain[3] == host
+
+
+def test_snapshots_can_be_chosen_from_their_table(small: Page) -> None:
+    _, chosen, current = look(
+        small.path,
+        ["press", "#snapshots tbody tr:nth-child(2)", "Enter"],
+        ["text", "#chosen"],
+        ["attributes", "#snapshots tbody tr", "aria-current"],
+    )
+    assert chosen.startswith("snapshot 2, ")
+    assert current[1] == "true"
+
+
+def test_oddities_and_temporaries_are_told(small: Page) -> None:
+    odd, temporaries = look(small.path, ["text", "#about .table"], ["rows", "#temporaries tbody"])
+    assert "cudaMalloc failed with error 2" in odd and "3 calls" in odd and "unknown-ioctl" in odd
+    assert temporaries[0][:2] == [890000, 900000]
+
+
+# ---- several processes -----------------------------------------------------------------------
+
+
+def test_processes_are_shown_one_by_one_and_in_sum(forking: Page) -> None:
+    n_processes, total, *singles = look(
+        forking.path,
+        ["count", ".bar select:first-child option"],
+        ["rows", "#owners tfoot"],
+        ["choose", ".bar select", {"index": 1}],
+        ["text", ".tile .large"],
+        ["choose", ".bar select", {"index": 2}],
+        ["text", ".tile .large"],
+        ["choose", ".bar select", {"index": 3}],
+        ["text", ".tile .large"],
+    )
+    assert n_processes == 4
+    by_pid = sorted(forking.profiles, key=lambda profile: int(profile.manifest["pid"]))
+    assert sorted(singles[1::2]) == sorted(size(profile.peaks["host"].host) for profile in by_pid)
+    # The three megabytes that both children share with their parent count once.
+    most = total[0][2]
+    assert 5000000 <= most < 7000000
+
+
+def test_the_sum_can_be_told_apart_by_process(forking: Page) -> None:
+    names, texts = look(
+        forking.path,
+        ["choose", "#timeline select", "process"],
+        ["attributes", "#timeline .legend li", "data-name"],
+        ["texts", "#timeline .legend b"],
+    )[1:]
+    assert len(names) == 3 and all(profile.manifest["pid"] in " ".join(names) for profile in forking.profiles)
+    assert texts[0] != "0 B"
+
+
+# ---- whoever looks ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, width, height, scheme",
+    [
+        ("light", 1280, 900, "light"),
+        ("dark", 1280, 900, "dark"),
+        ("phone", 390, 844, "light"),
+        ("4k", 3840, 2160, "dark"),
+    ],
+)
+def test_it_fits_every_screen(training: Page, name: str, width: int, height: int, scheme: str) -> None:
+    overflow, tiles, _ = look(
+        training.path,
+        ["evaluate", "document.documentElement.scrollWidth - document.documentElement.clientWidth"],
+        ["count", ".tile"],
+        ["screenshot", str(SCREENSHOTS / f"{name}.png"), True],
+        width=width,
+        height=height,
+        scheme=scheme,
+    )
+    assert overflow <= 0 and tiles == 3
+
+
+def test_it_prints_without_its_controls(training: Page) -> None:
+    path = SCREENSHOTS / "print.png"
+    look(training.path, ["print", str(path)])
+    assert path.stat().st_size > 10000
+
+
+def test_colours_can_be_chosen(training: Page) -> None:
+    background = "getComputedStyle(document.documentElement).backgroundColor"
+    before, _, after = look(
+        training.path,
+        ["evaluate", background],
+        ["choose", ".bar .choice:last-child select", "dark"],
+        ["evaluate", background],
+    )
+    assert before == "rgb(255, 255, 255)" and after != before
+
+
+def test_controls_have_names_and_tables_have_heads(training: Page) -> None:
+    nameless = """[...document.querySelectorAll('button, select, [role=slider], [role=region], [role=img], section')].filter(
+        (e) => !(e.innerText || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.closest('label')?.innerText)
+    ).length"""
+    headless = "[...document.querySelectorAll('tbody tr')].filter((row) => !row.querySelector('th, [colspan]')).length"
+    assert look(training.path, ["evaluate", nameless], ["evaluate", headless]) == [0, 0]
+
+
+# ---- whatever is in a trace ------------------------------------------------------------------
+
+HOSTILE = [
+    "<script>window.hit = 1</script>",
+    "<img src=x onerror='window.hit = 1'>",
+    '"><svg onload="window.hit = 1">',
+    "</script></style></title><b id=injected>",
+    "javascript:window.hit=1",
+    "{{script}}${window.hit=1}",
+    "a\x00b\x1b[31m\u202e\u2028\x7f'\"&<>",
+    "x" * 100000,
+    "=1+1",
+]
+
+
+def test_hostile_texts_are_shown_and_nothing_is_executed(tmp_path: Path) -> None:
+    trace = Trace(command=HOSTILE[0] + HOSTILE[3], time_unit="ms", memory="unified", pid="<i>1</i>", cwd=HOSTILE[1])
+    changes = {}
+    for number, text in enumerate(HOSTILE):
+        name = text.replace(" (", "(")
+        trace.manifest(f"env.X{number}", text)
+        account = trace.account("heap", "app", [f"{name} ({name}.so)", f"py {name} (/{name}.py:{number + 1})"])
+        changes[account] = (1000 * (number + 1), 2000, 9999, 5000, 4000)
+        trace.mark(number, text)
+        trace.region_begin(10 + number, text)
+        trace.region_end(11 + number, text)
+        trace.lines.append(f"x {number + 1} 0 1 1 5 0 {trace.string(text)} heap {number + 1} 1")
+        trace.lines.append(f"e {trace.string(text)} 2 3")
+    trace.snapshot(50, "time", changes)
+    trace.snapshot(60, "exit", {})
+    raw = trace.bytes().replace(b"=1+1", b"=1+1\xff\xfe")
+    path = tmp_path / "jmassif.out.1"
+    path.write_bytes(raw + b"Z 60 exit 0\n")
+    page = write_page(tmp_path, path)
+    hit, injected, text, scopes, saved = look(
+        page,
+        ["evaluate", "String(window.hit)"],
+        ["count", "#injected, img, svg, i:not([style]):not(:empty)"],
+        ["text", "body"],
+        ["texts", "#start-up tbody th"],
+        ["save", "#start-up .tools button:nth-child(2)"],
+    )
+    assert hit == "undefined" and injected == 0
+    assert HOSTILE[0] in text and HOSTILE[1] in scopes and HOSTILE[2] in scopes
+    assert "a\\x00b\\x1b[31m\\u202e\\u2028\\x7f'\"&<>" in scopes
+    assert any(scope.endswith("… (100,000 characters)") and len(scope) < 500 for scope in scopes)
+    assert "=1+1\\xff\\xfe" in scopes
+    assert "\r\n'=1+1\\xff\\xfe," in saved["text"]
+
+
+def test_the_page_may_not_load_anything(small: Page) -> None:
+    visited = visit(
+        small.path,
+        ["evaluate", "fetch('data:text/plain,x').then(() => 'loaded', () => 'refused')"],
+        [
+            "evaluate",
+            "new Promise((done) => { const s = document.createElement('script'); s.textContent = 'window.hit = 1';"
+            " document.body.append(s); setTimeout(() => done(String(window.hit)), 50); })",
+        ],
+        [
+            "evaluate",
+            "new Promise((done) => { const i = new Image(); i.onload = i.onerror = (e) => done(e.type);"
+            " i.src = 'http://127.0.0.1:9/x.png'; })",
+        ],
+    )
+    assert visited.results == ["refused", "undefined", "error"]
+    assert sum("violation" in line for line in visited.trouble) == 3
+
+
+def test_a_trace_that_was_cut_off_makes_a_page_that_says_so(tmp_path: Path) -> None:
+    trace = small_training_run()
+    path = tmp_path / "jmassif.out.1"
+    path.write_bytes(trace.bytes()[:-200])
+    (text,) = look(write_page(tmp_path, path), ["text", "#about .problem"])
+    assert "does not reach the program's end" in text
+
+
+def test_a_trace_without_snapshots_makes_a_page(tmp_path: Path) -> None:
+    path = tmp_path / "jmassif.out.1"
+    path.write_bytes(b"jmassif-trace 1\nm command true\n")
+    (text,) = look(write_page(tmp_path, path), ["text", ".answer"])
+    assert text == "This trace has no complete snapshot."
+
+
+def test_types_and_modules_of_the_page_fit_together() -> None:
+    from tests.harness import check_run
+
+    check_run(["node_modules/.bin/tsc", "--noEmit"], cwd=ROOT / "reporter" / "web")
+    assert os.path.exists(ROOT / "reporter/jmassif/assets/licences.txt")
