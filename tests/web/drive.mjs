@@ -48,6 +48,7 @@ const steps = {
     press: async (selector, key) => (await page.locator(selector).first().press(key), await ready()),
     choose: async (selector, label) => (await page.locator(selector).first().selectOption(label), await ready()),
     hover: async (selector, x, y) => {
+        await page.locator(selector).first().scrollIntoViewIfNeeded();
         const box = await page.locator(selector).first().boundingBox();
         await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
         await page.waitForTimeout(100);

@@ -274,7 +274,7 @@ def test_the_timeline_is_used_with_the_keyboard(training: Page) -> None:
 
 def test_regions_and_marks_are_on_the_page(small: Page) -> None:
     rows = look(small.path, ["rows", "#snapshots .table:last-child tbody"])[0]
-    assert [(row[1], row[2]) for row in rows] == [("mark", "epoch 1"), ("region", "warm-up")]
+    assert [(row[1], row[2]) for row in rows] == [("region", "warm-up"), ("mark", "epoch 1")]
 
 
 # ---- tables ----------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ def test_oddities_and_temporaries_are_told(small: Page) -> None:
 def test_processes_are_shown_one_by_one_and_in_sum(forking: Page) -> None:
     n_processes, total, *singles = look(
         forking.path,
-        ["count", ".bar select:first-child option"],
+        ["count", ".bar .choice:first-child option"],
         ["rows", "#owners tfoot"],
         ["choose", ".bar select", {"index": 1}],
         ["text", ".tile .large"],
@@ -454,7 +454,7 @@ def test_colours_can_be_chosen(training: Page) -> None:
 
 def test_controls_have_names_and_tables_have_heads(training: Page) -> None:
     nameless = """[...document.querySelectorAll('button, select, [role=slider], [role=region], [role=img], section')].filter(
-        (e) => !(e.innerText || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.closest('label')?.innerText)
+        (e) => !(e.textContent || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.closest('label')?.innerText)
     ).length"""
     headless = "[...document.querySelectorAll('tbody tr')].filter((row) => !row.querySelector('th, [colspan]')).length"
     assert look(training.path, ["evaluate", nameless], ["evaluate", headless]) == [0, 0]

@@ -53,13 +53,38 @@ class Section {
     }
 }
 
-/** What is on the screen comes first, so that a click is answered at once; the rest in tasks of its own. @param {Section[]} sections */
-function refresh(sections) {
+/** Keeps what the reader clicked in its place on the screen while sections above it grow and shrink. */
+class Anchor {
+    /** @type {Element|null} */
+    #element = null;
+    #top = 0;
+
+    constructor() {
+        for (const type of ['pointerdown', 'keydown']) {
+            window.addEventListener(type, (event) => (this.#element = event.target instanceof Element ? event.target.closest('section') : null), true);
+        }
+    }
+
+    remember() {
+        if (this.#element) this.#top = this.#element.getBoundingClientRect().top;
+    }
+
+    restore() {
+        const by = this.#element?.isConnected ? this.#element.getBoundingClientRect().top - this.#top : 0;
+        if (by) window.scrollBy({ top: by, behavior: 'instant' });
+    }
+}
+
+/** What is on the screen comes first, so that a click is answered at once; the rest in tasks of its own. @param {Section[]} sections @param {Anchor} anchor */
+function refresh(sections, anchor) {
     for (const section of sections) if (section.isInView) section.refresh();
+    anchor.restore();
     let next = 0;
     const more = () => {
         if (next < sections.length) {
+            anchor.remember();
             sections[next++].refresh();
+            anchor.restore();
             setTimeout(more);
         } else {
             document.documentElement.dataset.state = 'ready';
@@ -75,6 +100,8 @@ async function open(place) {
     const runs = data.runs.map((run) => new Run(partsOf(run)));
     if (data.together) runs.unshift(sum(runs, data.together));
     const page = new Page(data, runs);
+    const anchor = new Anchor();
+    page.onChange(() => anchor.remember());
     const sections = views.map((view) => new Section(view, page));
     const links = sections.map(({ view }) => h('a', { href: `#${view.id}` }, view.title));
     const updateLinks = () => links.forEach((link, i) => (link.hidden = sections[i].element.hidden));
@@ -82,7 +109,7 @@ async function open(place) {
     const onChange = (what) => {
         for (const section of sections) section.expire(what);
         updateLinks();
-        refresh(sections);
+        refresh(sections, anchor);
     };
     const licences = document.getElementById('licences');
     replace(

@@ -188,11 +188,11 @@ class Plot {
             this.canvas,
         );
         const { over } = this.plot;
-        // A drag ends in a click too; it is told by its length.
-        let pressed = 0;
-        over.addEventListener('mousedown', (event) => (pressed = event.clientX));
-        over.addEventListener('click', (event) => {
-            if (Math.abs(event.clientX - pressed) > 5 || !this.plot) return;
+        // Not click events: the plot keeps some of them to itself.
+        let pressed = NaN;
+        over.addEventListener('mousedown', (event) => (pressed = event.button ? NaN : event.clientX));
+        over.addEventListener('mouseup', (event) => {
+            if (!(Math.abs(event.clientX - pressed) <= 5) || !this.plot) return;
             const at = this.plot.posToVal(event.clientX - over.getBoundingClientRect().left, 'x');
             const chosen = nearestMoment(run, at);
             if (event.shiftKey) this.page.compare(chosen);
@@ -405,8 +405,8 @@ export const timeline = {
                 }),
                 reset,
             ),
-            readout,
             ...plots.map((plot) => plot.element),
+            readout,
         );
         hint();
         draw();
