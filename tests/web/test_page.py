@@ -6,7 +6,7 @@ Screenshots are left in the build tree's tests/made/screenshots.
 
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
@@ -231,7 +231,7 @@ def test_what_is_under_the_pointer_is_told_in_figures(training: Page) -> None:
 def test_the_areas_are_of_what_was_asked_for(training: Page, dimension: str) -> None:
     profile = training.profile
     composition = select(profile, "peak").composition
-    name_of = {
+    name_of: Callable[[int], str] = {
         "owner": lambda account: profile.accounts[account].owner,
         "group": lambda account: profile.group_of.get(profile.accounts[account].owner, "other"),
         "kind": lambda account: profile.accounts[account].kind,

@@ -224,6 +224,7 @@ export function sum(runs, together) {
     });
     order.forEach((step, i) => (whole.moments[i].name += ` of ${runs[step.run].head.pid}`));
     findPeaks(whole);
+    if (whole.head.at.peak >= 0) whole.moments[whole.head.at.peak].name = 'peak';
     return whole;
 }
 

@@ -298,6 +298,7 @@ class Plot {
         ctx.save();
         ctx.font = `${11 * ratio}px system-ui, sans-serif`;
         ctx.textBaseline = 'middle';
+        ctx.textAlign = 'left';
 
         // Regions: lanes above the plot.
         const fills = ['--region-a', '--region-b'].map(themed);
