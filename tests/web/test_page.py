@@ -231,12 +231,13 @@ def test_what_is_under_the_pointer_is_told_in_figures(training: Page) -> None:
 def test_the_areas_are_of_what_was_asked_for(training: Page, dimension: str) -> None:
     profile = training.profile
     composition = select(profile, "peak").composition
-    name_of: Callable[[int], str] = {
+    names_of: Dict[str, Callable[[int], str]] = {
         "owner": lambda account: profile.accounts[account].owner,
         "group": lambda account: profile.group_of.get(profile.accounts[account].owner, "other"),
         "kind": lambda account: profile.accounts[account].kind,
         "library": training.names.library,
-    }[dimension]
+    }
+    name_of = names_of[dimension]
     sums: Dict[str, int] = {}
     for account, (n_bytes, _) in composition.items():
         sums[name_of(account)] = sums.get(name_of(account), 0) + n_bytes
