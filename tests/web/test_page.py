@@ -498,7 +498,7 @@ def test_hostile_texts_are_shown_and_nothing_is_executed(tmp_path: Path) -> None
     hit, injected, text, scopes, saved = look(
         page,
         ["evaluate", "String(window.hit)"],
-        ["count", "#injected, img, svg, i:not([style]):not(:empty)"],
+        ["count", "#injected, img, [onload], [onerror], i:not([style]):not(:empty)"],
         ["text", "body"],
         ["texts", "#start-up tbody th"],
         ["save", "#start-up .tools button:nth-child(2)"],
