@@ -9,7 +9,7 @@ from typing import Any, List, NamedTuple, Sequence
 
 import pytest
 
-from tests.harness import BUILD, MADE, PYTHON, ROOT, check_run, lock, run
+from tests.harness import BUILD, MADE, PYTHON, ROOT, Argument, check_run, lock, run
 
 WEB = ROOT / "reporter" / "web"
 SCREENSHOTS = MADE / "screenshots"
@@ -40,9 +40,10 @@ def need_page() -> None:
             stamp.touch()
 
 
-def write_page(directory: Path, *traces: Path) -> Path:
+def write_page(directory: Path, *traces: Path, options: Sequence[str] = ()) -> Path:
     page = directory / "report.html"
-    done = run([PYTHON, ROOT / "reporter" / "jm_print", "--format=html", "-o", page, *traces], timeout=300)
+    command: List[Argument] = [PYTHON, ROOT / "reporter" / "jm_print", "--format=html", *options, "-o", page, *traces]
+    done = run(command, timeout=300)
     assert done.returncode == 0, done.stderr
     return page
 

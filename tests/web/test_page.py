@@ -311,12 +311,24 @@ def test_a_table_is_saved_and_copied_with_exact_figures(training: Page) -> None:
         assert {row[0]: [int(row[place]) for place in (2, 3, 4, 6)] for row in rows[1:]} == expected
 
 
-def test_lines_have_their_text_unless_it_is_not_wanted(training: Page, tmp_path: Path) -> None:
+def test_lines_have_their_text(training: Page) -> None:
     rows = look(training.path, ["rows", "#lines tbody"])[0]
     top = rows[0]
     line = int(top[0].rpartition(":")[2])
     source = (ROOT / "docs/examples/train.py").read_text().splitlines()[line - 1].strip()
     assert top[-1].rstrip("…") == source[: len(top[-1].rstrip("…"))] and top[-1]
+
+
+def test_the_text_of_lines_can_be_left_out(tmp_path: Path) -> None:
+    script = tmp_path / "secret.py"
+    script.write_text("password = 1\n")
+    trace = Trace(memory="unified", cwd=str(tmp_path))
+    account = trace.account("heap", "app", [f"py <module> ({script}:1)"])
+    trace.snapshot(5, "time", {account: (100, 1)})
+    path = trace.save(tmp_path)
+    (with_text,) = look(write_page(tmp_path, path), ["texts", "#lines tbody tr"])
+    (without,) = look(write_page(tmp_path, path, options=["--no-source"]), ["texts", "#lines tbody tr"])
+    assert "password" in with_text[0] and "password" not in without[0] and "secret.py:1" in without[0]
 
 
 def test_blocks_are_those_that_live_at_the_moment(training: Page) -> None:
