@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""usage: large_trace.py FILE [SNAPSHOTS STACKS CHANGES]      (default: 2000 300000 2600, about 200 MB)
+"""usage: large_trace.py FILE [SNAPSHOTS STACKS CHANGES]      (default: 2000 300000 3700, about 200 MB)
 
 Writes a trace of that many snapshots, stacks and accounts, with so many accounts changed in each snapshot: the size of a
 long training run, made in seconds. Stacks share their outer frames, the outermost of which are lines of a script; sizes are
-spread over five powers of ten; which accounts change is random, so memory comes and goes everywhere and all the time, which
-is harder on a page than what programs do.
+spread over five powers of ten; which accounts change is random, so memory comes and goes everywhere and all the time.
 """
 
 import random
@@ -65,8 +64,9 @@ def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, see
         if len(paths) < 20000:
             paths.append(path)
         leaves.append(n_nodes)
-        owner = _OWNERS[random_.randrange(len(_OWNERS))][0]
-        kind = "device" if owner in ("tensor", "cache", "cudnn") and account % 3 else "heap"
+        # Whose memory it is follows from the library that allocates it.
+        owner = _OWNERS[(1 + frame % _FUNCTIONS) % _LIBRARIES % len(_OWNERS)][0]
+        kind = "device" if owner in ("tensor", "cache") else "heap"
         lines.append(f"a {account} {n_nodes} {kind} {owner}")
         sizes[account] = int(10 ** random_.uniform(1.2, 6.5))
     kinds = bytearray(n_stacks + 1)
@@ -84,7 +84,8 @@ def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, see
     for snapshot in range(1, n_snapshots + 1):
         time += random_.randrange(20, 200)
         rows = []
-        for account in sorted({random_.randrange(1, n_stacks + 1) for _ in range(n_changes)}):
+        # Some places are busier than others: half of the changes are in a tenth of them.
+        for account in sorted({1 + int(n_stacks * random_.random() ** 3.3) for _ in range(n_changes)}):
             n_blocks = random_.choice((0, 1, 1, 2, 3))
             now = n_blocks * sizes[account]
             sums[kinds[account]] += now - live[account]
@@ -106,4 +107,4 @@ if __name__ == "__main__":
     if len(sys.argv) not in (2, 5):
         sys.exit(__doc__)
     with open(sys.argv[1], "wb") as file:
-        write(file, *(map(int, sys.argv[2:]) if len(sys.argv) == 5 else (2000, 300000, 2600)))
+        write(file, *(map(int, sys.argv[2:]) if len(sys.argv) == 5 else (2000, 300000, 3700)))

@@ -28,9 +28,10 @@ _BUDGETS = (
     (500, 60, 20),
     (250, 30, 12),
     (100, 15, 6),
+    (70, 10, 5),
     (40, 6, 3),
 )
-_MAX_ROWS = 1500000
+_MAX_ROWS = 1700000
 _SAMPLED_SNAPSHOTS = 24
 
 _Key = TypeVar("_Key", int, str)
