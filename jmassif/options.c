@@ -167,7 +167,7 @@ void jm_options_print_usage(void)
      "    --max-snapshots=<number>  snapshots per tenfold growth of the running time [100]\n"
      "    --anonymize=no|yes        leave out host, user, home directory and arguments [no]\n"
      "  kept in the trace for the reports:\n"
-     "    --low-memory=<percent>    take a snapshot when less of the machine's memory is left; 0: do not [5]\n"
+     "    --low-memory=<percent>    take a snapshot when less memory is left; 0: never [5]\n"
      "    --threshold=<percent>     smallest share that a tree shows [1.0]\n"
      "    --detailed-freq=<number>  every how many snapshots massif output has a tree [10]\n"
      "  accepted from massif, with a note on what jmassif does instead:\n"
