@@ -4,6 +4,7 @@
 Screenshots are left in the build tree's tests/made/screenshots.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
@@ -562,3 +563,210 @@ def test_types_and_modules_of_the_page_fit_together() -> None:
 
     check_run(["node_modules/.bin/tsc", "--noEmit"], cwd=ROOT / "reporter" / "web")
     assert os.path.exists(ROOT / "reporter/jmassif/assets/licences.txt")
+
+
+# ---- the call tree ---------------------------------------------------------------------------
+
+# As text: the driver does not hand on what is nested as deeply as a stack.
+TREE = """(() => {
+    const list = (node) => [node.name, node.now, node.before, node.children.map(list)];
+    return JSON.stringify(list(document.querySelector('.flame').__data__.data.node));
+})()"""
+
+
+def held(profile: Profile, composition: Composition, wanted: Callable[[int], bool] = lambda account: True) -> int:
+    """Bytes that are in a sum."""
+    return sum(
+        n_bytes
+        for account, (n_bytes, _) in composition.items()
+        if side_of(profile.accounts[account].kind) and wanted(account)
+    )
+
+
+def assert_adds_up(node: List[Any]) -> None:
+    """What is in a branch is never more than the branch."""
+    _, now, before, children = node
+    assert sum(child[1] for child in children) <= now and sum(child[2] for child in children) <= before
+    for child in children:
+        assert_adds_up(child)
+
+
+def find(node: List[Any], name: str) -> List[List[Any]]:
+    """The outermost nodes of that name."""
+    if node[0] == name:
+        return [node]
+    return [found for child in node[3] for found in find(child, name)]
+
+
+def test_the_call_tree_holds_what_the_model_does(training: Page) -> None:
+    profile, names = training.profile, training.names
+    composition = select(profile, "peak").composition
+    orders = ("bottom-up", "python", "library")
+    steps: List[List[Any]] = [["evaluate", TREE]]
+    for order in orders:
+        steps += [["choose", "#calls label:has-text('Order') select", order], ["evaluate", TREE]]
+    top_down, bottom_up, python, library = map(json.loads, look(training.path, *steps)[::2])
+    for tree in (top_down, bottom_up, python, library):
+        assert tree[1] == held(profile, composition)
+        assert_adds_up(tree)
+
+    def passes_through(label: str) -> int:
+        return held(
+            profile,
+            composition,
+            lambda account: any(names.frame(f) == label for f in profile.stack(profile.accounts[account].node)),
+        )
+
+    # The program's own lines have branches large enough never to be summed with others.
+    large = {node[0] for node in walk(python) if "train.py" in node[0] and node[1] >= python[1] / 10}
+    assert len(large) >= 5
+    for label in large:
+        for tree in (top_down, python):
+            # Nothing is missing but what is said to be too small, and that is little.
+            small = sum(
+                node[1] for node in walk(tree) if node[0].startswith("(places") or node[0].startswith("(deeper")
+            )
+            missing = passes_through(label) - sum(node[1] for node in find(tree, label))
+            assert 0 <= missing <= small < tree[1] / 20
+    assert {child[0] for child in library[3]} >= {"libcudart.so.10.2"}
+
+
+def walk(node: List[Any]) -> Iterator[List[Any]]:
+    yield node
+    for child in node[3]:
+        yield from walk(child)
+
+
+def test_the_call_tree_of_one_owner(training: Page) -> None:
+    profile = training.profile
+    composition = select(profile, "peak").composition
+    (_, tree) = look(
+        training.path, ["choose", "#calls label:has-text('Owner') select", {"label": "cudnn"}], ["evaluate", TREE]
+    )
+    tree = json.loads(tree)
+    assert tree[1] == held(profile, composition, lambda account: profile.accounts[account].owner == "cudnn") > 0
+
+
+def test_the_call_tree_compares_two_moments(training: Page) -> None:
+    profile = training.profile
+    _, _, tree, colours = look(
+        training.path,
+        ["click", ".bar button:has-text('host peak')"],
+        ["pick", "#timeline .u-over", 0.5, ["Shift"]],
+        ["evaluate", TREE],
+        ["texts", "#calls .legend li"],
+    )
+    tree = json.loads(tree)
+    assert tree[1] == held(profile, profile.peak_composition("host"))
+    assert_adds_up(tree)
+    totals = {snapshot.host + snapshot.device for snapshot in profile.snapshots}
+    assert tree[2] in totals | {peak.host + peak.device for peak in profile.peaks.values()}
+    assert "has grown" in colours
+
+
+def test_the_call_tree_is_searched_with_a_regular_expression(training: Page) -> None:
+    found, wrong, focused, enlarged, again = look(
+        training.path,
+        [
+            "evaluate",
+            "(() => { const i = document.querySelector('#calls input[type=search]'); i.value = 'cudamalloc|no such'; i.dispatchEvent(new Event('input')); return i.nextSibling.textContent; })()",
+        ],
+        [
+            "evaluate",
+            "(() => { const i = document.querySelector('#calls input[type=search]'); i.value = '('; i.dispatchEvent(new Event('input')); return i.nextSibling.textContent; })()",
+        ],
+        [
+            "evaluate",
+            "(() => { const f = document.querySelector('.flame'); f.focus(); f.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'})); return document.querySelector('.flame-detail').textContent; })()",
+        ],
+        [
+            "evaluate",
+            "(() => { const f = document.querySelector('.flame'); f.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'})); f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); return document.querySelector('#calls .tools button').disabled; })()",
+        ],
+        [
+            "evaluate",
+            "(() => { document.querySelector('.flame').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'})); return document.querySelector('#calls .tools button').disabled; })()",
+        ],
+    )
+    profile, names = training.profile, training.names
+    composition = select(profile, "peak").composition
+    called = held(
+        profile,
+        composition,
+        lambda account: any(
+            "cudamalloc" in names.frame(f).lower() for f in profile.stack(profile.accounts[account].node)
+        ),
+    )
+    assert f"found: {size(called)}" in found
+    assert wrong == "no regular expression"
+    assert "python" in focused or "Py" in focused
+    assert (enlarged, again) == (False, True)
+
+
+# ---- device memory ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="segments")
+def fixture_segments(tmp_path_factory: Any) -> Page:
+    """Two segments, in one of them three tensors of which the middle one is freed, and a block by itself."""
+    mib = 1 << 20
+    trace = Trace(command="segments", memory="unified", time_unit="ms")
+    trace.group("cached", "cache")
+    trace.group("yours", "tensor", "app")
+    cache = trace.account("device", "cache", ["cudaMalloc (libcudart.so)", "main (a.c:1)"])
+    tensor = trace.account("device", "tensor", ["at::empty (libtorch.so)", "main (a.c:2)"], "activation")
+    alone = trace.account("device", "app", ["cudaMalloc (libcudart.so)", "main (a.c:3)"])
+    base, other = 0x700000000, 0x710000000
+    trace.lines += [
+        f"+ 1 {base:x} {20 * mib} {cache}",
+        f"+ 1 {other:x} {8 * mib} {cache}",
+        f"+ 2 7f0000000 {mib} {alone}",
+    ]
+    trace.lines += [f"+ {3 + i} {base + 4 * i * mib:x} {4 * mib} {tensor}" for i in range(3)]
+    trace.lines.append(f"- 9 {base + 4 * mib:x} {tensor}")
+    trace.snapshot(10, "time", {cache: (20 * mib, 2), tensor: (8 * mib, 2), alone: (mib, 1)}, {"total": (10, {})})
+    trace.lines.append("Z 20 exit 0")
+    directory = tmp_path_factory.mktemp("segments")
+    return page_of(directory, trace.save(directory))
+
+
+def test_the_map_of_device_memory_shows_segments_blocks_and_holes(segments: Page) -> None:
+    summary, labels, parts, _, stack = look(
+        segments.path,
+        ["text", "#device p"],
+        ["texts", "#device .map-label"],
+        ["attributes", "#device .segment button", "aria-label"],
+        ["click", "#device .segment .block"],
+        ["texts", "#device .stack li"],
+    )
+    # Free: 4 MiB between two tensors, 8 MiB behind them, and all 8 MiB of the other segment.
+    assert "2 segments with 20.0 MiB free in 3 holes, the largest 8.00 MiB; fragmentation 60.0 %" in summary
+    assert labels == ["20.0 MiB, 40.0 % used", "8.00 MiB, 0.0 % used", "1.00 MiB"]
+    assert parts == [
+        "tensor (activation): 4.00 MiB at 0x700000000",
+        "hole: 4.00 MiB at 0x700400000",
+        "tensor (activation): 4.00 MiB at 0x700800000",
+        "hole: 8.00 MiB at 0x700c00000",
+        "hole: 8.00 MiB at 0x710000000",
+        "app: 1.00 MiB at 0x7f0000000",
+    ]
+    assert len(stack) == 2 and "at::empty" in stack[0] and "main" in stack[1]
+
+
+def test_blocks_over_time_are_those_that_lived(segments: Page) -> None:
+    note, _, first, _, _, last, _, is_whole = look(
+        segments.path,
+        ["text", "#lives p"],
+        ["press", "#lives canvas", "ArrowRight"],
+        ["text", "#lives output"],
+        ["press", "#lives canvas", "ArrowRight"],
+        ["press", "#lives canvas", "ArrowRight"],
+        ["text", "#lives output"],
+        ["press", "#lives canvas", "Escape"],
+        ["evaluate", "document.querySelector('#lives .tools button').disabled"],
+    )
+    # Segments hold others and are left out: three tensors and the block by itself, 13 MiB at once.
+    assert "4 blocks of device memory, 13.0 MiB at most together" in note
+    assert first.startswith("1.00 MiB, app") and "never freed" in first
+    assert last.startswith("4.00 MiB, tensor (activation)") and "freed at 9 ms" in last
+    assert is_whole
