@@ -7,39 +7,47 @@
 
 #include <elf.h>
 
-// Walking an interpreter's frames takes hundreds of reads, nearly all in the same few segments.
-#define N_REMEMBERED 8
+// Walking an interpreter's frames takes hundreds of reads in the same segments: the segment of each mebibyte that was
+// looked at is remembered, in a table that mebibytes share.
+#define N_REMEMBERED 256
 static struct {
     Addr start, end;
 } remembered[N_REMEMBERED];
-static UInt next_remembered;
 
 void jm_forget_readable(void)
 {
     VG_(memset)(remembered, 0, sizeof remembered);
 }
 
-Bool jm_is_readable(Addr address, SizeT bytes)
+static Bool is_newly_readable(Addr address, SizeT bytes)
 {
-    if (address + bytes < address)
-        return False;
-    for (UInt i = 0; i < N_REMEMBERED; i++)
-        if (remembered[i].start <= address && address + bytes <= remembered[i].end)
-            return bytes == 0 || address != 0;
-    if (!address || !VG_(am_is_valid_for_client)(address, bytes, VKI_PROT_READ))
+    if (address + bytes < address || !address || !VG_(am_is_valid_for_client)(address, bytes, VKI_PROT_READ))
         return False;
     const NSegment *segment = VG_(am_find_nsegment)(address);
     if (segment) {
-        remembered[next_remembered].start = segment->start;
-        remembered[next_remembered].end = segment->end + 1;
-        next_remembered = (next_remembered + 1) % N_REMEMBERED;
+        remembered[address >> 20 & (N_REMEMBERED - 1)].start = segment->start;
+        remembered[address >> 20 & (N_REMEMBERED - 1)].end = segment->end + 1;
     }
     return True;
 }
 
+static inline Bool is_readable(Addr address, SizeT bytes)
+{
+    UInt at = address >> 20 & (N_REMEMBERED - 1);
+    if (LIKELY(address && remembered[at].start <= address && address < remembered[at].end &&
+               bytes <= remembered[at].end - address))
+        return True;
+    return is_newly_readable(address, bytes);
+}
+
+Bool jm_is_readable(Addr address, SizeT bytes)
+{
+    return is_readable(address, bytes);
+}
+
 Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
 {
-    if (!jm_is_readable(address, bytes))
+    if (!is_readable(address, bytes))
         return False;
     VG_(memcpy)(to, (void *)address, bytes);
     return True;
@@ -48,13 +56,19 @@ Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
 Bool jm_read_word(Addr address, UWord *value)
 {
     *value = 0;
-    return jm_read_bytes(address, value, sizeof *value);
+    if (!is_readable(address, sizeof *value))
+        return False;
+    *value = *(const UWord *)address;
+    return True;
 }
 
 Bool jm_read_uint(Addr address, UInt *value)
 {
     *value = 0;
-    return jm_read_bytes(address, value, sizeof *value);
+    if (!is_readable(address, sizeof *value))
+        return False;
+    *value = *(const UInt *)address;
+    return True;
 }
 
 Bool jm_read_string(Addr address, HChar *to, SizeT size)
