@@ -120,7 +120,7 @@ AccountId jm_account(NodeId node, Kind kind)
     if (kind == KIND_PINNED)
         owner = jm_stack_device_owner(node);
     // Where the driver's pool is the cache, or there is none, a framework hands out what it asks for.
-    if (owner == jm_owner_by_name("cache") && (kind == KIND_POOL || is_uncached()))
+    if ((kind == KIND_POOL || is_uncached()) && owner == jm_owner_by_name("cache"))
         return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);
 }

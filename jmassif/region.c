@@ -114,7 +114,7 @@ void jm_region_begin(ThreadId tid, RegionName id, ULong tag)
         name->has_untold = True;
         return;
     }
-    jm_snapshot_write_totals();
+    jm_snapshot_write_totals(fresh.begin);
     jm_trace_region(True, fresh.begin, tid, name->string);
 }
 
@@ -130,7 +130,7 @@ static void end_at(ThreadId tid, Word at)
     name->changed = True;
     if (!ended.is_told)
         return;
-    jm_snapshot_write_totals();
+    jm_snapshot_write_totals(now);
     jm_trace_region(False, now, tid, name->string);
 }
 

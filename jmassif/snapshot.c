@@ -39,14 +39,9 @@ static ULong divisor_for(ULong per_decade)
     return d ? d : 1;
 }
 
-static void write_totals(ULong now)
+void jm_snapshot_write_totals(ULong now)
 {
     jm_trace_totals(now, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE), jm_ledger_take_interval_max());
-}
-
-void jm_snapshot_write_totals(void)
-{
-    write_totals(jm_clock_now());
 }
 
 static ULong later(ULong now, ULong divisor, ULong least)
@@ -92,7 +87,7 @@ static void poll(void)
     } else if (now >= next_snapshot) {
         take_timed();
     } else if (now >= next_totals) {
-        write_totals(now);
+        jm_snapshot_write_totals(now);
         next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
     }
 }
@@ -152,7 +147,7 @@ static void take(const HChar *reason)
     jm_pages_sample(must_see_pages(reason));
     ULong now = jm_clock_now();
     jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
-    write_totals(now);
+    jm_snapshot_write_totals(now);
     jm_system_write(now);
     jm_scope_write_sums();
     jm_region_write_sums();

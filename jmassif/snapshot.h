@@ -20,7 +20,7 @@ void jm_snapshot_tick(ULong blocks_dispatched);
 void jm_snapshot_after_syscall(void);
 
 // The totals as they are now, and their maximum since they were last written.
-void jm_snapshot_write_totals(void);
+void jm_snapshot_write_totals(ULong now);
 
 // Takes a snapshot now, for one of the reasons of docs/trace-format.md, and flushes the trace.
 void jm_snapshot_take(const HChar *reason);
