@@ -131,11 +131,7 @@ static void write_environment(void)
 
 static void meminfo_line(const HChar *line, void *context)
 {
-    if (VG_(strncmp)(line, "MemTotal:", 9) == 0) {
-        while (*line && !VG_(isdigit)(*line))
-            line++;
-        *(ULong *)context = VG_(strtoull10)(line, NULL) * 1024;
-    }
+    jm_text_labelled_bytes(line, "MemTotal", context);
 }
 
 static void cpuinfo_line(const HChar *line, void *context)

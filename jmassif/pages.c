@@ -20,6 +20,7 @@
 #include "stack.h"
 #include "symbol.h"
 #include "table.h"
+#include "text.h"
 #include "trace.h"
 
 // The mappings of one account.
@@ -328,7 +329,6 @@ typedef struct {
 } Vma;
 
 // One sample at a time, and none of it allocates: memory may be what is short.
-static HChar text[32 * 1024];
 static ULong entries[4096];
 
 static Addr page_bytes(void)
@@ -377,42 +377,26 @@ static Addr hexadecimal(const HChar **at)
     return value;
 }
 
-// "Rss:                 4 kB"
-static Bool field(const HChar *line, const HChar *name, ULong *bytes)
-{
-    while (*name)
-        if (*line++ != *name++)
-            return False;
-    if (*line++ != ':')
-        return False;
-    while (*line == ' ')
-        line++;
-    for (*bytes = 0; *line >= '0' && *line <= '9'; line++)
-        *bytes = *bytes * 10 + (*line - '0');
-    *bytes *= 1024;
-    return True;
-}
-
 static void read_line(const HChar *line, Vma *vma)
 {
     ULong bytes;
     switch (line[0]) {
     case 'R':
-        if (field(line, "Rss", &bytes))
+        if (jm_text_labelled_bytes(line, "Rss", &bytes))
             vma->resident += bytes;
         break;
     case 'P':
-        if (field(line, "Pss", &bytes)) {
+        if (jm_text_labelled_bytes(line, "Pss", &bytes)) {
             vma->shared += bytes;
-        } else if (field(line, "Private_Hugetlb", &bytes)) {
+        } else if (jm_text_labelled_bytes(line, "Private_Hugetlb", &bytes)) {
             vma->resident += bytes;
             vma->shared += bytes;
         }
         break;
     case 'S':
-        if (field(line, "SwapPss", &bytes)) {
+        if (jm_text_labelled_bytes(line, "SwapPss", &bytes)) {
             vma->swapped = bytes;
-        } else if (field(line, "Shared_Hugetlb", &bytes)) {
+        } else if (jm_text_labelled_bytes(line, "Shared_Hugetlb", &bytes)) {
             vma->resident += bytes;
             vma->shared += bytes;
         }
@@ -422,44 +406,36 @@ static void read_line(const HChar *line, Vma *vma)
     }
 }
 
+typedef struct {
+    void (*use)(const Vma *vma);
+    Vma vma; // that is being read; its end is 0 before the first
+} Smaps;
+
+static void smaps_line(const HChar *line, void *context)
+{
+    Smaps *smaps = context;
+    Vma *vma = &smaps->vma;
+    if (digit(line[0]) < 0) {
+        read_line(line, vma);
+        return;
+    }
+    if (vma->end)
+        smaps->use(vma);
+    VG_(memset)(vma, 0, sizeof *vma);
+    vma->start = hexadecimal(&line);
+    line++;
+    vma->end = hexadecimal(&line);
+}
+
 // Calls `use` with each mapping of the process, as the kernel has them, in order of address.
 static Bool read_smaps(void (*use)(const Vma *vma))
 {
-    Int smaps = open_file("/proc/self/smaps");
-    if (smaps < 0)
+    Smaps smaps = {use, {0, 0, 0, 0, 0}};
+    if (!jm_text_each_line("/proc/self/smaps", smaps_line, &smaps))
         return False;
-    Vma vma = {0, 0, 0, 0, 0};
-    UInt held = 0; // bytes of the buffer
-    Int got;
-    while ((got = VG_(read)(smaps, text + held, sizeof text - 1 - held)) > 0) {
-        held += got;
-        text[held] = 0;
-        const HChar *line = text;
-        for (;;) {
-            const HChar *next = VG_(strchr)(line, '\n');
-            if (!next)
-                break;
-            if (digit(line[0]) >= 0) {
-                if (vma.end)
-                    use(&vma);
-                VG_(memset)(&vma, 0, sizeof vma);
-                vma.start = hexadecimal(&line);
-                line++;
-                vma.end = hexadecimal(&line);
-            } else {
-                read_line(line, &vma);
-            }
-            line = next + 1;
-        }
-        held -= line - text;
-        VG_(memmove)(text, line, held);
-        if (held == sizeof text - 1) // no line is as long
-            break;
-    }
-    if (vma.end)
-        use(&vma);
-    VG_(close)(smaps);
-    return got == 0;
+    if (smaps.vma.end)
+        use(&smaps.vma);
+    return True;
 }
 
 // ---- samples -------------------------------------------------------------------------------------------------
@@ -623,7 +599,7 @@ void jm_pages_init(void)
     if (!jm_options.pages)
         return;
     // This very buffer must be there, and resident. Under an emulator it may not be, or no file at all.
-    probe_address = (Addr)text;
+    probe_address = (Addr)entries;
     if (!read_smaps(probe) || !probe_resident) {
         jm_options.pages = False;
         return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Figures of the kernel; see system.h. Everything is read into buffers of fixed size: nothing is allocated when memory
-// is short.
+// Figures of the kernel; see system.h. Nothing is allocated for them: memory may be short.
 
 #include "system.h"
 #include "options.h"
+#include "text.h"
 #include "trace.h"
 
 // ---- the figures ---------------------------------------------------------------------------------------------
@@ -81,81 +81,75 @@ static void set(Figures *f, Figure figure, ULong bytes)
 
 // ---- reading them --------------------------------------------------------------------------------------------
 
-// Of /proc/meminfo and status some 2 KB are used, of memory.stat some 1.5 KB.
-static HChar text[8192];
+// The figures that a file has lines for.
+typedef struct {
+    const Line *lines;
+    SizeT n_lines;
+    Figures *figures;
+} Labelled;
 
-// The beginning of a file in `text`; False if it cannot be read.
-static Bool read_file(const HChar *path)
+static void labelled_line(const HChar *line, void *context)
 {
-    Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
-    if (fd < 0)
-        return False;
-    SizeT used = 0;
-    Int n;
-    while (used < sizeof text - 1 && (n = VG_(read)(fd, text + used, sizeof text - 1 - used)) > 0)
-        used += n;
-    VG_(close)(fd);
-    text[used] = 0;
-    return used > 0;
+    const Labelled *labelled = context;
+    ULong bytes;
+    for (SizeT i = 0; i < labelled->n_lines; i++)
+        if (jm_text_labelled_bytes(line, labelled->lines[i].label, &bytes))
+            set(labelled->figures, labelled->lines[i].figure, bytes);
 }
 
-static const HChar *next_line(const HChar *line)
+static void read_meminfo(Figures *f)
 {
-    const HChar *end = VG_(strchr)(line, '\n');
-    return end ? end + 1 : line + VG_(strlen)(line);
+    Labelled labelled = {meminfo_lines, N_LINES(meminfo_lines), f};
+    jm_text_each_line("/proc/meminfo", labelled_line, &labelled);
 }
 
-// "Label:   123 kB" lines.
-static void read_labelled(const HChar *path, const Line *lines, SizeT n_lines, Figures *f)
+static void read_status(Figures *f)
 {
-    if (!read_file(path))
+    Labelled labelled = {status_lines, N_LINES(status_lines), f};
+    jm_text_each_line("/proc/self/status", labelled_line, &labelled);
+}
+
+static const HChar *skip_spaces(const HChar *at)
+{
+    while (*at == ' ')
+        at++;
+    return at;
+}
+
+typedef struct {
+    ULong block_bytes;
+    ULong n;
+} LargestFree;
+
+// "Node 0, zone   Normal   216   55 …": how many free blocks there are of 1, 2, 4 … pages.
+static void buddyinfo_line(const HChar *line, void *context)
+{
+    LargestFree *largest = context;
+    const HChar *at = VG_(strstr)(line, "zone");
+    if (!at)
         return;
-    for (const HChar *line = text; *line; line = next_line(line)) {
-        for (SizeT i = 0; i < n_lines; i++) {
-            SizeT n = VG_(strlen)(lines[i].label);
-            if (VG_(strncmp)(line, lines[i].label, n) != 0 || line[n] != ':')
-                continue;
-            const HChar *digits = line + n + 1;
-            while (*digits == ' ' || *digits == '\t')
-                digits++;
-            set(f, lines[i].figure, VG_(strtoull10)(digits, NULL) * 1024);
-        }
+    at = skip_spaces(at + 4);
+    while (*at && *at != ' ')
+        at++;
+    at = skip_spaces(at);
+    for (ULong bytes = VKI_PAGE_SIZE; VG_(isdigit)(*at); bytes *= 2) {
+        HChar *end;
+        ULong n = VG_(strtoull10)(at, &end);
+        if (n > 0 && bytes > largest->block_bytes)
+            *largest = (LargestFree){bytes, 0};
+        if (bytes == largest->block_bytes)
+            largest->n += n;
+        at = skip_spaces(end);
     }
 }
 
-// /proc/buddyinfo: for each zone how many free blocks there are of 1, 2, 4 … pages.
 static void read_buddyinfo(Figures *f)
 {
-    if (!read_file("/proc/buddyinfo"))
+    LargestFree largest = {0, 0};
+    if (!jm_text_each_line("/proc/buddyinfo", buddyinfo_line, &largest))
         return;
-    ULong largest = 0, n_largest = 0;
-    for (const HChar *line = text; *line; line = next_line(line)) {
-        const HChar *at = VG_(strstr)(line, "zone");
-        if (!at)
-            continue;
-        at += 4;
-        while (*at == ' ')
-            at++;
-        while (*at && *at != ' ' && *at != '\n')
-            at++;
-        for (ULong bytes = VKI_PAGE_SIZE;; bytes *= 2) {
-            while (*at == ' ')
-                at++;
-            if (!VG_(isdigit)(*at))
-                break;
-            HChar *end;
-            ULong n = VG_(strtoull10)(at, &end);
-            if (n > 0 && bytes > largest) {
-                largest = bytes;
-                n_largest = 0;
-            }
-            if (bytes == largest)
-                n_largest += n;
-            at = end;
-        }
-    }
-    set(f, LARGEST_FREE, largest);
-    set(f, FREE_IN_LARGEST, n_largest * largest);
+    set(f, LARGEST_FREE, largest.block_bytes);
+    set(f, FREE_IN_LARGEST, largest.n * largest.block_bytes);
 }
 
 // ---- the control group ---------------------------------------------------------------------------------------
@@ -171,14 +165,26 @@ static const CgroupVersion cgroup_2 = {"/sys/fs/cgroup", "memory.max", "memory.c
 static const CgroupVersion *cgroup; // NULL: no limit
 static HChar cgroup_directory[1024];
 
-static Bool read_number(const HChar *directory, const HChar *name, ULong *number)
+typedef struct {
+    Bool is_known;
+    ULong value;
+} Number;
+
+static void number_line(const HChar *line, void *context)
+{
+    Number *number = context;
+    if (VG_(isdigit)(*line))
+        *number = (Number){True, VG_(strtoull10)(line, NULL)};
+}
+
+static Bool read_number(const HChar *directory, const HChar *name, ULong *value)
 {
     HChar path[1200];
+    Number number = {False, 0};
     VG_(snprintf)(path, sizeof path, "%s/%s", directory, name);
-    if (!read_file(path) || !VG_(isdigit)(*text))
-        return False;
-    *number = VG_(strtoull10)(text, NULL);
-    return True;
+    jm_text_each_line(path, number_line, &number);
+    *value = number.value;
+    return number.is_known;
 }
 
 // The group with the least limit, from the process's own outwards. In a container its path may not be visible, the
@@ -202,47 +208,50 @@ static void find_limit(const CgroupVersion *version, HChar *path, ULong mem_tota
     }
 }
 
+typedef HChar CgroupPaths[2][512]; // by version, less one
+
 // /proc/self/cgroup: "4:memory:/path" (version 1), "0::/path" (version 2).
+static void cgroup_line(const HChar *line, void *context)
+{
+    CgroupPaths *paths = context;
+    const HChar *controllers = VG_(strchr)(line, ':');
+    const HChar *path = controllers ? VG_(strchr)(controllers + 1, ':') : NULL;
+    if (!path)
+        return;
+    Bool is_2 = path == controllers + 1;
+    const HChar *memory = VG_(strstr)(controllers, "memory");
+    if (!is_2 && (!memory || memory > path))
+        return;
+    VG_(strlcpy)((*paths)[is_2], VG_STREQ(path, ":/") ? "" : path + 1, sizeof(*paths)[is_2]);
+}
+
 static void find_cgroup(ULong mem_total)
 {
-    static HChar paths[2][512];
-    if (!read_file("/proc/self/cgroup"))
+    static CgroupPaths paths;
+    if (!jm_text_each_line("/proc/self/cgroup", cgroup_line, &paths))
         return;
-    for (const HChar *line = text; *line; line = next_line(line)) {
-        const HChar *controllers = VG_(strchr)(line, ':');
-        const HChar *path = controllers ? VG_(strchr)(controllers + 1, ':') : NULL;
-        const HChar *end = VG_(strchr)(line, '\n');
-        if (!path || !end || end < path || end - path > (Word)sizeof paths[0])
-            continue;
-        Bool is_2 = path == controllers + 1;
-        const HChar *memory = VG_(strstr)(controllers, "memory");
-        if (!is_2 && (!memory || memory > path))
-            continue;
-        SizeT n = end - path - 1;
-        VG_(memcpy)(paths[is_2], path + 1, n);
-        paths[is_2][n] = 0;
-        if (n == 1)
-            paths[is_2][0] = 0; // the root: "/"
-    }
     find_limit(&cgroup_1, paths[0], mem_total);
     find_limit(&cgroup_2, paths[1], mem_total);
+}
+
+static void inactive_file_line(const HChar *line, void *context)
+{
+    SizeT n = VG_(strlen)(cgroup->inactive_file);
+    if (VG_(strncmp)(line, cgroup->inactive_file, n) == 0)
+        *(ULong *)context = VG_(strtoull10)(line + n, NULL);
 }
 
 // What the group uses and cannot give up at once: files that nobody has mapped are dropped first.
 static void read_cgroup(Figures *f)
 {
-    ULong limit, used;
+    ULong limit, used, inactive = 0;
     HChar path[1200];
     if (!cgroup || !read_number(cgroup_directory, cgroup->limit, &limit) ||
         !read_number(cgroup_directory, cgroup->usage, &used))
         return;
     VG_(snprintf)(path, sizeof path, "%s/memory.stat", cgroup_directory);
-    if (read_file(path))
-        for (const HChar *line = text; *line; line = next_line(line))
-            if (VG_(strncmp)(line, cgroup->inactive_file, VG_(strlen)(cgroup->inactive_file)) == 0) {
-                ULong inactive = VG_(strtoull10)(line + VG_(strlen)(cgroup->inactive_file), NULL);
-                used -= inactive < used ? inactive : used;
-            }
+    jm_text_each_line(path, inactive_file_line, &inactive);
+    used -= inactive < used ? inactive : used;
     set(f, CGROUP_LIMIT, limit);
     set(f, CGROUP_USED, used);
 }
@@ -252,15 +261,15 @@ static void read_cgroup(Figures *f)
 void jm_system_init(void)
 {
     Figures f = {0};
-    read_labelled("/proc/meminfo", meminfo_lines, N_LINES(meminfo_lines), &f);
+    read_meminfo(&f);
     find_cgroup(f.is_known[MEM_TOTAL] ? f.bytes[MEM_TOTAL] : ~0ULL);
 }
 
 void jm_system_write(ULong time)
 {
     Figures now = {0};
-    read_labelled("/proc/meminfo", meminfo_lines, N_LINES(meminfo_lines), &now);
-    read_labelled("/proc/self/status", status_lines, N_LINES(status_lines), &now);
+    read_meminfo(&now);
+    read_status(&now);
     read_buddyinfo(&now);
     read_cgroup(&now);
     for (Figure i = 0; i < N_FIGURES; i++)
@@ -301,7 +310,7 @@ Bool jm_system_is_short(ULong now_ms)
         return False;
     next_look_ms = now_ms + LOOK_EVERY_MS;
     Figures f = {0};
-    read_labelled("/proc/meminfo", meminfo_lines, N_LINES(meminfo_lines), &f);
+    read_meminfo(&f);
     read_cgroup(&f);
     ULong left = left_per_mille(&f);
     if (left > jm_options.low_memory_per_mille) {

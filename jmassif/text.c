@@ -36,10 +36,11 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
     Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
     if (fd < 0)
         return False;
-    HChar buffer[4096]; // a longer line is cut into pieces
+    HChar buffer[8192]; // more than a path and what /proc says before it; a longer line is cut into pieces
     SizeT used = 0;
-    for (;;) {
-        Int n = VG_(read)(fd, buffer + used, sizeof buffer - 1 - used);
+    Int n;
+    do {
+        n = VG_(read)(fd, buffer + used, sizeof buffer - 1 - used);
         if (n > 0)
             used += n;
         buffer[used] = 0;
@@ -56,9 +57,20 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
         }
         VG_(memmove)(buffer, line, rest);
         used = rest;
-        if (n <= 0)
-            break;
-    }
+    } while (n > 0);
     VG_(close)(fd);
+    return n == 0;
+}
+
+Bool jm_text_labelled_bytes(const HChar *line, const HChar *label, ULong *bytes)
+{
+    while (*label)
+        if (*line++ != *label++)
+            return False;
+    if (*line++ != ':')
+        return False;
+    while (*line == ' ' || *line == '\t')
+        line++;
+    *bytes = VG_(strtoull10)(line, NULL) * 1024;
     return True;
 }
