@@ -453,10 +453,60 @@ static ULong overlap(const Piece *piece, const Vma *vma)
     return end - start;
 }
 
+// The process as the kernel has it, in one sample: what books that add up are made of.
+static struct {
+    ULong resident; // all of it
+    ULong heap;     // in the mappings of the core's malloc
+    ULong valgrind; // in the core's and the tool's own
+    ULong blocks;   // in pieces, of blocks that have accounts of their own
+    // What those blocks have in pieces by their size, and custom allocators' wherever they are.
+    ULong blocks_bytes;
+    ULong custom_bytes;
+    Bool is_new; // since it was last told
+} process;
+
+static ULong *part_of_process(const NSegment *segment)
+{
+    if (segment->kind == SkAnonV || segment->kind == SkFileV)
+        return &process.valgrind;
+    return segment->isCH ? &process.heap : NULL;
+}
+
+// How much of a mapping of the kernel's a part of it holds, where the whole says nothing of it.
+static ULong measure_part(const Vma *vma, Addr start, Addr end)
+{
+    if (vma->resident == 0 || vma->resident == vma->end - vma->start)
+        return vma->resident ? end - start : 0;
+    if (!pagemap)
+        pagemap = open_file("/proc/self/pagemap");
+    ULong resident;
+    if (end - start > MOST_MEASURED || !measure_range(pagemap, start, end, &resident))
+        resident =
+            (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / page_bytes() * page_bytes();
+    return resident;
+}
+
+// The kernel's mappings may have several of the core's segments in them.
+static void count_in_process(const Vma *vma)
+{
+    process.resident += vma->resident;
+    for (Addr at = vma->start; at < vma->end && vma->resident;) {
+        const NSegment *segment = VG_(am_find_nsegment)(at);
+        if (!segment)
+            return;
+        Addr end = smaller(vma->end - 1, segment->end) + 1;
+        ULong *part = part_of_process(segment);
+        if (part)
+            *part += at == vma->start && end == vma->end ? vma->resident : measure_part(vma, at, end);
+        at = end;
+    }
+}
+
 // What a mapping of the kernel's holds goes to the pieces in it. Often that is one, for the whole of it. But the kernel
 // makes one of neighbours that look alike; then it is asked which pages are there, unless all are.
 static void share_out(const Vma *vma)
 {
+    count_in_process(vma);
     while (cursor < n_pieces() && piece_at(cursor)->end <= vma->start)
         cursor++;
     if (!vma->resident && !vma->swapped)
@@ -471,18 +521,8 @@ static void share_out(const Vma *vma)
     for (Word i = cursor; i < end; i++) {
         Piece *piece = piece_at(i);
         ULong part = overlap(piece, vma);
-        ULong resident;
-        if (is_one) {
-            resident = vma->resident;
-        } else if (vma->resident == all || !vma->resident) {
-            resident = vma->resident ? part : 0;
-        } else {
-            if (!pagemap)
-                pagemap = open_file("/proc/self/pagemap");
-            Addr start = piece->start > vma->start ? piece->start : vma->start;
-            if (part > MOST_MEASURED || !measure_range(pagemap, start, start + part, &resident))
-                resident = (ULong)((double)vma->resident * part / all) / page_bytes() * page_bytes();
-        }
+        Addr start = piece->start > vma->start ? piece->start : vma->start;
+        ULong resident = is_one ? vma->resident : measure_part(vma, start, start + part);
         // Reading memory that was never written maps the page of zeros, which is nobody's.
         resident = smaller(resident, vma->resident - found);
         found += resident;
@@ -500,8 +540,17 @@ static void leave_out(Addr address, ULong bytes)
     for (Word i = first_after(address); bytes && i < n_pieces() && piece_at(i)->start < address + bytes; i++) {
         Piece *piece = piece_at(i);
         Vma block = {address, address + bytes, 0, 0, 0};
-        piece->measured -= smaller(piece->measured, overlap(piece, &block));
+        ULong part = overlap(piece, &block), resident = smaller(piece->measured, part);
+        piece->measured -= resident;
+        process.blocks += resident;
+        process.blocks_bytes += part;
     }
+}
+
+static void leave_out_custom(Addr address, ULong bytes)
+{
+    process.custom_bytes += bytes;
+    leave_out(address, bytes);
 }
 
 // Who opens less often than this sees nothing more.
@@ -520,6 +569,7 @@ static void sample(void)
         piece_at(i)->present = piece_at(i)->share = 0;
     cursor = 0;
     pagemap = 0;
+    VG_(memset)(&process, 0, sizeof process);
     Bool is_whole = read_smaps(share_out);
     if (pagemap > 0)
         VG_(close)(pagemap);
@@ -528,7 +578,7 @@ static void sample(void)
     for (Word i = 0; i < n_pieces(); i++)
         piece_at(i)->measured = piece_at(i)->present;
     jm_device_blocks_each(leave_out);
-    jm_blocks_each_custom(leave_out);
+    jm_blocks_each_custom(leave_out_custom);
     for (Word i = 0; i < n_pieces(); i++) {
         const Piece *piece = piece_at(i);
         if (piece->measured)
@@ -540,6 +590,7 @@ static void sample(void)
             set_resident(piece_at(i), piece_at(i)->measured);
     for (Word i = 0; i < n_pieces(); i++)
         set_resident(piece_at(i), piece_at(i)->measured);
+    process.is_new = True;
 }
 
 void jm_pages_sample(Bool is_due)
@@ -624,8 +675,22 @@ void jm_pages_write(void)
     }
 }
 
+void jm_pages_write_process(ULong time)
+{
+    if (!process.is_new)
+        return;
+    process.is_new = False;
+    jm_trace_system(time, "resident", process.resident);
+    jm_trace_system(time, "resident-heap", process.heap);
+    jm_trace_system(time, "resident-valgrind", process.valgrind);
+    jm_trace_system(time, "resident-blocks", process.blocks);
+    jm_trace_system(time, "blocks-in-mappings", process.blocks_bytes);
+    jm_trace_system(time, "custom-blocks", process.custom_bytes);
+}
+
 void jm_pages_after_fork_in_child(void)
 {
+    process.is_new = False;
     for (UInt id = 1; id < holders.n; id++)
         VG_(memset)(holder_at(id)->told, 0, sizeof holder_at(id)->told);
 }

@@ -149,6 +149,7 @@ static void take(const HChar *reason)
     jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
     jm_snapshot_write_totals(now);
     jm_system_write(now);
+    jm_pages_write_process(now);
     jm_scope_write_sums();
     jm_region_write_sums();
     jm_heap_write_counters();

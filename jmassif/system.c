@@ -23,7 +23,9 @@ typedef enum {
     LARGEST_FREE,
     FREE_IN_LARGEST,
     PROCESS_RESIDENT,
+    PROCESS_FILES,
     PROCESS_SWAPPED,
+    PROCESS_PAGE_TABLES,
     CGROUP_LIMIT,
     CGROUP_USED,
     N_FIGURES
@@ -44,7 +46,9 @@ static const HChar *const names[N_FIGURES] = {
     [LARGEST_FREE] = "largest-free",
     [FREE_IN_LARGEST] = "free-in-largest",
     [PROCESS_RESIDENT] = "process-resident",
+    [PROCESS_FILES] = "process-files",
     [PROCESS_SWAPPED] = "process-swapped",
+    [PROCESS_PAGE_TABLES] = "process-page-tables",
     [CGROUP_LIMIT] = "cgroup-limit",
     [CGROUP_USED] = "cgroup-used",
 };
@@ -62,7 +66,12 @@ static const Line meminfo_lines[] = {
 };
 
 // /proc/self/status.
-static const Line status_lines[] = {{"VmRSS", PROCESS_RESIDENT}, {"VmSwap", PROCESS_SWAPPED}};
+static const Line status_lines[] = {
+    {"VmRSS", PROCESS_RESIDENT},
+    {"RssFile", PROCESS_FILES}, // since Linux 4.5
+    {"VmSwap", PROCESS_SWAPPED},
+    {"VmPTE", PROCESS_PAGE_TABLES},
+};
 
 #define N_LINES(table) (sizeof(table) / sizeof *(table))
 

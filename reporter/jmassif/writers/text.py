@@ -30,6 +30,7 @@ from jmassif.writers.layout import Lines, arena_note, heading, paragraph, used_s
 from jmassif.writers.lines import write_lines
 from jmassif.writers.machine import machine_section
 from jmassif.writers.mapped import by_library, mapped
+from jmassif.writers.reconciliation import reconciliation_section
 
 _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40
@@ -414,6 +415,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield from _ledger(profile, names, chosen)
     yield from _by_role(profile, chosen)
     yield from by_library(profile, names, chosen) if view.by == "library" else mapped(profile, names, chosen)
+    yield from reconciliation_section(profile, chosen)
     yield from machine_section(profile, chosen.name, chosen.time)
     yield from _scopes(profile)
     yield from _failures(profile)

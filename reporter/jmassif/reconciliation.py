@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The books of the whole board: what the kernel says is in use against what the ledger knows, down to what nobody knows.
+
+    board = before + the ledger, owner by owner + allocators + Valgrind + unaccounted + elsewhere + free
+
+The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
+machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
+"""
+
+from typing import Dict, List, NamedTuple, Optional
+
+from jmassif.ledger import Ledger, ledger
+from jmassif.profile import Profile, side_of
+
+# Beyond this share of the process, what is unaccounted deserves a warning.
+WARN_ABOVE = 0.05
+
+_HEAP_KINDS = ("heap", "heap-overhead")
+
+
+class Books(NamedTuple):
+    """Bytes, and the snapshot (index) that they are of."""
+
+    snapshot: int
+    board: int  # all memory
+    # In use before the program started: the system and other programs.
+    before: int
+    ledger: Ledger
+    # What allocators keep and nobody has asked for, less what was asked for and has no pages: it was never written to,
+    # or is swapped out.
+    allocators: int
+    valgrind: int  # pages of Valgrind's core and of jmassif
+    unaccounted: int  # pages of the process that are none of the above
+    # In use beyond all that, and not before the start: other programs that have grown, the kernel's own, and what a
+    # driver keeps for the process without a call that shows it. Negative where others have shrunk.
+    elsewhere: int
+    free: int  # what the kernel could still give, if the process's libraries stay in memory
+    nvmap: Optional[int]  # what NvMap has come to use since the start; None where the kernel does not say
+    share_of_peak: float  # of what the ledger held at its peak
+
+    @property
+    def held(self) -> int:
+        """By the ledger, in this memory."""
+        return self.process - self.allocators - self.valgrind - self.unaccounted
+
+    @property
+    def process(self) -> int:
+        """All that the process has, with Valgrind."""
+        return self.board - self.before - self.elsewhere - self.free
+
+    @property
+    def is_off(self) -> bool:
+        return abs(self.unaccounted) > WARN_ABOVE * self.process
+
+
+class _Figures:
+    """The kernel's, at one time."""
+
+    def __init__(self, profile: Profile, time: int) -> None:
+        self._profile = profile
+        self._time = time
+
+    def __getitem__(self, figure: str) -> int:
+        return self._profile.system_at(figure, self._time) or 0
+
+
+def sampled(profile: Profile) -> List[int]:
+    """The snapshots (indices) at which the books can be made."""
+    if not {"resident", "mem-available", "mem-total", "process-files"} <= profile.system.keys():
+        return []
+    times = set(profile.system["resident"][0])
+    return [index for index, snapshot in enumerate(profile.snapshots) if snapshot.time in times]
+
+
+def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
+    """The bytes of the kinds that lie in the board's memory."""
+    sides = ("host",) if profile.is_discrete else ("host", "device")
+    return sum(n_bytes for kind, n_bytes in by_kind.items() if side_of(kind) in sides)
+
+
+def fullest(profile: Profile) -> Optional[int]:
+    """Of the snapshots at which the books can be made, the one nearest to the peak: that holds most."""
+    found = sampled(profile)
+    return max(found, key=lambda index: _on(profile, profile.snapshots[index].by_kind)) if found else None
+
+
+def nearest(profile: Profile, time: int) -> Optional[int]:
+    """Of the snapshots at which the books can be made, the one nearest in time."""
+    found = sampled(profile)
+    return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
+
+
+def books(profile: Profile, snapshot: int) -> Books:
+    """The books of one of the snapshots that `sampled` lists."""
+    by_kind = profile.snapshots[snapshot].by_kind
+    start, now = _Figures(profile, profile.snapshots[0].time), _Figures(profile, profile.snapshots[snapshot].time)
+    held = _on(profile, by_kind)
+    heap = sum(by_kind.get(kind, 0) for kind in _HEAP_KINDS)
+    pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
+    in_mappings = now["blocks-in-mappings"]
+    # Blocks of custom allocators are of the heap's kind and lie elsewhere.
+    from_malloc = heap - now["custom-blocks"]
+    outside = held - from_malloc - pages - in_mappings
+    allocators = now["resident-heap"] + now["resident-blocks"] - from_malloc - in_mappings
+    unaccounted = now["resident"] - now["resident-heap"] - now["resident-valgrind"] - now["resident-blocks"] - pages
+    # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
+    free = max(0, now["mem-available"] - now["process-files"])
+    before = now["mem-total"] - start["mem-available"] - (start["process-resident"] - start["process-files"])
+    composition = {
+        account: balance
+        for account, balance in profile.composition(snapshot).items()
+        if side_of(profile.accounts[account].kind) != "device" or not profile.is_discrete
+    }
+    peak = profile.peaks.get("host" if profile.is_discrete else "total")
+    top = max(peak.host if profile.is_discrete else peak.host + peak.device, held) if peak else held
+    return Books(
+        snapshot=snapshot,
+        board=now["mem-total"],
+        before=before,
+        ledger=ledger(profile, composition),
+        allocators=allocators,
+        valgrind=now["resident-valgrind"],
+        unaccounted=unaccounted,
+        elsewhere=now["mem-total"] - free - before - now["resident"] - outside,
+        free=free,
+        nvmap=now["nvmap-used"] - start["nvmap-used"] if "nvmap-used" in profile.system else None,
+        share_of_peak=held / top if top else 1.0,
+    )

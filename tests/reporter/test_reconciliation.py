@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The books of the whole board: they add up, whatever the trace says, and the report tells what is doubtful."""
+
+from typing import Dict, List
+
+import pytest
+
+from jmassif.profile import Profile
+from jmassif.reconciliation import Books, books, fullest, nearest, sampled
+from jmassif.writers import View
+from jmassif.writers.text import write
+from tests.reporter.traces import Trace
+
+MIB = 1 << 20
+
+# A board of 4 GiB on which 1000 MiB were in use; the process began with 10 MiB of its own and 5 of files.
+AT_START = {"mem-total": 4096, "mem-available": 3086, "process-resident": 15, "process-files": 5}
+# Then: 300 of the process's pages, and 100 of device memory that is not among them.
+LATER = {
+    "mem-available": 2760,
+    "process-resident": 300,
+    "process-files": 60,
+    "resident": 300,
+    "resident-heap": 110,
+    "resident-valgrind": 80,
+    "resident-blocks": 5,
+    "blocks-in-mappings": 8,
+    "custom-blocks": 4,
+}
+
+
+def figures(time: int, values: Dict[str, int]) -> List[str]:
+    return [f"y {time} {figure} {n * MIB}" for figure, n in values.items()]
+
+
+def trace(later: Dict[str, int], memory: str = "unified") -> Trace:
+    made = Trace(memory=memory, **{"option.pages": "yes"})
+    heap, overhead = made.account("heap", "app"), made.account("heap-overhead", "app")
+    custom, pages = made.account("heap", "tensor", ["make (a.c:1)"]), made.account("file", "lib")
+    pinned, device = made.account("pinned", "app"), made.account("device", "cudnn")
+    made.lines += figures(0, AT_START)
+    made.snapshot(0, "start")
+    made.lines += figures(10, later)
+    held = {
+        heap: (90 * MIB, 9),
+        overhead: (2 * MIB, 9),
+        custom: (4 * MIB, 1),
+        pages: (100 * MIB, 1),
+        pinned: (4 * MIB, 1),
+        device: (100 * MIB, 1),
+    }
+    made.snapshot(10, "time", held)
+    made.snapshot(20, "time", {**held, heap: (200 * MIB, 10)}, {"total": (20, {})})
+    return made
+
+
+def sum_of(made: Books) -> int:
+    rows = [made.before, made.ledger.total.bytes, made.allocators, made.valgrind]
+    return sum(rows) + made.unaccounted + made.elsewhere + made.free
+
+
+def test_each_row_is_what_it_is_called() -> None:
+    profile = trace(LATER).load()
+    assert (sampled(profile), fullest(profile), nearest(profile, 20)) == ([1], 1, 1)
+    made = books(profile, 1)
+    assert made.before == 1000 * MIB
+    assert made.held == made.ledger.total.bytes == 300 * MIB
+    # malloc has 110 in memory where 92 are asked for, and of the 8 that lie in mappings 5 are.
+    assert made.allocators == (110 - 92 + 5 - 8) * MIB
+    assert made.valgrind == 80 * MIB
+    assert made.unaccounted == (300 - 110 - 80 - 5 - 100) * MIB
+    assert made.free == 2700 * MIB
+    # 4096 - 2700 - 1000 are new; 300 the process's pages, 100 its device memory.
+    assert made.elsewhere == -4 * MIB
+    assert made.process == 400 * MIB
+    assert sum_of(made) == made.board == 4096 * MIB
+    assert made.share_of_peak == 300 / 410
+    assert not made.is_off
+
+
+def test_device_memory_of_a_discrete_gpu_is_not_the_boards() -> None:
+    made = books(trace(LATER, "discrete").load(), 1)
+    assert made.held == made.ledger.total.bytes == 200 * MIB
+    assert (made.unaccounted, made.elsewhere, made.process) == (5 * MIB, 96 * MIB, 300 * MIB)
+    assert sum_of(made) == made.board
+
+
+@pytest.mark.parametrize("figure", sorted(LATER))
+def test_they_add_up_whatever_the_kernel_says(figure: str) -> None:
+    for n in (0, 1, 4096, 9999):
+        made = books(trace({**LATER, figure: n}).load(), 1)
+        assert sum_of(made) == made.board
+
+
+def section(profile: Profile, selector: str = "peak") -> List[str]:
+    lines = list(write(profile, View(selector, 1.0, "stack", 70, None, None, False)))
+    start = next((i for i, line in enumerate(lines) if "of the machine's memory" in line), len(lines))
+    end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("---")), len(lines))
+    return [line for line in lines[start:end] if line]
+
+
+def test_the_report_has_them() -> None:
+    assert section(trace(LATER).load()) == [
+        "--- All 4.00 GiB of the machine's memory, at 10 ms -----------------------------",
+        "When pages were last sampled near the peak; the ledger held 73.2 % of that.",
+        "before the start             1000 MiB   24.4 %   the system and other programs",
+        "this process                  300 MiB    7.3 %   the ledger, by owner:",
+        "  cudnn                       100 MiB    2.4 %",
+        "  lib                         100 MiB    2.4 %",
+        "  app                        96.0 MiB    2.3 %",
+        "  1 smaller owner            4.00 MiB    0.1 %",
+        "its allocators               15.0 MiB    0.4 %   kept free, less never touched",
+        "Valgrind and jmassif         80.0 MiB    2.0 %   the price of profiling",
+        "unaccounted                  5.00 MiB    0.1 %   its pages that nothing explains",
+        "elsewhere, since the start  -4.00 MiB   -0.1 %   other programs and the kernel",
+        "free                         2.64 GiB   65.9 %   what the kernel could still give",
+        "together                     4.00 GiB  100.0 %",
+    ]
+
+
+def test_a_chosen_snapshot_has_its_own() -> None:
+    assert section(trace(LATER).load(), "2")[1].startswith("before the start")
+
+
+def test_what_is_unaccounted_is_doubted_beyond_a_twentieth() -> None:
+    at_limit = {**LATER, "resident-valgrind": 65}  # 20 of 400
+    assert not books(trace(at_limit).load(), 1).is_off
+    beyond = section(trace({**LATER, "resident-valgrind": 64}).load())
+    assert any(line.startswith("Unaccounted are 21.0 MiB, more than 5 %") for line in beyond)
+
+
+def test_what_is_elsewhere_is_doubted_and_nvmap_told() -> None:
+    made = trace({**LATER, "mem-available": 2700, "nvmap-used": 150})
+    made.lines.insert(made.lines.index(f"y 0 mem-total {4096 * MIB}"), f"y 0 nvmap-used {10 * MIB}")
+    text = " ".join(section(made.load()))
+    assert "Elsewhere, 56.0 MiB more than at the start are in use" in text
+    assert "NvMap's use has changed by +140 MiB" in text
+
+
+def test_without_samples_there_is_nothing() -> None:
+    profile = trace({"mem-available": 2760}).load()
+    assert sampled(profile) == [] and fullest(profile) is None
+    assert section(profile) == []
