@@ -14,6 +14,7 @@ from jmassif.ledger import OTHER
 from jmassif.names import Names
 from jmassif.profile import GROUPS, KINDS, ROLES, Composition, Profile, counted_blocks, side_of
 from jmassif.quantities import Allowance, QuantityError, parse_allowance, parse_bytes, parse_number
+from jmassif.reconciliation import Books, books, nearest_to
 from jmassif.summary import SELECTORS, mark_snapshots, select
 
 # What the recorder counts; docs/jmassif.1 says what they mean.
@@ -42,6 +43,16 @@ COUNTERS = (
 _LEAK = "leak."
 _LEAK_MOMENTS = ("end", "last")
 _SIDES = ("host", "device")
+# What may follow behind a dot, to mean that part alone.
+_PARTS = _SIDES + KINDS
+# Rows of the books of the whole machine. What they say is off by that much, whatever the sign.
+_BOOKS: Dict[str, Callable[[Books], int]] = {
+    "allocators": lambda made: made.allocators,
+    "elsewhere": lambda made: abs(made.elsewhere),
+    "process": lambda made: made.process,
+    "unaccounted": lambda made: abs(made.unaccounted),
+    "valgrind": lambda made: made.valgrind,
+}
 _N_SUGGESTIONS = 4
 _MAX_NAME = 200  # of a name that nothing is like
 
@@ -82,6 +93,8 @@ class Meter:
             raise self._unknown(name)
         moment = max(moments, key=len)
         what = name[len(moment) + 1 :]
+        if what in _BOOKS and what not in self.owners:
+            return self._of_books(name, moment, _BOOKS[what])
         if what.startswith(_LEAK) and moment in _LEAK_MOMENTS:
             moment, what = "last", what[len(_LEAK) :]
         return self._held(name, moment, what)
@@ -90,7 +103,7 @@ class Meter:
         """Those with nothing to fill in, for suggestions."""
         held = ["total", "host", "device"] + sorted(self.owners)
         held += [f"group.{group}" for group in GROUPS] + [f"kind.{kind}" for kind in KINDS]
-        held += [f"role.{role}" for role in self._roles()]
+        held += [f"role.{role}" for role in self._roles()] + list(_BOOKS)
         found = [f"{moment}.{what}" for moment in self._moments for what in held]
         return found + [f"end.{_LEAK}{what}" for what in held] + sorted(self._counters())
 
@@ -121,21 +134,29 @@ class Meter:
 
     def _held(self, name: str, moment: str, what: str) -> Value:
         accounts = self._profile.accounts
-        side = ""
+        part = ""
         chosen = self._choose(what)
         if chosen is None:
-            what, _, side = what.rpartition(".")
-            chosen = self._choose(what) if side in _SIDES else None
+            what, _, part = what.rpartition(".")
+            chosen = self._choose(what) if part in _PARTS else None
         if chosen is None:
             raise self._unknown(name)
         if moment not in self._compositions:
             self._compositions[moment] = select(self._profile, moment).composition
         held = 0
         for account, (n_bytes, _) in self._compositions[moment].items():
-            on = side_of(accounts[account].kind)
-            if chosen(account) and (on == side if side else on or what.startswith("kind.")):
+            kind = accounts[account].kind
+            side = side_of(kind)
+            is_in = part in (side, kind) if part else side is not None or what.startswith("kind.")
+            if is_in and chosen(account):
                 held += n_bytes
-        return Value(held, True, "" if side else self._note(what, held))
+        return Value(held, True, "" if part else self._note(what, held))
+
+    def _of_books(self, name: str, moment: str, row: Callable[[Books], int]) -> Value:
+        at = nearest_to(self._profile, select(self._profile, moment))
+        if at is None:
+            raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
+        return Value(row(books(self._profile, at)), True)
 
     def _note(self, what: str, held: int) -> str:
         if what == "total" and self._profile.is_discrete and self._profile.peaks.get("device"):
@@ -160,7 +181,7 @@ class Meter:
             return lambda account: accounts[account].kind == value
         if field == "role" and value in self._roles():
             return lambda account: profile.role(account) == value
-        if field == "library" and value and not value.endswith(tuple(f".{side}" for side in _SIDES)):
+        if field == "library" and value and not value.endswith(tuple(f".{part}" for part in _PARTS)):
             names = self._names = self._names or Names(profile)
             return lambda account: _is_library(names.library(account), value)
         if what in self.owners:

@@ -21,8 +21,9 @@ _OF_A_DISCRETE_BASELINE = ("peak-host.host", "peak-device.device")
 _EPILOG = """\
 A NAME is a moment (peak, peak-host, peak-device, start, end, last, or a mark) and what is held then: total,
 host, device, an owner such as cudnn, group.G, kind.K, role.R, library.GLOB, or leak.OWNER, what OWNER never
-freed (end only). It is also a count over the run: failures, failures.CALL, temporaries, allocations, allocated,
-cuda-alloc-retries. Sizes have units: B, KiB, MiB, GiB, kB, MB, GB.
+freed (end only). A part of it: .host, .device, .file. Of the whole machine: process, valgrind, unaccounted.
+It is also a count over the run: failures, failures.CALL, temporaries, allocations, allocated, cuda-alloc-
+retries. Sizes have units: B, KiB, MiB, GiB, kB, MB, GB.
 
 examples:
   jm_check --max peak.total=3GiB --max peak.cudnn=800MiB --max end.leak.tensor=0 jmassif.out.4711

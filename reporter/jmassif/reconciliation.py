@@ -11,9 +11,14 @@ from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.ledger import Ledger, ledger
 from jmassif.profile import Profile, side_of
+from jmassif.summary import Moment
+from jmassif.units import growth, size
 
 # Beyond this share of the process, what is unaccounted deserves a warning.
 WARN_ABOVE = 0.05
+
+# What others do on a board at rest.
+_QUIET_BYTES = 16 << 20
 
 _HEAP_KINDS = ("heap", "heap-overhead")
 
@@ -25,7 +30,7 @@ class Books(NamedTuple):
     board: int  # all memory
     # In use before the program started: the system and other programs.
     before: int
-    ledger: Ledger
+    held: int  # by the ledger, in this memory
     # What allocators keep and nobody has asked for, less what was asked for and has no pages: it was never written to,
     # or is swapped out.
     allocators: int
@@ -37,11 +42,6 @@ class Books(NamedTuple):
     free: int  # what the kernel could still give, if the process's libraries stay in memory
     nvmap: Optional[int]  # what NvMap has come to use since the start; None where the kernel does not say
     share_of_peak: float  # of what the ledger held at its peak
-
-    @property
-    def held(self) -> int:
-        """By the ledger, in this memory."""
-        return self.process - self.allocators - self.valgrind - self.unaccounted
 
     @property
     def process(self) -> int:
@@ -90,6 +90,11 @@ def nearest(profile: Profile, time: int) -> Optional[int]:
     return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
 
 
+def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
+    """Of the snapshots at which the books can be made, that for a moment: for a peak the fullest."""
+    return fullest(profile) if chosen.snapshot is None else nearest(profile, chosen.time)
+
+
 def books(profile: Profile, snapshot: int) -> Books:
     """The books of one of the snapshots that `sampled` lists."""
     by_kind = profile.snapshots[snapshot].by_kind
@@ -106,18 +111,13 @@ def books(profile: Profile, snapshot: int) -> Books:
     # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
     free = max(0, now["mem-available"] - now["process-files"])
     before = now["mem-total"] - start["mem-available"] - (start["process-resident"] - start["process-files"])
-    composition = {
-        account: balance
-        for account, balance in profile.composition(snapshot).items()
-        if side_of(profile.accounts[account].kind) != "device" or not profile.is_discrete
-    }
     peak = profile.peaks.get("host" if profile.is_discrete else "total")
     top = max(peak.host if profile.is_discrete else peak.host + peak.device, held) if peak else held
     return Books(
         snapshot=snapshot,
         board=now["mem-total"],
         before=before,
-        ledger=ledger(profile, composition),
+        held=held,
         allocators=allocators,
         valgrind=now["resident-valgrind"],
         unaccounted=unaccounted,
@@ -126,3 +126,33 @@ def books(profile: Profile, snapshot: int) -> Books:
         nvmap=now["nvmap-used"] - start["nvmap-used"] if "nvmap-used" in profile.system else None,
         share_of_peak=held / top if top else 1.0,
     )
+
+
+def whose(profile: Profile, made: Books) -> Ledger:
+    """What is held, by owner."""
+    composition = profile.composition(made.snapshot)
+    if profile.is_discrete:
+        accounts = profile.accounts
+        composition = {id_: held for id_, held in composition.items() if side_of(accounts[id_].kind) != "device"}
+    return ledger(profile, composition)
+
+
+def doubts(made: Books) -> List[str]:
+    """What a reader should know of the rows that nobody can explain, in sentences."""
+    found = []
+    if made.is_off:
+        found.append(
+            f"Unaccounted are {size(made.unaccounted)}, more than 5 % of the process: it may have mapped or freed much while"
+            " its pages were being sampled, or mapped a device's memory whose driver jmassif does not know."
+        )
+    if abs(made.elsewhere) > max(_QUIET_BYTES, made.process // 20):
+        text = (
+            f"Elsewhere, {size(abs(made.elsewhere))} {'more' if made.elsewhere > 0 else 'less'} than at the start are"
+        )
+        text += (
+            " in use: by other programs, by the kernel, or by a driver for this process without a call that shows it."
+        )
+        if made.nvmap is not None:
+            text += f" NvMap's use has changed by {growth(made.nvmap)}."
+        found.append(text)
+    return found

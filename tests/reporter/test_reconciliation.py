@@ -5,8 +5,9 @@ from typing import Dict, List
 
 import pytest
 
+from jmassif.budgets import BudgetError, Meter
 from jmassif.profile import Profile
-from jmassif.reconciliation import Books, books, fullest, nearest, sampled
+from jmassif.reconciliation import Books, books, fullest, nearest, sampled, whose
 from jmassif.writers import View
 from jmassif.writers.text import write
 from tests.reporter.traces import Trace
@@ -55,7 +56,7 @@ def trace(later: Dict[str, int], memory: str = "unified") -> Trace:
 
 
 def sum_of(made: Books) -> int:
-    rows = [made.before, made.ledger.total.bytes, made.allocators, made.valgrind]
+    rows = [made.before, made.held, made.allocators, made.valgrind]
     return sum(rows) + made.unaccounted + made.elsewhere + made.free
 
 
@@ -64,7 +65,7 @@ def test_each_row_is_what_it_is_called() -> None:
     assert (sampled(profile), fullest(profile), nearest(profile, 20)) == ([1], 1, 1)
     made = books(profile, 1)
     assert made.before == 1000 * MIB
-    assert made.held == made.ledger.total.bytes == 300 * MIB
+    assert made.held == whose(profile, made).total.bytes == 300 * MIB
     # malloc has 110 in memory where 92 are asked for, and of the 8 that lie in mappings 5 are.
     assert made.allocators == (110 - 92 + 5 - 8) * MIB
     assert made.valgrind == 80 * MIB
@@ -79,8 +80,9 @@ def test_each_row_is_what_it_is_called() -> None:
 
 
 def test_device_memory_of_a_discrete_gpu_is_not_the_boards() -> None:
-    made = books(trace(LATER, "discrete").load(), 1)
-    assert made.held == made.ledger.total.bytes == 200 * MIB
+    profile = trace(LATER, "discrete").load()
+    made = books(profile, 1)
+    assert made.held == whose(profile, made).total.bytes == 200 * MIB
     assert (made.unaccounted, made.elsewhere, made.process) == (5 * MIB, 96 * MIB, 300 * MIB)
     assert sum_of(made) == made.board
 
@@ -137,7 +139,16 @@ def test_what_is_elsewhere_is_doubted_and_nvmap_told() -> None:
     assert "NvMap's use has changed by +140 MiB" in text
 
 
+def test_they_have_budgets() -> None:
+    meter = Meter(trace(LATER).load())
+    names = ("peak.process", "peak.valgrind", "peak.allocators", "end.unaccounted", "last.elsewhere")
+    assert [meter.value(name).number // MIB for name in names] == [400, 80, 15, 5, 4]
+    assert meter.value("peak.unaccounted").is_bytes
+
+
 def test_without_samples_there_is_nothing() -> None:
     profile = trace({"mem-available": 2760}).load()
+    with pytest.raises(BudgetError, match="no sample of the process's pages"):
+        Meter(profile).value("peak.unaccounted")
     assert sampled(profile) == [] and fullest(profile) is None
     assert section(profile) == []

@@ -13,6 +13,7 @@ from jmassif.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.page.columns import Columns
 from jmassif.processes import Processes
 from jmassif.profile import GROUPS, KINDS, PEAKS, ROLES, Profile, side_of
+from jmassif.reconciliation import books, doubts, sampled
 from jmassif.regions import region_figures
 from jmassif.sources import Sources
 from jmassif.summary import answer, growth_by_side, main_peak, select, waterfall
@@ -176,6 +177,21 @@ def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]
     return {"reasons": kinds, "peaks": peaks, "at": at}
 
 
+# In the order of the sum; the ledger stands between the first and the second, and is in the cells.
+_BOOKS = ("before", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
+
+
+def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
+    """The books of the whole machine, for each moment that has them."""
+    index_of = {moment.snapshot: index for index, moment in enumerate(found.moments) if moment.snapshot is not None}
+    rows = []
+    for snapshot in sampled(profile):
+        made = books(profile, snapshot)
+        row = {"moment": index_of[snapshot], "board": made.board, "held": made.held, "doubts": doubts(made)}
+        rows.append({**row, **{name: getattr(made, name) for name in _BOOKS}})
+    return rows
+
+
 def _timeline(profile: Profile, columns: Columns) -> None:
     """The totals between snapshots. Of very many, the fullest of each of as many equal runs as are kept."""
     timeline = profile.timeline
@@ -330,6 +346,7 @@ def run_data(
     }
     head.update(_cells(profile, names, found, with_source, columns))
     head.update(_moments(profile, found, columns))
+    head["books"] = _books(profile, found)
     head.update(_events(profile))
     head.update(_scopes(profile))
     head.update(_blocks(profile, found, share, columns))

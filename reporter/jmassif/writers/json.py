@@ -14,6 +14,7 @@ from jmassif.ledger import ledger
 from jmassif.levels import naming
 from jmassif.names import Names
 from jmassif.profile import PEAKS, Profile
+from jmassif.reconciliation import books, nearest_to
 from jmassif.samples import VALUES, Figures, by_name, samples
 from jmassif.summary import Moment, select
 from jmassif.trace import Growth
@@ -95,6 +96,19 @@ def _figures(figures: Figures) -> Dict[str, int]:
 
 def _growths(growths: Tuple[Growth, ...]) -> List[Dict[str, Any]]:
     return [growth._asdict() for growth in growths]
+
+
+_BOOKS = ("board", "before", "held", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
+
+
+def _books(profile: Profile, at: Moment) -> str:
+    """Bytes; null where the trace has no sample of the process's pages."""
+    snapshot = nearest_to(profile, at)
+    if snapshot is None:
+        return "null"
+    made = books(profile, snapshot)
+    told = profile.snapshots[snapshot]
+    return _object({"snapshot": told.id, "time": told.time, **{row: getattr(made, row) for row in _BOOKS}})
 
 
 def _accounts(profile: Profile, at: Moment) -> Iterator[str]:
@@ -193,6 +207,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     snapshot = None if at.snapshot is None else profile.snapshots[at.snapshot].id
     yield ',"moment":' + _object({"name": at.name, "time": at.time, "snapshot": snapshot})
     yield ',"ledger":' + _object(_ledger(profile, at))
+    yield ',"books":' + _books(profile, at)
     rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))
     yield f',"table":{{"by":"{view.by}"'
     yield from _rows(

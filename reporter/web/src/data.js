@@ -15,6 +15,10 @@
 /** @typedef {{moment: number, time: number, host: number, device: number}} Peak */
 
 /**
+ * The whole machine's memory at a moment, in bytes: `board` is the sum of the others.
+ * @typedef {{moment: number, board: number, held: number, doubts: string[], before: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
+ */
+/**
  * What is told of one process. Cells, moments and rows are described in docs/architecture.md.
  * @typedef {object} RunHead
  * @property {string} pid
@@ -38,6 +42,7 @@
  * @property {string[]} reasons
  * @property {Record<string, Peak>} peaks
  * @property {{peak: number, end: number, exit: number}} at
+ * @property {Books[]} books
  * @property {{time: number, text: string}[]} marks
  * @property {Region[]} regions
  * @property {number} events_left_out

@@ -175,6 +175,8 @@ export function sum(runs, together) {
             nodes: runs.reduce((n, run) => n + run.head.nodes, 0),
             peaks: {},
             at: { peak: -1, end: -1, exit: -1 },
+            // Each process has its own; what is elsewhere of one is another's.
+            books: [],
             marks: runs.flatMap((run, i) => run.head.marks.map((mark) => ({ ...mark, time: mark.time + offset[i] }))),
             regions: runs.flatMap((run, i) =>
                 run.head.regions.map((region) => ({ ...region, begin: region.begin + offset[i], end: region.end === null ? null : region.end + offset[i] })),

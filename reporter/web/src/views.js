@@ -4,6 +4,7 @@
 
 import { about } from './views/about.js';
 import { blocks } from './views/blocks.js';
+import { books } from './views/books.js';
 import { calls } from './views/calls.js';
 import { device } from './views/device.js';
 import { headline } from './views/headline.js';
@@ -22,6 +23,7 @@ import { timeline } from './views/timeline.js';
 export const views = [
     headline,
     timeline,
+    books,
     calls,
     owners,
     lines,

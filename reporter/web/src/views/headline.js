@@ -6,6 +6,7 @@ import { momentName } from '../bar.js';
 import { coloursOf, groupColour } from '../colours.js';
 import { h, replace } from '../dom.js';
 import { moment as time, percent, size, whole } from '../units.js';
+import { waterfall } from '../waterfall.js';
 import { rowsOf, sidesOf, sumOf, total } from './sums.js';
 
 /** @typedef {import('../page.js').Page} Page */
@@ -109,36 +110,10 @@ function groupBar(run, owners, of, name) {
     );
 }
 
-/**
- * A step of the waterfall: what a part adds to what stands before it. A reconciliation with the board (its total, what was
- * there before the start, what is unaccounted for, what is free) is more steps of this kind.
- * @typedef {{name: string, group: string, bytes: number, colour: string}} Step
- */
-
-/** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of @returns {Step[]} */
-function steps(run, owners, of) {
+/** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of @returns {import('../waterfall.js').Step[]} */
+export function steps(run, owners, of) {
     const colours = coloursOf(run, 'owner');
     return groupsOf(run, owners, of).flatMap(({ name, members }) => members.map((row) => ({ name: row.name, group: name, bytes: of(row.sum), colour: colours[row.index] })));
-}
-
-/** @param {Step[]} list @param {string} caption */
-function waterfall(list, caption) {
-    const all = list.reduce((bytes, step) => bytes + step.bytes, 0);
-    let at = 0;
-    const rows = list.map((step) => {
-        const bar = h('span', { class: 'step', style: { left: `${(100 * at) / all}%`, width: `${(100 * step.bytes) / all}%`, background: step.colour } });
-        at += step.bytes;
-        return h(
-            'tr',
-            { 'data-owner': step.name, 'data-bytes': step.bytes },
-            h('th', { scope: 'row' }, step.name, h('span', { class: 'quiet' }, ` ${step.group}`)),
-            h('td', { class: 'steps', 'aria-hidden': 'true' }, bar),
-            h('td', { class: 'figure', title: `${whole(step.bytes)} bytes` }, size(step.bytes)),
-            h('td', { class: 'figure' }, percent(step.bytes, all)),
-        );
-    });
-    const sum = h('tr', {}, h('th', { scope: 'row' }, 'total'), h('td', { class: 'steps', 'aria-hidden': 'true' }, h('span', { class: 'step total', style: { left: '0', width: '100%' } })), h('td', { class: 'figure', title: `${whole(all)} bytes` }, size(all)), h('td', { class: 'figure' }, '100.0 %'));
-    return h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': caption }, h('table', { class: 'waterfall' }, h('caption', {}, caption), h('tbody', {}, ...rows), h('tfoot', {}, sum)));
 }
 
 /** @type {import('../page.js').View} */

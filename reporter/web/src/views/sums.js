@@ -34,15 +34,19 @@ export const sumOf = (rows, name = 'total') => ({
     before: rows.every((row) => row.before) ? rows.reduce((all, row) => plus(all, row.before ?? NOTHING), NOTHING) : null,
 });
 
+/** What each name holds at a moment. @param {Run} run @param {Dimension} dimension @param {number} moment */
+export const sumsOf = (run, dimension, moment) => {
+    const sums = run.sums(dimension, moment);
+    return run.dimension(dimension).names.map((name, index) => ({ name, index, sum: sums[index] }));
+};
+
 /** The names that hold or held anything, the largest first. @param {Page} page @param {Dimension} dimension @param {(sum: Sum) => boolean} [keeps] @returns {Row[]} */
 export function rowsOf(page, dimension, keeps = (sum) => total(sum) > 0 || sum.hostBlocks + sum.deviceBlocks > 0) {
     const { run, moment, other } = page;
     if (!run.moments.length) return [];
-    const now = run.sums(dimension, moment);
     const before = other === null ? null : run.sums(dimension, other);
-    return run
-        .dimension(dimension)
-        .names.map((name, index) => ({ name, index, sum: now[index], before: before ? before[index] : null }))
+    return sumsOf(run, dimension, moment)
+        .map((row) => ({ ...row, before: before ? before[row.index] : null }))
         .filter((row) => keeps(row.sum) || (row.before && keeps(row.before)))
         .sort((a, b) => total(b.sum) - total(a.sum) || (a.name < b.name ? -1 : 1));
 }

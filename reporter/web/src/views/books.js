@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The books of the whole machine: what was in use before, the program by owner, Valgrind, what nobody can explain, what is free.
+
+import { momentName } from '../bar.js';
+import { coloursOf } from '../colours.js';
+import { choice, h, replace } from '../dom.js';
+import { waterfall } from '../waterfall.js';
+import { sumsOf } from './sums.js';
+
+/** @typedef {import('../data.js').Books} Books */
+/** @typedef {import('../run.js').Run} Run */
+/** @typedef {import('../waterfall.js').Step} Step */
+
+const SCOPES = /** @type {[string, string][]} */ ([
+    ['machine', 'the whole machine'],
+    ['process', 'what this run has taken'],
+]);
+const QUIET = 'var(--edge)';
+
+/** The books of the moment, or for a peak of the fullest one that has any, or of the nearest. @param {Run} run @param {number} moment */
+function booksOf(run, moment) {
+    const { books, is_discrete } = run.head;
+    const filled = (/** @type {Books} */ made) => run.moments[made.moment].host + (is_discrete ? 0 : run.moments[made.moment].device);
+    const away = (/** @type {Books} */ made) => Math.abs(run.moments[made.moment].time - run.moments[moment].time);
+    const isPeak = run.moments[moment].isPeak;
+    return books.reduce((best, made) => ((isPeak ? filled(made) > filled(best) : away(made) < away(best)) ? made : best), books[0]);
+}
+
+/** @param {Run} run @param {Books} made @returns {Step[]} */
+function owners(run, made) {
+    const side = (/** @type {import('../run.js').Sum} */ sum) => sum.host + (run.head.is_discrete ? 0 : sum.device);
+    const colours = coloursOf(run, 'owner');
+    return sumsOf(run, 'owner', made.moment)
+        .map(({ name, index, sum }) => ({ name, group: run.head.owners[index].group, bytes: side(sum), colour: colours[index] }))
+        .filter((step) => step.bytes > 0)
+        .sort((a, b) => b.bytes - a.bytes);
+}
+
+/** @param {Run} run @param {Books} made @param {boolean} isWhole @returns {Step[]} */
+function steps(run, made, isWhole) {
+    const row = (/** @type {string} */ name, /** @type {string} */ group, /** @type {number} */ bytes, colour = QUIET) => ({ name, group, bytes, colour });
+    const taken = [
+        ...owners(run, made),
+        row('its allocators', 'kept free, less never touched', made.allocators),
+        row('Valgrind and jmassif', 'the price of profiling', made.valgrind),
+        row('unaccounted', 'its pages that nothing explains', made.unaccounted),
+    ];
+    if (!isWhole) return taken;
+    return [
+        row('before the start', 'the system and other programs', made.before),
+        ...taken,
+        row('elsewhere, since the start', 'other programs, the kernel, drivers', made.elsewhere),
+        row('free', 'what the kernel could still give', made.free, 'transparent'),
+    ];
+}
+
+/** @type {import('../page.js').View} */
+export const books = {
+    id: 'books',
+    title: "All of the machine's memory",
+    fits: (run) => run.head.books.length > 0,
+    mount(place, page) {
+        let scope = 'machine';
+        const when = h('h3', {});
+        const picture = h('div', {});
+        const doubts = h('div', {});
+        const update = () => {
+            const { run } = page;
+            const made = booksOf(run, page.moment);
+            const isWhole = scope === 'machine';
+            replace(when, made.moment === page.moment ? `At ${momentName(run, made.moment)}` : `At ${momentName(run, made.moment)}, where pages were last sampled near the chosen moment`);
+            replace(picture, waterfall(steps(run, made, isWhole), isWhole ? 'From what was in use before to what is free' : 'What this run has taken', isWhole ? 'the machine' : 'this process'));
+            replace(doubts, ...made.doubts.map((text) => h('p', { class: 'problem' }, text)));
+        };
+        const choose = choice('Show', SCOPES, scope, (value) => {
+            scope = value;
+            update();
+        });
+        place.append(h('div', { class: 'above' }, when, choose), picture, doubts);
+        return update;
+    },
+};

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The books of the whole machine on the page: the figures are the model's, and they add up."""
+
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from jmassif.profile import Profile
+from jmassif.reconciliation import books, fullest, sampled, whose
+from jmassif.units import size
+from tests.harness import PYTHON, ROOT, Argument, record, sim_build
+from tests.reporter.test_reconciliation import LATER, trace
+from tests.web.browser import look, need_page, visit, write_page
+
+OWNERS = "#books .waterfall tbody tr"
+# After the owners; the last two are of the whole machine only, and "before the start" stands first.
+PROCESS = ["its allocators", "Valgrind and jmassif", "unaccounted"]
+MACHINE = ["elsewhere, since the start", "free"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fixture_built() -> None:
+    need_page()
+
+
+class Shown:
+    def __init__(self, page: Path, profile: Profile) -> None:
+        self.page = page
+        self.profile = profile
+
+
+@pytest.fixture(scope="module", name="training")
+def fixture_training(tmp_path_factory: Any) -> Shown:
+    command: List[Argument] = [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"]
+    recording = record(command, ["--pages=yes"], env={"JMSIM_LIB": str(sim_build())}, timeout=300)
+    assert recording.returncode == 0, recording.stderr
+    return Shown(write_page(tmp_path_factory.mktemp("books"), recording.trace), recording.profile)
+
+
+def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
+    made = books(profile, snapshot)
+    rows = {row.name: row.bytes for _, owners in whose(profile, made).groups for row in owners if row.bytes}
+    return {
+        "before the start": made.before,
+        **rows,
+        **dict(zip(PROCESS, (made.allocators, made.valgrind, made.unaccounted))),
+        **dict(zip(MACHINE, (made.elsewhere, made.free))),
+    }
+
+
+def test_the_steps_lead_from_what_was_there_to_what_is_free(training: Shown) -> None:
+    profile = training.profile
+    snapshot = fullest(profile)
+    assert snapshot is not None
+    names, figures, total, said = look(
+        training.page,
+        ["attributes", OWNERS, "data-owner"],
+        ["attributes", OWNERS, "data-bytes"],
+        ["text", "#books .waterfall tfoot"],
+        ["text", "#books h3"],
+    )
+    wanted = expected(profile, snapshot)
+    assert dict(zip(names, map(int, figures))) == wanted
+    assert names[0] == "before the start" and names[-5:] == PROCESS + MACHINE
+    assert sum(wanted.values()) == books(profile, snapshot).board
+    assert size(books(profile, snapshot).board) in total
+    assert f"snapshot {profile.snapshots[snapshot].id}" in said
+
+
+def test_the_run_alone_can_be_seen(training: Shown) -> None:
+    names, figures = look(
+        training.page,
+        ["choose", "#books .choice select", "process"],
+        ["attributes", OWNERS, "data-owner"],
+        ["attributes", OWNERS, "data-bytes"],
+    )[1:]
+    snapshot = fullest(training.profile)
+    assert snapshot is not None
+    wanted = expected(training.profile, snapshot)
+    assert dict(zip(names, map(int, figures))) == {
+        name: n for name, n in wanted.items() if name not in MACHINE + ["before the start"]
+    }
+
+
+def test_another_moment_has_other_books(training: Shown) -> None:
+    profile = training.profile
+    last = sampled(profile)[-1]
+    names, figures = look(
+        training.page,
+        ["click", ".bar .buttons button:text-is('end')"],
+        ["attributes", OWNERS, "data-owner"],
+        ["attributes", OWNERS, "data-bytes"],
+    )[1:]
+    assert dict(zip(names, map(int, figures)))["free"] in {
+        books(profile, snapshot).free for snapshot in sampled(profile)
+    }
+    assert last != fullest(profile)
+
+
+def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
+    path = trace({**LATER, "resident-valgrind": 40, "mem-available": 2500}).save(tmp_path)
+    texts, steps = look(write_page(tmp_path, path), ["texts", "#books .problem"], ["count", "#books .step.negative"])
+    assert len(texts) == 2 and texts[0].startswith("Unaccounted are 45.0 MiB")
+    assert steps == 0
+
+
+def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
+    path = trace({**LATER, "resident-heap": 60}).save(tmp_path)
+    (steps,) = look(write_page(tmp_path, path), ["attributes", f"{OWNERS}:has(.negative)", "data-owner"])
+    assert steps == ["its allocators", "elsewhere, since the start"]
+
+
+def test_a_run_without_them_has_no_such_section(tmp_path: Path) -> None:
+    path = trace({"mem-available": 2760}).save(tmp_path)
+    visited = visit(write_page(tmp_path, path), ["count", "#books:not([hidden])"])
+    assert visited.results == [0]
