@@ -12,13 +12,15 @@ from jmassif.ledger import OTHER, rows_by
 from jmassif.lines import LINE_VIEWS, charges
 from jmassif.names import NO_STACK, NO_TENSOR, Names
 from jmassif.profile import Composition, Profile
-from jmassif.summary import growth_by_side
+from jmassif.reconciliation import BESIDE_LEDGER, books, nearest_to, whose
+from jmassif.summary import Moment, growth_by_side
 from jmassif.units import printable
 
 SCOPE = "scope"
-# What is held at a moment; SCOPE is what calls have cost instead.
+PROCESS = "process"
+# What is held at a moment; SCOPE is what calls have cost instead, PROCESS all that the process had in memory.
 HELD = ("owner", "group", "kind", "role", "library", "function") + tuple(LINE_VIEWS)
-VIEWS = HELD + (SCOPE,)
+VIEWS = HELD + (PROCESS, SCOPE)
 
 # Calls nested deeper than any real ones are in the figures of those around them alone.
 _MAX_DEPTH = 16
@@ -91,6 +93,22 @@ def held(profile: Profile, names: Names, view: str, composition: Composition) ->
     return {
         Key((row.name,)): Figures(row.host.bytes, row.device.bytes, row.host.blocks + row.device.blocks) for row in rows
     }
+
+
+def whole_process(profile: Profile, moment: Moment) -> Parts:
+    """What the kernel counts as the process's: by owner, and what is beside the ledger. Nothing where it was not sampled."""
+    snapshot = nearest_to(profile, moment)
+    if snapshot is None:
+        return {}
+    made = books(profile, snapshot)
+    parts = {
+        Key((row.name,)): Figures(row.host.bytes, row.device.bytes, row.host.blocks + row.device.blocks)
+        for _, owners in whose(profile, made).groups
+        for row in owners
+    }
+    for name, n_bytes in BESIDE_LEDGER:
+        parts[Key((name,))] = Figures(n_bytes(made))
+    return parts
 
 
 def _add(parts: Parts, key: Key, figures: Figures) -> None:

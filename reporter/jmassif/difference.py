@@ -94,13 +94,16 @@ def measure(name: str, profile: Profile, views: Sequence[str], at: str) -> Run:
     """What is compared of a run: views of breakdown.VIEWS, at a moment (see summary.select). Raises SelectionError."""
     moment = select(profile, at)
     names = Names(profile)
-    parts = {
-        view: breakdown.spent(profile)
-        if view == breakdown.SCOPE
-        else breakdown.held(profile, names, view, moment.composition)
-        for view in views
-    }
-    return Run(name, facts(profile), profile.is_complete, profile.is_discrete, moment.name, parts)
+
+    def parts(view: str) -> Parts:
+        if view == breakdown.SCOPE:
+            return breakdown.spent(profile)
+        if view == breakdown.PROCESS:
+            return breakdown.whole_process(profile, moment)
+        return breakdown.held(profile, names, view, moment.composition)
+
+    found = {view: parts(view) for view in views}
+    return Run(name, facts(profile), profile.is_complete, profile.is_discrete, moment.name, found)
 
 
 def _median(numbers: Sequence[int]) -> int:

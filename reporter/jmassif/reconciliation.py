@@ -7,7 +7,7 @@ The kernel's figures are those of a snapshot at which the process's pages were s
 machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
 """
 
-from typing import Dict, List, NamedTuple, Optional
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.ledger import Ledger, ledger
 from jmassif.profile import Profile, side_of
@@ -51,6 +51,14 @@ class Books(NamedTuple):
     @property
     def is_off(self) -> bool:
         return abs(self.unaccounted) > WARN_ABOVE * self.process
+
+
+# What a process has beside what the ledger holds: the name that reports give it, and how much it is.
+BESIDE_LEDGER: Tuple[Tuple[str, Callable[[Books], int]], ...] = (
+    ("its allocators", lambda made: made.allocators),
+    ("Valgrind and jmassif", lambda made: made.valgrind),
+    ("unaccounted", lambda made: made.unaccounted),
+)
 
 
 class _Figures:
