@@ -134,24 +134,35 @@ static void end_at(ThreadId tid, Word at)
     jm_trace_region(False, now, tid, name->string);
 }
 
-void jm_region_end_named(ThreadId tid, RegionName name)
+// Ends the innermost region that is one of those meant; none may be.
+static void end_innermost(ThreadId tid, Bool (*is_meant)(const Open *region, ULong what), ULong what)
 {
     XArray *open = open_in(tid);
     for (Word i = VG_(sizeXA)(open); i-- > 0;)
-        if (((Open *)VG_(indexXA)(open, i))->name == name) {
+        if (is_meant(VG_(indexXA)(open, i), what)) {
             end_at(tid, i);
             return;
         }
 }
 
+static Bool has_name(const Open *region, ULong name)
+{
+    return region->name == name;
+}
+
+static Bool has_tag(const Open *region, ULong tag)
+{
+    return region->tag == tag;
+}
+
+void jm_region_end_named(ThreadId tid, RegionName name)
+{
+    end_innermost(tid, has_name, name);
+}
+
 void jm_region_end_tagged(ThreadId tid, ULong tag)
 {
-    XArray *open = open_in(tid);
-    for (Word i = VG_(sizeXA)(open); i-- > 0;)
-        if (((Open *)VG_(indexXA)(open, i))->tag == tag) {
-            end_at(tid, i);
-            return;
-        }
+    end_innermost(tid, has_tag, tag);
 }
 
 UInt jm_region_depth(ThreadId tid, ULong tag)

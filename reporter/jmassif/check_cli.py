@@ -4,7 +4,7 @@
 import argparse
 from typing import List, NoReturn, Optional, Set
 
-from jmassif import __version__, command
+from jmassif import command
 from jmassif.budgets import Budget, BudgetError, Meter, judge, parse_budget, parse_budgets
 from jmassif.command import Parser, Problem
 from jmassif.profile import Profile
@@ -48,13 +48,7 @@ def _allowance(text: str) -> Allowance:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=_NAME,
-        description="Holds recorded runs against memory budgets.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser(_NAME, "Holds recorded runs against memory budgets.", _EPILOG)
     option = parser.add_argument
     option("traces", nargs="+", metavar="TRACE", help="what valgrind --tool=jmassif recorded")
     option(
@@ -78,7 +72,6 @@ def _parser() -> argparse.ArgumentParser:
     option("--complete", action="store_true", help="take a truncated trace for bad input")
     option("--format", choices=sorted(WRITERS), default="text", help="what to write [text]")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
-    option("--version", action="version", version=f"{_NAME} {__version__}")
     return parser
 
 

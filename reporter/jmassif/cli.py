@@ -6,7 +6,7 @@ import os
 import sys
 from typing import List, NoReturn, Optional
 
-from jmassif import __version__, command
+from jmassif import command
 from jmassif.command import Parser, Problem
 from jmassif.formats import BINARY, DATABASE, FORMATS, Format
 from jmassif.inputs import expand
@@ -61,13 +61,7 @@ def _extent(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="jm_print",
-        description="Shows what valgrind --tool=jmassif recorded.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser("jm_print", "Shows what valgrind --tool=jmassif recorded.", _EPILOG)
     option = parser.add_argument
     option(
         "files",
@@ -113,7 +107,6 @@ def _parser() -> argparse.ArgumentParser:
         help="on a terminal, page the text through $JMASSIF_PAGER, $PAGER or less [if JMASSIF_PAGER is set]",
     )
     option("--no-pager", action="store_false", dest="pager", help="do not")
-    option("--version", action="version", version=f"jm_print {__version__}")
     return parser
 
 

@@ -11,6 +11,7 @@ import signal
 import sys
 from typing import Callable, Iterable, List, NoReturn, Optional, Sequence
 
+from jmassif import __version__
 from jmassif.inputs import STDIN
 from jmassif.load import load_file
 from jmassif.output import write_file, write_stream
@@ -25,6 +26,17 @@ class Problem(Exception):
 
 
 class Parser(argparse.ArgumentParser):
+    def __init__(self, name: str, description: str, epilog: str) -> None:
+        """`epilog` is shown as it is broken into lines."""
+        super().__init__(
+            prog=name,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.add_argument("--version", action="version", version=f"{name} {__version__}")
+
     def error(self, message: str) -> NoReturn:
         raise Problem(f"{message} ({self.prog} --help lists the options)")
 

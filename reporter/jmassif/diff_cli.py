@@ -8,7 +8,7 @@ import re
 from collections import OrderedDict
 from typing import Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
-from jmassif import __version__, command
+from jmassif import command
 from jmassif.breakdown import SCOPE, VIEWS, total
 from jmassif.command import Parser, Problem
 from jmassif.difference import Column, Difference, Run, compare, measure
@@ -59,13 +59,7 @@ def _views(text: str) -> List[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog=_NAME,
-        description="Shows how the memory of two or more recorded runs differs.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser(_NAME, "Shows how the memory of two or more recorded runs differs.", _EPILOG)
     option = parser.add_argument
     option("traces", nargs="+", metavar="TRACE", help="a trace, or a directory: repeated runs of one thing")
     option(
@@ -95,7 +89,6 @@ def _parser() -> argparse.ArgumentParser:
     option("--format", choices=sorted(_WRITERS), default="text", help="what to write [text]")
     option("--bytes", action="store_true", help="exact figures in text and markdown")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
-    option("--version", action="version", version=f"{_NAME} {__version__}")
     return parser
 
 

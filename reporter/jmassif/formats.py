@@ -24,8 +24,10 @@ TEXT = "text"
 BINARY = "binary"
 DATABASE = "database"  # a file that a run is added to, and that holds others
 
+# The options of what shows a tree of calls at a moment.
+_TREE = ("snapshot", "threshold", "by", "fold")
 # The options of jm_print that choose what is shown; each format says which of them it takes.
-_VIEW_OPTIONS = ("snapshot", "threshold", "by", "fold", "no-source", "x", "y", "value")
+_VIEW_OPTIONS = _TREE + ("no-source", "x", "y", "value")
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
 _FLAMES = 0.01
@@ -64,7 +66,7 @@ _ALL = (
         write_several=html.write_several,
         check=html.read_assets,
     ),
-    Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, ("snapshot", "threshold", "by", "fold"), BY),
+    Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, _TREE, BY),
     Format(
         "json", "programs: the whole run, a documented schema", TEXT, json.write, ("snapshot", "by", "fold"), _TABLES
     ),
@@ -74,7 +76,7 @@ _ALL = (
         "flamegraph.pl",
         TEXT,
         folded.write,
-        ("snapshot", "threshold", "by", "fold", "value"),
+        _TREE + ("value",),
         BY,
         threshold=_FLAMES,
     ),
@@ -83,7 +85,7 @@ _ALL = (
         "speedscope",
         TEXT,
         speedscope.write,
-        ("snapshot", "threshold", "by", "fold", "value"),
+        _TREE + ("value",),
         BY,
         threshold=_FLAMES,
     ),
