@@ -3,6 +3,7 @@
 // From (stack, kind, owner) to an account; see account.h.
 
 #include "account.h"
+#include "stats.h"
 #include "table.h"
 #include "trace.h"
 
@@ -144,4 +145,11 @@ AccountId jm_account_overhead(AccountId heap_account)
     if (!overhead_of_owner[owner])
         overhead_of_owner[owner] = jm_account_owned(0, KIND_HEAP_OVERHEAD, owner);
     return overhead_of_owner[owner];
+}
+
+void jm_account_stats(void)
+{
+    jm_stats_index(&account_index);
+    UInt n = survivors ? VG_(HT_count_nodes)(survivors) : 0;
+    jm_stats_row("jm.account", "accounts of survivors", n, n * sizeof(Survivors));
 }

@@ -28,4 +28,6 @@ AccountId jm_account_heap(NodeId node);
 // The account, one per owner and without a stack, of rounding and headers around `heap_account`'s blocks.
 AccountId jm_account_overhead(AccountId heap_account);
 
+void jm_account_stats(void); // tells what it keeps (stats.h)
+
 #endif

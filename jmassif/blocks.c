@@ -3,6 +3,7 @@
 // Linear probing with backward-shift deletion: no tombstones, so long runs of malloc and free do not slow it down.
 
 #include "blocks.h"
+#include "stats.h"
 #include "table.h"
 
 typedef struct {
@@ -152,4 +153,10 @@ void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
         use(entries[slot].address, block.bytes);
         left--;
     }
+}
+
+void jm_blocks_stats(void)
+{
+    jm_stats_row("jm.blocks", "live heap blocks", n_entries, entries ? (mask + 1) * sizeof *entries : 0);
+    jm_stats_array("jm.blocks", "sizes beyond 32 bits", huge_sizes, sizeof(HugeSize));
 }

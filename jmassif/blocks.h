@@ -30,4 +30,6 @@ ULong jm_blocks_count(void);
 // Calls `use` with each block that a custom allocator announced.
 void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes));
 
+void jm_blocks_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -8,6 +8,7 @@
 #include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
+#include "stats.h"
 #include "trace.h"
 
 #include "pub_tool_hashtable.h"
@@ -427,4 +428,13 @@ void jm_device_blocks_after_fork_in_child(void)
 ULong jm_device_blocks_n_stale(void)
 {
     return n_stale;
+}
+
+void jm_device_blocks_stats(void)
+{
+    UInt n = 0;
+    for (Space space = 0; space < N_SPACES; space++)
+        n += tables[space] ? VG_(HT_count_nodes)(tables[space]) : 0;
+    jm_stats_row("jm.device_blocks", "live device blocks", n, n * sizeof(DeviceBlock));
+    jm_stats_row("jm.ranges", "ranges of device memory", n_ranges, ranges_capacity * sizeof *ranges);
 }

@@ -11,6 +11,7 @@
 #include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
+#include "stats.h"
 #include "trace.h"
 
 static Addr *last_allocated; // per thread: the last block it allocated, 0 once that was freed
@@ -397,4 +398,9 @@ void jm_heap_write_counters(void)
         jm_trace_counter("free-of-unknown-pointer", counters.free_unknown);
     if (counters.realloc_unknown)
         jm_trace_counter("realloc-of-unknown-pointer", counters.realloc_unknown);
+}
+
+void jm_heap_stats(void)
+{
+    jm_stats_row("jm.heap", "threads", VG_N_THREADS, last_allocated ? VG_N_THREADS * sizeof *last_allocated : 0);
 }

@@ -19,4 +19,6 @@ void jm_heap_freelike(ThreadId tid, Addr address);
 void jm_heap_thread_exit(ThreadId tid);
 void jm_heap_write_counters(void);
 
+void jm_heap_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "ledger.h"
 #include "clock.h"
+#include "stats.h"
 #include "table.h"
 
 typedef struct {
@@ -439,4 +440,12 @@ void jm_ledger_mark_all_changed(void)
         mark_changed(id, at(id));
     for (PeakId p = 0; p < N_PEAKS; p++)
         peaks[p].grown = peaks[kept_as(p)].max_bytes > 0 && (p != PEAK_ALLOCATED || has_pages);
+}
+
+void jm_ledger_stats(void)
+{
+    jm_stats_table("accounts", &accounts);
+    jm_stats_table("accounts changed since the last snapshot", &changed);
+    for (PeakId p = 0; p < N_PEAKS; p++)
+        jm_stats_table("balances of a peak", &saved[p]);
 }

@@ -87,4 +87,6 @@ AccountId jm_ledger_differing(PeakId peak, UInt i, ULong *live_bytes, ULong *liv
 // A forked child's trace starts from nothing: everything is to be told again.
 void jm_ledger_mark_all_changed(void);
 
+void jm_ledger_stats(void); // tells what it keeps (stats.h)
+
 #endif

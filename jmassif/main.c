@@ -26,6 +26,7 @@
 #include "snapshot.h"
 #include "stack.h"
 #include "stack_memory.h"
+#include "stats.h"
 #include "symbol.h"
 #include "trace.h"
 
@@ -156,6 +157,8 @@ static void fini(Int exit_code)
         jm_pending_settle_all();
     jm_snapshot_take(reason);
     jm_trace_end(jm_clock_now(), reason, exit_status);
+    if (VG_(clo_stats))
+        jm_stats_print();
     jm_trace_close();
     if (VG_(clo_verbosity) > 0 && jm_trace_path())
         VG_(umsg)("jmassif: read the trace with: jm_print %s\n", jm_trace_path());
@@ -178,6 +181,7 @@ static void pre_clo_init(void)
     VG_(needs_command_line_options)(jm_options_process, jm_options_print_usage, jm_options_print_debug_usage);
     VG_(needs_client_requests)(jm_client_handle_request);
     VG_(needs_syscall_wrapper)(on_syscall, after_syscall);
+    VG_(needs_print_stats)(jm_stats_print);
     VG_(needs_libc_freeres)();
     VG_(needs_cxx_freeres)();
     jm_heap_init();

@@ -5,6 +5,7 @@
 
 #include "owner.h"
 #include "options.h"
+#include "stats.h"
 #include "text.h"
 
 #include "owners_rules.h" // jm_owners_rules: owners.rules as a string, made by the build
@@ -289,4 +290,10 @@ const HChar *jm_owner_group(OwnerId owner)
 UInt jm_owner_count(void)
 {
     return n_owners;
+}
+
+void jm_owner_stats(void)
+{
+    jm_stats_array("jm.owner", "owner rules", rules, sizeof(Rule));
+    jm_stats_array("jm.owner", "role rules", role_rules, sizeof(RoleRule));
 }

@@ -37,4 +37,6 @@ const HChar *jm_owner_name(OwnerId owner);
 UInt jm_owner_count(void); // owners are 1 … n
 const HChar *jm_owner_group(OwnerId owner);
 
+void jm_owner_stats(void); // tells what it keeps (stats.h)
+
 #endif

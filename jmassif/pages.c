@@ -18,6 +18,7 @@
 #include "options.h"
 #include "scope.h"
 #include "stack.h"
+#include "stats.h"
 #include "symbol.h"
 #include "table.h"
 #include "text.h"
@@ -693,4 +694,11 @@ void jm_pages_after_fork_in_child(void)
     process.is_new = False;
     for (UInt id = 1; id < holders.n; id++)
         VG_(memset)(holder_at(id)->told, 0, sizeof holder_at(id)->told);
+}
+
+void jm_pages_stats(void)
+{
+    jm_stats_table("accounts of pages", &holders);
+    jm_stats_index(&holder_index);
+    jm_stats_array("jm.pages.piece", "mappings", pieces, sizeof(Piece));
 }

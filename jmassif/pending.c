@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "owner.h"
 #include "scope.h"
+#include "stats.h"
 #include "trace.h"
 
 #include "pub_tool_hashtable.h"
@@ -111,4 +112,9 @@ void jm_pending_settle_all(void)
 {
     if (n_blocks())
         settle(0);
+}
+
+void jm_pending_stats(void)
+{
+    jm_stats_row("jm.pending", "blocks of unknown role", n_blocks(), n_blocks() * sizeof(PendingBlock));
 }

@@ -31,4 +31,6 @@ void jm_pending_settle(ThreadId tid);
 // The program is over.
 void jm_pending_settle_all(void);
 
+void jm_pending_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -12,6 +12,7 @@
 #include "client_memory.h"
 #include "options.h"
 #include "python_layout.h"
+#include "stats.h"
 #include "table.h"
 #include "trace.h"
 
@@ -505,4 +506,11 @@ void jm_python_write_counters(void)
         jm_trace_counter("python-frame-cut", counters.cut);
     if (counters.not_interleaved)
         jm_trace_counter("python-stack-not-interleaved", counters.not_interleaved);
+}
+
+void jm_python_stats(void)
+{
+    jm_stats_table("places in Python code", &known_code);
+    jm_stats_index(&known_code_index);
+    jm_stats_row("static", "Python frames of one stack, at most", MAX_FRAMES, sizeof chain + sizeof groups);
 }

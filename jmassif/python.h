@@ -36,4 +36,6 @@ Bool jm_python_is_active(void);
 
 void jm_python_write_counters(void);
 
+void jm_python_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -6,6 +6,7 @@
 #include "region.h"
 #include "clock.h"
 #include "snapshot.h"
+#include "stats.h"
 #include "table.h"
 #include "trace.h"
 
@@ -194,4 +195,11 @@ void jm_region_thread_exit(ThreadId tid)
         end_at(tid, i);
     VG_(deleteXA)(open_of[tid]);
     open_of[tid] = NULL;
+}
+
+void jm_region_stats(void)
+{
+    jm_stats_table("names of regions", &names);
+    jm_stats_index(&name_index);
+    jm_stats_row("jm.region", "threads", VG_N_THREADS, open_of ? VG_N_THREADS * sizeof *open_of : 0);
 }

@@ -34,4 +34,6 @@ void jm_region_write_sums(void);
 // Ends what the thread has left open.
 void jm_region_thread_exit(ThreadId tid);
 
+void jm_region_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "scope.h"
 #include "clock.h"
+#include "stats.h"
 #include "trace.h"
 
 #define MAX_DEPTH 64
@@ -223,4 +224,14 @@ void jm_scope_thread_exit(ThreadId tid)
     if (threads[tid].scopes)
         VG_(free)(threads[tid].scopes);
     VG_(memset)(&threads[tid], 0, sizeof threads[tid]);
+}
+
+void jm_scope_stats(void)
+{
+    UInt n = 0;
+    for (ThreadId tid = 0; threads && tid < VG_N_THREADS; tid++)
+        n += threads[tid].scopes != NULL;
+    jm_stats_row("jm.scope", "threads that have called CUDA or dlopen", n, n * MAX_DEPTH * sizeof(Scope));
+    jm_stats_row("jm.scope", "threads", VG_N_THREADS, threads ? VG_N_THREADS * sizeof *threads : 0);
+    jm_stats_array("jm.scope", "sums of calls", sums, sizeof(ScopeSum));
 }

@@ -41,4 +41,6 @@ void jm_scope_write_sums(void);
 
 void jm_scope_thread_exit(ThreadId tid);
 
+void jm_scope_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -7,6 +7,7 @@
 #include "stack.h"
 #include "options.h"
 #include "python.h"
+#include "stats.h"
 #include "symbol.h"
 #include "table.h"
 #include "trace.h"
@@ -313,4 +314,18 @@ void jm_stack_thread_exit(ThreadId tid)
 ULong jm_stack_n_completed(void)
 {
     return n_completed;
+}
+
+void jm_stack_stats(void)
+{
+    jm_stats_table("nodes of stacks", &nodes);
+    jm_stats_index(&node_index);
+    UInt n = 0;
+    SizeT bytes = last_stacks ? VG_N_THREADS * sizeof *last_stacks : 0;
+    for (ThreadId tid = 0; last_stacks && tid < VG_N_THREADS; tid++) {
+        n += last_stacks[tid].capacity > 0;
+        bytes += last_stacks[tid].capacity * (sizeof *last_stacks->keys + sizeof *last_stacks->nodes);
+    }
+    jm_stats_row("jm.stack", "threads' last stacks", n, bytes);
+    jm_stats_row("static", "frames of one stack, at most", MAX_FRAMES, sizeof ips + sizeof sps + sizeof keys);
 }

@@ -49,4 +49,6 @@ void jm_stack_thread_exit(ThreadId tid);
 // Stacks that were completed from their base, for the end-of-run counters.
 ULong jm_stack_n_completed(void);
 
+void jm_stack_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -6,6 +6,7 @@
 #include "client_memory.h"
 #include "clock.h"
 #include "options.h"
+#include "stats.h"
 #include "table.h"
 #include "trace.h"
 
@@ -32,6 +33,7 @@ static Table locations = JM_TABLE("jm.location", Location);
 static Index location_index = JM_INDEX("jm.location");
 static Table frames = JM_TABLE("jm.frame", Frame);
 static Index frame_index = JM_INDEX("jm.frame");
+static UInt n_inlined;  // entries of all locations' lists
 static XArray *objects; // of Object: executable file mappings
 static UInt n_untold;
 static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
@@ -222,6 +224,7 @@ static void symbolise(Location *at, Addr ip)
     if (at->n_frames > 1) {
         at->inlined = VG_(malloc)("jm.symbol", at->n_frames * sizeof *ids);
         VG_(memcpy)(at->inlined, ids, at->n_frames * sizeof *ids);
+        n_inlined += at->n_frames;
     }
     if (object)
         VG_(free)(object);
@@ -352,4 +355,14 @@ Bool jm_symbol_unmapped(Addr start, SizeT bytes)
             at->is_forgotten = True;
     }
     return True;
+}
+
+void jm_symbol_stats(void)
+{
+    jm_stats_table("code addresses", &locations);
+    jm_stats_index(&location_index);
+    jm_stats_row("jm.symbol", "frames where calls are inlined", n_inlined, n_inlined * sizeof(FrameId));
+    jm_stats_table("frames", &frames);
+    jm_stats_index(&frame_index);
+    jm_stats_array("jm.objects", "object files", objects, sizeof(Object));
 }

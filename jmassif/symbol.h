@@ -53,4 +53,6 @@ void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path
 // Memory was unmapped. True if code was, and so addresses were forgotten.
 Bool jm_symbol_unmapped(Addr start, SizeT bytes);
 
+void jm_symbol_stats(void); // tells what it keeps (stats.h)
+
 #endif

@@ -10,6 +10,7 @@
 #include "pending.h"
 #include "scope.h"
 #include "snapshot.h"
+#include "stats.h"
 #include "trace.h"
 
 #include "pub_tool_hashtable.h"
@@ -252,4 +253,10 @@ void jm_tensor_write_counters(void)
         jm_trace_counter("tensor-allocated-differs", counters.allocated_differs);
     if (counters.reserved_differs)
         jm_trace_counter("tensor-reserved-differs", counters.reserved_differs);
+}
+
+void jm_tensor_stats(void)
+{
+    UInt n = tensors ? VG_(HT_count_nodes)(tensors) : 0;
+    jm_stats_row("jm.tensor", "live tensors", n, n * (sizeof(Tensor) + sizeof(Part)));
 }

@@ -31,4 +31,6 @@ void jm_tensor_count_out_of_memory(ThreadId tid);
 
 void jm_tensor_write_counters(void);
 
+void jm_tensor_stats(void); // tells what it keeps (stats.h)
+
 #endif

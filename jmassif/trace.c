@@ -5,6 +5,7 @@
 
 #include "trace.h"
 #include "options.h"
+#include "stats.h"
 #include "table.h"
 #include "text.h"
 
@@ -444,4 +445,10 @@ void jm_trace_end(ULong time, const HChar *reason, UInt code)
     put_name(reason);
     put_uint(code);
     end();
+}
+
+void jm_trace_stats(void)
+{
+    jm_stats_table("strings", &string_hashes);
+    jm_stats_index(&string_index);
 }

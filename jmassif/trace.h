@@ -55,4 +55,6 @@ void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname,
 void jm_trace_object_end(ULong time, Addr address);
 void jm_trace_end(ULong time, const HChar *reason, UInt code);
 
+void jm_trace_stats(void); // tells what it keeps (stats.h)
+
 #endif

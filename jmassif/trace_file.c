@@ -5,6 +5,7 @@
 
 #include "trace_file.h"
 #include "options.h"
+#include "stats.h"
 #include "text.h"
 
 #define FORMAT_VERSION "jmassif-trace 1\n"
@@ -286,4 +287,9 @@ void jm_trace_written(const HChar *end)
 {
     used = end - buffer;
     tl_assert(used <= capacity);
+}
+
+void jm_trace_file_stats(void)
+{
+    jm_stats_row("jm.trace", "bytes of the buffer in use", used, capacity);
 }

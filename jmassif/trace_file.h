@@ -27,4 +27,6 @@ const HChar *jm_trace_path(void); // for messages; NULL if there is no file
 HChar *jm_trace_room(SizeT bytes);
 void jm_trace_written(const HChar *end);
 
+void jm_trace_file_stats(void); // tells what it keeps (stats.h)
+
 #endif

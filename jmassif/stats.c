@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Prints what the recorder keeps; see stats.h.
+
+#include "stats.h"
+#include "account.h"
+#include "blocks.h"
+#include "device_blocks.h"
+#include "heap.h"
+#include "ledger.h"
+#include "owner.h"
+#include "pages.h"
+#include "pending.h"
+#include "python.h"
+#include "region.h"
+#include "scope.h"
+#include "stack.h"
+#include "symbol.h"
+#include "tensor.h"
+#include "trace.h"
+
+static SizeT total;
+
+void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes)
+{
+    if (bytes == 0)
+        return;
+    total += bytes;
+    VG_(dmsg)(" jmassif: %'14lu bytes in %-18s %'12llu %s\n", bytes, centre, n, what);
+}
+
+void jm_stats_table(const HChar *what, const Table *t)
+{
+    jm_stats_row(t->name, what, t->n - 1, t->n_chunks * ((SizeT)JM_CHUNK * t->record_bytes + sizeof *t->chunks));
+}
+
+void jm_stats_index(const Index *x)
+{
+    if (x->slots)
+        jm_stats_row(x->name, "entries of an index", x->used, ((SizeT)x->mask + 1) * sizeof *x->slots);
+}
+
+void jm_stats_array(const HChar *centre, const HChar *what, const XArray *a, SizeT each)
+{
+    if (a)
+        jm_stats_row(centre, what, VG_(sizeXA)(a), VG_(sizeXA)(a) * each);
+}
+
+void jm_stats_print(void)
+{
+    total = 0;
+    jm_blocks_stats();
+    jm_heap_stats();
+    jm_stack_stats();
+    jm_symbol_stats();
+    jm_account_stats();
+    jm_ledger_stats();
+    jm_python_stats();
+    jm_owner_stats();
+    jm_pages_stats();
+    jm_scope_stats();
+    jm_region_stats();
+    jm_device_blocks_stats();
+    jm_tensor_stats();
+    jm_pending_stats();
+    jm_trace_stats();
+    jm_trace_file_stats();
+    VG_(dmsg)(" jmassif: %'14lu bytes in all\n", total);
+}
