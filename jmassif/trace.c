@@ -208,20 +208,24 @@ void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, 
     end();
 }
 
+// Nodes and accounts come by the hundred thousand, each as the next one; a reader counts them.
+static UInt n_nodes;
+static UInt n_accounts;
+
 void jm_trace_node(UInt id, UInt parent, UInt frame)
 {
+    tl_assert(id == ++n_nodes);
     begin('n');
-    put_uint(id);
-    put_uint(parent);
+    put_uint(parent ? id - parent : 0);
     put_uint(frame);
     end();
 }
 
 void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner)
 {
+    tl_assert(id == ++n_accounts);
     begin('a');
-    put_uint(id);
-    put_uint(node);
+    put_uint(n_nodes - node);
     put_name(jm_kind_name(kind));
     put_name(owner);
     end();

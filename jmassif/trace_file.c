@@ -8,7 +8,7 @@
 #include "stats.h"
 #include "text.h"
 
-#define FORMAT_VERSION "jmassif-trace 1\n"
+#define FORMAT_VERSION "jmassif-trace 2\n"
 #define BUFFER_BYTES   (256 * 1024)
 
 static HChar *buffer;

@@ -118,7 +118,17 @@ class _Builder:
         frame = (type_, function, object_, file, line, address)
         self._define(self.profile.frames, "frame", id_, frame)
 
-    def node(self, id_: int, parent: int, frame: int) -> None:
+    def node(self, up: int, frame: int) -> None:
+        parents, frames = self.profile.node_parent, self.profile.node_frame
+        id_ = len(frames)
+        if up >= id_:
+            raise Corrupt(f"node {id_} has no node {up} before it")
+        if frame not in self.profile.frames:
+            raise Corrupt(f"frame {frame} is not defined")
+        parents.append(id_ - up if up else 0)
+        frames.append(frame)
+
+    def node_of_version_1(self, id_: int, parent: int, frame: int) -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame
         n_nodes = len(frames)
         if parent and (parent >= n_nodes or not frames[parent]):
@@ -136,7 +146,16 @@ class _Builder:
         parents.append(parent)
         frames.append(frame)
 
-    def account(self, id_: int, node: int, kind: str, owner: str) -> None:
+    def account(self, back: int, kind: str, owner: str) -> None:
+        node = len(self.profile.node_frame) - 1 - back
+        if node < 0:
+            raise Corrupt(f"there are no {back} nodes before this account")
+        if kind not in KINDS:
+            raise Corrupt(f'"{kind}" is not a kind of memory')
+        self.profile.accounts.append(Account(node, kind, owner))
+        self.live_bytes.append(0)
+
+    def account_of_version_1(self, id_: int, node: int, kind: str, owner: str) -> None:
         accounts = self.profile.accounts
         frames = self.profile.node_frame
         if node and (node >= len(frames) or not frames[node]):
@@ -355,6 +374,8 @@ class _Builder:
             "f": self.frame,
             "n": self.node,
             "a": self.account,
+            "n1": self.node_of_version_1,
+            "a1": self.account_of_version_1,
             "r": self.role,
             "t": self.totals,
             "S": self.snapshot,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Match, NamedTup
 
 from jmassif.units import printable
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"jmassif-trace "
 
 # No line of the header, and no other tool's first line that we want to recognise, is longer.
@@ -105,8 +105,8 @@ RECORDS: Dict[str, str] = {
     "g": "name name",
     "s": "number text",
     "f": "number name number number number number address",
-    "n": "number number number",
-    "a": "number number name name",
+    "n": "number number",
+    "a": "number name name",
     "r": "number name",
     "t": "number number number number",
     "S": "number number name number number",
@@ -132,6 +132,12 @@ RECORDS: Dict[str, str] = {
     "Z": "number name number",
 }
 
+# What version 1 spelt otherwise: its ids were written out. The handlers of these have the names of their letters with a 1.
+RECORDS_OF_1: Dict[str, str] = {
+    "n": "number number number",
+    "a": "number number name name",
+}
+
 _LAST = "Z"
 
 # What people hand us by mistake: how it begins, what it is, what to do.
@@ -155,10 +161,13 @@ _Row = Tuple[Callable[[bytes], Optional[Match[bytes]]], Optional[List[Callable[[
 _UNKNOWN: _Row = (lambda line: None, None, lambda *fields: None)
 
 
-def _compile(handlers: Mapping[str, Handler]) -> List[_Row]:
+def _compile(handlers: Mapping[str, Handler], version: int) -> List[_Row]:
     """By the first byte of a line."""
     rows = [_UNKNOWN] * 256
     for letter, shape in RECORDS.items():
+        handler = handlers[letter]
+        if version == 1 and letter in RECORDS_OF_1:
+            shape, handler = RECORDS_OF_1[letter], handlers[letter + "1"]
         types = shape.split()
         pattern = re.escape(letter.encode("ascii")) + b"".join(_FIELDS[type_][0] for type_ in types)
         converters = [_FIELDS[type_][1] for type_ in types]
@@ -166,14 +175,16 @@ def _compile(handlers: Mapping[str, Handler]) -> List[_Row]:
         rows[ord(letter)] = (
             re.compile(pattern + rb"\n").fullmatch,
             None if only_numbers else converters,
-            handlers[letter],
+            handler,
         )
     return rows
 
 
-def _check_first_line(line: bytes) -> None:
-    if line == MAGIC + b"%d\n" % VERSION:
-        return
+def _version(line: bytes) -> int:
+    """That the first line of a trace tells. Raises TraceError for what this reader cannot read."""
+    for known in range(1, VERSION + 1):
+        if line == MAGIC + b"%d\n" % known:
+            return known
     if not line:
         raise TraceError("is empty: nothing was recorded; did the program start?")
     version = re.fullmatch(re.escape(MAGIC) + rb"(\d{1,9})(\n?)", line)
@@ -181,7 +192,7 @@ def _check_first_line(line: bytes) -> None:
         raise TraceError("is cut off inside its first line: nothing was recorded")
     if version:
         raise TraceError(
-            f"line 1: trace format version {int(version.group(1))}, and this jm_print reads version"
+            f"line 1: trace format version {int(version.group(1))}, and this jm_print reads versions up to"
             f" {VERSION}: use the jm_print that came with the recorder"
         )
     for beginning, what, mend in _FOREIGN:
@@ -211,14 +222,13 @@ def _hand_over(run: List[bytes], begin: int, handle: Handler) -> None:
 def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     """Reads `stream` and calls the handler of each record's letter with the record's fields.
 
-    Every letter of `RECORDS` needs a handler; it may raise Corrupt. Returns None if the last line was complete, else a
+    Every letter of `RECORDS` needs a handler, and for a trace of version 1 those of `RECORDS_OF_1`; it may raise Corrupt. Returns None if the last line was complete, else a
     sentence that says where the trace was cut. Raises TraceError.
     """
     number = 1
     truncation: Optional[str] = None
     try:
-        _check_first_line(stream.readline(_FIRST_LINE_BYTES))
-        rows = _compile(handlers)
+        rows = _compile(handlers, _version(stream.readline(_FIRST_LINE_BYTES)))
         run: List[bytes] = []
         run_begin = 0
 

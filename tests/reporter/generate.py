@@ -114,12 +114,12 @@ def _grow(write: _Writer, rng: random.Random, depths: List[int], books: _Books) 
     """A further account, with a stack that leaves those before somewhere."""
     node = rng.randrange(max(0, len(depths) - 4000), len(depths))
     for _ in range(min(rng.choice((1, 2, 3)), _MAX_DEPTH - depths[node])):
-        write.line(f"n {len(depths)} {node} {rng.randrange(1, _N_FUNCTIONS + 1)}")
+        write.line(f"n {len(depths) - node if node else 0} {rng.randrange(1, _N_FUNCTIONS + 1)}")
         depths.append(depths[node] + 1)
         node = len(depths) - 1
     ((kind, owner, _, size),) = rng.choices(_MEMORY, [row[2] for row in _MEMORY])
     account = len(books.kinds)
-    write.line(f"a {account} {node} {kind} {owner}")
+    write.line(f"a {len(depths) - 1 - node} {kind} {owner}")
     if owner == "tensor":
         write.line(f"r {account} {rng.choice(_ROLES)}")
     books.kinds.append(kind)
@@ -153,7 +153,7 @@ def generate(stream: BinaryIO, n_snapshots: int, n_stacks: int, seed: int) -> No
     """Writes the trace. Each account has a stack of its own; about a hundredth of all change at each snapshot."""
     rng = random.Random(seed)
     write = _Writer(stream)
-    write.line("jmassif-trace 1")
+    write.line("jmassif-trace 2")
     manifest = {
         "process": f"4711.{seed}",
         "command": f"python3 train.py --seed={seed}",

@@ -26,7 +26,7 @@ _LIBRARIES = 60
 
 def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, seed: int = 1) -> None:
     random_ = random.Random(seed)
-    lines: List[str] = ["jmassif-trace 1", "m command large run", "m pid 1", "m time-unit ms", "m memory unified"]
+    lines: List[str] = ["jmassif-trace 2", "m command large run", "m pid 1", "m time-unit ms", "m memory unified"]
     lines += [f"g {owner} {group}" for owner, group in _OWNERS]
     n_strings = 0
     for number in range(_FUNCTIONS):
@@ -51,6 +51,7 @@ def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, see
     leaves: List[int] = [0]
     paths: List[List[int]] = [[]]
     sizes = [0] * (n_stacks + 1)
+    kinds = bytearray(n_stacks + 1)
     for account in range(1, n_stacks + 1):
         # Go on from somewhere in the stack of an earlier account: the earlier ones are the trunks.
         base = paths[int(random_.random() ** 3 * len(paths))]
@@ -59,7 +60,7 @@ def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, see
             n_nodes += 1
             # The script's lines are where the stacks begin.
             frame = 9 * random_.randrange(1, 100) if len(path) < 2 else random_.choice(natives)
-            lines.append(f"n {n_nodes} {path[-1] if path else 0} {frame}")
+            lines.append(f"n {n_nodes - path[-1] if path else 0} {frame}")
             path.append(n_nodes)
         if len(paths) < 20000:
             paths.append(path)
@@ -67,12 +68,9 @@ def write(stream: BinaryIO, n_snapshots: int, n_stacks: int, n_changes: int, see
         # Whose memory it is follows from the library that allocates it.
         owner = _OWNERS[(1 + frame % _FUNCTIONS) % _LIBRARIES % len(_OWNERS)][0]
         kind = "device" if owner in ("tensor", "cache") else "heap"
-        lines.append(f"a {account} {n_nodes} {kind} {owner}")
+        lines.append(f"a 0 {kind} {owner}")
+        kinds[account] = kind == "device"
         sizes[account] = int(10 ** random_.uniform(1.2, 6.5))
-    kinds = bytearray(n_stacks + 1)
-    for line in lines:
-        if line.startswith("a ") and line.split(" ", 4)[3] == "device":
-            kinds[int(line.split(" ", 2)[1])] = 1
     stream.write(("\n".join(lines) + "\n").encode())
 
     live = [0] * (n_stacks + 1)

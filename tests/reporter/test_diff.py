@@ -233,7 +233,7 @@ HOSTILE = [
 
 
 def hostile(tmp_path: Path, name: str, n_bytes: int) -> Path:
-    trace = Trace(time_unit="ms", memory="unified", command=HOSTILE[0] + name, board=HOSTILE[4] + name)
+    trace = Trace(version="1", time_unit="ms", memory="unified", command=HOSTILE[0] + name, board=HOSTILE[4] + name)
     live = {}
     for text in HOSTILE:
         file, function = trace.string(f"/tmp/{text}"), trace.string(text)

@@ -100,7 +100,7 @@ def test_functions_without_names_are_one_a_library() -> None:
     """Their addresses are others in every build."""
 
     def stripped(*addresses: str) -> Trace:
-        trace = Trace(time_unit="ms", memory="unified")
+        trace = Trace(version="1", time_unit="ms", memory="unified")
         live = {}
         for n, address in enumerate(addresses):
             string = trace.string("/usr/lib/libcudnn.so.8")

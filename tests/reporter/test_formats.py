@@ -92,7 +92,7 @@ def recursive_run() -> Trace:
 
 def odd_trie() -> Trace:
     """Ids that do not grow from parent to child."""
-    trace = Trace()
+    trace = Trace(version="1")
     trace.group("yours", "app")
     frames = [trace.frame(f"{name} (a.c:1)") for name in ("outer", "inner", "deep")]
     trace.lines += [f"n 9 0 {frames[0]}", f"n 4 9 {frames[1]}", f"n 6 4 {frames[2]}"]

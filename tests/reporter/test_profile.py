@@ -142,14 +142,28 @@ def test_blocks_objects_and_marks_are_kept() -> None:
     assert [(o.soname, o.begin, o.end) for o in profile.objects] == [("libc.so.6", 5, 7), ("", 6, None)]
 
 
-def test_ids_may_have_gaps_and_come_in_any_order() -> None:
-    trace = Trace()
+def test_ids_of_version_1_may_have_gaps_and_come_in_any_order() -> None:
+    trace = Trace(version="1")
     frame = trace.frame("main (a.c:1)")
     trace.lines += [f"n 9 0 {frame}", f"n 4 9 {frame}", "a 70 4 heap app", "a 5 9 device lib"]
     trace.lines += ["S 1 1 time 10 20", "c 70 10 1 10 1 0", "c 5 20 2 20 2 0", "E 1"]
     profile = trace.load()
     assert profile.composition(0) == {70: (10, 1), 5: (20, 2)}
     assert list(profile.stack(4)) == [frame, frame]
+
+
+def test_both_versions_say_the_same() -> None:
+    def told(version: str) -> List[object]:
+        trace = Trace(version)
+        inner = trace.account("heap", "app", ["malloc_site (a.c:5)", "main (a.c:9)"])
+        alone = trace.account("device", "context")
+        later = trace.account("heap", "lib", ["other (b.c:1)", "main (a.c:9)"])
+        again = trace.account("pinned", "app", ["main (a.c:9)"])
+        trace.snapshot(1, "time", {inner: (10, 1), alone: (20, 2), later: (30, 3), again: (40, 4)})
+        profile = trace.load()
+        return [profile.accounts, profile.node_parent, profile.node_frame, profile.frames, profile.composition(0)]
+
+    assert told("1") == told("2")
 
 
 def test_tensors_have_roles_and_nothing_else_does() -> None:
@@ -202,7 +216,7 @@ def test_what_was_allocated_is_that_of_the_last_snapshot_that_tells() -> None:
     ],
 )
 def test_ids_in_gaps_are_not_defined_and_huge_ones_cost_no_memory(record: str, says: str) -> None:
-    trace = Trace()
+    trace = Trace(version="1")
     assert trace.frame("main (a.c:1)") == 1
     trace.lines += ["n 5 0 1", "a 5 5 heap app", record]
     with pytest.raises(TraceError, match=says):
@@ -231,11 +245,11 @@ def _replace(old: str, new: str) -> Callable[[List[str]], None]:
         (_replace("s 3 a.c", "s 9 a.c"), "uses a string that is not defined"),
         (_replace("s 2 /home/u/a.out", "s 1 /home/u/a.out"), "string 1 is defined twice"),
         (_replace("f 1 n 1 2 3 5 4005d0", "f 1 z 1 2 3 5 4005d0"), "not a type of frame"),
-        (_replace("n 1 0 1", "n 1 1 1"), "node 1 is not defined"),
-        (_replace("n 1 0 1", "n 1 0 2"), "frame 2 is not defined"),
-        (_replace("n 1 0 1", "n 0 0 1"), "node 0 is defined twice"),
-        (_replace("a 1 1 heap app", "a 1 9 heap app"), "node 9 is not defined"),
-        (_replace("a 1 1 heap app", "a 1 1 heapish app"), "not a kind of memory"),
+        (_replace("n 0 1", "n 1 1"), "node 1 has no node 1 before it"),
+        (_replace("n 0 2", "n 3 2"), "node 2 has no node 3 before it"),
+        (_replace("n 0 1", "n 0 2"), "frame 2 is not defined"),
+        (_replace("a 0 heap app", "a 2 heap app"), "there are no 2 nodes before"),
+        (_replace("a 0 heap app", "a 0 heapish app"), "not a kind of memory"),
         (_replace("g app yours", "g app mine"), "not a group"),
         (_replace("+ 3 7f0000000 1048576 3", "+ 3 7f0000000 1048576 4"), "account 4 is not defined"),
         (_replace("t 3 120 1048576 1048696", "c 1 1 1 1 1 1"), "outside of its place"),

@@ -11,7 +11,7 @@ import pytest
 from jmassif.trace import RECORDS, Corrupt, Growth, TraceError, read
 from tests.reporter.traces import ROOT, documented_example
 
-HEAD = b"jmassif-trace 1\n"
+HEAD = b"jmassif-trace 2\n"
 
 
 def records_of(body: bytes) -> List[Tuple[Any, ...]]:
@@ -166,13 +166,14 @@ def test_a_line_without_its_end_is_left_out() -> None:
         (b"", "is empty"),
         (b"jmass", "cut off inside its first line"),
         (b"jmassif-trace 1", "cut off inside its first line"),
-        (b"jmassif-trace 2\n", "version 2, and this jm_print reads version 1"),
+        (b"jmassif-trace 3\n", "version 3, and this jm_print reads versions up to 2"),
+        (b"jmassif-trace 0\n", "version 0, and this"),
         (b"desc: --massif-out-file=x\ncmd: ls\ntime_unit: i\n", "ms_print"),
         (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01", "not a jmassif trace"),
         (b"\x00" * 5000, "not a jmassif trace"),
         (b"\x1f\x8b\x08\x00", "gunzip"),
         (b"\x7fELF\x02\x01\x01\x00", "a program"),
-        (b"jmassif-trace 1\r\nm pid 1\r\n", "not a jmassif trace"),
+        (b"jmassif-trace 2\r\nm pid 1\r\n", "not a jmassif trace"),
         (b"x" * 1_000_000, "not a jmassif trace"),
     ],
 )

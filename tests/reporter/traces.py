@@ -29,10 +29,11 @@ def escape(text: str) -> str:
 
 
 class Trace:
-    """`lines` may be added to, or tampered with, at will."""
+    """`lines` may be added to, or tampered with, at will. Of version 1 for tests that need ids of their own choice."""
 
-    def __init__(self, **manifest: str) -> None:
-        self.lines: List[str] = ["jmassif-trace 1"]
+    def __init__(self, version: str = "2", **manifest: str) -> None:
+        self.lines: List[str] = [f"jmassif-trace {version}"]
+        self._version = version
         for key, value in manifest.items():
             self.manifest(key.replace("_", "-"), value)
         self._strings: Dict[str, int] = {"": 0}
@@ -71,7 +72,9 @@ class Trace:
             key = (node, self.frame(text))
             if key not in self._nodes:
                 self._nodes[key] = len(self._nodes) + 1
-                self.lines.append(f"n {self._nodes[key]} {key[0]} {key[1]}")
+                id_, parent = self._nodes[key], key[0]
+                place = f"{id_} {parent}" if self._version == "1" else f"{id_ - parent if parent else 0}"
+                self.lines.append(f"n {place} {key[1]}")
             node = self._nodes[key]
         return node
 
@@ -79,7 +82,8 @@ class Trace:
         node = self.stack(frames)
         id_ = len(self._kinds) + 1
         self._kinds[id_] = kind
-        self.lines.append(f"a {id_} {node} {kind} {owner}")
+        place = f"{id_} {node}" if self._version == "1" else f"{len(self._nodes) - node}"
+        self.lines.append(f"a {place} {kind} {owner}")
         if role:
             self.lines.append(f"r {id_} {role}")
         return id_

@@ -56,7 +56,7 @@ def assert_totals_are_sums(trace: Path) -> int:
     for line in trace.read_text("utf-8", "replace").splitlines():
         fields = line.split(" ")
         if fields[0] == "a":
-            kind_of[fields[1]] = fields[3]
+            kind_of[str(len(kind_of) + 1)] = fields[2]
         elif fields[0] == "S":
             stated = [(line, [int(fields[4]), int(fields[5])], live)]
         elif fields[0] == "c":

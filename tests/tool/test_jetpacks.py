@@ -77,10 +77,13 @@ def overhead(recording: Recording) -> Dict[str, int]:
     """By owner, as the records of the trace have it at its end: what stands around heap blocks."""
     owners: Dict[str, str] = {}
     live: Dict[str, int] = {}
+    n_accounts = 0
     for line in recording.trace.read_text("utf-8", "replace").splitlines():
         fields = line.split(" ")
-        if fields[0] == "a" and fields[3] == "heap-overhead":
-            owners[fields[1]] = fields[4]
+        if fields[0] == "a":
+            n_accounts += 1
+            if fields[2] == "heap-overhead":
+                owners[str(n_accounts)] = fields[3]
         elif fields[0] == "c" and fields[1] in owners:
             live[owners[fields[1]]] = int(fields[2])
     return live

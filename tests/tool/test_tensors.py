@@ -44,11 +44,14 @@ def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
     strings: Dict[str, str] = {}
     live: Dict[str, int] = {}
     mark = ""
+    n_accounts = 0
     found: Dict[str, Tuple[int, int]] = {}
     for line in recording.trace.read_text(errors="replace").splitlines():
         fields = line.split(" ")
-        if fields[0] == "a" and fields[3] == "device":
-            owners[fields[1]] = fields[4]
+        if fields[0] == "a":
+            n_accounts += 1
+            if fields[2] == "device":
+                owners[str(n_accounts)] = fields[3]
         elif fields[0] == "s":
             strings[fields[1]] = fields[2]
         elif fields[0] == "c" and fields[1] in owners:
@@ -84,19 +87,10 @@ def test_tensors_and_cache_add_up_to_the_segments(form: int, sim: Path) -> None:
 def test_a_tensor_has_the_stack_of_the_code_that_made_it(sim: Path) -> None:
     recording = record([build(20, sim) / "tensors"])
     profile = recording.profile
-    assert profile is not None
-    text = recording.trace.read_text(errors="replace").splitlines()
-    strings = {f[1]: f[2] for f in (line.split(" ", 2) for line in text if line.startswith("s "))}
-    frames = {f[1]: strings.get(f[3], "?") for f in (line.split() for line in text if line.startswith("f "))}
-    nodes = {f[1]: (f[2], f[3]) for f in (line.split() for line in text if line.startswith("n "))}
     stacks = set()
-    for line in text:
-        fields = line.split()
-        if line.startswith("a ") and fields[4] == "tensor":
-            names, node = [], fields[2]
-            while node != "0":
-                names.append(frames[nodes[node][1]])
-                node = nodes[node][0]
+    for account in profile.accounts:
+        if account.owner == "tensor":
+            names = [profile.strings[profile.frames[frame][1]] for frame in profile.stack(account.node)]
             stacks.add(tuple(names[-2:]))
     assert stacks == {("make_weights", "main"), ("make_activation", "main")}
 
