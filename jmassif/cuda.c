@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "cuda_layout.h"
 #include "device_blocks.h"
+#include "exhaustion.h"
 #include "options.h"
 #include "pages.h"
 #include "pending.h"
@@ -60,6 +61,8 @@ typedef enum {
     ACTION_PRIMARY_RELEASE,
     ACTION_PRIMARY_RESET,
     ACTION_DEVICE_RESET,
+    ACTION_CAPTURE_BEGIN, // of a stream, into a graph
+    ACTION_CAPTURE_END,
     ACTION_PROC_ADDRESS,
     ACTION_SCOPE,         // nothing but a scope
     ACTION_SCOPE_POINTER, // likewise, and the result is a pointer
@@ -175,22 +178,25 @@ void jm_cuda_write_counters(void)
 
 // What is asked of the API after a call, in the order in which one answer leads to the next question.
 enum {
-    ASK_CONTEXT,   // which context is current: whose is the block
-    ASK_DEVICE,    // which device is current,
-    ASK_POOL,      // what is its pool,
-    ASK_RESERVED,  // how much does the pool reserve
-    ASK_RANGE,     // how large is imported memory
-    ASK_INTEGRATED // does the device share the host's memory
+    ASK_CONTEXT,    // which context is current: whose is the block
+    ASK_DEVICE,     // which device is current,
+    ASK_POOL,       // what is its pool,
+    ASK_RESERVED,   // how much does the pool reserve
+    ASK_RANGE,      // how large is imported memory
+    ASK_INTEGRATED, // does the device share the host's memory
+    ASK_FREE        // how much of its memory is free, and how much it has
 };
 
 typedef struct {
-    const HChar *context, *device, *pool, *reserved, *range, *attribute;
+    const HChar *context, *device, *pool, *reserved, *range, *attribute, *free;
 } QueryNames;
 
 static const QueryNames driver_names = {"cuCtxGetCurrent",       "cuCtxGetDevice",          "cuDeviceGetMemPool",
-                                        "cuMemPoolGetAttribute", "cuMemGetAddressRange_v2", "cuDeviceGetAttribute"};
+                                        "cuMemPoolGetAttribute", "cuMemGetAddressRange_v2", "cuDeviceGetAttribute",
+                                        "cuMemGetInfo_v2"};
 static const QueryNames runtime_names = {
-    NULL, "cudaGetDevice", "cudaDeviceGetMemPool", "cudaMemPoolGetAttribute", NULL, "cudaDeviceGetAttribute"};
+    NULL, "cudaGetDevice",          "cudaDeviceGetMemPool", "cudaMemPoolGetAttribute",
+    NULL, "cudaDeviceGetAttribute", "cudaMemGetInfo"};
 
 #define MEMPOOL_ATTRIBUTE_RESERVED_CURRENT 5  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, cuda.h
 #define DEVICE_ATTRIBUTE_INTEGRATED        18 // CU_DEVICE_ATTRIBUTE_INTEGRATED, cuda.h
@@ -287,6 +293,11 @@ static Bool ask(ThreadId tid, struct jm_queries *queries, UWord purpose, UWord s
         if ((function = function_in(state->address, names->attribute)))
             add_query(queries, function, out, DEVICE_ATTRIBUTE_INTEGRATED, 0);
         break;
+    case ASK_FREE: // (free, total): the second query is only a place for the total
+        queries->query[1].out = 0;
+        if ((function = function_in(state->address, names->free)))
+            add_query(queries, function, out, (UWord)&queries->query[1].out, 0);
+        break;
     }
     return function != 0;
 }
@@ -349,6 +360,11 @@ static Bool answer(ThreadId tid, struct jm_queries *queries)
     case ASK_INTEGRATED:
         is_unified_known = True;
         jm_trace_manifest("memory", (UInt)q->out ? "unified" : "discrete");
+        return False;
+    case ASK_FREE:
+        jm_exhaustion_figure(tid, "device-free", q->out);
+        jm_exhaustion_figure(tid, "device-total", queries->query[1].out);
+        jm_trace_flush();
         return False;
     }
     return False;
@@ -464,6 +480,9 @@ static UWord returned(const UWord *words, UInt p)
     jm_read_word(words[p], &value);
     return value;
 }
+
+// Streams that are being captured. Then only a few functions may be called.
+static UInt n_captures;
 
 // Does what the successful call did. Returns True if there are queries to run.
 static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_queries *queries)
@@ -620,7 +639,11 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
         // Over a driver that is seen, its own reset has ended the context's blocks; these are the runtime's alone.
         jm_device_blocks_close_context(tid, 0);
         return False;
+    case ACTION_CAPTURE_BEGIN:
+        n_captures += jm_scope_depth(tid) == 1;
+        return False;
     case ACTION_PROC_ADDRESS:
+    case ACTION_CAPTURE_END:
     case ACTION_SCOPE:
     case ACTION_SCOPE_POINTER:
     case ACTION_DLOPEN:
@@ -702,18 +725,74 @@ static void report_bfc(ThreadId tid, const Row *row, UWord result, const UWord *
         jm_tensor_report(tid, &report);
 }
 
-// Allocations of device memory as the program makes them: not those inside of others.
+#define ERROR_OUT_OF_MEMORY 2 // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
+
+static Bool has_run_out(const Row *row, UWord result)
+{
+    return (row->library == LIBRARY_RUNTIME || row->library == LIBRARY_DRIVER) && (UInt)result == ERROR_OUT_OF_MEMORY;
+}
+
+typedef struct {
+    Kind kind;
+    ULong bytes; // 0: not known
+} Request;
+
+static Request request_of(const Row *row, const UWord *words)
+{
+    switch ((Action)row->action) {
+    case ACTION_ALLOC:
+    case ACTION_ALLOC_ASYNC:
+    case ACTION_ALLOC_FROM_POOL:
+    case ACTION_VMM_CREATE:
+        return (Request){row->kind, words[row->s]};
+    case ACTION_ALLOC_V1:
+    case ACTION_ALLOC_HOST_V1:
+        return (Request){row->kind, (UInt)words[row->s]};
+    case ACTION_ALLOC_PITCH: // (pointer, pitch, width, height, …): rows are padded, so this is the least
+        return (Request){row->kind, words[2] * words[3]};
+    case ACTION_ALLOC_PITCH_V1:
+        return (Request){row->kind, (ULong)(UInt)words[2] * (UInt)words[3]};
+    case ACTION_ALLOC_3D: // (pointer; width, height, depth)
+        return (Request){row->kind, words[1] * words[2] * words[3]};
+    case ACTION_RUNTIME_ARRAY:
+        return (Request){row->kind, jm_runtime_array_bytes(words, row->s != 0)};
+    case ACTION_RUNTIME_MIPMAP:
+        return (Request){row->kind, jm_runtime_mipmap_bytes(words)};
+    case ACTION_DRIVER_ARRAY:
+        return (Request){row->kind, jm_driver_array_bytes(words[1], row->s != 0, 1)};
+    case ACTION_DRIVER_ARRAY_V1:
+        return (Request){row->kind, jm_driver_array_v1_bytes(words[1], row->s != 0)};
+    case ACTION_DRIVER_MIPMAP:
+        return (Request){row->kind, jm_driver_array_bytes(words[1], True, words[2])};
+    default: // a context, a module
+        return (Request){KIND_DRIVER, 0};
+    }
+}
+
+// Allocations as the program makes them: not those inside of others.
 static void count_attempt(ThreadId tid, const Row *row, const UWord *words, Bool failed)
 {
-    if ((row->action == ACTION_ALLOC || row->action == ACTION_VMM_CREATE) && row->kind != KIND_PINNED &&
+    Bool is_block = row->action == ACTION_ALLOC || row->action == ACTION_VMM_CREATE;
+    if ((is_block || row->action == ACTION_ALLOC_ASYNC || row->action == ACTION_ALLOC_FROM_POOL) &&
         jm_scope_depth(tid) == 1)
-        jm_tensor_count_attempt(tid, words[row->s], failed);
+        jm_exhaustion_tried(tid, words[row->s], failed, is_block && row->kind != KIND_PINNED);
 }
 
 // Functions of a framework that are no API calls and open no scope.
 static Bool is_framework(const Row *row)
 {
     return row->library == LIBRARY_C10 || row->library == LIBRARY_TENSORFLOW;
+}
+
+// Calls fail because those inside of them do: the innermost is told.
+static Bool run_out(ThreadId tid, const Row *row, const UWord *words, struct jm_queries *queries)
+{
+    if (jm_scope_has_failed(tid))
+        return False;
+    jm_scope_mark_failed(tid);
+    Request request = request_of(row, words);
+    Bool is_told = jm_exhaustion_failed(tid, row->name, ERROR_OUT_OF_MEMORY, request.kind, request.bytes);
+    return is_told && !n_captures && ask(tid, queries, ASK_FREE, 0);
 }
 
 static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *words, Addr address,
@@ -726,7 +805,7 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
         return False;
     }
     if (row->action == ACTION_OUT_OF_MEMORY) {
-        jm_tensor_count_out_of_memory(tid);
+        jm_exhaustion_framework(tid, words[0], words[1], words[2]);
         return False;
     }
     if (row->action == ACTION_BFC_ALLOC || row->action == ACTION_BFC_FREE) {
@@ -734,17 +813,21 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
         return False;
     }
     UInt name = scope_name(row, row_number, words);
-    count_attempt(tid, row, words, has_failed(row, result));
+    Asked *state = asked(tid);
+    VG_(memset)(state, 0, sizeof *state);
+    state->library = row->library;
+    state->address = address;
+    if (row->action == ACTION_CAPTURE_END && jm_scope_depth(tid) == 1 && n_captures)
+        n_captures--; // it is over even if it has failed
     if (has_failed(row, result)) {
         if (row->action != ACTION_DLOPEN) // a dlopen that finds nothing is how Python searches
             count_failure(name, (UInt)result);
+        if (has_run_out(row, result))
+            more = run_out(tid, row, words, queries);
     } else {
-        Asked *state = asked(tid);
-        VG_(memset)(state, 0, sizeof *state);
-        state->library = row->library;
-        state->address = address;
         more = act(tid, row, words, queries);
     }
+    count_attempt(tid, row, words, has_failed(row, result));
     if (row->action == ACTION_DLOPEN)
         jm_pages_measure_scope(tid);
     jm_scope_leave(tid, name);

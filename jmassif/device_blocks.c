@@ -292,6 +292,7 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
     VG_(addToXA)(mappings, &m);
     b->n_mappings++;
     add_range(address, bytes, b);
+    jm_trace_mapped(jm_clock_now(), address, bytes, b->key);
     if (b->kind == KIND_IMPORTED)
         jm_device_block_grow(tid, b, bytes);
 }
@@ -304,6 +305,7 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
             continue;
         VG_(removeIndexXA)(mappings, i);
         remove_range(m.address);
+        jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
         DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
         if (b) {
             b->n_mappings--;
@@ -361,6 +363,23 @@ UWord jm_device_next_caching_pool(UWord pool)
         is_behind |= p->pool == pool;
     }
     return 0;
+}
+
+DeviceReserves jm_device_reserves(void)
+{
+    DeviceReserves sums = {0, 0, 0, 0};
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        const Pool *p = VG_(indexXA)(pools, i);
+        sums.pool_used += p->used;
+        sums.pool_reserved += p->reserved;
+    }
+    VG_(HT_ResetIter)(table_of(SPACE_VMM));
+    for (DeviceBlock *b; (b = VG_(HT_Next)(table_of(SPACE_VMM)));)
+        if (b->kind == KIND_VMM)
+            sums.vmm_created += b->bytes;
+    for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++)
+        sums.vmm_mapped += ((Mapping *)VG_(indexXA)(mappings, i))->bytes;
+    return sums;
 }
 
 // ---- registered host memory ----------------------------------------------------------------------------------

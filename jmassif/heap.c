@@ -7,6 +7,7 @@
 #include "account.h"
 #include "blocks.h"
 #include "clock.h"
+#include "exhaustion.h"
 #include "options.h"
 #include "pending.h"
 #include "scope.h"
@@ -194,16 +195,26 @@ static Bool find_own(void *p, Block *block)
     return jm_blocks_find((Addr)p, block) && !block->is_custom;
 }
 
-static void *allocate(ThreadId tid, SizeT bytes, SizeT align, Bool zeroed)
+static void ran_out(ThreadId tid, const HChar *api, SizeT bytes)
+{
+    counters.failed++;
+    jm_exhaustion_failed(tid, api, VKI_ENOMEM, KIND_HEAP, bytes);
+}
+
+static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, Bool zeroed)
 {
     // A size with its top bit set is a negative number gone astray; the C library refuses it too.
     if ((SSizeT)bytes < 0) {
         counters.failed++;
         return NULL;
     }
-    void *p = align <= MAX_ALIGNMENT ? VG_(cli_malloc)(align, bytes) : NULL;
-    if (!p) {
+    if (align > MAX_ALIGNMENT) {
         counters.failed++;
+        return NULL;
+    }
+    void *p = VG_(cli_malloc)(align, bytes);
+    if (!p) {
+        ran_out(tid, api, bytes);
         return NULL;
     }
     if (zeroed)
@@ -232,7 +243,12 @@ static void release(ThreadId tid, void *p)
 
 static void *jm_malloc(ThreadId tid, SizeT n)
 {
-    return allocate(tid, n, VG_(clo_alignment), False);
+    return allocate(tid, "malloc", n, VG_(clo_alignment), False);
+}
+
+static void *jm_new(ThreadId tid, SizeT n)
+{
+    return allocate(tid, "operator new", n, VG_(clo_alignment), False);
 }
 
 static void *jm_calloc(ThreadId tid, SizeT n, SizeT each)
@@ -241,7 +257,7 @@ static void *jm_calloc(ThreadId tid, SizeT n, SizeT each)
         counters.failed++;
         return NULL;
     }
-    return allocate(tid, n * each, VG_(clo_alignment), True);
+    return allocate(tid, "calloc", n * each, VG_(clo_alignment), True);
 }
 
 static void jm_free(ThreadId tid, void *p)
@@ -273,7 +289,7 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
     if (bytes > usable) {
         to = VG_(cli_malloc)(VG_(clo_alignment), bytes);
         if (!to) {
-            counters.failed++;
+            ran_out(tid, "realloc", bytes);
             return NULL; // the old block stays as it is
         }
         VG_(memcpy)(to, p, block.bytes < bytes ? block.bytes : bytes);
@@ -298,19 +314,19 @@ static SizeT jm_usable_size(ThreadId tid, void *p)
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
 static void *jm_memalign(ThreadId tid, SizeT align, SizeT orig_align, SizeT n)
 {
-    return allocate(tid, n, align, False);
+    return allocate(tid, "memalign", n, align, False);
 }
 #else
 static void *jm_memalign(ThreadId tid, SizeT align, SizeT n)
 {
-    return allocate(tid, n, align, False);
+    return allocate(tid, "memalign", n, align, False);
 }
 #endif
 
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
 static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align, SizeT orig_align)
 {
-    return allocate(tid, n, align, False);
+    return allocate(tid, "operator new", n, align, False);
 }
 static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
 {
@@ -319,7 +335,7 @@ static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
 #elif defined(HAVE_VG_ALIGNED_NEW)
 static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align)
 {
-    return allocate(tid, n, align, False);
+    return allocate(tid, "operator new", n, align, False);
 }
 static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
 {
@@ -331,11 +347,11 @@ void jm_heap_init(void)
 {
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN) || defined(HAVE_VG_ALIGNED_NEW)
     VG_(needs_malloc_replacement)
-    (jm_malloc, jm_malloc, jm_new_aligned, jm_malloc, jm_new_aligned, jm_memalign, jm_calloc, jm_free, jm_free,
+    (jm_malloc, jm_new, jm_new_aligned, jm_new, jm_new_aligned, jm_memalign, jm_calloc, jm_free, jm_free,
      jm_delete_aligned, jm_free, jm_delete_aligned, jm_realloc, jm_usable_size, 0);
 #else
     VG_(needs_malloc_replacement)
-    (jm_malloc, jm_malloc, jm_malloc, jm_memalign, jm_calloc, jm_free, jm_free, jm_free, jm_realloc, jm_usable_size, 0);
+    (jm_malloc, jm_new, jm_new, jm_memalign, jm_calloc, jm_free, jm_free, jm_free, jm_realloc, jm_usable_size, 0);
 #endif
 }
 

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "compat.h"
 #include "device_blocks.h"
+#include "exhaustion.h"
 #include "fma.h"
 #include "heap.h"
 #include "manifest.h"
@@ -84,6 +85,7 @@ static void on_thread_exit(ThreadId tid)
     if (!has_called_exit && n_threads > 0)
         jm_region_thread_exit(tid); // a program ends inside what it is in
     jm_heap_thread_exit(tid);
+    jm_exhaustion_thread_exit(tid);
 }
 
 static void before_fork(ThreadId tid)
@@ -94,6 +96,7 @@ static void before_fork(ThreadId tid)
 static void after_fork_in_child(ThreadId tid)
 {
     n_threads = 1;
+    jm_exhaustion_after_fork_in_child();
     jm_trace_after_fork_in_child();
     jm_snapshot_after_fork_in_child();
     jm_device_blocks_after_fork_in_child();
@@ -112,6 +115,7 @@ static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 
 static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res)
 {
+    jm_exhaustion_after_syscall(tid, number, args, res);
     jm_snapshot_after_syscall();
 }
 
@@ -147,6 +151,7 @@ static void post_clo_init(void)
         jm_trace_group(jm_owner_name(owner), jm_owner_group(owner));
     if (jm_options.stacks)
         jm_stack_memory_init();
+    jm_exhaustion_init();
     jm_snapshot_start();
 }
 

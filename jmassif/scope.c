@@ -19,6 +19,7 @@ typedef struct {
     StackBase base;
     Bool made[N_KINDS];
     Bool freed;
+    Bool failed;
     Growth growth[N_KINDS];
 } Scope;
 
@@ -110,6 +111,7 @@ static void pop(ThreadId tid, Bool has_ended)
         outer->made[k] |= s->made[k];
     }
     outer->freed |= s->freed;
+    outer->failed |= s->failed;
 }
 
 // The stack grows down: a call that is under way has a higher stack pointer than what it calls. Others were left by
@@ -195,6 +197,13 @@ void jm_scope_mark_freed(ThreadId tid)
         s->freed = True;
 }
 
+void jm_scope_mark_failed(ThreadId tid)
+{
+    Scope *s = innermost(tid);
+    if (s)
+        s->failed = True;
+}
+
 Bool jm_scope_has_made(ThreadId tid, Kind kind)
 {
     Scope *s = innermost(tid);
@@ -205,6 +214,12 @@ Bool jm_scope_has_freed(ThreadId tid)
 {
     Scope *s = innermost(tid);
     return s && s->freed;
+}
+
+Bool jm_scope_has_failed(ThreadId tid)
+{
+    Scope *s = innermost(tid);
+    return s && s->failed;
 }
 
 void jm_scope_write_sums(void)

@@ -33,8 +33,10 @@ void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks);
 // of a runtime call over a driver call only one counts.
 void jm_scope_mark_made(ThreadId tid, Kind kind);
 void jm_scope_mark_freed(ThreadId tid);
+void jm_scope_mark_failed(ThreadId tid); // no memory was to be had
 Bool jm_scope_has_made(ThreadId tid, Kind kind);
 Bool jm_scope_has_freed(ThreadId tid);
+Bool jm_scope_has_failed(ThreadId tid);
 
 // Writes the sums of scopes that are called too often to be told one by one.
 void jm_scope_write_sums(void);

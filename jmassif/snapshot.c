@@ -7,6 +7,7 @@
 #include "account.h"
 #include "clock.h"
 #include "cuda.h"
+#include "exhaustion.h"
 #include "heap.h"
 #include "options.h"
 #include "pages.h"
@@ -156,6 +157,7 @@ static void take(const HChar *reason)
     jm_cuda_write_counters();
     jm_python_write_counters();
     jm_tensor_write_counters();
+    jm_exhaustion_write_counters();
     UInt id = ++n_snapshots;
     jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
     UInt n = jm_ledger_n_changed();

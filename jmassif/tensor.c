@@ -38,8 +38,6 @@ static struct {
     ULong unknown_free;
     ULong allocated_differs; // reports whose totals were not ours
     ULong reserved_differs;
-    ULong retries;
-    ULong out_of_memory;
 } counters;
 
 static void drop_from_segment(DeviceBlock *segment);
@@ -215,36 +213,8 @@ void jm_tensor_report(ThreadId tid, const TensorReport *report)
     jm_snapshot_event();
 }
 
-static ULong *failed_bytes; // per thread, of its last attempt; 0: that succeeded
-
-void jm_tensor_count_attempt(ThreadId tid, ULong bytes, Bool has_failed)
-{
-    if (!failed_bytes) {
-        if (!has_failed)
-            return;
-        failed_bytes = VG_(calloc)("jm.tensor", VG_N_THREADS, sizeof *failed_bytes);
-    }
-    if (failed_bytes[tid] == bytes) {
-        counters.retries++;
-        failed_bytes[tid] = 0;
-    } else {
-        failed_bytes[tid] = has_failed ? bytes : 0;
-    }
-}
-
-void jm_tensor_count_out_of_memory(ThreadId tid)
-{
-    counters.out_of_memory++;
-    if (failed_bytes)
-        failed_bytes[tid] = 0; // given up: the next one is no retry
-}
-
 void jm_tensor_write_counters(void)
 {
-    if (counters.retries)
-        jm_trace_counter("cuda-alloc-retries", counters.retries);
-    if (counters.out_of_memory)
-        jm_trace_counter("framework-out-of-memory", counters.out_of_memory);
     if (counters.without_segment)
         jm_trace_counter("tensor-without-segment", counters.without_segment);
     if (counters.unknown_free)

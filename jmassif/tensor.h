@@ -22,13 +22,6 @@ typedef struct {
 
 void jm_tensor_report(ThreadId tid, const TensorReport *report);
 
-// An allocation of device memory by the thread has succeeded or failed: the second try after a failed one of the same
-// size is what PyTorch counts as a retry.
-void jm_tensor_count_attempt(ThreadId tid, ULong bytes, Bool has_failed);
-
-// The framework reported that it is out of memory.
-void jm_tensor_count_out_of_memory(ThreadId tid);
-
 void jm_tensor_write_counters(void);
 
 void jm_tensor_stats(void); // tells what it keeps (stats.h)

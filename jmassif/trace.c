@@ -423,6 +423,57 @@ void jm_trace_region_sum(UInt name, ULong count, ULong time)
     end();
 }
 
+void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again)
+{
+    begin('O');
+    put_uint(id);
+    put_uint(time);
+    put_uint(tid);
+    put_uint(account);
+    put_uint(api);
+    put_uint(error);
+    put_uint(bytes);
+    put_uint(again);
+    end();
+}
+
+void jm_trace_exhaustion_figure(UInt event, const HChar *figure, ULong bytes)
+{
+    begin('o');
+    put_uint(event);
+    put_name(figure);
+    put_uint(bytes);
+    end();
+}
+
+void jm_trace_outcome(UInt event, ULong time, const HChar *outcome)
+{
+    begin('q');
+    put_uint(event);
+    put_uint(time);
+    put_name(outcome);
+    end();
+}
+
+void jm_trace_mapped(ULong time, Addr address, ULong bytes, UWord handle)
+{
+    begin('W');
+    put_uint(time);
+    put_hex(address);
+    put_uint(bytes);
+    put_hex(handle);
+    end();
+}
+
+void jm_trace_unmapped(ULong time, Addr address, ULong bytes)
+{
+    begin('w');
+    put_uint(time);
+    put_hex(address);
+    put_uint(bytes);
+    end();
+}
+
 void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *file)
 {
     UInt soname_id = jm_trace_string(soname);

@@ -28,6 +28,7 @@ COUNTERS = (
     "free-of-unknown-pointer",
     "heap-allocation-failed",
     "host-registered-bytes",
+    "out-of-memory",
     "python-frame-cut",
     "python-frame-unreadable",
     "python-stack-not-interleaved",

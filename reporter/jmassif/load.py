@@ -22,7 +22,9 @@ from jmassif.profile import (
     TENSOR,
     Account,
     End,
+    Exhaustion,
     LoadedObject,
+    Mapped,
     Mark,
     Peak,
     Profile,
@@ -34,7 +36,7 @@ from jmassif.profile import (
 )
 from jmassif.trace import Corrupt, Growth, Handler, TraceError, read
 
-_REASONS = ("start", "time", "request", "mark", "low-memory", "fork", "exec", "end", "signal", "exit")
+_REASONS = ("start", "time", "request", "mark", "low-memory", "out-of-memory", "fork", "exec", "end", "signal", "exit")
 
 
 # Ids of nodes and accounts come in order from a recorder. They may have gaps, but a gap must not cost gigabytes.
@@ -62,6 +64,7 @@ class _Group:
         self.changes = array("Q")
         self.pages = array("Q")
         self.peaks: List[_OpenPeak] = []
+        self.position = 0
 
 
 def _require(condition: Any, problem: str) -> None:
@@ -208,6 +211,7 @@ class _Builder:
         self._define(self.snapshot_ids, "snapshot", id_, id_)
         self.totals(time, host, device, 0)
         self.group = _Group(id_, time, reason, host, device)
+        self.group.position = self._position()
 
     def _open_group(self) -> _Group:
         if not self.group:
@@ -254,10 +258,13 @@ class _Builder:
         _check_sums(f"snapshot {id_}", self.by_kind, group.host, group.device)
         index = len(self.profile.snapshots)
         self.profile.snapshots.append(
-            Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes, group.pages)
+            Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes, group.pages, group.position)
         )
         if group.reason == "mark" and self.profile.marks:
             self.profile.marks[-1] = self.profile.marks[-1]._replace(snapshot=index)
+        if group.reason == "out-of-memory" and self.profile.exhaustions:
+            newest = max(self.profile.exhaustions)
+            self._change(newest, snapshot=index)
         for peak in group.peaks:
             _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
             self.profile.peaks[peak.which] = Peak(
@@ -279,11 +286,43 @@ class _Builder:
 
     def block_end(self, time: int, address: int, account: int) -> None:
         self._kind_of(account)
-        self.profile.frees.append(len(self.profile.blocks) // 4)
+        self.profile.frees.append(self._position())
         self.profile.blocks.extend((time, address, 0, account))
 
     def block_threshold(self, time: int, n_bytes: int) -> None:
         self.profile.block_thresholds.append((time, n_bytes))
+
+    def _position(self) -> int:
+        return len(self.profile.blocks) // 4
+
+    def mapped_memory(self, time: int, address: int, size: int, handle: int) -> None:
+        self.profile.mappings.append(Mapped(self._position(), address, size, handle))
+
+    def unmapped_memory(self, time: int, address: int, size: int) -> None:
+        self.profile.mappings.append(Mapped(self._position(), address, size, None))
+
+    def exhaustion(
+        self, id_: int, time: int, thread: int, account: int, api: int, error: int, n_bytes: int, again: int
+    ) -> None:
+        self._kind_of(account)
+        events = self.profile.exhaustions
+        _require(not again or again in events, f"event {again} is not defined")
+        event = Exhaustion(id_, time, thread, account, self._string(api), error, n_bytes, again, {}, self._position())
+        self._define(events, "event", id_, event)
+
+    def _event(self, id_: int) -> Exhaustion:
+        _require(id_ in self.profile.exhaustions, f"event {id_} is not defined")
+        return self.profile.exhaustions[id_]
+
+    def _change(self, event: int, **fields: Any) -> None:
+        self.profile.exhaustions[event] = self._event(event)._replace(**fields)
+
+    def exhaustion_figure(self, event: int, figure: str, n_bytes: int) -> None:
+        self._event(event).figures[figure] = n_bytes
+
+    def outcome(self, event: int, time: int, outcome: str) -> None:
+        _require(outcome in ("retried", "raised"), f'"{outcome}" is not an outcome')
+        self._change(event, outcome=outcome, outcome_time=time, outcome_position=self._position())
 
     def _check_growths(self, growths: Tuple[Growth, ...]) -> None:
         for growth in growths:
@@ -387,6 +426,11 @@ class _Builder:
             "+": self.block,
             "-": self.block_end,
             "l": self.block_threshold,
+            "W": self.mapped_memory,
+            "w": self.unmapped_memory,
+            "O": self.exhaustion,
+            "o": self.exhaustion_figure,
+            "q": self.outcome,
             "x": self.scope,
             "X": self.scope_sum,
             "e": self.failure,

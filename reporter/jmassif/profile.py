@@ -71,6 +71,7 @@ class Snapshot(NamedTuple):
     by_kind: Dict[str, int]  # live bytes; every kind that ever occurred
     changes: "array[int]"  # rows of six: the fields of a `c` record
     pages: "array[int]" = array("Q")  # rows of four: the fields of a `v` record
+    position: int = 0  # rows of Profile.blocks before it
 
     @property
     def host(self) -> int:
@@ -178,6 +179,34 @@ class LoadedObject(NamedTuple):
     path: str
 
 
+class Mapped(NamedTuple):
+    """Memory of cuMemCreate got addresses, or lost them."""
+
+    position: int  # rows of Profile.blocks before it
+    address: int
+    size: int
+    handle: Optional[int]  # None: it lost them
+
+
+class Exhaustion(NamedTuple):
+    """An allocation failed for lack of memory."""
+
+    id: int
+    time: int
+    thread: int
+    account: int  # that would have had the memory
+    api: str
+    error: int
+    bytes: int  # asked for; 0: not known
+    again: int  # id of the event that this is a further try of; 0: none
+    figures: Dict[str, int]  # as docs/trace-format.md names them
+    position: int  # rows of Profile.blocks before it
+    snapshot: Optional[int] = None  # index of the one that was taken then
+    outcome: str = ""  # "retried", "raised"
+    outcome_time: int = 0
+    outcome_position: int = 0  # rows of Profile.blocks before it
+
+
 class End(NamedTuple):
     time: int
     reason: str  # "exit" or "signal"
@@ -221,6 +250,8 @@ class Profile:
         # `frees`, which holds the indices of such rows.
         self.blocks = array("Q")
         self.frees = array("Q")
+        self.mappings: List[Mapped] = []  # of device memory
+        self.exhaustions: Dict[int, Exhaustion] = {}  # by id
         self.block_thresholds: List[Tuple[int, int]] = []  # (time, bytes)
         self.scopes: List[Scope] = []
         self.scope_sums: Dict[str, ScopeSum] = {}
