@@ -93,6 +93,11 @@ def _parser() -> argparse.ArgumentParser:
         choices=FOLDS,
         help="make runs of frames inside Python, PyTorch and other packages one [internal in tables, none in trees]",
     )
+    option(
+        "--segments",
+        metavar="N",
+        help="instead, map the device's memory: at --snapshot [peak-device], or at the Nth failed allocation (--segments=N)",
+    )
     option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
     option("--pages", action="store_true", help="count resident pages in massif output too, which massif does not")
     option("--no-source", action="store_true", help="leave the text of source lines out")
@@ -140,12 +145,15 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format) -> V
         arguments.fold,
         not arguments.no_source,
         arguments.value or next(iter(VALUES)),
+        arguments.segments,
         arguments.pages,
     )
 
 
 def _print(given: Optional[List[str]]) -> int:
-    arguments = _parser().parse_args(given)
+    # Its value is optional, and what follows it may be a file.
+    words = ["--segments=" if word == "--segments" else word for word in (sys.argv[1:] if given is None else given)]
+    arguments = _parser().parse_args(words)
     format_ = FORMATS[arguments.format]
     _check_options(arguments, format_)
     names = expand(arguments.files)

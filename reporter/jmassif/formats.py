@@ -27,7 +27,7 @@ DATABASE = "database"  # a file that a run is added to, and that holds others
 # The options of what shows a tree of calls at a moment.
 _TREE = ("snapshot", "threshold", "by", "fold")
 # The options of jm_print that choose what is shown; each format says which of them it takes.
-_VIEW_OPTIONS = _TREE + ("no-source", "x", "y", "value")
+_VIEW_OPTIONS = _TREE + ("no-source", "x", "y", "segments", "value")
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
 _FLAMES = 0.01

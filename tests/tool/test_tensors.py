@@ -21,18 +21,19 @@ def build(form: int, sim: Path) -> Path:
     warnings = ["-Wall", "-Wextra", "-Werror"]
     common = ["g++", "-g", "-O1", *warnings, f"-DFORM={form}", "-shared", "-fpic"]
     rpath = f"-Wl,-rpath,{directory}:{sim}"
-    libraries = [sim / "libcudart.so.10.2"]
+    libraries = [sim / "libcudart.so.10.2", sim / "libcuda.so.1"]
     with lock(f"c10-{form}"):
         newest = max(source.stat().st_mtime for source in SOURCES.iterdir())
         done = directory / "done"
         if done.exists() and done.stat().st_mtime > newest:
             return directory
-        for soname, source in (("c10", "c10"), ("c10_cuda", "c10_cuda"), ("torch_cuda", "torch")):
+        for soname, *names in (("c10", "c10"), ("c10_cuda", "c10_cuda", "caching"), ("torch_cuda", "torch")):
             made = directory / f"lib{soname}.so"
             soname_flag = f"-Wl,-soname,{made.name}"
-            check_run([*common, soname_flag, "-o", made, SOURCES / f"{source}.cc", *libraries, rpath])
+            files = [SOURCES / f"{name}.cc" for name in names]
+            check_run([*common, soname_flag, "-o", made, *files, *libraries, rpath])
             libraries.insert(0, made)
-        for program in ("tensors", "allocators"):
+        for program in ("tensors", "allocators") + (("exhaust", "probe") if form == 20 else ()):
             check_run(["gcc", "-g", *warnings, "-o", directory / program, SOURCES / f"{program}.c", *libraries, rpath])
         done.touch()
     return directory

@@ -23,6 +23,7 @@ class View(NamedTuple):
     fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
     with_source: bool = True  # show the text of Python lines
     value: str = "live-bytes"  # of a stack; one of samples.VALUES
+    segments: Optional[str] = None  # map device memory: at the failed allocation of this number, or ""; None: do not
     with_pages: bool = False  # count resident pages where massif would not
 
 

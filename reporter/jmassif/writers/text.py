@@ -24,6 +24,7 @@ from jmassif.trace import Growth
 from jmassif.tree import Node, Shape, build
 from jmassif.units import count, growth, moment, percent, printable, size
 from jmassif.writers import View
+from jmassif.writers.exhaustion import exhaustion_sections
 from jmassif.writers.graph import BETWEEN, DEVICE, HOST, draw, one_pool, timeline_points
 from jmassif.writers.header import header
 from jmassif.writers.layout import Lines, arena_note, heading, paragraph, used_sides
@@ -31,6 +32,7 @@ from jmassif.writers.lines import write_lines
 from jmassif.writers.machine import machine_section
 from jmassif.writers.mapped import by_library, mapped
 from jmassif.writers.reconciliation import reconciliation_section
+from jmassif.writers.segments import write_segments
 
 _SCOPES_SHOWN = 16
 _MARKS_SHOWN = 40
@@ -409,9 +411,15 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         yield from header(profile)
         yield from table
         return
+    if view.segments is not None:
+        map_ = list(write_segments(profile, view.segments, view.selector))
+        yield from header(profile)
+        yield from map_
+        return
     chosen = select(profile, view.selector or "peak")
     yield from header(profile)
     yield from _graph(profile, view)
+    yield from exhaustion_sections(profile, names)
     yield from _ledger(profile, names, chosen)
     yield from _by_role(profile, chosen)
     yield from by_library(profile, names, chosen) if view.by == "library" else mapped(profile, names, chosen)

@@ -27,5 +27,9 @@ void __attribute__((noinline)) reportMemoryUsageToProfiler(void *, int64_t, size
 {
     __asm__ volatile("");
 }
+void __attribute__((noinline)) reportOutOfMemoryToProfiler(int64_t, size_t, size_t, Device)
+{
+    __asm__ volatile("");
+}
 #endif
 } // namespace c10

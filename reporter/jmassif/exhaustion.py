@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Running out of memory: what failed, why, by which arithmetic, and what would have helped.
+
+A failed allocation and the further tries that follow it are one *incident*. Its verdict is about the last failure: by then
+a caching allocator has given back what it could. Sizes are bytes; None is not known.
+"""
+
+import re
+from bisect import bisect_right
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from jmassif.facts import fact
+from jmassif.profile import Exhaustion, Profile, side_of
+from jmassif.segments import Layout, Segment, fragmentation, layouts
+from jmassif.units import size
+
+# Verdicts.
+CACHE_BOUND = "cache"  # memory was free in a cache, and could be given back
+FRAGMENTATION = "fragmentation"  # enough was free, in pieces of which none was large enough
+OTHERS = "others"  # what else is on the board or the GPU holds more than this program
+FULL = "full"
+TOO_LARGE = "too large"  # for any run on this machine
+LIMIT = "limit"  # one that was set, not the memory
+REFUSED = "refused"  # although enough was free
+UNKNOWN = "unknown"
+
+_MIB = 1 << 20
+# The driver takes device memory by pages of this size.
+_DRIVER_PAGE = 2 * _MIB
+# PyTorch's expandable segments are made of pages of this size, for blocks that are not small.
+_EXPANDABLE_PAGE = 20 * _MIB
+# What max_split_size_mb may usefully be; PyTorch refuses less than 20.
+_SPLITS = [n * _MIB for n in (20, 32, 64, 128, 256, 512, 1024)]
+
+
+class Situation(NamedTuple):
+    """What there was at the last failure."""
+
+    side: str  # of what was asked for
+    asked: Optional[int]
+    free: Optional[int]  # of the device, as the driver said; of the machine, for memory of the host
+    total: Optional[int]  # likewise
+    reserved: int  # by segments on the device
+    cached: int  # of that, in no block
+    holes: int
+    largest_hole: int
+    returnable: int  # in segments of which nothing is used
+    pool_unused: int  # reserved by stream-ordered pools beyond their blocks
+    own: Optional[int]  # this program's, on the side; of both where they share the memory
+    others: Optional[int]  # what else is not free
+    limit: Optional[int]  # of the address space
+    by_owner: Dict[str, int]  # all that this program held
+
+    @property
+    def missing(self) -> Optional[int]:
+        """What was asked for and neither free nor to be had from caches."""
+        if self.asked is None or self.free is None:
+            return None
+        return max(0, self.asked - self.free - self.returnable - self.pool_unused)
+
+
+class Incident(NamedTuple):
+    tries: List[Exhaustion]  # that failed; one at least
+    outcome: str  # "retried": the next one succeeded; "raised": the framework gave up; ""
+    freed: int  # bytes of the device that were given back since the first
+    situation: Situation
+    verdict: str
+    reason: str  # a sentence or two: the verdict with its numbers
+    helps: List[str]  # what would have helped, by the numbers
+
+    @property
+    def last(self) -> Exhaustion:
+        return self.tries[-1]
+
+    @property
+    def is_resolved(self) -> bool:
+        return self.outcome == "retried"
+
+
+# The runtime's functions that ask the driver for memory.
+_RUNTIME_CALL = re.compile(r"cuda(?:Malloc\w*|HostAlloc|HostRegister|Free)")
+_MOST_INSIDE = 12  # frames of the runtime around the driver's call
+
+
+def call(profile: Profile, event: Exhaustion) -> str:
+    """The function that the program called: that of the runtime around the driver's, where it was one."""
+    name = event.api
+    for _, frame in zip(range(_MOST_INSIDE), profile.stack(profile.accounts[event.account].node)):
+        function = profile.frame(frame).function
+        if event.api.startswith("cu") and _RUNTIME_CALL.fullmatch(function):
+            name = function
+    return name
+
+
+# ---- joining tries ---------------------------------------------------------------------------
+
+
+def _chains(profile: Profile) -> List[List[Exhaustion]]:
+    chain_of: Dict[int, List[Exhaustion]] = {}
+    chains = []
+    for event in profile.exhaustions.values():
+        chain = chain_of.get(event.again)
+        if chain is None:
+            chain = []
+            chains.append(chain)
+        chain.append(event)
+        chain_of[event.id] = chain
+    return chains
+
+
+# ---- the situation ---------------------------------------------------------------------------
+
+
+class _Held(NamedTuple):
+    host: int
+    device: int
+    by_owner: Dict[str, int]
+
+
+def _held_at_snapshots(profile: Profile, wanted: Sequence[int]) -> Dict[int, _Held]:
+    """By index of the snapshot: what the program held. One pass for all of them."""
+    found: Dict[int, _Held] = {}
+    live: Dict[int, int] = {}
+    by_owner: Dict[str, int] = {}
+    for index, snapshot in enumerate(profile.snapshots[: max(wanted, default=-1) + 1]):
+        rows = snapshot.changes
+        for account, n_bytes in zip(rows[0::6], rows[1::6]):
+            _, kind, owner = profile.accounts[account]
+            if side_of(kind):
+                by_owner[owner] = by_owner.get(owner, 0) + n_bytes - live.get(account, 0)
+                live[account] = n_bytes
+        if index in wanted:
+            found[index] = _Held(snapshot.host, snapshot.device, dict(by_owner))
+    return found
+
+
+def _nothing_known(profile: Profile, event: Exhaustion) -> _Held:
+    """Without a snapshot: the totals."""
+    at = bisect_right(profile.timeline.time, event.time) - 1
+    if at < 0:
+        return _Held(0, 0, {})
+    return _Held(profile.timeline.host[at], profile.timeline.device[at], {})
+
+
+def _rest(total: Optional[int], free: Optional[int], own: int) -> Optional[int]:
+    return None if total is None or free is None else max(0, total - free - own)
+
+
+def _situation(profile: Profile, event: Exhaustion, layout: Layout, held: _Held) -> Situation:
+    figures = event.figures
+    side = side_of(profile.accounts[event.account].kind) or "device"
+    kind = profile.accounts[event.account].kind
+    if kind == "pinned" and "device-free" in figures:
+        side = "device"  # the driver was asked, and on a board it is one memory
+    own = held.host + held.device
+    if side == "device":
+        free, total = figures.get("device-free"), figures.get("device-total")
+        own = held.device if profile.is_discrete else own
+        others = _rest(total, free, own)
+    else:
+        available = profile.system_at("mem-available", event.time)
+        swap = profile.system_at("swap-free", event.time) or 0
+        total = profile.system_at("mem-total", event.time) or profile.number("mem-total-bytes")
+        own = held.host if profile.is_discrete else own
+        resident = profile.system_at("process-resident", event.time) or 0
+        on_board = 0 if profile.is_discrete else held.device
+        others = _rest(total, available, resident + on_board)
+        free = None if available is None else available + swap
+    pieces = fragmentation(layout)
+    return Situation(
+        side,
+        event.bytes or figures.get("framework-request") or None,
+        free,
+        total,
+        pieces.reserved,
+        pieces.free,
+        pieces.holes,
+        pieces.largest_hole,
+        pieces.returnable,
+        max(0, figures.get("pool-reserved", 0) - figures.get("pool-used", 0)),
+        own,
+        others,
+        figures.get("address-space-limit"),
+        held.by_owner,
+    )
+
+
+# ---- the verdict -----------------------------------------------------------------------------
+
+
+def _shown(n_bytes: Optional[int]) -> str:
+    return "an unknown number of bytes" if n_bytes is None else size(n_bytes)
+
+
+def _outside(profile: Profile, s: Situation) -> str:
+    """What `others` are."""
+    if s.side == "host" or not profile.is_discrete:
+        return "everything else on this machine (other programs, the system, the driver, Valgrind)"
+    return "everything else on the GPU (other programs, the driver)"
+
+
+def _verdict_on_host(profile: Profile, s: Situation) -> Tuple[str, str]:
+    asked = s.asked or 0
+    if s.limit is not None and (s.free is None or s.free >= asked):
+        known = f"{size(s.free)} of memory and swap were available, but " if s.free is not None else ""
+        return LIMIT, f"{known}the address space is limited to {size(s.limit)} (ulimit -v), Valgrind's own included."
+    if s.free is None:
+        return UNKNOWN, "What was free is not known."
+    if s.total is not None and asked > s.total + s.free:
+        return TOO_LARGE, f"{size(asked)} is more than the machine has ({size(s.total)})."
+    if s.free >= asked:
+        return (
+            REFUSED,
+            f"{size(s.free)} of memory and swap were available: a limit, or the system's rules for overcommitment.",
+        )
+    return _full_or_others(profile, s)
+
+
+def _full_or_others(profile: Profile, s: Situation) -> Tuple[str, str]:
+    missing = _shown(s.missing)
+    free = f"{size(s.free or 0)} was free"
+    if s.cached + s.pool_unused:
+        free += f" and {size(s.cached + s.pool_unused)} in caches"
+    if s.others is not None and s.own is not None and s.others > s.own:
+        return (
+            OTHERS,
+            f"{free}: {missing} too little. This program holds {size(s.own)}; {_outside(profile, s)} {size(s.others)}.",
+        )
+    return FULL, f"{free}: {missing} too little. This program holds {_shown(s.own)}."
+
+
+def _verdict_on_device(profile: Profile, event: Exhaustion, s: Situation) -> Tuple[str, str]:
+    where = "GPU" if profile.is_discrete else "board"
+    if event.error == 0:
+        free = f" The driver was not asked, which had {size(s.free)} free." if s.free else " The driver was not asked."
+        return LIMIT, f"The framework keeps to a limit of its own (a fraction of the memory).{free}"
+    if s.asked is None:
+        free = "" if s.free is None else f" {size(s.free)} was free."
+        return (FULL if s.free is not None else UNKNOWN), f"How much the call needs is not known.{free}"
+    if s.total is not None and s.asked > s.total:
+        return TOO_LARGE, f"{size(s.asked)} is more than the {where} has ({size(s.total)})."
+    to_return = s.returnable + s.pool_unused
+    in_pieces = f"in {s.holes:,} hole{'' if s.holes == 1 else 's'}, the largest {size(s.largest_hole)}"
+    if s.free is not None and s.free >= s.asked + _DRIVER_PAGE:
+        return (
+            REFUSED,
+            f"The driver said that {size(s.free)} was free, and refused: it found no pages for it, or a limit.",
+        )
+    if to_return and (s.free or 0) + to_return >= s.asked:
+        kept = f"{size(to_return)} of the cache held nothing and could have been given back"
+        return CACHE_BOUND, f"{kept}; {_shown(s.free)} was free besides."
+    if s.cached and (s.free or 0) + s.cached + s.pool_unused >= s.asked:
+        free = "" if s.free is None else f", and {size(s.free)} outside"
+        return FRAGMENTATION, (
+            f"{size(s.cached)} of what is reserved was free{free}, but {in_pieces}. Of it, {size(s.returnable)} could be given back."
+        )
+    if s.free is None:
+        return UNKNOWN, "What was free on the device is not known."
+    return _full_or_others(profile, s)
+
+
+def _verdict(profile: Profile, tries: List[Exhaustion], outcome: str, freed: int, s: Situation) -> Tuple[str, str]:
+    if outcome == "retried" and s.side == "device":
+        if freed:
+            return CACHE_BOUND, f"{size(freed)} was given back, and then it succeeded."
+        return (
+            _verdict_on_device(profile, tries[-1], s)[0],
+            "It succeeded at the next try, with nothing freed by this program.",
+        )
+    return _verdict_on_device(profile, tries[-1], s) if s.side == "device" else _verdict_on_host(profile, s)
+
+
+# ---- what would have helped ------------------------------------------------------------------
+
+
+def _is_pytorch(profile: Profile) -> bool:
+    return "pytorch" in profile.manifest or any("libc10_cuda" in loaded.path for loaded in profile.objects)
+
+
+def _at_least(version: str, *least: int) -> bool:
+    """Whether a version is known to be that or a later one."""
+    numbers = [int(number) for number in re.findall(r"\d+", version)[: len(least)]]
+    return len(numbers) == len(least) and numbers >= list(least)
+
+
+def _whole_pages(layout: Layout) -> int:
+    """Bytes of the holes that could be unmapped, were the segments made of pages."""
+    found = 0
+    for segment in layout.reserving:
+        for part in segment.parts:
+            if not part.account:
+                begin = -(-part.offset // _EXPANDABLE_PAGE)
+                found += max(0, (part.offset + part.bytes) // _EXPANDABLE_PAGE - begin) * _EXPANDABLE_PAGE
+    return found
+
+
+def _split_that_helps(layout: Layout, needed: int) -> Optional[int]:
+    """The least max_split_size that would have left `needed` bytes in segments of which nothing is used.
+
+    No block up to that size would have been put into a segment beyond it.
+    """
+    for split in _SPLITS:
+
+        def is_kept_clean(segment: Segment, split: int = split) -> bool:
+            used = [part.bytes for part in segment.parts if part.account]
+            return not used or (segment.bytes > split and max(used) <= split)
+
+        # The blocks would have been elsewhere, and taken their place there.
+        gain = sum(segment.free for segment in layout.reserving if is_kept_clean(segment))
+        if gain >= needed:
+            return split
+    return None
+
+
+def _framework_helps(profile: Profile, s: Situation, layout: Layout, verdict: str, outcome: str) -> List[str]:
+    helps: List[str] = []
+    if s.asked is None or s.free is None:
+        return helps
+    config = profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", "")
+    version = profile.manifest.get("pytorch", "")
+    needed = s.asked - s.free
+    if verdict == FRAGMENTATION:
+        pages = _whole_pages(layout)
+        if "expandable_segments:True" not in config and pages >= needed and (not version or _at_least(version, 2, 1)):
+            since = "" if version else " (PyTorch 2.1 and later, where the driver has virtual memory management)"
+            helps.append(
+                f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True{since}: {size(pages)} of the holes are whole pages, which"
+                " it could have given back."
+            )
+        split = _split_that_helps(layout, needed) if "max_split_size_mb" not in config else None
+        if split:
+            helps.append(
+                f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{split // _MIB}: blocks up to that size would not have been put"
+                " into the large segments that they keep from being given back."
+            )
+    if verdict == CACHE_BOUND and outcome != "retried" and s.returnable:
+        helps.append(f"torch.cuda.empty_cache() before: it gives {size(s.returnable)} back.")
+    return helps
+
+
+def _lazy_loading_is_off(profile: Profile) -> bool:
+    mode = profile.manifest.get("env.CUDA_MODULE_LOADING", "").upper()
+    cuda = fact(profile, "cuda")
+    is_default = _at_least(cuda, 12, 2)
+    return _at_least(cuda, 11, 7) and (mode == "EAGER" or (not mode and not is_default))
+
+
+def _helps(
+    profile: Profile, incident_account: int, s: Situation, layout: Layout, verdict: str, outcome: str
+) -> List[str]:
+    if outcome == "retried":
+        return []
+    helps: List[str] = []
+    needed = None if s.asked is None or s.free is None else max(0, s.asked - s.free)
+    if _is_pytorch(profile):
+        helps += _framework_helps(profile, s, layout, verdict, outcome)
+    if needed is None or verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):
+        return helps
+    if verdict == CACHE_BOUND and s.pool_unused >= needed:
+        helps.append(f"cudaMemPoolTrimTo, or a lower release threshold: pools hold {size(s.pool_unused)} for nothing.")
+    workspace = s.by_owner.get("workspace", 0)
+    if needed and workspace >= needed:
+        helps.append(
+            f"a smaller workspace: workspaces hold {size(workspace)} (CUBLAS_WORKSPACE_CONFIG; torch.backends.cudnn.benchmark)."
+        )
+    elif profile.accounts[incident_account].owner == "workspace":
+        helps.append("a smaller workspace: it was one that was asked for (CUBLAS_WORKSPACE_CONFIG).")
+    module = s.by_owner.get("module", 0)
+    if needed and module >= needed and _lazy_loading_is_off(profile):
+        helps.append(f"CUDA_MODULE_LOADING=LAZY: the code of kernels holds {size(module)}, and most is seldom used.")
+    missing = s.missing or 0
+    if verdict in (OTHERS, FULL) and missing and s.others is not None and s.others >= missing:
+        helps.append(
+            f"less besides this program: {_outside(profile, s)} holds {size(s.others)}, and {size(missing)} was missing."
+        )
+    return helps
+
+
+# ---- all of it -------------------------------------------------------------------------------
+
+
+def _made(layout: Layout) -> Dict[int, int]:
+    """By row of Profile.blocks: bytes of device memory that lie in nothing else."""
+    return {row: n_bytes for segment in layout.segments for row, n_bytes in segment.made}
+
+
+def _positions(chain: List[Exhaustion]) -> List[int]:
+    """Of the first failure, of the last, and of what came after it."""
+    last = chain[-1]
+    return [chain[0].position, last.position, last.outcome_position if last.outcome == "retried" else last.position]
+
+
+def incidents(profile: Profile) -> List[Incident]:
+    """In order of their first failures."""
+    chains = _chains(profile)
+    wanted = [chain[-1].snapshot for chain in chains if chain[-1].snapshot is not None]
+    held = _held_at_snapshots(profile, wanted)
+    before: Dict[int, Dict[int, int]] = {}  # by index of the chain
+    situations: Dict[int, Situation] = {}
+    found: Dict[int, Incident] = {}
+    positions = sorted({position for chain in chains for position in _positions(chain)})
+    # Layouts are large: each is used as it comes by.
+    for position, layout in zip(positions, layouts(profile, positions)):
+        for index, chain in enumerate(chains):
+            first, last, after = _positions(chain)
+            event = chain[-1]
+            if position == first:
+                before[index] = _made(layout)
+            if position == last:
+                snapshot = held.get(-1 if event.snapshot is None else event.snapshot) or _nothing_known(profile, event)
+                situations[index] = _situation(profile, event, layout, snapshot)
+            if position == after:
+                now = _made(layout)
+                freed = sum(n_bytes for row, n_bytes in before[index].items() if row not in now)
+                s = situations[index]
+                verdict, reason = _verdict(profile, chain, event.outcome, freed, s)
+                helps = _helps(profile, event.account, s, layout, verdict, event.outcome)
+                found[index] = Incident(chain, event.outcome, freed, s, verdict, reason, helps)
+    return [found[index] for index in range(len(chains))]

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that run out of memory: what the trace tells of it, and whether the report draws the right conclusion.
+
+A caching allocator in small (programs/c10/caching.cc) says by itself what it had reserved and free, and in which holes; the
+simulated board says what it had left.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Dict, List, NamedTuple
+
+import pytest
+
+from jmassif.exhaustion import Incident, call, incidents
+from jmassif.profile import Exhaustion, Profile
+from jmassif.segments import Layout, layout_at
+from tests.harness import BUILD, VALGRIND, Recording, compile_c, record
+from tests.tool.cuda_ledger import figures
+from tests.tool.programs import functions, print_report
+from tests.tool.test_tensors import build
+
+MIB = 1 << 20
+BOARD = {"JMSIM_BOARD_BYTES": str(4096 * MIB)}
+TENSOR, ASKED = 300 * MIB, 850 * MIB
+
+
+class Ran(NamedTuple):
+    recording: Recording
+    told: Dict[str, int]  # what the allocator printed
+    incident: Incident
+
+    @property
+    def profile(self) -> Profile:
+        return self.recording.profile
+
+    @property
+    def layout(self) -> Layout:
+        return layout_at(self.profile, self.incident.last.position)
+
+
+_RAN: Dict[str, Ran] = {}
+
+
+def ran(way: str, sim: Path) -> Ran:
+    if way not in _RAN:
+        recording = record([build(20, sim) / "exhaust", way], env=BOARD)
+        assert recording.returncode == 0, recording.stderr
+        (incident,) = incidents(recording.profile)
+        _RAN[way] = Ran(recording, figures(recording.stdout), incident)
+    return _RAN[way]
+
+
+def bars(report: str) -> List[str]:
+    """The segments of a map as text."""
+    return [found.group(1) for found in re.finditer(r"^ +[0-9a-f]+ .* %  ([A-Za-z-]+)$", report, re.MULTILINE)]
+
+
+def printed_segments(stdout: str) -> List[List[int]]:
+    """By segment: its blocks' bytes, those of holes negative."""
+    return [
+        [int(word) if word[0] == "+" else int(word) for word in line.split()[1:]]
+        for line in stdout.splitlines()
+        if line.startswith("segment")
+    ]
+
+
+def drawn_segments(layout: Layout) -> List[List[int]]:
+    return [[part.bytes if part.account else -part.bytes for part in segment.parts] for segment in layout.reserving]
+
+
+# ---- the experiment --------------------------------------------------------------------------
+
+
+def test_three_freed_tensors_in_segments_of_their_own_make_room(sim: Path) -> None:
+    own = ran("own", sim)
+    assert own.told["succeeded"] == 1
+    assert (own.incident.verdict, own.incident.outcome) == ("cache", "retried")
+    assert own.incident.freed == 3 * TENSOR
+    assert own.incident.situation.asked == ASKED
+    # Before anything was given back: the map shows three segments without a letter.
+    assert sorted(bars(print_report(own.recording.trace, "--segments=1").stdout)).count("-" * 46) == 3
+    report = " ".join(print_report(own.recording.trace).stdout.split())
+    assert "cudaMalloc of 850 MiB failed (error 2). 900 MiB was given back, and then it succeeded." in report
+    assert "Would have helped" not in report
+
+
+def test_three_holes_between_tensors_are_fragmentation(sim: Path) -> None:
+    shared = ran("shared", sim)
+    assert shared.told["succeeded"] == 0
+    situation = shared.incident.situation
+    assert (shared.incident.verdict, shared.incident.outcome) == ("fragmentation", "raised")
+    told = shared.told
+    assert situation.reserved == told["reserved"]
+    assert (situation.cached, situation.holes) == (told["free"], told["holes"]) == (3 * TENSOR, 3)
+    assert (situation.largest_hole, situation.returnable) == (told["largest"], told["returnable"]) == (TENSOR, 0)
+    assert (situation.free, situation.total) == (told["device_free"], told["device_total"])
+    assert situation.largest_hole < ASKED <= situation.cached
+    # Larger than the tensors, smaller than the segments; and the holes are whole pages of 20 MiB.
+    assert [re.split("[ :]", help_)[0] for help_ in shared.incident.helps] == [
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments",
+        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb",
+    ]
+    assert "max_split_size_mb:512" in shared.incident.helps[1]
+
+
+def test_the_map_is_the_allocators_own(sim: Path) -> None:
+    for way in ("shared", "full"):
+        told = printed_segments(ran(way, sim).recording.stdout)
+        assert len(told) in (4, 12)
+        assert drawn_segments(ran(way, sim).layout) == told
+
+
+def test_the_text_shows_the_holes(sim: Path) -> None:
+    ways: List[List[str]] = [[], ["--segments=1"], ["--segments", "--snapshot=last"]]
+    for options in ways:
+        report = print_report(ran("shared", sim).recording.trace, *options).stdout
+        shown = bars(report)
+        # Each letter or dash is 900/46 MiB, so a tensor is 15 of them and a third.
+        assert len(shown) == 4
+        assert shown.count("T" * 46) == 1
+        assert len([bar for bar in shown if re.fullmatch(r"T{15}t-{15}T{15}|T{15}t?-{14,15}t?T{15}", bar)]) == 3
+        assert "fragmentation 66.7 %" in report
+        assert "T tensor" in report
+        section = report[report.index("4 segments of") :]
+        assert all(len(line) <= 80 for line in section.splitlines()[:12])
+
+
+def test_a_cache_that_nobody_asks_to_give_back_is_the_cause(sim: Path) -> None:
+    other = ran("other", sim)
+    assert other.told["succeeded"] == 0
+    assert (other.incident.verdict, other.incident.outcome) == ("cache", "")
+    assert other.incident.situation.returnable == other.told["returnable"] == 3 * TENSOR
+    assert other.incident.helps == ["torch.cuda.empty_cache() before: it gives 900 MiB back."]
+
+
+def test_a_full_board_is_full(sim: Path) -> None:
+    full = ran("full", sim)
+    assert full.told["succeeded"] == 0
+    situation = full.incident.situation
+    assert (full.incident.verdict, full.incident.outcome) == ("full", "raised")
+    assert situation.missing == ASKED - full.told["device_free"] > 0
+    assert situation.cached == 0
+    assert not [help_ for help_ in full.incident.helps if "PYTORCH" in help_ or "empty_cache" in help_]
+
+
+@pytest.mark.parametrize("way", ["own", "shared", "other", "full"])
+def test_retries_and_ooms_are_counted_as_the_allocator_counts_them(way: str, sim: Path) -> None:
+    counters = ran(way, sim).profile.counters
+    assert counters.get("cuda-alloc-retries", 0) == ran(way, sim).told["retries"]
+    assert counters.get("framework-out-of-memory", 0) == ran(way, sim).told["ooms"]
+    assert not [key for key in counters if key.startswith("tensor")]
+
+
+@pytest.mark.parametrize("way", ["shared", "full"])
+def test_the_frameworks_own_figures_are_told(way: str, sim: Path) -> None:
+    told, event = ran(way, sim).told, ran(way, sim).incident.last
+    assert event.figures["framework-request"] == ASKED
+    assert event.figures["framework-allocated"] == told["allocated"]
+    assert event.figures["framework-reserved"] == told["reserved"]
+
+
+def test_the_stack_is_that_of_who_asked(sim: Path) -> None:
+    for way, asker in (("shared", "make_large"), ("other", "main")):
+        profile, event = ran(way, sim).profile, ran(way, sim).incident.last
+        stack = functions(profile, profile.accounts[event.account].node)
+        assert asker in stack and stack[-1] == "main"
+        assert call(profile, event) == "cudaMalloc"
+
+
+def test_the_ledger_of_the_moment_is_a_snapshot(sim: Path) -> None:
+    full = ran("full", sim)
+    assert full.incident.last.snapshot is not None
+    snapshot = full.profile.snapshots[full.incident.last.snapshot]
+    assert snapshot.reason == "out-of-memory"
+    assert full.incident.situation.by_owner["tensor"] == full.told["allocated"] == snapshot.by_kind["device"]
+
+
+# ---- many failures ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def probed(sim: Path) -> Recording:
+    recording = record([build(20, sim) / "probe"], env=BOARD)
+    assert (recording.returncode, recording.stdout) == (0, "1004\n"), recording.stderr
+    return recording
+
+
+def of_api(profile: Profile, *apis: str) -> List[Exhaustion]:
+    return [event for event in profile.exhaustions.values() if event.api in apis]
+
+
+def test_a_thousand_failures_of_one_place_are_counted_and_few_are_told(probed: Recording) -> None:
+    profile = probed.profile
+    assert profile.counters["out-of-memory"] == 1004
+    told = [event.bytes // MIB for event in of_api(profile, "cuMemAlloc_v2") if event.bytes < 8192 * MIB]
+    # The first four, then the 8th, 16th … 512th; the first asked for 8192 MiB.
+    assert told == [8192 - n + 1 for n in (2, 3, 4, 8, 16, 32, 64, 128, 256, 512)]
+    assert "and 989 more calls that the trace only counts" in print_report(probed.trace).stdout
+
+
+def test_what_fails_after_them_elsewhere_is_told(probed: Recording) -> None:
+    profile = probed.profile
+    kinds = {event.api: profile.accounts[event.account].kind for event in profile.exhaustions.values()}
+    assert kinds == {
+        "cuMemAlloc_v2": "device",
+        "cuMemAllocAsync": "pool",
+        "cuMemHostAlloc": "pinned",
+        "cuMemCreate": "vmm",
+    }
+    assert {event.bytes for event in of_api(profile, "cuMemAllocAsync", "cuMemHostAlloc", "cuMemCreate")} == {
+        8192 * MIB
+    }
+
+
+def test_the_driver_is_not_asked_while_a_stream_is_captured(probed: Recording) -> None:
+    profile = probed.profile
+    asked = {}
+    for event in profile.exhaustions.values():
+        stack = functions(profile, profile.accounts[event.account].node)
+        asked["captured" if "captured" in stack else "probe" if "probe" in stack else event.api] = (
+            "device-free" in event.figures
+        )
+    assert asked.pop("captured") is False
+    assert set(asked.values()) == {True} and "probe" in asked
+
+
+# ---- memory of the host ----------------------------------------------------------------------
+
+HOST = """
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+static void *block(size_t n) { return malloc(n); }
+
+int main(int argc, char **argv)
+{
+    char *kept = block(1000);
+    size_t huge = (size_t)1 << 45;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *mapped = mmap(NULL, 4096, PROT_READ, flags, -1, 0);
+    printf("%d", block(huge) == NULL);
+    printf("%d", calloc(huge, 2) == NULL);
+    printf("%d", realloc(kept, huge) == NULL);
+    /* Of sizes beyond any gap Valgrind says that they are invalid. Here it is the kernel that refuses. */
+    struct rlimit limit = {(size_t)4 << 30, (size_t)4 << 30};
+    setrlimit(RLIMIT_AS, &limit);
+    printf("%d", mmap(NULL, (size_t)8 << 30, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED);
+    printf("%d", mmap(NULL, 4 * huge, PROT_NONE, flags | MAP_NORESERVE, -1, 0) == MAP_FAILED);
+    printf("%d", mremap(mapped, 4096, 4 * huge, MREMAP_MAYMOVE) == MAP_FAILED);
+    printf("%d", mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 77, 0) == MAP_FAILED); /* not for lack of memory */
+    free(kept);
+    return 0;
+}
+"""
+
+
+def test_host_memory_that_cannot_be_had_is_told() -> None:
+    recording = record([compile_c(HOST, "-fno-builtin", "-O0")])
+    assert recording.stdout == "1111111", recording.stderr
+    profile = recording.profile
+    huge = 1 << 45
+    told = [(event.api, profile.accounts[event.account].kind, event.bytes) for event in profile.exhaustions.values()]
+    assert told == [
+        ("malloc", "heap", huge),
+        ("calloc", "heap", 2 * huge),
+        ("realloc", "heap", huge),
+        ("mmap", "anon", 8 << 30),
+        ("mremap", "anon", 4 * huge - 4096),
+    ]
+    assert {event.error for event in profile.exhaustions.values()} == {12}
+    stack = functions(profile, profile.accounts[profile.exhaustions[1].account].node)
+    assert stack[:2] == ["block", "main"]
+    assert [incident.verdict for incident in incidents(profile)][:3] == ["too large"] * 3
+    assert [event.figures.get("address-space-limit") for event in profile.exhaustions.values()] == [None] * 3 + [
+        4 << 30
+    ] * 2
+
+
+GROWS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *leak(size_t n) { return malloc(n); }
+static char *other(size_t n) { return malloc(n); }
+
+int main(int argc, char **argv)
+{
+    size_t n = strtoul(argv[1], NULL, 10), held = 0;
+    for (int i = 0; i < 20; i++)
+        memset(other(1000), 1, 1000);
+    for (char *p; (p = leak(n)); held += n) {
+        memset(p, 1, 4096);
+        if (held % (64 * n) == 0) {
+            printf("%zu\\n", held);
+            fflush(stdout);
+        }
+    }
+    abort();
+}
+"""
+
+
+def limited(program: Path, n_bytes: int, kib: int, trace: Path) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        ["bash", "-c", 'ulimit -c 0 && ulimit -v "$1" && shift && exec "$@"', "-", str(kib), VALGRIND]
+        + ["--tool=jmassif", "-q", f"--jmassif-out-file={trace}", str(program), str(n_bytes)],
+        env={"PATH": "/usr/bin:/bin", "VALGRIND_LIB": str(BUILD / ".in_place")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("n_bytes", [MIB, 100_000])
+def test_a_program_that_dies_of_a_failed_malloc_leaves_the_reason_and_the_culprit(tmp_path: Path, n_bytes: int) -> None:
+    trace = tmp_path / "trace"
+    program = compile_c(GROWS, "-fno-builtin", "-O0")
+    done = limited(program, n_bytes, 1_000_000, trace)
+    assert done.returncode != 0
+    held = int(done.stdout.split()[-1])
+    assert held > 100 * MIB
+    report = print_report(trace).stdout
+    assert re.search(r"^--- Out of memory \(1\), at .*: limit -", report, re.MULTILINE), done.stderr
+    assert "malloc of" in report and "ulimit -v" in report
+    found = re.search(
+        r"The largest single place: \S+ \S+ \((\S+) %\) of heap memory \(app\), allocated in leak",
+        " ".join(report.split()),
+    )
+    assert found, report
+    assert float(found.group(1)) >= 95
