@@ -6,7 +6,7 @@ that follow each other are one segment. What is in no segment is a block by itse
 """
 
 from bisect import bisect_left, bisect_right
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif.profile import Composition, Profile, side_of
 
@@ -74,12 +74,12 @@ class _Live(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A range of addresses that belongs to one block or mapping."""
+    """A range of addresses: a block, or mappings that follow each other."""
 
     address: int
     bytes: int
     account: int
-    row: int
+    made: Tuple[Tuple[int, int], ...]  # rows of Profile.blocks, and bytes of each
 
 
 class _Replay:
@@ -134,44 +134,46 @@ class _Replay:
             if accounts[account].kind in _HANDLES and not is_mapped(address):
                 handles[address] = live
             else:
-                placed.append(_Piece(address, live.bytes, account, live.row))
+                placed.append(_Piece(address, live.bytes, account, ((live.row, live.bytes),)))
         mapped = set()
-        for address, (size, handle) in self._mapped.items():
-            if handle in handles:
-                mapped.add(handle)
-                placed.append(_Piece(address, size, handles[handle].account, handles[handle].row))
+        run: Optional[_Piece] = None
+        for address in starts:
+            size, handle = self._mapped[address]
+            if handle not in handles:
+                continue
+            mapped.add(handle)
+            piece = _Piece(address, size, handles[handle].account, ((handles[handle].row, size),))
+            if run and run.address + run.bytes == address:
+                run = run._replace(bytes=run.bytes + size, made=run.made + piece.made)
+            else:
+                placed += [run] if run else []
+                run = piece
+        placed += [run] if run else []
         by_handle = sum(live.bytes for handle, live in handles.items() if handle not in mapped)
         return Layout(list(_segments(self._profile, placed)), by_handle)
 
 
 def _segments(profile: Profile, placed: List[_Piece]) -> Iterator[Segment]:
-    # A segment begins where its first block does: the larger one comes first.
-    placed.sort(key=lambda piece: (piece.address, -piece.bytes))
-    outer: List[_Piece] = []
+    def rank(piece: _Piece) -> Tuple[int, int, bool]:
+        """A segment begins where its first block does, and may be all of that block."""
+        return piece.address, -piece.bytes, profile.accounts[piece.account].owner != CACHE
+
+    placed.sort(key=rank)
+    outer: Optional[_Piece] = None
     inside: List[_Piece] = []
     for piece in placed:
-        end = outer[-1].address + outer[-1].bytes if outer else 0
-        if outer and piece.address < end:
+        if outer and piece.address < outer.address + outer.bytes:
             inside.append(piece)
             continue
-        follows = outer and piece.address == end and _is_mapping(profile, piece) and _is_mapping(profile, outer[-1])
-        if outer and not follows:
+        if outer:
             yield _segment(profile, outer, inside)
-            outer, inside = [], []
-        outer.append(piece)
+        outer, inside = piece, []
     if outer:
         yield _segment(profile, outer, inside)
 
 
-def _is_mapping(profile: Profile, piece: _Piece) -> bool:
-    return profile.accounts[piece.account].kind == "vmm"
-
-
-def _segment(profile: Profile, outer: List[_Piece], inside: List[_Piece]) -> Segment:
-    address = outer[0].address
-    n_bytes = outer[-1].address + outer[-1].bytes - address
-    account = outer[0].account
-    made = tuple((piece.row, piece.bytes) for piece in outer)
+def _segment(profile: Profile, outer: _Piece, inside: List[_Piece]) -> Segment:
+    address, n_bytes, account, made = outer
     if not inside and profile.accounts[account].owner != CACHE:
         return Segment(address, n_bytes, account, False, (Part(0, n_bytes, account),), made)
     parts: List[Part] = []

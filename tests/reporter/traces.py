@@ -42,6 +42,7 @@ class Trace:
         self._kinds: Dict[int, str] = {}
         self._live: Dict[int, Tuple[int, ...]] = {}
         self._n_snapshots = 0
+        self._n_events = 0
 
     def manifest(self, key: str, value: str) -> None:
         self.lines.append(f"m {key} {escape(value)}")
@@ -99,6 +100,32 @@ class Trace:
 
     def region_end(self, time: int, name: str, thread: int = 1) -> None:
         self.lines.append(f"D {time} {thread} {self.string(name)}")
+
+    def block(self, time: int, address: int, n_bytes: int, account: int) -> None:
+        self.lines.append(f"+ {time} {address:x} {n_bytes} {account}")
+
+    def block_end(self, time: int, address: int, account: int) -> None:
+        self.lines.append(f"- {time} {address:x} {account}")
+
+    def exhaustion(
+        self,
+        time: int,
+        account: int,
+        n_bytes: int,
+        api: str = "cudaMalloc",
+        error: int = 2,
+        again: int = 0,
+        figures: Optional[Mapping[str, int]] = None,
+    ) -> int:
+        """An event; its id."""
+        name = self.string(api)
+        self._n_events += 1
+        self.lines.append(f"O {self._n_events} {time} 1 {account} {name} {error} {n_bytes} {again}")
+        self.lines += [f"o {self._n_events} {figure} {value}" for figure, value in (figures or {}).items()]
+        return self._n_events
+
+    def outcome(self, event: int, time: int, outcome: str) -> None:
+        self.lines.append(f"q {event} {time} {outcome}")
 
     def _sums(self, live: Balances) -> Tuple[int, int]:
         def side(kinds: Sequence[str]) -> int:

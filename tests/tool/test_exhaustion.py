@@ -144,7 +144,7 @@ def test_a_full_board_is_full(sim: Path) -> None:
     assert not [help_ for help_ in full.incident.helps if "PYTORCH" in help_ or "empty_cache" in help_]
 
 
-@pytest.mark.parametrize("way", ["own", "shared", "other", "full"])
+@pytest.mark.parametrize("way", ["own", "shared", "other", "full", "pages"])
 def test_retries_and_ooms_are_counted_as_the_allocator_counts_them(way: str, sim: Path) -> None:
     counters = ran(way, sim).profile.counters
     assert counters.get("cuda-alloc-retries", 0) == ran(way, sim).told["retries"]
@@ -174,6 +174,21 @@ def test_the_ledger_of_the_moment_is_a_snapshot(sim: Path) -> None:
     snapshot = full.profile.snapshots[full.incident.last.snapshot]
     assert snapshot.reason == "out-of-memory"
     assert full.incident.situation.by_owner["tensor"] == full.told["allocated"] == snapshot.by_kind["device"]
+
+
+def test_a_segment_of_pages_gives_back_what_lies_between_tensors(sim: Path) -> None:
+    pages = ran("pages", sim)
+    assert pages.told["succeeded"] == 1
+    assert (pages.incident.verdict, pages.incident.outcome) == ("cache", "retried")
+    assert (pages.incident.last.api, pages.incident.last.bytes) == ("cuMemCreate", 20 * MIB)
+    assert pages.incident.freed == 3 * TENSOR
+    assert pages.incident.last.figures["vmm-mapped"] == pages.told["reserved"]
+    # Mappings one after the other are one segment.
+    assert drawn_segments(pages.layout) == printed_segments(pages.recording.stdout)
+    assert len(pages.layout.reserving) == 1
+    after = layout_at(pages.profile, len(pages.profile.blocks) // 4)
+    assert sum(segment.bytes for segment in after.reserving) == 9 * TENSOR + ASKED + 10 * MIB
+    assert sum(segment.free for segment in after.reserving) == 0
 
 
 # ---- many failures ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <vector>
 
 extern "C" int cudaMalloc(void **, size_t);
 extern "C" int cudaFree(void *);
@@ -34,6 +35,8 @@ using Segment = std::map<char *, Block>;
 static std::map<char *, Segment> segments;
 static size_t allocated, reserved;
 static unsigned n_retries, n_ooms;
+
+extern "C" void caching_say(void);
 
 static char *cut(Segment &segment, char *at, size_t bytes)
 {
@@ -101,6 +104,88 @@ extern "C" __attribute__((noinline)) char *caching_alloc(size_t bytes, size_t se
     n_ooms++;
     c10::reportOutOfMemoryToProfiler((int64_t)bytes, allocated, reserved, {1, 0});
     return nullptr;
+}
+
+// ---- one segment that grows by pages, each a piece of memory that is mapped behind the one before ----
+
+extern "C" int cuMemCreate(unsigned long long *, size_t, const void *, unsigned long long);
+extern "C" int cuMemRelease(unsigned long long);
+extern "C" int cuMemAddressReserve(unsigned long long *, size_t, size_t, unsigned long long, unsigned long long);
+extern "C" int cuMemMap(unsigned long long, size_t, size_t, unsigned long long, unsigned long long);
+extern "C" int cuMemUnmap(unsigned long long, size_t);
+
+static constexpr size_t PAGE = 20 << 20;
+static char *expandable;
+static size_t expandable_bytes; // mapped up to here, with holes where pages were given back
+
+// CUmemAllocationProp: pinned memory of device 0.
+static const struct {
+    int type, handle_types, location_type, location;
+    void *windows;
+    unsigned char flags[8];
+} of_device = {1, 0, 1, 0, nullptr, {}};
+
+static bool grow(size_t bytes)
+{
+    std::vector<unsigned long long> handles(bytes / PAGE);
+    for (size_t i = 0; i < handles.size(); i++) {
+        if (cuMemCreate(&handles[i], PAGE, &of_device, 0) == 0)
+            continue;
+        while (i > 0)
+            cuMemRelease(handles[--i]);
+        return false;
+    }
+    Segment &segment = segments[expandable];
+    for (unsigned long long handle : handles) {
+        cuMemMap((unsigned long long)expandable + expandable_bytes, PAGE, 0, handle, 0);
+        cuMemRelease(handle); // the mapping keeps it
+        segment[expandable + expandable_bytes] = {PAGE, false};
+        expandable_bytes += PAGE;
+    }
+    // New pages are one hole with what was free before them.
+    for (auto block = segment.begin(); std::next(block) != segment.end();) {
+        auto next = std::next(block);
+        if (!block->second.used && !next->second.used && block->first + block->second.bytes == next->first) {
+            block->second.bytes += next->second.bytes;
+            segment.erase(next);
+        } else {
+            block = next;
+        }
+    }
+    reserved += bytes;
+    return true;
+}
+
+static void give_pages_back()
+{
+    Segment &segment = segments[expandable];
+    for (auto block = segment.begin(); block != segment.end();) {
+        if (!block->second.used) {
+            cuMemUnmap((unsigned long long)block->first, block->second.bytes);
+            reserved -= block->second.bytes;
+            block = segment.erase(block);
+        } else {
+            ++block;
+        }
+    }
+}
+
+// Sizes are whole pages.
+extern "C" __attribute__((noinline)) char *expandable_alloc(size_t bytes)
+{
+    if (!expandable)
+        cuMemAddressReserve((unsigned long long *)&expandable, (size_t)16 << 30, 0, 0, 0);
+    char *block = expandable_bytes ? from_hole(bytes) : nullptr;
+    if (block)
+        return block;
+    if (!grow(bytes)) {
+        n_retries++;
+        caching_say();
+        give_pages_back();
+        if (!grow(bytes))
+            return nullptr;
+    }
+    return from_hole(bytes);
 }
 
 extern "C" void caching_free(char *at)

@@ -7,6 +7,7 @@
 // exhaust shared   three tensors share a segment, and the ones in the middle are freed
 // exhaust other    as own, and somebody asks who knows nothing of the cache
 // exhaust full     none is freed
+// exhaust pages    all are in one segment that grows by pages, and gives pages back
 //
 // Prints what the allocator knows just after the last failure, then how it ended.
 
@@ -17,6 +18,7 @@
 
 int cudaMalloc(void **, size_t);
 char *caching_alloc(size_t bytes, size_t segment_bytes);
+char *expandable_alloc(size_t bytes);
 void caching_free(char *at);
 void caching_say(void);
 
@@ -32,9 +34,25 @@ __attribute__((noinline)) char *make_large(void)
     return caching_alloc(ASKED * MIB, ASKED * MIB);
 }
 
+static int grow_by_pages(void)
+{
+    char *tensors[N_TENSORS];
+    if (cudaMalloc((void **)&tensors[0], MIB) != 0) // the runtime makes the context
+        return 1;
+    for (int i = 0; i < N_TENSORS; i++)
+        if (!(tensors[i] = expandable_alloc(TENSOR * MIB)))
+            return 1;
+    for (int i = 1; i < 9; i += 3)
+        caching_free(tensors[i]);
+    printf("succeeded %d\n", expandable_alloc((ASKED + 10) * MIB) != NULL);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
+    if (strcmp(way, "pages") == 0)
+        return grow_by_pages();
     size_t segment_bytes = strcmp(way, "shared") == 0 ? 3 * TENSOR * MIB : TENSOR * MIB;
     char *tensors[N_TENSORS];
     for (int i = 0; i < N_TENSORS; i++)

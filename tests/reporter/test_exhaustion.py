@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verdicts on allocations that failed: each from figures made by hand, at the edges between one verdict and the next."""
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import pytest
+
+from jmassif.exhaustion import Incident, call, incidents
+from jmassif.profile import Profile
+from jmassif.trace import TraceError
+from tests.reporter.traces import Trace
+
+MIB = 1 << 20
+BOARD = 4096 * MIB
+
+Blocks = Sequence[Tuple[int, int]]  # in a segment: offset, bytes
+
+
+class Run:
+    """A program with a caching allocator on a board of 4 GiB."""
+
+    def __init__(self, **manifest: str) -> None:
+        self.trace = Trace(time_unit="ms", **{"memory": "unified", "pytorch": "2.1.0", **manifest})
+        self.trace.group("yours", "tensor", "app")
+        self.trace.group("cached", "cache")
+        self.cache = self.trace.account("device", "cache", ["cudaMalloc (libcudart.so.12)", "grow (libc10_cuda.so)"])
+        self.tensor = self.trace.account("device", "tensor", ["empty (libtorch.so)", "py f (/app/train.py:7)"])
+        self.heap = self.trace.account("heap", "app", ["main (a.c:3)"])
+        self.trace.snapshot(0, "start")
+        self.reserved = self.used = 0
+        self.extra: Dict[int, Tuple[int, int]] = {}
+
+    def segment(self, address: int, n_bytes: int, blocks: Blocks = ()) -> "Run":
+        self.trace.block(1, address, n_bytes, self.cache)
+        self.reserved += n_bytes
+        for offset, size in blocks:
+            self.trace.block(1, address + offset, size, self.tensor)
+            self.used += size
+        return self
+
+    def holds(self, account: int, n_bytes: int) -> "Run":
+        self.extra[account] = (n_bytes, 1)
+        return self
+
+    def snapshot(self, time: int) -> None:
+        held = {self.cache: (self.reserved - self.used, 1), self.tensor: (self.used, 1)}
+        self.trace.snapshot(time, "out-of-memory", {**held, **self.extra})
+
+    def fails(self, n_bytes: int, account: Optional[int] = None, again: int = 0, **figures: int) -> int:
+        named = {name.replace("_", "-"): value for name, value in figures.items()}
+        event = self.trace.exhaustion(2, self.cache if account is None else account, n_bytes, again=again)
+        self.snapshot(2)
+        self.trace.lines += [f"o {event} {figure} {value}" for figure, value in named.items()]
+        return event
+
+    def only(self) -> Incident:
+        (incident,) = incidents(self.trace.load())
+        return incident
+
+
+def on_board(free: int) -> Dict[str, int]:
+    return {"device_free": free, "device_total": BOARD}
+
+
+# ---- verdicts --------------------------------------------------------------------------------
+
+
+def test_pieces_that_together_are_enough_are_fragmentation() -> None:
+    run = Run().segment(0x1000_0000, 100 * MIB, [(0, 40 * MIB), (70 * MIB, 30 * MIB)])
+    run.segment(0x2000_0000, 50 * MIB, [(20 * MIB, 30 * MIB)])
+    run.fails(45 * MIB, **on_board(0))
+    incident = run.only()
+    assert incident.verdict == "fragmentation"
+    situation = incident.situation
+    assert (situation.cached, situation.holes, situation.largest_hole) == (50 * MIB, 2, 30 * MIB)
+    assert situation.missing == 45 * MIB
+
+
+@pytest.mark.parametrize("free, verdict", [(0, "full"), (10 * MIB - 1, "full"), (10 * MIB, "fragmentation")])
+def test_what_is_free_outside_of_segments_counts(free: int, verdict: str) -> None:
+    run = Run().segment(0x1000_0000, 100 * MIB, [(0, 70 * MIB)]).holds(1, 0).holds(3, 3900 * MIB)
+    run.fails(40 * MIB, **on_board(free))
+    assert run.only().verdict == verdict
+
+
+@pytest.mark.parametrize("free, verdict", [(20 * MIB, "cache"), (20 * MIB - 1, "fragmentation")])
+def test_an_empty_segment_that_would_have_been_enough_is_the_caches_fault(free: int, verdict: str) -> None:
+    run = Run().segment(0x1000_0000, 80 * MIB).segment(0x2000_0000, 100 * MIB, [(0, 50 * MIB)])
+    run.fails(100 * MIB, **on_board(free))
+    assert run.only().verdict == verdict
+
+
+def test_a_pools_unused_reserve_is_a_cache() -> None:
+    run = Run()
+    run.fails(100 * MIB, pool_used=10 * MIB, pool_reserved=90 * MIB, **on_board(20 * MIB))
+    incident = run.only()
+    assert (incident.verdict, incident.situation.pool_unused) == ("cache", 80 * MIB)
+    assert any("cudaMemPoolTrimTo" in help_ for help_ in incident.helps)
+
+
+@pytest.mark.parametrize("own, verdict", [(1900, "others"), (2200, "full")])
+def test_others_are_to_blame_if_they_hold_more(own: int, verdict: str) -> None:
+    run = Run().segment(0x1000_0000, own * MIB, [(0, own * MIB)])
+    run.fails(100 * MIB, **on_board(50 * MIB))
+    incident = run.only()
+    assert incident.verdict == verdict
+    assert incident.situation.others == (4096 - 50 - own) * MIB
+    assert any("less besides this program" in help_ for help_ in incident.helps)
+
+
+def test_others_that_hold_less_than_was_missing_are_no_remedy() -> None:
+    run = Run().segment(0x1000_0000, 3900 * MIB, [(0, 3900 * MIB)])
+    run.fails(600 * MIB, **on_board(50 * MIB))
+    assert (run.only().verdict, run.only().helps) == ("full", [])
+
+
+def test_more_than_there_is_is_too_large() -> None:
+    run = Run()
+    run.fails(BOARD + 1, **on_board(4000 * MIB))
+    assert run.only().verdict == "too large"
+
+
+def test_a_driver_that_refuses_what_it_has_is_not_explained_away() -> None:
+    run = Run()
+    run.fails(100 * MIB, **on_board(102 * MIB))
+    assert run.only().verdict == "refused"
+
+
+def test_a_framework_that_does_not_ask_keeps_to_a_limit_of_its_own() -> None:
+    run = Run()
+    run.trace.exhaustion(2, run.cache, 100 * MIB, "reportOutOfMemoryToProfiler", error=0)
+    run.snapshot(2)
+    assert run.only().verdict == "limit"
+
+
+def test_without_a_word_of_the_driver_nothing_is_made_up() -> None:
+    run = Run()
+    run.fails(100 * MIB)
+    incident = run.only()
+    assert (incident.verdict, incident.situation.free, incident.situation.missing) == ("unknown", None, None)
+    assert incident.helps == []
+
+
+def test_an_event_without_its_snapshot_is_told_from_the_totals() -> None:
+    run = Run()
+    run.trace.totals(1, 10 * MIB, 3000 * MIB)
+    event = run.trace.exhaustion(2, run.cache, 900 * MIB)
+    run.trace.lines += [f"o {event} device-free {50 * MIB}", f"o {event} device-total {BOARD}"]
+    incident = run.only()
+    assert (incident.verdict, incident.situation.own) == ("full", 3010 * MIB)
+
+
+def test_of_a_discrete_gpu_only_its_own_memory_counts() -> None:
+    run = Run(memory="discrete").segment(0x1000_0000, 1000 * MIB, [(0, 1000 * MIB)]).holds(3, 2500 * MIB)
+    run.fails(100 * MIB, **on_board(50 * MIB))
+    situation = run.only().situation
+    assert (situation.own, situation.others) == (1000 * MIB, 3046 * MIB)
+
+
+@pytest.mark.parametrize(
+    "available, limit, verdict",
+    [(500, None, "refused"), (500, 1000, "limit"), (50, None, "full"), (50, 1000, "full"), (None, None, "unknown")],
+)
+def test_memory_of_the_host(available: Optional[int], limit: Optional[int], verdict: str) -> None:
+    run = Run().holds(3, 3500 * MIB)
+    run.trace.lines += [f"y 1 mem-total {BOARD}", f"y 1 process-resident {3600 * MIB}"]
+    if available is not None:
+        run.trace.lines.append(f"y 1 mem-available {available * MIB}")
+    run.fails(100 * MIB, run.heap, **({} if limit is None else {"address_space_limit": limit * MIB}))
+    assert run.only().verdict == verdict
+
+
+# ---- tries -----------------------------------------------------------------------------------
+
+
+def test_what_is_freed_between_tries_is_told_and_the_last_failure_judged() -> None:
+    run = Run().segment(0x1000_0000, 300 * MIB).segment(0x2000_0000, 200 * MIB, [(0, 200 * MIB)])
+    first = run.fails(500 * MIB, **on_board(100 * MIB))
+    run.trace.block_end(2, 0x1000_0000, run.cache)
+    run.reserved -= 300 * MIB
+    second = run.fails(500 * MIB, again=first, **on_board(400 * MIB))
+    run.trace.outcome(second, 3, "raised")
+    incident = run.only()
+    assert [event.id for event in incident.tries] == [first, second]
+    assert (incident.freed, incident.outcome, incident.is_resolved) == (300 * MIB, "raised", False)
+    # 400 are free now, and nothing in the cache.
+    assert (incident.situation.free, incident.situation.cached) == (400 * MIB, 0)
+
+
+def test_a_new_segment_at_an_old_address_hides_nothing() -> None:
+    run = Run().segment(0x1000_0000, 300 * MIB)
+    event = run.fails(350 * MIB, **on_board(100 * MIB))
+    run.trace.block_end(2, 0x1000_0000, run.cache)
+    run.trace.block(2, 0x1000_0000, 350 * MIB, run.cache)
+    run.trace.outcome(event, 2, "retried")
+    assert (run.only().verdict, run.only().freed) == ("cache", 300 * MIB)
+
+
+def test_the_runtimes_function_is_named_where_the_program_called_that() -> None:
+    run = Run()
+    event = run.trace.exhaustion(2, run.cache, 1, "cuMemAlloc_v2")
+    other = run.trace.exhaustion(2, run.tensor, 1, "cuMemAlloc_v2")
+    profile = run.trace.load()
+    assert [call(profile, profile.exhaustions[id_]) for id_ in (event, other)] == ["cudaMalloc", "cuMemAlloc_v2"]
+
+
+# ---- what would have helped ------------------------------------------------------------------
+
+
+def fragmented(**manifest: str) -> Run:
+    """Two segments of 200 MiB, each with one block of 40 MiB in its middle."""
+    run = Run(**manifest)
+    for address in (0x1000_0000, 0x2000_0000):
+        run.segment(address, 200 * MIB, [(80 * MIB, 40 * MIB)])
+    return run
+
+
+def remedies(run: Run) -> List[str]:
+    return [help_.split(":")[0].replace("PYTORCH_CUDA_ALLOC_CONF=", "") for help_ in run.only().helps]
+
+
+def test_fragmentation_is_cured_by_pages_or_by_not_splitting() -> None:
+    run = fragmented()
+    run.fails(300 * MIB, **on_board(0))
+    assert remedies(run) == ["expandable_segments", "max_split_size_mb"]
+    assert "max_split_size_mb:64" in run.only().helps[1]
+
+
+@pytest.mark.parametrize(
+    "manifest, expected",
+    [
+        ({"pytorch": "1.13.1"}, ["max_split_size_mb"]),
+        ({"pytorch": "2.0.1"}, ["max_split_size_mb"]),
+        ({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, ["max_split_size_mb"]),
+        ({"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:512"}, ["expandable_segments"]),
+    ],
+)
+def test_what_is_set_already_or_too_new_is_not_proposed(manifest: Dict[str, str], expected: List[str]) -> None:
+    run = fragmented()
+    for key, value in manifest.items():
+        run.trace.manifest(key, value)
+    run.fails(300 * MIB, **on_board(0))
+    assert remedies(run) == expected
+
+
+def test_pages_that_are_not_whole_do_not_count() -> None:
+    run = Run()
+    for n in range(30):
+        run.segment(0x1000_0000 * (n + 1), 40 * MIB, [(15 * MIB, 10 * MIB)])
+    run.fails(100 * MIB, **on_board(0))
+    # 30 times two holes of 15 MiB hold no page of 20 MiB; but without the blocks of 10 MiB the segments would be free.
+    assert (run.only().verdict, remedies(run)) == ("fragmentation", ["max_split_size_mb"])
+    assert "max_split_size_mb:20" in run.only().helps[0]
+
+
+def test_blocks_as_large_as_their_segments_are_not_cured_by_splitting_less() -> None:
+    run = Run()
+    run.segment(0x1000_0000, 100 * MIB, [(0, 60 * MIB)]).segment(0x2000_0000, 100 * MIB, [(0, 65 * MIB)])
+    run.fails(60 * MIB, **on_board(0))
+    # With 64 MiB one of the two would have been free, and more than the other's hole was asked for.
+    assert remedies(run) == ["expandable_segments"]
+
+
+def test_only_pytorch_is_told_of_pytorchs_options() -> None:
+    run = fragmented()
+    run.trace.lines = [line for line in run.trace.lines if not line.startswith("m pytorch")]
+    run.fails(300 * MIB, **on_board(0))
+    assert remedies(run) == []
+
+
+@pytest.mark.parametrize(
+    "cuda, env, workspace, expected",
+    [
+        ("11.8", "", 0, ["CUDA_MODULE_LOADING=LAZY"]),
+        ("11.4", "", 0, []),
+        ("12.4", "", 0, []),
+        ("12.4", "EAGER", 0, ["CUDA_MODULE_LOADING=LAZY"]),
+        ("11.8", "LAZY", 0, []),
+        ("11.4", "", 60 * MIB, ["a smaller workspace"]),
+        ("11.4", "", 40 * MIB, []),
+    ],
+)
+def test_kernels_and_workspaces_are_named_if_they_hold_as_much_as_was_missing(
+    cuda: str, env: str, workspace: int, expected: List[str]
+) -> None:
+    run = Run().segment(0x1000_0000, 3800 * MIB, [(0, 3800 * MIB)])
+    module = run.trace.account("device", "module", ["cuModuleLoad (libcuda.so.1)"])
+    work = run.trace.account("device", "workspace", ["gemm (libtorch.so)"])
+    run.trace.manifest(f"package.cuda-cudart-{cuda.replace('.', '-')}", f"{cuda}.89-1")
+    if env:
+        run.trace.manifest("env.CUDA_MODULE_LOADING", env)
+    run.holds(module, 100 * MIB).holds(work, workspace)
+    run.fails(200 * MIB, **on_board(150 * MIB))
+    assert [help_ for help_ in remedies(run) if "besides" not in help_] == expected
+
+
+# ---- reading ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "record, problem",
+    [
+        ("O 1 2 1 99 0 2 10 0", "account 99 is not defined"),
+        ("O 1 2 1 1 99 2 10 0", "string 99 is not defined"),
+        ("O 1 2 1 1 0 2 10 7", "event 7 is not defined"),
+        ("o 1 device-free 3", "event 1 is not defined"),
+        ("q 1 3 retried", "event 1 is not defined"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(record: str, problem: str) -> None:
+    run = Run()
+    run.trace.lines.append(record)
+    with pytest.raises(TraceError, match=problem):
+        run.trace.load()
+
+
+def test_an_outcome_is_one_of_two() -> None:
+    run = Run()
+    event = run.fails(1)
+    run.trace.outcome(event, 3, "forgotten")
+    with pytest.raises(TraceError, match="forgotten"):
+        run.trace.load()
+
+
+def test_a_run_that_never_failed_has_no_incidents() -> None:
+    profile: Profile = Run().trace.load()
+    assert incidents(profile) == []
