@@ -184,7 +184,8 @@ enum {
     ASK_RESERVED,   // how much does the pool reserve
     ASK_RANGE,      // how large is imported memory
     ASK_INTEGRATED, // does the device share the host's memory
-    ASK_FREE        // how much of its memory is free, and how much it has
+    ASK_FREE,       // how much of its memory is free, and how much it has: of an event of running out,
+    ASK_FREE_NOW    // of the machine
 };
 
 typedef struct {
@@ -211,6 +212,7 @@ typedef struct {
     Bool is_async;
     Bool is_import;
     Bool is_synchronize;
+    Bool is_look_due;
 } Asked;
 
 static Asked *asked_by; // per thread
@@ -223,6 +225,7 @@ static Asked *asked(ThreadId tid)
 }
 
 static Bool is_unified_known;
+static Bool is_discrete; // the device has memory of its own, which no figure of the machine's tells
 
 // Looks up each function once per library: the table of dynamic symbols is searched from end to end.
 static Addr function_in(Addr library_code, const HChar *name)
@@ -293,7 +296,8 @@ static Bool ask(ThreadId tid, struct jm_queries *queries, UWord purpose, UWord s
         if ((function = function_in(state->address, names->attribute)))
             add_query(queries, function, out, DEVICE_ATTRIBUTE_INTEGRATED, 0);
         break;
-    case ASK_FREE: // (free, total): the second query is only a place for the total
+    case ASK_FREE:
+    case ASK_FREE_NOW: // (free, total): the second query is only a place for the total
         queries->query[1].out = 0;
         if ((function = function_in(state->address, names->free)))
             add_query(queries, function, out, (UWord)&queries->query[1].out, 0);
@@ -325,6 +329,14 @@ static Bool ask_about_pools(ThreadId tid, struct jm_queries *queries)
 static Bool ask_after_alloc(ThreadId tid, struct jm_queries *queries)
 {
     return ask(tid, queries, ASK_CONTEXT, 0) || ask_about_size(tid, queries);
+}
+
+static void tell_device_memory(ULong free_bytes, ULong total_bytes)
+{
+    ULong now = jm_clock_now();
+    jm_trace_system(now, "device-total", total_bytes);
+    jm_trace_system(now, "device-free", free_bytes);
+    jm_trace_system(now, "device-ledger", jm_ledger_total(SIDE_DEVICE));
 }
 
 static Bool answer(ThreadId tid, struct jm_queries *queries)
@@ -359,12 +371,16 @@ static Bool answer(ThreadId tid, struct jm_queries *queries)
         return False;
     case ASK_INTEGRATED:
         is_unified_known = True;
-        jm_trace_manifest("memory", (UInt)q->out ? "unified" : "discrete");
+        is_discrete = !(UInt)q->out;
+        jm_trace_manifest("memory", is_discrete ? "discrete" : "unified");
         return False;
     case ASK_FREE:
         jm_exhaustion_figure(tid, "device-free", q->out);
         jm_exhaustion_figure(tid, "device-total", queries->query[1].out);
         jm_trace_flush();
+        return False;
+    case ASK_FREE_NOW:
+        tell_device_memory(q->out, queries->query[1].out);
         return False;
     }
     return False;
@@ -784,6 +800,33 @@ static Bool is_framework(const Row *row)
     return row->library == LIBRARY_C10 || row->library == LIBRARY_TENSORFLOW;
 }
 
+#define LOOK_EVERY_MS 100
+
+// Whether to look how much the device has left: after a call of the program that has allocated or freed some, so that
+// there is a context, but not too often: when time has passed, or much has come since.
+static Bool is_look_due(ThreadId tid, const Row *row)
+{
+    static ULong next_look_ms, enough_bytes;
+    ULong held = jm_ledger_total(SIDE_DEVICE);
+    Bool deals_in_blocks = row->action == ACTION_ALLOC || row->action == ACTION_ALLOC_PITCH ||
+                           row->action == ACTION_ALLOC_ASYNC || row->action == ACTION_ALLOC_FROM_POOL ||
+                           row->action == ACTION_VMM_CREATE || row->action == ACTION_FREE;
+    if (!is_discrete || !deals_in_blocks || n_captures || jm_scope_depth(tid) != 1 ||
+        jm_kind_side(row->kind) != SIDE_DEVICE || (held < enough_bytes && jm_clock_ms() < next_look_ms))
+        return False;
+    next_look_ms = jm_clock_ms() + LOOK_EVERY_MS;
+    if (held >= enough_bytes)
+        enough_bytes = held + held / 16 + (1 << 20);
+    return True;
+}
+
+static Bool look_if_due(ThreadId tid, struct jm_queries *queries)
+{
+    Bool is_due = asked(tid)->is_look_due;
+    asked(tid)->is_look_due = False;
+    return is_due && ask(tid, queries, ASK_FREE_NOW, 0);
+}
+
 // Calls fail because those inside of them do: the innermost is told.
 static Bool run_out(ThreadId tid, const Row *row, const UWord *words, struct jm_queries *queries)
 {
@@ -826,6 +869,8 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
             more = run_out(tid, row, words, queries);
     } else {
         more = act(tid, row, words, queries);
+        state->is_look_due = is_look_due(tid, row);
+        more = more || look_if_due(tid, queries);
     }
     count_attempt(tid, row, words, has_failed(row, result));
     if (row->action == ACTION_DLOPEN)
@@ -878,7 +923,7 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
         *result = leave(tid, args[1], args[2], (UWord *)args[3], args[4], (struct jm_queries *)args[5]);
         return True;
     case JM_REQ_ANSWER:
-        *result = answer(tid, (struct jm_queries *)args[1]);
+        *result = answer(tid, (struct jm_queries *)args[1]) || look_if_due(tid, (struct jm_queries *)args[1]);
         return True;
     case JM_REQ_TWIN:
         *result = uncovered_row(args[1], args[2], args[3]);

@@ -145,6 +145,36 @@ def whose(profile: Profile, made: Books) -> Ledger:
     return ledger(profile, composition)
 
 
+class DeviceBooks(NamedTuple):
+    """A discrete GPU's memory, in bytes, when the recorder looked at it. `board` is the sum of the four after it."""
+
+    time: int
+    board: int
+    before: int  # in use when it was first looked at, beyond the ledger: other programs, and contexts
+    held: int  # by the ledger
+    unaccounted: int  # in use beyond both; negative where others have given back
+    free: int
+
+
+def device_books(profile: Profile) -> Optional[DeviceBooks]:
+    """Of the looks at the GPU the one at which the ledger held most. None where there were none."""
+    if "device-free" not in profile.system:
+        return None
+
+    def look(time: int) -> Tuple[int, int, int]:
+        board, free, held = (
+            profile.system_at(name, time) or 0 for name in ("device-total", "device-free", "device-ledger")
+        )
+        return board, free, held
+
+    times = profile.system["device-free"][0]
+    board, free, held = look(times[0])
+    before = board - free - held
+    time = max(times, key=lambda time: look(time)[2])
+    board, free, held = look(time)
+    return DeviceBooks(time, board, before, held, board - free - before - held, free)
+
+
 def doubts(made: Books) -> List[str]:
     """What a reader should know of the rows that nobody can explain, in sentences."""
     found = []

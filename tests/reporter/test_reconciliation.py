@@ -8,7 +8,7 @@ import pytest
 from jmassif.budgets import BudgetError, Meter
 from jmassif.difference import Column, compare, measure
 from jmassif.profile import Profile
-from jmassif.reconciliation import Books, books, fullest, nearest, sampled, whose
+from jmassif.reconciliation import Books, books, device_books, fullest, nearest, sampled, whose
 from jmassif.writers import View
 from jmassif.writers.text import write
 from tests.reporter.traces import Trace
@@ -138,6 +138,20 @@ def test_what_is_elsewhere_is_doubted_and_nvmap_told() -> None:
     text = " ".join(section(made.load()))
     assert "Elsewhere, 56.0 MiB more than at the start are in use" in text
     assert "NvMap's use has changed by +140 MiB" in text
+
+
+def test_a_gpus_own_memory_has_books_of_its_own() -> None:
+    made = trace(LATER, "discrete")
+    for time, (free, held) in {4: (7000, 100), 6: (6500, 550), 8: (6990, 120)}.items():
+        made.lines += figures(time, {"device-total": 8192, "device-free": free, "device-ledger": held})
+    profile = made.load()
+    books_of_device = device_books(profile)
+    assert books_of_device is not None
+    assert [n // MIB for n in books_of_device[1:]] == [8192, 1092, 550, 50, 6500]
+    lines = list(write(profile, View("peak", 1.0, "stack", 70, None, None, False)))
+    start = next(i for i, line in enumerate(lines) if "of the GPU's memory, at 6 ms" in line)
+    assert lines[start + 3] == "unaccounted, since then      50.0 MiB    0.6 %   the driver's own, other programs"
+    assert device_books(trace(LATER).load()) is None
 
 
 def test_they_have_budgets() -> None:

@@ -9,8 +9,8 @@ from typing import List
 import pytest
 
 from jmassif.profile import Profile
-from jmassif.reconciliation import Books, books, fullest, sampled
-from tests.harness import BUILD, PYTHON, ROOT, compile_c, record
+from jmassif.reconciliation import Books, books, device_books, fullest, sampled
+from tests.harness import BUILD, PYTHON, ROOT, compile_c, record, sim_build
 
 MIB = 1 << 20
 WITH_PAGES = ["--pages=yes"]
@@ -111,3 +111,17 @@ def test_of_a_training_hardly_anything_is_unaccounted() -> None:
         made = books(profile, snapshot)
         assert abs(made.unaccounted) <= 0.03 * made.process, profile.snapshots[snapshot]
     assert books(profile, peak).share_of_peak > 0.9
+
+
+def test_a_gpus_own_memory_is_what_the_driver_says() -> None:
+    """The simulated card keeps 48 MiB for itself, and slabs that small blocks share."""
+    env = {"JMSIM_DISCRETE": "1", "LD_LIBRARY_PATH": str(sim_build())}
+    profile = record([sim_build() / "programs" / "cuda_storm", "2000"], env=env).profile
+    made = device_books(profile)
+    assert made is not None and made.board == 4 << 30
+    assert made.before + made.held + made.unaccounted + made.free == made.board
+    # It is looked at again when a sixteenth and a MiB have come.
+    assert made.held >= (profile.peaks["device"].device - MIB) * 16 / 17
+    assert abs(made.unaccounted) < 16 * MIB and made.before >= 48 * MIB
+    unified = record([sim_build() / "programs" / "cuda_storm", "2000"], env={**env, "JMSIM_DISCRETE": "0"}).profile
+    assert device_books(unified) is None  # it is the machine's memory

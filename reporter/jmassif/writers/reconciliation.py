@@ -4,7 +4,7 @@
 from typing import List
 
 from jmassif.profile import Profile
-from jmassif.reconciliation import Books, books, doubts, nearest_to, whose
+from jmassif.reconciliation import Books, books, device_books, doubts, nearest_to, whose
 from jmassif.summary import Moment
 from jmassif.units import count, moment, percent, size
 from jmassif.writers.layout import Lines, heading, paragraph
@@ -29,7 +29,22 @@ def _owners(profile: Profile, made: Books) -> List[str]:
     return lines
 
 
-def reconciliation_section(profile: Profile, chosen: Moment) -> Lines:
+def _device_section(profile: Profile) -> Lines:
+    """Empty where nothing is known of a GPU's own memory."""
+    made = device_books(profile)
+    if made is None:
+        return []
+    whole = made.board
+    return heading(f"All {size(whole)} of the GPU's memory, at {moment(made.time, profile.time_unit)}") + [
+        _row("before the first block", made.before, whole, "other programs, and contexts"),
+        _row("this process", made.held, whole, "the ledger, when it held most"),
+        _row("unaccounted, since then", made.unaccounted, whole, "the driver's own, other programs"),
+        _row("free", made.free, whole, "what the GPU could still give"),
+        _row("together", whole, whole),
+    ]
+
+
+def _board_section(profile: Profile, chosen: Moment) -> Lines:
     """Empty where the trace has no sample of the process's pages."""
     is_peak = chosen.snapshot is None
     snapshot = nearest_to(profile, chosen)
@@ -57,3 +72,8 @@ def reconciliation_section(profile: Profile, chosen: Moment) -> Lines:
     for doubt in doubts(made):
         lines += paragraph(doubt)
     return lines
+
+
+def reconciliation_section(profile: Profile, chosen: Moment) -> Lines:
+    """The books of the machine's memory and of a discrete GPU's, as far as the trace has figures for them."""
+    return _board_section(profile, chosen) + _device_section(profile)
