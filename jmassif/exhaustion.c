@@ -8,6 +8,7 @@
 #include "device_blocks.h"
 #include "scope.h"
 #include "snapshot.h"
+#include "stats.h"
 #include "trace.h"
 
 #include "pub_tool_hashtable.h"
@@ -102,24 +103,6 @@ void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_cou
 
 // ---- events --------------------------------------------------------------------------------------------------
 
-// When the address space is limited, what the program did not get the tool does not get either, and the core ends the
-// run then. So there is something to fall back on: address space only, nothing of it is written to.
-#define RESERVE_BYTES (4u << 20)
-
-static void *reserve;
-
-void jm_exhaustion_init(void)
-{
-    reserve = VG_(malloc)("jm.exhaustion.reserve", RESERVE_BYTES);
-}
-
-static void use_reserve(void)
-{
-    if (reserve)
-        VG_(free)(reserve);
-    reserve = NULL;
-}
-
 #define RLIMIT_AS 9 // asm-generic/resource.h, and the same on x86
 
 static void tell_limit(UInt event)
@@ -151,7 +134,6 @@ Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind,
 {
     if (jm_kind_side(kind) == SIDE_HOST && bytes >> ADDRESS_BITS)
         return False;
-    use_reserve();
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
     Thread *t = thread_of(tid);
@@ -228,6 +210,13 @@ void jm_exhaustion_thread_exit(ThreadId tid)
 {
     if (threads)
         VG_(memset)(&threads[tid], 0, sizeof threads[tid]);
+}
+
+void jm_exhaustion_stats(void)
+{
+    UInt n = sites ? VG_(HT_count_nodes)(sites) : 0;
+    jm_stats_row("jm.exhaustion", "places that got no memory", n, n * sizeof(Site));
+    jm_stats_row("jm.exhaustion", "threads", VG_N_THREADS, threads ? VG_N_THREADS * sizeof *threads : 0);
 }
 
 void jm_exhaustion_after_fork_in_child(void)

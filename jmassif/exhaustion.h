@@ -13,8 +13,6 @@
 #include "compat.h"
 #include "kind.h"
 
-void jm_exhaustion_init(void);
-
 // The thread's call of `api` got no memory of that kind; the error is the API's code. `bytes` 0: not known. True if it
 // has been told, so that figures of the event may follow.
 Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind, ULong bytes);
@@ -40,5 +38,7 @@ void jm_exhaustion_thread_exit(ThreadId tid);
 
 // The child of a fork has its own trace, in which nothing is told yet.
 void jm_exhaustion_after_fork_in_child(void);
+
+void jm_exhaustion_stats(void); // tells what it keeps (stats.h)
 
 #endif

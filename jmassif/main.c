@@ -151,7 +151,6 @@ static void post_clo_init(void)
         jm_trace_group(jm_owner_name(owner), jm_owner_group(owner));
     if (jm_options.stacks)
         jm_stack_memory_init();
-    jm_exhaustion_init();
     jm_snapshot_start();
 }
 

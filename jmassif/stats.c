@@ -6,6 +6,7 @@
 #include "account.h"
 #include "blocks.h"
 #include "device_blocks.h"
+#include "exhaustion.h"
 #include "heap.h"
 #include "ledger.h"
 #include "owner.h"
@@ -62,6 +63,7 @@ void jm_stats_print(void)
     jm_region_stats();
     jm_device_blocks_stats();
     jm_tensor_stats();
+    jm_exhaustion_stats();
     jm_pending_stats();
     jm_trace_stats();
     jm_trace_file_stats();

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verdicts on allocations that failed: each from figures made by hand, at the edges between one verdict and the next."""
 
+import json
+import re
+import sqlite3
+from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
 import pytest
 
+from jmassif.cli import main
 from jmassif.exhaustion import Incident, call, incidents
+from jmassif.formats import FORMATS
 from jmassif.profile import Profile
 from jmassif.trace import TraceError
-from tests.reporter.traces import Trace
+from jmassif.writers import View
+from tests.reporter.commands import call as call_main
+from tests.reporter.traces import ROOT, Trace
 
 MIB = 1 << 20
 BOARD = 4096 * MIB
@@ -292,6 +300,74 @@ def test_kernels_and_workspaces_are_named_if_they_hold_as_much_as_was_missing(
     run.holds(module, 100 * MIB).holds(work, workspace)
     run.fails(200 * MIB, **on_board(150 * MIB))
     assert [help_ for help_ in remedies(run) if "besides" not in help_] == expected
+
+
+# ---- told elsewhere ---------------------------------------------------------------------------
+
+
+def two_failures() -> Run:
+    run = fragmented()
+    first = run.fails(300 * MIB, **on_board(0))
+    run.trace.outcome(first, 3, "raised")
+    run.fails(BOARD + 1, **on_board(4000 * MIB))
+    return run
+
+
+def test_json_has_each_with_its_figures() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    profile = two_failures().trace.load()
+    view = View(None, 1.0, "owner", 70, None)
+    report = json.loads("".join(FORMATS["json"].write(profile, view)))
+    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator(schema).validate(report)
+    first, second = report["out_of_memory"]
+    assert (first["verdict"], first["outcome"], second["verdict"]) == ("fragmentation", "raised", "too large")
+    assert first["situation"]["missing"] == 300 * MIB
+    assert first["helps"] == incidents(profile)[0].helps
+    stacks = {row[0] for row in report["stacks"]["rows"]}
+    assert first["tries"][0]["stack"] in stacks
+    snapshots = {snapshot["snapshot"]: snapshot["reason"] for snapshot in report["snapshots"]}
+    assert snapshots[first["tries"][0]["snapshot"]] == "out-of-memory"
+
+
+def test_sqlite_has_a_row_each(tmp_path: Path) -> None:
+    FORMATS["sqlite"].write(two_failures().trace.load(), View(None, 1.0, "owner", 70, None), str(tmp_path / "runs.db"))
+    with sqlite3.connect(str(tmp_path / "runs.db")) as database:
+        rows = database.execute("SELECT number, call, bytes, verdict, largest_hole FROM out_of_memory").fetchall()
+    assert rows == [
+        (1, "cudaMalloc", 300 * MIB, "fragmentation", 80 * MIB),
+        (2, "cudaMalloc", BOARD + 1, "too large", 80 * MIB),
+    ]
+
+
+def test_the_text_has_a_section_each_and_lines_that_fit(tmp_path: Path) -> None:
+    done = call_main(main, two_failures().trace.save(tmp_path))
+    assert done.status == 0
+    assert re.findall(r"^--- Out of memory \((\d)\), at 2 ms: ([a-z ]+) -", done.out, re.MULTILINE) == [
+        ("1", "fragmentation"),
+        ("2", "too large"),
+    ]
+    text = done.out[done.out.index("--- Out of memory") : done.out.index("--- Where the memory went")]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "train.py:7" not in text  # who asked was the cache
+    assert "grow (libc10_cuda.so)" in text
+
+
+def test_a_failure_made_good_is_a_line(tmp_path: Path) -> None:
+    run = Run().segment(0x1000_0000, 300 * MIB)
+    event = run.fails(350 * MIB, **on_board(100 * MIB))
+    run.trace.block_end(2, 0x1000_0000, run.cache)
+    run.trace.outcome(event, 2, "retried")
+    done = call_main(main, run.trace.save(tmp_path))
+    assert "--- Out of memory (" not in done.out
+    assert "(1) at 2 ms: cudaMalloc of 350 MiB failed (error 2). 300 MiB was given back, and" in done.out
+
+
+def test_hostile_names_are_escaped(tmp_path: Path) -> None:
+    run = Run()
+    run.trace.exhaustion(2, run.heap, 1, "cuda\x1b[2J\udcff" + "x" * 5000)
+    done = call_main(main, run.trace.save(tmp_path))
+    assert done.status == 0 and "\x1b" not in done.out and "cuda\\x1b[2J\\xff" in done.out
 
 
 # ---- reading ---------------------------------------------------------------------------------

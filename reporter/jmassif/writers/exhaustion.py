@@ -37,8 +37,9 @@ def _what_came(profile: Profile, incident: Incident) -> str:
     freed = f" {size(incident.freed)} was given back in between; that was not enough." if incident.freed else ""
     if incident.outcome == "raised":
         return f"{freed} The framework told the program that it is out of memory."
-    is_last = profile.end is None or profile.end.reason == "signal"
-    return f"{freed} The program has no regular end on record." if is_last else freed
+    is_last = incident.last.id == max(profile.exhaustions)
+    died = is_last and (profile.end is None or profile.end.reason == "signal")
+    return f"{freed} The program has no regular end on record." if died else freed
 
 
 def _rows(profile: Profile, s: Situation) -> List[Tuple[str, Optional[int], str]]:

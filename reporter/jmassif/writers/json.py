@@ -8,12 +8,13 @@ import json
 from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 
 from jmassif import __version__
+from jmassif.exhaustion import Incident, call, incidents
 from jmassif.identity import labels_of_run, run_id
 from jmassif.ledger import Row as LedgerRow
 from jmassif.ledger import ledger
 from jmassif.levels import naming
 from jmassif.names import Names
-from jmassif.profile import PEAKS, Profile
+from jmassif.profile import PEAKS, Exhaustion, Profile
 from jmassif.reconciliation import books, nearest_to
 from jmassif.samples import VALUES, Figures, by_name, samples
 from jmassif.summary import Moment, select
@@ -111,6 +112,38 @@ def _books(profile: Profile, at: Moment) -> str:
     return _object({"snapshot": told.id, "time": told.time, **{row: getattr(made, row) for row in _BOOKS}})
 
 
+def _incident(profile: Profile, number: int, incident: Incident) -> Dict[str, Any]:
+    def attempt(event: Exhaustion) -> Dict[str, Any]:
+        account = profile.accounts[event.account]
+        snapshot = None if event.snapshot is None else profile.snapshots[event.snapshot].id
+        return {
+            "time": event.time,
+            "thread": event.thread,
+            "api": event.api,
+            "error": event.error,
+            "bytes": event.bytes or None,
+            "stack": account.node or None,
+            "kind": account.kind,
+            "owner": account.owner,
+            "snapshot": snapshot,
+            "figures": event.figures,
+        }
+
+    situation = incident.situation._asdict()
+    situation["missing"] = incident.situation.missing
+    return {
+        "number": number,
+        "call": call(profile, incident.tries[0]),
+        "tries": [attempt(event) for event in incident.tries],
+        "outcome": incident.outcome or None,
+        "freed": incident.freed,
+        "verdict": incident.verdict,
+        "reason": incident.reason,
+        "helps": incident.helps,
+        "situation": situation,
+    }
+
+
 def _accounts(profile: Profile, at: Moment) -> Iterator[str]:
     lifetime = profile.lifetime()
     for account, (node, kind, owner) in enumerate(profile.accounts):
@@ -194,6 +227,10 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
     )
     failures = profile.failures.items()
     yield from _rows("failures", (_object({"api": api, "code": code, "calls": n}) for (api, code), n in failures))
+    yield from _rows(
+        "out_of_memory",
+        (_object(_incident(profile, number, each)) for number, each in enumerate(incidents(profile), 1)),
+    )
     yield ',"counters":' + _object(profile.counters)
     yield from _rows("objects", (_object(o._asdict()) for o in profile.objects))
 

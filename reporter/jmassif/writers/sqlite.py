@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from jmassif import __version__
 from jmassif.facts import jetpack
+from jmassif.exhaustion import Incident, call, incidents
 from jmassif.identity import run_id
 from jmassif.levels import naming
 from jmassif.names import Names
@@ -69,6 +70,10 @@ CREATE TABLE region (
     run INTEGER, region INTEGER, name TEXT, thread INTEGER, depth INTEGER, begin INTEGER, end INTEGER,
     PRIMARY KEY (run, region)) WITHOUT ROWID;
 CREATE TABLE failure (run INTEGER, api TEXT, code INTEGER, calls INTEGER, PRIMARY KEY (run, api, code)) WITHOUT ROWID;
+CREATE TABLE out_of_memory (
+    run INTEGER, number INTEGER, time INTEGER, call TEXT, bytes INTEGER, tries INTEGER, outcome TEXT, freed INTEGER, verdict TEXT,
+    reason TEXT, free INTEGER, cached INTEGER, largest_hole INTEGER, own INTEGER, others INTEGER, snapshot INTEGER,
+    PRIMARY KEY (run, number)) WITHOUT ROWID;
 CREATE TABLE counter (run INTEGER, key TEXT, count INTEGER, PRIMARY KEY (run, key)) WITHOUT ROWID;
 CREATE TABLE object (
     run INTEGER, object INTEGER, begin INTEGER, end INTEGER, address TEXT, size INTEGER, soname TEXT, path TEXT,
@@ -221,6 +226,9 @@ class _Run:
             ((number, r.text, r.thread, r.depth, r.begin, r.end) for number, r in enumerate(profile.regions, 1)),
         )
         self._insert("failure", (key + (calls,) for key, calls in profile.failures.items()))
+        self._insert(
+            "out_of_memory", (self._incident(number, each) for number, each in enumerate(incidents(profile), 1))
+        )
         self._insert("counter", profile.counters.items())
         self._insert(
             "object",
@@ -228,6 +236,15 @@ class _Run:
                 (number, o.begin, o.end, f"{o.address:x}", o.size, o.soname, o.path)
                 for number, o in enumerate(profile.objects, 1)
             ),
+        )
+
+    def _incident(self, number: int, incident: Incident) -> _Row:
+        profile, s = self._profile, incident.situation
+        snapshot = None if incident.last.snapshot is None else profile.snapshots[incident.last.snapshot].id
+        return (
+            (number, incident.last.time, call(profile, incident.tries[0]), s.asked, len(incident.tries))
+            + (incident.outcome or None, incident.freed, incident.verdict, incident.reason)
+            + (s.free, s.cached, s.largest_hole, s.own, s.others, snapshot)
         )
 
     def _stacks(self) -> None:
