@@ -133,6 +133,9 @@ program scopes scopes.c "$cudart" "$cuda" -ldl "$out/libcudnn.so.8" "$out/libcub
     "$out/libcublasLt.so.10" "$out/libcufft.so.10" "$out/libcusparse.so.10" \
     "$out/libcusolver.so.10" "$out/libcurand.so.10" "$out/libnccl.so.2" "$out/libnvinfer.so.8"
 
+# The kernel's side of driver memory.
+"${cc[@]}" -std=gnu11 -g -O1 -Wall -Wextra -Werror "${extra[@]}" -o "$out/jmsim-board" "$here"/board/*.c
+
 # The static runtime inside a library, and a program that knows nothing of it.
 "${cc[@]}" -std=gnu11 -g -O1 -fPIC -shared -Wall -Wextra -Werror -pthread -DAS_LIBRARY "${extra[@]}" \
     "${beside[@]}" -Wl,-soname,libcuda_user.so -o "$out/libcuda_user.so" \
