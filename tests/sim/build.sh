@@ -56,7 +56,7 @@ link() { # LIBRARY ARGUMENTS...
 
 # The driver, with unwind tables and without.
 driver=() driver_bare=()
-for name in board context copy memory objects pool proc_address region resources sharing vmm; do
+for name in board context copy memory nodes nodes_nvmap nodes_rm objects pool proc_address region resources sharing vmm; do
     compile "driver/$name.c" "driver_$name.o" "${with_unwind[@]}"
     compile "driver/$name.c" "bare_$name.o" "${without_unwind[@]}"
     driver+=("$objects/driver_$name.o")

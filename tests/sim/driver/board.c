@@ -20,6 +20,7 @@ void board_setup(void)
     const char *kind = getenv("JMSIM_DISCRETE");
     live.board_bytes = limit ? strtoull(limit, NULL, 0) : DEFAULT_BOARD_BYTES;
     discrete = kind && kind[0] == '1';
+    nodes_setup();
 }
 
 bool board_integrated(void)
@@ -27,7 +28,7 @@ bool board_integrated(void)
     return !discrete;
 }
 
-bool board_take(size_t bytes)
+static bool board_take(size_t bytes)
 {
     if (bytes > live.board_bytes - live.board_used_bytes)
         return false;
@@ -35,7 +36,7 @@ bool board_take(size_t bytes)
     return true;
 }
 
-void board_give(size_t bytes)
+static void board_give(size_t bytes)
 {
     live.board_used_bytes -= bytes;
 }
@@ -61,6 +62,49 @@ uintptr_t pages_map(size_t bytes, bool below_4g)
 void pages_unmap(uintptr_t address, size_t bytes)
 {
     munmap((void *)address, bytes);
+}
+
+static bool pages_back(struct object *object, size_t span, enum backing backing)
+{
+    if (backing <= NO_ADDRESS)
+        return true;
+    object->address = pages_map(span, backing == LOW_PAGES);
+    return object->address;
+}
+
+bool board_back(struct object *object, size_t bytes, size_t span, enum backing backing)
+{
+    if (!board_take(bytes))
+        return false;
+    if (!(nodes_there() ? nodes_back(object, span, backing) : pages_back(object, span, backing))) {
+        board_give(bytes);
+        return false;
+    }
+    object->board_bytes = bytes;
+    object->span_bytes = span;
+    return true;
+}
+
+bool board_back_context(struct object *context, size_t bytes)
+{
+    if (!board_take(bytes))
+        return false;
+    if (nodes_there() && !nodes_back_context(context, bytes)) {
+        board_give(bytes);
+        return false;
+    }
+    context->board_bytes = bytes;
+    return true;
+}
+
+void board_unback(struct object *object)
+{
+    if (object->buffers)
+        nodes_unback(object);
+    else if (object->address)
+        pages_unmap(object->address, object->span_bytes);
+    board_give(object->board_bytes);
+    object->board_bytes = 0;
 }
 
 size_t round_up(size_t bytes, size_t to)

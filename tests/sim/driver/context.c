@@ -150,10 +150,9 @@ DRIVER_API(cuDeviceTotalMem, 2000, (unsigned int *bytes, CUdevice device), (byte
 
 static CUresult context_begin(struct object *context)
 {
-    if (!board_take(CONTEXT_DEVICE_BYTES))
+    if (!board_back_context(context, CONTEXT_DEVICE_BYTES))
         return CUDA_ERROR_OUT_OF_MEMORY;
     live.context_device_bytes += CONTEXT_DEVICE_BYTES;
-    context->board_bytes = CONTEXT_DEVICE_BYTES;
     context->cost = cost_take(CONTEXT_HEAP_BLOCKS, jmsim_count_heap);
     context->u.in_context.active = true;
     return CUDA_SUCCESS;
@@ -197,9 +196,8 @@ static void context_end(struct object *context)
         region_end(context, context->regions);
     }
     live.context_device_bytes -= context->board_bytes;
-    board_give(context->board_bytes);
+    board_unback(context);
     cost_give(context->cost, jmsim_count_heap);
-    context->board_bytes = 0;
     context->cost = NULL;
     context->u.in_context.active = false;
 }

@@ -37,6 +37,17 @@ enum kind {
     IPC,
     EXTERNAL,
     BUFFER,
+    DRIVER_BUFFER, /* what the kernel's driver gave */
+};
+
+/* What memory from the board is for: by the address that it needs. */
+enum backing {
+    UNMAPPED,   /* not even the GPU's */
+    NO_ADDRESS, /* in the program */
+    DEVICE_PAGES,
+    LOW_PAGES, /* below 4 GiB */
+    HOST_PAGES,
+    MANAGED_PAGES,
 };
 
 struct object {
@@ -52,6 +63,7 @@ struct object {
     /* A region's neighbours in its owner's list; an extent's neighbours in its region. */
     struct object *region, *before, *after;
     struct object *regions; /* of a context (slabs) or a pool (chunks) */
+    struct object *buffers; /* where the board has device nodes; chained through .after */
 
     union {
         struct {
@@ -82,6 +94,12 @@ struct object {
             int fd;
         } in_external;
         struct {
+            uint32_t handle;
+            int fd; /* -1: none; or a channel's */
+            bool on_gpu;
+            enum backing backing;
+        } in_buffer;
+        struct {
             bool active;
         } in_context;
     } u;
@@ -107,13 +125,25 @@ bool map_overlaps(uintptr_t address, size_t bytes);
 extern struct jmsim_stats live;
 void board_setup(void);
 bool board_integrated(void);
-bool board_take(size_t bytes);
-void board_give(size_t bytes);
+/* Takes bytes from the board for the object, and addresses of span bytes where the backing has any. */
+bool board_back(struct object *object, size_t bytes, size_t span, enum backing backing);
+bool board_back_context(struct object *context, size_t bytes);
+void board_unback(struct object *object);
 uintptr_t pages_map(size_t bytes, bool below_4g); /* 0: no room */
 void pages_unmap(uintptr_t address, size_t bytes);
 size_t round_up(size_t bytes, size_t to); /* to: a power of two; saturates at SIZE_MAX & -to */
 void amount_add(struct jmsim_amount *amount, size_t bytes);
 void amount_remove(struct jmsim_amount *amount, size_t bytes);
+
+/* nodes.c: memory from the kernel's driver, where there are device nodes (../board). Without them nothing is there. */
+void nodes_setup(void);
+bool nodes_there(void);
+bool nodes_back(struct object *object, size_t span, enum backing backing);
+bool nodes_back_context(struct object *context, size_t bytes);
+void nodes_unback(struct object *object);
+int nodes_file(const struct object *object); /* its memory as a descriptor to map; -1: none */
+bool nodes_map(const struct object *memory, int fd, uintptr_t address, size_t bytes, size_t offset); /* into the GPU */
+void nodes_unmap(uintptr_t address, size_t bytes);
 
 /* region.c: slabs and pool chunks, cut into extents of 512-byte granules */
 enum { GRANULE_BYTES = 512 };

@@ -42,20 +42,15 @@ static struct object *from_slab(struct object *context, size_t span)
 /* A block with pages of its own, or (an array, which nobody reads here) with none at all. */
 static struct object *from_board(enum kind kind, size_t span, size_t from_board, bool below_4g)
 {
-    if (!board_take(from_board))
-        return NULL;
-    bool has_address = kind == DEVICE || kind == MANAGED || kind == PINNED;
-    uintptr_t address = has_address ? pages_map(span, below_4g) : 0;
-    struct object *object = address || !has_address ? object_new(kind) : NULL;
-    if (!object) {
-        if (address)
-            pages_unmap(address, span);
-        board_give(from_board);
+    enum backing backing = kind == DEVICE    ? (below_4g ? LOW_PAGES : DEVICE_PAGES)
+                           : kind == MANAGED ? MANAGED_PAGES
+                           : kind == PINNED  ? HOST_PAGES
+                                             : NO_ADDRESS;
+    struct object *object = object_new(kind);
+    if (object && !board_back(object, from_board, span, backing)) {
+        object_delete(object);
         return NULL;
     }
-    object->address = address;
-    object->span_bytes = span;
-    object->board_bytes = from_board;
     return object;
 }
 
@@ -109,9 +104,8 @@ void memory_end(struct object *object)
         slab_extent_end(object);
         return;
     }
-    if (object->address && object->kind != REGISTERED)
-        pages_unmap(object->address, object->span_bytes);
-    board_give(object->board_bytes);
+    if (object->kind != REGISTERED)
+        board_unback(object);
     object_delete(object);
 }
 

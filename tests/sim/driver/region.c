@@ -7,24 +7,18 @@
 
 struct object *region_new(struct object *owner, size_t bytes)
 {
-    if (!board_take(bytes))
-        return NULL;
-    uintptr_t address = pages_map(bytes, false);
-    struct object *region = address ? object_new(REGION) : NULL;
+    struct object *region = object_new(REGION);
     struct object *extent = region ? object_new(FREE_EXTENT) : NULL;
-    if (!extent) {
+    if (!extent || !board_back(region, bytes, bytes, DEVICE_PAGES)) {
+        if (extent)
+            object_delete(extent);
         if (region)
             object_delete(region);
-        if (address)
-            pages_unmap(address, bytes);
-        board_give(bytes);
         return NULL;
     }
     extent->region = region;
-    extent->address = address;
+    extent->address = region->address;
     extent->span_bytes = bytes;
-    region->address = address;
-    region->span_bytes = region->board_bytes = bytes;
     region->u.in_region.rover = extent;
     region->u.in_region.free_bytes = bytes;
     region->after = owner->regions;
@@ -126,8 +120,7 @@ void region_end(struct object *owner, struct object *region)
         owner->regions = region->after;
     if (region->after)
         region->after->before = region->before;
-    pages_unmap(region->address, region->span_bytes);
-    board_give(region->board_bytes);
+    board_unback(region);
     object_delete(region->u.in_region.rover); /* idle: one free extent is all there is */
     object_delete(region);
 }

@@ -12,11 +12,14 @@ static CUresult resource_new(enum kind kind, size_t device_bytes, unsigned heap_
     TRY(context_current(&context));
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
-    struct object *made = board_take(device_bytes) ? object_new(kind) : NULL;
+    struct object *made = object_new(kind);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!board_back(made, device_bytes, device_bytes, NO_ADDRESS)) {
+        object_delete(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     made->context = context;
-    made->board_bytes = device_bytes;
     made->cost = cost_take(heap_blocks, jmsim_count_heap);
     live.context_device_bytes += device_bytes;
     memcpy(handle, &made, sizeof made);
@@ -26,7 +29,7 @@ static CUresult resource_new(enum kind kind, size_t device_bytes, unsigned heap_
 void resource_end(struct object *resource)
 {
     live.context_device_bytes -= resource->board_bytes;
-    board_give(resource->board_bytes);
+    board_unback(resource);
     cost_give(resource->cost, jmsim_count_heap);
     object_delete(resource);
 }

@@ -31,8 +31,8 @@ static void memory_end_if_unused(struct object *memory)
         return;
     if (!memory->u.in_memory.imported)
         amount_remove(&live.vmm, memory->bytes);
-    board_give(memory->board_bytes);
     close(memory->u.in_memory.fd);
+    board_unback(memory);
     object_delete(memory);
 }
 
@@ -66,18 +66,16 @@ static int memory_file(size_t bytes)
     return fd;
 }
 
-static CUresult memory_new(int fd, size_t bytes, bool imported, CUmemGenericAllocationHandle *handle)
+static struct object *memory_new(size_t bytes, bool imported, CUmemGenericAllocationHandle *handle)
 {
-    struct object *memory = fd >= 0 ? object_new(MEMORY) : NULL;
+    struct object *memory = object_new(MEMORY);
     if (!memory)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return NULL;
     memory->n_references = 1;
     memory->bytes = bytes;
-    memory->board_bytes = imported ? 0 : bytes;
-    memory->u.in_memory.fd = fd;
     memory->u.in_memory.imported = imported;
     *handle = (uintptr_t)memory;
-    return CUDA_SUCCESS;
+    return memory;
 }
 
 DRIVER_API(cuMemCreate, 10020,
@@ -89,17 +87,19 @@ DRIVER_API(cuMemCreate, 10020,
     TRY(properties_check(properties));
     if (!handle || bytes == 0 || !aligned(bytes) || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!board_take(bytes))
+    struct object *memory = memory_new(bytes, false, handle);
+    if (!memory)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    int fd = memory_file(bytes);
-    CUresult result = memory_new(fd, bytes, false, handle);
-    if (result != CUDA_SUCCESS) {
-        board_give(bytes);
-        if (fd >= 0)
-            close(fd);
-        return result;
+    bool backed = board_back(memory, bytes, bytes, NO_ADDRESS);
+    int fd = !backed ? -1 : nodes_there() ? nodes_file(memory) : memory_file(bytes);
+    if (fd < 0) {
+        if (backed)
+            board_unback(memory);
+        object_delete(memory);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memory_check(*handle)->u.in_memory.handle_types = properties->requestedHandleTypes;
+    memory->u.in_memory.fd = fd;
+    memory->u.in_memory.handle_types = properties->requestedHandleTypes;
     amount_add(&live.vmm, bytes);
     return CUDA_SUCCESS;
 }
@@ -155,10 +155,14 @@ DRIVER_API(cuMemImportFromShareableHandle, 10020, (CUmemGenericAllocationHandle 
         !aligned((uint64_t)file.st_size))
         return CUDA_ERROR_INVALID_VALUE;
     int own_fd = dup(fd);
-    CUresult result = memory_new(own_fd, (size_t)file.st_size, true, handle);
-    if (result != CUDA_SUCCESS && own_fd >= 0)
-        close(own_fd);
-    return result;
+    struct object *memory = own_fd >= 0 ? memory_new((size_t)file.st_size, true, handle) : NULL;
+    if (!memory) {
+        if (own_fd >= 0)
+            close(own_fd);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memory->u.in_memory.fd = own_fd;
+    return CUDA_SUCCESS;
 }
 
 /* Addresses. */
@@ -232,8 +236,10 @@ DRIVER_API(cuMemMap, 10020,
     struct object *mapping = object_new(MAPPING);
     if (!mapping)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->u.in_memory.fd,
-             (off_t)offset) == MAP_FAILED) {
+    int fd = memory->u.in_memory.fd;
+    if (mmap((void *)(uintptr_t)pointer, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED ||
+        (nodes_there() && !nodes_map(memory, fd, pointer, bytes, offset))) {
+        map_nothing(pointer, bytes, MAP_FIXED);
         object_delete(mapping);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -263,6 +269,8 @@ static bool whole_mappings(uintptr_t address, size_t bytes)
 static void mapping_end(struct object *mapping)
 {
     struct object *memory = mapping->u.in_mapping.memory;
+    if (nodes_there())
+        nodes_unmap(mapping->address, mapping->bytes);
     map_nothing(mapping->address, mapping->bytes, MAP_FIXED);
     map_remove(mapping);
     memory->u.in_memory.n_mappings--;

@@ -3,10 +3,13 @@
 #ifndef JMSIM_PROGRAM_H
 #define JMSIM_PROGRAM_H
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../cuda_abi.h"
+#include "../board/jmsim_board.h"
 #include "../jmsim.h"
 
 #define NOINLINE __attribute__((noinline))
@@ -24,6 +27,17 @@
 
 /* Of libjmassif.so, where that is preloaded: then a profile has a mark, and so a snapshot, at each point. */
 void jmassif_mark(const char *text) __attribute__((weak));
+
+/* Where the board has device nodes: a line with what its kernel has committed. */
+static inline void print_books(void)
+{
+    struct jmsim_books books;
+    int board = open(JMSIM_BOARD_NODE, O_RDWR | O_CLOEXEC);
+    if (board >= 0 && ioctl(board, JMSIM_BOARD_BOOKS, &books) == 0)
+        printf("committed %llu\n", (unsigned long long)books.committed_bytes);
+    if (board >= 0)
+        close(board);
+}
 
 /* Prints "point NAME" and a line "KEY VALUE" for each figure. */
 static inline void print_stats(const char *point)
@@ -49,6 +63,7 @@ static inline void print_stats(const char *point)
            (unsigned long long)now.pool_reserved_bytes);
     printf("context_device %llu\nslab_reserved %llu\nboard_used %llu\n", (unsigned long long)now.context_device_bytes,
            (unsigned long long)now.slab_reserved_bytes, (unsigned long long)now.board_used_bytes);
+    print_books();
 }
 
 #endif
