@@ -63,7 +63,7 @@ enum device device_of(const char *path)
 /* The file of unified memory is as large as the addresses that it is mapped at. */
 static uint64_t device_bytes(enum device device)
 {
-    return device == UVM ? (uint64_t)1 << 47 : device == RM_CTL || device == RM_GPU ? (uint64_t)1 << 40 : 0;
+    return device == UVM ? (uint64_t)1 << 47 : 0;
 }
 
 long device_open(const struct call *call, struct file **file, enum device device)
