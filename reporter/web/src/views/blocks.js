@@ -3,7 +3,7 @@
 // The largest blocks that were live at the chosen moment. A click shows who allocated one.
 
 import { momentName } from '../bar.js';
-import { h, replace } from '../dom.js';
+import { stackBox } from '../stack.js';
 import { table } from '../table.js';
 import { moment as time, size } from '../units.js';
 
@@ -35,8 +35,7 @@ export const blocks = {
     title: 'Largest live blocks',
     fits: (run) => run.blocks.begin.length > 0,
     mount(place, page) {
-        const stack = h('ol', { class: 'stack' });
-        const detail = h('div', { class: 'detail', 'aria-live': 'polite', hidden: true }, h('h4', {}, 'Allocated by'), stack);
+        const stack = stackBox();
         /** @type {Row|null} */
         let chosen = null;
         const grid = /** @type {ReturnType<typeof table<Row>>} */ (
@@ -49,7 +48,7 @@ export const blocks = {
                 isChosen: (row) => row.block === chosen?.block,
             })
         );
-        place.append(grid.element, detail);
+        place.append(grid.element, stack.element);
 
         function show() {
             const { run } = page;
@@ -83,8 +82,7 @@ export const blocks = {
                 rows,
                 run.moments.length ? `at ${momentName(run, page.moment)}; ${least}${leftOut}` : '',
             );
-            detail.hidden = !chosen || !rows.some((row) => row.block === chosen?.block);
-            if (chosen) replace(stack, ...run.stack(run.blocks.cell[chosen.block]).map((label) => h('li', {}, label)));
+            stack.show(run, rows.find((row) => row.block === chosen?.block)?.block ?? -1);
         }
         return show;
     },

@@ -51,18 +51,11 @@ function colour(node, isCompared) {
     return `oklch(${76 + 9 * shade(node.name)}% ${chroma} ${hue + 16 * shade(`${node.name}.`)})`;
 }
 
-/** @param {TreeNode} node @param {boolean} isCompared @returns {Frame} */
-const framed = (node, isCompared) => ({
-    name: node.name,
-    value: isCompared ? widths(node) : node.now,
-    node,
-    children: node.children.map((child) => framed(child, isCompared)),
-});
-
-/** So that children never outgrow their parent: what is gone is as wide as it was. @param {TreeNode} node @returns {number} */
-function widths(node) {
-    const inside = node.children.reduce((all, child) => all + widths(child), 0);
-    return Math.max(node.now, node.before, inside);
+/** In a comparison what is gone is as wide as it was; children never outgrow their parent. @param {TreeNode} node @param {boolean} isCompared @returns {Frame} */
+function framed(node, isCompared) {
+    const children = node.children.map((child) => framed(child, isCompared));
+    const inside = children.reduce((all, { value }) => all + value, 0);
+    return { name: node.name, value: isCompared ? Math.max(node.now, node.before, inside) : node.now, node, children };
 }
 
 /** The tree as lines of text, the widest branches. @param {TreeNode} root @param {number} least @param {(n: number) => string} shown */

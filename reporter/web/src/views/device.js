@@ -6,6 +6,7 @@ import { momentName } from '../bar.js';
 import { coloursOf } from '../colours.js';
 import { choice, h, replace } from '../dom.js';
 import { fragmentation, segmentsAt } from '../segments.js';
+import { stackBox } from '../stack.js';
 import { count, percent, size } from '../units.js';
 
 /** @typedef {import('../run.js').Run} Run */
@@ -50,15 +51,14 @@ export const device = {
         const map = h('div', { class: 'map' });
         const legend = h('ul', { class: 'legend' });
         const detail = h('output', { class: 'readout', 'aria-live': 'polite' });
-        const stack = h('ol', { class: 'stack' });
-        const chosen = h('div', { class: 'detail', hidden: true }, h('h4', {}, 'Allocated by'), stack);
+        const stack = stackBox();
         place.append(
             h('div', { class: 'above' }, run.head.roles.some((role) => role) && choice('Colours by', COLOURS, dimension, (value) => ((dimension = value), show()))),
             summary,
             map,
             legend,
             detail,
-            chosen,
+            stack.element,
         );
         const owner = (/** @type {number} */ block) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
         const role = (/** @type {number} */ block) => run.head.roles[run.cells.role[run.blocks.cell[block]]];
@@ -70,12 +70,6 @@ export const device = {
             const many = part.n > 1 ? `${count(part.n, 'block')}, the first of ` : '';
             const of = role(part.block) ? `${owner(part.block)} (${role(part.block)})` : owner(part.block);
             return `${many}${of}: ${size(part.bytes)} ${at}`;
-        }
-
-        /** @param {Part} part */
-        function choose(part) {
-            chosen.hidden = part.block < 0;
-            if (part.block >= 0) replace(stack, ...run.stack(run.blocks.cell[part.block]).map((label) => h('li', {}, label)));
         }
 
         function show() {
@@ -95,7 +89,7 @@ export const device = {
             );
             replace(map);
             replace(detail);
-            chosen.hidden = true;
+            stack.show(run, -1);
             const used = new Set();
             let left = MOST_PARTS;
             for (const segment of segments.slice(0, MOST_ROWS)) {
@@ -115,7 +109,7 @@ export const device = {
                             style: { width: `${(100 * part.bytes) / segment.bytes}%`, ...(part.block < 0 ? {} : { background: colours[place(part.block)] }) },
                             onmouseenter: tell,
                             onfocus: tell,
-                            onclick: () => (tell(), choose(part)),
+                            onclick: () => (tell(), stack.show(run, part.block)),
                         }),
                     );
                 }

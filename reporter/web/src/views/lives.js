@@ -3,9 +3,10 @@
 // The largest blocks over time, each as a band from its allocation to its free. On a canvas, because there may be
 // thousands; what is thinner than a pixel is left out of the drawing, not of the heights.
 
-import { coloursOf } from '../colours.js';
+import { coloursOf, themed } from '../colours.js';
 import { choice, h, replace } from '../dom.js';
 import { floorAt, livesOf } from '../lives.js';
+import { stackBox } from '../stack.js';
 import { count, moment as time, size } from '../units.js';
 import { sidesOf } from './sums.js';
 
@@ -40,8 +41,7 @@ export const lives = {
         const canvas = h('canvas', { role: 'img', tabIndex: 0 });
         const note = h('p', { class: 'quiet' });
         const detail = h('output', { class: 'readout', 'aria-live': 'polite' });
-        const stack = h('ol', { class: 'stack' });
-        const stackBox = h('div', { class: 'detail', hidden: true }, h('h4', {}, 'Allocated by'), stack);
+        const stack = stackBox();
         const reset = h('button', { type: 'button', onclick: () => (whole(), draw()) }, 'whole run');
         const legend = h('ul', { class: 'legend' });
         const sides = sidesOf(run);
@@ -57,7 +57,7 @@ export const lives = {
             canvas,
             legend,
             detail,
-            stackBox,
+            stack.element,
         );
 
         const whole = () => (view = [0, Math.max(1, found.end)]);
@@ -97,16 +97,9 @@ export const lives = {
             canvas.style.width = `${width}px`;
             canvas.style.height = `${HEIGHT}px`;
             const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
-            const style = getComputedStyle(place);
-            const [quiet, grid, accent, text] = ['--quiet', '--grid', '--accent', '--text'].map((name) => {
-                context.fillStyle = '#888';
-                place.style.color = `var(${name})`;
-                const value = style.color;
-                place.style.color = '';
-                return value;
-            });
+            const [quiet, grid, accent, text, back] = ['--quiet', '--grid', '--accent', '--text', '--back'].map(themed);
             context.scale(scale, scale);
-            context.font = `12px ${style.fontFamily}`;
+            context.font = `12px ${getComputedStyle(place).fontFamily}`;
             axes(context, quiet, grid);
             context.save();
             context.beginPath();
@@ -123,7 +116,7 @@ export const lives = {
                 context.fillStyle = colours[name];
                 context.fill();
                 if (life.bytes > 3 * pixel) {
-                    context.strokeStyle = style.backgroundColor === 'rgba(0, 0, 0, 0)' ? getComputedStyle(document.documentElement).backgroundColor : style.backgroundColor;
+                    context.strokeStyle = back;
                     context.lineWidth = 0.5;
                     context.stroke();
                 }
@@ -191,9 +184,8 @@ export const lives = {
         /** @param {Life|null} life */
         function choose(life) {
             chosen = life;
-            stackBox.hidden = !life;
+            stack.show(run, life?.block ?? -1);
             replace(detail, life ? about(life) : '');
-            if (life) replace(stack, ...run.stack(run.blocks.cell[life.block]).map((label) => h('li', {}, label)));
             draw();
         }
 

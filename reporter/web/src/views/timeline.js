@@ -6,7 +6,7 @@
 
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { coloursOf, REST } from '../colours.js';
+import { coloursOf, REST, themed } from '../colours.js';
 import { choice, h, replace } from '../dom.js';
 import { moment as time, size } from '../units.js';
 import { sidesOf } from './sums.js';
@@ -79,15 +79,6 @@ function exact(run, x, side) {
         tell(moment.time, bytes, bytes);
     }
     return { now: Float64Array.from(x, (at) => now.get(at) ?? 0), most: Float64Array.from(x, (at) => most.get(at) ?? 0) };
-}
-
-/** A colour of the style sheet as a canvas takes it: resolved for the theme in force. @param {string} name of a CSS variable */
-function themed(name) {
-    const probe = h('i', { style: { color: `var(${name})`, display: 'none' } });
-    document.body.append(probe);
-    const { color } = getComputedStyle(probe);
-    probe.remove();
-    return color;
 }
 
 /** The last moment that lies nearest to a time, and among several at one time the peak. @param {Run} run @param {number} at */
