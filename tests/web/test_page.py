@@ -7,79 +7,19 @@ Screenshots are left in the build tree's tests/made/screenshots.
 import json
 import os
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, List
 
 import pytest
 
 from jmassif.ledger import ledger
-from jmassif.load import load_file
-from jmassif.names import Names
-from jmassif.profile import Composition, Profile, side_of
+from jmassif.profile import side_of
 from jmassif.summary import answer, select
 from jmassif.units import moment, size
 
-from tests.harness import PYTHON, ROOT, Recording, compile_c, record, sim_build
+from tests.harness import ROOT
 from tests.reporter.traces import Trace, small_training_run
-from tests.web.browser import SCREENSHOTS, look, need_page, visit, write_page
-
-FORKING = r"""
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static void *hold(size_t n) { return memset(malloc(n), 1, n); }
-
-int main(void)
-{
-    void *shared = hold(3000000);
-    for (int i = 1; i <= 2; i++)
-        if (fork() == 0) {
-            void *own = hold(i * 1000000);
-            usleep(50000);
-            free(own);
-            exit(0);
-        }
-    while (wait(NULL) > 0)
-        ;
-    free(shared);
-    return 0;
-}
-"""
-
-
-@pytest.fixture(scope="module", name="built", autouse=True)
-def fixture_built() -> None:
-    need_page()
-
-
-class Page:
-    def __init__(self, path: Path, profiles: List[Profile]) -> None:
-        self.path = path
-        self.profiles = profiles
-        self.profile = profiles[0]
-        self.names = Names(self.profile)
-
-
-def page_of(directory: Path, *traces: Path) -> Page:
-    return Page(write_page(directory, *traces), [load_file(str(trace)) for trace in traces])
-
-
-@pytest.fixture(scope="module", name="training")
-def fixture_training(tmp_path_factory: Any) -> Page:
-    """The example on the simulated board."""
-    recording = record(
-        [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"], env={"JMSIM_LIB": str(sim_build())}, timeout=300
-    )
-    assert recording.returncode == 0, recording.stderr
-    return page_of(tmp_path_factory.mktemp("training"), recording.trace)
-
-
-@pytest.fixture(scope="module", name="forking")
-def fixture_forking(tmp_path_factory: Any) -> Iterator[Page]:
-    recording: Recording = record([compile_c(FORKING)])
-    assert len(recording.traces) == 3
-    yield page_of(tmp_path_factory.mktemp("forking"), *recording.traces)
+from tests.web.browser import SCREENSHOTS, look, visit, write_page
+from tests.web.pages import TREE, Page, assert_adds_up, find, held, owner_table, owners, page_of, walk
 
 
 @pytest.fixture(scope="module", name="discrete")
@@ -92,19 +32,6 @@ def fixture_discrete(tmp_path_factory: Any) -> Page:
 def fixture_small(tmp_path_factory: Any) -> Page:
     directory = tmp_path_factory.mktemp("small")
     return page_of(directory, small_training_run().save(directory))
-
-
-def owners(profile: Profile, composition: Composition) -> Dict[str, List[int]]:
-    """By owner: host and device bytes, both, and blocks."""
-    rows = [row for _, members in ledger(profile, composition).groups for row in members]
-    return {
-        row.name: [row.host.bytes, row.device.bytes, row.bytes, row.host.blocks + row.device.blocks] for row in rows
-    }
-
-
-def owner_table(rows: List[List[Any]]) -> Dict[str, List[int]]:
-    """Of the page: columns owner, group, host, device, together, share, blocks, …"""
-    return {row[0]: [row[2], row[3], row[4], row[6]] for row in rows}
 
 
 # ---- the answer ------------------------------------------------------------------------------
@@ -567,36 +494,6 @@ def test_types_and_modules_of_the_page_fit_together() -> None:
 
 # ---- the call tree ---------------------------------------------------------------------------
 
-# As text: the driver does not hand on what is nested as deeply as a stack.
-TREE = """(() => {
-    const list = (node) => [node.name, node.now, node.before, node.children.map(list)];
-    return JSON.stringify(list(document.querySelector('.flame').__data__.data.node));
-})()"""
-
-
-def held(profile: Profile, composition: Composition, wanted: Callable[[int], bool] = lambda account: True) -> int:
-    """Bytes that are in a sum."""
-    return sum(
-        n_bytes
-        for account, (n_bytes, _) in composition.items()
-        if side_of(profile.accounts[account].kind) and wanted(account)
-    )
-
-
-def assert_adds_up(node: List[Any]) -> None:
-    """What is in a branch is never more than the branch."""
-    _, now, before, children = node
-    assert sum(child[1] for child in children) <= now and sum(child[2] for child in children) <= before
-    for child in children:
-        assert_adds_up(child)
-
-
-def find(node: List[Any], name: str) -> List[List[Any]]:
-    """The outermost nodes of that name."""
-    if node[0] == name:
-        return [node]
-    return [found for child in node[3] for found in find(child, name)]
-
 
 def test_the_call_tree_holds_what_the_model_does(training: Page) -> None:
     profile, names = training.profile, training.names
@@ -629,12 +526,6 @@ def test_the_call_tree_holds_what_the_model_does(training: Page) -> None:
             missing = passes_through(label) - sum(node[1] for node in find(tree, label))
             assert 0 <= missing <= small < tree[1] / 20
     assert {child[0] for child in library[3]} >= {"libcudart.so.10.2"}
-
-
-def walk(node: List[Any]) -> Iterator[List[Any]]:
-    yield node
-    for child in node[3]:
-        yield from walk(child)
 
 
 def test_the_call_tree_of_one_owner(training: Page) -> None:

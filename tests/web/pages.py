@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A page and the model of what it shows; figures of the model as the page's tables have them."""
+
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List
+
+from jmassif.ledger import ledger
+from jmassif.load import load_file
+from jmassif.names import Names
+from jmassif.profile import Composition, Profile, side_of
+
+from tests.web.browser import write_page
+
+
+class Page:
+    def __init__(self, path: Path, profiles: List[Profile]) -> None:
+        self.path = path
+        self.profiles = profiles
+        self.profile = profiles[0]
+        self.names = Names(self.profile)
+
+
+def page_of(directory: Path, *traces: Path) -> Page:
+    return Page(write_page(directory, *traces), [load_file(str(trace)) for trace in traces])
+
+
+def owners(profile: Profile, composition: Composition) -> Dict[str, List[int]]:
+    """By owner: host and device bytes, both, and blocks."""
+    rows = [row for _, members in ledger(profile, composition).groups for row in members]
+    return {
+        row.name: [row.host.bytes, row.device.bytes, row.bytes, row.host.blocks + row.device.blocks] for row in rows
+    }
+
+
+def owner_table(rows: List[List[Any]]) -> Dict[str, List[int]]:
+    """Of the page: columns owner, group, host, device, together, share, blocks, …"""
+    return {row[0]: [row[2], row[3], row[4], row[6]] for row in rows}
+
+
+def held(profile: Profile, composition: Composition, wanted: Callable[[int], bool] = lambda account: True) -> int:
+    """Bytes that are in a sum."""
+    return sum(
+        n_bytes
+        for account, (n_bytes, _) in composition.items()
+        if side_of(profile.accounts[account].kind) and wanted(account)
+    )
+
+
+# ---- the call tree, as nested lists [name, now, before, children] ------------------------------
+
+# As text: the driver does not hand on what is nested as deeply as a stack.
+TREE = """(() => {
+    const list = (node) => [node.name, node.now, node.before, node.children.map(list)];
+    return JSON.stringify(list(document.querySelector('.flame').__data__.data.node));
+})()"""
+
+
+def assert_adds_up(node: List[Any]) -> None:
+    """What is in a branch is never more than the branch."""
+    _, now, before, children = node
+    assert sum(child[1] for child in children) <= now and sum(child[2] for child in children) <= before
+    for child in children:
+        assert_adds_up(child)
+
+
+def find(node: List[Any], name: str) -> List[List[Any]]:
+    """The outermost nodes of that name."""
+    if node[0] == name:
+        return [node]
+    return [found for child in node[3] for found in find(child, name)]
+
+
+def walk(node: List[Any]) -> Iterator[List[Any]]:
+    yield node
+    for child in node[3]:
+        yield from walk(child)
