@@ -55,19 +55,25 @@ void books_give(uint64_t *kind, uint64_t bytes)
     books.committed_bytes -= bytes;
 }
 
-/* Devices first: their clients and mappings hold buffers. */
+static bool is_left(const struct file *file)
+{
+    return file->was_held && !file_held(file);
+}
+
+/* Devices first: their clients and mappings hold buffers, which go with them, and their files. */
 void books_sweep(void)
 {
-    struct file *next;
+    struct file *file = files;
     books.n_files = 0;
-    for (struct file *file = files; file; file = next) {
-        next = file->next;
-        if (!file->was_held)
-            continue;
-        if (!file_held(file))
+    while (file) {
+        if (is_left(file)) {
             device_closed(file);
-        else
-            books.n_files++;
+            books.n_files = 0;
+            file = files;
+            continue;
+        }
+        books.n_files += file->was_held;
+        file = file->next;
     }
     nvmap_sweep();
 }

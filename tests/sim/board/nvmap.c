@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "board.h"
 
@@ -308,6 +309,8 @@ static long allocate(struct call *call, uint32_t heaps, uint64_t va)
     }
     /* Huge pages are the caller's own. */
     uint64_t committed = huge ? 0 : bytes;
+    if (bytes != buffer->bytes && ftruncate(buffer->file->master, (off_t)bytes) != 0)
+        return -ENOMEM;
     if (!books_take(&books.nvmap_bytes, committed))
         return -ENOMEM;
     buffer->bytes = bytes;
