@@ -37,6 +37,11 @@ enum device {
     CLOSED,  /* stands for a descriptor that the kernel closed: see client_close */
 };
 
+/* Of addresses: `to` is behind the last. */
+struct extent {
+    uint64_t from, to;
+};
+
 /* A system call that waits for its answer. */
 struct call {
     uint64_t id;
@@ -71,7 +76,7 @@ bool client_read(pid_t tid, uint64_t from, void *to, size_t bytes);
 bool client_write(pid_t tid, uint64_t to, const void *from, size_t bytes);
 bool client_read_path(pid_t tid, uint64_t from, char *to, size_t bytes);
 pid_t client_process(pid_t tid);
-uint64_t client_mapped(pid_t tid, uint64_t inode, uint64_t *exclude, size_t n_exclude);
+uint64_t client_mapped(pid_t tid, uint64_t inode, const struct extent *exclude, size_t n_exclude);
 int client_hand_out(const struct call *call, const struct file *file, int from, bool close_on_exec);
 int client_close(const struct call *call, int fd);
 

@@ -62,8 +62,15 @@ pid_t client_process(pid_t tid)
     return (pid_t)status_number(tid, "Tgid:");
 }
 
-/* Addresses that map the file, but for mappings that start at one of `exclude`. */
-uint64_t client_mapped(pid_t tid, uint64_t inode, uint64_t *exclude, size_t n_exclude)
+static uint64_t overlap(struct extent a, struct extent b)
+{
+    uint64_t from = a.from > b.from ? a.from : b.from, to = a.to < b.to ? a.to : b.to;
+    return from < to ? to - from : 0;
+}
+
+/* Addresses that map the file, but for those in `exclude`, which do not overlap each other. The kernel joins
+ * neighbours. */
+uint64_t client_mapped(pid_t tid, uint64_t inode, const struct extent *exclude, size_t n_exclude)
 {
     char path[64], *line = NULL;
     size_t room = 0;
@@ -74,10 +81,9 @@ uint64_t client_mapped(pid_t tid, uint64_t inode, uint64_t *exclude, size_t n_ex
         unsigned long from, to, its_inode;
         if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &its_inode) != 3 || its_inode != inode)
             continue;
-        bool counts = true;
+        mapped += to - from;
         for (size_t i = 0; i < n_exclude; i++)
-            counts = counts && exclude[i] != from;
-        mapped += counts ? to - from : 0;
+            mapped -= overlap((struct extent){from, to}, exclude[i]);
     }
     free(line);
     if (maps)

@@ -174,14 +174,15 @@ long uvm_mmap(const struct call *call, uint64_t address, uint64_t bytes, uint64_
 /* Mappings of the device, but for pools'. */
 uint64_t uvm_managed(pid_t tid)
 {
-    uint64_t pools[MAX_POOLS], bytes = 0;
+    struct extent pools[MAX_POOLS];
+    uint64_t bytes = 0;
     for (struct file *file = files; file; file = file->next) {
         if (file->device != UVM || !unified_of(file)->has_managed)
             continue;
         size_t n = 0;
         for (const struct range *range = unified_of(file)->ranges; range && n < MAX_POOLS; range = range->next)
             if (range->is_pool)
-                pools[n++] = range->base;
+                pools[n++] = (struct extent){range->base, range->base + range->bytes};
         bytes += client_mapped(tid, file->inode, pools, n);
     }
     return bytes;
