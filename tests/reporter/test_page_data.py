@@ -15,6 +15,7 @@ import pytest
 from jmassif.load import load
 from jmassif.names import Names
 from jmassif.page import cells as cells_module
+from jmassif.page.blocks import Block, blocks
 from jmassif.page.columns import Columns, TooLarge, fold
 from jmassif.page.data import RunData, run_data, shown
 from jmassif.processes import join
@@ -269,3 +270,14 @@ def test_nodes_whose_ids_are_in_no_order_are_kept_outermost_first(monkeypatch: A
         "outer (no object file)",
         "inner (no object file)",
     ]
+
+
+def test_a_tensor_at_the_start_of_its_segment_ends_for_itself() -> None:
+    trace = Trace(time_unit="ms")
+    cache = trace.account("device", "cache", ["grow (libc10_cuda.so)"])
+    tensor = trace.account("device", "tensor", ["empty (libtorch.so)"])
+    trace.block(1, 0x1000, 100, cache)
+    trace.block(2, 0x1000, 50, tensor)
+    trace.block_end(3, 0x1000, tensor)
+    trace.block_end(4, 0x1000, cache)
+    assert blocks(trace.load()).rows == [Block(1, 5, 0x1000, 100, cache), Block(2, 4, 0x1000, 50, tensor)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Large blocks: when each lived, where, and which account's it was. The largest, as many as a page holds."""
 
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Tuple
 
-from jmassif.profile import Profile, side_of
+from jmassif.profile import Profile
 
 MAX_BLOCKS = 20000
 
@@ -25,16 +25,16 @@ class Blocks(NamedTuple):
 def blocks(profile: Profile, limit: int = MAX_BLOCKS) -> Blocks:
     """The `limit` largest blocks that have records.
 
-    A block is known by its address and its side: host and device may use one address for two blocks. What frees nothing
-    that is known, as in a child of fork, is passed over.
+    A block is known by its address and its account: host and device may use one address for two blocks, and a tensor may
+    begin where its segment does. What frees nothing that is known, as in a child of fork, is passed over.
     """
     columns = profile.blocks
     frees = set(profile.frees)
     found: List[Block] = []
-    live: Dict[object, int] = {}
+    live: Dict[Tuple[int, int], int] = {}
     for row, fields in enumerate(zip(columns[0::4], columns[1::4], columns[2::4], columns[3::4])):
         time, address, n_bytes, account = fields
-        key = (address, side_of(profile.accounts[account].kind))
+        key = (address, account)
         if row in frees:
             index = live.pop(key, None)
             if index is not None:
