@@ -12,7 +12,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from jmassif.facts import fact
 from jmassif.profile import Exhaustion, Profile, side_of
 from jmassif.segments import Layout, Segment, fragmentation, layouts
-from jmassif.units import size
+from jmassif.units import count, size
 
 # Verdicts.
 CACHE_BOUND = "cache"  # memory was free in a cache, and could be given back
@@ -183,6 +183,24 @@ def _situation(profile: Profile, event: Exhaustion, layout: Layout, held: _Held)
         figures.get("address-space-limit"),
         held.by_owner,
     )
+
+
+def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
+    """The figures that a verdict follows from: label, indented as a part of the one above, bytes, and a remark."""
+    where = "on the device" if s.side == "device" else "in memory and swap"
+    of_total = f"of {size(s.total)}" if s.total else ""
+    rows: List[Tuple[str, Optional[int], str]] = [("asked for", s.asked, ""), (f"free {where}", s.free, of_total)]
+    if s.reserved:
+        rows.append(("reserved in segments", s.reserved, ""))
+        rows.append(("  of it free", s.cached, f"in {count(s.holes, 'hole')}" if s.holes else ""))
+        rows.append(("    the largest hole", s.largest_hole, ""))
+        rows.append(("    that could be given back", s.returnable, ""))
+    if s.pool_unused:
+        rows.append(("unused in stream-ordered pools", s.pool_unused, ""))
+    if s.missing and s.missing != s.asked:
+        rows.append(("missing", s.missing, ""))
+    rows += [("this program holds", s.own, ""), ("everything else holds", s.others, "")]
+    return [(label, n_bytes, remark) for label, n_bytes, remark in rows if n_bytes is not None]
 
 
 # ---- the verdict -----------------------------------------------------------------------------

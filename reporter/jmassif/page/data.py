@@ -11,6 +11,7 @@ from jmassif.names import NO_TENSOR, Names, base_name
 from jmassif.page.blocks import blocks
 from jmassif.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.page.columns import Columns
+from jmassif.page.exhaustion import exhaustion
 from jmassif.processes import Processes
 from jmassif.profile import GROUPS, KINDS, PEAKS, ROLES, Profile, side_of
 from jmassif.reconciliation import books, doubts, sampled
@@ -347,6 +348,7 @@ def run_data(
     head.update(_cells(profile, names, found, with_source, columns))
     head.update(_moments(profile, found, columns))
     head["books"] = _books(profile, found)
+    head["exhaustion"] = exhaustion(profile, names)
     head.update(_events(profile))
     head.update(_scopes(profile))
     head.update(_blocks(profile, found, share, columns))

@@ -2,9 +2,8 @@
 """The sections on allocations that failed: the verdict first, its arithmetic, what would have helped, and who asked."""
 
 from textwrap import wrap
-from typing import List, Optional, Tuple
 
-from jmassif.exhaustion import FRAGMENTATION, Incident, Situation, call, incidents
+from jmassif.exhaustion import FRAGMENTATION, Incident, arithmetic, call, incidents
 from jmassif.names import Names
 from jmassif.profile import Profile
 from jmassif.segments import layout_at
@@ -42,26 +41,6 @@ def _what_came(profile: Profile, incident: Incident) -> str:
     return f"{freed} The program has no regular end on record." if died else freed
 
 
-def _rows(profile: Profile, s: Situation) -> List[Tuple[str, Optional[int], str]]:
-    """Labels, bytes, remarks."""
-    where = "on the device" if s.side == "device" else "in memory and swap"
-    of_total = f"of {size(s.total)}" if s.total else ""
-    rows: List[Tuple[str, Optional[int], str]] = [("asked for", s.asked, ""), (f"free {where}", s.free, of_total)]
-    if s.reserved:
-        rows.append(("reserved in segments", s.reserved, ""))
-        rows.append(("  of it free", s.cached, f"in {count(s.holes, 'hole')}" if s.holes else ""))
-        rows.append(("    the largest hole", s.largest_hole, ""))
-        rows.append(("    that could be given back", s.returnable, ""))
-    if s.pool_unused:
-        rows.append(("unused in stream-ordered pools", s.pool_unused, ""))
-    if s.missing and s.missing != s.asked:
-        rows.append(("missing", s.missing, ""))
-    rows.append(("this program holds", s.own, ""))
-    if s.others is not None:
-        rows.append(("everything else holds", s.others, ""))
-    return [row for row in rows if row[1] is not None]
-
-
 def _stack(profile: Profile, names: Names, account: int) -> Lines:
     frames = [names.frame(frame) for frame in profile.stack(profile.accounts[account].node)]
     lines = [f"    {frame}" for frame in frames[:_FRAMES_SHOWN]]
@@ -75,8 +54,8 @@ def _section(profile: Profile, names: Names, number: int, incident: Incident) ->
     when = moment(incident.last.time, profile.time_unit)
     lines = heading(f"Out of memory ({number}), at {when}: {incident.verdict}")
     lines += paragraph(f"{_what(profile, incident)}. {incident.reason}{_what_came(profile, incident)}") + [""]
-    for label, n_bytes, remark in _rows(profile, s):
-        lines.append(f"  {label:<32}{size(n_bytes or 0):>10}  {remark}".rstrip())
+    for label, n_bytes, remark in arithmetic(s):
+        lines.append(f"  {label:<32}{size(n_bytes):>10}  {remark}".rstrip())
     owners = sorted(s.by_owner.items(), key=lambda item: (-item[1], item[0]))
     held = ", ".join(f"{owner} {size(n_bytes)}" for owner, n_bytes in owners[:_OWNERS_SHOWN] if n_bytes)
     snapshot = incident.last.snapshot

@@ -18,6 +18,11 @@
  * The whole machine's memory at a moment, in bytes: `board` is the sum of the others.
  * @typedef {{moment: number, board: number, held: number, doubts: string[], before: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
  */
+/** @typedef {{address: string, bytes: number, free: number, parts: [number, string][]}} DrawnSegment parts: bytes and owner, '' of a hole */
+/**
+ * An allocation that failed for lack of memory, with its further tries.
+ * @typedef {{number: number, time: number, snapshot: number, call: string, asked: number|null, error: number, tries: number[], outcome: string, freed: number, verdict: string, reason: string, helps: string[], arithmetic: [string, number, string][], stack: string[], map: DrawnSegment[], segments_left_out: number}} Incident
+ */
 /**
  * What is told of one process. Cells, moments and rows are described in docs/architecture.md.
  * @typedef {object} RunHead
@@ -43,6 +48,7 @@
  * @property {Record<string, Peak>} peaks
  * @property {{peak: number, end: number, exit: number}} at
  * @property {Books[]} books
+ * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} exhaustion
  * @property {{time: number, text: string}[]} marks
  * @property {Region[]} regions
  * @property {number} events_left_out

@@ -177,6 +177,7 @@ export function sum(runs, together) {
             at: { peak: -1, end: -1, exit: -1 },
             // Each process has its own; what is elsewhere of one is another's.
             books: [],
+            exhaustion: { incidents: [], untold: 0, over_time: { time: [], reserved: [], free: [], largest_hole: [] } },
             marks: runs.flatMap((run, i) => run.head.marks.map((mark) => ({ ...mark, time: mark.time + offset[i] }))),
             regions: runs.flatMap((run, i) =>
                 run.head.regions.map((region) => ({ ...region, begin: region.begin + offset[i], end: region.end === null ? null : region.end + offset[i] })),

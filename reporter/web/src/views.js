@@ -7,6 +7,8 @@ import { blocks } from './views/blocks.js';
 import { books } from './views/books.js';
 import { calls } from './views/calls.js';
 import { device } from './views/device.js';
+import { exhaustion } from './views/exhaustion.js';
+import { fragmentation } from './views/fragmentation.js';
 import { headline } from './views/headline.js';
 import { leaks } from './views/leaks.js';
 import { libraries } from './views/libraries.js';
@@ -23,6 +25,7 @@ import { timeline } from './views/timeline.js';
 export const views = [
     headline,
     timeline,
+    exhaustion,
     books,
     calls,
     owners,
@@ -30,6 +33,7 @@ export const views = [
     libraries,
     roles,
     device,
+    fragmentation,
     lives,
     blocks,
     leaks,

@@ -14,6 +14,7 @@ const REASONS = /** @type {Record<string, string>} */ ({
     'peak-host': 'host memory at its most',
     'peak-device': 'device memory at its most',
     request: 'asked for',
+    'out-of-memory': 'an allocation failed',
     ended: 'a process ended',
 });
 

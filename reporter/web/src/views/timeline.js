@@ -239,6 +239,7 @@ class Plot {
         if (!moment) return;
         const inside = run.head.regions.filter((region) => region.begin <= at && (region.end ?? Infinity) >= at).map((region) => region.text);
         const marks = run.head.marks.filter((mark) => Math.abs(u.valToPos(mark.time, 'x') - left) < 5).map((mark) => mark.text);
+        const failed = run.head.exhaustion.incidents.filter((incident) => Math.abs(u.valToPos(incident.time, 'x') - left) < 5).map((incident) => incident.verdict);
         const calls = run.head.scopes.filter((scope) => scope.begin <= at && scope.end >= at).map((scope) => scope.name);
         const parts = this.areas.map((area) => ({ name: area.name, bytes: area.bytes[moment.index] })).filter((part) => part.bytes > 0);
         parts.sort((a, b) => b.bytes - a.bytes);
@@ -248,6 +249,7 @@ class Plot {
             `nearest: ${moment.name} at ${time(moment.time, unit)}: ${list || 'nothing'}${parts.length > 6 ? ', …' : ''}`,
             inside.length ? `in ${inside.join(' › ')}` : '',
             marks.length ? `mark: ${marks.join(', ')}` : '',
+            failed.length ? `out of memory: ${failed.join(', ')}` : '',
             calls.length ? `during ${calls.slice(0, 3).join(', ')}` : '',
         ]);
     }
@@ -345,6 +347,7 @@ class Plot {
             ctx.fillText(text, left + 4 * ratio, top + 8.5 * ratio);
         };
         for (const mark of run.head.marks) rule(mark.time, themed('--mark'), [1, 3], '');
+        for (const incident of run.head.exhaustion.incidents) rule(incident.time, themed('--problem'), incident.outcome === 'retried' ? [1, 3] : [], '');
         const main = run.head.peaks[this.side === 'both' ? 'total' : this.side];
         if (main) {
             const bytes = this.side === 'both' ? main.host + main.device : main[this.side];

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Failed allocations on the page: what is shown is what the model concludes, and the map is the segments'."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jmassif.exhaustion import arithmetic, incidents
+from jmassif.profile import Profile
+from jmassif.segments import layout_at
+from jmassif.units import size
+from tests.harness import sim_build
+from tests.reporter.test_exhaustion import BOARD, MIB, Run, fragmented, on_board
+from tests.tool.test_exhaustion import ran
+from tests.web.browser import SCREENSHOTS, look, write_page
+
+INCIDENT = ".incident[data-number='1']"
+
+
+@pytest.fixture(scope="module", name="shared")
+def fixture_shared(tmp_path_factory: Any) -> "Shown":
+    """Three holes between tensors, on the simulated board."""
+    recording = ran("shared", sim_build()).recording
+    return Shown(write_page(tmp_path_factory.mktemp("shared"), recording.trace), recording.profile)
+
+
+class Shown:
+    def __init__(self, page: Path, profile: Profile) -> None:
+        self.page = page
+        self.profile = profile
+
+
+def test_the_verdict_its_figures_and_the_remedies_are_the_models(shared: Shown) -> None:
+    (incident,) = incidents(shared.profile)
+    heading, said, labels, figures, remedies, _ = look(
+        shared.page,
+        ["text", f"{INCIDENT} h3"],
+        ["text", f"{INCIDENT} p"],
+        ["texts", f"{INCIDENT} .arithmetic th"],
+        ["texts", f"{INCIDENT} .arithmetic .figure"],
+        ["texts", f"{INCIDENT} .helps li"],
+        ["screenshot", str(SCREENSHOTS / "out-of-memory.png"), True],
+    )
+    assert heading.endswith(": fragmentation")
+    assert said.startswith("cudaMalloc of 850 MiB failed 2 times (error 2).") and incident.reason in said
+    rows = arithmetic(incident.situation)
+    assert labels == [label.strip() for label, _, _ in rows]
+    assert figures == [size(n_bytes) for _, n_bytes, _ in rows]
+    assert remedies == incident.helps
+
+
+def test_the_map_has_the_segments_with_their_holes(shared: Shown) -> None:
+    (incident,) = incidents(shared.profile)
+    rows, holes = look(
+        shared.page,
+        ["attributes", f"{INCIDENT} .map-row", "aria-label"],
+        ["attributes", f"{INCIDENT} .segment .hole", "title"],
+    )
+    segments = layout_at(shared.profile, incident.last.position).segments
+    assert len(rows) == len(segments) == 4
+    drawn = {(label.split(": ")[1].split(" at ")[0], label.split(" at 0x")[1]) for label in holes}
+    assert drawn == {
+        (size(part.bytes), f"{segment.address + part.offset:x}")
+        for segment in segments
+        for part in segment.parts
+        if not part.account
+    }
+
+
+def test_its_moment_can_be_shown_in_all_sections(shared: Shown) -> None:
+    (incident,) = incidents(shared.profile)
+    assert incident.last.snapshot is not None
+    _, chosen = look(shared.page, ["click", f"{INCIDENT} > button"], ["text", "#chosen"])
+    assert chosen.startswith(f"snapshot {shared.profile.snapshots[incident.last.snapshot].id}, ")
+
+
+def test_fragmentation_over_time_ends_where_the_run_did(shared: Shown) -> None:
+    (rows,) = look(shared.page, ["rows", "#fragmentation tbody"])
+    last = [row for row in rows if row[0] == max(row[0] for row in rows)][-1]
+    assert last[1:4] == [3600 * MIB, 900 * MIB, 300 * MIB]
+
+
+def test_what_was_made_good_is_a_line_and_hostile_names_are_text(tmp_path: Path) -> None:
+    run = Run().segment(0x1000_0000, 300 * MIB)
+    first = run.fails(350 * MIB, **on_board(100 * MIB))
+    run.trace.block_end(2, 0x1000_0000, run.cache)
+    run.trace.outcome(first, 2, "retried")
+    run.trace.exhaustion(3, run.heap, 1, "<img src=x onerror=alert(1)>\x1b")
+    items, said = look(
+        write_page(tmp_path, run.trace.save(tmp_path)),
+        ["texts", ".resolved li"],
+        ["text", ".incident p"],
+    )
+    assert len(items) == 1 and "After 300 MiB was given back it succeeded." in items[0]
+    assert said.startswith("<img src=x onerror=alert(1)>\\x1b of 1 B failed")
+
+
+def test_a_run_that_never_failed_has_no_such_section(tmp_path: Path) -> None:
+    quiet = fragmented()
+    quiet.snapshot(1)
+    (sections,) = look(write_page(tmp_path, quiet.trace.save(tmp_path)), ["attributes", "section:not([hidden])", "id"])
+    assert "out-of-memory" not in sections and "fragmentation" in sections
+
+
+def test_many_failures_make_no_large_page(tmp_path: Path) -> None:
+    run = fragmented()
+    for n in range(200):
+        run.fails(BOARD + n, **on_board(0))
+    run.trace.lines.append("k out-of-memory 5000")
+    page = write_page(tmp_path, run.trace.save(tmp_path))
+    n_shown, said = look(page, ["count", ".incident"], ["text", ".untold"])
+    assert n_shown == 50 and re.match(r"4,950 more failed calls", said)
+    assert page.stat().st_size < 2 << 20
