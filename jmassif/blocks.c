@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Linear probing with backward-shift deletion: no tombstones, so long runs of malloc and free do not slow it down.
+// Linear probing with backward-shift deletion: no tombstones, so long runs of malloc and free do not slow it down. The
+// table is made of shards that grow by a quarter, each when it is full: so it is never emptier than two thirds (23
+// bytes a block at most), and to grow it never needs the memory twice.
 
 #include "blocks.h"
 #include "stats.h"
@@ -15,10 +17,16 @@ typedef struct {
 #define HUGE_SIZE    0xffffffffu
 #define RECORD_BIT   0x80000000u
 #define CUSTOM_BIT   0x40000000u
-#define MIN_CAPACITY (1u << 14)
+#define N_SHARDS     256
+#define MIN_CAPACITY 32
 
-static Entry *entries;
-static ULong mask;
+typedef struct {
+    Entry *entries;
+    UInt capacity;
+    UInt used;
+} Shard;
+
+static Shard shards[N_SHARDS];
 static ULong n_entries;
 static ULong n_custom;
 
@@ -29,30 +37,57 @@ typedef struct {
 } HugeSize;
 static XArray *huge_sizes;
 
-static inline ULong home_of(Addr address)
+static inline Shard *shard_of(ULong hash)
 {
-    return jm_hash(address) & mask;
+    return &shards[hash >> 56];
 }
 
-static ULong slot_of(Addr address)
+static inline UInt home_in(const Shard *s, ULong hash)
 {
-    ULong slot = home_of(address);
-    while (entries[slot].address && entries[slot].address != address)
-        slot = (slot + 1) & mask;
+    return (hash & 0xffffffff) * s->capacity >> 32;
+}
+
+static inline UInt next_in(const Shard *s, UInt slot)
+{
+    return slot + 1 < s->capacity ? slot + 1 : 0;
+}
+
+// From one slot to another that comes later or, at the end, around it.
+static inline UInt distance_in(const Shard *s, UInt from, UInt to)
+{
+    return to >= from ? to - from : to + s->capacity - from;
+}
+
+// Where the address is, or the free slot where it would be. The shard has one.
+static UInt slot_in(const Shard *s, Addr address, ULong hash)
+{
+    UInt slot = home_in(s, hash);
+    while (s->entries[slot].address && s->entries[slot].address != address)
+        slot = next_in(s, slot);
     return slot;
 }
 
-static void rebuild(ULong capacity)
+static void grow(Shard *s)
 {
-    Entry *old = entries;
-    ULong old_capacity = old ? mask + 1 : 0;
-    entries = VG_(calloc)("jm.blocks", capacity, sizeof *entries);
-    mask = capacity - 1;
-    for (ULong i = 0; i < old_capacity; i++)
-        if (old[i].address)
-            entries[slot_of(old[i].address)] = old[i];
-    if (old)
-        VG_(free)(old);
+    Shard old = *s;
+    s->capacity = old.capacity ? old.capacity + old.capacity / 4 : MIN_CAPACITY;
+    s->entries = VG_(calloc)("jm.blocks", s->capacity, sizeof *s->entries);
+    for (UInt i = 0; i < old.capacity; i++)
+        if (old.entries[i].address)
+            s->entries[slot_in(s, old.entries[i].address, jm_hash(old.entries[i].address))] = old.entries[i];
+    if (old.entries)
+        VG_(free)(old.entries);
+}
+
+// NULL: not a live block.
+static Entry *find(Addr address)
+{
+    ULong hash = jm_hash(address);
+    Shard *s = shard_of(hash);
+    if (!address || !s->capacity)
+        return NULL;
+    Entry *e = &s->entries[slot_in(s, address, hash)];
+    return e->address ? e : NULL;
 }
 
 static ULong huge_size(Addr address, Bool take_out)
@@ -72,71 +107,78 @@ static ULong huge_size(Addr address, Bool take_out)
 void jm_blocks_add(Addr address, Block block)
 {
     tl_assert(address && block.account < CUSTOM_BIT);
-    if (!entries)
-        rebuild(MIN_CAPACITY);
-    else if (n_entries * 5 >= (mask + 1) * 4)
-        rebuild((mask + 1) * 2);
-    ULong slot = slot_of(address);
-    tl_assert(!entries[slot].address);
-    entries[slot].address = address;
-    entries[slot].account = block.account | (block.has_record ? RECORD_BIT : 0) | (block.is_custom ? CUSTOM_BIT : 0);
+    ULong hash = jm_hash(address);
+    Shard *s = shard_of(hash);
+    // At seven eighths, and grown by a quarter, it is at least 0.7 full.
+    if ((s->used + 1) * 8ULL > s->capacity * 7ULL)
+        grow(s);
+    Entry *e = &s->entries[slot_in(s, address, hash)];
+    tl_assert(!e->address);
+    e->address = address;
+    e->account = block.account | (block.has_record ? RECORD_BIT : 0) | (block.is_custom ? CUSTOM_BIT : 0);
     if (block.bytes >= HUGE_SIZE) {
         if (!huge_sizes)
             huge_sizes = VG_(newXA)(VG_(malloc), "jm.blocks", VG_(free), sizeof(HugeSize));
         HugeSize h = {address, block.bytes};
         VG_(addToXA)(huge_sizes, &h);
-        entries[slot].bytes = HUGE_SIZE;
+        e->bytes = HUGE_SIZE;
     } else {
-        entries[slot].bytes = (UInt)block.bytes;
+        e->bytes = (UInt)block.bytes;
     }
+    s->used++;
     n_entries++;
     n_custom += block.is_custom;
 }
 
-static Bool look(Addr address, Block *block, Bool take_out)
+static Block block_of(const Entry *e, Bool take_out)
 {
-    if (!entries || !address)
-        return False;
-    ULong slot = slot_of(address);
-    Entry *e = &entries[slot];
-    if (!e->address)
-        return False;
-    block->bytes = e->bytes == HUGE_SIZE ? huge_size(address, take_out) : e->bytes;
-    block->account = e->account & ~(RECORD_BIT | CUSTOM_BIT);
-    block->has_record = (e->account & RECORD_BIT) != 0;
-    block->is_custom = (e->account & CUSTOM_BIT) != 0;
-    if (!take_out)
-        return True;
-    n_custom -= block->is_custom;
+    Block block;
+    block.bytes = e->bytes == HUGE_SIZE ? huge_size(e->address, take_out) : e->bytes;
+    block.account = e->account & ~(RECORD_BIT | CUSTOM_BIT);
+    block.has_record = (e->account & RECORD_BIT) != 0;
+    block.is_custom = (e->account & CUSTOM_BIT) != 0;
+    return block;
+}
 
+Bool jm_blocks_find(Addr address, Block *block)
+{
+    const Entry *e = find(address);
+    if (e)
+        *block = block_of(e, False);
+    return e != NULL;
+}
+
+Bool jm_blocks_remove(Addr address, Block *block)
+{
+    Entry *e = find(address);
+    if (!e)
+        return False;
+    *block = block_of(e, True);
     // Close the gap: move back every later entry of the run whose home lies at or before the gap.
-    ULong gap = slot;
-    for (ULong next = (gap + 1) & mask; entries[next].address; next = (next + 1) & mask) {
-        ULong home = home_of(entries[next].address);
-        if (((next - home) & mask) >= ((next - gap) & mask)) {
+    Shard *s = shard_of(jm_hash(address));
+    Entry *entries = s->entries;
+    UInt gap = e - entries;
+    for (UInt next = next_in(s, gap); entries[next].address; next = next_in(s, next)) {
+        UInt home = home_in(s, jm_hash(entries[next].address));
+        if (distance_in(s, home, next) >= distance_in(s, gap, next)) {
             entries[gap] = entries[next];
             gap = next;
         }
     }
     entries[gap].address = 0;
+    s->used--;
     n_entries--;
+    n_custom -= block->is_custom;
     return True;
 }
 
-Bool jm_blocks_remove(Addr address, Block *block)
-{
-    return look(address, block, True);
-}
-Bool jm_blocks_find(Addr address, Block *block)
-{
-    return look(address, block, False);
-}
 void jm_blocks_set_account(Addr address, AccountId account)
 {
-    Entry *e = &entries[slot_of(address)];
-    tl_assert(e->address && account < CUSTOM_BIT);
+    Entry *e = find(address);
+    tl_assert(e && account < CUSTOM_BIT);
     e->account = account | (e->account & (RECORD_BIT | CUSTOM_BIT));
 }
+
 ULong jm_blocks_count(void)
 {
     return n_entries;
@@ -145,18 +187,22 @@ ULong jm_blocks_count(void)
 void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
 {
     ULong left = n_custom;
-    for (ULong slot = 0; left; slot++) {
-        if (!entries[slot].address || !(entries[slot].account & CUSTOM_BIT))
-            continue;
-        Block block;
-        look(entries[slot].address, &block, False);
-        use(entries[slot].address, block.bytes);
-        left--;
+    for (const Shard *s = shards; left; s++) {
+        for (UInt slot = 0; slot < s->capacity; slot++) {
+            const Entry *e = &s->entries[slot];
+            if (!e->address || !(e->account & CUSTOM_BIT))
+                continue;
+            use(e->address, block_of(e, False).bytes);
+            left--;
+        }
     }
 }
 
 void jm_blocks_stats(void)
 {
-    jm_stats_row("jm.blocks", "live heap blocks", n_entries, entries ? (mask + 1) * sizeof *entries : 0);
+    SizeT bytes = 0;
+    for (UInt i = 0; i < N_SHARDS; i++)
+        bytes += shards[i].capacity * sizeof(Entry);
+    jm_stats_row("jm.blocks", "live heap blocks", n_entries, bytes);
     jm_stats_array("jm.blocks", "sizes beyond 32 bits", huge_sizes, sizeof(HugeSize));
 }

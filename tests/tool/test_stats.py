@@ -4,6 +4,8 @@
 import re
 from typing import Dict
 
+import pytest
+
 from tests.harness import Recording, compile_c, record
 
 # argv[1] blocks that live to the end, from 1024 call stacks.
@@ -67,6 +69,13 @@ def test_live_blocks_nodes_and_accounts_are_counted() -> None:
     # The last 24 of the 1024 stacks.
     assert rows_of(many, "accounts") - rows_of(few, "accounts") == 24
     assert rows_of(many, "nodes of stacks") > rows_of(few, "nodes of stacks") > 1000
+
+
+@pytest.mark.parametrize("n", [20000, 24000, 29000, 35000])
+def test_a_live_block_takes_at_most_24_bytes(n: int) -> None:
+    stderr = keeping(n).stderr
+    told = bytes_of(stderr, r" jmassif: +([\d,]+) bytes in (jm\.\S+)")
+    assert 16 * n <= told["jm.blocks"] <= 24 * n
 
 
 def test_without_stats_nothing_is_said() -> None:
