@@ -3,8 +3,14 @@
 // Benchmark: many small blocks that stay alive, allocated from many different call stacks.
 //
 //     live BLOCKS STACKS
+//
+// The last thousand allocations lie between marks (steps.c).
 
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "mark.h"
 
 static __attribute__((noinline)) void *left(unsigned path, int depth);
 
@@ -25,8 +31,12 @@ int main(int argc, char **argv)
     long n = argc > 1 ? atol(argv[1]) : 1000000;
     long n_stacks = argc > 2 ? atol(argv[2]) : 50000;
     void **all = malloc((size_t)n * sizeof *all);
-    for (long i = 0; i < n; i++)
+    for (long i = 0; i < n; i++) {
+        if (i == n - 1000)
+            syscall(SYS_getpgid, MARK);
         all[i] = left((unsigned)(i % n_stacks), 16);
+    }
+    syscall(SYS_getpgid, MARK);
     for (long i = 0; i < n; i++)
         free(all[i]);
     free(all);

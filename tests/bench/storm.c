@@ -3,8 +3,14 @@
 // Benchmark: pairs of malloc and free at the end of a chain of calls, eight sizes in turn.
 //
 //     storm PAIRS
+//
+// The last thousand pairs lie between marks (steps.c).
 
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "mark.h"
 
 static const size_t sizes[] = {16, 24, 64, 100, 256, 1000, 4096, 20000};
 
@@ -22,7 +28,11 @@ static __attribute__((noinline)) void pair(int depth, long i)
 int main(int argc, char **argv)
 {
     long n = argc > 1 ? atol(argv[1]) : 1000000;
-    for (long i = 0; i < n; i++)
+    for (long i = 0; i < n; i++) {
+        if (i == n - 1000)
+            syscall(SYS_getpgid, MARK);
         pair(20, i);
+    }
+    syscall(SYS_getpgid, MARK);
     return 0;
 }
