@@ -10,7 +10,7 @@ from typing import Callable, Dict, List, NamedTuple, Tuple
 from jmassif import alignment
 from jmassif.ledger import OTHER, rows_by
 from jmassif.lines import LINE_VIEWS, charges
-from jmassif.names import NO_STACK, NO_TENSOR, Names
+from jmassif.names import NO_STACK, NO_TENSOR, Names, base_name
 from jmassif.profile import Composition, Profile
 from jmassif.reconciliation import BESIDE_LEDGER, books, nearest_to, whose
 from jmassif.summary import Moment, growth_by_side
@@ -56,16 +56,20 @@ class Key(NamedTuple):
 Parts = Dict[Key, Figures]
 
 
-def _function(profile: Profile, names: Names, account: int) -> str:
-    """The function to blame and its library or, of Python, its file."""
-    frame_id = names.site_id(account)
-    if not frame_id:
-        return NO_STACK
+def frame_name(profile: Profile, names: Names, frame_id: int) -> str:
+    """The function of a frame and its library or, of Python, its file. Safe to show."""
     frame = profile.frame(frame_id)
     if frame.type == "p":
         return printable(f"{frame.function or '?'} ({names.file(frame_id)})")
     name = printable(alignment.function(frame.function)) or "(no name)"
-    return f"{name} ({alignment.library(names.library(account))})"
+    library = printable(base_name(frame.object or frame.file)) or "(no object file)"
+    return f"{name} ({alignment.library(library)})"
+
+
+def _function(profile: Profile, names: Names, account: int) -> str:
+    """The function to blame."""
+    frame_id = names.site_id(account)
+    return frame_name(profile, names, frame_id) if frame_id else NO_STACK
 
 
 def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:

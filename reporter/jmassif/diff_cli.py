@@ -16,13 +16,15 @@ from jmassif.facts import label, version_order
 from jmassif.inputs import open_input
 from jmassif.profile import Profile
 from jmassif.quantities import QuantityError, parse_bytes
+from jmassif.stacks import Stacks
 from jmassif.summary import SelectionError
 from jmassif.trace import MAGIC
 from jmassif.units import count, printable
-from jmassif.writers import difference, difference_data
+from jmassif.writers import FormatError, difference, difference_data, difference_html, html
 
 _NAME = "jm_diff"
 
+_HTML = "html"
 _WRITERS: Dict[str, Callable[[Difference, bool], Iterator[str]]] = {
     "text": difference.write_text,
     "markdown": difference.write_markdown,
@@ -32,6 +34,9 @@ _WRITERS: Dict[str, Callable[[Difference, bool], Iterator[str]]] = {
 _FOR_PEOPLE = ("text", "markdown")
 
 _DEFAULT_VIEWS = ["owner", "library", SCOPE]
+_DEFAULT_VIEWS_OF_PAGE = _DEFAULT_VIEWS + ["kind", "role", "function", "python-line"]
+# A page is read by a browser, which gets slow.
+_MAX_ROWS_OF_PAGE = 20000
 # Of the largest total; people need no more.
 _DEFAULT_MIN_SHARE = 1000
 
@@ -76,7 +81,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a column for each value: jetpack, cuda, cudnn, pytorch, board, or a key of the manifest",
     )
     option(
-        "--by", type=_views, metavar="VIEW[,VIEW]...", help=f"any of {', '.join(VIEWS)} [{','.join(_DEFAULT_VIEWS)}]"
+        "--by",
+        type=_views,
+        metavar="VIEW[,VIEW]...",
+        help=f"any of {', '.join(VIEWS)} [{','.join(_DEFAULT_VIEWS)}; html: more]",
     )
     option(
         "--at",
@@ -86,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--min", type=_size, metavar="SIZE", help="fold what differs by less [text: a thousandth of the total; data: 0]"
     )
-    option("--format", choices=sorted(_WRITERS), default="text", help="what to write [text]")
+    option("--format", choices=sorted([*_WRITERS, _HTML]), default="text", help="what to write [text]")
     option("--bytes", action="store_true", help="exact figures in text and markdown")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
     return parser
@@ -146,16 +154,17 @@ def _process(profile: Profile) -> _Process:
 class _Reader:
     """Reads traces and keeps of each what is compared: those of a directory may be larger than the memory."""
 
-    def __init__(self, views: Sequence[str], at: str) -> None:
+    def __init__(self, views: Sequence[str], at: str, stacks: Optional[Stacks]) -> None:
         self._views = views
         self._at = at
+        self._stacks = stacks
         self.files: List[str] = []
 
     def _read(self, name: str) -> Tuple[_Process, Run]:
         self.files.append(name)
         profile = command.read(_NAME, name, "comparing what came before")
         try:
-            return _process(profile), measure(name, profile, self._views, self._at)
+            return _process(profile), measure(name, profile, self._views, self._at, self._stacks)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
 
@@ -224,7 +233,8 @@ def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
 
 
 def _views_and_moment(arguments: argparse.Namespace) -> Tuple[List[str], str]:
-    views = list(OrderedDict.fromkeys(arguments.by or _DEFAULT_VIEWS))
+    default = _DEFAULT_VIEWS_OF_PAGE if arguments.format == _HTML else _DEFAULT_VIEWS
+    views = list(OrderedDict.fromkeys(arguments.by or default))
     if arguments.at is not None and views == [SCOPE]:
         raise Problem("--at has no meaning for --by=scope: calls are told with what they cost, whenever that was")
     return views, arguments.at or "peak"
@@ -240,14 +250,33 @@ def _min_bytes(arguments: argparse.Namespace, columns: Sequence[Column]) -> int:
     return max(1, max(totals, default=0) // _DEFAULT_MIN_SHARE)
 
 
+def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Sequence[str]) -> Difference:
+    min_bytes = _min_bytes(arguments, columns)
+    found = compare(columns, views, min_bytes)
+    while arguments.format == _HTML and sum(len(view.rows) for view in found.views) > _MAX_ROWS_OF_PAGE:
+        min_bytes = max(1024, 4 * min_bytes)
+        found = compare(columns, views, min_bytes)
+    return found
+
+
 def _diff(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(given)
     views, at = _views_and_moment(arguments)
-    reader = _Reader(views, at)
-    columns = _columns(arguments, reader)
-    command.keep_inputs(arguments.output, reader.files)
-    found = compare(columns, views, _min_bytes(arguments, columns))
-    command.write(_WRITERS[arguments.format](found, arguments.bytes), arguments.output)
+    stacks = Stacks() if arguments.format == _HTML else None
+    try:
+        if stacks is not None:
+            html.read_assets()
+        reader = _Reader(views, at, stacks)
+        columns = _columns(arguments, reader)
+        command.keep_inputs(arguments.output, reader.files)
+        found = _compare(arguments, columns, views)
+        if stacks is not None:
+            lines = difference_html.write(found, stacks)
+        else:
+            lines = _WRITERS[arguments.format](found, arguments.bytes)
+        command.write(lines, arguments.output)
+    except FormatError as error:
+        raise Problem(str(error))
     return 0
 
 

@@ -14,6 +14,7 @@ from jmassif.breakdown import Figures, Key, Parts
 from jmassif.facts import facts
 from jmassif.names import Names
 from jmassif.profile import Profile
+from jmassif.stacks import Held, Stacks
 from jmassif.summary import select
 
 # What can be compared of figures: the memory of either side, and of both.
@@ -33,6 +34,7 @@ class Run(NamedTuple):
     is_discrete: bool
     moment: str  # "the peak"
     views: Dict[str, Parts]
+    held: Optional[Held] = None  # by call stack, where that was asked for
 
 
 class Column(NamedTuple):
@@ -90,8 +92,11 @@ class Difference(NamedTuple):
         return any(len(column.runs) > 1 for column in self.columns)
 
 
-def measure(name: str, profile: Profile, views: Sequence[str], at: str) -> Run:
-    """What is compared of a run: views of breakdown.VIEWS, at a moment (see summary.select). Raises SelectionError."""
+def measure(name: str, profile: Profile, views: Sequence[str], at: str, stacks: Optional[Stacks] = None) -> Run:
+    """What is compared of a run: views of breakdown.VIEWS, at a moment (see summary.select). Raises SelectionError.
+
+    What it held is added to `stacks` by call stack.
+    """
     moment = select(profile, at)
     names = Names(profile)
 
@@ -103,7 +108,8 @@ def measure(name: str, profile: Profile, views: Sequence[str], at: str) -> Run:
         return breakdown.held(profile, names, view, moment.composition)
 
     found = {view: parts(view) for view in views}
-    return Run(name, facts(profile), profile.is_complete, profile.is_discrete, moment.name, found)
+    held = stacks.add(profile, names, moment.composition) if stacks is not None else None
+    return Run(name, facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held)
 
 
 def _median(numbers: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ from typing import Dict, Iterable, List, Union
 from jmassif.writers import FormatError
 
 # Beyond this, a browser's numbers have gaps.
-_MAX_EXACT = 2**53
+MAX_EXACT = 2**53
 
 
 class TooLarge(FormatError):
@@ -38,7 +38,7 @@ class Columns:
             column = numbers if isinstance(numbers, array) else array("Q", numbers)
         except OverflowError:
             raise TooLarge(f"column {name} has a figure beyond 64 bits, which a page cannot show")
-        limit = _MAX_EXACT * 2 if type_ == "signed" else _MAX_EXACT
+        limit = MAX_EXACT * 2 if type_ == "signed" else MAX_EXACT
         if type_ != "address" and len(column) and max(column) >= limit:
             raise TooLarge(f"column {name} has a figure beyond 8 PiB, which a page cannot show exactly")
         if sys.byteorder == "big":

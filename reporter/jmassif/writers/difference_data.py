@@ -52,8 +52,8 @@ def _view(view: View) -> Dict[str, Any]:
     }
 
 
-def write_json(difference: Difference) -> Iterator[str]:
-    """One object, pure ASCII."""
+def as_json(difference: Difference) -> Dict[str, Any]:
+    """Fit for json.dumps()."""
     columns = [
         {
             "label": column.label,
@@ -62,19 +62,21 @@ def write_json(difference: Difference) -> Iterator[str]:
         for column in difference.columns
     ]
     facts = [{"key": fact.key, "label": label(fact.key), "values": fact.values} for fact in difference.facts]
-    yield json.dumps(
-        {
-            "format": "jmassif-diff",
-            "version": JSON_VERSION,
-            "moment": difference.moment,
-            "discrete": difference.is_discrete,
-            "min_bytes": difference.min_bytes,
-            "columns": columns,
-            "facts": facts,
-            "views": [_view(view) for view in difference.views],
-        },
-        indent=1,
-    )
+    return {
+        "format": "jmassif-diff",
+        "version": JSON_VERSION,
+        "moment": difference.moment,
+        "discrete": difference.is_discrete,
+        "min_bytes": difference.min_bytes,
+        "columns": columns,
+        "facts": facts,
+        "views": [_view(view) for view in difference.views],
+    }
+
+
+def write_json(difference: Difference) -> Iterator[str]:
+    """One object, pure ASCII."""
+    yield json.dumps(as_json(difference), indent=1)
 
 
 _HEAD = (

@@ -53,7 +53,12 @@ def read_assets(directory: Optional[str] = None) -> Assets:
     return Assets(*texts)
 
 
-def pack(runs: Sequence[RunData], title: str, sum_: Optional[Dict[str, Any]] = None) -> bytes:
+def pack(
+    runs: Sequence[RunData],
+    title: str,
+    sum_: Optional[Dict[str, Any]] = None,
+    difference: Optional[Dict[str, Any]] = None,
+) -> bytes:
     """The data as the page reads it: the length of the JSON in 4 bytes, the JSON, the runs' columns one after the other."""
     described = []
     at = 0
@@ -65,6 +70,7 @@ def pack(runs: Sequence[RunData], title: str, sum_: Optional[Dict[str, Any]] = N
         "generator": f"jmassif {__version__}",
         "title": title,
         "together": sum_,
+        "difference": difference,
         "runs": described,
     }
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
@@ -91,8 +97,22 @@ def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
     yield shell[at:]
 
 
-def _page(job: Processes, with_source: bool) -> Iterator[str]:
+def fill_page(title: str, answer: str, packed: bytes) -> Iterator[str]:
+    """The page with what pack() made in it; `answer` is for readers without scripts. Raises NoAssets."""
     assets = read_assets()
+    parts = (
+        escape(_policy(assets)),
+        escape(title),
+        assets.style,
+        escape(answer),
+        escape(assets.licences),
+        base64.b64encode(zlib.compress(packed, 8)).decode("ascii"),
+        assets.script,
+    )
+    yield "".join(_fill(assets.shell, parts)).rstrip("\n")
+
+
+def _page(job: Processes, with_source: bool) -> Iterator[str]:
     processes = job.members
     share = 1.0 / len(processes)
     runs: List[RunData] = []
@@ -100,18 +120,8 @@ def _page(job: Processes, with_source: bool) -> Iterator[str]:
         has_parent = process.relation == FORKED and process.parent is not None
         runs.append(run_data(process.profile, share, with_source, process.offset, has_parent))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
-    sum_ = together(job) if len(runs) > 1 else None
-    data = base64.b64encode(zlib.compress(pack(runs, title, sum_), 8)).decode("ascii")
-    parts = (
-        escape(_policy(assets)),
-        escape(title),
-        assets.style,
-        escape(runs[0].head["answers"].get("peak", "")),
-        escape(assets.licences),
-        data,
-        assets.script,
-    )
-    yield "".join(_fill(assets.shell, parts)).rstrip("\n")
+    packed = pack(runs, title, together(job) if len(runs) > 1 else None)
+    return fill_page(title, runs[0].head["answers"].get("peak", ""), packed)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

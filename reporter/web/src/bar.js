@@ -3,12 +3,12 @@
 // The bar that stays in sight: which process, which moment, and what it is compared with.
 
 import { choice, h, replace } from './dom.js';
-import { count, growth, moment as time, size } from './units.js';
+import { count, growth, size } from './units.js';
 
 /** @typedef {import('./page.js').Page} Page */
 
 /** "peak, 2.61 s" @param {import('./run.js').Run} run @param {number} index */
-export const momentName = (run, index) => `${run.moments[index].name}, ${time(run.moments[index].time, run.head.unit)}`;
+export const momentName = (run, index) => run.label(index);
 
 /** What is held at a moment; of two pools that do not add up, both. @param {import('./run.js').Run} run @param {number} index */
 export function momentSize(run, index) {
@@ -31,16 +31,18 @@ function processes(page) {
     return choice('Process', options, '0', (value) => page.show(page.runs[Number(value)]));
 }
 
+export const themes = () =>
+    choice('Colours', THEMES, '', (value) => {
+        document.documentElement.dataset.theme = value;
+        window.dispatchEvent(new Event('themechange'));
+    });
+
 /** @param {Page} page */
 export function bar(page) {
     const text = h('output', { id: 'chosen' });
     const comparison = h('span', { class: 'comparison' });
     const step = (/** @type {number} */ by) => () => page.select(page.moment + by);
     const named = h('span', { class: 'buttons' });
-    const theme = choice('Colours', THEMES, '', (value) => {
-        document.documentElement.dataset.theme = value;
-        window.dispatchEvent(new Event('themechange'));
-    });
     const element = h(
         'div',
         { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' },
@@ -49,7 +51,7 @@ export function bar(page) {
         text,
         comparison,
         named,
-        theme,
+        themes(),
     );
 
     const update = () => {

@@ -74,7 +74,7 @@
  * What several processes held together, on the common clock.
  * @typedef {{no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
  */
-/** @typedef {{title: string, together: Together|null, generator: string, runs: RunData[]}} PageData */
+/** @typedef {{title: string, together: Together|null, generator: string, difference: import('./comparison.js').Difference|null, runs: RunData[]}} PageData */
 
 const VERSION = 1;
 
@@ -130,5 +130,5 @@ export async function unpack(text) {
             addresses: (/** @type {string} */ name) => addresses(bytes, run.columns[name], at),
         };
     });
-    return { title: head.title, together: head.together, generator: head.generator, runs };
+    return { title: head.title, together: head.together, generator: head.generator, difference: head.difference, runs };
 }

@@ -4,12 +4,14 @@
 
 import './page.css';
 import { bar } from './bar.js';
+import { columnsBar } from './columns.js';
+import { Comparison } from './comparison.js';
 import { unpack } from './data.js';
 import { h, replace } from './dom.js';
 import { Page } from './page.js';
 import { Run, partsOf } from './run.js';
 import { sum } from './sum.js';
-import { views } from './views.js';
+import { comparisonViews, views } from './views.js';
 
 /** @typedef {import('./page.js').View} View */
 
@@ -97,12 +99,13 @@ function refresh(sections, anchor) {
 /** @param {HTMLElement} place */
 async function open(place) {
     const data = await unpack(document.getElementById('data')?.textContent ?? '');
-    const runs = data.runs.map((run) => new Run(partsOf(run)));
+    const { difference } = data;
+    const runs = data.runs.map((run) => (difference ? new Comparison(run, difference) : new Run(partsOf(run))));
     if (data.together) runs.unshift(sum(runs, data.together));
     const page = new Page(data, runs);
     const anchor = new Anchor();
     page.onChange(() => anchor.remember());
-    const sections = views.map((view) => new Section(view, page));
+    const sections = (difference ? comparisonViews(difference) : views).map((view) => new Section(view, page));
     const links = sections.map(({ view }) => h('a', { href: `#${view.id}` }, view.title));
     const updateLinks = () => links.forEach((link, i) => (link.hidden = sections[i].element.hidden));
     /** @param {'run'|'moment'} what */
@@ -114,9 +117,9 @@ async function open(place) {
     const licences = document.getElementById('licences');
     replace(
         place,
-        h('a', { class: 'skip', href: '#headline' }, 'Skip to the report'),
+        h('a', { class: 'skip', href: `#${sections[0].view.id}` }, 'Skip to the report'),
         h('header', {}, h('h1', {}, data.title), h('nav', { 'aria-label': 'Sections' }, ...links)),
-        bar(page),
+        difference ? columnsBar(page) : bar(page),
         h('main', {}, ...sections.map((section) => section.element)),
         h('footer', {}, `Made by ${data.generator}. `, licences),
     );

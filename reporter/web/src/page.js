@@ -28,7 +28,7 @@ export class Page {
         /** Index of the moment that all views show. */
         this.moment = this.run.mainMoment;
         /** Index of the moment it is compared with. @type {number|null} */
-        this.other = null;
+        this.other = data.difference && this.moment > 0 ? 0 : null;
     }
 
     /** @param {(what: 'run'|'moment') => void} listener */

@@ -5,8 +5,11 @@
 // A cell is memory that the page does not tell apart: one node of the trie of stacks, one kind, owner, role, library and
 // Python line. A moment is a snapshot or a peak. Everything a view shows is a sum over cells at a moment, so views agree.
 
+import { moment as time } from './units.js';
+
 /** @typedef {import('./data.js').RunData} RunData */
 /** @typedef {import('./data.js').RunHead} RunHead */
+/** @typedef {'bytes'|'blocks'|'allocated'} Measure live bytes, live blocks, all bytes ever allocated */
 /** @typedef {'owner'|'group'|'kind'|'library'|'role'|'line'|'process'} Dimension */
 /** @typedef {{index: number, time: number, id: number, reason: string, name: string, isPeak: boolean, host: number, device: number}} Moment */
 /** @typedef {{bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Held by cell */
@@ -28,6 +31,7 @@
  * @property {Blocks} blocks
  * @property {Outline} outline
  * @property {import('./data.js').Together} [together] of a sum
+ * @property {Measure[]} [measures] what is known of cells (all, if left out)
  */
 
 // A moment is had by replaying the rows since the last of those kept.
@@ -123,6 +127,8 @@ export class Run {
         this.nodes = parts.nodes;
         this.blocks = parts.blocks;
         this.outline = parts.outline;
+        /** @type {Measure[]} */
+        this.measures = parts.measures ?? ['bytes', 'blocks', 'allocated'];
         this.nCells = parts.cells.node.length;
         /** By cell: 0 host, 1 device, 2 listed only, in no sum. */
         this.side = Uint8Array.from(parts.cells.kind, (kind) => ({ host: 0, device: 1, '': 2 })[parts.head.kinds[kind].side]);
@@ -265,6 +271,11 @@ export class Run {
             labels.push(this.head.frames.label[this.nodes.frame[node]]);
         }
         return labels;
+    }
+
+    /** What to call a moment: "peak, 2.61 s". @param {number} index */
+    label(index) {
+        return `${this.moments[index].name}, ${time(this.moments[index].time, this.head.unit)}`;
     }
 
     /** The moment that the page opens with. */

@@ -6,6 +6,8 @@ import { about } from './views/about.js';
 import { blocks } from './views/blocks.js';
 import { books } from './views/books.js';
 import { calls } from './views/calls.js';
+import { changes } from './views/changes.js';
+import { compared } from './views/compared.js';
 import { device } from './views/device.js';
 import { exhaustion } from './views/exhaustion.js';
 import { fragmentation } from './views/fragmentation.js';
@@ -17,11 +19,12 @@ import { lives } from './views/lives.js';
 import { owners } from './views/owners.js';
 import { roles } from './views/roles.js';
 import { scopes } from './views/scopes.js';
+import { sides } from './views/sides.js';
 import { snapshots } from './views/snapshots.js';
 import { temporaries } from './views/temporaries.js';
 import { timeline } from './views/timeline.js';
 
-/** @type {import('./page.js').View[]} */
+/** Those of a report of runs. @type {import('./page.js').View[]} */
 export const views = [
     headline,
     timeline,
@@ -42,3 +45,6 @@ export const views = [
     snapshots,
     about,
 ];
+
+/** Those of a comparison. @param {import('./comparison.js').Difference} difference @returns {import('./page.js').View[]} */
+export const comparisonViews = (difference) => [changes, sides, calls, ...difference.views.map(compared)];

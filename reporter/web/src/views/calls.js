@@ -109,7 +109,7 @@ export const calls = {
             h(
                 'div',
                 { class: 'above' },
-                choice('Show', MEASURES, question.measure, (value) => ask('measure', value)),
+                choice('Show', MEASURES.filter(([measure]) => run.measures.includes(measure)), question.measure, (value) => ask('measure', value)),
                 choice('Order', ORDERS, question.order, (value) => ask('order', value)),
                 run.uses('device') && choice('Memory', run.head.is_discrete ? sides.slice(1) : sides, run.head.is_discrete ? 'device' : 'both', (value) => ask('side', value)),
                 choice('Owner', [['', 'all'], ...owners], '', (value) => {

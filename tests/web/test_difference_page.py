@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The page of jm_diff in Chromium: the figures shown are those of --format=json, on two simulated JetPacks and on repeated
+runs. Screenshots are left in the build tree's tests/made/screenshots."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+import pytest
+
+from jmassif import diff_cli
+from jmassif.units import growth, size
+from jmassif.writers import html
+from tests.reporter.commands import call
+from tests.reporter.test_difference import held
+from tests.reporter.traces import Trace, small_training_run
+from tests.tool.cuda_ledger import run_sim
+from tests.web.browser import SCREENSHOTS, look, need_page, visit
+
+MIB = 1 << 20
+VIEWS = ("owner", "library", "scope", "kind", "function")
+
+
+@pytest.fixture(scope="module", name="built", autouse=True)
+def fixture_built() -> None:
+    need_page()
+
+
+class Page(NamedTuple):
+    path: Path
+    found: Dict[str, Any]  # the same as JSON
+
+    def view(self, by: str) -> Dict[str, Any]:
+        (view,) = [view for view in self.found["views"] if view["by"] == by]
+        return dict(view)
+
+
+def page_of(directory: Path, *arguments: object) -> Page:
+    path = directory / "difference.html"
+    done = call(diff_cli.main, "--format=html", "-o", path, *arguments)
+    assert done.status == 0, done.err
+    by = [] if any(str(argument).startswith("--by") for argument in arguments) else [f"--by={','.join(VIEWS)}"]
+    told = call(diff_cli.main, "--format=json", *by, *arguments)
+    return Page(path, json.loads(told.out))
+
+
+@pytest.fixture(scope="module", name="pair")
+def fixture_pair(sim: Path, tmp_path_factory: Any) -> Page:
+    recordings = []
+    for release in ("4.6.1", "5.1.2"):
+        options = [f"--board-root={sim}/jetpack-{release}/root"]
+        recordings.append(run_sim(sim, f"../jetpack-{release}/jetpack", options=options, marks=True))
+    traces = [recording.trace for recording in recordings]
+    return page_of(tmp_path_factory.mktemp("pair"), "--group-by=jetpack", *traces)
+
+
+def full_name(row: Dict[str, Any]) -> str:
+    is_listed = not row["in_total"] and not row["inside"]
+    return str(row["name"]) + (": further calls, in no sum" if is_listed else "")
+
+
+def together(cell: Dict[str, Any]) -> int:
+    return int(cell["host"] + cell["device"])
+
+
+def expected(view: Dict[str, Any], now: int, before: int) -> List[List[Any]]:
+    """Name, what each column holds, the change, that of host and device, and of blocks or calls."""
+    rows = []
+    for row in view["rows"]:
+        cells = row["cells"]
+        changes = [cells[now][side] - cells[before][side] for side in ("host", "device", "number")]
+        rows.append([full_name(row), *map(together, cells), changes[0] + changes[1], *changes])
+    return rows
+
+
+def without_text(rows: List[List[Any]]) -> List[List[Any]]:
+    return [[row[0].strip()] + [cell for cell in row[1:] if isinstance(cell, (int, float))] for row in rows]
+
+
+# ---- two JetPacks ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", VIEWS)
+def test_each_table_has_the_figures_of_the_json(pair: Page, by: str) -> None:
+    view = pair.view(by)
+    steps: List[Sequence[Any]] = [["rows", f"#by-{by} tbody"], ["rows", f"#by-{by} tfoot"]]
+    if len(view["rows"]) > 25:
+        steps.insert(0, ["click", f"#by-{by} .more"])
+    *_, body, foot = look(pair.path, *steps)
+    wanted = expected(view, 1, 0)
+    has_sides = all(any(cell[side] for cell in view["total"]["cells"]) for side in ("host", "device"))
+    if not has_sides:
+        wanted = [row[:-3] + row[-1:] for row in wanted]
+    assert without_text(body) == wanted and wanted
+    total = [int(n) for n in without_text(foot)[0][1:4]]
+    before, now = map(together, view["total"]["cells"])
+    assert total == [before, now, now - before]
+
+
+def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page) -> None:
+    owner = pair.view("owner")
+    before, now = map(together, owner["total"]["cells"])
+    tiles, bytes_, names, steps, parts = look(
+        pair.path,
+        ["texts", "#changes .tile"],
+        ["attributes", "#changes .tile", "data-bytes"],
+        ["attributes", "#changes .waterfall tbody tr", "data-owner"],
+        ["attributes", "#changes .waterfall tbody tr", "data-bytes"],
+        ["text", "#changes .waterfall tfoot .figure"],
+    )
+    assert list(map(int, bytes_)) == [before, now]
+    assert size(now) in tiles[1] and growth(now - before) in tiles[1]
+    changes = {row["name"]: together(row["cells"][1]["change"]) for row in owner["rows"]}
+    assert dict(zip(names[1:], map(int, steps[1:]))) == {name: change for name, change in changes.items() if change}
+    assert int(steps[0]) == before and parts == size(now)
+
+
+def test_the_head_names_both_releases(pair: Page) -> None:
+    rows = look(pair.path, ["rows", "#sides .body > .table tbody"])[0]
+    told = {row[0]: row[1:] for row in rows}
+    assert told["JetPack"] == ["4.6.1", "5.1.2"] and told["cuDNN"] == ["8.2.1", "8.6.0"]
+    main = {fact["label"]: fact["values"] for fact in pair.found["facts"] if "." not in fact["key"]}
+    assert {name: values for name, values in told.items() if name != "traces"} == main
+
+
+# ---- the flame graph ---------------------------------------------------------------------------
+
+# All places of the tree that is drawn, also those too narrow to be seen.
+FRAMES = """(() => {
+    const found = [];
+    const walk = (node, parent) => {
+        found.push([node.name, node.now, node.before, parent]);
+        for (const child of node.children) walk(child, node.name);
+    };
+    walk(document.querySelector('#calls .flame').__data__.data.node, null);
+    return found;
+})()"""
+COLOURS = """[...document.querySelectorAll('#calls .flame g')].map((g) =>
+    [g.__data__.data.node.now, g.__data__.data.node.before, g.querySelector('rect').getAttribute('fill')])"""
+
+
+def function_sums(pair: Page, by: str) -> Dict[str, Tuple[int, int]]:
+    cells = {row["name"]: [together(cell) for cell in row["cells"]] for row in pair.view(by)["rows"]}
+    return {name: (now, before) for name, (before, now) in cells.items()}
+
+
+def test_the_flame_graph_adds_up_to_the_total(pair: Page) -> None:
+    frames = look(pair.path, ["evaluate", FRAMES])[0]
+    (root,) = [frame for frame in frames if frame[3] is None]
+    before, now = map(together, pair.view("owner")["total"]["cells"])
+    assert root[1:3] == [now, before]
+    outermost = [frame for frame in frames if frame[3] == ""]
+    assert [sum(frame[n] for frame in outermost) for n in (1, 2)] == [now, before]
+
+
+def test_blocks_add_up_too(pair: Page) -> None:
+    frames = look(pair.path, ["choose", "#calls select", "live blocks"], ["evaluate", FRAMES])[1]
+    (root,) = [frame for frame in frames if frame[3] is None]
+    assert [root[2], root[1]] == [cell["number"] for cell in pair.view("owner")["total"]["cells"]]
+
+
+def test_frames_have_the_same_name_in_both(pair: Page) -> None:
+    """By library, as jm_diff's view: names without the versions that differ."""
+    frames = look(pair.path, ["choose", "#calls .choice:nth-of-type(2) select", "by library"], ["evaluate", FRAMES])[1]
+    shown = {name: (now, before) for name, now, before, parent in frames if parent == ""}
+    assert shown == function_sums(pair, "library")
+    assert shown["libcudnn.so"][0] > shown["libcudnn.so"][1] > 0
+    names = {frame[0] for frame in frames}
+    assert not [name for name in names if re.search(r"\.so\.\d", name)]
+
+
+def test_bottom_up_begins_with_the_allocating_functions(pair: Page) -> None:
+    label = "from the allocation up"
+    frames = look(pair.path, ["choose", "#calls .choice:nth-of-type(2) select", label], ["evaluate", FRAMES])[1]
+    outer = [frame for frame in frames if frame[3] == ""]
+    before, now = map(together, pair.view("owner")["total"]["cells"])
+    assert [sum(frame[n] for frame in outer) for n in (1, 2)] == [now, before]
+    assert {"cost_take", "cudaMalloc"} <= {frame[0].split(" ")[0] for frame in outer}
+    assert "main" not in {frame[0].split(" ")[0] for frame in outer}
+
+
+def test_red_has_grown_and_blue_has_shrunk(pair: Page) -> None:
+    def hue(fill: str) -> str:
+        return fill.rstrip(")").split(" ")[-1]
+
+    grown = look(pair.path, ["evaluate", COLOURS])[0]
+    assert {hue(fill) for now, before, fill in grown if now > before} == {"25"}
+    assert any(now > before for now, before, _ in grown)
+    # The other way round: the older release compared with the newer one.
+    steps = [
+        ["choose", ".bar select", "JetPack 4.6.1"],
+        ["choose", ".bar .choice:nth-of-type(2) select", "JetPack 5.1.2"],
+    ]
+    shrunk = look(pair.path, *steps, ["evaluate", COLOURS])[2]
+    assert {hue(fill) for now, before, fill in shrunk if now < before} == {"255"}
+    assert sorted((now, before) for now, before, _ in shrunk) == sorted((before, now) for now, before, _ in grown)
+
+
+def test_the_other_way_round_the_tables_change_their_signs(pair: Page) -> None:
+    steps = [
+        ["choose", ".bar select", "JetPack 4.6.1"],
+        ["choose", ".bar .choice:nth-of-type(2) select", "JetPack 5.1.2"],
+    ]
+    rows = look(pair.path, *steps, ["rows", "#by-owner tbody"])[2]
+    assert without_text(rows) == expected(pair.view("owner"), 0, 1)
+
+
+def test_compared_with_nothing_there_is_no_change(pair: Page) -> None:
+    heads, frames = look(
+        pair.path,
+        ["choose", ".bar .choice:nth-of-type(2) select", "nothing"],
+        ["texts", "#by-owner thead th"],
+        ["evaluate", FRAMES],
+    )[1:]
+    assert [head.strip() for head in heads] == ["owner", "JetPack 4.6.1", "JetPack 5.1.2"]
+    (root,) = [frame for frame in frames if frame[3] is None]
+    assert root[1:3] == [together(pair.view("owner")["total"]["cells"][1]), 0]
+
+
+def test_the_page_can_be_looked_at(pair: Page) -> None:
+    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+        path = SCREENSHOTS / f"difference-{scheme}-{width}.png"
+        overflow = look(
+            pair.path,
+            ["screenshot", str(path), True],
+            ["evaluate", "document.documentElement.scrollWidth - innerWidth"],
+            scheme=scheme,
+            width=width,
+        )[1]
+        assert overflow <= 0 and path.stat().st_size > 10000
+
+
+def test_a_table_is_saved_with_exact_figures(pair: Page) -> None:
+    saved = look(pair.path, ["save", "#by-scope .tools button:nth-of-type(2)"])[0]
+    lines = saved["text"].strip().split("\r\n")
+    assert lines[0].startswith("scope,JetPack 4.6.1,JetPack 5.1.2,change")
+    names = [" > ".join(row["inside"] + [full_name(row)]) for row in pair.view("scope")["rows"]]
+    assert [line.split(",")[0] for line in lines[1:]] == names
+
+
+# ---- repeated runs, discrete GPUs, hostile names -----------------------------------------------
+
+
+def save(directory: Path, name: str, trace: Trace) -> Path:
+    path = directory / name
+    path.write_bytes(trace.bytes())
+    return path
+
+
+def test_repeated_runs_are_medians_with_their_spread(tmp_path: Path) -> None:
+    sides = [
+        [save(tmp_path, f"{label}{i}", held(n * MIB, "8.2.1", 100 * MIB)) for i, n in enumerate(sizes)]
+        for label, sizes in (("old", (40, 44, 41)), ("new", (70, 73, 71)))
+    ]
+    page = page_of(tmp_path, *sides[0], "--vs", *sides[1])
+    heads, rows, frames, said = look(
+        page.path,
+        ["texts", "#by-owner thead th"],
+        ["rows", "#by-owner tbody"],
+        ["evaluate", FRAMES],
+        ["text", "#sides"],
+    )
+    names = [head.strip() for head in heads]
+    assert names[:7] == ["owner", "old", "new", "old spread", "new spread", "change", "%"] and names[7] == "beyond"
+    for shown, row in zip(rows, page.view("owner")["rows"]):
+        old, new = row["cells"]
+        spreads = [cell["ranges"]["bytes"][1] - cell["ranges"]["bytes"][0] for cell in (old, new)]
+        assert shown[:6] == [row["name"], together(old), together(new), *spreads, together(new) - together(old)]
+        assert shown[7] == ("yes" if new["beyond_spread"] else "")
+    assert [row[0] for row in rows if row[7] == "yes"]
+    (root,) = [frame for frame in frames if frame[3] is None]
+    before, now = map(together, page.view("owner")["total"]["cells"])
+    assert root[1:3] == [now, before]
+    assert "old2" in said and "new2" in said  # the runs of the medians
+
+
+def test_more_columns_are_compared_two_at_a_time(tmp_path: Path) -> None:
+    traces = [save(tmp_path, str(n), held(n * MIB, "8", 100 * MIB)) for n in (10, 30, 20)]
+    page = page_of(tmp_path, *traces)
+    first, second = look(
+        page.path,
+        ["rows", "#by-owner tbody"],
+        ["choose", ".bar .choice:nth-of-type(2) select", "run 2"],
+        ["rows", "#by-owner tbody"],
+    )[::2]
+    assert without_text(first) == narrow(page, 2, 0)
+    assert without_text(second) == narrow(page, 2, 1)
+
+
+def narrow(page: Page, now: int, before: int) -> List[List[Any]]:
+    """As expected(), of runs that use one side only."""
+    view = page.view("owner")
+    has_sides = all(any(cell[side] for cell in view["total"]["cells"]) for side in ("host", "device"))
+    return [row if has_sides else row[:-3] + row[-1:] for row in expected(view, now, before)]
+
+
+def test_of_a_discrete_gpu_either_memory_has_tables_of_its_own(tmp_path: Path) -> None:
+    traces = [save(tmp_path, name, small_training_run("discrete")) for name in ("one", "two")]
+    page = page_of(tmp_path, *traces)
+    captions, device, frames = look(
+        page.path,
+        ["texts", "#by-owner h3"],
+        ["rows", "#by-owner .table:nth-of-type(2) tfoot"],
+        ["evaluate", FRAMES],
+    )
+    assert captions == ["By owner: host memory", "By owner: device memory"]
+    total = page.view("owner")["total"]["cells"][1]["device"]
+    assert device[0][1:3] == [total, total] and total
+    (root,) = [frame for frame in frames if frame[3] is None]
+    assert root[1:3] == [total, total]  # of the device, never both
+
+
+def hostile(n_bytes: int, name: str) -> Trace:
+    trace = held(n_bytes, "8", 5)
+    trace.lines = [line.replace("cudnnCreate", name) if line.startswith("s ") else line for line in trace.lines]
+    return trace
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "q" * 100000])
+def test_names_are_text(tmp_path: Path, name: str) -> None:
+    traces = [save(tmp_path, str(n), hostile(n * MIB, name)) for n in (10, 30)]
+    page = page_of(tmp_path, *traces)
+    visited = visit(page.path, ["text", "#by-function"], ["count", "img"])
+    assert visited.trouble == [] and visited.results[1] == 0
+    assert name[:60] in visited.results[0]
+    assert page.path.stat().st_size < 1 << 20
+
+
+def test_without_the_built_page_it_says_how_to_build_it(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(html, "ASSETS", str(tmp_path))
+    done = call(diff_cli.main, "--format=html", "old", "new")
+    assert done.status == 2 and "make page" in done.err and done.err.count("\n") == 1
