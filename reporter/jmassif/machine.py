@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine around the program, from the kernel's figures in the trace (docs/trace-format.md, "The machine")."""
 
+from bisect import bisect_right
 from typing import List, NamedTuple, Optional
 
 from jmassif.profile import Profile
@@ -18,11 +19,26 @@ class Figure(NamedTuple):
     wants_much: bool  # it is something to have left
 
 
+class History(NamedTuple):
+    """A figure over time: from each time on, so many bytes."""
+
+    label: str
+    wants_much: bool
+    is_of_process: bool  # of the recorded process alone
+    times: List[int]  # when it changed
+    values: List[int]
+
+    def at(self, time: int) -> Optional[int]:
+        place = bisect_right(self.times, time)
+        return self.values[place - 1] if place else None
+
+
 class _Row(NamedTuple):
     label: str
     figure: str
     minus: str  # another figure that is taken from it; or ""
     wants_much: bool
+    is_of_process: bool = False
 
 
 _ROWS = (
@@ -33,8 +49,8 @@ _ROWS = (
     _Row("CMA free", "cma-free", "", True),
     _Row("NvMap in use", "nvmap-used", "", False),
     _Row("left of the control group's limit", "cgroup-limit", "cgroup-used", True),
-    _Row("this process, with Valgrind", "process-resident", "", False),
-    _Row("swapped out of it", "process-swapped", "", False),
+    _Row("this process, with Valgrind", "process-resident", "", False, True),
+    _Row("swapped out of it", "process-swapped", "", False, True),
 )
 
 
@@ -46,22 +62,27 @@ def _value(profile: Profile, row: _Row, time: int) -> Optional[int]:
     return None if taken is None else max(0, value - taken)
 
 
-def machine(profile: Profile, time: int) -> List[Figure]:
-    """The figures that the machine has, at the start, at `time`, at the end, and when they were worst.
-
-    Figures that stay 0, such as swap where there is none, are left out.
-    """
-    figures = []
+def histories(profile: Profile) -> List[History]:
+    """The figures that the machine has. Those that stay 0, such as swap where there is none, are left out."""
+    found = []
     for row in _ROWS:
         changes = {t for name in (row.figure, row.minus) if name in profile.system for t in profile.system[name][0]}
         told = [(t, value) for t in sorted(changes) for value in [_value(profile, row, t)] if value is not None]
-        if not any(value for _, value in told):
-            continue
-        pick = min if row.wants_much else max
-        worst = pick(value for _, value in told)
-        worst_at = next(t for t, value in told if value == worst)
-        chosen = _value(profile, row, time)
-        figures.append(Figure(row.label, told[0][1], chosen, told[-1][1], worst, worst_at, row.wants_much))
+        if any(value for _, value in told):
+            times, values = ([pair[place] for pair in told] for place in (0, 1))
+            found.append(History(row.label, row.wants_much, row.is_of_process, times, values))
+    return found
+
+
+def machine(profile: Profile, time: int) -> List[Figure]:
+    """The figures that the machine has, at the start, at `time`, at the end, and when they were worst."""
+    figures = []
+    for history in histories(profile):
+        values = history.values
+        worst = (min if history.wants_much else max)(values)
+        worst_at = history.times[values.index(worst)]
+        chosen = history.at(time)
+        figures.append(Figure(history.label, values[0], chosen, values[-1], worst, worst_at, history.wants_much))
     return figures
 
 

@@ -7,6 +7,7 @@ docs/architecture.md, section "The page", says what is in it. Every text is fit 
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.ledger import hottest_temporaries, ledger
+from jmassif.machine import histories, was_short
 from jmassif.names import NO_TENSOR, Names, base_name
 from jmassif.page.blocks import blocks
 from jmassif.page.cells import NO_LINE, OTHERS, Cells, cells
@@ -205,6 +206,23 @@ def _timeline(profile: Profile, columns: Columns) -> None:
         columns.add(f"timeline.{name}", [column[row] for row in rows])
 
 
+def _machine(profile: Profile, columns: Columns) -> Dict[str, Any]:
+    """The figures of the machine over time: their names, and rows of all of them, one figure after the other."""
+    found = histories(profile)
+    columns.add("machine.time", [time for history in found for time in history.times])
+    columns.add("machine.bytes", [value for history in found for value in history.values])
+    figures = [
+        {
+            "label": history.label,
+            "rows": len(history.times),
+            "wants_much": history.wants_much,
+            "is_of_process": history.is_of_process,
+        }
+        for history in found
+    ]
+    return {"machine": figures, "short_at": was_short(profile)}
+
+
 def _events(profile: Profile) -> Dict[str, Any]:
     """Marks and regions."""
     regions = []
@@ -353,6 +371,7 @@ def run_data(
     head.update(_scopes(profile))
     head.update(_blocks(profile, found, share, columns))
     head.update(_about(profile))
+    head.update(_machine(profile, columns))
     _timeline(profile, columns)
     head["columns"] = columns.specs
     return RunData(head, columns.bytes())

@@ -32,7 +32,7 @@ function ownerColour(group, rank) {
 }
 
 /** @param {number} place in a list */
-const listColour = (place) => colour(place % 24 < 12 ? 68 : 55, 0.11, HUES[place % HUES.length]);
+export const listColour = (place) => colour(place % 24 < 12 ? 68 : 55, 0.11, HUES[place % HUES.length]);
 
 /** What is a sum of many. */
 export const REST = colour(70, 0.01, 250);

@@ -18,6 +18,7 @@ import { moment as time } from './units.js';
 /** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array}} Blocks */
 /** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
 /** @typedef {{parent: Uint32Array, frame: Uint32Array}} Nodes */
+/** A figure of the machine: from each time on, so many bytes. @typedef {{label: string, wantsMuch: boolean, isOfProcess: boolean, time: Float64Array, bytes: Float64Array}} Figure */
 /** @typedef {{host: number, device: number, hostBlocks: number, deviceBlocks: number, allocated: number, listed: number}} Sum bytes, but for the blocks */
 
 /**
@@ -30,6 +31,7 @@ import { moment as time } from './units.js';
  * @property {Rows} rows
  * @property {Blocks} blocks
  * @property {Outline} outline
+ * @property {Figure[]} machine
  * @property {import('./data.js').Together} [together] of a sum
  * @property {Measure[]} [measures] what is known of cells (all, if left out)
  */
@@ -55,8 +57,20 @@ function nameOf(reason, id) {
     return reason === 'ended' ? 'end of a process' : `snapshot ${id}`;
 }
 
+/** @param {RunData} data @returns {Figure[]} */
+function machineOf({ head, column }) {
+    const [time, bytes] = [column('machine.time'), column('machine.bytes')];
+    let end = 0;
+    return head.machine.map(({ label, rows, wants_much, is_of_process }) => {
+        const begin = end;
+        end += rows;
+        return { label, wantsMuch: wants_much, isOfProcess: is_of_process, time: time.subarray(begin, end), bytes: bytes.subarray(begin, end) };
+    });
+}
+
 /** @param {RunData} data @returns {Parts} */
-export function partsOf({ head, column, addresses }) {
+export function partsOf(data) {
+    const { head, column, addresses } = data;
     const begin = bounds(column('moment.rows'));
     const steps = column('row.cell');
     const cell = new Uint32Array(steps.length);
@@ -108,6 +122,7 @@ export function partsOf({ head, column, addresses }) {
             device: column('timeline.device'),
             maximum: column('timeline.maximum'),
         },
+        machine: machineOf(data),
     };
 }
 

@@ -223,6 +223,8 @@ export function sum(runs, together) {
             device: Float64Array.from(together.device),
             maximum: Float64Array.from(together.maximum),
         },
+        // All ran on one machine, which the first has seen for longest.
+        machine: parts[0].machine.filter((figure) => !figure.isOfProcess),
         together,
     });
     order.forEach((step, i) => (whole.moments[i].name += ` of ${runs[step.run].head.pid}`));

@@ -108,7 +108,7 @@ export function table(caption, options = {}) {
     function cell(column, row, isHead) {
         const value = column.value(row);
         const exact = column.isFigure && typeof value === 'number' ? value.toLocaleString('en-US') : undefined;
-        const properties = { class: column.isFigure ? 'figure' : column.isLong ? 'long' : '', title: column.title?.(row) ?? exact, 'data-value': column.isFigure ? value : undefined };
+        const properties = { class: column.isFigure ? 'figure' : column.isLong ? 'long' : '', title: column.title?.(row) ?? exact, 'data-value': column.isFigure && value !== '' ? value : undefined };
         const content = column.show ? column.show(row) : String(value);
         return isHead ? h('th', { ...properties, scope: 'row' }, content) : h('td', properties, content);
     }

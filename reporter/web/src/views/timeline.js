@@ -6,9 +6,11 @@
 
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { coloursOf, REST, themed } from '../colours.js';
+import { coloursOf, REST } from '../colours.js';
 import { choice, h, replace } from '../dom.js';
+import { axes, chooseByClick, cursor, isZoomed, nearestMoment, theme, times, widthOf, zoomOut } from '../plot.js';
 import { moment as time, size } from '../units.js';
+import { machineAt, MachinePlot } from './machine.js';
 import { sidesOf } from './sums.js';
 
 /** @typedef {import('../page.js').Page} Page */
@@ -21,7 +23,6 @@ const MOST_AREAS = 12;
 const HEIGHT = 340;
 const LANE = 16; // pixels, of a row of regions
 const MOST_LANES = 4;
-const THEME = ['--text', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--label'];
 
 /** The names that matter most, and the rest as one. @param {Run} run @param {Dimension} dimension @param {Side} side @returns {Area[]} the largest first */
 function areas(run, dimension, side) {
@@ -38,11 +39,6 @@ function areas(run, dimension, side) {
         found.push({ name: `${small.length} others`, colour: REST, bytes: rest });
     }
     return found;
-}
-
-/** A moment's or an outline row's time in one axis, each once. @param {Run} run */
-function times(run) {
-    return Float64Array.from(new Set([...run.moments.map((moment) => moment.time), ...run.outline.time])).sort();
 }
 
 /** Values known at some times, on the straight line between them. @param {Float64Array} x @param {number[]} at ascending @param {Float64Array} values */
@@ -79,16 +75,6 @@ function exact(run, x, side) {
         tell(moment.time, bytes, bytes);
     }
     return { now: Float64Array.from(x, (at) => now.get(at) ?? 0), most: Float64Array.from(x, (at) => most.get(at) ?? 0) };
-}
-
-/** The last moment that lies nearest to a time, and among several at one time the peak. @param {Run} run @param {number} at */
-export function nearestMoment(run, at) {
-    let best = 0;
-    for (const moment of run.moments) {
-        const [distance, least] = [Math.abs(moment.time - at), Math.abs(run.moments[best].time - at)];
-        if (distance < least || (distance === least && !run.moments[best].isPeak)) best = moment.index;
-    }
-    return best;
 }
 
 /** One plot: of all memory, or of one pool. */
@@ -143,31 +129,21 @@ class Plot {
             if (factor !== 1) for (const { sums } of stacked) sums[i] *= factor;
         }
         stacked.reverse();
-        this.theme = Object.fromEntries(THEME.map((name) => [name, themed(name)]));
+        this.theme = theme();
         /** @type {uPlot.Series[]} */
         const series = [{}];
         for (const area of stacked) series.push({ label: area.name, fill: area.colour, stroke: area.colour, width: 1, points: { show: false } });
         series.push({ label: 'exact total', stroke: this.theme['--text'], width: 1, points: { show: false } });
-        const grid = { stroke: this.theme['--grid'], width: 1 };
-        const axis = { stroke: this.theme['--quiet'], grid, ticks: grid, font: '12px system-ui, sans-serif' };
         this.plot?.destroy();
         this.plot = new uPlot(
             {
-                width: this.#width(),
+                width: widthOf(this.canvas),
                 height: HEIGHT + this.lanes * LANE,
                 padding: [10 + this.lanes * LANE, 12, 0, 0],
                 legend: { show: false },
-                cursor: {
-                    sync: { key: this.key },
-                    points: { show: false },
-                    drag: { x: true, y: false, dist: 6 },
-                    bind: { dblclick: (u) => () => (this.reset(), u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false), null) },
-                },
+                cursor: cursor(this.key, () => this.resetAll?.()),
                 scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
-                axes: [
-                    { ...axis, values: (_u, ticks) => ticks.map((value) => time(value, run.head.unit)), space: 90 },
-                    { ...axis, values: (_u, ticks) => ticks.map((value) => size(value)), size: 76, incrs: binarySteps() },
-                ],
+                axes: axes(this.theme, run.head.unit),
                 series,
                 hooks: {
                     draw: [(u) => this.#mark(u)],
@@ -178,17 +154,7 @@ class Plot {
             [Array.from(x), ...stacked.map((area) => Array.from(area.sums)), Array.from(this.exact)],
             this.canvas,
         );
-        const { over } = this.plot;
-        // Not click events: the plot keeps some of them to itself.
-        let pressed = NaN;
-        over.addEventListener('mousedown', (event) => (pressed = event.button ? NaN : event.clientX));
-        over.addEventListener('mouseup', (event) => {
-            if (!(Math.abs(event.clientX - pressed) <= 5) || !this.plot) return;
-            const at = this.plot.posToVal(event.clientX - over.getBoundingClientRect().left, 'x');
-            const chosen = nearestMoment(run, at);
-            if (event.shiftKey) this.page.compare(chosen);
-            else this.page.select(chosen);
-        });
+        chooseByClick(this.plot, this.page);
         replace(
             this.legend,
             ...this.areas.map((area) => h('li', { class: 'key', 'data-name': area.name }, h('i', { style: { background: area.colour } }), `${area.name} `, h('b', {}))),
@@ -198,22 +164,19 @@ class Plot {
 
     /** @type {(() => void)|undefined} */
     onZoom;
+    /** Shows the whole run in all plots of the section. @type {(() => void)|undefined} */
+    resetAll;
 
     get isZoomed() {
-        const { min, max } = this.plot?.scales.x ?? {};
-        return min !== undefined && max !== undefined && this.x.length > 1 && (min > this.x[0] || max < this.x[this.x.length - 1]);
+        return isZoomed(this.plot, this.x);
     }
 
     reset() {
-        if (this.x.length) this.plot?.setScale('x', { min: this.x[0], max: this.x[this.x.length - 1] });
-    }
-
-    #width() {
-        return Math.max(260, this.canvas.clientWidth || this.canvas.parentElement?.clientWidth || 800);
+        zoomOut(this.plot, this.x);
     }
 
     resize() {
-        this.plot?.setSize({ width: this.#width(), height: HEIGHT + this.lanes * LANE });
+        this.plot?.setSize({ width: widthOf(this.canvas), height: HEIGHT + this.lanes * LANE });
     }
 
     /** After another moment was chosen: the lines, the figures of the legend, and what a screen reader says. */
@@ -251,6 +214,7 @@ class Plot {
             marks.length ? `mark: ${marks.join(', ')}` : '',
             failed.length ? `out of memory: ${failed.join(', ')}` : '',
             calls.length ? `during ${calls.slice(0, 3).join(', ')}` : '',
+            machineAt(run, at),
         ]);
     }
 
@@ -269,7 +233,7 @@ class Plot {
             p: run.head.at.peak,
         });
         if (event.key === 'Escape') {
-            if (this.isZoomed) this.reset();
+            if (this.isZoomed) this.resetAll?.();
             else page.compare(null);
         } else if (event.key in steps && !event.ctrlKey && !event.altKey && !event.metaKey) {
             const chosen = Math.max(0, Math.min(last, steps[event.key]));
@@ -360,15 +324,6 @@ class Plot {
     }
 }
 
-/** Steps of the axis in which sizes are round. */
-function binarySteps() {
-    const steps = [];
-    for (let unit = 1; unit < 2 ** 60; unit *= 1024) {
-        for (const factor of [1, 2, 5, 10, 20, 50, 100, 200, 500]) steps.push(factor * unit);
-    }
-    return steps;
-}
-
 /** @type {import('../page.js').View} */
 export const timeline = {
     id: 'timeline',
@@ -381,15 +336,20 @@ export const timeline = {
         const readout = h('div', { class: 'readout' });
         const say = (/** @type {string[]} */ lines) => replace(readout, ...lines.filter((line) => line).map((line, i) => h('div', { class: i ? 'quiet' : '' }, line)));
         const hint = () => say(['Click: choose a moment. Shift-click: compare with another. Drag: zoom in; double click or Esc: zoom out.']);
-        const plots = pools.map((side) => new Plot(page, side, say, `time-${run.head.pid}`));
+        const key = `time-${run.head.pid}`;
+        const plots = [...pools.map((side) => new Plot(page, side, say, key)), ...(run.parts.machine.length ? [new MachinePlot(page, key)] : [])];
         const dimensions = /** @type {Dimension[]} */ (['owner', 'group', 'kind', 'library', 'role', 'process']).filter(
             (dimension) => dimension === 'owner' || (dimension === 'role' ? run.head.roles.some((role) => role) : run.dimension(dimension).names.length > 1),
         );
         /** @type {Dimension} */
         let dimension = 'owner';
-        const reset = h('button', { type: 'button', hidden: true, onclick: () => plots.forEach((plot) => plot.reset()) }, 'Zoom out');
+        const resetAll = () => plots.forEach((plot) => plot.reset());
         const draw = () => plots.forEach((plot) => plot.draw(dimension));
-        for (const plot of plots) plot.onZoom = () => (reset.hidden = !plots.some((each) => each.isZoomed));
+        const reset = h('button', { type: 'button', hidden: true, onclick: () => resetAll() }, 'Zoom out');
+        for (const plot of plots) {
+            plot.onZoom = () => (reset.hidden = !plots.some((each) => each.isZoomed));
+            plot.resetAll = resetAll;
+        }
         place.append(
             h(
                 'div',
@@ -400,8 +360,9 @@ export const timeline = {
                 }),
                 reset,
             ),
-            ...plots.map((plot) => plot.element),
+            ...plots.slice(0, pools.length).map((plot) => plot.element),
             readout,
+            ...plots.slice(pools.length).map((plot) => plot.element),
         );
         hint();
         draw();

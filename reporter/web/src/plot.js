@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What plots over time have in common: their axes, how they are zoomed together, and that a click chooses a moment.
+
+import { themed } from './colours.js';
+import { moment as time, size } from './units.js';
+
+/** @typedef {import('uplot')} uPlot */
+/** @typedef {import('./page.js').Page} Page */
+/** @typedef {import('./run.js').Run} Run */
+
+const THEME = ['--text', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--label', '--problem'];
+
+/** The style sheet's colours as a canvas takes them. @returns {Record<string, string>} */
+export const theme = () => Object.fromEntries(THEME.map((name) => [name, themed(name)]));
+
+/** A moment's or an outline row's time in one axis, each once. @param {Run} run */
+export function times(run) {
+    return Float64Array.from(new Set([...run.moments.map((moment) => moment.time), ...run.outline.time])).sort();
+}
+
+/** The last moment that lies nearest to a time, and among several at one time the peak. @param {Run} run @param {number} at */
+export function nearestMoment(run, at) {
+    let best = 0;
+    for (const moment of run.moments) {
+        const [distance, least] = [Math.abs(moment.time - at), Math.abs(run.moments[best].time - at)];
+        if (distance < least || (distance === least && !run.moments[best].isPeak)) best = moment.index;
+    }
+    return best;
+}
+
+/** Steps of the axis in which sizes are round. */
+function binarySteps() {
+    const steps = [];
+    for (let unit = 1; unit < 2 ** 60; unit *= 1024) {
+        for (const factor of [1, 2, 5, 10, 20, 50, 100, 200, 500]) steps.push(factor * unit);
+    }
+    return steps;
+}
+
+/** Time below, bytes on the left. @param {Record<string, string>} theme @param {string} unit of time @returns {import('uplot').Axis[]} */
+export function axes(theme, unit) {
+    const grid = { stroke: theme['--grid'], width: 1 };
+    const axis = { stroke: theme['--quiet'], grid, ticks: grid, font: '12px system-ui, sans-serif' };
+    return [
+        { ...axis, values: (_u, ticks) => ticks.map((value) => time(value, unit)), space: 90 },
+        { ...axis, values: (_u, ticks) => ticks.map((value) => size(value)), size: 76, incrs: binarySteps() },
+    ];
+}
+
+/** Plots with one `key` follow each other's pointer and zoom. @param {string} key @param {() => void} reset @returns {import('uplot').Cursor} */
+export const cursor = (key, reset) => ({
+    sync: { key },
+    points: { show: false },
+    drag: { x: true, y: false, dist: 6 },
+    bind: { dblclick: (u) => () => (reset(), u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false), null) },
+});
+
+/** With shift, a moment to compare with. @param {uPlot} plot @param {Page} page */
+export function chooseByClick(plot, page) {
+    const { over } = plot;
+    // Not click events: the plot keeps some of them to itself.
+    let pressed = NaN;
+    over.addEventListener('mousedown', (event) => (pressed = event.button ? NaN : event.clientX));
+    over.addEventListener('mouseup', (event) => {
+        if (!(Math.abs(event.clientX - pressed) <= 5)) return;
+        const chosen = nearestMoment(page.run, plot.posToVal(event.clientX - over.getBoundingClientRect().left, 'x'));
+        if (event.shiftKey) page.compare(chosen);
+        else page.select(chosen);
+    });
+}
+
+/** @param {uPlot|null} plot @param {Float64Array} x all times */
+export function isZoomed(plot, x) {
+    const { min, max } = plot?.scales.x ?? {};
+    return min !== undefined && max !== undefined && x.length > 1 && (min > x[0] || max < x[x.length - 1]);
+}
+
+/** @param {uPlot|null} plot @param {Float64Array} x all times */
+export function zoomOut(plot, x) {
+    if (x.length) plot?.setScale('x', { min: x[0], max: x[x.length - 1] });
+}
+
+/** Pixels. @param {HTMLElement} canvas */
+export const widthOf = (canvas) => Math.max(260, canvas.clientWidth || canvas.parentElement?.clientWidth || 800);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The machine around the program, below the timeline and on its axis: how much memory was left, and whether it ran short.
+
+import uPlot from 'uplot';
+import { listColour } from '../colours.js';
+import { h } from '../dom.js';
+import { axes, chooseByClick, cursor, isZoomed, theme, times, widthOf, zoomOut } from '../plot.js';
+import { table } from '../table.js';
+import { moment as time, size } from '../units.js';
+
+/** @typedef {import('../page.js').Page} Page */
+/** @typedef {import('../run.js').Run} Run */
+/** @typedef {import('../run.js').Figure} Figure */
+/** @typedef {{figure: Figure, colour: string, first: number, chosen: number|null, last: number, worst: number, worstAt: number}} Row */
+
+const HEIGHT = 180;
+
+/** What was said last; null before anything was. @param {Figure} figure @param {number} at */
+function valueAt({ time, bytes }, at) {
+    let low = 0;
+    let high = time.length;
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (time[middle] <= at) low = middle + 1;
+        else high = middle;
+    }
+    return low ? bytes[low - 1] : null;
+}
+
+/** In words; "" where nothing is known. @param {Run} run @param {number} at */
+export function machineAt(run, at) {
+    const known = run.parts.machine.flatMap((figure) => {
+        const bytes = valueAt(figure, at);
+        return bytes === null ? [] : [`${figure.label} ${size(bytes)}`];
+    });
+    return known.length ? `the machine: ${known.join(', ')}` : '';
+}
+
+/** @param {Run} run @param {number} now @returns {Row[]} */
+function rowsOf(run, now) {
+    return run.parts.machine.map((figure, i) => {
+        const { bytes, wantsMuch } = figure;
+        const worst = bytes.reduce((worst, value) => ((wantsMuch ? value < worst : value > worst) ? value : worst), bytes[0]);
+        return { figure, colour: listColour(i), first: bytes[0], chosen: valueAt(figure, now), last: bytes[bytes.length - 1], worst, worstAt: figure.time[bytes.indexOf(worst)] };
+    });
+}
+
+export class MachinePlot {
+    /** @type {uPlot|null} */
+    #plot = null;
+    /** @type {Record<string, string>} */
+    #theme = {};
+    /** @type {(() => void)|undefined} */
+    onZoom;
+    /** @type {(() => void)|undefined} */
+    resetAll;
+
+    /** @param {Page} page @param {string} key of plots that share an axis */
+    constructor(page, key) {
+        this.page = page;
+        this.run = page.run;
+        this.key = key;
+        const figures = this.run.parts.machine;
+        const all = times(this.run);
+        const within = figures.flatMap(({ time }) => Array.from(time)).filter((at) => at > all[0] && at < all[all.length - 1]);
+        this.x = Float64Array.from(new Set([...all, ...within])).sort();
+        this.canvas = h('div', { class: 'machine', role: 'img', 'aria-label': 'The machine over time; the table below has the figures' });
+        this.grid = /** @type {ReturnType<typeof table<Row>>} */ (table('The machine', { note: this.#note() }));
+        this.element = h('figure', {}, this.canvas, this.grid.element);
+    }
+
+    #note() {
+        const { short_at, board_bytes, unit } = this.run.head;
+        const notes = [board_bytes ? `with ${size(board_bytes)} of memory` : '', short_at === null ? '' : `memory ran short at ${time(short_at, unit)}`];
+        return notes.filter((note) => note).join('; ');
+    }
+
+    draw() {
+        const { x, run } = this;
+        const figures = run.parts.machine;
+        this.#theme = theme();
+        this.#plot?.destroy();
+        this.#plot = new uPlot(
+            {
+                width: widthOf(this.canvas),
+                height: HEIGHT,
+                padding: [10, 12, 0, 0],
+                legend: { show: false },
+                cursor: cursor(this.key, () => this.resetAll?.()),
+                scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
+                axes: axes(this.#theme, run.head.unit),
+                series: [{}, ...figures.map((figure, i) => ({ label: figure.label, stroke: listColour(i), width: 1.5, points: { show: false }, paths: uPlot.paths.stepped?.({ align: 1 }) }))],
+                hooks: { draw: [(u) => this.#mark(u)], setScale: [(_u, key) => key === 'x' && this.onZoom?.()] },
+            },
+            [Array.from(x), ...figures.map((figure) => Array.from(x, (at) => valueAt(figure, at)))],
+            this.canvas,
+        );
+        chooseByClick(this.#plot, this.page);
+        this.update();
+    }
+
+    get isZoomed() {
+        return isZoomed(this.#plot, this.x);
+    }
+
+    reset() {
+        zoomOut(this.#plot, this.x);
+    }
+
+    resize() {
+        this.#plot?.setSize({ width: widthOf(this.canvas), height: HEIGHT });
+    }
+
+    /** After another moment was chosen. */
+    update() {
+        const { page, run } = this;
+        const { unit } = run.head;
+        this.#plot?.redraw(false);
+        const now = run.moments[page.moment];
+        /** @type {(head: string, value: (row: Row) => number|null) => import('../table.js').Column<Row>} */
+        const bytes = (head, value) => ({ head, isFigure: true, value: (row) => value(row) ?? '', show: (row) => (value(row) === null ? '' : size(value(row) ?? 0)) });
+        this.grid.show(
+            [
+                { head: 'figure', value: (row) => row.figure.label, show: (row) => h('span', { class: 'key' }, h('i', { style: { background: row.colour } }), row.figure.label) },
+                bytes('at first', (row) => row.first),
+                bytes(now ? `at ${now.name}` : 'now', (row) => row.chosen),
+                bytes('at last', (row) => row.last),
+                bytes('at worst', (row) => row.worst),
+                { head: 'when', isFigure: true, value: (row) => row.worstAt, show: (row) => time(row.worstAt, unit), title: () => '' },
+            ],
+            rowsOf(run, now?.time ?? 0),
+        );
+    }
+
+    /** @param {uPlot} u */
+    #mark(u) {
+        const { ctx, bbox } = u;
+        const rule = (/** @type {number} */ at, /** @type {string} */ colour) => {
+            const x = u.valToPos(at, 'x', true);
+            if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) return;
+            ctx.fillStyle = colour;
+            ctx.fillRect(x - 0.75 * devicePixelRatio, bbox.top, 1.5 * devicePixelRatio, bbox.height);
+        };
+        const { run, page } = this;
+        ctx.save();
+        if (run.head.short_at !== null) rule(run.head.short_at, this.#theme['--problem']);
+        if (page.other !== null) rule(run.moments[page.other].time, this.#theme['--other']);
+        const chosen = run.moments[page.moment];
+        if (chosen) rule(chosen.time, this.#theme['--accent']);
+        ctx.restore();
+    }
+}

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine below the timeline: the figures are the model's, and the plots are zoomed together."""
+
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from jmassif.load import load_file
+from jmassif.machine import machine
+from jmassif.profile import Profile
+from jmassif.summary import select
+from jmassif.units import size
+from tests.harness import PYTHON, ROOT, Argument, record, sim_build
+from tests.reporter.test_machine import trace
+from tests.reporter.traces import small_training_run
+from tests.web.browser import look, need_page, visit, write_page
+
+MIB = 1 << 20
+ROWS = ["rows", "#timeline tbody"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fixture_built() -> None:
+    need_page()
+
+
+def expected(profile: Profile, time: int) -> Dict[str, List[Any]]:
+    """By figure: at first, at the moment, at last, at worst, when."""
+    return {
+        row.label: ["" if n is None else n for n in (row.first, row.chosen, row.last, row.worst, row.worst_at)]
+        for row in machine(profile, time)
+    }
+
+
+def shown(rows: List[List[Any]]) -> Dict[str, List[Any]]:
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_the_figures_are_those_of_the_moment(tmp_path: Path) -> None:
+    command: List[Argument] = [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"]
+    recording = record(command, env={"JMSIM_LIB": str(sim_build())}, timeout=300)
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+    at_peak, _, at_end = look(
+        write_page(tmp_path, recording.trace), ROWS, ["click", ".bar .buttons button:text-is('end')"], ROWS
+    )
+    peak, end = (select(profile, name) for name in ("peak", "end"))
+    assert "available" in shown(at_peak)
+    assert shown(at_peak) == expected(profile, peak.time)
+    assert shown(at_end) == expected(profile, end.time)
+
+
+@pytest.fixture(scope="module", name="small")
+def fixture_small(tmp_path_factory: Any) -> Path:
+    """From 0 to 20 ms; short of memory at 10."""
+    directory = tmp_path_factory.mktemp("machine")
+    return write_page(directory, trace("low-memory").save(directory))
+
+
+def test_what_was_said_last_holds_and_the_worst_is_found(small: Path) -> None:
+    rows, note = look(small, ROWS, ["text", "#timeline .table .above .quiet"])
+    assert shown(rows) == {
+        "available": [3000 * MIB, 100 * MIB, 2000 * MIB, 100 * MIB, 10],
+        # More in use than the limit is nothing left.
+        "left of the control group's limit": [1500 * MIB, 0, 0, 0, 10],
+        "this process, with Valgrind": [7 * MIB, "", 7 * MIB, 7 * MIB, 20],
+    }
+    assert note == "with 4.00 GiB of memory; memory ran short at 10 ms"
+
+
+def test_a_click_below_the_timeline_chooses_a_moment_too(small: Path) -> None:
+    _, chosen, _, compared = look(
+        small,
+        ["pick", ".machine .u-over", 0.999],
+        ["text", "#chosen"],
+        ["pick", ".machine .u-over", 0.001, ["Shift"]],
+        ["text", ".bar .comparison"],
+    )
+    assert chosen.startswith("snapshot 3, 20 ms")
+    assert compared.startswith("compared with snapshot 1, 0 ms")
+
+
+def test_pointing_at_the_timeline_tells_the_machines_figures(small: Path) -> None:
+    _, at_left, _, at_right = look(
+        small,
+        ["hover", "#timeline .plot .u-over", 0.01, 0.5],
+        ["text", "#timeline .readout"],
+        ["hover", ".machine .u-over", 0.99, 0.5],
+        ["text", "#timeline .readout"],
+    )
+    assert at_left.startswith("0 ms") and f"the machine: available {size(3000 * MIB)}, left of" in at_left
+    assert at_right.startswith("20 ms") and f"the machine: available {size(2000 * MIB)}, left of" in at_right
+
+
+def test_plots_are_zoomed_together(small: Path) -> None:
+    """What was dragged over begins at 12 ms: nearest to its left edge is 10, and of the whole it is 0."""
+    _, _, enlarged, _, _, whole, is_hidden = look(
+        small,
+        ["drag", "#timeline .plot .u-over", 0.6, 0.9],
+        ["pick", ".machine .u-over", 0.01],
+        ["text", "#chosen b"],
+        ["click", "#timeline button:text-is('Zoom out')"],
+        ["pick", ".machine .u-over", 0.01],
+        ["text", "#chosen b"],
+        ["evaluate", "document.querySelector('#timeline .above button').hidden"],
+    )
+    assert (enlarged, whole, is_hidden) == ("peak, 10 ms", "snapshot 1, 0 ms", True)
+
+
+def test_without_figures_there_is_no_plot_of_the_machine(tmp_path: Path) -> None:
+    visited = visit(write_page(tmp_path, small_training_run().save(tmp_path)), ["count", "#timeline .machine"])
+    assert visited.results == [0]
+
+
+def test_a_sum_of_processes_has_the_machine_and_no_process(tmp_path: Path) -> None:
+    """Two of them, of which each told of itself."""
+    paths = []
+    for pid in (1, 2):
+        made = trace()
+        made.lines[1:1] = [f"m pid {pid}", "m start-unix-ms 1000", "m host board"]
+        paths.append(tmp_path / f"jmassif.out.{pid}")
+        paths[-1].write_bytes(made.bytes())
+    profile = load_file(str(paths[0]))
+    assert "this process, with Valgrind" in expected(profile, 20)
+    (rows,) = look(write_page(tmp_path, *paths), ROWS)
+    assert set(shown(rows)) == {"available", "left of the control group's limit"}
