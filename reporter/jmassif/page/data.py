@@ -13,6 +13,7 @@ from jmassif.page.blocks import blocks
 from jmassif.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.page.columns import Columns
 from jmassif.page.exhaustion import exhaustion
+from jmassif.page.mapped import Figures, mapped
 from jmassif.processes import Processes
 from jmassif.profile import GROUPS, KINDS, PEAKS, ROLES, Profile, side_of
 from jmassif.reconciliation import books, doubts, sampled
@@ -206,6 +207,16 @@ def _timeline(profile: Profile, columns: Columns) -> None:
         columns.add(f"timeline.{name}", [column[row] for row in rows])
 
 
+def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]:
+    """The names that mapped memory goes by: library and kind."""
+    changes = mapped(profile, found)
+    columns.add("mapped.rows", changes.n_rows)
+    columns.add("mapped.name", changes.name)
+    for place, name in enumerate(Figures._fields):
+        columns.add(f"mapped.{name}", [figures[place] for figures in changes.figures])
+    return [[shown(library), kind] for library, kind in changes.names]
+
+
 def _machine(profile: Profile, columns: Columns) -> Dict[str, Any]:
     """The figures of the machine over time: their names, and rows of all of them, one figure after the other."""
     found = histories(profile)
@@ -371,6 +382,7 @@ def run_data(
     head.update(_scopes(profile))
     head.update(_blocks(profile, found, share, columns))
     head.update(_about(profile))
+    head["mapped"] = _mapped(profile, found, columns)
     head.update(_machine(profile, columns))
     _timeline(profile, columns)
     head["columns"] = columns.specs

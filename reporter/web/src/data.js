@@ -49,6 +49,7 @@
  * @property {{peak: number, end: number, exit: number}} at
  * @property {Books[]} books
  * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} exhaustion
+ * @property {[string, string][]} mapped library and kind
  * @property {{label: string, rows: number, wants_much: boolean, is_of_process: boolean}[]} machine
  * @property {number|null} short_at when memory ran short
  * @property {{time: number, text: string}[]} marks

@@ -18,6 +18,8 @@ import { moment as time } from './units.js';
 /** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array}} Blocks */
 /** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
 /** @typedef {{parent: Uint32Array, frame: Uint32Array}} Nodes */
+/** Mapped memory, by moment and name: `figures` are those of MAPPED, by row. @typedef {{begin: Uint32Array, name: Uint32Array, figures: Float64Array[]}} MappedRows */
+/** @typedef {{resident: number, virtual: number, shared: number, swapped: number}} MappedFigures bytes */
 /** A figure of the machine: from each time on, so many bytes. @typedef {{label: string, wantsMuch: boolean, isOfProcess: boolean, time: Float64Array, bytes: Float64Array}} Figure */
 /** @typedef {{host: number, device: number, hostBlocks: number, deviceBlocks: number, allocated: number, listed: number}} Sum bytes, but for the blocks */
 
@@ -32,6 +34,7 @@ import { moment as time } from './units.js';
  * @property {Blocks} blocks
  * @property {Outline} outline
  * @property {Figure[]} machine
+ * @property {MappedRows} mapped
  * @property {import('./data.js').Together} [together] of a sum
  * @property {Measure[]} [measures] what is known of cells (all, if left out)
  */
@@ -39,6 +42,7 @@ import { moment as time } from './units.js';
 // A moment is had by replaying the rows since the last of those kept.
 const KEPT_EVERY = 64;
 const CACHED = 8;
+const MAPPED = /** @type {(keyof MappedFigures)[]} */ (['resident', 'virtual', 'shared', 'swapped']);
 
 /** @param {Float64Array} column */
 const whole = (column) => Uint32Array.from(column);
@@ -123,6 +127,7 @@ export function partsOf(data) {
             maximum: column('timeline.maximum'),
         },
         machine: machineOf(data),
+        mapped: { begin: bounds(column('mapped.rows')), name: whole(column('mapped.name')), figures: MAPPED.map((name) => column(`mapped.${name}`)) },
     };
 }
 
@@ -277,6 +282,14 @@ export class Run {
             for (let name = 0; name < names.length; name++) series[name][moment] = now[name];
         }
         return series;
+    }
+
+    /** Of mapped memory, by name in the head's `mapped`. @param {number} moment @returns {MappedFigures[]} */
+    mapped(moment) {
+        const { begin, name, figures } = this.parts.mapped;
+        const found = this.head.mapped.map(() => ({ resident: 0, virtual: 0, shared: 0, swapped: 0 }));
+        for (let row = 0; row < (begin[moment + 1] ?? 0); row++) MAPPED.forEach((figure, i) => (found[name[row]][figure] = figures[i][row]));
+        return found;
     }
 
     /** The frames of a cell's stack, innermost first. @param {number} cell @returns {string[]} */

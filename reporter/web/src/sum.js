@@ -158,6 +158,7 @@ export function sum(runs, together) {
             command: `all ${runs.length} processes`,
             end_time: null,
             answers: {},
+            mapped: [],
             temporaries: runs.flatMap((run, i) => run.head.temporaries.map((row) => ({ ...row, cell: row.cell + firstCell[i] }))),
             kinds: kinds.values,
             owners: owners.values,
@@ -223,6 +224,8 @@ export function sum(runs, together) {
             device: Float64Array.from(together.device),
             maximum: Float64Array.from(together.maximum),
         },
+        // Files that several have mapped are in memory once, so the processes' figures do not add up.
+        mapped: { begin: new Uint32Array(1), name: new Uint32Array(0), figures: [] },
         // All ran on one machine, which the first has seen for longest.
         machine: parts[0].machine.filter((figure) => !figure.isOfProcess),
         together,

@@ -8,6 +8,7 @@ import { size } from '../units.js';
 import { figures, rowsOf, sumOf } from './sums.js';
 
 /** @typedef {import('./sums.js').Row} Row */
+/** @typedef {import('../run.js').MappedFigures & {library: string, kind: string}} Mapped */
 
 /** Kinds of memory as a reader of this table tells them apart. */
 const COLUMNS = /** @type {[string, string[]][]} */ ([
@@ -26,6 +27,39 @@ function byLibrary(page, kinds) {
     return sums;
 }
 
+/** @param {import('../page.js').Page} page @returns {Mapped[]} the largest first */
+function mappedRows({ run, moment }) {
+    const figures = run.mapped(moment);
+    return run.head.mapped
+        .map(([library, kind], i) => ({ library, kind, ...figures[i] }))
+        .filter((row) => row.resident || row.virtual)
+        .sort((a, b) => b.resident - a.resident || b.virtual - a.virtual);
+}
+
+/** @param {Mapped[]} rows @returns {Mapped} */
+const mappedSum = (rows) =>
+    rows.reduce((all, row) => ({ ...all, resident: all.resident + row.resident, virtual: all.virtual + row.virtual, shared: all.shared + row.shared, swapped: all.swapped + row.swapped }), {
+        library: 'total',
+        kind: '',
+        resident: 0,
+        virtual: 0,
+        shared: 0,
+        swapped: 0,
+    });
+
+/** @param {string} head @param {(row: Mapped) => number} value @returns {import('../table.js').Column<Mapped>} */
+const bytes = (head, value) => ({ head, isFigure: true, value, show: (row) => (value(row) ? size(value(row)) : '–') });
+
+/** @type {import('../table.js').Column<Mapped>[]} */
+const MAPPED = [
+    { head: 'file, or who mapped it', value: (row) => row.library },
+    { head: 'kind', value: (row) => row.kind },
+    bytes('resident', (row) => row.resident),
+    bytes('virtual', (row) => row.virtual),
+    bytes('its share', (row) => row.shared),
+    bytes('swapped', (row) => row.swapped),
+];
+
 /** @type {import('../page.js').View} */
 export const libraries = {
     id: 'libraries',
@@ -34,7 +68,8 @@ export const libraries = {
         const grid = /** @type {ReturnType<typeof table<Row>>} */ (
             table('Libraries', { sum: sumOf, empty: 'no memory at this moment' })
         );
-        place.append(grid.element);
+        const mapped = /** @type {ReturnType<typeof table<Mapped>>} */ (table('Mapped memory besides the heap', { sum: mappedSum, limit: 12 }));
+        place.append(grid.element, ...(page.run.head.mapped.length ? [mapped.element] : []));
         return () => {
             const rows = rowsOf(page, 'library');
             /** @type {import('../table.js').Column<Row>[]} */
@@ -49,6 +84,7 @@ export const libraries = {
             // With one kind of host memory, its column would say the same as the host's.
             const details = kinds.length > 1 ? kinds : [];
             grid.show([{ head: 'library', value: (row) => row.name }, ...details, ...columns], rows, `at ${page.run.moments.length ? momentName(page.run, page.moment) : '–'}; the object file of the first frame that is no allocator`);
+            mapped.show(MAPPED, mappedRows(page), 'resident is in memory now; its share: what several processes share is divided among them');
         };
     },
 };

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Mapped memory on the page: resident against virtual, at the moment that was chosen."""
+
+from pathlib import Path
+
+from tests.reporter.test_page_mapped import mapping_run, model
+from tests.reporter.traces import small_training_run
+from tests.web.browser import look, need_page, write_page
+
+TABLE = "#libraries .table:nth-of-type(2)"
+ROWS = ["rows", f"{TABLE} tbody"]
+
+
+def test_resident_and_virtual_follow_the_moment(tmp_path: Path) -> None:
+    need_page()
+    trace = mapping_run()
+    profile = trace.load()
+    at_peak, total, _, last = look(
+        write_page(tmp_path, trace.save(tmp_path)),
+        ROWS,
+        ["rows", f"{TABLE} tfoot"],
+        ["pick", "#timeline .u-over", 0.999],
+        ROWS,
+    )
+    expected = model(profile, "peak")
+    assert {(row[0], row[1]): tuple(row[2:]) for row in at_peak} == expected
+    assert total[0][2:] == [sum(column) for column in zip(*expected.values())]
+    assert {(row[0], row[1]): tuple(row[2:]) for row in last} == model(profile, "3")
+
+
+def test_without_pages_there_is_no_such_table(tmp_path: Path) -> None:
+    need_page()
+    page = write_page(tmp_path, small_training_run().save(tmp_path))
+    assert look(page, ["count", "#libraries .table"]) == [1]
