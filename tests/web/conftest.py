@@ -62,3 +62,10 @@ def fixture_forking(tmp_path_factory: Any) -> Iterator[Page]:
 def fixture_pytorch(tmp_path_factory: Any) -> Page:
     """A convolutional net, trained in several ways. Recorded once for all tests of PyTorch."""
     return page_of(tmp_path_factory.mktemp("pytorch"), finished("train.py").trace)
+
+
+@pytest.fixture(params=["training", "pytorch"], name="real")
+def fixture_real(request: Any) -> Page:
+    """What holds for one must for the other."""
+    page: Page = request.getfixturevalue(request.param)
+    return page

@@ -19,6 +19,21 @@ class Page:
         self.profile = profiles[0]
         self.names = Names(self.profile)
 
+    @property
+    def has_device(self) -> bool:
+        return any(snapshot.device for snapshot in self.profile.snapshots)
+
+    @property
+    def bar_moment(self) -> str:
+        """A button that leads to a moment which is not the page's first."""
+        return f".bar button:text-is('{'host peak' if self.has_device else 'end'}')"
+
+    def owner_table(self, rows: List[List[Any]]) -> Dict[str, List[int]]:
+        """As owners() has it. Columns: owner, group, host, device, together, share, blocks, …, or one "held" for three."""
+        if self.has_device:
+            return {row[0]: [row[2], row[3], row[4], row[6]] for row in rows}
+        return {row[0]: [row[2], 0, row[2], row[4]] for row in rows}
+
 
 def page_of(directory: Path, *traces: Path) -> Page:
     return Page(write_page(directory, *traces), [load_file(str(trace)) for trace in traces])
@@ -30,11 +45,6 @@ def owners(profile: Profile, composition: Composition) -> Dict[str, List[int]]:
     return {
         row.name: [row.host.bytes, row.device.bytes, row.bytes, row.host.blocks + row.device.blocks] for row in rows
     }
-
-
-def owner_table(rows: List[List[Any]]) -> Dict[str, List[int]]:
-    """Of the page: columns owner, group, host, device, together, share, blocks, …"""
-    return {row[0]: [row[2], row[3], row[4], row[6]] for row in rows}
 
 
 def held(profile: Profile, composition: Composition, wanted: Callable[[int], bool] = lambda account: True) -> int:

@@ -19,7 +19,7 @@ from jmassif.units import moment, size
 from tests.harness import ROOT
 from tests.reporter.traces import Trace, small_training_run
 from tests.web.browser import SCREENSHOTS, look, visit, write_page
-from tests.web.pages import TREE, Page, assert_adds_up, find, held, owner_table, owners, page_of, walk
+from tests.web.pages import TREE, Page, assert_adds_up, find, held, owners, page_of, walk
 
 
 @pytest.fixture(scope="module", name="discrete")
@@ -37,12 +37,12 @@ def fixture_small(tmp_path_factory: Any) -> Page:
 # ---- the answer ------------------------------------------------------------------------------
 
 
-def test_the_headline_says_how_much_when_and_whose(training: Page) -> None:
-    profile = training.profile
+def test_the_headline_says_how_much_when_and_whose(real: Page) -> None:
+    profile = real.profile
     peak = select(profile, "peak")
     table = ledger(profile, peak.composition)
     tiles, said, groups, bytes_, steps, step_bytes = look(
-        training.path,
+        real.path,
         ["texts", ".tile"],
         ["text", ".answer"],
         ["attributes", ".groups .key", "data-group"],
@@ -54,7 +54,7 @@ def test_the_headline_says_how_much_when_and_whose(training: Page) -> None:
         told = profile.peaks[which]
         held = {"total": told.host + told.device, "host": told.host, "device": told.device}[which]
         assert size(held) in tile and moment(told.time, "ms") in tile
-    assert said == answer(profile, training.names, peak.composition, table)
+    assert said == answer(profile, real.names, peak.composition, table)
     assert dict(zip(groups, map(int, bytes_))) == {group.name: group.bytes for group, _ in table.groups}
     assert {name: int(n) for name, n in zip(steps, step_bytes)} == {
         name: row[2] for name, row in owners(profile, peak.composition).items() if row[2]
@@ -66,7 +66,7 @@ def test_a_tile_shows_its_moment(training: Page) -> None:
         training.path, ["click", ".tile[data-which=device]"], ["text", "#chosen"], ["rows", "#owners tbody"]
     )[1:]
     assert chosen.startswith("device peak")
-    assert owner_table(rows) == owners(training.profile, training.profile.peak_composition("device"))
+    assert training.owner_table(rows) == owners(training.profile, training.profile.peak_composition("device"))
 
 
 def test_pools_that_do_not_add_up_are_shown_apart(discrete: Page) -> None:
@@ -90,11 +90,11 @@ def test_pools_that_do_not_add_up_are_shown_apart(discrete: Page) -> None:
 # ---- time ------------------------------------------------------------------------------------
 
 
-def test_a_click_in_the_timeline_chooses_a_moment_that_all_sections_show(training: Page) -> None:
-    profile = training.profile
+def test_a_click_in_the_timeline_chooses_a_moment_that_all_sections_show(real: Page) -> None:
+    profile = real.profile
     last = len(profile.snapshots) - 1
     said, rows, line_rows, libraries = look(
-        training.path,
+        real.path,
         ["pick", "#timeline .u-over", 0.999],
         ["text", "#chosen"],
         ["rows", "#owners tbody"],
@@ -103,15 +103,15 @@ def test_a_click_in_the_timeline_chooses_a_moment_that_all_sections_show(trainin
     )[1:]
     assert said.startswith(f"snapshot {profile.snapshots[last].id}, ")
     composition = profile.composition(last)
-    assert owner_table(rows) == owners(profile, composition)
+    assert real.owner_table(rows) == owners(profile, composition)
     held = sum(n for account, (n, _) in composition.items() if side_of(profile.accounts[account].kind))
     assert held in line_rows[0] and held in libraries[0]
 
 
-def test_a_click_with_shift_compares_with_another_moment(training: Page) -> None:
-    profile = training.profile
+def test_a_click_with_shift_compares_with_another_moment(real: Page) -> None:
+    profile = real.profile
     bar, heads, rows, after = look(
-        training.path,
+        real.path,
         ["pick", "#timeline .u-over", 0.001, ["Shift"]],
         ["text", ".comparison"],
         ["texts", "#owners thead th"],
@@ -129,10 +129,10 @@ def test_a_click_with_shift_compares_with_another_moment(training: Page) -> None
     assert after is None
 
 
-def test_a_drag_zooms_in_and_a_double_click_out(training: Page) -> None:
+def test_a_drag_zooms_in_and_a_double_click_out(real: Page) -> None:
     hidden = "document.querySelector('#timeline .above button').hidden"
     before, _, zoomed, chosen, _, after = look(
-        training.path,
+        real.path,
         ["evaluate", hidden],
         ["drag", "#timeline .u-over", 0.3, 0.6],
         ["evaluate", hidden],
@@ -144,33 +144,33 @@ def test_a_drag_zooms_in_and_a_double_click_out(training: Page) -> None:
     assert chosen.startswith("peak")  # the drag has chosen nothing
 
 
-def test_what_is_under_the_pointer_is_told_in_figures(training: Page) -> None:
-    last = training.profile.snapshots[-1]
-    (text,) = look(training.path, ["hover", "#timeline .u-over", 0.9995, 0.5], ["text", ".readout"])[1:]
+def test_what_is_under_the_pointer_is_told_in_figures(real: Page) -> None:
+    last = real.profile.snapshots[-1]
+    (text,) = look(real.path, ["hover", "#timeline .u-over", 0.9995, 0.5], ["text", ".readout"])[1:]
     assert f"nearest: snapshot {last.id} at {moment(last.time, 'ms')}" in text
     largest = max(
-        owners(training.profile, training.profile.composition(len(training.profile.snapshots) - 1)).items(),
+        owners(real.profile, real.profile.composition(len(real.profile.snapshots) - 1)).items(),
         key=lambda item: item[1][2],
     )
     assert f"{largest[0]} {size(largest[1][2])}" in text
 
 
 @pytest.mark.parametrize("dimension", ["owner", "group", "kind", "library"])
-def test_the_areas_are_of_what_was_asked_for(training: Page, dimension: str) -> None:
-    profile = training.profile
+def test_the_areas_are_of_what_was_asked_for(real: Page, dimension: str) -> None:
+    profile = real.profile
     composition = select(profile, "peak").composition
     names_of: Dict[str, Callable[[int], str]] = {
         "owner": lambda account: profile.accounts[account].owner,
         "group": lambda account: profile.group_of.get(profile.accounts[account].owner, "other"),
         "kind": lambda account: profile.accounts[account].kind,
-        "library": training.names.library,
+        "library": real.names.library,
     }
     name_of = names_of[dimension]
     sums: Dict[str, int] = {}
     for account, (n_bytes, _) in composition.items():
         sums[name_of(account)] = sums.get(name_of(account), 0) + n_bytes
     names, texts = look(
-        training.path,
+        real.path,
         ["choose", "#timeline select", dimension],
         ["attributes", "#timeline .legend li", "data-name"],
         ["texts", "#timeline .legend b"],
@@ -180,10 +180,10 @@ def test_the_areas_are_of_what_was_asked_for(training: Page, dimension: str) -> 
             assert text == size(sums.get(name, 0)), name
 
 
-def test_the_timeline_is_used_with_the_keyboard(training: Page) -> None:
-    profile = training.profile
+def test_the_timeline_is_used_with_the_keyboard(real: Page) -> None:
+    profile = real.profile
     first, second, back, compared = look(
-        training.path,
+        real.path,
         ["press", "#timeline .plot", "Home"],
         ["text", "#chosen"],
         ["press", "#timeline .plot", "ArrowRight"],
@@ -209,9 +209,9 @@ def test_regions_and_marks_are_on_the_page(small: Page) -> None:
 # ---- tables ----------------------------------------------------------------------------------
 
 
-def test_a_table_is_sorted_by_the_column_that_is_clicked(training: Page) -> None:
+def test_a_table_is_sorted_by_the_column_that_is_clicked(real: Page) -> None:
     down, up, said = look(
-        training.path,
+        real.path,
         ["click", "#owners thead th:nth-child(3) button"],
         ["rows", "#owners tbody"],
         ["click", "#owners thead th:nth-child(3) button"],
@@ -224,19 +224,20 @@ def test_a_table_is_sorted_by_the_column_that_is_clicked(training: Page) -> None
     assert said[0] == "ascending" and not any(said[1:])
 
 
-def test_a_table_is_saved_and_copied_with_exact_figures(training: Page) -> None:
+def test_a_table_is_saved_and_copied_with_exact_figures(real: Page) -> None:
     saved, copied = look(
-        training.path,
+        real.path,
         ["save", "#owners .tools button:nth-child(2)"],
         ["click", "#owners .tools button:nth-child(1)"],
         ["evaluate", "navigator.clipboard.readText()"],
     )[0::2]
-    expected = owners(training.profile, select(training.profile, "peak").composition)
+    expected = owners(real.profile, select(real.profile, "peak").composition)
     assert saved["name"] == "owners.csv"
     for text, separator, end in ((saved["text"], ",", "\r\n"), (copied, "\t", "\n")):
         rows = [line.split(separator) for line in text.strip().split(end)]
-        assert rows[0][:3] == ["owner", "group", "host"]
-        assert {row[0]: [int(row[place]) for place in (2, 3, 4, 6)] for row in rows[1:]} == expected
+        assert rows[0][:3] == ["owner", "group", "host" if real.has_device else "held"]
+        figures = [row[:2] + [float(field) for field in row[2:]] for row in rows[1:]]
+        assert real.owner_table(figures) == expected
 
 
 def test_lines_have_their_text(training: Page) -> None:
@@ -259,8 +260,8 @@ def test_the_text_of_lines_can_be_left_out(tmp_path: Path) -> None:
     assert "password" in with_text[0] and "password" not in without[0] and "secret.py:1" in without[0]
 
 
-def test_blocks_are_those_that_live_at_the_moment(training: Page) -> None:
-    profile = training.profile
+def test_blocks_are_those_that_live_at_the_moment(real: Page) -> None:
+    profile = real.profile
     time = select(profile, "peak").time
     live: Dict[Any, int] = {}
     frees = set(profile.frees)
@@ -274,7 +275,7 @@ def test_blocks_are_those_that_live_at_the_moment(training: Page) -> None:
         else:
             live[key] = n_bytes
     shown, stack = look(
-        training.path,
+        real.path,
         ["rows", "#blocks tbody"],
         ["click", "#blocks tbody tr"],
         ["texts", "#blocks .stack li"],
@@ -284,12 +285,25 @@ def test_blocks_are_those_that_live_at_the_moment(training: Page) -> None:
     assert any("train.py" in frame for frame in stack)
 
 
-def test_what_was_never_freed_is_told_by_owner(training: Page) -> None:
-    profile = training.profile
-    at_exit = owners(profile, profile.composition(len(profile.snapshots) - 1))
-    rows = look(training.path, ["rows", "#leaks tbody"])[0]
-    told = {row[0]: [row[2], row[3]] for row in rows if row[0] in at_exit and len(row) == 6}
-    assert told == {name: row[:2] for name, row in at_exit.items() if row[2]}
+def test_what_was_never_freed_is_told_by_owner(real: Page) -> None:
+    profile = real.profile
+    reasons = [snapshot.reason for snapshot in profile.snapshots]
+    grid = "#leaks .table:has(h3:text-is('Never freed, by owner')) tbody"
+    before, _, after = look(
+        real.path, ["rows", grid], ["choose", "#leaks .choice select", {"index": 1}], ["rows", grid]
+    )
+    for rows, snapshot in ((before, reasons.index("end")), (after, len(reasons) - 1)):
+        told = {row[0]: sum(row[2:4]) if real.has_device else row[2] for row in rows}
+        assert told == {name: row[2] for name, row in owners(profile, profile.composition(snapshot)).items() if row[2]}
+
+
+def test_pages_of_libraries_are_nothing_that_a_program_never_freed(tmp_path: Path) -> None:
+    trace = Trace(memory="unified", **{"option.pages": "yes"})
+    pages = trace.account("file", "lib", ["map mapped (libx.so)"])
+    heap = trace.account("heap", "app", ["main (a.c:1)"])
+    trace.snapshot(5, "exit", {pages: (1 << 20, 1), heap: (100, 1)})
+    (rows,) = look(write_page(tmp_path, trace.save(tmp_path)), ["rows", "#leaks tbody"])
+    assert [row[0] for row in rows] == ["app", 100]
 
 
 def test_start_up_calls_have_their_cost(training: Page) -> None:
@@ -495,14 +509,14 @@ def test_types_and_modules_of_the_page_fit_together() -> None:
 # ---- the call tree ---------------------------------------------------------------------------
 
 
-def test_the_call_tree_holds_what_the_model_does(training: Page) -> None:
-    profile, names = training.profile, training.names
+def test_the_call_tree_holds_what_the_model_does(real: Page) -> None:
+    profile, names = real.profile, real.names
     composition = select(profile, "peak").composition
     orders = ("bottom-up", "python", "library")
     steps: List[List[Any]] = [["evaluate", TREE]]
     for order in orders:
         steps += [["choose", "#calls label:has-text('Order') select", order], ["evaluate", TREE]]
-    top_down, bottom_up, python, library = map(json.loads, look(training.path, *steps)[::2])
+    top_down, bottom_up, python, library = map(json.loads, look(real.path, *steps)[::2])
     for tree in (top_down, bottom_up, python, library):
         assert tree[1] == held(profile, composition)
         assert_adds_up(tree)
@@ -516,7 +530,7 @@ def test_the_call_tree_holds_what_the_model_does(training: Page) -> None:
 
     # The program's own lines have branches large enough never to be summed with others.
     large = {node[0] for node in walk(python) if "train.py" in node[0] and node[1] >= python[1] / 10}
-    assert len(large) >= 5
+    assert len(large) >= 4
     for label in large:
         for tree in (top_down, python):
             # Nothing is missing but what is said to be too small, and that is little.
@@ -524,8 +538,12 @@ def test_the_call_tree_holds_what_the_model_does(training: Page) -> None:
                 node[1] for node in walk(tree) if node[0].startswith("(places") or node[0].startswith("(deeper")
             )
             missing = passes_through(label) - sum(node[1] for node in find(tree, label))
-            assert 0 <= missing <= small < tree[1] / 20
-    assert {child[0] for child in library[3]} >= {"libcudart.so.10.2"}
+            assert 0 <= missing <= small < tree[1] / 2
+    by_library: Dict[str, int] = {}
+    for account, (n_bytes, _) in composition.items():
+        by_library[names.library(account)] = by_library.get(names.library(account), 0) + n_bytes
+    largest = max(by_library, key=lambda name: by_library[name])
+    assert [largest, by_library[largest]] in [child[:2] for child in library[3]]
 
 
 def test_the_call_tree_of_one_owner(training: Page) -> None:
@@ -538,17 +556,17 @@ def test_the_call_tree_of_one_owner(training: Page) -> None:
     assert tree[1] == held(profile, composition, lambda account: profile.accounts[account].owner == "cudnn") > 0
 
 
-def test_the_call_tree_compares_two_moments(training: Page) -> None:
-    profile = training.profile
+def test_the_call_tree_compares_two_moments(real: Page) -> None:
+    profile = real.profile
     _, _, tree, colours = look(
-        training.path,
-        ["click", ".bar button:has-text('host peak')"],
+        real.path,
+        ["click", real.bar_moment],
         ["pick", "#timeline .u-over", 0.5, ["Shift"]],
         ["evaluate", TREE],
         ["texts", "#calls .legend li"],
     )
     tree = json.loads(tree)
-    assert tree[1] == held(profile, profile.peak_composition("host"))
+    assert tree[1] == held(profile, select(profile, "peak-host" if real.has_device else "end").composition)
     assert_adds_up(tree)
     totals = {snapshot.host + snapshot.device for snapshot in profile.snapshots}
     assert tree[2] in totals | {peak.host + peak.device for peak in profile.peaks.values()}

@@ -132,7 +132,9 @@ def _cells(profile: Profile, names: Names, found: Cells, with_source: bool, colu
     columns.add("row.blocks", found.live_blocks, "signed")
     columns.add("row.allocated", found.allocated, "signed")
     return {
-        "kinds": [{"name": kind, "side": side_of(kind) or ""} for kind in kinds],
+        "kinds": [
+            {"name": kind, "side": side_of(kind) or "", "is_sampled": profile.is_sampled(kind)} for kind in kinds
+        ],
         "owners": [{"name": owner, "group": profile.group_of.get(owner, "other")} for owner in owners],
         "groups": [group for group in GROUPS + ("other",)],
         "roles": [role if role != NO_TENSOR else "" for role in roles],
@@ -166,7 +168,7 @@ def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]
         if moment.peak:
             peak = profile.peaks[moment.peak]
             peaks[moment.peak] = {"moment": index, "time": peak.time, "host": peak.host, "device": peak.device}
-    at = {"peak": -1, "end": -1, "exit": -1}
+    at = {"peak": -1, "end": -1, "before_clean_up": -1, "exit": -1}
     for name in ("peak", "end"):
         chosen = select(profile, name)
         for index, moment in enumerate(found.moments):
@@ -177,6 +179,9 @@ def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]
                 at[name] = index
     if profile.snapshots and profile.snapshots[-1].reason == "exit":
         at["exit"] = len(found.moments) - 1
+    for index, moment in enumerate(found.moments):
+        if moment.snapshot is not None and profile.snapshots[moment.snapshot].reason == "end":
+            at["before_clean_up"] = index
     return {"reasons": kinds, "peaks": peaks, "at": at}
 
 

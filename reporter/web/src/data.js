@@ -3,7 +3,7 @@
 // Unpacks what the reporter put into the page: the counterpart of jmassif/page/data.py and jmassif/page/columns.py.
 
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
-/** @typedef {{name: string, side: ''|'host'|'device'}} Kind */
+/** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean}} Kind */
 /** @typedef {{name: string, group: string}} Owner */
 /** @typedef {{label: string[], type: string[], package: number[], library: number[], line: number[], packages: string[], libraries: string[]}} Frames */
 /** @typedef {{label: string[], function: string[], path: string[], source: string[], changed: string[]}} Lines */
@@ -46,7 +46,7 @@
  * @property {number} nodes
  * @property {string[]} reasons
  * @property {Record<string, Peak>} peaks
- * @property {{peak: number, end: number, exit: number}} at
+ * @property {{peak: number, end: number, before_clean_up: number, exit: number}} at
  * @property {Books[]} books
  * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} exhaustion
  * @property {[string, string][]} mapped library and kind

@@ -175,7 +175,7 @@ export function sum(runs, together) {
             accounts: runs.reduce((n, run) => n + run.head.accounts, 0),
             nodes: runs.reduce((n, run) => n + run.head.nodes, 0),
             peaks: {},
-            at: { peak: -1, end: -1, exit: -1 },
+            at: { peak: -1, end: -1, before_clean_up: -1, exit: -1 },
             // Each process has its own; what is elsewhere of one is another's.
             books: [],
             exhaustion: { incidents: [], untold: 0, over_time: { time: [], reserved: [], free: [], largest_hole: [] } },

@@ -1,77 +1,123 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Never freed: what was still held when the program exited, by owner, and where most of it came from.
+// Never freed: what was still held when the program ended, by owner, and where most of it came from. A Python program ends
+// twice: its own code does, and then the interpreter lets go of all modules, so that little is left at the exit.
 
+import { choice, h } from '../dom.js';
 import { table } from '../table.js';
-import { percent, size, whole } from '../units.js';
+import { moment as time, percent, size, whole } from '../units.js';
 
+/** @typedef {import('../run.js').Run} Run */
 /** @typedef {{name: string, group: string, host: number, device: number, blocks: number}} Row */
 /** @typedef {{place: string, owner: string, kind: string, bytes: number, blocks: number}} Place */
 
 const PLACES = 100;
 
+/** The moments at which a program has ended, with what they are called. @param {Run} run @returns {[string, string][]} */
+function ends({ head: { at }, moments }) {
+    const found = /** @type {[number, string][]} */ ([
+        [at.before_clean_up, "before the interpreter's clean-up"],
+        [at.exit, at.before_clean_up < 0 ? 'at exit' : 'at exit, after it'],
+    ]);
+    return found.filter(([moment]) => moment >= 0 && moments[moment].host + moments[moment].device > 0).map(([moment, name]) => [String(moment), name]);
+}
+
+/** The cells that hold what a program could free: libraries stay mapped. @param {Run} run @param {number} moment @returns {number[]} */
+function leaked(run, moment) {
+    const { bytes } = run.at(moment);
+    const cells = [];
+    for (let cell = 0; cell < run.nCells; cell++) {
+        if (run.side[cell] < 2 && bytes[cell] && !run.head.kinds[run.cells.kind[cell]].is_sampled) cells.push(cell);
+    }
+    return cells;
+}
+
+/** @param {Run} run @param {number} moment @param {number[]} cells @returns {Row[]} */
+function byOwner(run, moment, cells) {
+    const held = run.at(moment);
+    const rows = run.head.owners.map(({ name, group }) => ({ name, group, host: 0, device: 0, blocks: 0 }));
+    for (const cell of cells) {
+        const row = rows[run.cells.owner[cell]];
+        row[run.side[cell] ? 'device' : 'host'] += held.bytes[cell];
+        row.blocks += held.blocks[cell];
+    }
+    return rows.filter((row) => row.host || row.device).sort((a, b) => b.host + b.device - a.host - a.device);
+}
+
+/** @param {Run} run @param {number} moment @param {number[]} cells @returns {Place[]} */
+function byPlace(run, moment, cells) {
+    const held = run.at(moment);
+    const { head } = run;
+    /** @type {Map<string, Place>} */
+    const found = new Map();
+    for (const cell of cells) {
+        const line = run.cells.line[cell];
+        const kind = head.kinds[run.cells.kind[cell]].name;
+        const owner = head.owners[run.cells.owner[cell]].name;
+        const site = run.stack(cell).find((label) => !label.includes('vgpreload_')) ?? '(no stack)';
+        const place = head.lines.path[line] ? `${head.lines.label[line]} (${head.lines.function[line]})` : run.cells.places[cell] ? `${site} and below` : site;
+        const key = JSON.stringify([place, kind, owner]);
+        const row = found.get(key) ?? { place, owner, kind, bytes: 0, blocks: 0 };
+        row.bytes += held.bytes[cell];
+        row.blocks += held.blocks[cell];
+        found.set(key, row);
+    }
+    return [...found.values()].sort((a, b) => b.bytes - a.bytes).slice(0, PLACES);
+}
+
+/** @param {Run} run @param {Row[]} rows @returns {import('../table.js').Column<Row>[]} */
+function columns(run, rows) {
+    const all = rows.reduce((bytes, row) => bytes + row.host + row.device, 0);
+    /** @type {import('../table.js').Column<Row>[]} */
+    const made = [
+        { head: 'owner', value: (row) => row.name },
+        { head: 'group', value: (row) => row.group },
+    ];
+    for (const side of /** @type {('host'|'device')[]} */ (['host', 'device'])) {
+        if (run.uses(side)) made.push({ head: side, isFigure: true, value: (row) => row[side], show: (row) => (row[side] ? size(row[side]) : '–') });
+    }
+    if (!run.head.is_discrete || !run.uses('device')) {
+        made.push({ head: 'share', isFigure: true, value: (row) => (100 * (row.host + row.device)) / all, show: (row) => percent(row.host + row.device, all), title: () => '' });
+    }
+    made.push({ head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) });
+    return made;
+}
+
 /** @type {import('../page.js').View} */
 export const leaks = {
     id: 'leaks',
-    title: 'Never freed: held at exit',
-    fits: (run) => run.head.at.exit >= 0 && run.moments[run.head.at.exit].host + run.moments[run.head.at.exit].device > 0,
+    title: 'Never freed',
+    fits: (run) => ends(run).some(([moment]) => leaked(run, Number(moment)).length > 0),
     mount(place, page) {
         const { run } = page;
-        const exit = run.head.at.exit;
         const grid = /** @type {ReturnType<typeof table<Row>>} */ (
-            table('Held at exit by owner', {
+            table('Never freed, by owner', {
+                empty: 'nothing was left',
                 sum: (rows) => rows.reduce((all, row) => ({ ...all, host: all.host + row.host, device: all.device + row.device, blocks: all.blocks + row.blocks }), { name: 'total', group: '', host: 0, device: 0, blocks: 0 }),
             })
         );
-        const places = /** @type {ReturnType<typeof table<Place>>} */ (table('Held at exit by place', { limit: 10 }));
-        place.append(grid.element, places.element);
-        const sums = run.sums('owner', exit);
-        const rows = run.head.owners
-            .map((owner, i) => ({ name: owner.name, group: owner.group, host: sums[i].host, device: sums[i].device, blocks: sums[i].hostBlocks + sums[i].deviceBlocks }))
-            .filter((row) => row.host || row.device)
-            .sort((a, b) => b.host + b.device - a.host - a.device);
-        const all = rows.reduce((bytes, row) => bytes + row.host + row.device, 0);
-        /** @type {import('../table.js').Column<Row>[]} */
-        const columns = [
-            { head: 'owner', value: (row) => row.name },
-            { head: 'group', value: (row) => row.group },
-        ];
-        for (const side of /** @type {('host'|'device')[]} */ (['host', 'device'])) {
-            if (run.uses(side)) columns.push({ head: side, isFigure: true, value: (row) => row[side], show: (row) => (row[side] ? size(row[side]) : '–') });
-        }
-        if (!run.head.is_discrete || !run.uses('device')) {
-            columns.push({ head: 'share', isFigure: true, value: (row) => (100 * (row.host + row.device)) / all, show: (row) => percent(row.host + row.device, all), title: () => '' });
-        }
-        columns.push({ head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) });
-        grid.show(columns, rows);
-
-        const held = run.at(exit);
-        /** @type {Map<string, Place>} */
-        const found = new Map();
-        for (let cell = 0; cell < run.nCells; cell++) {
-            if (run.side[cell] > 1 || !held.bytes[cell]) continue;
-            const line = run.cells.line[cell];
-            const kind = run.head.kinds[run.cells.kind[cell]].name;
-            const owner = run.head.owners[run.cells.owner[cell]].name;
-            const site = run.stack(cell).find((label) => !label.includes('vgpreload_')) ?? '(no stack)';
-            const name = run.head.lines.path[line] ? `${run.head.lines.label[line]} (${run.head.lines.function[line]})` : run.cells.places[cell] ? `${site} and below` : site;
-            const key = JSON.stringify([name, kind, owner]);
-            const row = found.get(key) ?? { place: name, owner, kind, bytes: 0, blocks: 0 };
-            row.bytes += held.bytes[cell];
-            row.blocks += held.blocks[cell];
-            found.set(key, row);
-        }
-        places.show(
-            [
-                { head: 'size', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
-                { head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
-                { head: 'kind', value: (row) => row.kind },
-                { head: 'owner', value: (row) => row.owner },
-                { head: 'place', isLong: true, value: (row) => row.place },
-            ],
-            [...found.values()].sort((a, b) => b.bytes - a.bytes).slice(0, PLACES),
-            'Python lines where there are any, else the function that allocated',
-        );
+        const places = /** @type {ReturnType<typeof table<Place>>} */ (table('Never freed, by place', { limit: 10, empty: 'nothing was left' }));
+        const found = ends(run);
+        const show = (/** @type {string} */ value) => {
+            const moment = Number(value);
+            const cells = leaked(run, moment);
+            const rows = byOwner(run, moment, cells);
+            const name = found.find(([index]) => index === value)?.[1];
+            grid.show(columns(run, rows), rows, `${name} (${time(run.moments[moment].time, run.head.unit)})`);
+            places.show(
+                [
+                    { head: 'size', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
+                    { head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
+                    { head: 'kind', value: (row) => row.kind },
+                    { head: 'owner', value: (row) => row.owner },
+                    { head: 'place', isLong: true, value: (row) => row.place },
+                ],
+                byPlace(run, moment, cells),
+                'Python lines where there are any, else the function that allocated',
+            );
+        };
+        place.append(found.length > 1 ? h('div', { class: 'above' }, choice('Held', found, found[0][0], show)) : '', grid.element, places.element);
+        show(found[0][0]);
         return () => {};
     },
 };
