@@ -109,7 +109,7 @@ static void filter_make(void)
 
     /* A descriptor that r32's driver has closed must look closed. */
     static const long BY_DESCRIPTOR[] = {
-        SYS_close, SYS_dup, SYS_dup3, SYS_fcntl, SYS_fstat,
+        SYS_close, SYS_dup, SYS_dup3, SYS_fcntl,
 #ifdef SYS_dup2
         SYS_dup2,
 #endif
