@@ -449,7 +449,8 @@ def memory_is_charged_by_its_class() -> None:
     rm_alloc(fd, client, device, 0x50A0, 1 << 30)
     assert (books().vidmem, books().sysmem, committed()) == (8192, 3 * PAGE, 5 * PAGE)
     rm_alloc(fd, client, device, VIDMEM, PAGE, attr=3 << 23)
-    assert books().vidmem == 8192 + (2 << 20)
+    rm_alloc(fd, client, device, VIDMEM, 3 << 20)
+    assert books().vidmem == 8192 + (2 << 20) + (4 << 20)
 
 
 @case(*RM)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Builds the simulated Jetson and its test programs:  tests/sim/build.sh OUTDIR [CC]
 #
-# Libraries go to OUTDIR, programs to OUTDIR/programs, a libcuda.so.1 without unwind tables to
-# OUTDIR/nounwind, a program on either of two JetPacks to OUTDIR/jetpack-*. CC (a cross compiler, say) and CFLAGS are honoured. Nothing is done when OUTDIR
-# is newer than all sources and was built with the same compiler and flags. With JMSIM_REAL_CUDART
-# set to a directory that holds NVIDIA's own libcudart, programs/cuda_real_shared and
+# Libraries go to OUTDIR, programs to OUTDIR/programs, a libcuda.so.1 without unwind tables to OUTDIR/nounwind, a program on
+# either of two JetPacks to OUTDIR/jetpack-*, the launcher of a board with device nodes to OUTDIR/jmsim-board. CC (a cross
+# compiler, say) and CFLAGS are honoured. Nothing is done when OUTDIR is newer than all sources and was built with the same
+# compiler and flags. With JMSIM_REAL_CUDART set to a directory that holds NVIDIA's own libcudart, programs/cuda_real_shared and
 # cuda_real_static are linked with that.
 set -euo pipefail
 

@@ -91,8 +91,15 @@ def test_the_books_are_those_of_brute_force(sim: Path, release: str, seed: int, 
     assert at_end(board_log) == NOTHING_LEFT
 
 
+def test_descriptors_above_the_limit_are_the_drivers_alone(sim: Path) -> None:
+    """r32's buffers are descriptors from 1024 on, and most shells have their limit just there."""
+    command: List[Argument] = [sim / "programs" / "driver_random", "3000", "1", "--check"]
+    done = on_board(sim, "r32", "sh", "-c", 'ulimit -Sn 1024; exec "$@"', "sh", *command)
+    assert done.returncode == 0, done.stderr
+
+
 def test_brute_force_notices_what_is_wrong(sim: Path) -> None:
-    """A page that somebody else took is in the process' figure or not; its own operations are counted either way."""
+    """The process has a page that it did not take in its operations."""
     code = (
         "import os, sys\n"
         "from tests.sim.board_client import *\n"

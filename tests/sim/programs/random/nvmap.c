@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -388,6 +389,7 @@ static const char *dup_fd(void)
     if (!fd)
         return "none";
     int from = (int)fd->value, to = -1;
+    struct rlimit limit;
     const char *name = "dup";
     switch (chance(5)) {
     case 0:
@@ -402,8 +404,9 @@ static const char *dup_fd(void)
         name = "fcntl";
         break;
     case 3:
-    case 4: /* onto another, which that closes */
-        if (other == fd)
+    case 4: /* onto another, which that closes; not above the limit, where only the driver puts them */
+        MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        if (other == fd || other->value >= limit.rlim_cur)
             return "none";
         to = chance(2) ? dup2(from, (int)other->value) : dup3(from, (int)other->value, O_CLOEXEC);
         MUST(to == (int)other->value);
