@@ -353,6 +353,25 @@ def test_the_text_has_a_section_each_and_lines_that_fit(tmp_path: Path) -> None:
     assert "grow (libc10_cuda.so)" in text
 
 
+def test_the_line_of_the_script_that_asked_is_named(tmp_path: Path) -> None:
+    run = Run()
+    inside = [f"at::inner{n} (libtorch.so)" for n in range(12)]
+    outside = ["py step (/app/train.py:31)", "py <module> (/app/train.py:87)", "main (python3)"]
+    segment = run.trace.account("device", "cache", ["cudaMalloc (libcudart.so.12)", *inside, *outside])
+    run.fails(1 << 40, segment)
+    done = call_main(main, run.trace.save(tmp_path))
+    asked = done.out[done.out.index("Asked for by") : done.out.index("\n--- Where the memory")].split("\n")
+    assert [line.strip() for line in asked if line] == [
+        "Asked for by train.py:31 (step):",
+        "cudaMalloc (libcudart.so.12)",
+        "at::inner0 (libtorch.so)",
+        "… 11 frames",
+        "train.py:31 (step)",
+        "train.py:87 (<module>)",
+        "… 1 frame",
+    ]
+
+
 def test_a_failure_made_good_is_a_line(tmp_path: Path) -> None:
     run = Run().segment(0x1000_0000, 300 * MIB)
     event = run.fails(350 * MIB, **on_board(100 * MIB))

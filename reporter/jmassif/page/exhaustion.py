@@ -47,6 +47,7 @@ def _map(profile: Profile, layout: Layout) -> List[Dict[str, Any]]:
 def _incident(profile: Profile, names: Names, number: int, incident: Incident, has_map: bool) -> Dict[str, Any]:
     event, last = incident.tries[0], incident.last
     layout = layout_at(profile, last.position) if has_map else None
+    line = names.charged(last.account)
     stack = profile.stack(profile.accounts[last.account].node)
     return {
         "number": number,
@@ -62,6 +63,7 @@ def _incident(profile: Profile, names: Names, number: int, incident: Incident, h
         "reason": incident.reason,
         "helps": incident.helps,
         "arithmetic": [list(row) for row in arithmetic(incident.situation)],
+        "line": names.frame(line)[:400] if line else "",
         "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
         "map": _map(profile, layout) if layout else [],
         "segments_left_out": max(0, len(layout.segments) - _MAX_SEGMENTS) if layout else 0,

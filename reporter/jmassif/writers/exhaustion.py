@@ -13,6 +13,7 @@ from jmassif.writers.segments import map_lines
 
 _SHOWN = 3
 _FRAMES_SHOWN = 8
+_INNERMOST_SHOWN = 2  # where there are Python frames as well
 _SEGMENTS_SHOWN = 8
 _OWNERS_SHOWN = 5
 _LINES_SHOWN = 10
@@ -42,10 +43,20 @@ def _what_came(profile: Profile, incident: Incident) -> str:
 
 
 def _stack(profile: Profile, names: Names, account: int) -> Lines:
-    frames = [names.frame(frame) for frame in profile.stack(profile.accounts[account].node)]
-    lines = [f"    {frame}" for frame in frames[:_FRAMES_SHOWN]]
-    if len(frames) > _FRAMES_SHOWN:
-        lines.append(f"    and {count(len(frames) - _FRAMES_SHOWN, 'outer frame')}")
+    """The innermost frames, and those of Python: between them lies what every call of a framework passes through."""
+    stack = list(profile.stack(profile.accounts[account].node))
+    python = [place for place, frame in enumerate(stack) if profile.frames[frame][0] == "p"]
+    shown = list(range(_INNERMOST_SHOWN)) + python[:_FRAMES_SHOWN] if python else list(range(_FRAMES_SHOWN))
+    lines = []
+    before = -1
+    for place in sorted(set(shown) & set(range(len(stack)))):
+        if place > before + 1:
+            lines.append(f"    … {count(place - before - 1, 'frame')}")
+        text = names.frame(stack[place])
+        lines.append(f"    {text if len(text) <= PAGE - 4 else text[: PAGE - 5] + '…'}")
+        before = place
+    if before + 1 < len(stack):
+        lines.append(f"    … {count(len(stack) - before - 1, 'frame')}")
     return lines
 
 
@@ -70,7 +81,10 @@ def _section(profile: Profile, names: Names, number: int, incident: Incident) ->
         lines.append("")
         lines += map_lines(profile, layout_at(profile, incident.last.position), None, _SEGMENTS_SHOWN)
         lines.append(f"All segments: --segments={number}")
-    lines += ["", "Asked for by:"] + _stack(profile, names, incident.last.account)
+    line = names.charged(incident.last.account)
+    lines += ["", f"Asked for by {names.frame(line)}:" if line else "Asked for by:"] + _stack(
+        profile, names, incident.last.account
+    )
     return lines
 
 

@@ -21,7 +21,7 @@
 /** @typedef {{address: string, bytes: number, free: number, parts: [number, string][]}} DrawnSegment parts: bytes and owner, '' of a hole */
 /**
  * An allocation that failed for lack of memory, with its further tries.
- * @typedef {{number: number, time: number, snapshot: number, call: string, asked: number|null, error: number, tries: number[], outcome: string, freed: number, verdict: string, reason: string, helps: string[], arithmetic: [string, number, string][], stack: string[], map: DrawnSegment[], segments_left_out: number}} Incident
+ * @typedef {{number: number, time: number, snapshot: number, call: string, asked: number|null, error: number, tries: number[], outcome: string, freed: number, verdict: string, reason: string, helps: string[], arithmetic: [string, number, string][], line: string, stack: string[], map: DrawnSegment[], segments_left_out: number}} Incident
  */
 /**
  * What is told of one process. Cells, moments and rows are described in docs/architecture.md.

@@ -84,7 +84,7 @@ export const exhaustion = {
                     arithmetic(incident),
                     incident.helps.length > 0 && h('div', {}, h('h4', {}, 'Would have helped, by these numbers'), h('ul', { class: 'helps' }, ...incident.helps.map((text) => h('li', {}, text)))),
                     incident.map.length > 0 && map(run, incident),
-                    h('details', {}, h('summary', {}, 'Asked for by'), h('ol', { class: 'stack' }, ...incident.stack.map((frame) => h('li', {}, frame)))),
+                    h('details', {}, h('summary', {}, incident.line ? `Asked for by ${incident.line}` : 'Asked for by'), h('ol', { class: 'stack' }, ...incident.stack.map((frame) => h('li', {}, frame)))),
                     goTo(incident),
                 ),
             );
