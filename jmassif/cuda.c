@@ -615,6 +615,7 @@ static Bool act(ThreadId tid, const Row *row, const UWord *words, struct jm_quer
         break;
     case ACTION_VMM_MAP: // (address, size, offset, handle, flags)
         jm_device_map(tid, words[0], words[1], handle_behind(words[3]));
+        jm_exhaustion_pieces_used(tid);
         return False;
     case ACTION_VMM_UNMAP:
         jm_device_unmap(tid, words[0], words[1]);
@@ -791,7 +792,8 @@ static void count_attempt(ThreadId tid, const Row *row, const UWord *words, Bool
     Bool is_block = row->action == ACTION_ALLOC || row->action == ACTION_VMM_CREATE;
     if ((is_block || row->action == ACTION_ALLOC_ASYNC || row->action == ACTION_ALLOC_FROM_POOL) &&
         jm_scope_depth(tid) == 1)
-        jm_exhaustion_tried(tid, words[row->s], failed, is_block && row->kind != KIND_PINNED);
+        jm_exhaustion_tried(tid, words[row->s], failed, row->action == ACTION_VMM_CREATE,
+                            is_block && row->kind != KIND_PINNED);
 }
 
 // Functions of a framework that are no API calls and open no scope.

@@ -80,12 +80,12 @@ static void resolve(Thread *t, const HChar *outcome)
     t->open = 0;
 }
 
-void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_counted)
+void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_piece, Bool is_counted)
 {
     if (!threads)
         return; // nothing has ever failed
     Thread *t = thread_of(tid);
-    if (!has_failed) {
+    if (!has_failed && !is_piece) {
         if (t->open_bytes == bytes)
             resolve(t, "retried");
         t->open = 0;
@@ -99,6 +99,14 @@ void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_cou
     } else {
         t->tried_bytes = has_failed ? bytes : 0;
     }
+}
+
+void jm_exhaustion_pieces_used(ThreadId tid)
+{
+    if (!threads)
+        return;
+    resolve(thread_of(tid), "retried");
+    thread_of(tid)->is_failing = False;
 }
 
 // ---- events --------------------------------------------------------------------------------------------------

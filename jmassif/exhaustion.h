@@ -22,8 +22,11 @@ void jm_exhaustion_figure(ThreadId tid, const HChar *figure, ULong bytes);
 
 // A call that asks for memory, made by the program and not inside of another, has ended. What it failed for is told
 // already. The second try after a failed one of the same size is what PyTorch counts as a retry, of device memory
-// (`is_counted`).
-void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_counted);
+// (`is_counted`). A piece is one of several that are of use only when all are had.
+void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_piece, Bool is_counted);
+
+// They are: the thread maps them.
+void jm_exhaustion_pieces_used(ThreadId tid);
 
 // The framework gave up: it reported that it is out of memory, with what it was asked for, what its tensors use and
 // what it has reserved.

@@ -39,6 +39,7 @@ class Situation(NamedTuple):
     side: str  # of what was asked for
     asked: Optional[int]
     free: Optional[int]  # of the device, as the driver said; of the machine, for memory of the host
+    gathered: int  # of what was asked for: got already, by pieces
     total: Optional[int]  # likewise
     reserved: int  # by segments on the device
     cached: int  # of that, in no block
@@ -56,7 +57,7 @@ class Situation(NamedTuple):
         """What was asked for and neither free nor to be had from caches."""
         if self.asked is None or self.free is None:
             return None
-        return max(0, self.asked - self.free - self.returnable - self.pool_unused)
+        return max(0, self.asked - self.gathered - self.free - self.returnable - self.pool_unused)
 
 
 class Incident(NamedTuple):
@@ -167,10 +168,12 @@ def _situation(profile: Profile, event: Exhaustion, layout: Layout, held: _Held)
         others = _rest(total, available, resident + on_board)
         free = None if available is None else available + swap
     pieces = fragmentation(layout)
+    gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
     return Situation(
         side,
-        event.bytes or figures.get("framework-request") or None,
+        max(event.bytes + gathered, figures.get("framework-request", 0)) or None,
         free,
+        gathered,
         total,
         pieces.reserved,
         pieces.free,
@@ -195,6 +198,8 @@ def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
         rows.append(("  of it free", s.cached, f"in {count(s.holes, 'hole')}" if s.holes else ""))
         rows.append(("    the largest hole", s.largest_hole, ""))
         rows.append(("    that could be given back", s.returnable, ""))
+    if s.gathered:
+        rows.insert(1, ("of it had already, in pieces", s.gathered, ""))
     if s.pool_unused:
         rows.append(("unused in stream-ordered pools", s.pool_unused, ""))
     if s.missing and s.missing != s.asked:
@@ -237,6 +242,8 @@ def _verdict_on_host(profile: Profile, s: Situation) -> Tuple[str, str]:
 def _full_or_others(profile: Profile, s: Situation) -> Tuple[str, str]:
     missing = _shown(s.missing)
     free = f"{size(s.free or 0)} was free"
+    if s.gathered:
+        free = f"After {size(s.gathered)} had been got in pieces, {free}"
     if s.cached + s.pool_unused:
         free += f" and {size(s.cached + s.pool_unused)} in caches"
     if s.others is not None and s.own is not None and s.others > s.own:
@@ -257,17 +264,18 @@ def _verdict_on_device(profile: Profile, event: Exhaustion, s: Situation) -> Tup
         return (FULL if s.free is not None else UNKNOWN), f"How much the call needs is not known.{free}"
     if s.total is not None and s.asked > s.total:
         return TOO_LARGE, f"{size(s.asked)} is more than the {where} has ({size(s.total)})."
+    asked = s.asked - s.gathered
     to_return = s.returnable + s.pool_unused
     in_pieces = f"in {s.holes:,} hole{'' if s.holes == 1 else 's'}, the largest {size(s.largest_hole)}"
-    if s.free is not None and s.free >= s.asked + _DRIVER_PAGE:
+    if s.free is not None and s.free >= asked + _DRIVER_PAGE:
         return (
             REFUSED,
             f"The driver said that {size(s.free)} was free, and refused: it found no pages for it, or a limit.",
         )
-    if to_return and (s.free or 0) + to_return >= s.asked:
+    if to_return and (s.free or 0) + to_return >= asked:
         kept = f"{size(to_return)} of the cache held nothing and could have been given back"
         return CACHE_BOUND, f"{kept}; {_shown(s.free)} was free besides."
-    if s.cached and (s.free or 0) + s.cached + s.pool_unused >= s.asked:
+    if s.cached and (s.free or 0) + s.cached + s.pool_unused >= asked:
         free = "" if s.free is None else f", and {size(s.free)} outside"
         return FRAGMENTATION, (
             f"{size(s.cached)} of what is reserved was free{free}, but {in_pieces}. Of it, {size(s.returnable)} could be given back."
@@ -336,7 +344,7 @@ def _framework_helps(profile: Profile, s: Situation, layout: Layout, verdict: st
         return helps
     config = profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", "")
     version = profile.manifest.get("pytorch", "")
-    needed = s.asked - s.free
+    needed = s.asked - s.gathered - s.free
     if verdict == FRAGMENTATION:
         pages = _whole_pages(layout)
         if "expandable_segments:True" not in config and pages >= needed and (not version or _at_least(version, 2, 1)):
@@ -369,7 +377,7 @@ def _helps(
     if outcome == "retried":
         return []
     helps: List[str] = []
-    needed = None if s.asked is None or s.free is None else max(0, s.asked - s.free)
+    needed = None if s.asked is None or s.free is None else max(0, s.asked - s.gathered - s.free)
     if _is_pytorch(profile):
         helps += _framework_helps(profile, s, layout, verdict, outcome)
     if needed is None or verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):

@@ -144,7 +144,7 @@ def test_a_full_board_is_full(sim: Path) -> None:
     assert not [help_ for help_ in full.incident.helps if "PYTORCH" in help_ or "empty_cache" in help_]
 
 
-@pytest.mark.parametrize("way", ["own", "shared", "other", "full", "pages"])
+@pytest.mark.parametrize("way", ["own", "shared", "other", "full", "pages", "nopages"])
 def test_retries_and_ooms_are_counted_as_the_allocator_counts_them(way: str, sim: Path) -> None:
     counters = ran(way, sim).profile.counters
     assert counters.get("cuda-alloc-retries", 0) == ran(way, sim).told["retries"]
@@ -182,6 +182,9 @@ def test_a_segment_of_pages_gives_back_what_lies_between_tensors(sim: Path) -> N
     assert (pages.incident.verdict, pages.incident.outcome) == ("cache", "retried")
     assert (pages.incident.last.api, pages.incident.last.bytes) == ("cuMemCreate", 20 * MIB)
     assert pages.incident.freed == 3 * TENSOR
+    situation = pages.incident.situation
+    # Pages that were had before the last one could not be; they are given back before the next try.
+    assert situation.gathered > 0 and situation.gathered + (situation.free or 0) == pages.told["device_free"]
     assert pages.incident.last.figures["vmm-mapped"] == pages.told["reserved"]
     # Mappings one after the other are one segment.
     assert drawn_segments(pages.layout) == printed_segments(pages.recording.stdout)
@@ -189,6 +192,16 @@ def test_a_segment_of_pages_gives_back_what_lies_between_tensors(sim: Path) -> N
     after = layout_at(pages.profile, len(pages.profile.blocks) // 4)
     assert sum(segment.bytes for segment in after.reserving) == 9 * TENSOR + ASKED + 10 * MIB
     assert sum(segment.free for segment in after.reserving) == 0
+
+
+def test_pages_that_are_had_at_the_second_try_do_not_make_it_a_success(sim: Path) -> None:
+    full = ran("nopages", sim)
+    assert full.told["succeeded"] == 0
+    assert (full.incident.verdict, full.incident.outcome, len(full.incident.tries)) == ("full", "raised", 2)
+    assert full.incident.situation.asked == ASKED + 10 * MIB
+    assert full.incident.situation.missing == ASKED + 10 * MIB - full.told["device_free"]
+    report = " ".join(print_report(full.recording.trace).stdout.split())
+    assert "cuMemCreate of 20.0 MiB, of 860 MiB in all, failed twice (error 2)." in report
 
 
 # ---- many failures ---------------------------------------------------------------------------

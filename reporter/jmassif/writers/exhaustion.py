@@ -28,7 +28,10 @@ def _what(profile: Profile, incident: Incident) -> str:
     if not event.error:
         return f"The framework gave up on {_of(incident)}"
     times = {1: "", 2: " twice"}.get(len(incident.tries), f" {len(incident.tries)} times")
-    return f"{printable(call(profile, event))} of {_of(incident)} failed{times} (error {event.error})"
+    of = _of(incident)
+    if incident.situation.gathered and event.bytes:
+        of = f"{size(event.bytes)}, of {of} in all,"
+    return f"{printable(call(profile, event))} of {of} failed{times} (error {event.error})"
 
 
 def _what_came(profile: Profile, incident: Incident) -> str:

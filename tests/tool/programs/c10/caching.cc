@@ -182,8 +182,11 @@ extern "C" __attribute__((noinline)) char *expandable_alloc(size_t bytes)
         n_retries++;
         caching_say();
         give_pages_back();
-        if (!grow(bytes))
+        if (!grow(bytes)) {
+            n_ooms++;
+            c10::reportOutOfMemoryToProfiler((int64_t)bytes, allocated, reserved, {1, 0});
             return nullptr;
+        }
     }
     return from_hole(bytes);
 }

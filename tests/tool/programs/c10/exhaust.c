@@ -8,6 +8,7 @@
 // exhaust other    as own, and somebody asks who knows nothing of the cache
 // exhaust full     none is freed
 // exhaust pages    all are in one segment that grows by pages, and gives pages back
+// exhaust nopages  likewise, but none is freed
 //
 // Prints what the allocator knows just after the last failure, then how it ended.
 
@@ -34,7 +35,7 @@ __attribute__((noinline)) char *make_large(void)
     return caching_alloc(ASKED * MIB, ASKED * MIB);
 }
 
-static int grow_by_pages(void)
+static int grow_by_pages(int is_full)
 {
     char *tensors[N_TENSORS];
     if (cudaMalloc((void **)&tensors[0], MIB) != 0) // the runtime makes the context
@@ -42,17 +43,20 @@ static int grow_by_pages(void)
     for (int i = 0; i < N_TENSORS; i++)
         if (!(tensors[i] = expandable_alloc(TENSOR * MIB)))
             return 1;
-    for (int i = 1; i < 9; i += 3)
+    for (int i = 1; i < 9 && !is_full; i += 3)
         caching_free(tensors[i]);
-    printf("succeeded %d\n", expandable_alloc((ASKED + 10) * MIB) != NULL);
+    int is_there = expandable_alloc((ASKED + 10) * MIB) != NULL;
+    if (is_full)
+        caching_say();
+    printf("succeeded %d\n", is_there);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "";
-    if (strcmp(way, "pages") == 0)
-        return grow_by_pages();
+    if (strcmp(way, "pages") == 0 || strcmp(way, "nopages") == 0)
+        return grow_by_pages(way[0] == 'n');
     size_t segment_bytes = strcmp(way, "shared") == 0 ? 3 * TENSOR * MIB : TENSOR * MIB;
     char *tensors[N_TENSORS];
     for (int i = 0; i < N_TENSORS; i++)
