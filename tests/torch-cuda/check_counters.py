@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
+from jmassif.exhaustion import incidents
 from jmassif.load import load_file
 from jmassif.profile import Profile
 from jmassif.regions import region_figures
@@ -174,3 +175,19 @@ def test_out_of_memory_is_num_ooms(finished: Finished) -> None:
 @each(PROGRAMS)
 def test_the_ledger_followed_every_report(finished: Finished) -> None:
     assert {key: finished.moments[-1].counters.get(key, 0) for key in DISAGREEMENTS} == dict.fromkeys(DISAGREEMENTS, 0)
+
+
+# What exhaust.py does: once giving the cache back helps, or is not needed; once nothing helps.
+INCIDENTS = {
+    "exhaust": [("cache", "retried", 1), ("full", "raised", 2)],
+    "exhaust-expandable": [("full", "raised", 2)],
+    "exhaust-async": [("full", "", 1)],
+}
+
+
+@each(tuple(program for program in PROGRAMS if program.name in INCIDENTS))
+def test_the_verdicts_are_what_the_script_did(finished: Finished) -> None:
+    found = incidents(finished.profile)
+    assert [(incident.verdict, incident.outcome, len(incident.tries)) for incident in found] == INCIDENTS[
+        finished.program.name
+    ]
