@@ -16,15 +16,10 @@ from tests.reporter.commands import call
 from tests.reporter.test_difference import held
 from tests.reporter.traces import Trace, small_training_run
 from tests.tool.cuda_ledger import run_sim
-from tests.web.browser import SCREENSHOTS, look, need_page, visit
+from tests.web.browser import SCREENSHOTS, look, visit
 
 MIB = 1 << 20
 VIEWS = ("owner", "library", "scope", "kind", "function")
-
-
-@pytest.fixture(scope="module", name="built", autouse=True)
-def fixture_built() -> None:
-    need_page()
 
 
 class Page(NamedTuple):
