@@ -11,18 +11,13 @@ from jmassif.machine import machine
 from jmassif.profile import Profile
 from jmassif.summary import select
 from jmassif.units import size
-from tests.harness import PYTHON, ROOT, Argument, record, sim_build
 from tests.reporter.test_machine import trace
 from tests.reporter.traces import small_training_run
-from tests.web.browser import look, need_page, visit, write_page
+from tests.web.browser import look, visit, write_page
+from tests.web.pages import Page
 
 MIB = 1 << 20
 ROWS = ["rows", "#timeline tbody"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fixture_built() -> None:
-    need_page()
 
 
 def expected(profile: Profile, time: int) -> Dict[str, List[Any]]:
@@ -37,14 +32,9 @@ def shown(rows: List[List[Any]]) -> Dict[str, List[Any]]:
     return {row[0]: row[1:] for row in rows}
 
 
-def test_the_figures_are_those_of_the_moment(tmp_path: Path) -> None:
-    command: List[Argument] = [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"]
-    recording = record(command, env={"JMSIM_LIB": str(sim_build())}, timeout=300)
-    assert recording.returncode == 0, recording.stderr
-    profile = recording.profile
-    at_peak, _, at_end = look(
-        write_page(tmp_path, recording.trace), ROWS, ["click", ".bar .buttons button:text-is('end')"], ROWS
-    )
+def test_the_figures_are_those_of_the_moment(training: Page) -> None:
+    profile = training.profile
+    at_peak, _, at_end = look(training.path, ROWS, ["click", ".bar .buttons button:text-is('end')"], ROWS)
     peak, end = (select(profile, name) for name in ("peak", "end"))
     assert "available" in shown(at_peak)
     assert shown(at_peak) == expected(profile, peak.time)

@@ -5,14 +5,13 @@ from pathlib import Path
 
 from tests.reporter.test_page_mapped import mapping_run, model
 from tests.reporter.traces import small_training_run
-from tests.web.browser import look, need_page, write_page
+from tests.web.browser import look, write_page
 
 TABLE = "#libraries .table:nth-of-type(2)"
 ROWS = ["rows", f"{TABLE} tbody"]
 
 
 def test_resident_and_virtual_follow_the_moment(tmp_path: Path) -> None:
-    need_page()
     trace = mapping_run()
     profile = trace.load()
     at_peak, total, _, last = look(
@@ -29,6 +28,5 @@ def test_resident_and_virtual_follow_the_moment(tmp_path: Path) -> None:
 
 
 def test_without_pages_there_is_no_such_table(tmp_path: Path) -> None:
-    need_page()
     page = write_page(tmp_path, small_training_run().save(tmp_path))
     assert look(page, ["count", "#libraries .table"]) == [1]

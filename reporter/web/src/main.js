@@ -50,6 +50,8 @@ class Section {
         if (!this.#update) {
             this.body.replaceChildren();
             this.#update = this.view.mount(this.body, this.page);
+            // The title of a table that is all of its section would be read twice.
+            for (const title of this.body.querySelectorAll('h3')) if (title.textContent === this.view.title) title.classList.add('unseen');
         }
         this.#update();
     }

@@ -67,8 +67,11 @@ export const blocks = {
                 };
             });
             const threshold = run.head.block_thresholds.at(-1)?.[1];
-            const least = threshold ? `heap blocks below ${size(threshold)} have no records` : '';
-            const leftOut = run.head.blocks_left_out[0] ? `; blocks up to ${size(run.head.blocks_left_out[1])} are not on this page` : '';
+            const notes = [
+                run.moments.length ? `at ${momentName(run, page.moment)}` : '',
+                threshold ? `heap blocks below ${size(threshold)} have no records` : '',
+                run.head.blocks_left_out[0] ? `blocks up to ${size(run.head.blocks_left_out[1])} are not on this page` : '',
+            ];
             grid.show(
                 [
                     { head: 'size', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
@@ -80,7 +83,7 @@ export const blocks = {
                     { head: 'by', isLong: true, value: (row) => row.site },
                 ],
                 rows,
-                run.moments.length ? `at ${momentName(run, page.moment)}; ${least}${leftOut}` : '',
+                notes.filter((note) => note).join('; '),
             );
             stack.show(run, rows.find((row) => row.block === chosen?.block)?.block ?? -1);
         }

@@ -67,7 +67,7 @@ export class MachinePlot {
         this.x = Float64Array.from(new Set([...all, ...within])).sort();
         this.canvas = h('div', { class: 'machine', role: 'img', 'aria-label': 'The machine over time; the table below has the figures' });
         this.grid = /** @type {ReturnType<typeof table<Row>>} */ (table('The machine', { note: this.#note() }));
-        this.element = h('figure', {}, this.canvas, this.grid.element);
+        this.element = h('figure', {}, this.canvas);
     }
 
     #note() {

@@ -7,7 +7,7 @@
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { coloursOf, REST } from '../colours.js';
-import { choice, h, replace } from '../dom.js';
+import { append, choice, h, replace } from '../dom.js';
 import { axes, chooseByClick, cursor, isZoomed, nearestMoment, theme, times, widthOf, zoomOut } from '../plot.js';
 import { moment as time, size } from '../units.js';
 import { machineAt, MachinePlot } from './machine.js';
@@ -337,7 +337,8 @@ export const timeline = {
         const say = (/** @type {string[]} */ lines) => replace(readout, ...lines.filter((line) => line).map((line, i) => h('div', { class: i ? 'quiet' : '' }, line)));
         const hint = () => say(['Click: choose a moment. Shift-click: compare with another. Drag: zoom in; double click or Esc: zoom out.']);
         const key = `time-${run.head.pid}`;
-        const plots = [...pools.map((side) => new Plot(page, side, say, key)), ...(run.parts.machine.length ? [new MachinePlot(page, key)] : [])];
+        const machine = run.parts.machine.length ? new MachinePlot(page, key) : null;
+        const plots = [...pools.map((side) => new Plot(page, side, say, key)), ...(machine ? [machine] : [])];
         const dimensions = /** @type {Dimension[]} */ (['owner', 'group', 'kind', 'library', 'role', 'process']).filter(
             (dimension) => dimension === 'owner' || (dimension === 'role' ? run.head.roles.some((role) => role) : run.dimension(dimension).names.length > 1),
         );
@@ -350,7 +351,8 @@ export const timeline = {
             plot.onZoom = () => (reset.hidden = !plots.some((each) => each.isZoomed));
             plot.resetAll = resetAll;
         }
-        place.append(
+        append(
+            place,
             h(
                 'div',
                 { class: 'above' },
@@ -360,9 +362,9 @@ export const timeline = {
                 }),
                 reset,
             ),
-            ...plots.slice(0, pools.length).map((plot) => plot.element),
+            ...plots.map((plot) => plot.element),
             readout,
-            ...plots.slice(pools.length).map((plot) => plot.element),
+            machine?.grid.element,
         );
         hint();
         draw();

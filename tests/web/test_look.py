@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a person would stumble over: figures off the screen, titles that are told twice, lines that glare."""
+
+from typing import Any, List
+
+import pytest
+
+from tests.reporter.test_reconciliation import LATER, trace
+from tests.web.browser import look, write_page
+from tests.web.pages import Page
+
+CUT_OFF = (
+    "[...document.querySelectorAll('.scroll:has(.waterfall)')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+)
+
+
+@pytest.fixture(scope="module", name="books")
+def fixture_books(tmp_path_factory: Any) -> Any:
+    directory = tmp_path_factory.mktemp("look")
+    return write_page(directory, trace(LATER).save(directory))
+
+
+def test_a_phone_shows_a_waterfalls_bars_and_figures(books: Any) -> None:
+    n_waterfalls, n_cut_off, widths = look(
+        books,
+        ["count", ".waterfall"],
+        ["evaluate", CUT_OFF],
+        ["evaluate", "[...document.querySelectorAll('.waterfall .steps')].map((e) => e.clientWidth)"],
+        width=390,
+        height=844,
+    )
+    assert n_waterfalls >= 2 and n_cut_off == 0
+    assert min(widths) >= 60
+
+
+def test_a_title_is_shown_once(training: Page) -> None:
+    seen: List[str]
+    (seen,) = look(
+        training.path,
+        [
+            "evaluate",
+            """[...document.querySelectorAll('section:not([hidden])')].flatMap((section) =>
+                [...section.querySelectorAll('h2, h3')].filter((e) => e.getBoundingClientRect().left >= 0)
+                    .map((e) => e.textContent))""",
+        ],
+    )
+    assert {"Owners", "Libraries", "Python lines"} <= set(seen)
+    assert len(seen) == len(set(seen))
+
+
+def test_the_frames_of_the_call_tree_are_parted_by_the_pages_own_background(training: Page) -> None:
+    stroke = "getComputedStyle(document.querySelector('.flame rect')).stroke"
+    back = "getComputedStyle(document.documentElement).backgroundColor"
+    for scheme in ("light", "dark"):
+        found = look(training.path, ["evaluate", stroke], ["evaluate", back], scheme=scheme)
+        assert found[0] == found[1]
