@@ -75,6 +75,19 @@ const steps = {
         return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
     },
     evaluate: (expression) => page.evaluate(expression),
+    fill: async (selector, text) => (await page.locator(selector).first().fill(text), await ready()),
+    point: async (selector) => (await page.locator(selector).first().hover(), await page.waitForTimeout(100)),
+    keys: async (...keys) => {
+        for (const key of keys) await page.keyboard.press(key);
+        await ready();
+    },
+    media: async (media, width, height) => {
+        await page.emulateMedia({ media });
+        await page.setViewportSize({ width, height });
+        await page.evaluate('window.dispatchEvent(new Event("beforeprint"))');
+        await page.waitForTimeout(300);
+    },
+    pdf: (path) => page.pdf({ path, format: 'A4' }).then(() => null),
     focused: () => page.evaluate('document.activeElement.getAttribute("aria-label") || document.activeElement.innerText'),
     screenshot: (path, fullPage = false) => page.screenshot({ path, fullPage }).then(() => null),
     print: async (path) => {

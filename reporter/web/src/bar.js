@@ -61,7 +61,7 @@ export function bar(page) {
         replace(comparison);
         if (other !== null) {
             const total = (/** @type {number} */ i) => run.moments[i].host + run.moments[i].device;
-            const change = run.head.is_discrete ? '' : `: ${growth(total(moment) - total(other))}`;
+            const change = run.head.is_discrete && run.uses('device') ? '' : `: ${growth(total(moment) - total(other))}`;
             replace(
                 comparison,
                 `compared with ${momentName(run, other)}${change} `,

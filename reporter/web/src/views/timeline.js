@@ -203,7 +203,9 @@ class Plot {
         const inside = run.head.regions.filter((region) => region.begin <= at && (region.end ?? Infinity) >= at).map((region) => region.text);
         const marks = run.head.marks.filter((mark) => Math.abs(u.valToPos(mark.time, 'x') - left) < 5).map((mark) => mark.text);
         const failed = run.head.exhaustion.incidents.filter((incident) => Math.abs(u.valToPos(incident.time, 'x') - left) < 5).map((incident) => incident.verdict);
-        const calls = run.head.scopes.filter((scope) => scope.begin <= at && scope.end >= at).map((scope) => scope.name);
+        // Most calls are narrower than a pointer.
+        const [from, to] = [u.posToVal(left - 3, 'x'), u.posToVal(left + 3, 'x')];
+        const calls = run.head.scopes.filter((scope) => scope.begin <= to && scope.end >= from).map((scope) => scope.name);
         const parts = this.areas.map((area) => ({ name: area.name, bytes: area.bytes[moment.index] })).filter((part) => part.bytes > 0);
         parts.sort((a, b) => b.bytes - a.bytes);
         const list = parts.slice(0, 6).map((part) => `${part.name} ${size(part.bytes)}`).join(', ');
