@@ -37,6 +37,11 @@ _HOST = ("heap", "pinned")
 _DEVICE = ("device", "driver")
 _ROLES = ("parameter", "gradient", "optimizer", "activation", "input")
 
+_SEGMENT = 32 << 20
+_SLOT = 1 << 19
+_MOST_SEGMENTS = 40
+_BLOCK_CHANGES = 25  # at each snapshot
+_MACHINE = (("mem-total", 4 << 30), ("mem-available", 3 << 30), ("swap-total", 2 << 30), ("swap-free", 2 << 30))
 _MAX_DEPTH = 70
 _N_FUNCTIONS = 4000
 _STEP_MS = 25
@@ -90,6 +95,19 @@ class _Books:
         self.total: List[Tuple[int, int]] = [(0, 0)]
         self.temporaries: List[int] = [0]
         self.sums = {"host": 0, "device": 0}
+        self._of: Dict[str, List[int]] = {}
+
+    def add(self, kind: str, owner: str, block_bytes: int) -> int:
+        self.kinds.append(kind)
+        self.sizes.append(block_bytes)
+        self.live.append((0, 0))
+        self.total.append((0, 0))
+        self.temporaries.append(0)
+        self._of.setdefault(owner, []).append(len(self.kinds) - 1)
+        return len(self.kinds) - 1
+
+    def of(self, owner: str) -> List[int]:
+        return self._of.get(owner, [])
 
     def side(self, account: int) -> str:
         kind = self.kinds[account]
@@ -118,15 +136,45 @@ def _grow(write: _Writer, rng: random.Random, depths: List[int], books: _Books) 
         depths.append(depths[node] + 1)
         node = len(depths) - 1
     ((kind, owner, _, size),) = rng.choices(_MEMORY, [row[2] for row in _MEMORY])
-    account = len(books.kinds)
     write.line(f"a {len(depths) - 1 - node} {kind} {owner}")
+    account = books.add(kind, owner, rng.randrange(size // 2, size * 2))
     if owner == "tensor":
         write.line(f"r {account} {rng.choice(_ROLES)}")
-    books.kinds.append(kind)
-    books.sizes.append(rng.randrange(size // 2, size * 2))
-    books.live.append((0, 0))
-    books.total.append((0, 0))
-    books.temporaries.append(0)
+
+
+class _Device:
+    """Device memory as it lies: segments of a cache, in slots of which there are tensors."""
+
+    def __init__(self) -> None:
+        self._free: List[int] = []  # addresses of slots
+        self._used: List[Tuple[int, int]] = []  # address, account
+        self._n_segments = 0
+
+    def step(self, write: _Writer, rng: random.Random, time: int, caches: List[int], tensors: List[int]) -> None:
+        for _ in range(_BLOCK_CHANGES):
+            if self._used and rng.random() < 0.48:
+                address, account = self._used.pop(rng.randrange(len(self._used)))
+                write.line(f"- {time} {address:x} {account}")
+                self._free.append(address)
+            elif not self._free and self._n_segments == _MOST_SEGMENTS:
+                continue
+            else:
+                if not self._free:
+                    self._n_segments += 1
+                    base = 0x7F0000000000 + self._n_segments * 2 * _SEGMENT
+                    write.line(f"+ {time} {base:x} {_SEGMENT} {rng.choice(caches)}")
+                    self._free = list(range(base, base + _SEGMENT, _SLOT))
+                address, account = self._free.pop(rng.randrange(len(self._free))), rng.choice(tensors)
+                write.line(f"+ {time} {address:x} {rng.randrange(512, _SLOT, 512)} {account}")
+                self._used.append((address, account))
+
+
+def _write_machine(write: _Writer, rng: random.Random, time: int) -> None:
+    for figure, n_bytes in _MACHINE:
+        is_steady = figure.endswith("total")
+        write.line(
+            f"y {time} {figure} {n_bytes if is_steady else rng.randrange(n_bytes // 8192, n_bytes // 4096) * 4096}"
+        )
 
 
 def _write_peaks(write: _Writer, rng: random.Random, time: int, books: _Books, peaks: Dict[str, int]) -> None:
@@ -176,6 +224,7 @@ def generate(stream: BinaryIO, n_snapshots: int, n_stacks: int, seed: int) -> No
     depths = [0]
     books = _Books()
     peaks = {"total": -1, "host": -1, "device": -1}
+    device = _Device()
     n_changes = max(10, n_stacks // 85)
     time, n_scopes = 0, 0
     for number in range(1, n_snapshots + 1):
@@ -198,6 +247,10 @@ def generate(stream: BinaryIO, n_snapshots: int, n_stacks: int, seed: int) -> No
             write.line(f"M {time + 4} 100003")
             write.line(f"D {time + _STEP_MS - 1} 1 100002")
         time += _STEP_MS
+        caches, tensors = books.of("cache"), books.of("tensor")
+        if caches and tensors:
+            device.step(write, rng, time, caches, tensors)
+        _write_machine(write, rng, time)
         records = [books.set(account, rng.choice((0, 1, 1, 2, 3, 7))) for account in sorted(chosen)]
         write.line(
             f"S {number} {time} {'exit' if number == n_snapshots else 'time'} {books.sums['host']} {books.sums['device']}"

@@ -74,6 +74,18 @@ const steps = {
         const [download] = await Promise.all([page.waitForEvent('download'), page.locator(selector).first().click()]);
         return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
     },
+    // Milliseconds from a click to the next frame on the screen, as the browser has measured it (in steps of 8).
+    delay: async (selector, options = {}) => {
+        await page.evaluate(() => {
+            window.delays = [];
+            window.observer ??= new PerformanceObserver((list) => window.delays.push(...list.getEntries().map((entry) => entry.duration)));
+            window.observer.observe({ type: 'event', durationThreshold: 16 });
+        });
+        await page.locator(selector).first().click(options);
+        await ready();
+        await page.waitForTimeout(300);
+        return page.evaluate('Math.max(0, ...window.delays)');
+    },
     evaluate: (expression) => page.evaluate(expression),
     fill: async (selector, text) => (await page.locator(selector).first().fill(text), await ready()),
     point: async (selector) => (await page.locator(selector).first().hover(), await page.waitForTimeout(100)),

@@ -662,6 +662,26 @@ def test_the_map_of_device_memory_shows_segments_blocks_and_holes(segments: Page
     assert len(stack) == 2 and "at::empty" in stack[0] and "main" in stack[1]
 
 
+def test_the_map_of_device_memory_is_one_stop_of_the_tab_key(segments: Page) -> None:
+    told = "document.querySelector('#device output').textContent"
+    results = look(
+        segments.path,
+        ["count", "#device .segment button[tabindex='0']"],
+        ["press", "#device .segment button[tabindex='0']", "ArrowRight"],
+        ["evaluate", told],
+        ["keys", "ArrowDown"],
+        ["evaluate", told],
+        ["keys", "ArrowUp", "ArrowRight", "ArrowRight", "Enter"],
+        ["evaluate", told],
+        ["texts", "#device .stack li"],
+        ["count", "#device .segment button[tabindex='0']"],
+    )
+    assert results[2] == "hole: 4.00 MiB at 0x700400000"
+    assert results[4] == "hole: 8.00 MiB at 0x710000000"
+    assert results[6] == "tensor (activation): 4.00 MiB at 0x700800000" and "at::empty" in results[7][0]
+    assert results[0] == results[8] == 1
+
+
 def test_blocks_over_time_are_those_that_lived(segments: Page) -> None:
     note, _, first, _, _, last, _, is_whole = look(
         segments.path,

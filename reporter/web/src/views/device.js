@@ -48,7 +48,10 @@ export const device = {
         /** @type {'owner'|'role'} */
         let dimension = 'owner';
         const summary = h('p', {});
-        const map = h('div', { class: 'map' });
+        const map = h('div', { class: 'map', role: 'group', 'aria-label': 'Device memory: arrow keys go from block to block and from segment to segment; Enter shows who allocated one' });
+        /** What is drawn, in order. There may be thousands: they share the map's listeners, and one stop of the Tab key. */
+        /** @type {Map<EventTarget|null, {text: string, block: number}>} */
+        const shown = new Map();
         const legend = h('ul', { class: 'legend' });
         const detail = h('output', { class: 'readout', 'aria-live': 'polite' });
         const stack = stackBox();
@@ -72,6 +75,41 @@ export const device = {
             return `${many}${of}: ${size(part.bytes)} ${at}`;
         }
 
+        const tell = (/** @type {Event} */ event) => {
+            const about = shown.get(event.target);
+            if (about) replace(detail, about.text);
+            return about;
+        };
+        map.addEventListener('mouseover', tell);
+        map.addEventListener('focusin', tell);
+        map.addEventListener('click', (event) => stack.show(run, tell(event)?.block ?? -1));
+        map.addEventListener('keydown', (event) => {
+            const at = event.target instanceof HTMLElement && shown.has(event.target) ? event.target : null;
+            const rows = [...map.querySelectorAll('.segment')];
+            const row = (/** @type {number} */ by) => rows[rows.findIndex((each) => each === at?.parentElement) + by]?.firstElementChild;
+            /** @type {Record<string, () => Element|null|undefined>} */
+            const steps = { ArrowLeft: () => at?.previousElementSibling, ArrowRight: () => at?.nextElementSibling, ArrowUp: () => row(-1), ArrowDown: () => row(1), Home: () => rows[0]?.firstElementChild };
+            const to = at && steps[event.key]?.();
+            if (!at || !(to instanceof HTMLElement)) return;
+            at.tabIndex = -1;
+            to.tabIndex = 0;
+            to.focus();
+            event.preventDefault();
+        });
+
+        /** @param {string} text @param {number} block -1: a hole @param {string} width @param {string} background */
+        function button(text, block, width, background) {
+            const element = document.createElement('button');
+            element.type = 'button';
+            element.className = block < 0 ? 'hole' : 'block';
+            element.tabIndex = shown.size ? -1 : 0;
+            element.setAttribute('aria-label', text);
+            element.style.width = width;
+            if (block >= 0) element.style.background = background;
+            shown.set(element, { text, block });
+            return element;
+        }
+
         function show() {
             const now = run.moments[page.moment]?.time ?? 0;
             const segments = segmentsAt(run, now);
@@ -88,6 +126,7 @@ export const device = {
                     : `${count(segments.length, 'block')}, none of them in a segment`,
             );
             replace(map);
+            shown.clear();
             replace(detail);
             stack.show(run, -1);
             const used = new Set();
@@ -97,21 +136,8 @@ export const device = {
                 left -= parts.length;
                 const row = h('span', { class: 'segment', style: { width: `${Math.max(0.4, (100 * segment.bytes) / widest)}%` } });
                 for (const part of parts) {
-                    const text = describe(segment, part);
                     if (part.block >= 0) used.add(place(part.block));
-                    const tell = () => replace(detail, text);
-                    row.append(
-                        h('button', {
-                            type: 'button',
-                            class: part.block < 0 ? 'hole' : 'block',
-                            title: text,
-                            'aria-label': text,
-                            style: { width: `${(100 * part.bytes) / segment.bytes}%`, ...(part.block < 0 ? {} : { background: colours[place(part.block)] }) },
-                            onmouseenter: tell,
-                            onfocus: tell,
-                            onclick: () => (tell(), stack.show(run, part.block)),
-                        }),
-                    );
+                    row.append(button(describe(segment, part), part.block, `${(100 * part.bytes) / segment.bytes}%`, colours[place(part.block)]));
                 }
                 const use = segment.isSegment ? `, ${percent(segment.used, segment.bytes)} used` : '';
                 map.append(h('div', { class: 'map-row' }, h('span', { class: 'map-label' }, `${size(segment.bytes)}${use}`), h('span', { class: 'map-track' }, row)));
