@@ -21,9 +21,11 @@ typedef struct {
 
 typedef struct {
     UWord pool;
-    ULong used;        // by blocks that are known to be the pool's
-    ULong reserved;    // as the pool last said
-    ULong cached;      // max(0, reserved - used), in the cache account
+    ULong used;     // by blocks that are known to be the pool's
+    ULong reserved; // as the pool last said
+    ULong cached;   // max(0, reserved - used), in the cache account
+    ULong made;     // of these, out of driver memory
+    Carve *made_of;
     Bool is_destroyed; // lives on until its last block is freed
 } Pool;
 
@@ -60,7 +62,7 @@ static Pool *pool_of(UWord pool)
         if (p->pool == pool)
             return p;
     }
-    Pool fresh = {pool, 0, 0, 0, False};
+    Pool fresh = {.pool = pool};
     return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
 }
 
@@ -70,8 +72,11 @@ static void update_cache(Pool *p)
         p->reserved = 0;
     ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
     if (cached != p->cached) {
+        ThreadId tid = VG_(get_running_tid)();
         AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
-        jm_ledger_adjust(cache, (Long)cached - (Long)p->cached);
+        ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
+        p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
+        jm_ledger_adjust(cache, (Long)(cached - p->made) - (Long)own);
         p->cached = cached;
     }
 }
@@ -209,7 +214,11 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     VG_(HT_add_node)(table_of(space), b);
     ULong now = jm_clock_now();
     if (b->account) {
-        jm_ledger_credit(b->account, bytes);
+        // Managed memory has pages as they are touched, and pinned memory may be the program's own: only an address
+        // tells.
+        Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
+        b->made = jm_driver_carve(tid, &b->made_of, b->account, space == SPACE_POINTER ? key : 0, bytes, is_anywhere);
+        jm_ledger_credit(b->account, bytes - b->made);
         jm_scope_grow(tid, kind, bytes, 1);
         jm_trace_block(now, key, bytes, b->account);
         if (space == SPACE_POINTER && jm_account_is_tensor(b->account))
@@ -230,7 +239,8 @@ static void end(ThreadId tid, DeviceBlock *b)
     if (is_cached(b))
         cached_bytes -= b->bytes;
     if (b->account) {
-        jm_ledger_debit(b->account, b->bytes);
+        ULong own = b->bytes - b->made + jm_driver_uncarve(tid, &b->made_of, b->account);
+        jm_ledger_debit(b->account, own);
         jm_scope_grow(tid, b->kind, -(Long)b->bytes, -1);
         jm_trace_block_end(jm_clock_now(), b->key, b->account);
     }
@@ -256,8 +266,11 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
 {
     if (bytes <= block->bytes || !block->account)
         return;
-    jm_ledger_adjust(block->account, bytes - block->bytes);
-    jm_scope_grow(tid, block->kind, bytes - block->bytes, 0);
+    ULong more = bytes - block->bytes;
+    ULong made = jm_driver_carve(tid, &block->made_of, block->account, block->key, more, True);
+    jm_ledger_adjust(block->account, more - made);
+    block->made += made;
+    jm_scope_grow(tid, block->kind, more, 0);
     block->bytes = bytes;
 }
 
@@ -432,7 +445,7 @@ void jm_device_blocks_after_fork_in_child(void)
         UInt n;
         VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
         for (UInt i = 0; i < n; i++)
-            if (((DeviceBlock *)all[i])->kind != KIND_PINNED)
+            if (((DeviceBlock *)all[i])->kind != KIND_PINNED || ((DeviceBlock *)all[i])->made)
                 jm_device_block_close(VG_(get_running_tid)(), (DeviceBlock *)all[i]);
         if (all)
             VG_(free)(all);

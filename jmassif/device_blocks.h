@@ -7,6 +7,7 @@
 #define JM_DEVICE_BLOCKS_H
 
 #include "compat.h"
+#include "driver_memory.h"
 #include "ledger.h"
 
 // Pointers and the various handles are numbers of their own, so they are kept apart.
@@ -24,7 +25,9 @@ typedef struct DeviceBlock {
     ULong serial;   // of its allocation: later ones are larger
     UInt n_handles; // SPACE_VMM: handles and mappings that keep the memory alive; of IPC imports: times opened
     UInt n_mappings;
-    ULong carved; // bytes that tensors (tensor.c) hold of it; the account has the rest
+    Carve *made_of; // driver memory,
+    ULong made;     // that many bytes; the rest is its own
+    ULong carved;   // bytes that tensors (tensor.c) hold of it; the account has the rest
 } DeviceBlock;
 
 // Opens a block: its account (by the thread's stack now), the ledger, the trace. A block that is still listed under the

@@ -22,6 +22,7 @@ typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
     X(MANAGED, "managed", SIDE_DEVICE)                                                                                 \
     X(POOL, "pool", SIDE_DEVICE)                                                                                       \
     X(VMM, "vmm", SIDE_DEVICE)                                                                                         \
+    X(DRIVER_HOST, "driver-host", SIDE_HOST)                                                                           \
     X(DRIVER, "driver", SIDE_DEVICE)                                                                                   \
     X(IMPORTED, "imported", SIDE_NONE)
 

@@ -284,6 +284,33 @@ void jm_ledger_transfer(AccountId from_id, AccountId to_id, ULong bytes, Int blo
     mark_changed(to_id, to);
 }
 
+void jm_ledger_carve(AccountId from_id, AccountId to_id, ULong bytes, Bool is_new)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    tl_assert(from->live_bytes >= bytes && (from->side == SIDE_NONE) == (to->side == SIDE_NONE));
+    if (from->side != to->side) {
+        if ((from->side == SIDE_DEVICE || to->side == SIDE_DEVICE) && !has_device)
+            part_peaks();
+        // One side's total falls. The sum of both does not, so its peak goes on.
+        close_peak(from->side == SIDE_HOST ? PEAK_HOST : PEAK_DEVICE);
+    }
+    save_for_peaks(from_id, from);
+    save_for_peaks(to_id, to);
+    from->live_bytes -= bytes;
+    to->live_bytes += bytes;
+    if (is_new)
+        to->total_bytes += bytes;
+    mark_changed(from_id, from);
+    mark_changed(to_id, to);
+    if (from->side == to->side)
+        return;
+    side_total[from->side] -= bytes;
+    side_total[to->side] += bytes;
+    for (UInt i = 0; i < n_kept; i++)
+        raise_peak(kept[i]);
+}
+
 static Saved *saved_of(PeakId p, AccountId id)
 {
     for (UInt i = saved[p].n - 1; i >= 1; i--) {

@@ -46,6 +46,10 @@ void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_b
 // same side, so no total changes. A negative `blocks` ends one of `from`, a positive one makes one of `to`.
 void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks);
 
+// Likewise with memory and accounts of either side: bytes of what lies below a call's API become part of a block that
+// it handed out, and with `is_new` count as allocated there, or go back. The sum of both sides stays.
+void jm_ledger_carve(AccountId from, AccountId to, ULong bytes, Bool is_new);
+
 // A live block turns out to be another account's, of the same side, and to have been so since it was `born`: in the
 // peaks that have seen it as well. What the accounts have allocated in all moves along.
 void jm_ledger_move(AccountId from, AccountId to, ULong bytes, ULong born);

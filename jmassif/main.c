@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "compat.h"
 #include "device_blocks.h"
+#include "driver.h"
 #include "exhaustion.h"
 #include "fma.h"
 #include "heap.h"
@@ -100,10 +101,12 @@ static void after_fork_in_child(ThreadId tid)
     jm_trace_after_fork_in_child();
     jm_snapshot_after_fork_in_child();
     jm_device_blocks_after_fork_in_child();
+    jm_driver_after_fork_in_child(tid);
 }
 
 static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {
+    jm_driver_before_syscall(tid, number, args);
     // What exec replaces can tell nothing later.
     if (number == __NR_execve || number == __NR_execveat)
         jm_snapshot_before_exec();
@@ -116,6 +119,7 @@ static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res)
 {
     jm_exhaustion_after_syscall(tid, number, args, res);
+    jm_driver_after_syscall(tid, number, args, res);
     jm_snapshot_after_syscall();
 }
 
@@ -145,6 +149,7 @@ static void post_clo_init(void)
     jm_clock_init();
     has_fma = jm_fma_is_available();
     jm_pages_init();
+    jm_driver_init();
     jm_trace_open();
     jm_manifest_write();
     for (UInt owner = 1; owner <= jm_owner_count(); owner++)

@@ -54,6 +54,7 @@ void jm_options_init(void)
 {
     jm_options.heap = True;
     jm_options.pages = True;
+    jm_options.driver = True;
     jm_options.python = True;
     jm_options.nvtx = True;
     jm_options.heap_admin = 8;
@@ -97,6 +98,7 @@ Bool jm_options_process(const HChar *arg)
     const HChar *text;
     if VG_BOOL_CLO (arg, "--heap", jm_options.heap) {
     } else if VG_BOOL_CLO (arg, "--pages", jm_options.pages) {
+    } else if VG_BOOL_CLO (arg, "--driver", jm_options.driver) {
     } else if VG_BOOL_CLO (arg, "--stacks", jm_options.stacks) {
     } else if VG_BOOL_CLO (arg, "--anonymize", jm_options.anonymize) {
     } else if VG_BINT_CLO (arg, "--heap-admin", jm_options.heap_admin, 0, 1024) {
@@ -147,6 +149,7 @@ void jm_options_print_usage(void)
      "    --heap=no|yes             record the heap [yes]\n"
      "    --heap-admin=<bytes>      header assumed per heap block [8]\n"
      "    --pages=no|yes            record what is resident of libraries and other mappings [yes]\n"
+     "    --driver=no|yes           record what GPU drivers commit below the CUDA API [yes]\n"
      "    --stacks=no|yes           record the size of the threads' stacks; slow [no]\n"
      "    --depth=<number>          frames kept per call stack, innermost first; 0: all [0]\n"
      "    --alloc-fn=<name>         also pass over this function as an allocator (may be repeated)\n"
@@ -200,6 +203,7 @@ void jm_options_record(void)
     jm_trace_manifest_uint("option.max-snapshots", jm_options.max_snapshots);
     jm_trace_manifest_uint("option.depth", jm_options.depth);
     jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
+    jm_trace_manifest("option.driver", jm_options.driver ? "yes" : "no");
     jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
     jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
     jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");

@@ -15,6 +15,7 @@ typedef struct {
     Bool stacks;
     Bool anonymize;
     Bool pages;        // sample what is resident
+    Bool driver;       // follow ioctls of GPU drivers
     Bool python;       // look for Python frames
     Bool nvtx;         // be NVTX's tool library
     Int heap_admin;    // bytes of header assumed per heap block

@@ -16,6 +16,7 @@ typedef struct {
     OwnerId owner; // JM_OWNER_NONE: pass over
     Bool host;
     Bool device;
+    Bool driver; // below the API
     Bool is_python;
     const HChar *objects;   // globs joined by |; of Python files' paths if is_python
     const HChar *functions; // likewise
@@ -145,15 +146,16 @@ static const HChar *parse_line(HChar *line)
     if (VG_STREQ(words[0], "role"))
         return add_role_rule(words, n);
     if (n < 3 || n > 4)
-        return "expected: OWNER OBJECT FUNCTION [host|device]";
+        return "expected: OWNER OBJECT FUNCTION [host|device|driver]";
     Bool passes = VG_STREQ(words[0], "-");
     if (!passes && !is_name(words[0]))
         return "an owner's name is made of letters, digits, - and _ (or is - to pass the frame over)";
     Rule rule = frame_rule(words[1], words[2]);
     rule.host = n == 3 || VG_STREQ(words[3], "host");
     rule.device = n == 3 || VG_STREQ(words[3], "device");
-    if (!rule.host && !rule.device)
-        return "the last field must be host or device";
+    rule.driver = rule.device || VG_STREQ(words[3], "driver");
+    if (!rule.host && !rule.driver)
+        return "the last field must be host, device or driver";
     rule.owner = passes ? JM_OWNER_NONE : intern_owner(words[0]);
     if (!passes && rule.owner == JM_OWNER_NONE)
         return too_many_owners;
@@ -208,24 +210,27 @@ void jm_owner_init(const HChar *extra_rules_file)
     append_all(role_rules, builtin_role_rules);
 }
 
-// Gives the owners of the first rules for host and for device memory that `is_match` says match.
-static void apply_rules(Bool (*is_match)(const Rule *, const HChar *, const HChar *), const HChar *object,
-                        const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device)
+static void decide(OwnerId owner, Bool applies, OwnerId *decided, Bool *has_decided)
 {
-    Bool host_decided = False, device_decided = False;
-    *host = *device = JM_OWNER_NONE;
-    for (Word i = 0; i < VG_(sizeXA)(rules) && !(host_decided && device_decided); i++) {
+    if (!applies || *has_decided)
+        return;
+    *decided = owner;
+    *has_decided = True;
+}
+
+// Gives the owners of the first rules for each sort of memory that `is_match` says match.
+static void apply_rules(Bool (*is_match)(const Rule *, const HChar *, const HChar *), const HChar *object,
+                        const HChar *soname, const HChar *function, FrameOwners *found)
+{
+    Bool host = False, device = False, driver = False;
+    *found = (FrameOwners){JM_OWNER_NONE, JM_OWNER_NONE, JM_OWNER_NONE};
+    for (Word i = 0; i < VG_(sizeXA)(rules) && !(host && device && driver); i++) {
         const Rule *rule = VG_(indexXA)(rules, i);
         if (!is_match(rule, object, soname) || !matches_any(rule->functions, function ? function : ""))
             continue;
-        if (rule->host && !host_decided) {
-            *host = rule->owner;
-            host_decided = True;
-        }
-        if (rule->device && !device_decided) {
-            *device = rule->owner;
-            device_decided = True;
-        }
+        decide(rule->owner, rule->host, &found->host, &host);
+        decide(rule->owner, rule->device, &found->device, &device);
+        decide(rule->owner, rule->driver, &found->driver, &driver);
     }
 }
 
@@ -239,14 +244,14 @@ static Bool is_python_match(const Rule *rule, const HChar *file, const HChar *un
     return rule->is_python && matches_any(rule->objects, file);
 }
 
-void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device)
+void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, FrameOwners *found)
 {
-    apply_rules(is_native_match, object ? VG_(basename)(object) : "", soname, function, host, device);
+    apply_rules(is_native_match, object ? VG_(basename)(object) : "", soname, function, found);
 }
 
-void jm_owner_of_python_frame(const HChar *file, const HChar *function, OwnerId *host, OwnerId *device)
+void jm_owner_of_python_frame(const HChar *file, const HChar *function, FrameOwners *found)
 {
-    apply_rules(is_python_match, file, NULL, function, host, device);
+    apply_rules(is_python_match, file, NULL, function, found);
 }
 
 RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)

@@ -16,12 +16,19 @@
 // Reads the rules. A syntax error in --owners=FILE ends the run: file, line, the mend; exit status 2.
 void jm_owner_init(const HChar *extra_rules_file);
 
-// The owner that the rules give to a frame, for host memory and for device memory. `object` and `soname` are matched
+// By what sort of memory it is: of the host, of the device, of the driver below the API.
+typedef struct {
+    OwnerId host;
+    OwnerId device;
+    OwnerId driver;
+} FrameOwners;
+
+// The owners that the rules give to a frame. `object` and `soname` are matched
 // without their directories and may be NULL, `function` may be NULL.
-void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, OwnerId *host, OwnerId *device);
+void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, FrameOwners *owners);
 
 // The same for a Python frame: rules whose object starts with "py:" are matched against the whole path of the file.
-void jm_owner_of_python_frame(const HChar *file, const HChar *function, OwnerId *host, OwnerId *device);
+void jm_owner_of_python_frame(const HChar *file, const HChar *function, FrameOwners *owners);
 
 // Training roles of tensors (parameter, gradient, …), by rules of the same kind. Unlike owners, the first *rule* that
 // matches any frame of the stack decides, not the first frame: a copy to the device is an input, but a parameter when

@@ -15,6 +15,7 @@
 #include "blocks.h"
 #include "clock.h"
 #include "device_blocks.h"
+#include "driver.h"
 #include "options.h"
 #include "scope.h"
 #include "stack.h"
@@ -125,7 +126,7 @@ static Bool is_library(const HChar *path)
 static UInt holder_of_segment(const NSegment *segment, ThreadId tid)
 {
     const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
-    if (segment->isCH || (path && is_device(path)))
+    if (segment->isCH || (path && is_device(path)) || (tid != VG_INVALID_THREADID && jm_driver_is_mapping(tid)))
         return 0;
     // The page of the tool's own file that holds the core's trampolines is mapped for the program to run.
     if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))

@@ -7,6 +7,7 @@
 #include "account.h"
 #include "clock.h"
 #include "cuda.h"
+#include "driver.h"
 #include "exhaustion.h"
 #include "heap.h"
 #include "options.h"
@@ -155,6 +156,7 @@ static void take(const HChar *reason)
     jm_region_write_sums();
     jm_heap_write_counters();
     jm_cuda_write_counters();
+    jm_driver_write_counters();
     jm_python_write_counters();
     jm_tensor_write_counters();
     jm_exhaustion_write_counters();

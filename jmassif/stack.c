@@ -25,6 +25,7 @@ typedef struct {
     UInt heap_account;
     OwnerId host_owner; // of the stack that ends here
     OwnerId device_owner;
+    OwnerId driver_owner;
     RoleId role;
 } Node;
 
@@ -74,6 +75,7 @@ static NodeId child(NodeId parent, FrameId frame)
     n->frame = frame;
     n->host_owner = jm_symbol_host_owner(frame);
     n->device_owner = jm_symbol_device_owner(frame);
+    n->driver_owner = jm_symbol_driver_owner(frame);
     n->role = jm_symbol_role(frame);
     if (parent) {
         RoleId outer_role = node_at(parent)->role;
@@ -84,6 +86,8 @@ static NodeId child(NodeId parent, FrameId frame)
             n->host_owner = node_at(parent)->host_owner;
         if (n->device_owner == JM_OWNER_NONE)
             n->device_owner = node_at(parent)->device_owner;
+        if (n->driver_owner == JM_OWNER_NONE)
+            n->driver_owner = node_at(parent)->driver_owner;
     }
     node_index.slots[slot] = id;
     node_index.used++;
@@ -266,6 +270,12 @@ NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
 OwnerId jm_stack_host_owner(NodeId node)
 {
     OwnerId owner = node ? node_at(node)->host_owner : JM_OWNER_NONE;
+    return owner == JM_OWNER_NONE ? JM_OWNER_UNKNOWN : owner;
+}
+
+OwnerId jm_stack_driver_owner(NodeId node)
+{
+    OwnerId owner = node ? node_at(node)->driver_owner : JM_OWNER_NONE;
     return owner == JM_OWNER_NONE ? JM_OWNER_UNKNOWN : owner;
 }
 

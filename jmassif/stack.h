@@ -32,6 +32,7 @@ NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object);
 
 OwnerId jm_stack_host_owner(NodeId node);
 OwnerId jm_stack_device_owner(NodeId node);
+OwnerId jm_stack_driver_owner(NodeId node); // of what is committed below the API
 RoleId jm_stack_role(NodeId node);
 
 // Whether some frame's rule names the same role.

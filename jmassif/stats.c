@@ -6,6 +6,7 @@
 #include "account.h"
 #include "blocks.h"
 #include "device_blocks.h"
+#include "driver.h"
 #include "exhaustion.h"
 #include "heap.h"
 #include "ledger.h"
@@ -59,6 +60,7 @@ void jm_stats_print(void)
     jm_python_stats();
     jm_owner_stats();
     jm_pages_stats();
+    jm_driver_stats();
     jm_scope_stats();
     jm_region_stats();
     jm_device_blocks_stats();

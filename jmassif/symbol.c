@@ -17,8 +17,7 @@ typedef struct {
     UInt line;
     Addr start; // only of a frame without a function's name: there the function's address is all there is
     HChar type;
-    OwnerId host;
-    OwnerId device;
+    FrameOwners owners;
     RoleId role;
 } Frame;
 
@@ -97,9 +96,9 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
     frame_index.slots[slot] = id;
     frame_index.used++;
     if (type == 'p')
-        jm_owner_of_python_frame(file, function, &fresh->host, &fresh->device);
+        jm_owner_of_python_frame(file, function, &fresh->owners);
     else
-        jm_owner_of_frame(object, soname, function, &fresh->host, &fresh->device);
+        jm_owner_of_frame(object, soname, function, &fresh->owners);
     fresh->role = jm_role_of_frame(type, type == 'p' ? file : object, soname, function);
     jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
     return id;
@@ -264,11 +263,15 @@ FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object)
 
 OwnerId jm_symbol_host_owner(FrameId frame)
 {
-    return ((Frame *)jm_table_at(&frames, frame))->host;
+    return ((Frame *)jm_table_at(&frames, frame))->owners.host;
 }
 OwnerId jm_symbol_device_owner(FrameId frame)
 {
-    return ((Frame *)jm_table_at(&frames, frame))->device;
+    return ((Frame *)jm_table_at(&frames, frame))->owners.device;
+}
+OwnerId jm_symbol_driver_owner(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->owners.driver;
 }
 
 RoleId jm_symbol_role(FrameId frame)

@@ -39,6 +39,7 @@ FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object);
 // The owner that the rules give to a frame; JM_OWNER_NONE: none.
 OwnerId jm_symbol_host_owner(FrameId frame);
 OwnerId jm_symbol_device_owner(FrameId frame);
+OwnerId jm_symbol_driver_owner(FrameId frame);
 RoleId jm_symbol_role(FrameId frame);
 
 // An executable mapping came. If it is a file's, it becomes an object, to be told by a later call of `tell`: the core

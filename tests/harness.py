@@ -127,15 +127,17 @@ def record(
     timeout: float = 120,
     build: Path = BUILD,
     valgrind: str = VALGRIND,
+    launcher: Sequence[Argument] = (),
 ) -> Recording:
-    """Runs a command under the jmassif of a build tree, in a temporary directory unless `cwd` says otherwise.
+    """Runs a command under the jmassif of a build tree, in a temporary directory unless `cwd` says otherwise. `launcher` is
+    what starts Valgrind.
 
     Without pages, unless `options` ask for them: those are sampled, and most tests compare sums that must be exact.
     """
     directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
     out_file = f"--jmassif-out-file={directory.name}/jmassif.out.%p"
     done = run(
-        [valgrind, "--tool=jmassif", out_file, "--pages=no", *options, *command],
+        [*launcher, valgrind, "--tool=jmassif", out_file, "--pages=no", *options, *command],
         env={"VALGRIND_LIB": str(build / ".in_place"), **(env or {})},
         cwd=cwd or Path(directory.name),
         timeout=timeout,

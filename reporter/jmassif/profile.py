@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 from jmassif.trace import Growth
 from jmassif.units import printable
 
-HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned")
+HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned", "driver-host")
 DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
 # Of these the resident pages count, which the recorder samples. Stacks too, where --stacks did not measure them.
 PAGE_KINDS = ("anon", "file", "stack")

@@ -92,10 +92,10 @@ def test_owners_have_groups(tmp_path: Path) -> None:
 
 # What is no rule, in which line (0: in some), and a part of what is said.
 ERRORS: List[Tuple[str, int, str]] = [
-    ("net", 1, "OWNER OBJECT FUNCTION [host|device]"),
-    ("# fine\nnet libnet*", 2, "OWNER OBJECT FUNCTION [host|device]"),
-    ("net libnet* * host too", 1, "OWNER OBJECT FUNCTION [host|device]"),
-    ("net libnet* * everywhere", 1, "host or device"),
+    ("net", 1, "OWNER OBJECT FUNCTION [host|device|driver]"),
+    ("# fine\nnet libnet*", 2, "OWNER OBJECT FUNCTION [host|device|driver]"),
+    ("net libnet* * host too", 1, "OWNER OBJECT FUNCTION [host|device|driver]"),
+    ("net libnet* * everywhere", 1, "host, device or driver"),
     ("role scratch libnet*", 1, "role ROLE OBJECT FUNCTION [survivors]"),
     ("role scratch libnet* * forever", 1, "role ROLE OBJECT FUNCTION [survivors]"),
     ("n.e.t libnet* *", 1, "letters, digits"),
