@@ -19,6 +19,7 @@
 #endif
 
 #define SCM_RIGHTS           1 // socket.h
+#define SO_PEERCRED          17
 #define CLOSE_RANGE_CLOEXEC  4 // linux/close_range.h
 #define DUP_FD               0 // fcntl.h
 #define DUP_FD_CLOEXEC       1030
@@ -73,22 +74,26 @@ ULong jm_driver_out64(const DriverCall *call, UInt offset)
     return field(call->out, call->n_bytes, offset, 8);
 }
 
-// The core's own call is not for tools.
-static Long raw_ioctl(UWord fd, UWord command, void *argument)
+// The core's own way to call the kernel is not for tools.
+static Long raw_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5)
 {
 #if defined(VGA_amd64)
     Long result;
+    register UWord r10 __asm__("r10") = a4;
+    register UWord r8 __asm__("r8") = a5;
     __asm__ volatile("syscall"
                      : "=a"(result)
-                     : "a"((Long)__NR_ioctl), "D"(fd), "S"(command), "d"(argument)
+                     : "a"(number), "D"(a1), "S"(a2), "d"(a3), "r"(r10), "r"(r8)
                      : "rcx", "r11", "memory");
     return result;
 #elif defined(VGA_arm64)
-    register UWord x8 __asm__("x8") = __NR_ioctl;
-    register UWord x0 __asm__("x0") = fd;
-    register UWord x1 __asm__("x1") = command;
-    register void *x2 __asm__("x2") = argument;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+    register UWord x8 __asm__("x8") = number;
+    register UWord x0 __asm__("x0") = a1;
+    register UWord x1 __asm__("x1") = a2;
+    register UWord x2 __asm__("x2") = a3;
+    register UWord x3 __asm__("x3") = a4;
+    register UWord x4 __asm__("x4") = a5;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
     return (Long)x0;
 #else
     return -VKI_ENOSYS;
@@ -97,7 +102,7 @@ static Long raw_ioctl(UWord fd, UWord command, void *argument)
 
 Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
 {
-    Long result = raw_ioctl(fd, command, argument);
+    Long result = raw_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
     *is_unknown = result == -VKI_ENOTTY;
     return result == 0;
 }
@@ -161,7 +166,50 @@ static void opened(ThreadId tid, Addr path_address, UWord fd)
 
 // ---- descriptors that come in a message ----------------------------------------------------------------------
 
-static void received_control(ThreadId tid, Addr message)
+// What is in a socket of the program's own, sent and not yet received, keeps its buffer alive like a descriptor.
+typedef struct {
+    DriverFile *file;
+    UWord socket;
+    ThreadId sender; // while the call is under way
+} Sent;
+
+static XArray *sent;
+
+static void sent_ends(ThreadId tid, Word i)
+{
+    DriverFile *file = ((Sent *)VG_(indexXA)(sent, i))->file;
+    VG_(removeIndexXA)(sent, i);
+    jm_driver_file_release(tid, file);
+}
+
+static void one_sent(ThreadId tid, UWord socket, UInt fd)
+{
+    DriverFile *file = jm_driver_fd(fd);
+    if (!file)
+        return;
+    if (!sent)
+        sent = VG_(newXA)(VG_(malloc), "jm.driver", VG_(free), sizeof(Sent));
+    Sent fresh = {file, socket, tid};
+    jm_driver_file_hold(file);
+    VG_(addToXA)(sent, &fresh);
+}
+
+static void one_received(ThreadId tid, UWord socket, UInt fd)
+{
+    DriverFile *file = jm_driver_file_behind(fd);
+    if (!file)
+        return;
+    jm_driver_fd_set(tid, fd, file);
+    for (Word i = 0; sent && i < VG_(sizeXA)(sent); i++) {
+        if (((Sent *)VG_(indexXA)(sent, i))->file == file) {
+            sent_ends(tid, i);
+            return;
+        }
+    }
+}
+
+// Calls `use` with each descriptor in a message.
+static void each_in_message(ThreadId tid, UWord socket, Addr message, void (*use)(ThreadId tid, UWord socket, UInt fd))
 {
     UWord control, control_bytes;
     // struct msghdr: name, name's length, vectors, their number, control, its length
@@ -170,20 +218,51 @@ static void received_control(ThreadId tid, Addr message)
     // struct cmsghdr: length, level, type; then the data, and padding to whole words
     for (UWord at = 0; control && at + 16 <= control_bytes;) {
         UWord bytes;
-        UInt level, type;
+        UInt level, type, fd;
         if (!jm_read_word(control + at, &bytes) || !jm_read_uint(control + at + 8, &level) ||
             !jm_read_uint(control + at + 12, &type) || bytes < 16 || bytes > control_bytes - at)
             return;
-        for (UWord i = 16; level == VKI_SOL_SOCKET && type == SCM_RIGHTS && i + 4 <= bytes; i += 4) {
-            UInt fd;
-            if (!jm_read_uint(control + at + i, &fd))
-                return;
-            DriverFile *file = jm_driver_file_behind(fd);
-            if (file)
-                jm_driver_fd_set(tid, fd, file);
-        }
+        for (UWord i = 16; level == VKI_SOL_SOCKET && type == SCM_RIGHTS && i + 4 <= bytes; i += 4)
+            if (jm_read_uint(control + at + i, &fd))
+                use(tid, socket, fd);
         at += (bytes + sizeof(UWord) - 1) & ~(sizeof(UWord) - 1);
     }
+}
+
+// To itself: what is sent to another process is that process's from then on.
+static Bool is_own_socket(UWord socket)
+{
+    struct {
+        Int pid, uid, gid;
+    } peer;
+    UInt bytes = sizeof peer;
+    return raw_call(__NR_getsockopt, socket, VKI_SOL_SOCKET, SO_PEERCRED, (UWord)&peer, (UWord)&bytes) == 0 &&
+           peer.pid == VG_(getpid)();
+}
+
+static void before_send(ThreadId tid, const UWord *args)
+{
+    if (is_own_socket(args[0]))
+        each_in_message(tid, args[0], args[1], one_sent);
+}
+
+static void after_send(ThreadId tid, Bool has_failed)
+{
+    for (Word i = VG_(sizeXA)(sent) - 1; i >= 0; i--) {
+        Sent *s = VG_(indexXA)(sent, i);
+        if (s->sender != tid)
+            continue;
+        s->sender = VG_INVALID_THREADID;
+        if (has_failed)
+            sent_ends(tid, i);
+    }
+}
+
+static void socket_closes(ThreadId tid, UWord socket)
+{
+    for (Word i = sent ? VG_(sizeXA)(sent) - 1 : -1; i >= 0; i--)
+        if (((Sent *)VG_(indexXA)(sent, i))->socket == socket)
+            sent_ends(tid, i);
 }
 
 // ---- calls ---------------------------------------------------------------------------------------------------
@@ -275,6 +354,11 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
         file = jm_driver_fd_take(args[0]);
         if (file)
             start(tid, file);
+        else
+            socket_closes(tid, args[0]);
+        break;
+    case __NR_sendmsg:
+        before_send(tid, args);
         break;
     case __NR_mmap:
         file = args[3] & MAP_ANONYMOUS_MEMORY ? NULL : jm_driver_fd((UInt)args[4]);
@@ -333,11 +417,11 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
             jm_driver_fds_check(tid, (UInt)args[0], (UInt)args[1]);
         break;
     case __NR_recvmsg:
-        received_control(tid, args[1]);
+        each_in_message(tid, args[0], args[1], one_received);
         break;
     case __NR_recvmmsg:
         for (UWord i = 0; i < result; i++) // struct mmsghdr: a msghdr and a count
-            received_control(tid, args[1] + i * 64);
+            each_in_message(tid, args[0], args[1] + i * 64, one_received);
         break;
     case __NR_mmap:
         jm_driver_map_remove(tid, own, result, args[1]);
@@ -371,6 +455,8 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
         jm_driver_file_release(tid, p->file);
         return;
     }
+    if (number == __NR_sendmsg && sent)
+        after_send(tid, sr_isError(result));
     if (sr_isError(result))
         return;
     switch (number) {

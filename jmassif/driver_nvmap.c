@@ -247,8 +247,7 @@ static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
     if (buffer->memory)
         return;
     ULong heap = asked_heap, said, bytes = buffer->bytes;
-    if (ask_parameters(fd, number, &heap, &said) && jm_driver_whole_pages(said) != bytes)
-        jm_driver_count(ODD_SIZE_DIFFERS);
+    Bool is_said = ask_parameters(fd, number, &heap, &said);
     if (row->is_process && (heap & HEAP_GPU)) {
         // Its pages are huge ones that the program has mapped itself, or come in the heap's granules.
         if (row->va && jm_driver_in64(call, row->va))
@@ -256,6 +255,9 @@ static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
         ULong granule = row->va ? HUGE : ask_granule(fd, HEAP_GPU);
         bytes = (bytes + granule - 1) & ~(granule - 1);
     }
+    // Where memory comes in granules, it is not documented which of the two sizes is told.
+    if (is_said && jm_driver_whole_pages(said) != bytes && jm_driver_whole_pages(said) != buffer->bytes)
+        jm_driver_count(ODD_SIZE_DIFFERS);
     buffer->memory = jm_driver_memory_commit(tid, KIND_DRIVER, bytes);
 }
 
