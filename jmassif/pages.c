@@ -460,6 +460,7 @@ static struct {
     ULong resident; // all of it
     ULong heap;     // in the mappings of the core's malloc
     ULong valgrind; // in the core's and the tool's own
+    ULong devices;  // in the program's mappings of what is the driver's
     ULong blocks;   // in pieces, of blocks that have accounts of their own
     // What those blocks have in pieces by their size, and custom allocators' wherever they are.
     ULong blocks_bytes;
@@ -471,7 +472,13 @@ static ULong *part_of_process(const NSegment *segment)
 {
     if (segment->kind == SkAnonV || segment->kind == SkFileV)
         return &process.valgrind;
-    return segment->isCH ? &process.heap : NULL;
+    if (segment->isCH)
+        return &process.heap;
+    Addr end;
+    const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
+    if (path && (is_device(path) || jm_driver_maps_find(segment->start, &end)))
+        return &process.devices;
+    return NULL;
 }
 
 // How much of a mapping of the kernel's a part of it holds, where the whole says nothing of it.
@@ -685,6 +692,7 @@ void jm_pages_write_process(ULong time)
     jm_trace_system(time, "resident", process.resident);
     jm_trace_system(time, "resident-heap", process.heap);
     jm_trace_system(time, "resident-valgrind", process.valgrind);
+    jm_trace_system(time, "resident-devices", process.devices);
     jm_trace_system(time, "resident-blocks", process.blocks);
     jm_trace_system(time, "blocks-in-mappings", process.blocks_bytes);
     jm_trace_system(time, "custom-blocks", process.custom_bytes);

@@ -113,9 +113,11 @@ def books(profile: Profile, snapshot: int) -> Books:
     in_mappings = now["blocks-in-mappings"]
     # Blocks of custom allocators are of the heap's kind and lie elsewhere.
     from_malloc = heap - now["custom-blocks"]
-    outside = held - from_malloc - pages - in_mappings
+    # What a driver has committed and the process has mapped is among its pages.
+    outside = held - from_malloc - pages - in_mappings - now["resident-devices"]
     allocators = now["resident-heap"] + now["resident-blocks"] - from_malloc - in_mappings
-    unaccounted = now["resident"] - now["resident-heap"] - now["resident-valgrind"] - now["resident-blocks"] - pages
+    explained = ("resident-heap", "resident-valgrind", "resident-blocks", "resident-devices")
+    unaccounted = now["resident"] - sum(now[part] for part in explained) - pages
     # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
     free = max(0, now["mem-available"] - now["process-files"])
     before = now["mem-total"] - start["mem-available"] - (start["process-resident"] - start["process-files"])

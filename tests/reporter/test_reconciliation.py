@@ -25,6 +25,7 @@ LATER = {
     "resident": 300,
     "resident-heap": 110,
     "resident-valgrind": 80,
+    "resident-devices": 0,
     "resident-blocks": 5,
     "blocks-in-mappings": 8,
     "custom-blocks": 4,
@@ -78,6 +79,13 @@ def test_each_row_is_what_it_is_called() -> None:
     assert sum_of(made) == made.board == 4096 * MIB
     assert made.share_of_peak == 300 / 410
     assert not made.is_off
+
+
+def test_pages_of_a_driver_that_the_process_has_mapped_count_once() -> None:
+    plain, mapped = (
+        books(trace({**LATER, **more}).load(), 1) for more in ({}, {"resident": 330, "resident-devices": 30})
+    )
+    assert (mapped.unaccounted, mapped.held, mapped.process) == (plain.unaccounted, plain.held, plain.process)
 
 
 def test_device_memory_of_a_discrete_gpu_is_not_the_boards() -> None:
