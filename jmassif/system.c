@@ -118,6 +118,27 @@ static void read_status(Figures *f)
     jm_text_each_line("/proc/self/status", labelled_line, &labelled);
 }
 
+// nvmap's list of who has how much, for root: "total                                         123456K" is its last line.
+static void nvmap_line(const HChar *line, void *context)
+{
+    if (VG_(strncmp)(line, "total", 5) != 0)
+        return;
+    for (line += 5; *line == ' ';)
+        line++;
+    if (VG_(isdigit)(*line))
+        set(context, NVMAP_USED, VG_(strtoull10)(line, NULL) * 1024);
+}
+
+// Kernels since 5.10 do not have it in /proc/meminfo.
+static void read_nvmap(Figures *f)
+{
+    HChar path[1024];
+    if (f->is_known[NVMAP_USED])
+        return;
+    VG_(snprintf)(path, sizeof path, "%s/sys/kernel/debug/nvmap/iovmm/clients", jm_options.board_root);
+    jm_text_each_line(path, nvmap_line, f);
+}
+
 static const HChar *skip_spaces(const HChar *at)
 {
     while (*at == ' ')
@@ -279,6 +300,7 @@ void jm_system_write(ULong time)
     Figures now = {0};
     read_meminfo(&now);
     read_status(&now);
+    read_nvmap(&now);
     read_buddyinfo(&now);
     read_cgroup(&now);
     for (Figure i = 0; i < N_FIGURES; i++)

@@ -12,7 +12,7 @@ from typing import Callable, Collection, Dict, List, NamedTuple, Optional, Seque
 from jmassif import alignment
 from jmassif.ledger import OTHER
 from jmassif.names import Names
-from jmassif.profile import GROUPS, KINDS, ROLES, Composition, Profile, counted_blocks, side_of
+from jmassif.profile import DRIVER_KINDS, GROUPS, KINDS, ROLES, Composition, Profile, counted_blocks, side_of
 from jmassif.quantities import Allowance, QuantityError, parse_allowance, parse_bytes, parse_number
 from jmassif.reconciliation import Books, books, nearest_to
 from jmassif.summary import SELECTORS, mark_snapshots, select
@@ -24,6 +24,11 @@ COUNTERS = (
     "cuda-block-ended-unseen",
     "cuda-free-of-unknown-pointer",
     "cuda-function-not-covered",
+    "driver-address-spaces",
+    "driver-block-without-memory",
+    "driver-channels",
+    "driver-objects-without-size",
+    "driver-rm-channels",
     "framework-out-of-memory",
     "free-of-unknown-pointer",
     "heap-allocation-failed",
@@ -46,6 +51,8 @@ _LEAK_MOMENTS = ("end", "last")
 _SIDES = ("host", "device")
 # What may follow behind a dot, to mean that part alone.
 _PARTS = _SIDES + KINDS
+# What the driver has committed and no block of the API lies in.
+_DRIVER = "driver"
 # Rows of the books of the whole machine. What they say is off by that much, whatever the sign.
 _BOOKS: Dict[str, Callable[[Books], int]] = {
     "allocators": lambda made: made.allocators,
@@ -102,7 +109,7 @@ class Meter:
 
     def names(self) -> List[str]:
         """Those with nothing to fill in, for suggestions."""
-        held = ["total", "host", "device"] + sorted(self.owners)
+        held = ["total", "host", "device", _DRIVER] + sorted(self.owners)
         held += [f"group.{group}" for group in GROUPS] + [f"kind.{kind}" for kind in KINDS]
         held += [f"role.{role}" for role in self._roles()] + list(_BOOKS)
         found = [f"{moment}.{what}" for moment in self._moments for what in held]
@@ -176,6 +183,8 @@ class Meter:
             return lambda account: True
         if what in _SIDES:
             return lambda account: side_of(accounts[account].kind) == what
+        if what == _DRIVER:
+            return lambda account: accounts[account].kind in DRIVER_KINDS
         if field == "group" and value in GROUPS + (OTHER,):
             return lambda account: profile.group_of.get(accounts[account].owner, OTHER) == value
         if field == "kind" and value in KINDS:

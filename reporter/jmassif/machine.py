@@ -86,6 +86,24 @@ def machine(profile: Profile, time: int) -> List[Figure]:
     return figures
 
 
+# Which of a source's figures tells that it was used; a figure that has to be missing as well, or "".
+_SOURCES = (
+    ("/proc/meminfo", "mem-total", ""),
+    ("/proc/buddyinfo", "largest-free", ""),
+    ("/proc/self/status", "process-resident", ""),
+    ("/proc/self/smaps", "resident", ""),
+    ("/sys/kernel/debug/nvmap", "nvmap-used", "nvmap-free"),
+    ("the control group", "cgroup-limit", ""),
+    ("cuMemGetInfo", "device-free", ""),
+)
+
+
+def sources(profile: Profile) -> List[str]:
+    """Where the machine's figures come from: what the recorder found when it looked for them."""
+    told = profile.system
+    return [source for source, figure, missing in _SOURCES if figure in told and missing not in told]
+
+
 def total_memory(profile: Profile) -> Optional[int]:
     times = profile.system.get("mem-total")
     return times[1][-1] if times else profile.number("mem-total-bytes")

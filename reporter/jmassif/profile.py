@@ -18,6 +18,8 @@ HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned", "drive
 DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
 # Of these the resident pages count, which the recorder samples. Stacks too, where --stacks did not measure them.
 PAGE_KINDS = ("anon", "file", "stack")
+# What GPU drivers commit below the CUDA API.
+DRIVER_KINDS = ("driver", "driver-host")
 LISTED_KINDS = ("imported",)  # never part of a sum
 KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
 

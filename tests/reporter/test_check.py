@@ -64,6 +64,7 @@ VALUES: Dict[str, int] = {
     "peak.kind.heap": 43 * MIB,
     "peak.kind.heap-overhead": 48000,
     "peak.kind.managed": 0,
+    "peak.driver": 60 * MIB,
     "peak.role.parameter": 80 * MIB,
     "peak.role.gradient": 0,
     "peak.library.libcudnn.so": 40 * MIB,

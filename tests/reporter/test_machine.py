@@ -3,7 +3,7 @@
 
 from typing import List
 
-from jmassif.machine import machine, was_short
+from jmassif.machine import machine, sources, was_short
 from jmassif.writers import View
 from jmassif.writers.text import write
 from tests.reporter.traces import Trace
@@ -57,6 +57,7 @@ def test_the_report_has_a_table_of_them() -> None:
         "available                            2.93 GiB    100 MiB   1.95 GiB    100 MiB",
         "left of the control group's limit    1.46 GiB        0 B        0 B        0 B",
         "this process, with Valgrind          7.00 MiB              7.00 MiB   7.00 MiB",
+        "Told by /proc/self/status, the control group.",
     ]
     assert section(Trace()) == []
 
@@ -67,3 +68,11 @@ def test_a_program_that_ended_when_memory_was_short_was_probably_killed() -> Non
     assert "Memory ran short 10 ms after the start. The program has no end on record," in section(made)[1]
     made.lines.append("Z 30 exit 0")
     assert section(made)[1] == "Memory ran short 10 ms after the start."
+
+
+def test_nvmap_is_told_by_debugfs_where_meminfo_does_not_have_it() -> None:
+    made = trace()
+    made.lines.insert(1, f"y 0 nvmap-used {MIB}")
+    assert sources(made.load()) == ["/proc/self/status", "/sys/kernel/debug/nvmap", "the control group"]
+    made.lines.insert(1, f"y 0 nvmap-free {MIB}")
+    assert "/sys/kernel/debug/nvmap" not in sources(made.load())

@@ -53,6 +53,22 @@ def test_figures_are_the_kernels() -> None:
     assert was_short(profile) is None
 
 
+# As root sees it: a line a client, and their sum.
+NVMAP_CLIENTS = """CLIENT                        PROCESS      PID        SIZE
+user                           python3     4711     123456K
+user                              Xorg      812       7890K
+total                                               131346K
+"""
+
+
+def test_nvmaps_use_is_read_where_the_kernel_lists_it(tmp_path: Path) -> None:
+    clients = tmp_path / "sys/kernel/debug/nvmap/iovmm/clients"
+    clients.parent.mkdir(parents=True)
+    clients.write_text(NVMAP_CLIENTS)
+    profile = record([compile_c(GROWS, "-fno-builtin", "-w")], [f"--board-root={tmp_path}"]).profile
+    assert profile.system_at("nvmap-used", profile.snapshots[0].time) == 131346 * 1024
+
+
 def test_what_the_program_touches_becomes_resident() -> None:
     profile = record([compile_c(GROWS, "-fno-builtin", "-w")]).profile
     rows = {figure.label: figure for figure in machine(profile, 0)}

@@ -3,7 +3,7 @@
 
 from typing import Optional
 
-from jmassif.machine import machine, total_memory, was_short
+from jmassif.machine import machine, sources, total_memory, was_short
 from jmassif.profile import Profile
 from jmassif.units import moment, size
 from jmassif.writers.layout import Lines, heading, paragraph
@@ -34,4 +34,4 @@ def machine_section(profile: Profile, chosen_name: str, chosen_time: int) -> Lin
             figure.label, _shown(figure.first), _shown(figure.chosen), _shown(figure.last), _shown(figure.worst)
         )
         lines.append(row)
-    return lines
+    return lines + paragraph(f"Told by {', '.join(sources(profile))}.")
