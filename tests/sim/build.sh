@@ -129,6 +129,7 @@ program cuda_dlsym cuda_dlsym.c -ldl
 program cuda_static cuda_static.c "${static[@]}"
 program cuda_storm cuda_storm.c "$cudart"
 program cuda_real cuda_real.c "$cudart"
+program driver_threads driver_threads.c
 program driver_random random/driver_random.c "$here/programs/random/nvmap.c" "$here/programs/random/rm.c"
 program scopes scopes.c "$cudart" "$cuda" -ldl "$out/libcudnn.so.8" "$out/libcublas.so.10" \
     "$out/libcublasLt.so.10" "$out/libcufft.so.10" "$out/libcusparse.so.10" \

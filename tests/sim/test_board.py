@@ -98,6 +98,14 @@ def test_descriptors_above_the_limit_are_the_drivers_alone(sim: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_threads_at_once_get_what_they_asked_for(sim: Path, release: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    done = on_board(sim, release, sim / "programs" / "driver_threads", "30", "1", options=("--log", log))
+    assert done.returncode == 0, done.stderr
+    assert at_end(log) == NOTHING_LEFT
+
+
 def test_brute_force_notices_what_is_wrong(sim: Path) -> None:
     """The process has a page that it did not take in its operations."""
     code = (
