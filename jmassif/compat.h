@@ -37,4 +37,8 @@ extern Bool VG_(clo_read_inline_info);
 // its own files; exported by libcoregrind, though not in a public header.
 extern Int VG_(safe_fd)(Int fd);
 
+// The program's calls on descriptors from here on fail without reaching the kernel; the core's own are above. Set from
+// the soft limit before the tool is started.
+extern Int VG_(fd_hard_limit);
+
 #endif

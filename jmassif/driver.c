@@ -367,6 +367,10 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
             start(tid, file);
         }
         break;
+    case __NR_execve:
+    case __NR_execveat:
+        jm_driver_fd_around_exec(False);
+        break;
     default:
         break;
     }
@@ -457,6 +461,8 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
     }
     if (number == __NR_sendmsg && sent)
         after_send(tid, sr_isError(result));
+    if (number == __NR_execve || number == __NR_execveat)
+        jm_driver_fd_around_exec(True); // or it would not have come back
     if (sr_isError(result))
         return;
     switch (number) {

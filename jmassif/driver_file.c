@@ -106,6 +106,38 @@ DriverFile *jm_driver_fd_take(UWord fd)
     return file;
 }
 
+// What the core keeps for itself above its limit (m_main.c).
+#define CORES_OWN 12
+
+static struct vki_rlimit started_with, raised;
+
+void jm_driver_fd_allow(UWord fd)
+{
+    static Bool has_failed;
+    struct vki_rlimit limit;
+    if (fd < (UWord)VG_(fd_hard_limit) || has_failed || VG_(getrlimit)(VKI_RLIMIT_NOFILE, &limit) != 0)
+        return;
+    // Not beyond a million, to which a program may close all it has, one by one.
+    UWord most = limit.rlim_max < 1 << 20 ? limit.rlim_max : 1 << 20;
+    raised = (struct vki_rlimit){most, limit.rlim_max};
+    if (fd + CORES_OWN < most && VG_(setrlimit)(VKI_RLIMIT_NOFILE, &raised) == 0) {
+        if (!started_with.rlim_cur)
+            started_with = limit;
+        VG_(fd_hard_limit) = most - CORES_OWN;
+        return;
+    }
+    has_failed = True;
+    VG_(umsg)
+    ("jmassif: this board gives buffers the descriptors 1024 and up, and the limit of open files is too low for\n"
+     "jmassif: Valgrind to let the program map and close them; run first:  ulimit -n 65536\n");
+}
+
+void jm_driver_fd_around_exec(Bool has_failed)
+{
+    if (started_with.rlim_cur)
+        VG_(setrlimit)(VKI_RLIMIT_NOFILE, has_failed ? &raised : &started_with);
+}
+
 void jm_driver_fds_check(ThreadId tid, UWord first, UWord last)
 {
     UInt n;

@@ -193,8 +193,10 @@ static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
         VG_(HT_add_node)(client->handles, handle);
     }
     handle->n++;
-    if (number < FIRST_ID)
+    if (number < FIRST_ID) {
+        jm_driver_fd_allow(number);
         jm_driver_fd_set(tid, number, buffer);
+    }
 }
 
 // ---- asking nvmap --------------------------------------------------------------------------------------------
@@ -398,10 +400,12 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
         break;
     case FD_OF:
         buffer = buffer_of(call->file, jm_driver_in32(call, row->handle));
-        if (buffer)
+        if (buffer) {
+            jm_driver_fd_allow(jm_driver_out32(call, row->fd));
             jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), buffer);
-        else
+        } else {
             jm_driver_count(ODD_UNKNOWN_HANDLE);
+        }
         break;
     case HANDLE_OF:
         handle_of(tid, call, number, jm_driver_in32(call, row->fd), fd);
