@@ -41,4 +41,8 @@ extern Int VG_(safe_fd)(Int fd);
 // the soft limit before the tool is started.
 extern Int VG_(fd_hard_limit);
 
+// What --sim-hints has asked for, a bit each; lax-ioctls is the first.
+extern UInt VG_(clo_sim_hints);
+#define JM_LAX_IOCTLS 1u
+
 #endif

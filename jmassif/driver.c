@@ -381,6 +381,11 @@ Bool jm_driver_is_mapping(ThreadId tid)
     return pending && pending[tid] && pending[tid]->is_active;
 }
 
+Bool jm_driver_is_mapped(Addr address)
+{
+    return own && jm_driver_map_has(own, address);
+}
+
 static void after_close(ThreadId tid, UWord fd, DriverFile *file, SysRes result)
 {
     struct vg_stat found;
@@ -487,6 +492,9 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
 void jm_driver_init(void)
 {
     own = jm_driver_map_new();
+    // The core's warnings about ioctls that it does not know are about checks that are not done here.
+    if (jm_options.driver)
+        VG_(clo_sim_hints) |= JM_LAX_IOCTLS;
     jm_nvmap_init();
     jm_gpu_init();
     jm_rm_init();

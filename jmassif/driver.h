@@ -21,6 +21,9 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
 // Whether the thread's system call maps a buffer or a device: then it is not for pages.c to count.
 Bool jm_driver_is_mapping(ThreadId tid);
 
+// Whether a buffer or a device is mapped at the address.
+Bool jm_driver_is_mapped(Addr address);
+
 void jm_driver_after_fork_in_child(ThreadId tid);
 
 void jm_driver_write_counters(void);

@@ -139,6 +139,12 @@ UInt jm_driver_map_count(const DriverMap *map)
     return map->n;
 }
 
+Bool jm_driver_map_has(const DriverMap *map, Addr address)
+{
+    UInt i = first_after(map, address);
+    return i < map->n && map->mappings[i].start <= address;
+}
+
 DriverMemory *jm_driver_maps_find(Addr address, Addr *end)
 {
     for (const DriverMap *map = maps; map; map = map->next) {

@@ -28,6 +28,7 @@ void jm_driver_map_remove_at(ThreadId tid, DriverMap *map, Addr start);
 void jm_driver_map_move(ThreadId tid, DriverMap *map, Addr from, ULong bytes, Addr to);
 
 UInt jm_driver_map_count(const DriverMap *map);
+Bool jm_driver_map_has(const DriverMap *map, Addr address);
 
 // Over all maps: the memory at an address, and where the mapping ends; NULL: none.
 DriverMemory *jm_driver_maps_find(Addr address, Addr *end);

@@ -3,12 +3,14 @@
 to the byte, as blocks of the API and what is around them."""
 
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import pytest
 
+from jmassif import reconciliation
+from tests import harness
 from tests.harness import Recording
-from tests.tool import board, cuda_ledger
+from tests.tool import board, cuda_ledger, programs
 from tests.tool.test_cuda_lifetimes import STORIES
 
 # Programs that print at each of their points what their kernel has committed: all of cuda_lifetime's stories on one release
@@ -48,3 +50,81 @@ def test_blocks_and_slack_are_what_the_kernel_has_committed(sim: Path, release: 
     assert max(committed for _, _, committed in rows) >= 48 << 20  # a context's worth
     assert board.odd(recording.trace) == {}
     cuda_ledger.assert_totals_are_sums(recording.trace)
+
+
+# ---- whose it is -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=("r35", "rm580"))
+def mixed(request: pytest.FixtureRequest, sim: Path) -> Recording:
+    board.require_board(sim)
+    return board.record(sim, request.param, "cuda_mixed", "exit", options=["--pages=yes"], marks=False, status=7)
+
+
+def driver_by_owner(recording: Recording) -> Dict[str, int]:
+    profile = recording.profile
+    held = cuda_ledger.held_by(
+        profile,
+        cuda_ledger.last(profile),
+        lambda account: (
+            profile.accounts[account].owner if profile.accounts[account].kind.startswith("driver") else None
+        ),
+    )
+    return {owner: n_bytes for owner, (n_bytes, _) in held.items()}
+
+
+def test_each_cause_has_its_driver_memory_and_the_rest_is_slack(mixed: Recording) -> None:
+    held = driver_by_owner(mixed)
+    assert 48 << 20 <= held.pop("context") < 49 << 20  # a context, a stream and events
+    assert held.pop("module") > 0
+    assert held.pop("slack") > 0
+    assert not held
+
+
+def test_a_scope_tells_what_its_call_committed(mixed: Recording) -> None:
+    grown: Dict[str, int] = {}
+    for scope in mixed.profile.scopes:
+        grown[scope.name] = sum(growth.bytes for growth in scope.growths if growth.kind.startswith("driver"))
+    assert grown["cuDevicePrimaryCtxRetain"] == 48 << 20
+
+
+def test_the_books_add_up_with_mapped_buffers(mixed: Recording) -> None:
+    made = reconciliation.books(mixed.profile, reconciliation.sampled(mixed.profile)[-1])
+    assert abs(made.unaccounted) < 64 << 10
+
+
+# ---- without it, and beside it ---------------------------------------------------------------
+
+
+def test_a_mapped_buffer_counts_once(sim: Path) -> None:
+    board.require_board(sim)
+    recording = harness.record(
+        [programs.program("nvmap_limit.c")],
+        options=["--pages=yes"],
+        env={"LD_PRELOAD": str(harness.BUILD / "jmassif" / "libjmassif.so")},
+        launcher=board.launcher(sim, "r32"),
+    )
+    mapped, gone = cuda_ledger.at_marks(recording.profile)
+    with_it, without = board.by_kind(recording.profile, mapped), board.by_kind(recording.profile, gone)
+    assert with_it["driver"] - without.get("driver", 0) == 5 << 20
+    assert abs(with_it["anon"] - without["anon"]) < 64 << 10
+
+
+def test_driver_no_leaves_it_out(sim: Path) -> None:
+    board.require_board(sim)
+    recording = board.record(sim, "r35", "cuda_driver", options=["--driver=no"])
+    assert recording.profile.manifest["option.driver"] == "no"
+    for composition in cuda_ledger.at_marks(recording.profile):
+        assert "driver" not in board.by_kind(recording.profile, composition)
+
+
+def test_a_forked_child_starts_without_its_parents(sim: Path) -> None:
+    board.require_board(sim)
+    recording = harness.record([programs.program("nvmap_fork.c")], launcher=board.launcher(sim, "r35"))
+    assert recording.returncode == 0, recording.stderr
+    peaks: List[Tuple[bool, Optional[int]]] = []
+    for trace in recording.traces:
+        profile = recording.load(trace)
+        held = board.by_kind(profile, cuda_ledger.last(profile))
+        peaks.append(("forked-from" in profile.manifest, held.get("driver")))
+    assert sorted(peaks, key=str) == [(False, 3 << 20), (True, 1 << 20)]
