@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A table that can be sorted by any column, copied, and saved as CSV. Figures are exact in the CSV and in the tooltip.
+// A table that can be sorted by any column, filtered, copied, and saved as CSV. Figures are exact in the CSV and in the tooltip.
 
 import { append, h, replace } from './dom.js';
 
@@ -54,8 +54,8 @@ async function copy(text) {
 /**
  * @template R
  * @param {string} caption also the CSV's file name
- * @param {{note?: string, sum?: (rows: R[]) => R|null, limit?: number, onClick?: (row: R) => void, isChosen?: (row: R) => boolean, empty?: string, sortBy?: number}} [options]
- * `sum` makes the last row; `sortBy` is the column that the rows come sorted by
+ * @param {{note?: string, sum?: (rows: R[], isPart: boolean) => R|null, limit?: number, onClick?: (row: R) => void, isChosen?: (row: R) => boolean, empty?: string, sortBy?: number}} [options]
+ * `sum` makes the last row, of all rows or of those that a filter has left; `sortBy` is the column that the rows come sorted by
  */
 export function table(caption, options = {}) {
     const id = `table-${++numberOfTables}`;
@@ -73,9 +73,11 @@ export function table(caption, options = {}) {
     const more = h('button', { type: 'button', class: 'more' });
     const note = h('span', { class: 'quiet' }, options.note ?? '');
     const said = h('span', { role: 'status', class: 'quiet' });
+    const filter = h('input', { type: 'search', class: 'filter', placeholder: 'filter (regular expression)', 'aria-label': `Filter ${caption}`, spellcheck: false, hidden: true, oninput: () => draw() });
     const buttons = h(
         'div',
         { class: 'buttons tools' },
+        filter,
         h('button', { type: 'button', onclick: () => void copy(tabbed()).then(() => replace(said, 'copied')) }, 'Copy'),
         h('button', { type: 'button', onclick: () => save(`${caption.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.csv`, csv(columns, ordered())) }, 'CSV'),
         said,
@@ -89,11 +91,24 @@ export function table(caption, options = {}) {
         more,
     );
 
+    /** The rows in whose texts the filter finds something. */
+    function wanted() {
+        filter.removeAttribute('aria-invalid');
+        if (!filter.value) return rows;
+        try {
+            const pattern = new RegExp(filter.value, 'i');
+            return rows.filter((row) => columns.some((column) => !column.isFigure && pattern.test(String(column.value(row)))));
+        } catch {
+            filter.setAttribute('aria-invalid', 'true');
+            return rows;
+        }
+    }
+
     function ordered() {
         const column = columns[sorted.column];
-        if (!column) return rows;
+        if (!column) return wanted();
         const by = sorted.isDown ? -1 : 1;
-        return [...rows].sort((a, b) => {
+        return [...wanted()].sort((a, b) => {
             const [x, y] = [column.value(a), column.value(b)];
             return typeof x === 'number' && typeof y === 'number' ? by * (x - y) : by * String(x).localeCompare(String(y));
         });
@@ -147,8 +162,10 @@ export function table(caption, options = {}) {
         });
         replace(head, h('tr', {}, ...heads));
         replace(body, ...shown.map(line));
-        if (!rows.length) append(body, h('tr', {}, h('td', { colSpan: columns.length, class: 'quiet' }, options.empty ?? 'nothing')));
-        const sum = rows.length ? options.sum?.(rows) : null;
+        replace(said, order.length < rows.length && `${order.length.toLocaleString('en-US')} of ${rows.length.toLocaleString('en-US')}`);
+        filter.hidden = rows.length <= limit && !filter.value;
+        if (!order.length) append(body, h('tr', {}, h('td', { colSpan: columns.length, class: 'quiet' }, rows.length ? 'nothing found' : (options.empty ?? 'nothing'))));
+        const sum = order.length ? options.sum?.(order, order.length < rows.length) : null;
         replace(foot, sum && h('tr', {}, ...columns.map((column, i) => cell(column, sum, i === 0))));
         more.hidden = order.length <= limit;
         more.textContent = isAll ? `Show the first ${limit}` : `Show all ${order.length.toLocaleString('en-US')} rows`;
@@ -165,7 +182,6 @@ export function table(caption, options = {}) {
             columns = newColumns;
             rows = newRows;
             if (newNote !== undefined) replace(note, newNote);
-            replace(said);
             draw();
         },
     };

@@ -72,7 +72,7 @@ export function compared(table) {
         mount(place, page) {
             const run = comparisonOf(page);
             const pools = run.pools(table);
-            const grids = pools.map((pool) => /** @type {ReturnType<typeof grid<Row>>} */ (grid(pool === 'bytes' ? title : `${title}: ${pool} memory`, { sum: () => table.total })));
+            const grids = pools.map((pool) => /** @type {ReturnType<typeof grid<Row>>} */ (grid(pool === 'bytes' ? title : `${title}: ${pool} memory`, { sum: (_rows, isPart) => (isPart ? null : table.total) })));
             if (table.rows.some((row) => row.inside.length)) place.append(h('p', { class: 'quiet' }, 'Calls beneath others were made in them, and are in their figures and not in the total.'));
             place.append(...grids.map(({ element }) => element));
             return () => {

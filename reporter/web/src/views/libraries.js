@@ -66,7 +66,7 @@ export const libraries = {
     title: 'Libraries',
     mount(place, page) {
         const grid = /** @type {ReturnType<typeof table<Row>>} */ (
-            table('Libraries', { sum: sumOf, empty: 'no memory at this moment' })
+            table('Libraries', { sum: (rows) => sumOf(rows), empty: 'no memory at this moment' })
         );
         const mapped = /** @type {ReturnType<typeof table<Mapped>>} */ (table('Mapped memory besides the heap', { sum: mappedSum, limit: 12 }));
         place.append(grid.element, ...(page.run.head.mapped.length ? [mapped.element] : []));
@@ -76,9 +76,8 @@ export const libraries = {
             const kinds = [];
             for (const [head, names] of rows.length ? COLUMNS : []) {
                 const sums = byLibrary(page, names);
-                const all = sums.reduce((a, b) => a + b, 0);
-                const of = (/** @type {Row} */ row) => (row.index < 0 ? all : sums[row.index]);
-                if (all) kinds.push({ head, isFigure: true, value: of, show: (row) => (of(row) ? size(of(row)) : '–') });
+                const of = (/** @type {Row} */ row) => row.members.reduce((bytes, library) => bytes + sums[library], 0);
+                if (sums.some((bytes) => bytes)) kinds.push({ head, isFigure: true, value: of, show: (row) => (of(row) ? size(of(row)) : '–') });
             }
             const columns = figures(page, rows);
             // With one kind of host memory, its column would say the same as the host's.

@@ -17,7 +17,7 @@ export const lines = {
     fits: (run) => run.head.lines.path.some((path) => path),
     mount(place, page) {
         const grid = /** @type {ReturnType<typeof table<Row>>} */ (
-            table('Python lines', { sum: sumOf, note: 'what each line caused, with all that it called' })
+            table('Python lines', { sum: (rows) => sumOf(rows), note: 'what each line caused, with all that it called' })
         );
         const changed = h('p', { class: 'quiet' });
         place.append(grid.element, changed);
@@ -33,8 +33,7 @@ export const lines = {
             ];
             if (run.head.at.end >= 0) {
                 const atEnd = run.sums('line', run.head.at.end);
-                const all = atEnd.reduce((bytes, sum) => bytes + total(sum), 0);
-                const left = (/** @type {Row} */ row) => (row.index < 0 ? all : total(atEnd[row.index]));
+                const left = (/** @type {Row} */ row) => row.members.reduce((bytes, line) => bytes + total(atEnd[line]), 0);
                 columns.push({ head: 'left at the end', isFigure: true, value: left, show: (row) => growth(left(row)) });
             }
             columns.push({ head: 'function', value: (row) => lines.function[row.index] ?? '' });

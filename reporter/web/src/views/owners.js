@@ -13,7 +13,7 @@ export const owners = {
     id: 'owners',
     title: 'Owners',
     mount(place, page) {
-        const grid = /** @type {ReturnType<typeof table<import('./sums.js').Row>>} */ (table('Owners', { sum: sumOf }));
+        const grid = /** @type {ReturnType<typeof table<import('./sums.js').Row>>} */ (table('Owners', { sum: (rows) => sumOf(rows) }));
         const listed = h('p', { class: 'quiet' });
         place.append(grid.element, listed);
         return () => {

@@ -8,7 +8,7 @@ import { growth, percent, size, whole } from '../units.js';
 /** @typedef {import('../run.js').Sum} Sum */
 /** @typedef {import('../run.js').Dimension} Dimension */
 /** @typedef {import('../page.js').Page} Page */
-/** @typedef {{name: string, index: number, sum: Sum, before: Sum|null}} Row `before`: at the moment that is compared with */
+/** @typedef {{name: string, index: number, members: number[], sum: Sum, before: Sum|null}} Row `before`: at the moment that is compared with; `members`: indices of the names that it is the sum of */
 
 /** @type {Sum} */
 const NOTHING = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
@@ -30,6 +30,7 @@ export const total = (sum) => sum.host + sum.device;
 export const sumOf = (rows, name = 'total') => ({
     name,
     index: -1,
+    members: rows.flatMap((row) => row.members),
     sum: rows.reduce((all, row) => plus(all, row.sum), NOTHING),
     before: rows.every((row) => row.before) ? rows.reduce((all, row) => plus(all, row.before ?? NOTHING), NOTHING) : null,
 });
@@ -37,7 +38,7 @@ export const sumOf = (rows, name = 'total') => ({
 /** What each name holds at a moment. @param {Run} run @param {Dimension} dimension @param {number} moment */
 export const sumsOf = (run, dimension, moment) => {
     const sums = run.sums(dimension, moment);
-    return run.dimension(dimension).names.map((name, index) => ({ name, index, sum: sums[index] }));
+    return run.dimension(dimension).names.map((name, index) => ({ name, index, members: [index], sum: sums[index] }));
 };
 
 /** The names that hold or held anything, the largest first. @param {Page} page @param {Dimension} dimension @param {(sum: Sum) => boolean} [keeps] @returns {Row[]} */

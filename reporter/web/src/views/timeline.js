@@ -341,7 +341,7 @@ export const timeline = {
         const key = `time-${run.head.pid}`;
         const machine = run.parts.machine.length ? new MachinePlot(page, key) : null;
         const plots = [...pools.map((side) => new Plot(page, side, say, key)), ...(machine ? [machine] : [])];
-        const dimensions = /** @type {Dimension[]} */ (['owner', 'group', 'kind', 'library', 'role', 'process']).filter(
+        const dimensions = /** @type {Dimension[]} */ (['owner', 'group', 'kind', 'library', 'line', 'role', 'process']).filter(
             (dimension) => dimension === 'owner' || (dimension === 'role' ? run.head.roles.some((role) => role) : run.dimension(dimension).names.length > 1),
         );
         /** @type {Dimension} */
@@ -358,7 +358,7 @@ export const timeline = {
             h(
                 'div',
                 { class: 'above' },
-                choice('Areas by', dimensions.map((name) => [name, name]), dimension, (value) => {
+                choice('Areas by', dimensions.map((name) => [name, name === 'line' ? 'Python line' : name]), dimension, (value) => {
                     dimension = value;
                     draw();
                 }),
