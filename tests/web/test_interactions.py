@@ -83,6 +83,21 @@ def test_the_areas_may_be_of_roles(pytorch: Page) -> None:
     assert {name: told[name] for name in expected} == {name: size(n) for name, n in expected.items()}
 
 
+def test_the_areas_may_be_of_python_lines(pytorch: Page) -> None:
+    texts, names, shown = look(
+        pytorch.path,
+        ["choose", "#timeline select", "Python line"],
+        ["texts", "#timeline .legend b"],
+        ["attributes", "#timeline .legend li", "data-name"],
+        ["rows", "#lines tbody"],
+    )[1:]
+    told = dict(zip(names, texts))
+    largest = {row[0]: row[1] for row in shown if row[1]}
+    both = set(told) & set(largest)
+    assert len(both) >= 4 and any("train.py" in name for name in both)
+    assert {name: told[name] for name in both} == {name: size(largest[name]) for name in both}
+
+
 def test_zoom_shows_the_part_that_was_dragged_over(real: Page) -> None:
     """After the drag, the same place of the plot is another time."""
     results = look(

@@ -23,6 +23,9 @@ class Figures(NamedTuple):
     swapped: int
 
 
+_NO_FIGURES = Figures(0, 0, 0, 0)
+
+
 class Changes(NamedTuple):
     names: List[Name]
     n_rows: List[int]  # by moment
@@ -40,27 +43,33 @@ class _Mappings:
         self._n_read = 0  # snapshots
         self._resident: Dict[int, int] = {}
         self._pages: Dict[int, Pages] = {}
+        self._then: Dict[int, int] = {}  # by account: what was resident of it at the peak that was last asked for
 
-    def read(self, snapshot: int) -> None:
+    def step(self, snapshot: int, peak: str) -> Iterator[Tuple[int, Figures]]:
+        """By account that may have changed: what it has at a snapshot, or at a peak that is told against it."""
+        changed = set(self._then)
         for index in range(self._n_read, snapshot + 1):
             told = self._profile.snapshots[index]
             for account, n_bytes in zip(told.changes[0::6], told.changes[1::6]):
                 if account in self._accounts:
                     self._resident[account] = n_bytes
+                    changed.add(account)
             rows = told.pages
             for account, *numbers in zip(rows[0::4], rows[1::4], rows[2::4], rows[3::4]):
                 if account in self._accounts:
                     self._pages[account] = Pages(*numbers)
+                    changed.add(account)
         self._n_read = max(self._n_read, snapshot + 1)
-
-    def held(self, peak: str) -> Iterator[Tuple[int, Figures]]:
-        """By account; at a peak that is told against the snapshot which was read last, unless that is ""."""
         differences = self._profile.peaks[peak].differences if peak else ()
-        then = dict(zip(differences[0::3], differences[1::3]))
-        for account in self._accounts:
-            resident = then.get(account, self._resident.get(account, 0))
+        self._then = {a: n for a, n in zip(differences[0::3], differences[1::3]) if a in self._accounts}
+        for account in changed | set(self._then):
+            resident = self._then.get(account, self._resident.get(account, 0))
             pages = self._pages.get(account, _NOTHING)
             yield account, Figures(resident, max(pages.virtual, resident), pages.shared, pages.swapped)
+
+
+def _plus(one: Figures, other: Figures, sign: int) -> Figures:
+    return Figures(*(a + sign * b for a, b in zip(one, other)))
 
 
 def mapped(profile: Profile, found: Cells) -> Changes:
@@ -76,18 +85,17 @@ def mapped(profile: Profile, found: Cells) -> Changes:
         name_of[account] = places.setdefault((attributes.library, attributes.kind), len(places))
     changes.names.extend(places)
     mappings = _Mappings(profile, accounts)
-    known = [Figures(0, 0, 0, 0)] * len(places)
+    known: Dict[int, Figures] = {}
+    sums = [_NO_FIGURES] * len(places)
     for moment in found.moments:
-        mappings.read(profile.peaks[moment.peak].snapshot if moment.snapshot is None else moment.snapshot)
-        sums = [[0, 0, 0, 0] for _ in places]
-        for account, figures in mappings.held(moment.peak):
-            sum_ = sums[name_of[account]]
-            for place, number in enumerate(figures):
-                sum_[place] += number
-        now = [Figures(*numbers) for numbers in sums]
-        changed = [name for name, figures in enumerate(now) if figures != known[name]]
+        before = list(sums)
+        snapshot = profile.peaks[moment.peak].snapshot if moment.snapshot is None else moment.snapshot
+        for account, figures in mappings.step(snapshot, moment.peak):
+            name = name_of[account]
+            sums[name] = _plus(_plus(sums[name], known.get(account, _NO_FIGURES), -1), figures, 1)
+            known[account] = figures
+        changed = [name for name, figures in enumerate(sums) if figures != before[name]]
         changes.n_rows.append(len(changed))
         changes.name.extend(changed)
-        changes.figures.extend(now[name] for name in changed)
-        known = now
+        changes.figures.extend(sums[name] for name in changed)
     return changes
