@@ -180,11 +180,6 @@ def _rows(columns: Sequence[Held], cell_of: Dict[int, int], n_cells: int, packed
     packed.add("moment.rows", numbers)
     for name in ("time", "id", "reason"):
         packed.add(f"moment.{name}", [0] * len(columns))
-    for name in ("block.begin", "block.end", "block.bytes", "block.cell", "timeline.time", "timeline.maximum"):
-        packed.add(name, ())
-    for name in ("timeline.host", "timeline.device"):
-        packed.add(name, ())
-    packed.add("block.address", (), "address")
 
 
 def _safe(value: Any) -> Any:

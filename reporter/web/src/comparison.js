@@ -3,7 +3,7 @@
 // Runs laid side by side, as jm_diff lays them. What they held by call stack is told as a run's is, with a moment a column,
 // so whatever draws two moments of a run draws two columns. The counterpart of jmassif/page/comparison.py.
 
-import { Run, partsOf } from './run.js';
+import { Run, heldParts, noOtherParts } from './run.js';
 
 /** @typedef {{host: number, device: number, number: number}} Figures bytes; `number` of blocks or calls */
 /** @typedef {'host'|'device'|'bytes'} Pool `bytes`: both */
@@ -29,7 +29,7 @@ export const held = (cell, pool) => (pool === 'bytes' ? cell.host + cell.device 
 export class Comparison extends Run {
     /** @param {import('./data.js').RunData} data @param {Difference} difference */
     constructor(data, difference) {
-        super({ ...partsOf(data), measures: ['bytes', 'blocks'] });
+        super({ ...heldParts(data), ...noOtherParts(), measures: ['bytes', 'blocks'] });
         this.difference = difference;
     }
 

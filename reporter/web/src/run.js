@@ -24,13 +24,18 @@ import { moment as time } from './units.js';
 /** @typedef {{host: number, device: number, hostBlocks: number, deviceBlocks: number, allocated: number, listed: number}} Sum bytes, but for the blocks */
 
 /**
- * @typedef {object} Parts
+ * What was held, by cell and moment.
+ * @typedef {object} HeldParts
  * @property {RunHead} head
  * @property {string[]} processes the processes' names; one, but for a sum
  * @property {Nodes} nodes
  * @property {Cells} cells
  * @property {{time: Float64Array, id: Float64Array, reason: string[]}} moments
  * @property {Rows} rows
+ */
+/**
+ * What else was recorded.
+ * @typedef {object} OtherParts
  * @property {Blocks} blocks
  * @property {Outline} outline
  * @property {Figure[]} machine
@@ -38,6 +43,7 @@ import { moment as time } from './units.js';
  * @property {import('./data.js').Together} [together] of a sum
  * @property {Measure[]} [measures] what is known of cells (all, if left out)
  */
+/** @typedef {HeldParts & OtherParts} Parts */
 
 // A moment is had by replaying the rows since the last of those kept.
 const KEPT_EVERY = 64;
@@ -72,9 +78,8 @@ function machineOf({ head, column }) {
     });
 }
 
-/** @param {RunData} data @returns {Parts} */
-export function partsOf(data) {
-    const { head, column, addresses } = data;
+/** @param {RunData} data @returns {HeldParts} */
+export function heldParts({ head, column }) {
     const begin = bounds(column('moment.rows'));
     const steps = column('row.cell');
     const cell = new Uint32Array(steps.length);
@@ -113,6 +118,25 @@ export function partsOf(data) {
             blocks: column('row.blocks'),
             allocated,
         },
+    };
+}
+
+/** Of what has no time. @returns {OtherParts} */
+export function noOtherParts() {
+    const numbers = new Float64Array(0);
+    return {
+        blocks: { begin: numbers, end: numbers, bytes: numbers, address: new BigUint64Array(0), cell: new Uint32Array(0) },
+        outline: { time: numbers, host: numbers, device: numbers, maximum: numbers },
+        machine: [],
+        mapped: { begin: new Uint32Array(1), name: new Uint32Array(0), figures: MAPPED.map(() => numbers) },
+    };
+}
+
+/** @param {RunData} data @returns {Parts} */
+export function partsOf(data) {
+    const { column, addresses } = data;
+    return {
+        ...heldParts(data),
         blocks: {
             begin: column('block.begin'),
             end: column('block.end'),
