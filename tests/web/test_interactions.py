@@ -66,6 +66,26 @@ def test_regions_under_the_pointer_are_named(tmp_path: Path) -> None:
     assert "in epoch › batch" in inside and "epoch" not in outside
 
 
+@pytest.mark.parametrize("plot", [0, 1], ids=["memory", "machine"])
+def test_marks_move_on_a_plot_that_stays(pytorch: Page, plot: int) -> None:
+    picture = f"document.querySelectorAll('#timeline .u-wrap canvas')[{plot}].toDataURL()"
+    results = look(
+        pytorch.path,
+        ["click", ".bar button:text-is('end')"],
+        ["evaluate", picture],
+        ["press", "#timeline .plot", "Home"],
+        ["evaluate", picture],
+        ["click", ".bar button:text-is('end')"],
+        ["evaluate", picture],
+        ["choose", "#timeline select", "kind"],
+        ["choose", "#timeline select", "owner"],  # drawn anew
+        ["evaluate", picture],
+    )
+    end, start, back, anew = (results[i] for i in (1, 3, 5, 8))
+    assert len(end) > 5000 and end != start
+    assert end == back == anew
+
+
 def test_the_areas_may_be_of_roles(pytorch: Page) -> None:
     profile = pytorch.profile
     rows, _ = roles(profile, select(profile, "peak").composition)

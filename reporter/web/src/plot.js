@@ -29,6 +29,34 @@ export function nearestMoment(run, at) {
     return best;
 }
 
+/**
+ * Marks on a plot that move while it stays: areas of ten thousand rows are drawn once, and kept as a picture.
+ * @param {(plot: uPlot) => void} mark
+ */
+export function overlay(mark) {
+    const picture = document.createElement('canvas');
+    picture.width = 0;
+    return {
+        /** After the plot has drawn itself. @param {uPlot} plot */
+        drawn(plot) {
+            const { canvas } = plot.ctx;
+            picture.width = canvas.width;
+            picture.height = canvas.height;
+            if (picture.width && picture.height) picture.getContext('2d')?.drawImage(canvas, 0, 0);
+            mark(plot);
+        },
+        /** After a mark has moved. @param {uPlot|null} plot */
+        moved(plot) {
+            // Without a picture the plot has yet to draw.
+            if (!plot || !picture.width || !picture.height) return;
+            const { ctx } = plot;
+            ctx.clearRect(0, 0, picture.width, picture.height);
+            ctx.drawImage(picture, 0, 0);
+            mark(plot);
+        },
+    };
+}
+
 /** Steps of the axis in which sizes are round. */
 function binarySteps() {
     const steps = [];

@@ -5,7 +5,7 @@
 import uPlot from 'uplot';
 import { listColour } from '../colours.js';
 import { h } from '../dom.js';
-import { axes, chooseByClick, cursor, isZoomed, theme, times, widthOf, zoomOut } from '../plot.js';
+import { axes, chooseByClick, cursor, isZoomed, overlay, theme, times, widthOf, zoomOut } from '../plot.js';
 import { table } from '../table.js';
 import { moment as time, size } from '../units.js';
 
@@ -49,6 +49,7 @@ function rowsOf(run, now) {
 export class MachinePlot {
     /** @type {uPlot|null} */
     #plot = null;
+    #overlay = overlay((u) => this.#mark(u));
     /** @type {Record<string, string>} */
     #theme = {};
     /** @type {(() => void)|undefined} */
@@ -91,7 +92,7 @@ export class MachinePlot {
                 scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
                 axes: axes(this.#theme, run.head.unit),
                 series: [{}, ...figures.map((figure, i) => ({ label: figure.label, stroke: listColour(i), width: 1.5, points: { show: false }, paths: uPlot.paths.stepped?.({ align: 1 }) }))],
-                hooks: { draw: [(u) => this.#mark(u)], setScale: [(_u, key) => key === 'x' && this.onZoom?.()] },
+                hooks: { draw: [this.#overlay.drawn], setScale: [(_u, key) => key === 'x' && this.onZoom?.()] },
             },
             [Array.from(x), ...figures.map((figure) => Array.from(x, (at) => valueAt(figure, at)))],
             this.canvas,
@@ -116,7 +117,7 @@ export class MachinePlot {
     update() {
         const { page, run } = this;
         const { unit } = run.head;
-        this.#plot?.redraw(false);
+        this.#overlay.moved(this.#plot);
         const now = run.moments[page.moment];
         /** @type {(head: string, value: (row: Row) => number|null) => import('../table.js').Column<Row>} */
         const bytes = (head, value) => ({ head, isFigure: true, value: (row) => value(row) ?? '', show: (row) => (value(row) === null ? '' : size(value(row) ?? 0)) });

@@ -8,7 +8,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { coloursOf, REST } from '../colours.js';
 import { append, choice, h, replace } from '../dom.js';
-import { axes, chooseByClick, cursor, isZoomed, nearestMoment, theme, times, widthOf, zoomOut } from '../plot.js';
+import { axes, chooseByClick, cursor, isZoomed, nearestMoment, overlay, theme, times, widthOf, zoomOut } from '../plot.js';
 import { moment as time, size } from '../units.js';
 import { machineAt, MachinePlot } from './machine.js';
 import { sidesOf } from './sums.js';
@@ -108,6 +108,7 @@ class Plot {
         this.areas = [];
         /** @type {Record<string, string>} */
         this.theme = {};
+        this.overlay = overlay((u) => this.#mark(u));
         this.lanes = Math.min(MOST_LANES, this.run.head.regions.reduce((most, region) => Math.max(most, region.depth + 1), 0));
     }
 
@@ -146,7 +147,7 @@ class Plot {
                 axes: axes(this.theme, run.head.unit),
                 series,
                 hooks: {
-                    draw: [(u) => this.#mark(u)],
+                    draw: [this.overlay.drawn],
                     setCursor: [(u) => this.#hover(u)],
                     setScale: [(_u, key) => key === 'x' && this.onZoom?.()],
                 },
@@ -182,7 +183,7 @@ class Plot {
     /** After another moment was chosen: the lines, the figures of the legend, and what a screen reader says. */
     update() {
         const { page, run } = this;
-        this.plot?.redraw(false);
+        this.overlay.moved(this.plot);
         const chosen = run.moments[page.moment];
         if (!chosen) return;
         [...this.legend.querySelectorAll('b')].forEach((figure, i) => (figure.textContent = size(this.areas[i].bytes[page.moment])));
