@@ -76,21 +76,55 @@ def without_text(rows: List[List[Any]]) -> List[List[Any]]:
 # ---- two JetPacks ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", VIEWS)
-def test_each_table_has_the_figures_of_the_json(pair: Page, by: str) -> None:
-    view = pair.view(by)
-    steps: List[Sequence[Any]] = [["rows", f"#by-{by} tbody"], ["rows", f"#by-{by} tfoot"]]
-    if len(view["rows"]) > 25:
-        steps.insert(0, ["click", f"#by-{by} .more"])
-    *_, body, foot = look(pair.path, *steps)
-    wanted = expected(view, 1, 0)
+def assert_tables(page: Page, views: Sequence[str]) -> None:
+    """Each view's table has the figures of the JSON: all rows, and the total."""
+    steps: List[Sequence[Any]] = []
+    for by in views:
+        if len(page.view(by)["rows"]) > 25:
+            steps.append(["click", f"#by-{by} .more"])
+    n_clicks = len(steps)
+    for by in views:
+        steps += [["rows", f"#by-{by} tbody"], ["rows", f"#by-{by} tfoot"]]
+    shown = look(page.path, *steps)[n_clicks:]
+    for by, body, foot in zip(views, shown[0::2], shown[1::2]):
+        view = page.view(by)
+        assert without_text(body) == narrow(view, 1, 0), by
+        before, now = map(together, view["total"]["cells"])
+        assert without_text(foot)[0][1:4] == [before, now, now - before], by
+
+
+def narrow(view: Dict[str, Any], now: int, before: int) -> List[List[Any]]:
+    """As expected(), where only one side was used without the columns of either."""
     has_sides = all(any(cell[side] for cell in view["total"]["cells"]) for side in ("host", "device"))
-    if not has_sides:
-        wanted = [row[:-3] + row[-1:] for row in wanted]
-    assert without_text(body) == wanted and wanted
-    total = [int(n) for n in without_text(foot)[0][1:4]]
-    before, now = map(together, view["total"]["cells"])
-    assert total == [before, now, now - before]
+    return [row if has_sides else row[:-3] + row[-1:] for row in expected(view, now, before)]
+
+
+def test_each_table_has_the_figures_of_the_json(pair: Page) -> None:
+    assert_tables(pair, VIEWS)
+
+
+def test_roles_and_python_lines_have_tables_where_there_are_any(tmp_path: Path) -> None:
+    def trace(n_bytes: int) -> Trace:
+        run = Trace(time_unit="ms", memory="unified")
+        run.group("yours", "tensor")
+        live = {}
+        for role, line, factor in (("gradient", 7, 2), ("parameter", 9, 3)):
+            stack = ["cudaMalloc (/usr/lib/libcudart.so.10.2)", f"py step (/home/a/train.py:{line})"]
+            live[run.account("device", "tensor", stack, role)] = (factor * n_bytes, 1)
+        run.snapshot(1, "time", live, {which: (1, {}) for which in ("total", "device")})
+        run.lines.append("Z 2 exit 0")
+        return run
+
+    views = ["owner", "role", "python-line"]
+    traces = [save(tmp_path, str(n), trace(n)) for n in (1000, 3000)]
+    page = page_of(tmp_path, f"--by={','.join(views)}", *traces)
+    assert [row["name"] for row in page.view("role")["rows"]] == ["parameter", "gradient"]
+    assert_tables(page, views)
+    path = tmp_path / "all.html"
+    call(diff_cli.main, "--format=html", "-o", path, *traces)
+    headings = look(path, ["texts", "section:not([hidden]) h2"])[0]
+    tables = ["By owner", "By library", "By kind", "By role", "By function", "By python line"]
+    assert headings == ["What has changed", "What is compared", "Call tree", *tables]
 
 
 def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page) -> None:
@@ -279,15 +313,8 @@ def test_more_columns_are_compared_two_at_a_time(tmp_path: Path) -> None:
         ["choose", ".bar .choice:nth-of-type(2) select", "run 2"],
         ["rows", "#by-owner tbody"],
     )[::2]
-    assert without_text(first) == narrow(page, 2, 0)
-    assert without_text(second) == narrow(page, 2, 1)
-
-
-def narrow(page: Page, now: int, before: int) -> List[List[Any]]:
-    """As expected(), of runs that use one side only."""
-    view = page.view("owner")
-    has_sides = all(any(cell[side] for cell in view["total"]["cells"]) for side in ("host", "device"))
-    return [row if has_sides else row[:-3] + row[-1:] for row in expected(view, now, before)]
+    assert without_text(first) == narrow(page.view("owner"), 2, 0)
+    assert without_text(second) == narrow(page.view("owner"), 2, 1)
 
 
 def test_of_a_discrete_gpu_either_memory_has_tables_of_its_own(tmp_path: Path) -> None:
