@@ -80,7 +80,15 @@ def test_the_books_are_those_of_brute_force(sim: Path, release: str, seed: int, 
     log, board_log = tmp_path / "log", tmp_path / "board"
     program = sim / "programs" / "driver_random"
     n = 3000
-    command: List[Argument] = [program, str(n), str(seed), "--check", f"--log={log}", f"--exec-at={n * 2 // 3}"]
+    command: List[Argument] = [
+        program,
+        str(n),
+        str(seed),
+        "--check",
+        "--rare",
+        f"--log={log}",
+        f"--exec-at={n * 2 // 3}",
+    ]
     done = on_board(sim, release, *command, options=("--log", board_log))
     assert done.returncode == 0, done.stderr
     lines = log.read_text().splitlines()

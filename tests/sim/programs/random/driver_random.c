@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Random operations straight on the simulated board's device nodes, of whatever release it has:
  *
- *   driver_random OPERATIONS SEED [--log=FILE] [--check] [--exec-at=N]
+ *   driver_random OPERATIONS SEED [--log=FILE] [--check] [--exec-at=N] [--rare]
  *
  * After each operation the log gets a line "NUMBER COMMITTED MANAGED OPERATION" with the board's own figures, and where
- * libjmassif.so is preloaded a region "books-K" begins and ends then, with K = NUMBER / 256, so that a profile
- * has the ledger's totals at each (of one name it tells the first 256 exactly). With --check the board's figures must
- * be those that follow from the operations by the rules, by brute force. With --exec-at the program execs itself before
- * operation N and goes on without anything. Nothing is freed at the end. */
+ * libjmassif.so is preloaded a region "books-K" begins and ends then, with K = NUMBER / 256, so that a profile has the
+ * ledger's totals at each (of one name it tells the first 256 exactly). With --check the board's figures must be those
+ * that follow from the operations by the rules, by brute force. With --exec-at the program execs itself before
+ * operation N and goes on without anything. With --rare there are operations as well that no CUDA program is known to
+ * do: descriptors of devices that move to another number, or through a socket, and mappings that move. Nothing is freed
+ * at the end. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -24,6 +26,7 @@ enum { TOLD_OF_ONE_NAME = 256 };
 enum release release;
 const char *self;
 int board;
+bool rare;
 static uint64_t state;
 
 uint64_t chance(uint64_t n)
@@ -126,6 +129,8 @@ int main(int argc, char **argv)
             log = argv[i] + 6;
         else if (strcmp(argv[i], "--check") == 0)
             checked = true;
+        else if (strcmp(argv[i], "--rare") == 0)
+            rare = true;
         else if (strncmp(argv[i], "--exec-at=", 10) == 0)
             exec_at = strtoull(argv[i] + 10, NULL, 10);
         else if (strncmp(argv[i], "--from=", 7) == 0) /* after an exec */
@@ -134,7 +139,7 @@ int main(int argc, char **argv)
             argc = 0;
     }
     if (argc < 3) {
-        fprintf(stderr, "usage: driver_random OPERATIONS SEED [--log=FILE] [--check] [--exec-at=N]\n");
+        fprintf(stderr, "usage: driver_random OPERATIONS SEED [--log=FILE] [--check] [--exec-at=N] [--rare]\n");
         return 2;
     }
     self = argv[0];
@@ -157,7 +162,13 @@ int main(int argc, char **argv)
             nvmap_before_exec();
             char log_again[4096];
             snprintf(log_again, sizeof log_again, "--log=%s", log ? log : "/dev/null");
-            execl(self, self, argv[1], argv[2], log_again, from, checked ? "--check" : (char *)NULL, (char *)NULL);
+            char *again[8] = {argv[0], argv[1], argv[2], log_again, from};
+            int n = 5;
+            if (checked)
+                again[n++] = "--check";
+            if (rare)
+                again[n++] = "--rare";
+            execv(self, again);
             MUST(!"exec");
         }
         char name[32];

@@ -419,12 +419,9 @@ static const char *dup_fd(void)
 }
 
 /* Through a socket: for a while the descriptor may be in nobody's table. */
-static const char *send_fd(void)
+int sent_through_a_socket(int sent, bool closed_on_the_way)
 {
-    struct reference *fd = any(FD);
-    if (!fd)
-        return "none";
-    int sockets[2], sent = (int)fd->value, received;
+    int sockets[2], received;
     char byte = 0;
     union {
         struct cmsghdr header;
@@ -440,19 +437,48 @@ static const char *send_fd(void)
     header->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(header), &sent, sizeof sent);
     MUST(sendmsg(sockets[0], &message, 0) == 1);
-    bool moved = chance(2);
-    if (moved)
+    if (closed_on_the_way)
         MUST(close(sent) == 0);
     message.msg_controllen = sizeof control;
     MUST(recvmsg(sockets[1], &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message));
     memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
     close(sockets[0]);
     close(sockets[1]);
+    return received;
+}
+
+/* The same description by another number. */
+int moved_descriptor(int fd)
+{
+    if (chance(2))
+        return sent_through_a_socket(fd, true);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 50);
+    MUST(copy >= 0 && close(fd) == 0);
+    return copy;
+}
+
+static const char *send_fd(void)
+{
+    struct reference *fd = any(FD);
+    if (!fd)
+        return "none";
+    bool moved = chance(2);
+    int received = sent_through_a_socket((int)fd->value, moved);
     if (moved)
         fd->value = (uint64_t)received;
     else
         reference_add(FD, -1, fd->buffer, (uint64_t)received, 0);
     return moved ? "send and close" : "send";
+}
+
+static const char *move_device(void)
+{
+    struct device *device = chance(2) ? &clients : &spaces;
+    int i = any_of(device);
+    if (!rare || i < 0)
+        return "none";
+    device->fd[i] = moved_descriptor(device->fd[i]);
+    return device == &clients ? "move client" : "move space";
 }
 
 static const char *foreign(void)
@@ -499,6 +525,26 @@ static const char *unmap(void)
     if (first + count < n)
         reference_add(VMA, -1, buffer, start + (first + count) * PAGE, end - start - (first + count) * PAGE);
     return "unmap";
+}
+
+/* Shorter, or somewhere else. */
+static const char *remap(void)
+{
+    struct reference *vma = any(VMA);
+    if (!rare || !vma)
+        return "none";
+    char *at = (char *)(uintptr_t)vma->value;
+    if (vma->bytes > PAGE && chance(2)) {
+        uint64_t bytes = (chance(vma->bytes / PAGE - 1) + 1) * PAGE;
+        MUST(mremap(at, vma->bytes, bytes, 0) == at);
+        vma->bytes = bytes;
+        return "remap to less";
+    }
+    char *there = mmap(NULL, vma->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MUST(there != MAP_FAILED);
+    MUST(mremap(at, vma->bytes, vma->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there);
+    vma->value = (uintptr_t)there;
+    return "remap elsewhere";
 }
 
 static const char *gpu_map(void)
@@ -619,9 +665,9 @@ void nvmap_before_exec(void)
 static const char *one_step(void)
 {
     static const char *(*const OPERATIONS[])(void) = {
-        create,     create,  create,  create,      alloc,        get_fd,       get_fd,    from_fd,
-        dup_handle, dup_fd,  map,     map,         gpu_map,      gpu_map,      gpu_batch, from_va,
-        foreign,    send_fd, failing, client_open, client_close, space_change,
+        create,     create,  create,  create,  alloc,       get_fd,       get_fd,       from_fd,
+        dup_handle, dup_fd,  map,     map,     remap,       gpu_map,      gpu_map,      gpu_batch,
+        from_va,    foreign, send_fd, failing, client_open, client_close, space_change, move_device,
     };
     static const char *(*const LETTING_GO[])(void) = {free_handle, close_fd, unmap, gpu_unmap};
     if (chance(1000) == 0) {
@@ -639,7 +685,7 @@ static const char *one_step(void)
         return LETTING_GO[chance(sizeof LETTING_GO / sizeof *LETTING_GO)]();
     /* Whole clients go seldom, or nothing would grow. */
     size_t chosen = chance(sizeof OPERATIONS / sizeof *OPERATIONS);
-    if (chosen >= 19 && chance(20) != 0)
+    if (chosen >= 20 && chance(20) != 0)
         chosen = 0;
     return OPERATIONS[chosen]();
 }

@@ -20,6 +20,7 @@ enum release { R32, R35, R36, R38, RM535, RM580 };
 extern enum release release;
 extern const char *self; /* the program's path */
 extern int board;
+extern bool rare; /* operations that no CUDA program is known to do: devices that move, mappings that move */
 
 uint64_t chance(uint64_t n); /* below n */
 struct jmsim_books books_now(void);
@@ -45,6 +46,8 @@ void run_in_new_program(void);
 const char *nvmap_step(void);
 uint64_t nvmap_expected(void);
 void nvmap_child(void);
+int sent_through_a_socket(int sent, bool closed_on_the_way);
+int moved_descriptor(int fd);
 void nvmap_before_exec(void);
 
 const char *rm_step(void);

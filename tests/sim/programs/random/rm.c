@@ -581,6 +581,15 @@ static const char *ctl_change(void)
     return "close and open";
 }
 
+static const char *move_device(void)
+{
+    int *fds = chance(2) ? ctl : uvm, i = any_fd(fds);
+    if (!rare || i < 0)
+        return "none";
+    fds[i] = moved_descriptor(fds[i]);
+    return fds == ctl ? "move control" : "move unified";
+}
+
 static const char *failing(void)
 {
     uint64_t parameters[16] = {0}, both[23] = {0};
@@ -649,9 +658,9 @@ void rm_child(void)
 static const char *one_step(void)
 {
     static const char *(*const OPERATIONS[])(void) = {
-        memory_new, memory_new, memory_new, heap_new, heap_new, memory_at,  wrap,
-        dup_memory, dup_memory, map_memory, pool,     external, external,   managed,
-        managed,    client_new, device_new, failing,  uvm_open, ctl_change, uvm_close,
+        memory_new, memory_new, memory_new, heap_new,   heap_new,  memory_at,   wrap,    dup_memory,
+        dup_memory, map_memory, pool,       external,   external,  managed,     managed, client_new,
+        device_new, failing,    uvm_open,   ctl_change, uvm_close, move_device,
     };
     static const char *(*const LETTING_GO[])(void) = {free_memory, free_memory, range_free, unmap};
     if (chance(1000) == 0) {
