@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "board.h"
 
@@ -26,7 +25,8 @@ struct buffer {
     uint64_t bytes;     /* rounded */
     uint64_t committed; /* 0: wrapped, or not allocated */
     uint32_t heap, flags, align;
-    bool allocated, wrapped;
+    uint64_t wrapped;   /* of the program's own pages */
+    uint64_t allocated; /* as the heap rounds; the dmabuf stays as it was made. 0: not yet */
     unsigned n_references, n_mappings;
     uint64_t serial;
     pid_t process; /* that allocated it */
@@ -92,8 +92,7 @@ static void buffer_delete(struct buffer *buffer)
     if (buffer->next)
         buffer->next->before = buffer->before;
     books_give(&books.nvmap_bytes, buffer->committed);
-    if (buffer->wrapped)
-        books.wrapped_bytes -= buffer->bytes;
+    books.wrapped_bytes -= buffer->wrapped;
     books.n_buffers--;
     file_delete(buffer->file);
     free(buffer);
@@ -309,15 +308,12 @@ static long allocate(struct call *call, uint32_t heaps, uint64_t va)
     }
     /* Huge pages are the caller's own. */
     uint64_t committed = huge ? 0 : bytes;
-    if (bytes != buffer->bytes && ftruncate(buffer->file->master, (off_t)bytes) != 0)
-        return -ENOMEM;
     if (!books_take(&books.nvmap_bytes, committed))
         return -ENOMEM;
-    buffer->bytes = bytes;
     buffer->committed = committed;
-    buffer->allocated = true;
-    buffer->wrapped = huge;
-    books.wrapped_bytes += huge ? bytes : 0;
+    buffer->allocated = bytes;
+    buffer->wrapped = bytes - committed;
+    books.wrapped_bytes += buffer->wrapped;
     buffer->heap = heaps == HEAP_GPU ? HEAP_GPU : HEAP_IOVMM;
     buffer->flags = get32(call, 8);
     buffer->align = get32(call, 12);
@@ -414,9 +410,9 @@ static long act_from_va(struct call *call)
     if (result < 0)
         return result;
     struct buffer *buffer = handled(call, get32(call, 16));
-    buffer->allocated = buffer->wrapped = true;
+    buffer->allocated = buffer->wrapped = buffer->bytes;
     buffer->heap = HEAP_IOVMM;
-    books.wrapped_bytes += buffer->bytes;
+    books.wrapped_bytes += buffer->wrapped;
     return 0;
 }
 
@@ -432,7 +428,7 @@ static long act_parameters(struct call *call)
     put64(call, 24, buffer->heap);
     put64(call, 32, buffer->align);
     put64(call, 40, buffer->flags & 3);
-    put64(call, 48, buffer->bytes);
+    put64(call, 48, buffer->allocated ? buffer->allocated : buffer->bytes);
     if (call->size >= 64)
         put64(call, 56, 0);
     if (call->size >= 72)

@@ -268,6 +268,7 @@ static const char *alloc_one(struct reference *handle)
         return "none";
     struct buffer *buffer = &buffers[handle->buffer];
     bool gpu_heap = release >= R36 && chance(8) == 0;
+    uint64_t granule = PAGE;
     int fd = client_fd(handle);
     if (buffer->allocated) {
         FAILS(alloc_call(fd, name, HEAP_IOVMM, 0), EEXIST);
@@ -277,10 +278,10 @@ static const char *alloc_one(struct reference *handle)
     if (gpu_heap) {
         uint32_t query[12] = {HEAP_GPU};
         MUST(ioctl(fd, 0x80304e69, query) == 0);
-        buffer->bytes = (buffer->bytes + query[10] - 1) / query[10] * query[10];
+        granule = query[10];
     }
     buffer->allocated = true;
-    buffer->charge = gpu_heap && release == R38 ? 0 : buffer->bytes;
+    buffer->charge = gpu_heap && release == R38 ? 0 : (buffer->bytes + granule - 1) / granule * granule;
     return gpu_heap ? "alloc on the GPU's heap" : "alloc";
 }
 
