@@ -474,9 +474,8 @@ static ULong *part_of_process(const NSegment *segment)
         return &process.valgrind;
     if (segment->isCH)
         return &process.heap;
-    Addr end;
     const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
-    if (path && (is_device(path) || jm_driver_maps_find(segment->start, &end)))
+    if ((path && is_device(path)) || jm_driver_is_mapped(segment->start))
         return &process.devices;
     return NULL;
 }
