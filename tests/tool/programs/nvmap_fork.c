@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process with 3 MiB of nvmap's memory, and its child, which lets go of none of that and takes 1 MiB of its own. Both end
- * with what they have. */
+/* A process with 3 MiB of nvmap's memory, and its child, which lets go of none of that and takes 1 MiB of its own. Both
+ * end with what they have. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
