@@ -420,3 +420,19 @@ def test_an_outcome_is_one_of_two() -> None:
 def test_a_run_that_never_failed_has_no_incidents() -> None:
     profile: Profile = Run().trace.load()
     assert incidents(profile) == []
+
+
+def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> None:
+    large, small = Run(pid="7", start="2026-01-02T03:04:05Z"), Run(pid="8", start="2026-01-02T03:04:05Z")
+    large.holds(large.heap, 100 * MIB).snapshot(1)
+    small.fails(BOARD + 1, **on_board(0))
+    small.fails(MIB, **on_board(0))
+    traces: List[Path] = []
+    for run in (large, small):
+        directory = tmp_path / str(len(traces))
+        directory.mkdir()
+        traces.append(run.trace.save(directory))
+    done = call_main(main, *traces)
+    assert done.status == 0, done.err
+    assert "8: 2 allocations failed; verdict on the last: others." in done.out
+    assert "\n7: " not in done.out

@@ -3,6 +3,7 @@
 
 from typing import Callable, Dict, Iterator, List, Tuple
 
+from jmassif.exhaustion import incidents
 from jmassif.ledger import OTHER, Row, ledger
 from jmassif.processes import FORKED, REPLACED, Peak, Process, Processes
 from jmassif.profile import GROUPS, Profile
@@ -175,6 +176,18 @@ def _by_owner(processes: Processes) -> Lines:
     return lines + paragraph("Of each process: its snapshot, or peak, that is nearest.")
 
 
+def _exhausted(processes: Processes) -> Lines:
+    lines: Lines = []
+    for process in processes.members:
+        failed = [incident for incident in incidents(process.profile) if not incident.is_resolved]
+        if failed:
+            times = count(len(failed), "allocation")
+            lines += paragraph(
+                f"{process.pid or printable(process.name)}: {times} failed; verdict on the last: {failed[-1].verdict}."
+            )
+    return heading("Out of memory, by process") + lines if lines else []
+
+
 def _of(process: Process, n: int) -> Lines:
     which = "the largest process; --each shows all of them" if n == 1 else f"the trace {printable(process.name)}"
     title = f"Process {process.pid or '?'}, {which}"
@@ -187,6 +200,7 @@ def write(processes: Processes, view_of: Callable[[Profile], View], is_each: boo
     yield from _table(processes)[1:]
     yield from _sum(processes)
     yield from _graph(processes, view)
+    yield from _exhausted(processes)
     yield from _by_owner(processes)
     chosen = processes.members if is_each else [largest(processes)]
     for process in chosen:
