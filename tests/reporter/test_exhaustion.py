@@ -324,6 +324,10 @@ def test_json_has_each_with_its_figures() -> None:
     assert (first["verdict"], first["outcome"], second["verdict"]) == ("fragmentation", "raised", "too large")
     assert first["situation"]["missing"] == 300 * MIB
     assert first["helps"] == incidents(profile)[0].helps
+    assert [(segment["address"], segment["bytes"], segment["parts"]) for segment in first["segments"]] == [
+        (address, 200 * MIB, [[0, 80 * MIB, None], [80 * MIB, 40 * MIB, 2], [120 * MIB, 80 * MIB, None]])
+        for address in ("10000000", "20000000")
+    ]
     stacks = {row[0] for row in report["stacks"]["rows"]}
     assert first["tries"][0]["stack"] in stacks
     snapshots = {snapshot["snapshot"]: snapshot["reason"] for snapshot in report["snapshots"]}
@@ -337,6 +341,16 @@ def test_sqlite_has_a_row_each(tmp_path: Path) -> None:
     assert rows == [
         (1, "cudaMalloc", 300 * MIB, "fragmentation", 80 * MIB),
         (2, "cudaMalloc", BOARD + 1, "too large", 80 * MIB),
+    ]
+
+
+def test_perfetto_has_an_instant_each() -> None:
+    view = View(None, 1.0, "owner", 70, None)
+    file = json.loads("".join(FORMATS["perfetto"].write(two_failures().trace.load(), view)))
+    found = [event for event in file["traceEvents"] if event.get("cat") == "out-of-memory"]
+    assert [(event["ph"], event["name"], event["args"]["asked"]) for event in found] == [
+        ("i", "out of memory: fragmentation", 300 * MIB),
+        ("i", "out of memory: too large", BOARD + 1),
     ]
 
 

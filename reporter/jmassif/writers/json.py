@@ -17,6 +17,7 @@ from jmassif.names import Names
 from jmassif.profile import PEAKS, Exhaustion, Profile
 from jmassif.reconciliation import books, nearest_to
 from jmassif.samples import VALUES, Figures, by_name, samples
+from jmassif.segments import Layout, layouts
 from jmassif.summary import Moment, select
 from jmassif.trace import Growth
 from jmassif.units import unicode_text
@@ -110,6 +111,25 @@ def _books(profile: Profile, at: Moment) -> str:
     made = books(profile, snapshot)
     told = profile.snapshots[snapshot]
     return _object({"snapshot": told.id, "time": told.time, **{row: getattr(made, row) for row in _BOOKS}})
+
+
+def _segments(layout: Layout) -> List[Dict[str, Any]]:
+    return [
+        {
+            "address": f"{segment.address:x}",
+            "bytes": segment.bytes,
+            "account": segment.account,
+            "parts": [[part.offset, part.bytes, part.account or None] for part in segment.parts],
+        }
+        for segment in layout.segments
+    ]
+
+
+def _incidents(profile: Profile) -> Iterator[str]:
+    numbered = sorted(enumerate(incidents(profile), 1), key=lambda row: row[1].last.position)
+    positions = [incident.last.position for _, incident in numbered]
+    for (number, incident), layout in zip(numbered, layouts(profile, positions)):
+        yield _object({**_incident(profile, number, incident), "segments": _segments(layout)})
 
 
 def _incident(profile: Profile, number: int, incident: Incident) -> Dict[str, Any]:
@@ -227,10 +247,7 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
     )
     failures = profile.failures.items()
     yield from _rows("failures", (_object({"api": api, "code": code, "calls": n}) for (api, code), n in failures))
-    yield from _rows(
-        "out_of_memory",
-        (_object(_incident(profile, number, each)) for number, each in enumerate(incidents(profile), 1)),
-    )
+    yield from _rows("out_of_memory", _incidents(profile))
     yield ',"counters":' + _object(profile.counters)
     yield from _rows("objects", (_object(o._asdict()) for o in profile.objects))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A trace in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
 
-Counters have the totals, what each owner held (or what else --by names) at each snapshot, and the machine's figures; regions and calls of the
-CUDA API are slices of their threads; marks and peaks are instants. Slices of a thread must nest: those that overlap
-without nesting go to a further track of that thread.
+Counters have the totals, what each owner held (or what else --by names) at each snapshot, and the machine's figures;
+regions and calls of the CUDA API are slices of their threads; marks, failed allocations and peaks are instants. Slices
+of a thread must nest: those that overlap without nesting go to a further track of that thread.
 
 Times are microseconds there. A trace whose times are instructions or bytes has one of them for each microsecond.
 """
@@ -12,6 +12,7 @@ import json
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif import __version__
+from jmassif.exhaustion import incidents
 from jmassif.levels import naming
 from jmassif.names import Names
 from jmassif.profile import PEAKS, Profile
@@ -166,6 +167,10 @@ def _events(profile: Profile, view: View) -> Iterator[str]:
         yield events.event("M", "thread_name", tid=track, args={"name": name})
     for mark in profile.marks:
         yield events.event("i", mark.text, mark.time, s="p", tid=0, cat="mark")
+    for incident in incidents(profile):
+        name = f"out of memory: {incident.verdict}"
+        said = {"reason": incident.reason, "asked": incident.situation.asked}
+        yield events.event("i", name, incident.last.time, s="p", tid=0, cat="out-of-memory", args=said)
     for which in PEAKS:
         if which in profile.peaks:
             peak = profile.peaks[which]
