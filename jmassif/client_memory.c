@@ -14,9 +14,12 @@ static struct {
     Addr start, end;
 } remembered[N_REMEMBERED];
 
+static UInt n_unwind_tables; // remembered likewise, below
+
 void jm_forget_readable(void)
 {
     VG_(memset)(remembered, 0, sizeof remembered);
+    n_unwind_tables = 0;
 }
 
 static Bool is_newly_readable(Addr address, SizeT bytes)
@@ -210,28 +213,59 @@ typedef struct {
 #define UDATA4         0x03
 #define DATAREL_SDATA4 0x3b
 
-Addr jm_find_function_start(Addr ip)
+// The tables of the objects that were asked for last: to find one takes a walk over the object's mappings.
+typedef struct {
+    Addr start, end; // of the code's mapping
+    Addr table;
+    UInt n_entries;
+} UnwindTable;
+
+static UnwindTable unwind_tables[16];
+
+static const UnwindTable *unwind_table_of(Addr ip)
 {
+    UInt n = n_unwind_tables < 16 ? n_unwind_tables : 16;
+    for (UInt i = 0; i < n; i++)
+        if (ip >= unwind_tables[i].start && ip < unwind_tables[i].end)
+            return &unwind_tables[i];
     Addr bias, table;
     EhFrameHeader header;
+    const NSegment *code = VG_(am_find_nsegment)(ip);
     if (!find_segment(elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) ||
         !jm_read_bytes(table, &header, sizeof header) || header.version != 1 || header.count_encoding != UDATA4 ||
-        header.table_encoding != DATAREL_SDATA4)
-        return 0;
-    Long wanted = ip - table;
-    UInt low = 0, high = header.n_entries; // the last entry that is not above `wanted` lies in [low - 1, high)
-    Int start = 0;
+        header.table_encoding != DATAREL_SDATA4 || !jm_is_readable(table + sizeof header, header.n_entries * 8ULL))
+        return NULL;
+    UnwindTable *found = &unwind_tables[n_unwind_tables++ % 16];
+    *found = (UnwindTable){code->start, code->end + 1, table, header.n_entries};
+    return found;
+}
+
+// The pair of offsets (of a function, of its entry) for `ip`; NULL: there is none.
+static const Int *find_entry(const UnwindTable *t, Addr ip)
+{
+    const Int *entries = (const Int *)(t->table + sizeof(EhFrameHeader));
+    Long wanted = ip - t->table;
+    UInt low = 0, high = t->n_entries; // the last entry that is not above `wanted` lies in [low - 1, high)
     while (low < high) {
         UInt middle = low + (high - low) / 2;
-        Int offset;
-        if (!jm_read_bytes(table + sizeof header + (Addr)middle * 8, &offset, sizeof offset))
-            return 0;
-        if (offset <= wanted) {
-            start = offset;
+        if (entries[2 * middle] <= wanted)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
-    return low ? table + start : 0;
+    return low ? &entries[2 * (low - 1)] : NULL;
+}
+
+Addr jm_find_function_start(Addr ip)
+{
+    const UnwindTable *t = unwind_table_of(ip);
+    const Int *entry = t ? find_entry(t, ip) : NULL;
+    return entry ? t->table + entry[0] : 0;
+}
+
+Addr jm_find_unwind_entry(Addr ip)
+{
+    const UnwindTable *t = unwind_table_of(ip);
+    const Int *entry = t ? find_entry(t, ip) : NULL;
+    return entry ? t->table + entry[1] : 0;
 }

@@ -28,4 +28,7 @@ Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);
 // if there is none for this address.
 Addr jm_find_function_start(Addr ip);
 
+// The entry of that table for `ip` (a frame description in .eh_frame); 0 if there is none.
+Addr jm_find_unwind_entry(Addr ip);
+
 #endif

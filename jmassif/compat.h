@@ -33,6 +33,9 @@
 // variable behind --read-inline-info is a global of libcoregrind in every release since 3.8.
 extern Bool VG_(clo_read_inline_info);
 
+// --merge-recursive-frames, likewise in every release since 3.6.
+extern Int VG_(clo_merge_recursive_frames);
+
 // Moves a descriptor out of the program's reach (above its limit) and marks it close-on-exec. What the core uses for
 // its own files; exported by libcoregrind, though not in a public header.
 extern Int VG_(safe_fd)(Int fd);

@@ -31,6 +31,7 @@
 #include "stats.h"
 #include "symbol.h"
 #include "trace.h"
+#include "unwind.h"
 
 // ---- object files --------------------------------------------------------------------------------------------
 
@@ -59,8 +60,10 @@ static void on_protect(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx)
 static void on_unmap(Addr start, SizeT bytes)
 {
     jm_forget_readable();
-    if (jm_symbol_unmapped(start, bytes))
+    if (jm_symbol_unmapped(start, bytes)) {
         jm_stack_forget();
+        jm_unwind_forget();
+    }
     jm_pages_unmapped(start, bytes);
 }
 
@@ -82,6 +85,7 @@ static void on_thread_exit(ThreadId tid)
 {
     n_threads--;
     jm_stack_thread_exit(tid);
+    jm_unwind_thread_exit(tid);
     jm_scope_thread_exit(tid);
     if (!has_called_exit && n_threads > 0)
         jm_region_thread_exit(tid); // a program ends inside what it is in

@@ -100,6 +100,7 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_BOOL_CLO (arg, "--pages", jm_options.pages) {
     } else if VG_BOOL_CLO (arg, "--driver", jm_options.driver) {
     } else if VG_BOOL_CLO (arg, "--stacks", jm_options.stacks) {
+    } else if VG_BOOL_CLO (arg, "--check-unwinding", jm_options.check_unwinding) {
     } else if VG_BOOL_CLO (arg, "--anonymize", jm_options.anonymize) {
     } else if VG_BINT_CLO (arg, "--heap-admin", jm_options.heap_admin, 0, 1024) {
     } else if VG_BINT_CLO (arg, "--depth", jm_options.depth, 0, 8192) {
@@ -180,7 +181,9 @@ void jm_options_print_usage(void)
 
 void jm_options_print_debug_usage(void)
 {
-    VG_(printf)("    (none)\n");
+    VG_(printf)
+    ("    --check-unwinding=no|yes  unwind each stack by the core as well, and count those that\n"
+     "                              differ in the trace [no]\n");
 }
 
 void jm_options_finish(void)

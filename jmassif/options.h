@@ -13,6 +13,7 @@ typedef enum { MEMORY_AUTO, MEMORY_UNIFIED, MEMORY_DISCRETE } MemoryModel;
 typedef struct {
     Bool heap;
     Bool stacks;
+    Bool check_unwinding; // against the core's
     Bool anonymize;
     Bool pages;        // sample what is resident
     Bool driver;       // follow ioctls of GPU drivers

@@ -19,6 +19,7 @@
 #include "system.h"
 #include "tensor.h"
 #include "trace.h"
+#include "unwind.h"
 
 // Light records are this much denser than snapshots.
 #define TOTALS_PER_SNAPSHOT 10
@@ -159,6 +160,7 @@ static void take(const HChar *reason)
     jm_driver_write_counters();
     jm_python_write_counters();
     jm_tensor_write_counters();
+    jm_unwind_write_counters();
     jm_exhaustion_write_counters();
     UInt id = ++n_snapshots;
     jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));

@@ -11,6 +11,7 @@
 #include "symbol.h"
 #include "table.h"
 #include "trace.h"
+#include "unwind.h"
 
 // Deep enough for Python recursion at its default limit of 1000, at three or four native frames a call.
 #define MAX_FRAMES 8192
@@ -187,7 +188,7 @@ static Addr outermost_ip; // of the stack last captured
 static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *ignored)
 {
     *ignored = False;
-    UInt n = VG_(get_StackTrace)(tid, ips, MAX_FRAMES, base || jm_python_is_active() ? sps : NULL, NULL, 0);
+    UInt n = jm_unwind(tid, ips, sps, MAX_FRAMES);
     if (n < 2)
         ips[1] = 0;
     sps[n] = 0;

@@ -20,6 +20,7 @@
 #include "symbol.h"
 #include "tensor.h"
 #include "trace.h"
+#include "unwind.h"
 
 static SizeT total;
 
@@ -54,6 +55,7 @@ void jm_stats_print(void)
     jm_blocks_stats();
     jm_heap_stats();
     jm_stack_stats();
+    jm_unwind_stats();
     jm_symbol_stats();
     jm_account_stats();
     jm_ledger_stats();

@@ -163,7 +163,7 @@ def test_a_bad_option_ends_the_run_before_it_begins(option: str, word: str) -> N
 
 
 def test_help_shows_every_option() -> None:
-    shown = run([VALGRIND, "--tool=jmassif", "--help"], env={"VALGRIND_LIB": str(BUILD / ".in_place")})
+    shown = run([VALGRIND, "--tool=jmassif", "--help-debug"], env={"VALGRIND_LIB": str(BUILD / ".in_place")})
     assert shown.returncode == 0
     own = shown.stdout[shown.stdout.index("user options for jmassif") :]
     documented: Set[str] = set(re.findall(r"^    (--[a-z-]+)=", own, re.MULTILINE)) | {"--peak-inaccuracy"}

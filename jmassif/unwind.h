@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Unwinding a thread's stack. What the core's unwinder gives, several times faster: its result is the same, frame by
+// frame
+// (--check-unwinding=yes compares them).
+
+#ifndef JM_UNWIND_H
+#define JM_UNWIND_H
+
+#include "compat.h"
+
+// As VG_(get_StackTrace): code addresses innermost first, callers' less one, and each frame's stack pointer. At most
+// `max`.
+UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max);
+
+// Code was unmapped: what is known of it no longer holds.
+void jm_unwind_forget(void);
+
+void jm_unwind_thread_exit(ThreadId tid);
+
+void jm_unwind_write_counters(void);
+void jm_unwind_stats(void); // tells what it keeps (stats.h)
+
+#endif
