@@ -33,6 +33,9 @@
 // variable behind --read-inline-info is a global of libcoregrind in every release since 3.8.
 extern Bool VG_(clo_read_inline_info);
 
+// --num-transtab-sectors: how much translated code is kept; in every release since 3.10.
+extern UInt VG_(clo_num_transtab_sectors);
+
 // --merge-recursive-frames, likewise in every release since 3.6.
 extern Int VG_(clo_merge_recursive_frames);
 

@@ -50,8 +50,14 @@ static void add_name(XArray *names, const HChar *name)
     VG_(addToXA)(names, &copy);
 }
 
+// What fits in two sectors are about 80,000 translated superblocks; `import torch` has twice as many.
+#define FEW_SECTORS 2
+
+static UInt default_sectors;
+
 void jm_options_init(void)
 {
+    default_sectors = VG_(clo_num_transtab_sectors);
     jm_options.heap = True;
     jm_options.pages = True;
     jm_options.driver = True;
@@ -102,6 +108,7 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_BOOL_CLO (arg, "--stacks", jm_options.stacks) {
     } else if VG_BOOL_CLO (arg, "--check-unwinding", jm_options.check_unwinding) {
     } else if VG_BOOL_CLO (arg, "--anonymize", jm_options.anonymize) {
+    } else if VG_BOOL_CLO (arg, "--low-footprint", jm_options.low_footprint) {
     } else if VG_BINT_CLO (arg, "--heap-admin", jm_options.heap_admin, 0, 1024) {
     } else if VG_BINT_CLO (arg, "--depth", jm_options.depth, 0, 8192) {
     } else if VG_BINT_CLO (arg, "--max-snapshots", jm_options.max_snapshots, 10, 1000) {
@@ -170,6 +177,7 @@ void jm_options_print_usage(void)
      "    --interval=<ms>           least time between two snapshots [10]\n"
      "    --max-snapshots=<number>  snapshots per tenfold growth of the running time [100]\n"
      "    --anonymize=no|yes        leave out host, user, home directory and arguments [no]\n"
+     "    --low-footprint=no|yes    take less memory and more time: on boards of 4 GB [no]\n"
      "  kept in the trace for the reports:\n"
      "    --low-memory=<percent>    take a snapshot when less memory is left; 0: never [5]\n"
      "    --threshold=<percent>     smallest share that a tree shows [1.0]\n"
@@ -188,6 +196,12 @@ void jm_options_print_debug_usage(void)
 
 void jm_options_finish(void)
 {
+    if (jm_options.low_footprint) {
+        // Unless the user has asked for another number.
+        if (VG_(clo_num_transtab_sectors) == default_sectors)
+            VG_(clo_num_transtab_sectors) = FEW_SECTORS;
+        VG_(clo_read_inline_info) = False;
+    }
     jm_options.low_memory_per_mille = (UInt)(low_memory * 10 + 0.5);
     if (pages_as_heap)
         VG_(umsg)("jmassif: --pages-as-heap is not needed: heap and pages are separate kinds in one ledger\n");
@@ -211,6 +225,7 @@ void jm_options_record(void)
     jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
     jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");
     jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
+    jm_trace_manifest("option.low-footprint", jm_options.low_footprint ? "yes" : "no");
     jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
     jm_trace_manifest_uint("option.large", jm_options.large_bytes);
 }

@@ -15,6 +15,7 @@ typedef struct {
     Bool stacks;
     Bool check_unwinding; // against the core's
     Bool anonymize;
+    Bool low_footprint;
     Bool pages;        // sample what is resident
     Bool driver;       // follow ioctls of GPU drivers
     Bool python;       // look for Python frames

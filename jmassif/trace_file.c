@@ -8,8 +8,9 @@
 #include "stats.h"
 #include "text.h"
 
-#define FORMAT_VERSION "jmassif-trace 2\n"
-#define BUFFER_BYTES   (256 * 1024)
+#define FORMAT_VERSION     "jmassif-trace 2\n"
+#define BUFFER_BYTES       (256 * 1024)
+#define SMALL_BUFFER_BYTES (32 * 1024) // --low-footprint
 
 static HChar *buffer;
 static SizeT capacity;
@@ -172,8 +173,8 @@ static void copy_from_parent(void)
 
 static void allocate_buffer(void)
 {
-    buffer = VG_(malloc)("jm.trace", BUFFER_BYTES);
-    capacity = BUFFER_BYTES;
+    capacity = jm_options.low_footprint ? SMALL_BUFFER_BYTES : BUFFER_BYTES;
+    buffer = VG_(malloc)("jm.trace", capacity);
     used = 0;
 }
 

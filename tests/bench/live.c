@@ -2,9 +2,9 @@
 //
 // Benchmark: many small blocks that stay alive, allocated from many different call stacks.
 //
-//     live BLOCKS STACKS
+//     live BLOCKS STACKS [MARKED]
 //
-// The last thousand allocations lie between marks (steps.c).
+// The last MARKED allocations lie between marks (steps.c).
 
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -30,9 +30,10 @@ int main(int argc, char **argv)
 {
     long n = argc > 1 ? atol(argv[1]) : 1000000;
     long n_stacks = argc > 2 ? atol(argv[2]) : 50000;
+    long marked = argc > 3 ? atol(argv[3]) : 0;
     void **all = malloc((size_t)n * sizeof *all);
     for (long i = 0; i < n; i++) {
-        if (i == n - 1000)
+        if (i == n - marked)
             syscall(SYS_getpgid, MARK);
         all[i] = left((unsigned)(i % n_stacks), 16);
     }

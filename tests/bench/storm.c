@@ -2,9 +2,9 @@
 //
 // Benchmark: pairs of malloc and free at the end of a chain of calls, eight sizes in turn.
 //
-//     storm PAIRS
+//     storm PAIRS [MARKED]
 //
-// The last thousand pairs lie between marks (steps.c).
+// The last MARKED pairs lie between marks (steps.c).
 
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -28,8 +28,9 @@ static __attribute__((noinline)) void pair(int depth, long i)
 int main(int argc, char **argv)
 {
     long n = argc > 1 ? atol(argv[1]) : 1000000;
+    long marked = argc > 2 ? atol(argv[2]) : 0;
     for (long i = 0; i < n; i++) {
-        if (i == n - 1000)
+        if (i == n - marked)
             syscall(SYS_getpgid, MARK);
         pair(20, i);
     }
