@@ -86,6 +86,30 @@ def test_marks_move_on_a_plot_that_stays(pytorch: Page, plot: int) -> None:
     assert end == back == anew
 
 
+def test_signs_on_the_timeline_are_explained(training: Page, pytorch: Page, forking: Page) -> None:
+    def told(page: Page) -> List[str]:
+        found: List[str] = look(page.path, ["texts", "#timeline .signs .key"])[0]
+        return found
+
+    assert told(training) == ["start-up call", "snapshot"]
+    assert told(pytorch) == ["mark", "start-up call", "snapshot"]
+    assert told(forking) == ["snapshot"]
+
+
+def test_names_of_rows_stay_in_sight_on_a_phone(training: Page) -> None:
+    at = "document.querySelector('#owners tbody tr > :first-child').getBoundingClientRect().left"
+    before, _, after, moved = look(
+        training.path,
+        ["evaluate", at],
+        ["evaluate", "document.querySelector('#owners .scroll').scrollLeft = 200"],
+        ["evaluate", at],
+        ["evaluate", "document.querySelector('#owners tbody tr > :nth-child(2)').getBoundingClientRect().left"],
+        width=390,
+        height=844,
+    )
+    assert before == after >= 0 and moved < 0
+
+
 def test_the_areas_may_be_of_roles(pytorch: Page) -> None:
     profile = pytorch.profile
     rows, _ = roles(profile, select(profile, "peak").composition)

@@ -23,6 +23,7 @@ const MOST_AREAS = 12;
 const HEIGHT = 340;
 const LANE = 16; // pixels, of a row of regions
 const MOST_LANES = 4;
+const MOST_RULES = 20; // marks in view, beyond which they are ticks
 
 /** The names that matter most, and the rest as one. @param {Run} run @param {Dimension} dimension @param {Side} side @returns {Area[]} the largest first */
 function areas(run, dimension, side) {
@@ -294,7 +295,7 @@ class Plot {
             const x = position(moment.time);
             if (isIn(x) && !moment.isPeak) ctx.fillRect(x - ratio / 2, bottom - 3 * ratio, ratio, 3 * ratio);
         }
-        const rule = (/** @type {number} */ at, /** @type {string} */ colour, /** @type {number[]} */ dash, /** @type {string} */ text, row = 0) => {
+        const rule = (/** @type {number} */ at, /** @type {string} */ colour, /** @type {number[]} */ dash, /** @type {string} */ text, row = 0, end = bottom) => {
             const x = position(at);
             if (!isIn(x)) return;
             ctx.strokeStyle = colour;
@@ -302,7 +303,7 @@ class Plot {
             ctx.setLineDash(dash.map((length) => length * ratio));
             ctx.beginPath();
             ctx.moveTo(x, bbox.top);
-            ctx.lineTo(x, bottom);
+            ctx.lineTo(x, end);
             ctx.stroke();
             if (!text) return;
             const width = ctx.measureText(text).width + 8 * ratio;
@@ -313,7 +314,10 @@ class Plot {
             ctx.fillStyle = colour;
             ctx.fillText(text, left + 4 * ratio, top + 8.5 * ratio);
         };
-        for (const mark of run.head.marks) rule(mark.time, themed('--mark'), [1, 3], '');
+        const inView = run.head.marks.filter((mark) => isIn(position(mark.time)));
+        // Many would hide what lies below them.
+        const marksEnd = inView.length > MOST_RULES ? bbox.top + 12 * ratio : bottom;
+        for (const mark of inView) rule(mark.time, themed('--mark'), [1, 3], '', 0, marksEnd);
         for (const incident of run.head.exhaustion.incidents) rule(incident.time, themed('--problem'), incident.outcome === 'retried' ? [1, 3] : [], '');
         const main = run.head.peaks[this.side === 'both' ? 'total' : this.side];
         if (main) {
@@ -325,6 +329,18 @@ class Plot {
         if (chosen) rule(chosen.time, themed('--accent'), [], chosen.name, 1);
         ctx.restore();
     }
+}
+
+/** What the signs on the plot stand for, of those that there are. @param {Run} run */
+function signs({ head, moments }) {
+    const found = /** @type {[string, string, boolean][]} */ ([
+        ['region', 'region', head.regions.length > 0],
+        ['mark', 'mark', head.marks.length > 0],
+        ['scope', 'start-up call', head.scopes.length > 0],
+        ['snapshot', 'snapshot', moments.length > 0],
+        ['failure', 'failed allocation', head.exhaustion.incidents.length > 0],
+    ]);
+    return h('p', { class: 'signs quiet' }, ...found.filter(([, , isThere]) => isThere).map(([name, text]) => h('span', { class: 'key' }, h('i', { class: `sign-${name}` }), text)));
 }
 
 /** @type {import('../page.js').View} */
@@ -365,6 +381,7 @@ export const timeline = {
                 }),
                 reset,
             ),
+            signs(run),
             ...plots.map((plot) => plot.element),
             readout,
             machine?.grid.element,
