@@ -12,6 +12,7 @@ import pytest
 from jmassif import diff_cli
 from jmassif.units import growth, size
 from jmassif.writers import html
+from jmassif.writers.difference import _percent
 from tests.reporter.commands import call
 from tests.reporter.test_difference import held
 from tests.reporter.traces import Trace, small_training_run
@@ -89,6 +90,8 @@ def assert_tables(page: Page, views: Sequence[str]) -> None:
     for by, body, foot in zip(views, shown[0::2], shown[1::2]):
         view = page.view(by)
         assert without_text(body) == narrow(view, 1, 0), by
+        percents = [_percent(*map(together, row["cells"])) for row in view["rows"]]  # as in text
+        assert [row[4] for row in body] == percents, by
         before, now = map(together, view["total"]["cells"])
         assert without_text(foot)[0][1:4] == [before, now, now - before], by
 
@@ -130,19 +133,21 @@ def test_roles_and_python_lines_have_tables_where_there_are_any(tmp_path: Path) 
 def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page) -> None:
     owner = pair.view("owner")
     before, now = map(together, owner["total"]["cells"])
-    tiles, bytes_, names, steps, parts = look(
+    tiles, bytes_, names, steps, parts, texts = look(
         pair.path,
         ["texts", "#changes .tile"],
         ["attributes", "#changes .tile", "data-bytes"],
         ["attributes", "#changes .waterfall tbody tr", "data-owner"],
         ["attributes", "#changes .waterfall tbody tr", "data-bytes"],
         ["text", "#changes .waterfall tfoot .figure"],
+        ["texts", "#changes .waterfall tbody .figure:nth-of-type(2)"],
     )
     assert list(map(int, bytes_)) == [before, now]
     assert size(now) in tiles[1] and growth(now - before) in tiles[1]
     changes = {row["name"]: together(row["cells"][1]["change"]) for row in owner["rows"]}
     assert dict(zip(names[1:], map(int, steps[1:]))) == {name: change for name, change in changes.items() if change}
     assert int(steps[0]) == before and parts == size(now)
+    assert texts == [size(before)] + [growth(int(n)) for n in steps[1:]]
 
 
 def test_the_head_names_both_releases(pair: Page) -> None:
@@ -268,6 +273,31 @@ def test_a_table_is_saved_with_exact_figures(pair: Page) -> None:
     assert [line.split(",")[0] for line in lines[1:]] == names
 
 
+def test_an_owners_part_of_the_flame_graph_is_its_row(pair: Page) -> None:
+    row = next(row for row in pair.view("owner")["rows"] if row["name"] == "cudnn")
+    before, now = map(together, row["cells"])
+    frames, held_then = look(
+        pair.path,
+        ["choose", "#calls .choice:nth-of-type(4) select", "cudnn"],
+        ["evaluate", FRAMES],
+        ["choose", "#calls .choice:nth-of-type(3) select", "device"],
+        ["evaluate", FRAMES],
+    )[1::2]
+    assert frames[0][1:3] == [now, before]
+    assert held_then[0][1:3] == [row["cells"][1]["device"], row["cells"][0]["device"]]
+
+
+def test_a_search_tells_what_was_found(pair: Page) -> None:
+    type_ = """(() => {
+        const search = document.querySelector('#calls input[type=search]');
+        search.value = '^cost_take .libcudnn';
+        search.dispatchEvent(new Event('input'));
+    })()"""
+    row = next(row for row in pair.view("function")["rows"] if row["name"] == "cost_take (libcudnn.so)")
+    found = look(pair.path, ["evaluate", type_], ["text", "#calls .tools output"])[1]
+    assert size(together(row["cells"][1])) in found
+
+
 # ---- repeated runs, discrete GPUs, hostile names -----------------------------------------------
 
 
@@ -302,6 +332,27 @@ def test_repeated_runs_are_medians_with_their_spread(tmp_path: Path) -> None:
     before, now = map(together, page.view("owner")["total"]["cells"])
     assert root[1:3] == [now, before]
     assert "old2" in said and "new2" in said  # the runs of the medians
+
+
+def test_groups_of_runs_are_columns_with_spreads(tmp_path: Path) -> None:
+    traces = []
+    for release, sizes in (("32.7.1", (10, 12)), ("35.4.1", (20, 27)), ("36.4.3", (5, 5))):
+        for n, n_bytes in enumerate(sizes):
+            traces.append(save(tmp_path, f"{release}-{n}", held(n_bytes * MIB, "8", MIB, l4t=release)))
+    page = page_of(tmp_path, "--group-by=jetpack", *reversed(traces))
+    tiles, heads, rows, said = look(
+        page.path,
+        ["texts", "#changes .tile"],
+        ["texts", "#by-owner thead th"],
+        ["rows", "#by-owner tbody"],
+        ["text", "#sides"],
+    )
+    labels = ["JetPack 4.6.1", "JetPack 5.1.2", "JetPack 6.2"]
+    assert [tile.splitlines()[0] for tile in tiles] == labels
+    assert [head.strip() for head in heads[:7]] == ["owner", *labels, *(f"{label} spread" for label in labels)]
+    cudnn = next(row for row in rows if row[0] == "cudnn")
+    assert cudnn[1:7] == [n * MIB for n in (10, 20, 5, 2, 7, 0)]
+    assert all(f"{release}-1" in said for release in ("32.7.1", "35.4.1", "36.4.3"))
 
 
 def test_more_columns_are_compared_two_at_a_time(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import { percent, size, whole } from './units.js';
 
 /**
  * What a part adds to what stands before it; a negative one takes away.
- * @typedef {{name: string, group: string, bytes: number, colour: string}} Step `group`: what is said of it, quietly
+ * @typedef {{name: string, group: string, bytes: number, colour: string, text?: string}} Step `group`: what is said of it, quietly; `text`: instead of its size
  */
 
 /** @param {Step[]} list their sum is positive @param {string} caption @param {string} [sumName] */
@@ -26,7 +26,7 @@ export function waterfall(list, caption, sumName = 'total') {
             { 'data-owner': step.name, 'data-bytes': step.bytes },
             h('th', { scope: 'row' }, step.name, h('span', { class: 'quiet' }, ` ${step.group}`)),
             h('td', { class: 'steps', 'aria-hidden': 'true' }, bar),
-            h('td', { class: 'figure', title: `${whole(step.bytes)} bytes` }, size(step.bytes)),
+            h('td', { class: 'figure', title: `${whole(step.bytes)} bytes` }, step.text ?? size(step.bytes)),
             h('td', { class: 'figure' }, percent(step.bytes, all)),
         );
     });

@@ -32,7 +32,7 @@ function steps(run, table, pool, from, to) {
     const small = all.splice(MOST_STEPS);
     if (small.length) all.push({ name: `${whole(small.length)} smaller changes`, group: '', bytes: small.reduce((sum, { bytes }) => sum + bytes, 0) });
     const first = { name: run.label(from), group: 'total', bytes: held(table.total.cells[from], pool), colour: REST };
-    return [first, ...all.map((step) => ({ ...step, colour: groupColour(step.group || 'other') }))];
+    return [first, ...all.map((step) => ({ ...step, text: growth(step.bytes), colour: groupColour(step.group || 'other') }))];
 }
 
 /** @type {import('../page.js').View} */
