@@ -256,7 +256,7 @@ def test_without_its_script_the_page_says_what_builds_it(monkeypatch: Any, tmp_p
 
 def test_a_trace_without_a_snapshot_makes_a_page() -> None:
     run = run_data(load(io.BytesIO(b"jmassif-trace 1\nm command true\n")))
-    assert moments(run) == [] and run.head["at"] == {"peak": -1, "end": -1, "exit": -1}
+    assert moments(run) == [] and run.head["at"] == {"peak": -1, "end": -1, "before_clean_up": -1, "exit": -1}
 
 
 def test_nodes_whose_ids_are_in_no_order_are_kept_outermost_first(monkeypatch: Any) -> None:
