@@ -359,7 +359,7 @@ static Bool answer(ThreadId tid, struct jm_queries *queries)
         return ask(tid, queries, ASK_POOL, (UInt)q->out);
     case ASK_POOL:
         state->pool = q->out;
-        if (b && b->kind == KIND_POOL && !b->pool)
+        if (b && b->kind == KIND_POOL)
             jm_device_block_set_pool(b, state->pool);
         return ask(tid, queries, ASK_RESERVED, state->pool);
     case ASK_RESERVED:

@@ -81,6 +81,19 @@ static void update_cache(Pool *p)
     }
 }
 
+// Which pool a block is of is often known only after it was made. What it has taken out of the pool's cache must not
+// count twice until then, or there would be peaks that never were; so it is taken to be of the pool that was used last.
+static UWord last_pool;
+
+static void guess_pool(DeviceBlock *block)
+{
+    if (!last_pool)
+        return;
+    block->pool = last_pool;
+    pool_of(last_pool)->used += block->bytes;
+    update_cache(pool_of(last_pool));
+}
+
 // ---- which block an address lies in --------------------------------------------------------------------------
 
 // Sorted by address: pointer blocks and mappings.
@@ -212,6 +225,8 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     if (is_cached(b))
         cached_bytes += bytes;
     VG_(HT_add_node)(table_of(space), b);
+    if (kind == KIND_POOL)
+        guess_pool(b);
     ULong now = jm_clock_now();
     if (b->account) {
         // Managed memory has pages as they are touched, and pinned memory may be the program's own: only an address
@@ -347,6 +362,13 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
 
 void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
 {
+    last_pool = pool;
+    if (block->pool == pool)
+        return;
+    if (block->pool) {
+        pool_of(block->pool)->used -= block->bytes;
+        update_cache(pool_of(block->pool));
+    }
     block->pool = pool;
     pool_of(pool)->used += block->bytes;
 }
@@ -363,6 +385,8 @@ void jm_device_pool_destroyed(UWord pool)
 {
     Pool *p = pool_of(pool);
     p->is_destroyed = True;
+    if (last_pool == pool)
+        last_pool = 0;
     update_cache(p);
 }
 

@@ -154,3 +154,27 @@ def test_the_device_says_whether_it_shares_the_hosts_memory(
     assert recording.profile.manifest["memory"] == memory
     report = harness.run([harness.PYTHON, harness.ROOT / "reporter" / "jm_print", recording.trace]).stdout
     assert f"Memory:      {memory}" in report
+
+
+FROM_CACHE = """
+#include <stddef.h>
+int cudaMallocAsync(void **, size_t, void *), cudaFreeAsync(void *, void *), cudaDeviceSynchronize(void);
+int main(void)
+{
+    for (int i = 0; i < 20; i++) {
+        void *block;
+        if (cudaMallocAsync(&block, 20 << 20, NULL) || cudaFreeAsync(block, NULL))
+            return 1;
+    }
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_a_block_out_of_a_pools_cache_makes_no_peak(sim: Path) -> None:
+    """Which pool it is of is known only after the call."""
+    program = harness.compile_c(FROM_CACHE, f"-L{sim}", "-l:libcudart.so.11.0", f"-Wl,-rpath-link,{sim}")
+    recording = harness.record([program], env={"LD_LIBRARY_PATH": str(sim)})
+    assert recording.returncode == 0, recording.stderr
+    peak = recording.profile.peaks["device"]
+    assert peak.by_kind["pool"] == POOL_RESERVED
