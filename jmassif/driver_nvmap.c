@@ -8,6 +8,8 @@
 
 #include "client_memory.h"
 #include "driver.h"
+#include "exhaustion.h"
+#include "scope.h"
 
 #include "pub_tool_hashtable.h"
 
@@ -372,6 +374,16 @@ static void freed(ThreadId tid, DriverCall *call, SysRes result)
     jm_driver_file_release(tid, buffer);
 }
 
+// A call of the CUDA API that fails for it tells more; elsewhere (a camera's library, a codec's) nobody else does.
+static void failed(ThreadId tid, const Row *row, const DriverCall *call, SysRes result)
+{
+    if (row->action != ALLOC || sr_Err(result) != VKI_ENOMEM || jm_scope_depth(tid))
+        return;
+    const DriverFile *buffer = buffer_of(call->file, jm_driver_in32(call, row->handle));
+    if (buffer)
+        jm_exhaustion_failed(tid, "NVMAP_IOC_ALLOC", VKI_ENOMEM, KIND_DRIVER, buffer->bytes);
+}
+
 void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
 {
     const Row *row = row_of(call->command);
@@ -379,8 +391,11 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
         freed(tid, call, result);
         return;
     }
-    if (sr_isError(result))
+    if (sr_isError(result)) {
+        if (row)
+            failed(tid, row, call, result);
         return;
+    }
     if (!row) {
         for (UInt i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
             if (harmless[i] == call->command)

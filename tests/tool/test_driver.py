@@ -128,3 +128,37 @@ def test_a_forked_child_starts_without_its_parents(sim: Path) -> None:
         held = board.by_kind(profile, cuda_ledger.last(profile))
         peaks.append(("forked-from" in profile.manifest, held.get("driver")))
     assert sorted(peaks, key=str) == [(False, 3 << 20), (True, 1 << 20)]
+
+
+ASKS_FOR_TOO_MUCH = """
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#define CREATE 0xc0084e00
+#define ALLOC 0x40104e03
+static int take(int nvmap, uint32_t bytes)
+{
+    uint32_t handle[2] = {bytes, 0};
+    if (ioctl(nvmap, CREATE, handle))
+        exit(1);
+    uint32_t alloc[4] = {handle[1], 1u << 30, 0, 4096};
+    return ioctl(nvmap, ALLOC, alloc) ? errno : 0;
+}
+int main(void)
+{
+    int nvmap = open("/dev/nvmap", O_RDWR | O_CLOEXEC);
+    return nvmap < 0 || take(nvmap, 20 << 20) || take(nvmap, 13 << 20) != ENOMEM;
+}
+"""
+
+
+def test_nvmap_that_has_no_memory_left_is_told(sim: Path) -> None:
+    board.require_board(sim)
+    program = harness.compile_c(ASKS_FOR_TOO_MUCH)
+    recording = harness.record([program], launcher=board.launcher(sim, "r35", f"--memory={32 << 20}"))
+    assert recording.returncode == 0, recording.stderr
+    (event,) = recording.profile.exhaustions.values()
+    assert (event.api, event.bytes) == ("NVMAP_IOC_ALLOC", 13 << 20)
+    assert "take" in programs.functions(recording.profile, recording.profile.accounts[event.account].node)
