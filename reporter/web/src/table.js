@@ -77,7 +77,6 @@ export function table(caption, options = {}) {
     const buttons = h(
         'div',
         { class: 'buttons tools' },
-        filter,
         h('button', { type: 'button', onclick: () => void copy(tabbed()).then(() => replace(said, 'copied')) }, 'Copy'),
         h('button', { type: 'button', onclick: () => save(`${caption.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.csv`, csv(columns, ordered())) }, 'CSV'),
         said,
@@ -86,7 +85,7 @@ export function table(caption, options = {}) {
     const element = h(
         'div',
         { class: 'table' },
-        h('div', { class: 'above' }, h('h3', { id }, caption), note, buttons),
+        h('div', { class: 'above' }, h('h3', { id }, caption), note, filter, buttons),
         h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-labelledby': id }, grid),
         more,
     );
