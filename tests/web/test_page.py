@@ -228,8 +228,8 @@ def test_a_table_is_sorted_by_the_column_that_is_clicked(real: Page) -> None:
 def test_a_table_is_saved_and_copied_with_exact_figures(real: Page) -> None:
     saved, copied = look(
         real.path,
-        ["save", "#owners .tools button:nth-child(2)"],
-        ["click", "#owners .tools button:nth-child(1)"],
+        ["save", "#owners .tools button:text-is('CSV')"],
+        ["click", "#owners .tools button:text-is('Copy')"],
         ["evaluate", "navigator.clipboard.readText()"],
     )[0::2]
     expected = owners(real.profile, select(real.profile, "peak").composition)
@@ -456,7 +456,7 @@ def test_hostile_texts_are_shown_and_nothing_is_executed(tmp_path: Path) -> None
         ["count", "#injected, img, [onload], [onerror], i:not([style]):not(:empty)"],
         ["text", "body"],
         ["texts", "#start-up tbody th"],
-        ["save", "#start-up .tools button:nth-child(2)"],
+        ["save", "#start-up .tools button:text-is('CSV')"],
     )
     assert hit == "undefined" and injected == 0
     assert HOSTILE[0] in text and HOSTILE[1] in scopes and HOSTILE[2] in scopes
