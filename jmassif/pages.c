@@ -338,8 +338,12 @@ static Addr page_bytes(void)
     return VKI_PAGE_SIZE;
 }
 
-// How many bytes of a range have pages, by /proc/self/pagemap. False: it does not say.
-static Bool measure_range(Int pagemap, Addr start, Addr end, ULong *bytes)
+// The uppermost bits of an entry of /proc/self/pagemap (proc(5)).
+#define PRESENT 63
+#define SWAPPED 62
+
+// How many bytes of a range are in pages with that bit, by /proc/self/pagemap. False: it does not say.
+static Bool measure_range(Int pagemap, Addr start, Addr end, UInt bit, ULong *bytes)
 {
     *bytes = 0;
     if (pagemap < 0)
@@ -354,7 +358,7 @@ static Bool measure_range(Int pagemap, Addr start, Addr end, ULong *bytes)
             return False;
         UInt n = got / sizeof *entries;
         for (UInt i = 0; i < n; i++)
-            *bytes += (entries[i] >> 63) * page_bytes(); // the uppermost bit: present (proc(5))
+            *bytes += (entries[i] >> bit & 1) * page_bytes();
         page += n;
     }
     return True;
@@ -488,10 +492,23 @@ static ULong measure_part(const Vma *vma, Addr start, Addr end)
     if (!pagemap)
         pagemap = open_file("/proc/self/pagemap");
     ULong resident;
-    if (end - start > MOST_MEASURED || !measure_range(pagemap, start, end, &resident))
+    if (end - start > MOST_MEASURED || !measure_range(pagemap, start, end, PRESENT, &resident))
         resident =
             (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / page_bytes() * page_bytes();
     return resident;
+}
+
+// How much of what is swapped out of a mapping of the kernel's is of a part of it.
+static ULong swapped_part(const Vma *vma, Addr start, Addr end)
+{
+    ULong swapped;
+    if (!vma->swapped || (start == vma->start && end == vma->end))
+        return vma->swapped;
+    if (!pagemap)
+        pagemap = open_file("/proc/self/pagemap");
+    if (end - start > MOST_MEASURED || !measure_range(pagemap, start, end, SWAPPED, &swapped))
+        swapped = (ULong)((double)vma->swapped * (end - start) / (vma->end - vma->start));
+    return smaller(swapped, vma->swapped); // of memory that is shared, the kernel tells a share
 }
 
 // The kernel's mappings may have several of the core's segments in them.
@@ -537,7 +554,7 @@ static void share_out(const Vma *vma)
         piece->present += resident;
         if (resident)
             piece->share += (ULong)((double)resident / vma->resident * vma->shared);
-        holder_at(piece->holder)->swapped_bytes += (ULong)((double)part / all * vma->swapped);
+        holder_at(piece->holder)->swapped_bytes += swapped_part(vma, start, start + part);
     }
 }
 
@@ -628,7 +645,7 @@ void jm_pages_measure_scope(ThreadId tid)
         if (file < 0)
             file = open_file("/proc/self/pagemap");
         ULong resident;
-        if (!measure_range(file, piece->start, piece->end, &resident))
+        if (!measure_range(file, piece->start, piece->end, PRESENT, &resident))
             break;
         set_resident(piece, resident);
         UInt node;
