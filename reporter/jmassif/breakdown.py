@@ -5,10 +5,10 @@ A *part* is a name with its figures. The parts of a view add up to the run's tot
 others: those are told beneath the call they were made in, whose figures include them, and count no second time.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
 
 from jmassif import alignment
-from jmassif.ledger import OTHER, rows_by
+from jmassif.ledger import OTHER, Row, rows_by
 from jmassif.lines import LINE_VIEWS, charges
 from jmassif.names import NO_STACK, NO_TENSOR, Names, base_name
 from jmassif.profile import Composition, Profile
@@ -91,12 +91,15 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     return by_view[view]
 
 
-def held(profile: Profile, names: Names, view: str, composition: Composition) -> Parts:
-    """The parts of what was held, by a view of HELD. Memory of kinds that are only listed is left out."""
-    rows = rows_by(profile, composition, namer(profile, names, view))
+def _parts_of(rows: Iterable[Row]) -> Parts:
     return {
         Key((row.name,)): Figures(row.host.bytes, row.device.bytes, row.host.blocks + row.device.blocks) for row in rows
     }
+
+
+def held(profile: Profile, names: Names, view: str, composition: Composition) -> Parts:
+    """The parts of what was held, by a view of HELD. Memory of kinds that are only listed is left out."""
+    return _parts_of(rows_by(profile, composition, namer(profile, names, view)))
 
 
 def whole_process(profile: Profile, moment: Moment) -> Parts:
@@ -105,13 +108,9 @@ def whole_process(profile: Profile, moment: Moment) -> Parts:
     if snapshot is None:
         return {}
     made = books(profile, snapshot)
-    parts = {
-        Key((row.name,)): Figures(row.host.bytes, row.device.bytes, row.host.blocks + row.device.blocks)
-        for _, owners in whose(profile, made).groups
-        for row in owners
-    }
-    for name, n_bytes in BESIDE_LEDGER:
-        parts[Key((name,))] = Figures(n_bytes(made))
+    parts = _parts_of(row for _, owners in whose(profile, made).groups for row in owners)
+    for name, _, bytes_of in BESIDE_LEDGER:
+        parts[Key((name,))] = Figures(bytes_of(made))
     return parts
 
 

@@ -53,11 +53,11 @@ class Books(NamedTuple):
         return abs(self.unaccounted) > WARN_ABOVE * self.process
 
 
-# What a process has beside what the ledger holds: the name that reports give it, and how much it is.
-BESIDE_LEDGER: Tuple[Tuple[str, Callable[[Books], int]], ...] = (
-    ("its allocators", lambda made: made.allocators),
-    ("Valgrind and jmassif", lambda made: made.valgrind),
-    ("unaccounted", lambda made: made.unaccounted),
+# What a process has beside what the ledger holds: the name that reports give it, what they say of it, how much it is.
+BESIDE_LEDGER: Tuple[Tuple[str, str, Callable[[Books], int]], ...] = (
+    ("its allocators", "kept free, less never touched", lambda made: made.allocators),
+    ("Valgrind and jmassif", "the price of profiling", lambda made: made.valgrind),
+    ("unaccounted", "its pages that nothing explains", lambda made: made.unaccounted),
 )
 
 

@@ -4,7 +4,7 @@
 from typing import List
 
 from jmassif.profile import Profile
-from jmassif.reconciliation import Books, books, device_books, doubts, nearest_to, whose
+from jmassif.reconciliation import BESIDE_LEDGER, Books, books, device_books, doubts, nearest_to, whose
 from jmassif.summary import Moment
 from jmassif.units import count, moment, percent, size
 from jmassif.writers.layout import Lines, heading, paragraph
@@ -55,17 +55,13 @@ def _board_section(profile: Profile, chosen: Moment) -> Lines:
     lines = heading(f"All {size(made.board)} of the machine's memory, at {moment(time, profile.time_unit)}")
     if is_peak and made.share_of_peak < 0.995:
         lines += paragraph(
-            f"When pages were last sampled near the peak; the ledger held {made.share_of_peak:.1%} of that.".replace(
-                "%", " %"
-            )
+            f"When pages were last sampled near the peak; the ledger held {100 * made.share_of_peak:.1f} % of that."
         )
     whole = made.board
     lines.append(_row("before the start", made.before, whole, "the system and other programs"))
     lines.append(_row("this process", made.held, whole, "the ledger, by owner:"))
     lines += _owners(profile, made)
-    lines.append(_row("its allocators", made.allocators, whole, "kept free, less never touched"))
-    lines.append(_row("Valgrind and jmassif", made.valgrind, whole, "the price of profiling"))
-    lines.append(_row("unaccounted", made.unaccounted, whole, "its pages that nothing explains"))
+    lines += [_row(name, bytes_of(made), whole, note) for name, note, bytes_of in BESIDE_LEDGER]
     lines.append(_row("elsewhere, since the start", made.elsewhere, whole, "other programs and the kernel"))
     lines.append(_row("free", made.free, whole, "what the kernel could still give"))
     lines.append(_row("together", whole, whole))
