@@ -109,11 +109,16 @@ def test_the_same_trace_gives_the_same_pprof_file(trace: Path, tmp_path: Path) -
     assert gzip.decompress((tmp_path / "one").read_bytes())
 
 
-def test_a_database_keeps_the_runs_that_it_has(trace: Path, tmp_path: Path) -> None:
+def other_run(directory: Path) -> Path:
     other = small_training_run()
     other.lines.insert(-1, "m command python3 other.py")
-    path = tmp_path / "other"
+    path = directory / "other"
     path.write_bytes(other.bytes())
+    return path
+
+
+def test_a_database_keeps_the_runs_that_it_has(trace: Path, tmp_path: Path) -> None:
+    path = other_run(tmp_path)
     runs = tmp_path / "runs.db"
     for name in (trace, path, trace):
         assert main(["--format=sqlite", "-o", str(runs), str(name)]) == 0
@@ -123,10 +128,7 @@ def test_a_database_keeps_the_runs_that_it_has(trace: Path, tmp_path: Path) -> N
 
 
 def test_several_traces_are_added_by_one_command(trace: Path, tmp_path: Path) -> None:
-    other = small_training_run()
-    other.lines.insert(-1, "m command python3 other.py")
-    path = tmp_path / "other"
-    path.write_bytes(other.bytes())
+    path = other_run(tmp_path)
     runs = tmp_path / "runs.db"
     assert main(["--format=sqlite", "-o", str(runs), str(trace), str(path)]) == 0
     with sqlite3.connect(str(runs)) as database:

@@ -308,12 +308,18 @@ def each_number_needs_its_own_free() -> None:
     assert committed() == 0
 
 
-@case(*NVMAP)
-def a_descriptor_holds_it() -> None:
-    fd = nvmap()
+def kept_by_descriptor(fd: int) -> int:
+    """The only thing that keeps a buffer of a page."""
     handle = buffer(fd, PAGE)
     dmabuf = get_fd(fd, handle)
     free(fd, handle)
+    return dmabuf
+
+
+@case(*NVMAP)
+def a_descriptor_holds_it() -> None:
+    fd = nvmap()
+    dmabuf = kept_by_descriptor(fd)
     copies = [os.dup(dmabuf) for _ in range(3)]
     os.close(dmabuf)
     for copy in copies:
@@ -325,9 +331,7 @@ def a_descriptor_holds_it() -> None:
 @case(*NVMAP)
 def a_socket_holds_it_on_the_way() -> None:
     fd = nvmap()
-    handle = buffer(fd, PAGE)
-    dmabuf = get_fd(fd, handle)
-    free(fd, handle)
+    dmabuf = kept_by_descriptor(fd)
     here, there = socket.socketpair()
     here.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [dmabuf]))])
     os.close(dmabuf)

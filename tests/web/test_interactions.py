@@ -110,32 +110,30 @@ def test_names_of_rows_stay_in_sight_on_a_phone(training: Page) -> None:
     assert before == after >= 0 and moved < 0
 
 
+def legend_and_table(page: Page, areas: str, table: str) -> Tuple[Dict[str, str], List[List[Any]]]:
+    """The sizes by name below a timeline of such areas, and the rows of a table."""
+    texts, names, shown = look(
+        page.path,
+        ["choose", "#timeline select", areas],
+        ["texts", "#timeline .legend b"],
+        ["attributes", "#timeline .legend li", "data-name"],
+        ["rows", f"#{table} tbody"],
+    )[1:]
+    return dict(zip(names, texts)), shown
+
+
 def test_the_areas_may_be_of_roles(pytorch: Page) -> None:
     profile = pytorch.profile
     rows, _ = roles(profile, select(profile, "peak").composition)
-    texts, names, shown = look(
-        pytorch.path,
-        ["choose", "#timeline select", "role"],
-        ["texts", "#timeline .legend b"],
-        ["attributes", "#timeline .legend li", "data-name"],
-        ["rows", "#roles tbody"],
-    )[1:]
+    told, shown = legend_and_table(pytorch, "role", "roles")
     expected = {row.name: row.bytes for row in rows if row.bytes}
     assert len(expected) >= 4
     assert {row[0]: row[1] for row in shown} == expected
-    told = dict(zip(names, texts))
     assert {name: told[name] for name in expected} == {name: size(n) for name, n in expected.items()}
 
 
 def test_the_areas_may_be_of_python_lines(pytorch: Page) -> None:
-    texts, names, shown = look(
-        pytorch.path,
-        ["choose", "#timeline select", "Python line"],
-        ["texts", "#timeline .legend b"],
-        ["attributes", "#timeline .legend li", "data-name"],
-        ["rows", "#lines tbody"],
-    )[1:]
-    told = dict(zip(names, texts))
+    told, shown = legend_and_table(pytorch, "Python line", "lines")
     largest = {row[0]: row[1] for row in shown if row[1]}
     both = set(told) & set(largest)
     assert len(both) >= 4 and any("train.py" in name for name in both)

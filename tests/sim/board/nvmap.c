@@ -229,8 +229,8 @@ static size_t place_for(struct client *client, const struct buffer *buffer)
     return i;
 }
 
-/* One more reference to a buffer. The handle, or a negative error. */
-static int64_t handle_new(const struct call *call, struct buffer *buffer)
+/* One more reference to a buffer; its handle goes into the call's structure. 0, or a negative error. */
+static long handle_give(struct call *call, struct buffer *buffer, size_t handle_at)
 {
     struct client *client = call->file->object;
     size_t place = place_for(client, buffer);
@@ -245,7 +245,8 @@ static int64_t handle_new(const struct call *call, struct buffer *buffer)
     client->references[place].n++;
     buffer->n_references++;
     books.n_handles++;
-    return handle;
+    put32(call, handle_at, (uint32_t)handle);
+    return 0;
 }
 
 static struct reference *reference_of(const struct call *call, uint32_t handle)
@@ -273,13 +274,10 @@ static long create(struct call *call, uint64_t bytes, size_t handle_at)
     struct buffer *buffer = buffer_new(bytes);
     if (!buffer)
         return bytes ? -ENOMEM : -EINVAL;
-    int64_t handle = handle_new(call, buffer);
-    if (handle < 0) {
+    long result = handle_give(call, buffer, handle_at);
+    if (result < 0)
         buffer_delete(buffer);
-        return handle;
-    }
-    put32(call, handle_at, (uint32_t)handle);
-    return 0;
+    return result;
 }
 
 static long act_create(struct call *call)
@@ -378,11 +376,7 @@ static long act_from_fd(struct call *call)
     struct buffer *buffer = buffer_of(file);
     if (!buffer)
         return -EINVAL;
-    int64_t handle = handle_new(call, buffer);
-    if (handle < 0)
-        return handle;
-    put32(call, 4, (uint32_t)handle);
-    return 0;
+    return handle_give(call, buffer, 4);
 }
 
 static long act_dup_handle(struct call *call)
@@ -390,11 +384,7 @@ static long act_dup_handle(struct call *call)
     struct buffer *buffer = handled(call, get32(call, 0));
     if (!buffer || !buffer->allocated)
         return -EINVAL;
-    int64_t handle = handle_new(call, buffer);
-    if (handle < 0)
-        return handle;
-    put32(call, 8, (uint32_t)handle);
-    return 0;
+    return handle_give(call, buffer, 8);
 }
 
 static long act_from_va(struct call *call)
