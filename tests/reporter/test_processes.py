@@ -375,7 +375,8 @@ int main(void)
     for (int i = 0; i < 3; i++)
         if (read(to_parent[0], &byte, 1) != 1)
             return 1;
-    // Here all four hold what they have.
+    // Here all four hold what they have, for longer than the clock's millisecond: within one, nothing tells that they did.
+    usleep(50000);
     for (int i = 0; i < 3; i++)
         if (write(to_child[1], &byte, 1) != 1)
             return 1;
