@@ -31,6 +31,7 @@
 #include "stats.h"
 #include "symbol.h"
 #include "trace.h"
+#include "translation.h"
 #include "unwind.h"
 
 // ---- object files --------------------------------------------------------------------------------------------
@@ -140,9 +141,11 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
                         const VexGuestExtents *extents, const VexArchInfo *archinfo_host, IRType guest_word,
                         IRType host_word)
 {
-    if (has_fma)
-        in = jm_fma_in_hardware(in);
-    return jm_options.time_unit == TIME_INSTRUCTIONS ? jm_clock_count_instructions(in) : in;
+    IRSB *out = has_fma ? jm_fma_in_hardware(in) : in;
+    if (jm_options.time_unit == TIME_INSTRUCTIONS)
+        out = jm_clock_count_instructions(out);
+    jm_translation_instrumented(in, out);
+    return out;
 }
 
 static void post_clo_init(void)
@@ -184,9 +187,7 @@ static void pre_clo_init(void)
     VG_(details_description)("where host and CUDA memory went");
     VG_(details_copyright_author)("Copyright (C) 2026, and GNU GPL'd, by the jmassif authors.");
     VG_(details_bug_reports_to)("the jmassif authors");
-    // A superblock of the default 60 guest instructions makes oneDNN's and NumPy's loops translate badly: 12 halves the
-    // time of training on the CPU and costs nothing elsewhere (docs/performance.md). --vex-guest-max-insns still wins.
-    VG_(clo_vex_control).guest_max_insns = 12;
+    jm_translation_init();
     VG_(clo_read_inline_info) = True;
 
     VG_(basic_tool_funcs)(post_clo_init, instrument, fini);

@@ -3,6 +3,7 @@
 // The option table. Options that massif has keep their names and meanings.
 
 #include "options.h"
+#include "translation.h"
 #include "trace.h"
 
 Options jm_options;
@@ -50,14 +51,8 @@ static void add_name(XArray *names, const HChar *name)
     VG_(addToXA)(names, &copy);
 }
 
-// What fits in two sectors are about 80,000 translated superblocks; `import torch` has twice as many.
-#define FEW_SECTORS 2
-
-static UInt default_sectors;
-
 void jm_options_init(void)
 {
-    default_sectors = VG_(clo_num_transtab_sectors);
     jm_options.heap = True;
     jm_options.pages = True;
     jm_options.driver = True;
@@ -197,9 +192,7 @@ void jm_options_print_debug_usage(void)
 void jm_options_finish(void)
 {
     if (jm_options.low_footprint) {
-        // Unless the user has asked for another number.
-        if (VG_(clo_num_transtab_sectors) == default_sectors)
-            VG_(clo_num_transtab_sectors) = FEW_SECTORS;
+        jm_translation_keep_little();
         VG_(clo_read_inline_info) = False;
     }
     jm_options.low_memory_per_mille = (UInt)(low_memory * 10 + 0.5);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// See translation.h. The figures are those of docs/performance.md.
+
+#include "translation.h"
+#include "options.h"
+
+// A superblock of the default 60 guest instructions makes oneDNN's and NumPy's loops translate badly: 12 halves the
+// time of training on the CPU and costs nothing elsewhere.
+#define MAX_INSNS 12
+
+// The core keeps translations in sectors, and gives the oldest up when all are full. Of its 32 a PyTorch script fills
+// eight, 16 MB each, with code that mostly ran once; and each look-up that fails goes through all of them. In five fit
+// 165,000 superblocks, and in two 66,000.
+#define SECTORS     5
+#define FEW_SECTORS 2
+
+// How many bytes of host code the core makes room for, for each entry of a sector's hash table. Less than the
+// superblocks have (177 on x86-64), so that the sector is full of code when its table is half full: in one that is two
+// thirds full a look-up takes three times as many probes.
+#define ENTRY_BYTES 130
+
+static IRSB *tidy(IRSB *block);
+
+void jm_translation_init(void)
+{
+    VG_(clo_vex_control).guest_max_insns = MAX_INSNS;
+    VG_(clo_num_transtab_sectors) = SECTORS;
+    VG_(details_avg_translation_sizeB)(ENTRY_BYTES);
+    VG_(needs_final_IR_tidy_pass)(tidy);
+}
+
+void jm_translation_keep_little(void)
+{
+    if (VG_(clo_num_transtab_sectors) == SECTORS)
+        VG_(clo_num_transtab_sectors) = FEW_SECTORS;
+}
+
+// ---- what VEX does for a tool that changes a superblock -------------------------------------------------------
+
+// After the tool has had its turn, VEX checks the superblock, removes dead code, propagates constants, removes dead
+// code again and checks once more: a tenth of a translation's time. A superblock that the tool gives back as it got it
+// has come out of the same passes just before. Where configure found that the linker can lead VEX's calls of them here
+// (--wrap), they are left out then. What the passes call each other within VEX's optimiser is not led anywhere.
+
+static Bool is_untouched; // what VEX has in hand, from the tool's turn to its last
+
+void jm_translation_instrumented(const IRSB *in, const IRSB *out)
+{
+    is_untouched = in == out && !jm_options.stacks; // the core changes it then
+}
+
+// The last time that a tool sees the superblock.
+static IRSB *tidy(IRSB *block)
+{
+    is_untouched = False;
+    return block;
+}
+
+#if defined(WRAPS_VEX_PASSES)
+
+void __real_sanityCheckIRSB(const IRSB *block, const HChar *caller, Bool is_flat, IRType word);
+void __wrap_sanityCheckIRSB(const IRSB *block, const HChar *caller, Bool is_flat, IRType word);
+void __real_do_deadcode_BB(IRSB *block);
+void __wrap_do_deadcode_BB(IRSB *block);
+IRSB *__real_cprop_BB(IRSB *block);
+IRSB *__wrap_cprop_BB(IRSB *block);
+
+void __wrap_sanityCheckIRSB(const IRSB *block, const HChar *caller, Bool is_flat, IRType word)
+{
+    if (!is_untouched)
+        __real_sanityCheckIRSB(block, caller, is_flat, word);
+}
+
+void __wrap_do_deadcode_BB(IRSB *block)
+{
+    if (!is_untouched)
+        __real_do_deadcode_BB(block);
+}
+
+IRSB *__wrap_cprop_BB(IRSB *block)
+{
+    return is_untouched ? block : __real_cprop_BB(block);
+}
+
+#endif
