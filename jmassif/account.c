@@ -29,9 +29,17 @@ static OwnerId tensor_owner(void)
     return tensor;
 }
 
+// Every malloc looks for the account of its stack: the stack tells the owner, so it is found without asking for it.
+#define STACKS_OWN JM_OWNER_NONE
+
+static inline OwnerId key_owner(NodeId node, Kind kind, OwnerId owner)
+{
+    return node && kind == KIND_HEAP ? STACKS_OWN : owner;
+}
+
 static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
 {
-    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | owner);
+    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | key_owner(node, kind, owner));
 }
 
 static ULong account_hash_of(UInt id)
@@ -43,7 +51,7 @@ static ULong account_hash_of(UInt id)
     return key_hash(node, kind, owner);
 }
 
-AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
+static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 {
     jm_index_reserve(&account_index, account_hash_of);
     UInt slot = (UInt)key_hash(node, kind, owner) & account_index.mask;
@@ -53,10 +61,13 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
         Kind known_kind;
         OwnerId known_owner;
         jm_ledger_describe(id, &known_node, &known_kind, &known_owner);
-        if (known_node == node && known_kind == kind && known_owner == owner)
+        if (known_node == node && known_kind == kind &&
+            key_owner(node, kind, known_owner) == key_owner(node, kind, owner))
             return id;
         slot = (slot + 1) & account_index.mask;
     }
+    if (owner == STACKS_OWN)
+        owner = jm_stack_host_owner(node);
     AccountId id = jm_ledger_open(node, kind, owner);
     account_index.slots[slot] = id;
     account_index.used++;
@@ -66,6 +77,12 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
         jm_trace_role(id, jm_role_is_survivors(role) ? "temporary" : jm_role_name(role));
     }
     return id;
+}
+
+AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
+{
+    tl_assert(!node || kind != KIND_HEAP); // those are their stacks' owners' (jm_account)
+    return find_or_open(node, kind, owner);
 }
 
 AccountId jm_account_survivors(AccountId temporary)
@@ -116,6 +133,8 @@ static Bool is_uncached(void)
 
 AccountId jm_account(NodeId node, Kind kind)
 {
+    if (kind == KIND_HEAP)
+        return find_or_open(node, kind, node ? STACKS_OWN : JM_OWNER_UNKNOWN);
     OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
     // Pinned memory is host memory, but who asked the driver for it is found as for device memory.
     if (kind == KIND_PINNED)
@@ -124,16 +143,6 @@ AccountId jm_account(NodeId node, Kind kind)
     if ((kind == KIND_POOL || is_uncached()) && owner == jm_owner_by_name("cache"))
         return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);
-}
-
-AccountId jm_account_heap(NodeId node)
-{
-    if (!node)
-        return jm_account(node, KIND_HEAP);
-    UInt *kept = jm_stack_heap_account(node);
-    if (!*kept)
-        *kept = jm_account(node, KIND_HEAP);
-    return *kept;
 }
 
 AccountId jm_account_overhead(AccountId heap_account)

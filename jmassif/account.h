@@ -22,9 +22,6 @@ AccountId jm_account_survivors(AccountId temporary);
 
 Bool jm_account_is_tensor(AccountId account);
 
-// Heap memory: the account of every malloc, kept with the node.
-AccountId jm_account_heap(NodeId node);
-
 // The account, one per owner and without a stack, of rounding and headers around `heap_account`'s blocks.
 AccountId jm_account_overhead(AccountId heap_account);
 

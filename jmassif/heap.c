@@ -68,7 +68,7 @@ static inline ULong overhead_of(Addr address, ULong bytes, Bool is_custom)
 static AccountId account_now(ThreadId tid, Bool *ignored)
 {
     NodeId node = jm_scope_capture(tid, ignored);
-    return *ignored ? 0 : jm_account_heap(node);
+    return *ignored ? 0 : jm_account(node, KIND_HEAP);
 }
 
 static Bool move_block(Addr address, AccountId to)

@@ -3,6 +3,10 @@
 // Capturing and interning stacks. Consecutive stacks of a thread mostly share their outer frames, so each thread
 // remembers its last stack with the node of every prefix: frames are compared from the outside, and only those that
 // differ are looked up.
+//
+// A stack that is new shares its outer frames with a known one, and then leaves it for good: from there on each node is
+// the only child of the one before it, and has the next id. So only the node at which it leaves has a parent kept and
+// is in the index; of all others there is nothing to keep but the frame, and each is found where it is expected.
 
 #include "stack.h"
 #include "options.h"
@@ -20,15 +24,15 @@
 // _start and what the unwinder finds below it; what is more is looked up every time.
 #define MAX_BELOW_MAIN 8
 
+// A node is its frame, and its parent the node before it; or it is the number of a branch.
+typedef UInt Node;
+#define BRANCH_BIT 0x80000000u
+
 typedef struct {
+    NodeId node;
     NodeId parent;
     FrameId frame;
-    UInt heap_account;
-    OwnerId host_owner; // of the stack that ends here
-    OwnerId device_owner;
-    OwnerId driver_owner;
-    RoleId role;
-} Node;
+} Branch;
 
 typedef struct {
     Addr *keys; // outermost first: code addresses, or Python frames (python.h)
@@ -40,60 +44,73 @@ typedef struct {
 } LastStack; // of one thread
 
 static Table nodes = JM_TABLE("jm.node", Node);
-static Index node_index = JM_INDEX("jm.node");
+static Table branches = JM_TABLE("jm.branch", Branch);
+static Index branch_index = JM_INDEX("jm.branch");
 static LastStack *last_stacks;
 static ULong n_completed;
 
-static inline Node *node_at(NodeId id)
+static inline Node node_at(NodeId id)
 {
-    return jm_table_at(&nodes, id);
+    return *(const Node *)jm_table_at(&nodes, id);
 }
 
-static inline ULong node_hash(NodeId parent, FrameId frame)
+static inline Branch *branch_at(UInt i)
+{
+    return jm_table_at(&branches, i);
+}
+
+static inline ULong branch_hash(NodeId parent, FrameId frame)
 {
     return jm_hash(((ULong)parent << 32) | frame);
 }
 
-static ULong node_hash_of(UInt id)
+static ULong branch_hash_of(UInt i)
 {
-    return node_hash(node_at(id)->parent, node_at(id)->frame);
+    return branch_hash(branch_at(i)->parent, branch_at(i)->frame);
+}
+
+static NodeId add_node(NodeId parent, FrameId frame, Node content)
+{
+    NodeId id = jm_table_add(&nodes);
+    *(Node *)jm_table_at(&nodes, id) = content;
+    jm_trace_node(id, parent, frame);
+    return id;
 }
 
 static NodeId child(NodeId parent, FrameId frame)
 {
-    jm_index_reserve(&node_index, node_hash_of);
-    UInt slot = (UInt)node_hash(parent, frame) & node_index.mask;
-    while (node_index.slots[slot]) {
-        NodeId id = node_index.slots[slot];
-        const Node *n = node_at(id);
-        if (n->parent == parent && n->frame == frame)
-            return id;
-        slot = (slot + 1) & node_index.mask;
+    NodeId next = parent + 1;
+    if (next < nodes.n && node_at(next) == frame)
+        return next;
+    jm_index_reserve(&branch_index, branch_hash_of);
+    UInt slot = (UInt)branch_hash(parent, frame) & branch_index.mask;
+    while (branch_index.slots[slot]) {
+        const Branch *b = branch_at(branch_index.slots[slot]);
+        if (b->parent == parent && b->frame == frame)
+            return b->node;
+        slot = (slot + 1) & branch_index.mask;
     }
-    NodeId id = jm_table_add(&nodes);
-    Node *n = node_at(id);
-    n->parent = parent;
-    n->frame = frame;
-    n->host_owner = jm_symbol_host_owner(frame);
-    n->device_owner = jm_symbol_device_owner(frame);
-    n->driver_owner = jm_symbol_driver_owner(frame);
-    n->role = jm_symbol_role(frame);
-    if (parent) {
-        RoleId outer_role = node_at(parent)->role;
-        if (!n->role || (outer_role && outer_role < n->role))
-            n->role = outer_role;
-        // A frame without an owner leaves the decision to its callers.
-        if (n->host_owner == JM_OWNER_NONE)
-            n->host_owner = node_at(parent)->host_owner;
-        if (n->device_owner == JM_OWNER_NONE)
-            n->device_owner = node_at(parent)->device_owner;
-        if (n->driver_owner == JM_OWNER_NONE)
-            n->driver_owner = node_at(parent)->driver_owner;
-    }
-    node_index.slots[slot] = id;
-    node_index.used++;
-    jm_trace_node(id, parent, frame);
+    if (next == nodes.n)
+        return add_node(parent, frame, frame);
+    UInt i = jm_table_add(&branches);
+    NodeId id = add_node(parent, frame, BRANCH_BIT | i);
+    *branch_at(i) = (Branch){id, parent, frame};
+    branch_index.slots[slot] = i;
+    branch_index.used++;
     return id;
+}
+
+// The node's frame; moves on to its caller's node.
+static FrameId take_frame(NodeId *node)
+{
+    Node n = node_at(*node);
+    if (!(n & BRANCH_BIT)) {
+        --*node;
+        return n;
+    }
+    const Branch *b = branch_at(n & ~BRANCH_BIT);
+    *node = b->parent;
+    return b->frame;
 }
 
 static NodeId push_location(NodeId parent, const Location *at)
@@ -268,42 +285,51 @@ NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
     return child(node, jm_symbol_mapped_frame(path, is_object));
 }
 
+// A frame without an owner leaves the decision to its callers.
+static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
+{
+    while (node) {
+        OwnerId owner = of_frame(take_frame(&node));
+        if (owner != JM_OWNER_NONE)
+            return owner;
+    }
+    return JM_OWNER_UNKNOWN;
+}
+
 OwnerId jm_stack_host_owner(NodeId node)
 {
-    OwnerId owner = node ? node_at(node)->host_owner : JM_OWNER_NONE;
-    return owner == JM_OWNER_NONE ? JM_OWNER_UNKNOWN : owner;
+    return owner_of(node, jm_symbol_host_owner);
 }
 
 OwnerId jm_stack_driver_owner(NodeId node)
 {
-    OwnerId owner = node ? node_at(node)->driver_owner : JM_OWNER_NONE;
-    return owner == JM_OWNER_NONE ? JM_OWNER_UNKNOWN : owner;
+    return owner_of(node, jm_symbol_driver_owner);
 }
 
 OwnerId jm_stack_device_owner(NodeId node)
 {
-    OwnerId owner = node ? node_at(node)->device_owner : JM_OWNER_NONE;
-    return owner == JM_OWNER_NONE ? JM_OWNER_UNKNOWN : owner;
+    return owner_of(node, jm_symbol_device_owner);
 }
 
 RoleId jm_stack_role(NodeId node)
 {
-    return node ? node_at(node)->role : 0;
+    RoleId first = 0; // of the rules that name one: they are in the order of their precedence
+    while (node) {
+        RoleId role = jm_symbol_role(take_frame(&node));
+        if (role && (!first || role < first))
+            first = role;
+    }
+    return first;
 }
 
 Bool jm_stack_has_role(NodeId node, RoleId role)
 {
-    for (; node && node_at(node)->role; node = node_at(node)->parent) {
-        RoleId of_frame = jm_symbol_role(node_at(node)->frame);
+    while (node) {
+        RoleId of_frame = jm_symbol_role(take_frame(&node));
         if (of_frame && (of_frame == role || VG_STREQ(jm_role_name(of_frame), jm_role_name(role))))
             return True;
     }
     return False;
-}
-
-UInt *jm_stack_heap_account(NodeId node)
-{
-    return &node_at(node)->heap_account;
 }
 
 void jm_stack_forget(void)
@@ -330,7 +356,8 @@ ULong jm_stack_n_completed(void)
 void jm_stack_stats(void)
 {
     jm_stats_table("nodes of stacks", &nodes);
-    jm_stats_index(&node_index);
+    jm_stats_table("nodes that are not their caller's first", &branches);
+    jm_stats_index(&branch_index);
     UInt n = 0;
     SizeT bytes = last_stacks ? VG_N_THREADS * sizeof *last_stacks : 0;
     for (ThreadId tid = 0; last_stacks && tid < VG_N_THREADS; tid++) {

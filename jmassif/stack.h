@@ -38,9 +38,6 @@ RoleId jm_stack_role(NodeId node);
 // Whether some frame's rule names the same role.
 Bool jm_stack_has_role(NodeId node, RoleId role);
 
-// A place to keep the account of the stack's heap memory, which is looked for at every malloc.
-UInt *jm_stack_heap_account(NodeId node);
-
 // Code was unmapped: what is remembered of the last stacks no longer holds.
 void jm_stack_forget(void);
 

@@ -3,7 +3,6 @@
 // See translation.h. The figures are those of docs/performance.md.
 
 #include "translation.h"
-#include "options.h"
 
 // A superblock of the default 60 guest instructions makes oneDNN's and NumPy's loops translate badly: 12 halves the
 // time of training on the CPU and costs nothing elsewhere.
@@ -47,7 +46,7 @@ static Bool is_untouched; // what VEX has in hand, from the tool's turn to its l
 
 void jm_translation_instrumented(const IRSB *in, const IRSB *out)
 {
-    is_untouched = in == out && !jm_options.stacks; // the core changes it then
+    is_untouched = in == out;
 }
 
 // The last time that a tool sees the superblock.

@@ -203,17 +203,3 @@ def test_the_default_out_file_is_in_the_current_directory(tmp_path: Path) -> Non
     (trace,) = tmp_path.iterdir()
     assert re.fullmatch(r"jmassif\.out\.\d+", trace.name)
     assert_readable(trace)
-
-
-def test_low_footprint_keeps_less_translated_code_unless_the_user_says_how_much() -> None:
-    compiled = compile_c("int main(void) { return 0; }")
-
-    def sectors(*options: str) -> int:
-        found = re.search(r"cache: (\d+) sectors of", record([compiled], ["--stats=yes", *options]).stderr)
-        assert found
-        return int(found.group(1))
-
-    assert sectors() > 5
-    assert sectors("--low-footprint=yes") == 2
-    assert sectors("--low-footprint=yes", "--num-transtab-sectors=5") == 5
-    assert record([compiled], ["--low-footprint=yes"]).profile.manifest["option.low-footprint"] == "yes"

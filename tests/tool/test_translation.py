@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is asked of the core's translator: its own figures (--stats=yes) for us and for --tool=none."""
+
+import re
+from typing import Dict, Tuple
+
+import pytest
+
+from tests.harness import BUILD, VALGRIND, compile_c, record, run
+
+SMALL = "int main(void) { return 0; }"
+
+
+def sectors(*options: str) -> int:
+    found = re.search(r"cache: (\d+) sectors of", record([compile_c(SMALL)], ["--stats=yes", *options]).stderr)
+    assert found
+    return int(found.group(1))
+
+
+def test_low_footprint_keeps_less_translated_code_unless_the_user_says_how_much() -> None:
+    by_default = sectors()
+    assert sectors("--low-footprint=yes") == 2 < by_default
+    assert sectors("--low-footprint=yes", "--num-transtab-sectors=9") == 9
+    assert sectors("--num-transtab-sectors=9") == 9
+    assert record([compile_c(SMALL)], ["--low-footprint=yes"]).profile.manifest["option.low-footprint"] == "yes"
+
+
+def translated(tool: str, *options: str) -> Tuple[int, int]:
+    """Bytes of the program's code that were translated, and of what it became."""
+    env: Dict[str, str] = {"VALGRIND_LIB": str(BUILD / ".in_place")}
+    told = run([VALGRIND, f"--tool={tool}", "--stats=yes", *options, "/bin/ls", "/"], env=env).stderr
+    found = re.search(r"transtab: new +[\d,]+ \(([\d,]+) -> ([\d,]+)", told)
+    assert found, told
+    return int(found.group(1).replace(",", "")), int(found.group(2).replace(",", ""))
+
+
+def test_code_is_as_good_as_without_a_tool(tmp_path: object) -> None:
+    """The passes that are left out of an untouched superblock's translation would have found nothing."""
+    guest, host = translated("none", "--vex-guest-max-insns=12")
+    ours = translated("jmassif", f"--jmassif-out-file={tmp_path}/trace")
+    assert ours[1] / ours[0] == pytest.approx(host / guest, rel=0.01)
