@@ -7,70 +7,31 @@
 
 #include <elf.h>
 
-// Walking an interpreter's frames takes hundreds of reads in the same segments: the segment of each mebibyte that was
-// looked at is remembered, in a table that mebibytes share.
-#define N_REMEMBERED 256
-static struct {
-    Addr start, end;
-} remembered[N_REMEMBERED];
+ReadableSegment jm_readable[JM_N_READABLE];
 
 static UInt n_unwind_tables; // remembered likewise, below
 
 void jm_forget_readable(void)
 {
-    VG_(memset)(remembered, 0, sizeof remembered);
+    VG_(memset)(jm_readable, 0, sizeof jm_readable);
     n_unwind_tables = 0;
 }
 
-static Bool is_newly_readable(Addr address, SizeT bytes)
+Bool jm_is_newly_readable(Addr address, SizeT bytes)
 {
     if (address + bytes < address || !address || !VG_(am_is_valid_for_client)(address, bytes, VKI_PROT_READ))
         return False;
     const NSegment *segment = VG_(am_find_nsegment)(address);
-    if (segment) {
-        remembered[address >> 20 & (N_REMEMBERED - 1)].start = segment->start;
-        remembered[address >> 20 & (N_REMEMBERED - 1)].end = segment->end + 1;
-    }
+    if (segment)
+        jm_readable[address >> 20 & (JM_N_READABLE - 1)] = (ReadableSegment){segment->start, segment->end + 1};
     return True;
-}
-
-static inline Bool is_readable(Addr address, SizeT bytes)
-{
-    UInt at = address >> 20 & (N_REMEMBERED - 1);
-    if (LIKELY(address && remembered[at].start <= address && address < remembered[at].end &&
-               bytes <= remembered[at].end - address))
-        return True;
-    return is_newly_readable(address, bytes);
-}
-
-Bool jm_is_readable(Addr address, SizeT bytes)
-{
-    return is_readable(address, bytes);
 }
 
 Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
 {
-    if (!is_readable(address, bytes))
+    if (!jm_is_readable(address, bytes))
         return False;
     VG_(memcpy)(to, (void *)address, bytes);
-    return True;
-}
-
-Bool jm_read_word(Addr address, UWord *value)
-{
-    *value = 0;
-    if (!is_readable(address, sizeof *value))
-        return False;
-    *value = *(const UWord *)address;
-    return True;
-}
-
-Bool jm_read_uint(Addr address, UInt *value)
-{
-    *value = 0;
-    if (!is_readable(address, sizeof *value))
-        return False;
-    *value = *(const UInt *)address;
     return True;
 }
 
