@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The recorder's ledger without the recorder: reads events from standard input, a line each, and tells the ledger. What
+// Valgrind and the other modules give to it stands below, made of the C library. "dump" prints all that a trace would
+// say.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger.h"
+#include "options.h"
+#include "stats.h"
+
+Options jm_options;
+
+void *VG_(calloc)(const HChar *centre, SizeT n, SizeT bytes)
+{
+    return calloc(n, bytes);
+}
+void *VG_(realloc)(const HChar *centre, void *p, SizeT bytes)
+{
+    return realloc(p, bytes);
+}
+void VG_(free)(void *p)
+{
+    free(p);
+}
+void *VG_(memset)(void *p, Int byte, SizeT bytes)
+{
+    return memset(p, byte, bytes);
+}
+void VG_(assert_fail)(Bool is_core, const HChar *expression, const HChar *file, Int line, const HChar *function,
+                      const HChar *format, ...)
+{
+    fprintf(stderr, "%s:%d: %s: %s\n", file, line, function, expression);
+    exit(1);
+}
+ULong jm_clock_cached(void)
+{
+    return 0;
+}
+void jm_stats_table(const HChar *what, const Table *t) {}
+
+static void dump(Bool has_pages)
+{
+    for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
+        Balance b = jm_ledger_balance(id);
+        printf("account %u %llu %llu %llu %llu %llu\n", id, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks,
+               b.temporaries);
+    }
+    for (UInt i = 0; i < jm_ledger_n_changed(); i++)
+        printf("changed %u\n", jm_ledger_changed(i));
+    jm_ledger_clear_changed();
+    printf("totals %llu %llu\n", jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
+    for (PeakId p = 0; p < N_PEAKS; p++) {
+        if (p == PEAK_ALLOCATED && !has_pages)
+            continue;
+        ULong time, host_bytes, device_bytes;
+        jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
+        printf("peak %d %llu %llu %d\n", p, host_bytes, device_bytes, jm_ledger_peak_has_grown(p));
+        for (UInt i = 0; i < jm_ledger_n_differing(p); i++) {
+            ULong bytes, blocks;
+            AccountId id = jm_ledger_differing(p, i, &bytes, &blocks);
+            printf("differing %d %u %llu %llu\n", p, id, bytes, blocks);
+        }
+    }
+    printf("end\n");
+}
+
+int main(void)
+{
+    static ULong born[1 << 16]; // by block
+    Bool has_pages = False;
+    char event[16];
+    while (scanf("%15s", event) == 1) {
+        ULong n[4] = {0, 0, 0, 0};
+        for (int i = 0; i < 4 && scanf("%lld", (long long *)&n[i]) == 1; i++)
+            ;
+        switch (event[0]) {
+        case 'p':
+            jm_ledger_keep_allocated_peak();
+            has_pages = True;
+            break;
+        case 'o':
+            jm_ledger_open(n[0], n[1], n[2]);
+            break;
+        case '+': // account, bytes, block
+            jm_ledger_credit(n[0], n[1]);
+            born[n[2]] = jm_ledger_n_changes();
+            break;
+        case '-':
+            jm_ledger_debit(n[0], n[1]);
+            break;
+        case 'r':
+            jm_ledger_resize(n[0], n[1], n[2], n[3]);
+            break;
+        case 't':
+            jm_ledger_transfer(n[0], n[1], n[2], n[3]);
+            break;
+        case 'c':
+            jm_ledger_carve(n[0], n[1], n[2], n[3]);
+            break;
+        case 'm': // from, to, bytes, block
+            jm_ledger_move(n[0], n[1], n[2], born[n[3]]);
+            break;
+        case 'a':
+            jm_ledger_adjust(n[0], n[1]);
+            break;
+        case 'x':
+            jm_ledger_count_temporary(n[0]);
+            break;
+        case 'd':
+            dump(has_pages);
+        }
+    }
+    return 0;
+}
