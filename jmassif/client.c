@@ -46,6 +46,12 @@ static void add_to(OwnerSum *sums, AccountId id, Long bytes, Long blocks)
         sums[owner].blocks += blocks;
 }
 
+static void add_difference(void *sums, AccountId id, ULong bytes, ULong blocks)
+{
+    Balance now = jm_ledger_balance(id);
+    add_to(sums, id, (Long)bytes - (Long)now.live_bytes, (Long)blocks - (Long)now.live_blocks);
+}
+
 static void print_by_owner(Bool at_peak)
 {
     OwnerSum sums[256], total = {0, 0, 0};
@@ -54,12 +60,8 @@ static void print_by_owner(Bool at_peak)
         Balance now = jm_ledger_balance(id);
         add_to(sums, id, now.live_bytes, now.live_blocks);
     }
-    for (UInt i = 0; at_peak && i < jm_ledger_n_differing(PEAK_TOTAL); i++) {
-        ULong bytes, blocks;
-        AccountId id = jm_ledger_differing(PEAK_TOTAL, i, &bytes, &blocks);
-        Balance now = jm_ledger_balance(id);
-        add_to(sums, id, (Long)bytes - (Long)now.live_bytes, (Long)blocks - (Long)now.live_blocks);
-    }
+    if (at_peak)
+        jm_ledger_each_differing(PEAK_TOTAL, add_difference, sums);
     for (UInt owner = 1; owner <= jm_owner_count(); owner++) {
         const OwnerSum *s = &sums[owner];
         if (s->host || s->device)

@@ -19,31 +19,43 @@ typedef struct {
     UInt temporaries;
     ULong total_bytes;
     ULong total_blocks;
-    UInt generation[N_PEAKS]; // of the peak for which it was last saved
+    UInt saved; // the sections that have it, a bit each
 } Account;
 
-// What an account held at a peak, saved before its first change since.
+// What an account held when a section began, saved before its first change since.
 typedef struct {
     AccountId account;
-    UInt blocks;
+    UInt blocks; // 2^32 live blocks of one account would take the block table alone 64 GiB
     ULong bytes;
 } Saved;
+
+// The time since one or more peaks ended, up to when the next one did (ledger.h). Sections follow each other in
+// `sections`; N_PEAKS peaks have so many at most, and an account has a bit for each.
+typedef struct {
+    Table saved;
+    ULong n_changes; // of the ledger, when it began
+    UInt n_peaks;    // that ended then, and have not begun to rise again
+    UInt bit;
+} Section;
 
 typedef struct {
     ULong max_bytes;
     ULong time;
     ULong side_bytes[2]; // both sides' totals at the peak
-    ULong n_changes;     // of the ledger, up to and with the peak; unless it is rising
-    UInt generation;
-    Bool rising; // the total is at its maximum right now, so live values are the composition
-    Bool grown;  // since it was last asked for
+    Section *since;      // NULL: it is rising, or has not begun to
+    Bool rising;         // the total is at its maximum right now, so live values are the composition
+    Bool grown;          // since it was last asked for
 } Peak;
 
 static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
 
-// Emptied when the generation is bumped, so they hold what has changed since the peak and no more.
-static Table saved[N_PEAKS] = {JM_TABLE("jm.ledger.saved", Saved), JM_TABLE("jm.ledger.saved", Saved),
-                               JM_TABLE("jm.ledger.saved", Saved), JM_TABLE("jm.ledger.saved", Saved)};
+#define SECTION(i)                                                                                                     \
+    {                                                                                                                  \
+        JM_TABLE("jm.ledger.saved", Saved), 0, 0, 1u << (i)                                                            \
+    }
+static Section section[N_PEAKS] = {SECTION(0), SECTION(1), SECTION(2), SECTION(3)};
+static Section *sections[N_PEAKS] = {&section[0], &section[1], &section[2], &section[3]}; // in use first, oldest first
+static UInt n_sections;
 
 // Until there is device memory the host's peak is the total's, and most programs' always is; without pages so is that
 // of what was allocated. Nothing is kept twice.
@@ -98,37 +110,74 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
     a->owner = owner;
     a->side = jm_kind_side(kind);
     a->is_sampled = has_pages && jm_kind_is_sampled(kind);
-    // A new account held nothing at any peak so far: no generation is older than 0, so nothing need be saved before the
-    // first change unless a peak has passed already, and then 0 is the right value to save.
     return id;
 }
 
-// Before the account changes: keep what it held at those peaks that are over and for which it has saved nothing yet.
-static inline void save_for_peaks(AccountId id, Account *a)
+static void save(Section *in, AccountId id, ULong bytes, UInt blocks)
+{
+    Saved *s = jm_table_at(&in->saved, jm_table_add(&in->saved));
+    s->account = id;
+    s->blocks = blocks;
+    s->bytes = bytes;
+    at(id)->saved |= in->bit;
+}
+
+// Before the account changes: keep what it held when the newest section began, if this is its first change since.
+static inline void save_for_peaks(AccountId id, const Account *a)
 {
     n_changes++;
-    for (UInt i = 0; i < n_kept; i++) {
-        PeakId p = kept[i];
-        if (!peaks[p].rising && a->generation[p] != peaks[p].generation) {
-            Saved *s = jm_table_at(&saved[p], jm_table_add(&saved[p]));
-            s->account = id;
-            s->blocks = a->live_blocks;
-            s->bytes = a->live_bytes;
-            a->generation[p] = peaks[p].generation;
-        }
-    }
+    if (n_sections && !(a->saved & sections[n_sections - 1]->bit))
+        save(sections[n_sections - 1], id, a->live_bytes, a->live_blocks);
+}
+
+static UInt position_of(const Section *wanted)
+{
+    UInt i = 0;
+    while (sections[i] != wanted)
+        i++;
+    return i;
+}
+
+static void join(Peak *peak, Section *s)
+{
+    peak->since = s;
+    s->n_peaks++;
 }
 
 // Before a total falls: if it was rising, this is its peak.
 static inline void close_peak(PeakId p)
 {
     Peak *peak = &peaks[p];
-    if (peak->rising) {
-        peak->rising = False;
-        peak->n_changes = n_changes;
-        peak->generation++;
-        saved[p].n = 1;
+    if (!peak->rising)
+        return;
+    peak->rising = False;
+    if (!n_sections || sections[n_sections - 1]->n_changes != n_changes)
+        sections[n_sections++]->n_changes = n_changes;
+    join(peak, sections[n_sections - 1]);
+}
+
+// A peak whose section this was has begun to rise. If no other has ended when this one did, the section before goes on
+// through it: what has changed in both has been saved there already.
+static void leave(Peak *peak)
+{
+    Section *s = peak->since;
+    peak->since = NULL;
+    if (--s->n_peaks > 0)
+        return;
+    UInt position = position_of(s);
+    Section *before = position ? sections[position - 1] : NULL;
+    for (UInt i = 1; i < s->saved.n; i++) {
+        const Saved *e = jm_table_at(&s->saved, i);
+        Account *a = at(e->account);
+        a->saved &= ~s->bit;
+        if (before && !(a->saved & before->bit))
+            save(before, e->account, e->bytes, e->blocks);
     }
+    s->saved.n = 1;
+    n_sections--;
+    for (; position < n_sections; position++)
+        sections[position] = sections[position + 1];
+    sections[n_sections] = s;
 }
 
 // After a total rose.
@@ -139,6 +188,8 @@ static inline void raise_peak(PeakId p)
     if (total > peak->max_bytes) {
         peak->max_bytes = total;
         peak->rising = True;
+        if (peak->since)
+            leave(peak);
         peak->grown = True;
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
@@ -166,11 +217,8 @@ static void part_peaks(void)
     Bool host_grown = peaks[PEAK_HOST].grown;
     peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
     peaks[PEAK_HOST].grown = host_grown;
-    for (UInt i = 1; i < saved[PEAK_TOTAL].n; i++)
-        *(Saved *)jm_table_at(&saved[PEAK_HOST], jm_table_add(&saved[PEAK_HOST])) =
-            *(Saved *)jm_table_at(&saved[PEAK_TOTAL], i);
-    for (AccountId id = 1; id < accounts.n; id++)
-        at(id)->generation[PEAK_HOST] = at(id)->generation[PEAK_TOTAL];
+    if (peaks[PEAK_TOTAL].since)
+        join(&peaks[PEAK_HOST], peaks[PEAK_TOTAL].since);
     has_device = True;
     kept[n_kept++] = PEAK_HOST;
     kept[n_kept++] = PEAK_DEVICE;
@@ -311,14 +359,31 @@ void jm_ledger_carve(AccountId from_id, AccountId to_id, ULong bytes, Bool is_ne
         raise_peak(kept[i]);
 }
 
-static Saved *saved_of(PeakId p, AccountId id)
+static Saved *saved_of(const Section *s, AccountId id)
 {
-    for (UInt i = saved[p].n - 1; i >= 1; i--) {
-        Saved *s = jm_table_at(&saved[p], i);
-        if (s->account == id)
-            return s;
+    for (UInt i = s->saved.n - 1; i >= 1; i--) {
+        Saved *e = jm_table_at(&s->saved, i);
+        if (e->account == id)
+            return e;
     }
     tl_assert(0);
+}
+
+// The account, which the newest section has, held this much more from the beginning of the section at `position` on.
+static void correct(UInt position, AccountId id, ULong more_bytes, UInt more_blocks)
+{
+    Bool is_first = True;
+    for (UInt i = position; i < n_sections; i++) {
+        if (!(at(id)->saved & sections[i]->bit))
+            continue;
+        Saved *e = saved_of(sections[i], id);
+        // What the account held before stands for the sections before too, unless the last of them has it.
+        if (is_first && position > 0 && !(at(id)->saved & sections[position - 1]->bit))
+            save(sections[position - 1], id, e->bytes, e->blocks);
+        is_first = False;
+        e->bytes += more_bytes;
+        e->blocks += more_blocks;
+    }
 }
 
 void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
@@ -328,15 +393,15 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
     tl_assert(from->live_bytes >= bytes && from->live_blocks > 0 && from->side == to->side);
     save_for_peaks(from_id, from);
     save_for_peaks(to_id, to);
+    UInt position = 0;
+    while (position < n_sections && born > sections[position]->n_changes)
+        position++;
+    correct(position, from_id, -bytes, -1);
+    correct(position, to_id, bytes, 1);
     for (UInt i = 0; i < n_kept; i++) {
         PeakId p = kept[i];
-        if (peaks[p].rising || born > peaks[p].n_changes)
+        if (!peaks[p].since || born > peaks[p].since->n_changes)
             continue;
-        Saved *at_peak_from = saved_of(p, from_id), *at_peak_to = saved_of(p, to_id);
-        at_peak_from->bytes -= bytes;
-        at_peak_from->blocks--;
-        at_peak_to->bytes += bytes;
-        at_peak_to->blocks++;
         peaks[p].grown = True; // to be told again
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
@@ -447,18 +512,19 @@ void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_byte
     *device_bytes = peak->side_bytes[SIDE_DEVICE];
 }
 
-UInt jm_ledger_n_differing(PeakId p)
+void jm_ledger_each_differing(PeakId p, UseDiffering use, void *context)
 {
-    p = kept_as(p);
-    return peaks[p].rising ? 0 : saved[p].n - 1;
-}
-
-AccountId jm_ledger_differing(PeakId p, UInt i, ULong *live_bytes, ULong *live_blocks)
-{
-    const Saved *s = jm_table_at(&saved[kept_as(p)], i + 1);
-    *live_bytes = s->bytes;
-    *live_blocks = s->blocks;
-    return s->account;
+    const Section *since = peaks[kept_as(p)].since;
+    UInt seen = 0;
+    for (UInt position = since ? position_of(since) : n_sections; position < n_sections; position++) {
+        const Section *s = sections[position];
+        for (UInt i = 1; i < s->saved.n; i++) {
+            const Saved *e = jm_table_at(&s->saved, i);
+            if (!(at(e->account)->saved & seen))
+                use(context, e->account, e->bytes, e->blocks);
+        }
+        seen |= s->bit;
+    }
 }
 
 void jm_ledger_mark_all_changed(void)
@@ -473,6 +539,6 @@ void jm_ledger_stats(void)
 {
     jm_stats_table("accounts", &accounts);
     jm_stats_table("accounts changed since the last snapshot", &changed);
-    for (PeakId p = 0; p < N_PEAKS; p++)
-        jm_stats_table("balances of a peak", &saved[p]);
+    for (UInt i = 0; i < N_PEAKS; i++)
+        jm_stats_table("balances at peaks", &section[i].saved);
 }

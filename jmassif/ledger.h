@@ -4,9 +4,11 @@
 // the sums of the accounts.
 //
 // Peaks are exact and cost O(1) per event. While a total climbs beyond its maximum its peak *rises* and the composition
-// of the peak is simply what the accounts hold. When the total is about to fall, the peak's generation is bumped; from
-// then on an account that is about to change for the first time in that generation saves its value first. So the
-// composition of a peak is: the saved value where the account's generation is the peak's, the live value elsewhere.
+// of the peak is simply what the accounts hold. When the total is about to fall, a *section* of the history begins, in
+// which an account that is about to change for the first time saves its value first. So the composition of a peak is:
+// of each account what the first section since the peak has saved, and what it holds now if none has. Peaks share their
+// sections: that of a peak goes on until the next one ends, and is joined to the one before it when its peak rises
+// again. A saved value moves down no more often than there are peaks.
 
 #ifndef JM_LEDGER_H
 #define JM_LEDGER_H
@@ -84,9 +86,10 @@ void jm_ledger_clear_changed(void);
 Bool jm_ledger_peak_has_grown(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
 
-// What the accounts held at a peak that may hold something else now; all others held what they hold now. 0 … n - 1.
-UInt jm_ledger_n_differing(PeakId peak);
-AccountId jm_ledger_differing(PeakId peak, UInt i, ULong *live_bytes, ULong *live_blocks);
+// Calls `use` with what each account held at a peak that may hold something else now; all others held what they hold
+// now.
+typedef void (*UseDiffering)(void *context, AccountId account, ULong live_bytes, ULong live_blocks);
+void jm_ledger_each_differing(PeakId peak, UseDiffering use, void *context);
 
 // A forked child's trace starts from nothing: everything is to be told again.
 void jm_ledger_mark_all_changed(void);

@@ -124,19 +124,19 @@ void jm_snapshot_after_syscall(void)
 
 static const HChar *const peak_names[N_PEAKS] = {"total", "host", "device", "allocated"};
 
+static void write_differing(void *context, AccountId id, ULong bytes, ULong blocks)
+{
+    Balance now = jm_ledger_balance(id);
+    if (bytes != now.live_bytes || blocks != now.live_blocks)
+        jm_trace_at_peak(id, bytes, blocks);
+}
+
 static void write_peak(PeakId p)
 {
     ULong time, host_bytes, device_bytes;
     jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
     jm_trace_peak(peak_names[p], time, host_bytes, device_bytes);
-    UInt n = jm_ledger_n_differing(p);
-    for (UInt i = 0; i < n; i++) {
-        ULong bytes, blocks;
-        AccountId id = jm_ledger_differing(p, i, &bytes, &blocks);
-        Balance now = jm_ledger_balance(id);
-        if (bytes != now.live_bytes || blocks != now.live_blocks)
-            jm_trace_at_peak(id, bytes, blocks);
-    }
+    jm_ledger_each_differing(p, write_differing, NULL);
 }
 
 // Those that come by themselves, or by the hundred, must not cost much.

@@ -42,6 +42,11 @@ ULong jm_clock_cached(void)
 }
 void jm_stats_table(const HChar *what, const Table *t) {}
 
+static void print_differing(void *context, AccountId id, ULong bytes, ULong blocks)
+{
+    printf("differing %d %u %llu %llu\n", *(PeakId *)context, id, bytes, blocks);
+}
+
 static void dump(Bool has_pages)
 {
     for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
@@ -59,11 +64,7 @@ static void dump(Bool has_pages)
         ULong time, host_bytes, device_bytes;
         jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
         printf("peak %d %llu %llu %d\n", p, host_bytes, device_bytes, jm_ledger_peak_has_grown(p));
-        for (UInt i = 0; i < jm_ledger_n_differing(p); i++) {
-            ULong bytes, blocks;
-            AccountId id = jm_ledger_differing(p, i, &bytes, &blocks);
-            printf("differing %d %u %llu %llu\n", p, id, bytes, blocks);
-        }
+        jm_ledger_each_differing(p, print_differing, &p);
     }
     printf("end\n");
 }
