@@ -7,20 +7,34 @@
 #include "stats.h"
 #include "table.h"
 
+// A program has accounts by the hundred thousand, and hardly any is more than a few small blocks: they are narrow. When
+// a number does not fit, all of them go to a balance of full width, to which the account leads from then on.
+#define BYTES_BITS       13
+#define BLOCKS_BITS      6
+#define TEMPORARIES_BITS 5
+
 typedef struct {
     UInt node;
-    UChar kind;
-    UChar owner;
-    UChar side : 7;
-    UChar is_sampled : 1;
-    Bool is_changed; // and listed so
-    ULong live_bytes;
-    UInt live_blocks;
-    UInt temporaries;
-    ULong total_bytes;
-    ULong total_blocks;
-    UInt saved; // the sections that have it, a bit each
+    UInt owner : 8;
+    UInt kind : 4;
+    UInt side : 2;
+    UInt is_sampled : 1;
+    UInt is_changed : 1;     // and listed so
+    UInt saved_in : N_PEAKS; // sections, a bit each
+    UInt is_wide : 1;
+    UInt total_blocks : BLOCKS_BITS;
+    UInt temporaries : TEMPORARIES_BITS;
+    union {
+        struct {
+            UInt live_bytes : BYTES_BITS;
+            UInt total_bytes : BYTES_BITS;
+            UInt live_blocks : BLOCKS_BITS;
+        };
+        UInt wide; // record of `wide`
+    };
 } Account;
+
+_Static_assert(N_KINDS <= 16 && sizeof(Account) == 12, "an account's bits");
 
 // What an account held when a section began, saved before its first change since.
 typedef struct {
@@ -64,6 +78,7 @@ static Bool has_pages;
 static PeakId kept[N_PEAKS] = {PEAK_TOTAL};
 static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
+static Table wide = JM_TABLE("jm.account", Balance);
 static Peak peaks[N_PEAKS];
 static ULong side_total[2];
 static ULong sampled_total; // host bytes of sampled accounts
@@ -74,6 +89,53 @@ static ULong interval_max;
 static inline Account *at(AccountId id)
 {
     return jm_table_at(&accounts, id);
+}
+
+static inline Balance balance_of(const Account *a)
+{
+    if (a->is_wide)
+        return *(const Balance *)jm_table_at(&wide, a->wide);
+    return (Balance){a->live_bytes, a->live_blocks, a->total_bytes, a->total_blocks, a->temporaries};
+}
+
+static __attribute__((noinline)) void widen(Account *a)
+{
+    Balance b = balance_of(a);
+    a->wide = jm_table_add(&wide);
+    a->is_wide = True;
+    *(Balance *)jm_table_at(&wide, a->wide) = b;
+}
+
+static inline void add_to(Balance *b, Balance more)
+{
+    b->live_bytes += more.live_bytes;
+    b->live_blocks += more.live_blocks;
+    b->total_bytes += more.total_bytes;
+    b->total_blocks += more.total_blocks;
+    b->temporaries += more.temporaries;
+}
+
+// Inlined, because then nothing is done for what does not change, which is 0.
+static inline __attribute__((always_inline)) void add(Account *a, Balance more)
+{
+    if (!a->is_wide) {
+        Balance b = balance_of(a);
+        add_to(&b, more);
+        if (!(b.live_bytes >> BYTES_BITS || b.total_bytes >> BYTES_BITS || b.live_blocks >> BLOCKS_BITS ||
+              b.total_blocks >> BLOCKS_BITS || b.temporaries >> TEMPORARIES_BITS)) {
+            a->live_bytes = b.live_bytes;
+            a->live_blocks = b.live_blocks;
+            a->total_bytes = b.total_bytes;
+            a->total_blocks = b.total_blocks;
+            a->temporaries = b.temporaries;
+            return;
+        }
+        widen(a);
+    }
+    Balance *b = jm_table_at(&wide, a->wide);
+    add_to(b, more);
+    // Also of what was narrow, for a number below 0 does not fit.
+    tl_assert((Long)b->live_bytes >= 0 && (Long)b->live_blocks >= 0);
 }
 
 static inline PeakId kept_as(PeakId p)
@@ -113,21 +175,27 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
     return id;
 }
 
-static void save(Section *in, AccountId id, ULong bytes, UInt blocks)
+static void save_as(Section *in, AccountId id, ULong bytes, UInt blocks)
 {
     Saved *s = jm_table_at(&in->saved, jm_table_add(&in->saved));
     s->account = id;
     s->blocks = blocks;
     s->bytes = bytes;
-    at(id)->saved |= in->bit;
+    at(id)->saved_in |= in->bit;
+}
+
+static __attribute__((noinline)) void save(Section *in, AccountId id)
+{
+    Balance now = balance_of(at(id));
+    save_as(in, id, now.live_bytes, now.live_blocks);
 }
 
 // Before the account changes: keep what it held when the newest section began, if this is its first change since.
 static inline void save_for_peaks(AccountId id, const Account *a)
 {
     n_changes++;
-    if (n_sections && !(a->saved & sections[n_sections - 1]->bit))
-        save(sections[n_sections - 1], id, a->live_bytes, a->live_blocks);
+    if (n_sections && !(a->saved_in & sections[n_sections - 1]->bit))
+        save(sections[n_sections - 1], id);
 }
 
 static UInt position_of(const Section *wanted)
@@ -158,7 +226,7 @@ static inline void close_peak(PeakId p)
 
 // A peak whose section this was has begun to rise. If no other has ended when this one did, the section before goes on
 // through it: what has changed in both has been saved there already.
-static void leave(Peak *peak)
+static __attribute__((noinline)) void leave(Peak *peak)
 {
     Section *s = peak->since;
     peak->since = NULL;
@@ -169,9 +237,9 @@ static void leave(Peak *peak)
     for (UInt i = 1; i < s->saved.n; i++) {
         const Saved *e = jm_table_at(&s->saved, i);
         Account *a = at(e->account);
-        a->saved &= ~s->bit;
-        if (before && !(a->saved & before->bit))
-            save(before, e->account, e->bytes, e->blocks);
+        a->saved_in &= ~s->bit;
+        if (before && !(a->saved_in & before->bit))
+            save_as(before, e->account, e->bytes, e->blocks);
     }
     s->saved.n = 1;
     n_sections--;
@@ -212,7 +280,7 @@ static inline void mark_changed(AccountId id, Account *a)
 }
 
 // The first device memory comes: from here on the host's peak is one of its own.
-static void part_peaks(void)
+static __attribute__((noinline)) void part_peaks(void)
 {
     Bool host_grown = peaks[PEAK_HOST].grown;
     peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
@@ -238,7 +306,8 @@ static inline void close_peaks_of(const Account *a)
             close_peak(kept[i]);
 }
 
-static inline void change(AccountId id, Account *a, ULong more, ULong less)
+// An account of which something changes, and the total of its side by `more` - `less`.
+static inline __attribute__((always_inline)) void change(AccountId id, Account *a, ULong more, ULong less)
 {
     Side side = a->side;
     if (side == SIDE_DEVICE && !has_device)
@@ -246,7 +315,6 @@ static inline void change(AccountId id, Account *a, ULong more, ULong less)
     if (side != SIDE_NONE && less > more)
         close_peaks_of(a);
     save_for_peaks(id, a);
-    a->live_bytes += more - less;
     mark_changed(id, a);
     if (side == SIDE_NONE)
         return;
@@ -262,21 +330,16 @@ static inline void change(AccountId id, Account *a, ULong more, ULong less)
 
 void jm_ledger_credit(AccountId id, ULong bytes)
 {
-    Account *a = at(id);
     traffic_bytes += bytes; // first, because it may be the clock that tells a peak's time
-    change(id, a, bytes, 0);
-    a->live_blocks++;
-    a->total_bytes += bytes;
-    a->total_blocks++;
+    change(id, at(id), bytes, 0);
+    add(at(id), (Balance){bytes, 1, bytes, 1, 0});
 }
 
 void jm_ledger_debit(AccountId id, ULong bytes)
 {
     Account *a = at(id);
-    tl_assert(a->live_bytes >= bytes && a->live_blocks > 0);
-    // The peaks that end here must see the block count too, so it falls after the bytes were saved.
     change(id, a, 0, bytes);
-    a->live_blocks--;
+    add(a, (Balance){-bytes, -1, 0, 0, 0});
     traffic_bytes += bytes;
 }
 
@@ -284,50 +347,39 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
 {
     Account *from = at(from_id);
     Account *to = at(to_id);
-    tl_assert(from->live_bytes >= old_bytes && from->live_blocks > 0);
     ULong grown = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
     ULong shrunk = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
     traffic_bytes += grown + shrunk;
-    if (from == to) {
-        change(from_id, from, grown, shrunk);
-    } else {
-        Side side = from->side;
-        // The total must not dip by the whole block in between, or an untrue peak would end here.
-        if (shrunk && side != SIDE_NONE)
-            close_peaks_of(from);
-        save_for_peaks(from_id, from);
-        save_for_peaks(to_id, to);
-        from->live_bytes -= old_bytes;
-        from->live_blocks--;
-        mark_changed(from_id, from);
-        to->live_bytes += old_bytes;
-        to->live_blocks++;
-        change(to_id, to, grown, shrunk);
-    }
     // A block that changes size counts as one more allocation of its new size.
-    to->total_bytes += new_bytes;
-    to->total_blocks++;
+    if (from == to) {
+        change(to_id, to, grown, shrunk);
+        add(to, (Balance){grown - shrunk, 0, new_bytes, 1, 0});
+        return;
+    }
+    // The total must not dip by the whole block in between, or an untrue peak would end here.
+    if (shrunk && from->side != SIDE_NONE)
+        close_peaks_of(from);
+    save_for_peaks(from_id, from);
+    add(from, (Balance){-old_bytes, -1, 0, 0, 0});
+    mark_changed(from_id, from);
+    change(to_id, to, grown, shrunk);
+    add(to, (Balance){new_bytes, 1, new_bytes, 1, 0});
 }
 
 void jm_ledger_transfer(AccountId from_id, AccountId to_id, ULong bytes, Int blocks)
 {
     Account *from = at(from_id);
     Account *to = at(to_id);
-    tl_assert(from->live_bytes >= bytes && from->side == to->side);
+    tl_assert(from->side == to->side);
     save_for_peaks(from_id, from);
     save_for_peaks(to_id, to);
-    from->live_bytes -= bytes;
-    to->live_bytes += bytes;
-    if (blocks < 0) {
-        tl_assert(from->live_blocks > 0);
-        from->live_blocks--;
+    add(from, (Balance){-bytes, blocks < 0 ? -1 : 0, 0, 0, 0});
+    if (blocks > 0)
+        add(to, (Balance){bytes, 1, bytes, 1, 0});
+    else
+        add(to, (Balance){bytes, 0, 0, 0, 0});
+    if (blocks != 0)
         traffic_bytes += bytes;
-    } else if (blocks > 0) {
-        to->live_blocks++;
-        to->total_blocks++;
-        to->total_bytes += bytes;
-        traffic_bytes += bytes;
-    }
     mark_changed(from_id, from);
     mark_changed(to_id, to);
 }
@@ -336,7 +388,7 @@ void jm_ledger_carve(AccountId from_id, AccountId to_id, ULong bytes, Bool is_ne
 {
     Account *from = at(from_id);
     Account *to = at(to_id);
-    tl_assert(from->live_bytes >= bytes && (from->side == SIDE_NONE) == (to->side == SIDE_NONE));
+    tl_assert((from->side == SIDE_NONE) == (to->side == SIDE_NONE));
     if (from->side != to->side) {
         if ((from->side == SIDE_DEVICE || to->side == SIDE_DEVICE) && !has_device)
             part_peaks();
@@ -345,10 +397,8 @@ void jm_ledger_carve(AccountId from_id, AccountId to_id, ULong bytes, Bool is_ne
     }
     save_for_peaks(from_id, from);
     save_for_peaks(to_id, to);
-    from->live_bytes -= bytes;
-    to->live_bytes += bytes;
-    if (is_new)
-        to->total_bytes += bytes;
+    add(from, (Balance){-bytes, 0, 0, 0, 0});
+    add(to, (Balance){bytes, 0, is_new ? bytes : 0, 0, 0});
     mark_changed(from_id, from);
     mark_changed(to_id, to);
     if (from->side == to->side)
@@ -374,12 +424,12 @@ static void correct(UInt position, AccountId id, ULong more_bytes, UInt more_blo
 {
     Bool is_first = True;
     for (UInt i = position; i < n_sections; i++) {
-        if (!(at(id)->saved & sections[i]->bit))
+        if (!(at(id)->saved_in & sections[i]->bit))
             continue;
         Saved *e = saved_of(sections[i], id);
         // What the account held before stands for the sections before too, unless the last of them has it.
-        if (is_first && position > 0 && !(at(id)->saved & sections[position - 1]->bit))
-            save(sections[position - 1], id, e->bytes, e->blocks);
+        if (is_first && position > 0 && !(at(id)->saved_in & sections[position - 1]->bit))
+            save_as(sections[position - 1], id, e->bytes, e->blocks);
         is_first = False;
         e->bytes += more_bytes;
         e->blocks += more_blocks;
@@ -390,7 +440,7 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
 {
     Account *from = at(from_id);
     Account *to = at(to_id);
-    tl_assert(from->live_bytes >= bytes && from->live_blocks > 0 && from->side == to->side);
+    tl_assert(from->side == to->side);
     save_for_peaks(from_id, from);
     save_for_peaks(to_id, to);
     UInt position = 0;
@@ -406,14 +456,8 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
     }
-    from->live_bytes -= bytes;
-    from->live_blocks--;
-    from->total_bytes -= bytes;
-    from->total_blocks--;
-    to->live_bytes += bytes;
-    to->live_blocks++;
-    to->total_bytes += bytes;
-    to->total_blocks++;
+    add(from, (Balance){-bytes, -1, -bytes, -1, 0});
+    add(to, (Balance){bytes, 1, bytes, 1, 0});
     mark_changed(from_id, from);
     mark_changed(to_id, to);
 }
@@ -428,16 +472,16 @@ void jm_ledger_adjust(AccountId id, Long bytes)
     Account *a = at(id);
     if (bytes >= 0) {
         change(id, a, bytes, 0);
-        a->total_bytes += bytes;
+        add(a, (Balance){bytes, 0, bytes, 0, 0});
     } else {
-        tl_assert(a->live_bytes >= (ULong)-bytes);
         change(id, a, 0, -bytes);
+        add(a, (Balance){bytes, 0, 0, 0, 0});
     }
 }
 
 void jm_ledger_count_temporary(AccountId id)
 {
-    at(id)->temporaries++;
+    add(at(id), (Balance){.temporaries = 1});
 }
 
 ULong jm_ledger_total(Side side)
@@ -446,7 +490,7 @@ ULong jm_ledger_total(Side side)
 }
 Long jm_ledger_live_bytes(AccountId id)
 {
-    return at(id)->live_bytes;
+    return balance_of(at(id)).live_bytes;
 }
 ULong jm_ledger_traffic_bytes(void)
 {
@@ -475,9 +519,7 @@ void jm_ledger_describe(AccountId id, UInt *node, Kind *kind, OwnerId *owner)
 
 Balance jm_ledger_balance(AccountId id)
 {
-    Account *a = at(id);
-    Balance b = {a->live_bytes, a->live_blocks, a->total_bytes, a->total_blocks, a->temporaries};
-    return b;
+    return balance_of(at(id));
 }
 
 UInt jm_ledger_n_changed(void)
@@ -520,7 +562,7 @@ void jm_ledger_each_differing(PeakId p, UseDiffering use, void *context)
         const Section *s = sections[position];
         for (UInt i = 1; i < s->saved.n; i++) {
             const Saved *e = jm_table_at(&s->saved, i);
-            if (!(at(e->account)->saved & seen))
+            if (!(at(e->account)->saved_in & seen))
                 use(context, e->account, e->bytes, e->blocks);
         }
         seen |= s->bit;
@@ -538,6 +580,7 @@ void jm_ledger_mark_all_changed(void)
 void jm_ledger_stats(void)
 {
     jm_stats_table("accounts", &accounts);
+    jm_stats_table("accounts with large numbers", &wide);
     jm_stats_table("accounts changed since the last snapshot", &changed);
     for (UInt i = 0; i < N_PEAKS; i++)
         jm_stats_table("balances at peaks", &section[i].saved);
