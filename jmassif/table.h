@@ -8,7 +8,7 @@
 
 #include "compat.h"
 
-#define JM_CHUNK_BITS 12
+#define JM_CHUNK_BITS 10
 #define JM_CHUNK      (1u << JM_CHUNK_BITS)
 
 typedef struct {
