@@ -487,7 +487,13 @@ static Bool is_what_the_core_finds(ThreadId tid, const Addr *ips, const Addr *sp
 static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     n_by_core++;
-    return VG_(get_StackTrace)(tid, ips, max, sps, NULL, 0);
+    UInt n = VG_(get_StackTrace)(tid, ips, max, sps, NULL, 0);
+    // Without unwind tables the core takes whatever it finds for return addresses. No program has code in the upper
+    // half, and nothing that lies beyond such a frame is one.
+    for (UInt i = 1; i < n; i++)
+        if (ips[i] >> 63)
+            return i;
+    return n;
 }
 
 UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max)

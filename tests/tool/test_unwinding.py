@@ -13,6 +13,8 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="elsewher
 
 OPTIONS = ["--check-unwinding=yes"]
 
+WITHOUT_TABLES = "-fno-asynchronous-unwind-tables -fno-unwind-tables"
+
 # Frames that come and go in the middle of a stack, of sizes that only the frame pointer knows, at the same places.
 SHAPES = """
 #include <alloca.h>
@@ -149,6 +151,12 @@ def test_frames_of_all_shapes_are_those_that_the_core_finds(flags: str) -> None:
     found = counters(record([compile_c(SHAPES, "-fno-builtin", *flags.split())], OPTIONS))
     assert found["unwound"] >= 20000 and found["unwound-differently"] == 0
     assert found["unwound-by-core"] < 100
+
+
+@pytest.mark.parametrize("debug", ["-g0", "-g"])
+def test_frames_without_an_unwind_table_are_left_to_the_core(debug: str) -> None:
+    found = counters(record([compile_c(SHAPES, "-fno-builtin", "-O1", *WITHOUT_TABLES.split(), debug)], OPTIONS))
+    assert found["unwound"] == found["unwound-by-core"] >= 20000
 
 
 def test_threads_handlers_and_coroutines_are_unwound_as_by_the_core() -> None:
