@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Unwinding is most of what an allocation costs, and the core's unwinder searches its tables anew for most frames. What
-// an address needs is little: its caller's frame begins so many bytes above the stack or frame pointer, and the
-// caller's frame pointer is kept in that slot, or nowhere. Such a rule follows from the object file's unwind table
-// (.eh_frame; DWARF 5, section 6.4), is read once, and is kept by address.
+// an address needs is little: its caller's frame begins so many bytes above the stack or frame pointer, and the return
+// address and the caller's frame pointer are kept in these slots, or still in their registers. Such a rule follows from
+// the object file's unwind table (.eh_frame; DWARF 5, section 6.4), is read once, and is kept by address.
 //
 // Rules of any other form (signal frames, the procedure linkage table, code without a table), stacks that are not the
 // thread's own, and whatever cannot be right are left to the core, with the whole stack: nothing is guessed.
@@ -19,12 +19,7 @@
 
 #define MAX_FRAMES 8192
 
-#if defined(VGA_amd64)
-// Numbers of DWARF registers (System V ABI for AMD64, figure 3.36).
-#define REG_FP   6
-#define REG_SP   7
-#define REG_RA   16
-#define GUEST_FP guest_RBP
+#if defined(VGA_amd64) || defined(VGA_arm64)
 #define HAS_UNWINDER
 #endif
 
@@ -34,15 +29,80 @@ static ULong n_stacks;
 
 #if defined(HAS_UNWINDER)
 
+// ---- processors ----------------------------------------------------------------------------------------------
+
+// `Slots` tells where the caller's registers are kept, as offsets from where its frame begins; 0: still in the
+// register.
+#if defined(VGA_amd64)
+
+// Numbers of DWARF registers (System V ABI for AMD64, figure 3.36).
+#define REG_FP   6
+#define REG_SP   7
+#define REG_RA   16
+#define GUEST_FP guest_RBP
+
+typedef struct {
+    Short fp;
+} Slots;
+
+static Bool set_slots(Slots *slots, Int fp, Int ra)
+{
+    slots->fp = fp;
+    return slots->fp == fp && ra == -(Int)sizeof(Addr); // where calls put it
+}
+
+static inline Int ra_slot(const Slots *slots)
+{
+    return -(Int)sizeof(Addr);
+}
+
+// The core takes such a return address for the end of the stack.
+static inline Bool is_end(Addr ra)
+{
+    return ra <= 1;
+}
+
+#elif defined(VGA_arm64)
+
+// DWARF for the Arm 64-bit Architecture, section 4.1. A call leaves the return address in the link register, and there
+// it stays while a function calls none.
+#define REG_FP     29
+#define REG_SP     31
+#define REG_RA     30
+#define GUEST_FP   guest_X29
+#define GUEST_LINK guest_X30
+
+typedef struct {
+    Int fp, ra;
+} Slots;
+
+static Bool set_slots(Slots *slots, Int fp, Int ra)
+{
+    *slots = (Slots){fp, ra};
+    return True;
+}
+
+static inline Int ra_slot(const Slots *slots)
+{
+    return slots->ra;
+}
+
+static inline Bool is_end(Addr ra)
+{
+    return False; // the core shows what has no code as a frame
+}
+
+#endif
+
 // ---- rules ---------------------------------------------------------------------------------------------------
 
 typedef enum { RULE_OTHER, RULE_OUTERMOST, RULE_FROM_SP, RULE_FROM_FP } RuleType;
 
 typedef struct {
     Addr ip;
-    Int cfa_offset;  // where the caller's frame begins, from the stack or frame pointer; the return address is below it
-    Short fp_offset; // of the caller's frame pointer from there; 0: it is still in its register
-    UChar type;      // RuleType
+    Int cfa_offset; // where the caller's frame begins, from the stack or frame pointer
+    Slots slots;
+    UChar type; // RuleType
 } Rule;
 
 #define RULE_BITS 14
@@ -303,6 +363,10 @@ static Bool run(Machine *m, Reader r, Addr ip)
         case 0x13: // def_cfa_offset_sf
             s->cfa_offset = take_sleb(&r) * c->data_align;
             break;
+#if defined(VGA_arm64)
+        case 0x2d: // AARCH64_negate_ra_state: VEX passes over what signs return addresses, so none is signed
+            break;
+#endif
         case 0x2e: // GNU_args_size
             take_uleb(&r);
             break;
@@ -314,6 +378,14 @@ static Bool run(Machine *m, Reader r, Addr ip)
             return !r.failed;
     }
     return !r.failed;
+}
+
+// As in Slots.
+static Bool find_slot(const Register *reg, Int *slot)
+{
+    *slot = reg->where == SAVED ? reg->offset : 0;
+    return reg->where == KEPT ||
+           (reg->where == SAVED && reg->offset == *slot && *slot < 0 && *slot % (Int)sizeof(Addr) == 0);
 }
 
 static Bool find_rule(Addr ip, Rule *rule)
@@ -349,14 +421,9 @@ static Bool find_rule(Addr ip, Rule *rule)
         rule->type = RULE_OUTERMOST;
         return True;
     }
-    if (s->cfa_is_other || s->ra.where != SAVED || s->ra.offset != -(Long)sizeof(Addr) ||
-        s->cfa_offset != (Int)s->cfa_offset || s->cfa_offset < 0)
-        return False;
-    if (s->fp.where == SAVED && s->fp.offset < 0 && s->fp.offset == (Short)s->fp.offset)
-        rule->fp_offset = s->fp.offset;
-    else if (s->fp.where == KEPT)
-        rule->fp_offset = 0;
-    else
+    Int fp, ra;
+    if (s->cfa_is_other || s->cfa_offset != (Int)s->cfa_offset || s->cfa_offset < 0 || !find_slot(&s->fp, &fp) ||
+        !find_slot(&s->ra, &ra) || !set_slots(&rule->slots, fp, ra))
         return False;
     rule->cfa_offset = s->cfa_offset;
     rule->type = s->cfa_register == REG_SP ? RULE_FROM_SP : s->cfa_register == REG_FP ? RULE_FROM_FP : RULE_OTHER;
@@ -368,7 +435,7 @@ static inline const Rule *rule_of(Addr ip)
     // Multiplicative hashing by the golden ratio (Knuth): each frame waits for this, and one multiplication will do.
     Rule *rule = &rules[ip * 0x9e3779b97f4a7c15ULL >> (64 - RULE_BITS)];
     if (rule->ip != ip) {
-        *rule = (Rule){ip, 0, 0, RULE_OTHER};
+        *rule = (Rule){.ip = ip, .type = RULE_OTHER};
         if (!find_rule(ip, rule))
             rule->type = RULE_OTHER;
     }
@@ -379,7 +446,7 @@ static inline const Rule *rule_of(Addr ip)
 
 typedef struct {
     Addr ip, sp, fp;
-    Addr fp_slot; // where the caller's frame pointer is; 0: in its register
+    Slots slots;
 } Frame;
 
 // Each thread's stack as it was last, innermost first. A frame that is there again, with its pointers, is left by the
@@ -393,10 +460,17 @@ typedef struct {
 
 static LastWalk *last_walks;
 
-static inline Bool has_same_caller(const Frame *f)
+// `cfa`: where the caller's frame begins; `link`: what the link register holds.
+static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
 {
-    return *(const Addr *)(f[1].sp - sizeof(Addr)) == f[1].ip + 1 &&
-           (!f->fp_slot || *(const Addr *)f->fp_slot == f[1].fp);
+    return ra_slot(slots) ? *(const Addr *)(cfa + ra_slot(slots)) : link;
+}
+
+static inline Bool has_same_caller(const Frame *f, Addr link)
+{
+    Addr cfa = f[1].sp;
+    return return_address(&f->slots, cfa, link) == f[1].ip + 1 &&
+           (!f->slots.fp || *(const Addr *)(cfa + f->slots.fp) == f[1].fp);
 }
 
 static void remember(LastWalk *last, const Frame *frames, UInt n)
@@ -414,12 +488,18 @@ static Frame fresh[MAX_FRAMES]; // of the walk that is under way
 // 0: not all of the stack can be unwound by rules.
 static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
-    Frame f = {VG_(get_IP)(tid), VG_(get_SP)(tid), 0, 0};
+    Frame f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)};
     VG_(get_shadow_regs_area)(tid, (UChar *)&f.fp, 0, offsetof(VexGuestArchState, GUEST_FP), sizeof f.fp);
-    // What lies between the stack pointer and the end of the thread's own stack is mapped. (The core takes less for a
-    // stack that has just begun.)
-    const Addr lowest = f.sp, top = VG_(thread_get_stack_max)(tid);
-    if (f.sp > top || top - f.sp >= VG_(thread_get_stack_size)(tid) || top - f.sp < 1024 || (f.sp & 7))
+    // The innermost frame's return address, if it is there. It is no other's: they have called.
+    Addr link = 0;
+#if defined(GUEST_LINK)
+    VG_(get_shadow_regs_area)(tid, (UChar *)&link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof link);
+#endif
+    // What lies between the stack pointer and the end of the thread's own stack is mapped. Of a stack that has just
+    // begun the core shows one frame.
+    const Addr top = VG_(thread_get_stack_max)(tid);
+    const SizeT just_begun = 520 - VG_STACK_REDZONE_SZB;
+    if (f.sp > top || top - f.sp >= VG_(thread_get_stack_size)(tid) || top - f.sp < just_begun || (f.sp & 7))
         return 0;
     if (!last_walks)
         last_walks = VG_(calloc)("jm.unwind", VG_N_THREADS, sizeof *last_walks);
@@ -432,7 +512,7 @@ static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
             at++;
         const Frame *known = &last->frames[at];
         if (at < last->n && known->sp == f.sp && known->ip == f.ip && known->fp == f.fp) {
-            for (; at + 1 < last->n && n + 1 < max && has_same_caller(known); at++, known++)
+            for (; at + 1 < last->n && n + 1 < max && has_same_caller(known, link); at++, known++, link = 0)
                 fresh[n++] = *known;
             f = *known;
         }
@@ -443,19 +523,17 @@ static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
         if (rule->type == RULE_OTHER)
             return 0;
         Addr cfa = (rule->type == RULE_FROM_SP ? f.sp : f.fp) + rule->cfa_offset;
-        if (cfa <= f.sp || cfa > top || (cfa & 7) || cfa - lowest < 2 * sizeof(Addr))
+        SizeT size = cfa - f.sp;
+        const Slots *slots = &rule->slots;
+        if (size > top - f.sp || (size & 7) || size < (SizeT)-ra_slot(slots) || size < (SizeT)-slots->fp)
             return 0;
-        fresh[n].fp_slot = 0;
-        if (rule->fp_offset) {
-            Addr slot = cfa + rule->fp_offset;
-            if (slot < f.sp || (slot & 7))
-                return 0;
-            fresh[n].fp_slot = slot;
-            f.fp = *(const Addr *)slot;
-        }
-        f.ip = *(const Addr *)(cfa - sizeof(Addr));
+        fresh[n].slots = *slots;
+        if (slots->fp)
+            f.fp = *(const Addr *)(cfa + slots->fp);
+        f.ip = return_address(slots, cfa, link);
         f.sp = cfa;
-        if (f.ip <= 1)
+        link = 0;
+        if (is_end(f.ip))
             break;
         f.ip--;
         n++;

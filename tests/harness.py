@@ -36,6 +36,7 @@ ARCH = "arm64" if platform.machine() == "aarch64" else "amd64"  # as Valgrind na
 # Where a distribution's cross compiler keeps the C library of its target.
 ARM64_SYSROOT = Path("/usr/aarch64-linux-gnu")
 ARM64_VALGRIND = BUILD / "compat" / "arm64"
+ARM64_PYTHON = BUILD / "compat" / "arm64-python"
 
 
 class Run(NamedTuple):
@@ -319,6 +320,16 @@ def arm64_build() -> Path:
     if not ARM64_VALGRIND.exists():
         pytest.skip(f"no arm64 Valgrind in {ARM64_VALGRIND}: ./bootstrap check fetches it")
     return configure_and_make(MADE / "arm64", "--host=aarch64-linux-gnu", f"--with-valgrind={ARM64_VALGRIND}")
+
+
+def arm64_python() -> Tuple[Path, Dict[str, str]]:
+    """An interpreter for record_arm64(), and the environment that it needs. Skips the test where there is none."""
+    arm64_build()
+    if not ARM64_PYTHON.exists():
+        pytest.skip(f"no arm64 Python in {ARM64_PYTHON}: ./bootstrap check fetches it")
+    libraries = ":".join(str(ARM64_PYTHON / directory / "aarch64-linux-gnu") for directory in ("lib", "usr/lib"))
+    environment = {"PYTHONHOME": str(ARM64_PYTHON / "usr"), "LD_LIBRARY_PATH": libraries}
+    return ARM64_PYTHON / "usr/bin/python3.11", environment
 
 
 def sim_build() -> Path:

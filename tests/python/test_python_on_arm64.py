@@ -9,12 +9,9 @@ from typing import Sequence
 
 import pytest
 
-from tests.harness import BUILD, arm64_build, compile_arm64, record_arm64
+from tests.harness import arm64_python, compile_arm64, record_arm64
 from tests.python.noted import NATIVE, problems, run_noting, script
 from tests.python.test_python_stacks import NOTED
-
-ROOT = BUILD / "compat" / "arm64-python"
-LIBRARIES = [ROOT / directory / "aarch64-linux-gnu" for directory in ("lib", "usr/lib")]
 
 
 @pytest.mark.parametrize(
@@ -26,16 +23,10 @@ LIBRARIES = [ROOT / directory / "aarch64-linux-gnu" for directory in ("lib", "us
     ids=["functions", "threads and processes"],
 )
 def test_recorded_frames_are_those_that_the_interpreter_shows(names: Sequence[str]) -> None:
-    arm64_build()
-    if not ROOT.exists():
-        pytest.skip(f"no arm64 Python in {ROOT}: ./bootstrap check fetches it")
+    python, environment = arm64_python()
     recording, noted = run_noting(
-        [ROOT / "usr/bin/python3.11", script("several"), *map(script, names)],
-        env={
-            "PYTHONHOME": str(ROOT / "usr"),
-            "LD_LIBRARY_PATH": ":".join(map(str, LIBRARIES)),
-            "WITNESS_LIBRARY": str(compile_arm64(NATIVE, "-shared", "-fpic", "-pthread")),
-        },
+        [python, script("several"), *map(script, names)],
+        env={**environment, "WITNESS_LIBRARY": str(compile_arm64(NATIVE, "-shared", "-fpic", "-pthread"))},
         recorder=record_arm64,
     )
     for block in noted:

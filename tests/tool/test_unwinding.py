@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorder's own unwinder: frame by frame what the core's finds, and the core's for what it leaves to it."""
+"""The recorder's own unwinder: frame by frame what the core's finds, and the core's for what it leaves to it.
 
-import platform
+On this machine, and on an emulated arm64 one.
+"""
+
 from pathlib import Path
-from typing import Dict
+from typing import Callable, Dict, List, NamedTuple
 
 import pytest
 
-from tests.harness import PYTHON, Recording, compile_c, record
+from tests.harness import ARCH, PYTHON, Recording, arm64_python, compile_arm64, compile_c, record, record_arm64
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="elsewhere the core unwinds")
 
-OPTIONS = ["--check-unwinding=yes"]
+class Machine(NamedTuple):
+    compile: Callable[..., Path]
+    record: Callable[..., Recording]
 
+
+HERE = Machine(compile_c, record)
+ARM64 = Machine(compile_arm64, record_arm64)
+EACH_MACHINE = pytest.mark.parametrize("machine", [HERE, ARM64], ids=["here", "arm64"])
+
+FLAGS = ["-O0", "-O2", "-fomit-frame-pointer -O1", "-fno-omit-frame-pointer -O1"]
 WITHOUT_TABLES = "-fno-asynchronous-unwind-tables -fno-unwind-tables"
+# As distributions compile that sign return addresses.
+SIGNED = "-mbranch-protection=standard -O2"
 
 # Frames that come and go in the middle of a stack, of sizes that only the frame pointer knows, at the same places.
 SHAPES = """
@@ -97,6 +108,42 @@ int main(void)
 }
 """
 
+# Frames of the C library between the program's own, and a function that returns to another place than it was called from.
+CALLS_BACK = """
+#include <search.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+static void allocate(int n) { if (n > 0) allocate(n - 1); else free(malloc(64)); __asm__ volatile(""); }
+static int compare(const void *a, const void *b)
+{
+    int room[1 + (*(const int *)a & 31)];
+    memset(room, 0, sizeof room);
+    allocate(*(const int *)a % 5);
+    return *(const int *)a - *(const int *)b + room[0];
+}
+static void visit(const void *node, VISIT order, int depth) { if (order == leaf) allocate(depth % 4); }
+static jmp_buf back;
+static void leave(int n) { allocate(n); if (n == 0) longjmp(back, 1); leave(n - 1); __asm__ volatile(""); }
+int main(void)
+{
+    static int numbers[300];
+    void *root = NULL;
+    unsigned state = 1;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 300; i++)
+            numbers[i] = (state = state * 1103515245 + 12345) >> 20;
+        qsort(numbers, 300, sizeof *numbers, compare);
+        for (int i = 0; i < 20; i++)
+            tsearch(&numbers[i], &root, compare);
+        twalk(root, visit);
+        if (!setjmp(back))
+            leave(round + 5);
+    }
+    return 0;
+}
+"""
+
 THROWS = """
 #include <functional>
 #include <map>
@@ -121,7 +168,7 @@ int main()
 """
 
 SCRIPT = """
-import re, sys, threading, ctypes
+import re, sys, threading
 def make(n):
     return make(n - 1) if n else bytearray(2000)
 class Node:
@@ -130,49 +177,92 @@ class Node:
     def __lt__(self, other):
         return bool(bytearray(700)) and id(self) < id(other)
 kept = []
-for i in range(3000):
+for i in range(int(sys.argv[1])):
     kept = sorted(kept[-10:] + [Node(i)])
     re.sub("a+", lambda m: "b" * 600, "caaat" * 30)
 threads = [threading.Thread(target=lambda: [make(i % 5) for i in range(300)]) for _ in range(3)]
 [t.start() for t in threads]
 [t.join() for t in threads]
+"""
+
+# Valgrind does not run in the emulator what makes a closure of libffi.
+SCRIPT_OF_CLOSURES = """
+import ctypes
 compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda a, b: len(make(2)) and 0)
 ctypes.CDLL(None).qsort((ctypes.c_int * 50)(), 50, 4, compare)
 """
 
 
-def counters(recording: Recording) -> Dict[str, int]:
+class Counts(NamedTuple):
+    all: int
+    by_core: int
+    differing: int
+
+
+def unwound(machine: Machine, command: List[object], **kwargs: Dict[str, str]) -> Counts:
+    recording = machine.record(command, ["--check-unwinding=yes"], **kwargs)
     assert recording.returncode == 0, recording.stderr
-    return dict(recording.profile.counters)
+    counters = dict(recording.profile.counters)
+    return Counts(counters["unwound"], counters["unwound-by-core"], counters["unwound-differently"])
 
 
-@pytest.mark.parametrize("flags", ["-O0", "-O2", "-fomit-frame-pointer -O1", "-fno-omit-frame-pointer -O1"])
-def test_frames_of_all_shapes_are_those_that_the_core_finds(flags: str) -> None:
-    found = counters(record([compile_c(SHAPES, "-fno-builtin", *flags.split())], OPTIONS))
-    assert found["unwound"] >= 20000 and found["unwound-differently"] == 0
-    assert found["unwound-by-core"] < 100
+@pytest.mark.parametrize("flags", FLAGS)
+@EACH_MACHINE
+def test_frames_of_all_shapes_are_those_that_the_core_finds(machine: Machine, flags: str) -> None:
+    found = unwound(machine, [machine.compile(SHAPES, "-fno-builtin", *flags.split())])
+    assert found.all >= 20000 and found.differing == 0
+    assert found.by_core < 100
+
+
+def test_return_addresses_that_the_processor_would_sign_are_those_that_the_core_finds() -> None:
+    machine = HERE if ARCH == "arm64" else ARM64
+    found = unwound(machine, [machine.compile(SHAPES, "-fno-builtin", *SIGNED.split())])
+    assert found.all >= 20000 and found.differing == 0
+    assert found.by_core < 100
 
 
 @pytest.mark.parametrize("debug", ["-g0", "-g"])
-def test_frames_without_an_unwind_table_are_left_to_the_core(debug: str) -> None:
-    found = counters(record([compile_c(SHAPES, "-fno-builtin", "-O1", *WITHOUT_TABLES.split(), debug)], OPTIONS))
-    assert found["unwound"] == found["unwound-by-core"] >= 20000
+@EACH_MACHINE
+def test_frames_without_an_unwind_table_are_left_to_the_core(machine: Machine, debug: str) -> None:
+    program = machine.compile(SHAPES, "-fno-builtin", "-O1", *WITHOUT_TABLES.split(), debug)
+    found = unwound(machine, [program])
+    assert found.all == found.by_core >= 20000 and found.differing == 0
 
 
-def test_threads_handlers_and_coroutines_are_unwound_as_by_the_core() -> None:
-    found = counters(record([compile_c(WAYS, "-fno-builtin", "-pthread")], OPTIONS))
-    assert found["unwound"] > 3000 and found["unwound-differently"] == 0
+@EACH_MACHINE
+def test_threads_handlers_and_coroutines_are_unwound_as_by_the_core(machine: Machine) -> None:
+    found = unwound(machine, [machine.compile(WAYS, "-fno-builtin", "-pthread")])
+    assert found.all > 3000 and found.differing == 0
+    assert found.by_core < 0.05 * found.all
 
 
-def test_cpp_is_unwound_as_by_the_core() -> None:
-    found = counters(record([compile_c(THROWS, compiler="g++", suffix=".cc")], OPTIONS))
-    assert found["unwound"] > 3000 and found["unwound-differently"] == 0
-    assert found["unwound-by-core"] < 0.05 * found["unwound"]
+@pytest.mark.parametrize("flags", ["-O1", "-O1 -fomit-frame-pointer"])
+@EACH_MACHINE
+def test_functions_that_the_c_library_calls_are_unwound_as_by_the_core(machine: Machine, flags: str) -> None:
+    found = unwound(machine, [machine.compile(CALLS_BACK, "-fno-builtin", *flags.split())])
+    assert found.all > 6000 and found.differing == 0
+    assert found.by_core < 0.05 * found.all
+
+
+@EACH_MACHINE
+def test_cpp_is_unwound_as_by_the_core(machine: Machine) -> None:
+    found = unwound(machine, [machine.compile(THROWS, suffix=".cc")])
+    assert found.all > 3000 and found.differing == 0
+    assert found.by_core < 0.05 * found.all
 
 
 def test_python_is_unwound_as_by_the_core(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
+    script.write_text(SCRIPT + SCRIPT_OF_CLOSURES)
+    found = unwound(HERE, [PYTHON, script, "3000"])
+    assert found.all > 10000 and found.differing == 0
+    assert found.by_core < 0.05 * found.all
+
+
+def test_python_on_arm64_is_unwound_as_by_the_core(tmp_path: Path) -> None:
+    python, environment = arm64_python()
+    script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    found = counters(record([PYTHON, script], OPTIONS))
-    assert found["unwound"] > 10000 and found["unwound-differently"] == 0
-    assert found["unwound-by-core"] < 0.05 * found["unwound"]
+    found = unwound(ARM64, [python, "-S", script, "100"], env=environment)
+    assert found.all > 10000 and found.differing == 0
+    assert found.by_core < 0.05 * found.all
