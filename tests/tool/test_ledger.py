@@ -15,7 +15,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import pytest
 
-from tests.harness import BUILD, ROOT, compile_c
+from tests.harness import BUILD, ROOT, compile_c, record
 
 SOURCE = ROOT / "jmassif"
 HOST, DEVICE, NONE = "host", "device", None
@@ -337,3 +337,26 @@ def test_balances_and_peaks_are_exact_whatever_comes(seed: int, has_large: bool,
     assert len(told) == len(walk.expected) > 100
     for now, expected in zip(told, walk.expected):
         assert now == expected
+
+
+# 4.5 GiB in all from one place, half a GiB at a time, and 100,000 blocks from another.
+TRAFFIC = """
+#include <stdlib.h>
+static __attribute__((noinline)) void one(size_t bytes) { free((void *)(*(void *volatile[]){malloc(bytes)})); }
+int main(void)
+{
+    for (int i = 0; i < 9; i++)
+        one((size_t)1 << 29);
+    for (int i = 0; i < 100000; i++)
+        one(1);
+    return 0;
+}
+"""
+
+
+def test_what_a_program_has_allocated_in_all_outgrows_32_bits() -> None:
+    profile = record([compile_c(TRAFFIC, "-fno-builtin")]).profile
+    counts = [tuple(row) for row in profile.counts().values()]
+    assert (9 << 29, 9, 9) in counts
+    assert (100_000, 100_000, 100_000) in counts
+    assert profile.peaks["total"].host > 1 << 29
