@@ -144,6 +144,31 @@ int main(void)
 }
 """
 
+# A function that calls none and keeps nothing, whose caller's address is in a register where there is one for it.
+LEAF = """
+#include <valgrind/valgrind.h>
+static char room[64];
+static __attribute__((noinline)) int leaf(void)
+{
+    VALGRIND_MALLOCLIKE_BLOCK(room, sizeof room, 0, 0);
+    VALGRIND_FREELIKE_BLOCK(room, 0);
+    return room[0];
+}
+static __attribute__((noinline)) int deep(int n)
+{
+    int result = n ? deep(n - 1) : leaf();
+    __asm__ volatile("");
+    return result;
+}
+int main(void)
+{
+    int result = 0;
+    for (int i = 0; i < 1000; i++)
+        result += deep(i % 9);
+    return result;
+}
+"""
+
 THROWS = """
 #include <functional>
 #include <map>
@@ -242,6 +267,13 @@ def test_functions_that_the_c_library_calls_are_unwound_as_by_the_core(machine: 
     found = unwound(machine, [machine.compile(CALLS_BACK, "-fno-builtin", *flags.split())])
     assert found.all > 6000 and found.differing == 0
     assert found.by_core < 0.05 * found.all
+
+
+@EACH_MACHINE
+def test_a_function_that_calls_none_is_unwound_as_by_the_core(machine: Machine) -> None:
+    found = unwound(machine, [machine.compile(LEAF, "-O2", "-idirafter", "/usr/include")])
+    assert found.all == 1000 and found.differing == 0
+    assert found.by_core < 100
 
 
 @EACH_MACHINE
