@@ -4,26 +4,32 @@
 
 #include "translation.h"
 
-// A superblock of the default 60 guest instructions makes oneDNN's and NumPy's loops translate badly: 12 halves the
-// time of training on the CPU and costs nothing elsewhere.
-#define MAX_INSNS 12
+// A superblock of the default 60 guest instructions makes oneDNN's and NumPy's loops translate badly: 20 halves the
+// time of training on the CPU and costs nothing elsewhere. Nor do superblocks go on behind jumps and calls, into code
+// that then is translated again for each place that leads there: a quarter of all in `import torch`.
+#define MAX_INSNS 20
 
 // The core keeps translations in sectors, and gives the oldest up when all are full. Of its 32 a PyTorch script fills
-// eight, 16 MB each, with code that mostly ran once; and each look-up that fails goes through all of them. In five fit
-// 165,000 superblocks, and in two 66,000.
-#define SECTORS     5
+// eight, 13 MB each, with code that mostly ran once; and each look-up that fails goes through all of them. In six fit
+// 190,000 superblocks, and in two 64,000.
+#define SECTORS     6
 #define FEW_SECTORS 2
 
 // How many bytes of host code the core makes room for, for each entry of a sector's hash table. Less than the
-// superblocks have (177 on x86-64), so that the sector is full of code when its table is half full: in one that is two
+// superblocks have (148 on x86-64), so that the sector is full of code when its table is half full: in one that is two
 // thirds full a look-up takes three times as many probes.
-#define ENTRY_BYTES 130
+#define ENTRY_BYTES 108
 
 static IRSB *tidy(IRSB *block);
 
 void jm_translation_init(void)
 {
     VG_(clo_vex_control).guest_max_insns = MAX_INSNS;
+#if defined(HAVE_VEX_GUEST_CHASE)
+    VG_(clo_vex_control).guest_chase = False;
+#else
+    VG_(clo_vex_control).guest_chase_thresh = 0;
+#endif
     VG_(clo_num_transtab_sectors) = SECTORS;
     VG_(details_avg_translation_sizeB)(ENTRY_BYTES);
     VG_(needs_final_IR_tidy_pass)(tidy);

@@ -8,7 +8,8 @@
 
 #include "compat.h"
 
-// Sets what suits, before the options are read: the user's --vex-guest-max-insns, --num-transtab-sectors and
+// Sets what suits, before the options are read: the user's --vex-guest-max-insns, --vex-guest-chase,
+// --num-transtab-sectors and
 // --avg-transtab-entry-size win.
 void jm_translation_init(void);
 

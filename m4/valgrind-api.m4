@@ -90,6 +90,9 @@ JM_PROBE([HAVE_VG_RESOLVED_EXENAME], [VG_(resolved_exename)], [], [(void)VG_(res
 
 JM_PROBE([HAVE_VG_TRACK_REGISTER_STACK], [VG_(track_register_stack)], [], [VG_(track_register_stack)(0);])
 
+dnl In 3.16, not in 3.15, which has a number instead: how many superblocks may be joined.
+JM_PROBE([HAVE_VEX_GUEST_CHASE], [--vex-guest-chase], [], [VG_(clo_vex_control).guest_chase = False;])
+
 JM_PROBE([HAVE_VG_LSTAT], [VG_(lstat)], [], [struct vg_stat probe; (void)VG_(lstat)("", &probe);])
 
 CPPFLAGS=$saved_CPPFLAGS
