@@ -17,6 +17,7 @@ typedef unsigned long Addr, UWord, SizeT;
 typedef char HChar;
 #define True      1
 #define False     0
+#define LIKELY(x) (x)
 #define VG_(name) name
 
 #include "python_layout.c"
@@ -29,17 +30,19 @@ void set_image(const void *start, SizeT bytes)
     image_end = image_start + bytes;
 }
 
+ReadableSegment jm_readable[JM_N_READABLE]; // empty, so each read asks
+
+Bool jm_is_newly_readable(Addr address, SizeT bytes)
+{
+    return address >= image_start && address + bytes <= image_end;
+}
+
 Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
 {
-    if (address < image_start || address + bytes > image_end)
+    if (!jm_is_newly_readable(address, bytes))
         return False;
     memcpy(to, (const void *)address, bytes);
     return True;
-}
-
-Bool jm_read_word(Addr address, UWord *value)
-{
-    return jm_read_bytes(address, value, sizeof *value);
 }
 
 Bool copy_layout(UInt major, UInt minor, PythonLayout *to)
