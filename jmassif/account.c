@@ -32,14 +32,14 @@ static OwnerId tensor_owner(void)
 // Every malloc looks for the account of its stack: the stack tells the owner, so it is found without asking for it.
 #define STACKS_OWN JM_OWNER_NONE
 
-static inline OwnerId key_owner(NodeId node, Kind kind, OwnerId owner)
+static inline OwnerId key_owner(Kind kind, OwnerId owner)
 {
-    return node && kind == KIND_HEAP ? STACKS_OWN : owner;
+    return kind == KIND_HEAP ? STACKS_OWN : owner;
 }
 
 static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
 {
-    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | key_owner(node, kind, owner));
+    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | key_owner(kind, owner));
 }
 
 static ULong account_hash_of(UInt id)
@@ -51,6 +51,7 @@ static ULong account_hash_of(UInt id)
     return key_hash(node, kind, owner);
 }
 
+// `owner`: as in the key.
 static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 {
     jm_index_reserve(&account_index, account_hash_of);
@@ -61,8 +62,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
         Kind known_kind;
         OwnerId known_owner;
         jm_ledger_describe(id, &known_node, &known_kind, &known_owner);
-        if (known_node == node && known_kind == kind &&
-            key_owner(node, kind, known_owner) == key_owner(node, kind, owner))
+        if (known_node == node && known_kind == kind && key_owner(kind, known_owner) == owner)
             return id;
         slot = (slot + 1) & account_index.mask;
     }
@@ -81,7 +81,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 
 AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
 {
-    tl_assert(!node || kind != KIND_HEAP); // those are their stacks' owners' (jm_account)
+    tl_assert(kind != KIND_HEAP); // those are their stacks' owners' (jm_account)
     return find_or_open(node, kind, owner);
 }
 
@@ -134,7 +134,7 @@ static Bool is_uncached(void)
 AccountId jm_account(NodeId node, Kind kind)
 {
     if (kind == KIND_HEAP)
-        return find_or_open(node, kind, node ? STACKS_OWN : JM_OWNER_UNKNOWN);
+        return find_or_open(node, kind, STACKS_OWN);
     OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
     // Pinned memory is host memory, but who asked the driver for it is found as for device memory.
     if (kind == KIND_PINNED)

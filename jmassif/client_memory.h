@@ -9,8 +9,7 @@
 #include "compat.h"
 
 // Walking an interpreter's frames takes hundreds of reads in the same segments at each allocation: the segment of each
-// mebibyte that was looked at is remembered, in a table that mebibytes share. It must be forgotten when mappings
-// change.
+// mebibyte that was looked at is remembered, in a table that mebibytes share, until mappings change.
 #define JM_N_READABLE 256
 typedef struct {
     Addr start, end;

@@ -3,8 +3,8 @@
 // The option table. Options that massif has keep their names and meanings.
 
 #include "options.h"
-#include "translation.h"
 #include "trace.h"
+#include "translation.h"
 
 Options jm_options;
 

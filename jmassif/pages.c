@@ -484,15 +484,21 @@ static ULong *part_of_process(const NSegment *segment)
     return NULL;
 }
 
+// The same of a part of one of the kernel's mappings, while those are read. False also for what would take too long.
+static Bool measure_mapped(Addr start, Addr end, UInt bit, ULong *bytes)
+{
+    if (!pagemap)
+        pagemap = open_file("/proc/self/pagemap");
+    return end - start <= MOST_MEASURED && measure_range(pagemap, start, end, bit, bytes);
+}
+
 // How much of a mapping of the kernel's a part of it holds, where the whole says nothing of it.
 static ULong measure_part(const Vma *vma, Addr start, Addr end)
 {
     if (vma->resident == 0 || vma->resident == vma->end - vma->start)
         return vma->resident ? end - start : 0;
-    if (!pagemap)
-        pagemap = open_file("/proc/self/pagemap");
     ULong resident;
-    if (end - start > MOST_MEASURED || !measure_range(pagemap, start, end, PRESENT, &resident))
+    if (!measure_mapped(start, end, PRESENT, &resident))
         resident =
             (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / page_bytes() * page_bytes();
     return resident;
@@ -504,9 +510,7 @@ static ULong swapped_part(const Vma *vma, Addr start, Addr end)
     ULong swapped;
     if (!vma->swapped || (start == vma->start && end == vma->end))
         return vma->swapped;
-    if (!pagemap)
-        pagemap = open_file("/proc/self/pagemap");
-    if (end - start > MOST_MEASURED || !measure_range(pagemap, start, end, SWAPPED, &swapped))
+    if (!measure_mapped(start, end, SWAPPED, &swapped))
         swapped = (ULong)((double)vma->swapped * (end - start) / (vma->end - vma->start));
     return smaller(swapped, vma->swapped); // of memory that is shared, the kernel tells a share
 }

@@ -94,11 +94,6 @@ void jm_python_object(const HChar *path, Addr code)
     python.is_known = True;
 }
 
-Bool jm_python_is_active(void)
-{
-    return python.is_known;
-}
-
 // ---- the thread's states -------------------------------------------------------------------------------------
 
 static Addr thread_register(ThreadId tid)

@@ -31,9 +31,6 @@ static inline FrameId jm_python_frame(Addr key)
     return (FrameId)key;
 }
 
-// True once an interpreter is known: stacks then need stack pointers too.
-Bool jm_python_is_active(void);
-
 void jm_python_write_counters(void);
 
 void jm_python_stats(void); // tells what it keeps (stats.h)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Unwinding a thread's stack. What the core's unwinder gives, several times faster: its result is the same, frame by
-// frame
-// (--check-unwinding=yes compares them).
+// frame (--check-unwinding=yes compares them).
 
 #ifndef JM_UNWIND_H
 #define JM_UNWIND_H
