@@ -22,16 +22,14 @@ void jm_table_drop_last(Table *t)
     t->n--;
 }
 
-void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry))
+void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry))
 {
-    // Three quarters full is where linear probing starts to cost.
-    if (x->slots && (ULong)x->used * 4 < (ULong)(x->mask + 1) * 3)
-        return;
     UInt old_capacity = x->slots ? x->mask + 1 : 0;
     UInt *old = x->slots;
     UInt capacity = old_capacity ? old_capacity * 2 : 1024;
     x->slots = VG_(calloc)(x->name, capacity, sizeof *x->slots);
     x->mask = capacity - 1;
+    x->limit = capacity / 4 * 3; // where linear probing starts to cost
     for (UInt i = 0; i < old_capacity; i++) {
         if (old[i] == 0)
             continue;

@@ -41,15 +41,22 @@ typedef struct {
     UInt *slots; // 0: free
     UInt mask;   // capacity - 1
     UInt used;
+    UInt limit; // of `used`; then it grows
 } Index;
 
 #define JM_INDEX(name)                                                                                                 \
     {                                                                                                                  \
-        (name), NULL, 0, 0                                                                                             \
+        (name), NULL, 0, 0, 0                                                                                           \
     }
 
 // Makes room for one more entry. `hash_of` recomputes an entry's hash when the index grows.
-void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry));
+void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry));
+
+static inline void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry))
+{
+    if (x->used >= x->limit)
+        jm_index_grow(x, hash_of);
+}
 
 static inline ULong jm_hash(ULong a)
 {
