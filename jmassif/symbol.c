@@ -233,7 +233,12 @@ static void symbolise(Location *at, Addr ip)
         VG_(free)(function);
 }
 
-const Location *jm_symbol_locate(Addr ip)
+// Those asked for lately, each at the one place that its hash gives it: one load instead of three that wait for each
+// other.
+#define RECENT_BITS 10
+static const Location *recent[1u << RECENT_BITS];
+
+static const Location *look_up(Addr ip)
 {
     jm_index_reserve(&location_index, location_hash_of);
     UInt slot = (UInt)jm_hash(ip) & location_index.mask;
@@ -249,6 +254,14 @@ const Location *jm_symbol_locate(Addr ip)
     Location *at = jm_table_at(&locations, id);
     symbolise(at, ip);
     return at;
+}
+
+const Location *jm_symbol_locate(Addr ip)
+{
+    const Location **at = &recent[ip * 0x9e3779b97f4a7c15ULL >> (64 - RECENT_BITS)];
+    if (!*at || (*at)->ip != ip || (*at)->is_forgotten)
+        *at = look_up(ip);
+    return *at;
 }
 
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line)
@@ -364,6 +377,7 @@ void jm_symbol_stats(void)
 {
     jm_stats_table("code addresses", &locations);
     jm_stats_index(&location_index);
+    jm_stats_row("static", "code addresses asked for lately", 1u << RECENT_BITS, sizeof recent);
     jm_stats_row("jm.symbol", "frames where calls are inlined", n_inlined, n_inlined * sizeof(FrameId));
     jm_stats_table("frames", &frames);
     jm_stats_index(&frame_index);
