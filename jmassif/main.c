@@ -24,6 +24,7 @@
 #include "pending.h"
 #include "python.h"
 #include "region.h"
+#include "request.h"
 #include "scope.h"
 #include "snapshot.h"
 #include "stack.h"
@@ -144,6 +145,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     IRSB *out = has_fma ? jm_fma_in_hardware(in) : in;
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_clock_count_instructions(out);
+    out = jm_request_answer_at_once(out);
     jm_translation_instrumented(in, out);
     return out;
 }

@@ -95,23 +95,26 @@ static void poll(void)
     }
 }
 
+// Reading the clock costs a system call. So many times it is read at every chance, then at one of so many.
+#define LOOKS_EARLY     1000
+#define EVENTS_PER_LOOK 64
+
 void jm_snapshot_event(void)
 {
     if (++n_events == next_early_event && n_events <= EARLY_EVENTS) {
         next_early_event += 1 + n_events / 10;
         take_timed();
-    } else if (jm_options.time_unit == TIME_BYTES) {
+    } else if (jm_options.time_unit == TIME_BYTES || n_events <= LOOKS_EARLY || n_events % EVENTS_PER_LOOK == 0) {
         poll();
     }
 }
 
 void jm_snapshot_tick(ULong blocks_dispatched)
 {
-    // Reading the clock costs a system call: do it after about a millisecond of translated code, after a number of
-    // returns to it (the core may have been busy in between, as with reading symbols), and always early on.
+    // Also after about a millisecond of translated code. The core may have been busy in between, as with reading symbols.
     static ULong last;
     static UInt n_ticks;
-    if (++n_ticks > 1000 && blocks_dispatched - last < 20000 && n_ticks % 64 != 0)
+    if (++n_ticks > LOOKS_EARLY && blocks_dispatched - last < 20000 && n_ticks % EVENTS_PER_LOOK != 0)
         return;
     last = blocks_dispatched;
     poll();

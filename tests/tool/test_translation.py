@@ -39,3 +39,20 @@ def test_code_is_as_good_as_without_a_tool(tmp_path: object) -> None:
     guest, host = translated("none", "--vex-guest-max-insns=20", "--vex-guest-chase=no")
     ours = translated("jmassif", f"--jmassif-out-file={tmp_path}/trace")
     assert ours[1] / ours[0] == pytest.approx(host / guest, rel=0.01)
+
+
+ALLOCATES = """
+#include <stdlib.h>
+int main(void)
+{
+    for (int i = 0; i < 10000; i++)
+        free(realloc(malloc(10), 20));
+    return 0;
+}
+"""
+
+
+def test_an_allocation_does_not_go_through_the_cores_scheduler() -> None:
+    told = record([compile_c(ALLOCATES, "-fno-builtin")], ["--stats=yes"]).stderr
+    found = re.search(r"scheduler: [\d,]+/([\d,]+) major/minor sched events", told)
+    assert found and int(found.group(1).replace(",", "")) < 10000, told
