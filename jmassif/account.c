@@ -21,7 +21,7 @@ typedef struct Survivors {
 
 static VgHashTable *survivors;
 
-static OwnerId tensor_owner(void)
+static inline OwnerId tensor_owner(void)
 {
     static OwnerId tensor;
     if (!tensor)
@@ -107,13 +107,7 @@ AccountId jm_account_survivors(AccountId temporary)
 
 Bool jm_account_is_tensor(AccountId account)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    if (!account)
-        return False;
-    jm_ledger_describe(account, &node, &kind, &owner);
-    return owner == tensor_owner();
+    return account && jm_ledger_owner(account) == tensor_owner();
 }
 
 AccountId jm_account_handed_out(NodeId node, Kind kind)
@@ -147,10 +141,7 @@ AccountId jm_account(NodeId node, Kind kind)
 
 AccountId jm_account_overhead(AccountId heap_account)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    jm_ledger_describe(heap_account, &node, &kind, &owner);
+    OwnerId owner = jm_ledger_owner(heap_account);
     if (!overhead_of_owner[owner])
         overhead_of_owner[owner] = jm_account_owned(0, KIND_HEAP_OVERHEAD, owner);
     return overhead_of_owner[owner];

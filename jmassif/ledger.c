@@ -80,6 +80,7 @@ static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
 static Table wide = JM_TABLE("jm.account", Balance);
 static Peak peaks[N_PEAKS];
+static UInt n_rising; // of them
 static ULong side_total[2];
 static ULong sampled_total; // host bytes of sampled accounts
 static ULong traffic_bytes;
@@ -219,6 +220,7 @@ static inline void close_peak(PeakId p)
     if (!peak->rising)
         return;
     peak->rising = False;
+    n_rising--;
     if (!n_sections || sections[n_sections - 1]->n_changes != n_changes)
         sections[n_sections++]->n_changes = n_changes;
     join(peak, sections[n_sections - 1]);
@@ -255,6 +257,7 @@ static inline void raise_peak(PeakId p)
     ULong total = peak_total(p);
     if (total > peak->max_bytes) {
         peak->max_bytes = total;
+        n_rising += !peak->rising;
         peak->rising = True;
         if (peak->since)
             leave(peak);
@@ -288,6 +291,7 @@ static __attribute__((noinline)) void part_peaks(void)
     if (peaks[PEAK_TOTAL].since)
         join(&peaks[PEAK_HOST], peaks[PEAK_TOTAL].since);
     has_device = True;
+    n_rising += peaks[PEAK_HOST].rising;
     kept[n_kept++] = PEAK_HOST;
     kept[n_kept++] = PEAK_DEVICE;
 }
@@ -301,31 +305,49 @@ void jm_ledger_keep_allocated_peak(void)
 
 static inline void close_peaks_of(const Account *a)
 {
-    for (UInt i = 0; i < n_kept; i++)
+    for (UInt i = 0; n_rising && i < n_kept; i++)
         if (peak_counts(kept[i], a))
             close_peak(kept[i]);
 }
 
-// An account of which something changes, and the total of its side by `more` - `less`.
-static inline __attribute__((always_inline)) void change(AccountId id, Account *a, ULong more, ULong less)
+// An account is about to change.
+static inline __attribute__((always_inline)) void touch(AccountId id, Account *a)
 {
-    Side side = a->side;
-    if (side == SIDE_DEVICE && !has_device)
-        part_peaks();
-    if (side != SIDE_NONE && less > more)
-        close_peaks_of(a);
     save_for_peaks(id, a);
     mark_changed(id, a);
+}
+
+// Before and after accounts of a side change, and the total of it by `more` - `less`. `a`: one of them, or the only one.
+static inline __attribute__((always_inline)) void begin_change(const Account *a, ULong more, ULong less)
+{
+    if (a->side == SIDE_DEVICE && !has_device)
+        part_peaks();
+    if (a->side != SIDE_NONE && less > more)
+        close_peaks_of(a);
+}
+
+static inline __attribute__((always_inline)) void end_change(const Account *a, ULong more, ULong less)
+{
+    Side side = a->side;
     if (side == SIDE_NONE)
         return;
     side_total[side] += more - less;
     if (a->is_sampled)
         sampled_total += more - less;
+    if (more <= less && !n_rising)
+        return; // no total is at its peak, or comes to it
     for (UInt i = 0; i < n_kept; i++)
         raise_peak(kept[i]);
     ULong both = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
     if (both > interval_max)
         interval_max = both;
+}
+
+static inline __attribute__((always_inline)) void change(AccountId id, Account *a, ULong more, ULong less)
+{
+    begin_change(a, more, less);
+    touch(id, a);
+    end_change(a, more, less);
 }
 
 void jm_ledger_credit(AccountId id, ULong bytes)
@@ -341,6 +363,32 @@ void jm_ledger_debit(AccountId id, ULong bytes)
     change(id, a, 0, bytes);
     add(a, (Balance){-bytes, -1, 0, 0, 0});
     traffic_bytes += bytes;
+}
+
+void jm_ledger_credit_both(AccountId id, ULong bytes, AccountId extra_id, ULong extra_bytes)
+{
+    Account *a = at(id);
+    Account *extra = at(extra_id);
+    traffic_bytes += bytes + extra_bytes;
+    begin_change(a, bytes + extra_bytes, 0);
+    touch(id, a);
+    touch(extra_id, extra);
+    end_change(a, bytes + extra_bytes, 0);
+    add(a, (Balance){bytes, 1, bytes, 1, 0});
+    add(extra, (Balance){extra_bytes, 1, extra_bytes, 1, 0});
+}
+
+void jm_ledger_debit_both(AccountId id, ULong bytes, AccountId extra_id, ULong extra_bytes)
+{
+    Account *a = at(id);
+    Account *extra = at(extra_id);
+    begin_change(a, 0, bytes + extra_bytes);
+    touch(id, a);
+    touch(extra_id, extra);
+    end_change(a, 0, bytes + extra_bytes);
+    add(a, (Balance){-bytes, -1, 0, 0, 0});
+    add(extra, (Balance){-extra_bytes, -1, 0, 0, 0});
+    traffic_bytes += bytes + extra_bytes;
 }
 
 void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong new_bytes)
@@ -515,6 +563,11 @@ void jm_ledger_describe(AccountId id, UInt *node, Kind *kind, OwnerId *owner)
     *node = a->node;
     *kind = a->kind;
     *owner = a->owner;
+}
+
+OwnerId jm_ledger_owner(AccountId id)
+{
+    return at(id)->owner;
 }
 
 Balance jm_ledger_balance(AccountId id)

@@ -41,6 +41,10 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner);
 void jm_ledger_credit(AccountId account, ULong bytes);
 void jm_ledger_debit(AccountId account, ULong bytes);
 
+// The same of a block and of what its allocator adds to it, which is of the same side: one event.
+void jm_ledger_credit_both(AccountId account, ULong bytes, AccountId extra, ULong extra_bytes);
+void jm_ledger_debit_both(AccountId account, ULong bytes, AccountId extra, ULong extra_bytes);
+
 // A block changes size, and with it perhaps the account that answers for it: one event, so no peak in between.
 void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_bytes);
 
@@ -73,6 +77,7 @@ ULong jm_ledger_traffic_bytes(void); // allocated + freed since the start
 ULong jm_ledger_take_interval_max(void);
 
 UInt jm_ledger_n_accounts(void); // accounts are 1 … n
+OwnerId jm_ledger_owner(AccountId account);
 void jm_ledger_describe(AccountId account, UInt *node, Kind *kind, OwnerId *owner);
 Balance jm_ledger_balance(AccountId account);
 
