@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
+// Small blocks are known by their slabs, the others by a table of 16-byte entries.
+//
 // Linear probing with backward-shift deletion: no tombstones, so long runs of malloc and free do not slow it down. The
 // table is made of shards that grow by a quarter, each when it is full: so it is never emptier than two thirds (23
 // bytes a block at most), and to grow it never needs the memory twice.
 
 #include "blocks.h"
+#include "slab.h"
 #include "stats.h"
 #include "table.h"
 
 typedef struct {
     Addr address; // 0: free
     UInt bytes;   // HUGE: the size is in huge_sizes
-    UInt account; // top bits: has_record, is_custom
+    UInt tag;     // the account; top bits: has_record, is_custom
 } Entry;
 
 #define HUGE_SIZE    0xffffffffu
@@ -79,7 +82,7 @@ static void grow(Shard *s)
         VG_(free)(old.entries);
 }
 
-// NULL: not a live block.
+// NULL: not in the table.
 static Entry *find(Addr address)
 {
     ULong hash = jm_hash(address);
@@ -104,9 +107,22 @@ static ULong huge_size(Addr address, Bool take_out)
     tl_assert(0);
 }
 
-void jm_blocks_add(Addr address, Block block)
+static inline UInt tag_of(Block block)
 {
-    tl_assert(address && block.account < CUSTOM_BIT);
+    tl_assert(block.account < CUSTOM_BIT);
+    return block.account | (block.has_record ? RECORD_BIT : 0) | (block.is_custom ? CUSTOM_BIT : 0);
+}
+
+static inline Block make_block(ULong bytes, UInt tag)
+{
+    return (Block){.bytes = bytes,
+                   .account = tag & ~(RECORD_BIT | CUSTOM_BIT),
+                   .has_record = (tag & RECORD_BIT) != 0,
+                   .is_custom = (tag & CUSTOM_BIT) != 0};
+}
+
+static void add_to_table(Addr address, Block block)
+{
     ULong hash = jm_hash(address);
     Shard *s = shard_of(hash);
     // At seven eighths, and grown by a quarter, it is at least 0.7 full.
@@ -115,7 +131,7 @@ void jm_blocks_add(Addr address, Block block)
     Entry *e = &s->entries[slot_in(s, address, hash)];
     tl_assert(!e->address);
     e->address = address;
-    e->account = block.account | (block.has_record ? RECORD_BIT : 0) | (block.is_custom ? CUSTOM_BIT : 0);
+    e->tag = tag_of(block);
     if (block.bytes >= HUGE_SIZE) {
         if (!huge_sizes)
             huge_sizes = VG_(newXA)(VG_(malloc), "jm.blocks", VG_(free), sizeof(HugeSize));
@@ -132,30 +148,14 @@ void jm_blocks_add(Addr address, Block block)
 
 static Block block_of(const Entry *e, Bool take_out)
 {
-    Block block;
-    block.bytes = e->bytes == HUGE_SIZE ? huge_size(e->address, take_out) : e->bytes;
-    block.account = e->account & ~(RECORD_BIT | CUSTOM_BIT);
-    block.has_record = (e->account & RECORD_BIT) != 0;
-    block.is_custom = (e->account & CUSTOM_BIT) != 0;
-    return block;
+    return make_block(e->bytes == HUGE_SIZE ? huge_size(e->address, take_out) : e->bytes, e->tag);
 }
 
-Bool jm_blocks_find(Addr address, Block *block)
+static Block take_from_table(Entry *e)
 {
-    const Entry *e = find(address);
-    if (e)
-        *block = block_of(e, False);
-    return e != NULL;
-}
-
-Bool jm_blocks_remove(Addr address, Block *block)
-{
-    Entry *e = find(address);
-    if (!e)
-        return False;
-    *block = block_of(e, True);
+    Block block = block_of(e, True);
     // Close the gap: move back every later entry of the run whose home lies at or before the gap.
-    Shard *s = shard_of(jm_hash(address));
+    Shard *s = shard_of(jm_hash(e->address));
     Entry *entries = s->entries;
     UInt gap = e - entries;
     for (UInt next = next_in(s, gap); entries[next].address; next = next_in(s, next)) {
@@ -168,20 +168,58 @@ Bool jm_blocks_remove(Addr address, Block *block)
     entries[gap].address = 0;
     s->used--;
     n_entries--;
-    n_custom -= block->is_custom;
+    n_custom -= block.is_custom;
+    return block;
+}
+
+void jm_blocks_add(Addr address, Block block)
+{
+    SlabBlock small;
+    if (jm_slab_find(address, &small)) {
+        *small.tag = tag_of(block);
+    } else {
+        add_to_table(address, block);
+    }
+}
+
+Bool jm_blocks_find(Addr address, Block *block)
+{
+    SlabBlock small;
+    if (jm_slab_find(address, &small)) {
+        *block = make_block(small.bytes, *small.tag);
+        block->is_small = True;
+        block->usable = small.usable;
+        return True;
+    }
+    const Entry *e = find(address);
+    if (e)
+        *block = block_of(e, False);
+    return e != NULL;
+}
+
+void jm_blocks_remove(Addr address)
+{
+    Entry *e = find(address);
+    if (e)
+        take_from_table(e);
+}
+
+Bool jm_blocks_take_custom(Addr address, Block *block)
+{
+    Entry *e = n_custom ? find(address) : NULL;
+    if (!e || !(e->tag & CUSTOM_BIT))
+        return False;
+    *block = take_from_table(e);
     return True;
 }
 
 void jm_blocks_set_account(Addr address, AccountId account)
 {
-    Entry *e = find(address);
-    tl_assert(e && account < CUSTOM_BIT);
-    e->account = account | (e->account & (RECORD_BIT | CUSTOM_BIT));
-}
-
-ULong jm_blocks_count(void)
-{
-    return n_entries;
+    SlabBlock small;
+    Entry *e = NULL;
+    UInt *tag = jm_slab_find(address, &small) ? small.tag : (e = find(address)) ? &e->tag : NULL;
+    tl_assert(tag && account < CUSTOM_BIT);
+    *tag = account | (*tag & (RECORD_BIT | CUSTOM_BIT));
 }
 
 void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
@@ -190,7 +228,7 @@ void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
     for (const Shard *s = shards; left; s++) {
         for (UInt slot = 0; slot < s->capacity; slot++) {
             const Entry *e = &s->entries[slot];
-            if (!e->address || !(e->account & CUSTOM_BIT))
+            if (!e->address || !(e->tag & CUSTOM_BIT))
                 continue;
             use(e->address, block_of(e, False).bytes);
             left--;
@@ -203,6 +241,6 @@ void jm_blocks_stats(void)
     SizeT bytes = 0;
     for (UInt i = 0; i < N_SHARDS; i++)
         bytes += shards[i].capacity * sizeof(Entry);
-    jm_stats_row("jm.blocks", "live heap blocks", n_entries, bytes);
+    jm_stats_row("jm.blocks", "live blocks that are not small", n_entries, bytes);
     jm_stats_array("jm.blocks", "sizes beyond 32 bits", huge_sizes, sizeof(HugeSize));
 }

@@ -11,6 +11,7 @@
 #include "options.h"
 #include "pending.h"
 #include "scope.h"
+#include "slab.h"
 #include "snapshot.h"
 #include "stats.h"
 #include "trace.h"
@@ -57,12 +58,15 @@ static inline Addr *last_of(ThreadId tid)
     return &last_allocated[tid];
 }
 
-static inline ULong overhead_of(Addr address, ULong bytes, Bool is_custom)
+static inline SizeT usable_bytes(Addr address, const Block *block)
+{
+    return block->is_small ? block->usable : VG_(cli_malloc_usable_size)((void *)address);
+}
+
+static inline ULong overhead_of(Addr address, const Block *block)
 {
     // A custom allocator's block has no malloc header of its own that we could know, yet massif counts one; so do we.
-    if (is_custom)
-        return jm_options.heap_admin;
-    return VG_(cli_malloc_usable_size)((void *)address) - bytes + jm_options.heap_admin;
+    return jm_options.heap_admin + (block->is_custom ? 0 : usable_bytes(address, block) - block->bytes);
 }
 
 static AccountId account_now(ThreadId tid, Bool *ignored)
@@ -80,47 +84,46 @@ static Bool move_block(Addr address, AccountId to)
     return block.has_record;
 }
 
-// A live block is about to end, or to become another one. Its account may be another one after this.
-static void settle(ThreadId tid, Addr address, const Block *block)
+// A live block is about to end, or to become another one. Its account may be another one then.
+static inline void settle(ThreadId tid, Addr address, Block *block)
 {
-    if (jm_account_is_tensor(block->account))
+    if (jm_account_is_tensor(block->account)) {
+        Block now = *block;
         jm_pending_ends(tid, address);
+        jm_blocks_find(address, &now);
+        block->account = now.account;
+    }
 }
 
 static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead);
-
-static Bool has_custom_blocks;
 
 // A custom allocator does not always announce the end of its blocks, but no memory is handed out twice.
 static void forget_stale(ThreadId tid, Addr address)
 {
     Block stale;
-    if (!has_custom_blocks || !jm_blocks_find(address, &stale))
+    if (!jm_blocks_take_custom(address, &stale))
         return;
-    settle(tid, address, &stale);
-    jm_blocks_remove(address, &stale);
+    jm_pending_forget(address);
     unrecord(tid, address, &stale, jm_options.heap_admin);
 }
 
-static void record(ThreadId tid, Addr address, SizeT bytes, Bool is_custom)
+// `block`: without an account.
+static void record(ThreadId tid, Addr address, Block block)
 {
     Bool ignored;
     forget_stale(tid, address);
-    AccountId account = account_now(tid, &ignored);
-    ULong overhead = overhead_of(address, bytes, is_custom);
-    Block block = {bytes, account, False, is_custom};
+    AccountId account = block.account = account_now(tid, &ignored);
     if (account) {
-        jm_ledger_credit(account, bytes);
-        jm_ledger_credit(jm_account_overhead(account), overhead);
-        jm_scope_grow(tid, KIND_HEAP, bytes, 1);
-        if (wants_record(bytes)) {
+        jm_ledger_credit_both(account, block.bytes, jm_account_overhead(account), overhead_of(address, &block));
+        jm_scope_grow(tid, KIND_HEAP, block.bytes, 1);
+        if (wants_record(block.bytes)) {
             block.has_record = True;
-            jm_trace_block(jm_clock_now(), address, bytes, account);
+            jm_trace_block(jm_clock_now(), address, block.bytes, account);
         }
     }
     jm_blocks_add(address, block);
     if (jm_account_is_tensor(account))
-        jm_pending_made(address, bytes, account, move_block);
+        jm_pending_made(address, block.bytes, account, move_block);
     *last_of(tid) = address;
     jm_snapshot_event();
 }
@@ -129,8 +132,7 @@ static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overh
 {
     Addr *last = last_of(tid);
     if (block->account) {
-        jm_ledger_debit(block->account, block->bytes);
-        jm_ledger_debit(jm_account_overhead(block->account), overhead);
+        jm_ledger_debit_both(block->account, block->bytes, jm_account_overhead(block->account), overhead);
         jm_scope_grow(tid, KIND_HEAP, -(Long)block->bytes, -1);
         if (*last == address)
             jm_ledger_count_temporary(block->account);
@@ -142,15 +144,17 @@ static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overh
     jm_snapshot_event();
 }
 
-// A recorded block has become larger or smaller, and perhaps has moved.
-static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, Addr to, SizeT bytes,
-                     ULong new_overhead)
+// A recorded block has become larger or smaller, and perhaps has moved. `now`: without an account.
+static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now)
 {
     Bool ignored;
     AccountId account = account_now(tid, &ignored);
     AccountId old_account = block->account;
     Bool had_record = block->has_record;
-    Block now = {bytes, account, False, block->is_custom};
+    SizeT bytes = now.bytes;
+    now.account = account;
+    now.has_record = False;
+    ULong new_overhead = overhead_of(to, &now);
     if (to != from)
         forget_stale(tid, to);
     if (old_account && account) {
@@ -163,11 +167,9 @@ static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, 
         if (!heap_first)
             jm_ledger_resize(old_account, block->bytes, account, bytes);
     } else if (old_account) {
-        jm_ledger_debit(old_account, block->bytes);
-        jm_ledger_debit(jm_account_overhead(old_account), old_overhead);
+        jm_ledger_debit_both(old_account, block->bytes, jm_account_overhead(old_account), old_overhead);
     } else if (account) {
-        jm_ledger_credit(account, bytes);
-        jm_ledger_credit(jm_account_overhead(account), new_overhead);
+        jm_ledger_credit_both(account, bytes, jm_account_overhead(account), new_overhead);
     }
     jm_scope_grow(tid, KIND_HEAP, (Long)(account ? bytes : 0) - (Long)(old_account ? block->bytes : 0),
                   (account ? 1 : 0) - (old_account ? 1 : 0));
@@ -188,6 +190,23 @@ static void rerecord(ThreadId tid, Addr from, Block *block, ULong old_overhead, 
 
 // The core's allocator ends the run if it is asked for more (VG_(arena_memalign)).
 #define MAX_ALIGNMENT (16u << 20)
+
+// NULL: the program may have no more. `*block` is told what it has got.
+static void *take_memory(SizeT align, SizeT bytes, Block *block)
+{
+    void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
+    *block = (Block){.bytes = bytes, .is_small = p != NULL, .usable = VG_ROUNDUP(bytes, JM_SLAB_ALIGN)};
+    return p ? p : VG_(cli_malloc)(align, bytes);
+}
+
+// Also of what is kept of the block.
+static void give_back_memory(void *p)
+{
+    if (jm_slab_free((Addr)p))
+        return;
+    jm_blocks_remove((Addr)p);
+    VG_(cli_free)(p);
+}
 
 // A block that malloc and its kin have given out.
 static Bool find_own(void *p, Block *block)
@@ -212,7 +231,8 @@ static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, 
         counters.failed++;
         return NULL;
     }
-    void *p = VG_(cli_malloc)(align, bytes);
+    Block block;
+    void *p = take_memory(align, bytes, &block);
     if (!p) {
         ran_out(tid, api, bytes);
         return NULL;
@@ -220,9 +240,9 @@ static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, 
     if (zeroed)
         VG_(memset)(p, 0, bytes);
     if (jm_options.heap)
-        record(tid, (Addr)p, bytes, False);
+        record(tid, (Addr)p, block);
     else
-        jm_blocks_add((Addr)p, (Block){bytes, 0, False, False});
+        jm_blocks_add((Addr)p, block);
     return p;
 }
 
@@ -236,9 +256,8 @@ static void release(ThreadId tid, void *p)
         return;
     }
     settle(tid, (Addr)p, &block);
-    jm_blocks_remove((Addr)p, &block);
-    unrecord(tid, (Addr)p, &block, block.account ? overhead_of((Addr)p, block.bytes, False) : 0);
-    VG_(cli_free)(p);
+    unrecord(tid, (Addr)p, &block, block.account ? overhead_of((Addr)p, &block) : 0);
+    give_back_memory(p);
 }
 
 static void *jm_malloc(ThreadId tid, SizeT n)
@@ -283,11 +302,13 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
         counters.failed++;
         return NULL;
     }
-    SizeT usable = VG_(cli_malloc_usable_size)(p);
-    ULong old_overhead = overhead_of((Addr)p, block.bytes, False);
+    ULong old_overhead = overhead_of((Addr)p, &block);
     void *to = p;
-    if (bytes > usable) {
-        to = VG_(cli_malloc)(VG_(clo_alignment), bytes);
+    Block now = {.bytes = bytes};
+    if (block.is_small && jm_slab_resize((Addr)p, bytes)) {
+        jm_blocks_find((Addr)p, &now);
+    } else if (block.is_small || bytes > VG_(cli_malloc_usable_size)(p)) {
+        to = take_memory(VG_(clo_alignment), bytes, &now);
         if (!to) {
             ran_out(tid, "realloc", bytes);
             return NULL; // the old block stays as it is
@@ -295,20 +316,21 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
         VG_(memcpy)(to, p, block.bytes < bytes ? block.bytes : bytes);
     }
     settle(tid, (Addr)p, &block);
-    jm_blocks_remove((Addr)p, &block);
     if (to != p)
-        VG_(cli_free)(p);
-    if (jm_options.heap)
-        rerecord(tid, (Addr)p, &block, old_overhead, (Addr)to, bytes, overhead_of((Addr)to, bytes, False));
+        give_back_memory(p);
     else
-        jm_blocks_add((Addr)to, (Block){bytes, 0, False, False});
+        jm_blocks_remove((Addr)p);
+    if (jm_options.heap)
+        rerecord(tid, (Addr)p, &block, old_overhead, (Addr)to, now);
+    else
+        jm_blocks_add((Addr)to, now);
     return to;
 }
 
 static SizeT jm_usable_size(ThreadId tid, void *p)
 {
     Block block;
-    return find_own(p, &block) ? VG_(cli_malloc_usable_size)(p) : 0;
+    return find_own(p, &block) ? usable_bytes((Addr)p, &block) : 0;
 }
 
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
@@ -345,6 +367,7 @@ static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
 
 void jm_heap_init(void)
 {
+    jm_slab_init();
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN) || defined(HAVE_VG_ALIGNED_NEW)
     VG_(needs_malloc_replacement)
     (jm_malloc, jm_new, jm_new_aligned, jm_new, jm_new_aligned, jm_memalign, jm_calloc, jm_free, jm_free,
@@ -365,8 +388,7 @@ void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes)
     // At the start of malloc's own block, of which it is a part: that one stands. Announced twice: the newer one does.
     if (jm_blocks_find(address, &known) && !known.is_custom)
         return;
-    has_custom_blocks = True;
-    record(tid, address, bytes, True);
+    record(tid, address, (Block){.bytes = bytes, .is_custom = True});
 }
 
 void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
@@ -379,8 +401,8 @@ void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
     if (!block.is_custom)
         return;
     settle(tid, address, &block);
-    jm_blocks_remove(address, &block);
-    rerecord(tid, address, &block, jm_options.heap_admin, address, new_bytes, jm_options.heap_admin);
+    jm_blocks_remove(address);
+    rerecord(tid, address, &block, jm_options.heap_admin, address, (Block){.bytes = new_bytes, .is_custom = True});
 }
 
 void jm_heap_freelike(ThreadId tid, Addr address)
@@ -395,7 +417,7 @@ void jm_heap_freelike(ThreadId tid, Addr address)
     if (!block.is_custom)
         return;
     settle(tid, address, &block);
-    jm_blocks_remove(address, &block);
+    jm_blocks_remove(address);
     unrecord(tid, address, &block, jm_options.heap_admin);
 }
 

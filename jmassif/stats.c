@@ -16,6 +16,7 @@
 #include "python.h"
 #include "region.h"
 #include "scope.h"
+#include "slab.h"
 #include "stack.h"
 #include "symbol.h"
 #include "tensor.h"
@@ -53,6 +54,7 @@ void jm_stats_print(void)
 {
     total = 0;
     jm_blocks_stats();
+    jm_slab_stats();
     jm_heap_stats();
     jm_stack_stats();
     jm_unwind_stats();

@@ -189,3 +189,19 @@ def test_without_the_heap_the_heap_works_all_the_same() -> None:
         ["--heap=no"],
     )
     assert not recording.profile.counts()
+
+
+def test_what_is_written_beyond_a_small_block_breaks_nothing_of_the_recorders() -> None:
+    recording = run_main(
+        """
+        for (size_t size = 0; size <= 4096; size += 128) {
+            char *p = malloc(size), *q = malloc(size);
+            memset(p - (size_t)p % 65536, 0xff, 65536);
+            free(q); free(p);
+            free(realloc(malloc(size), size + 1));
+        }
+        malloc(30);
+        """
+    )
+    assert live_at(recording.profile, -1) == 30
+    assert recording.profile.counters == {}

@@ -8,9 +8,10 @@ import pytest
 
 from tests.harness import Recording, compile_c, record
 
-# argv[1] blocks that live to the end, from 1024 call stacks.
+# argv[1] blocks of argv[2] bytes that live to the end, from 1024 call stacks.
 KEEPS = """
 #include <stdlib.h>
+static size_t size;
 static void *step(unsigned path, int depth);
 static __attribute__((noinline)) void *other(unsigned path, int depth)
 {
@@ -19,11 +20,12 @@ static __attribute__((noinline)) void *other(unsigned path, int depth)
 }
 static __attribute__((noinline)) void *step(unsigned path, int depth)
 {
-    void *volatile p = depth == 0 ? malloc(24) : path & 1 ? step(path / 2, depth - 1) : other(path / 2, depth - 1);
+    void *volatile p = depth == 0 ? malloc(size) : path & 1 ? step(path / 2, depth - 1) : other(path / 2, depth - 1);
     return p;
 }
 int main(int argc, char **argv)
 {
+    size = (size_t)atoi(argv[2]);
     for (unsigned i = 0; i < (unsigned)atoi(argv[1]); i++)
         step(i, 10);
     return 0;
@@ -31,8 +33,12 @@ int main(int argc, char **argv)
 """
 
 
-def keeping(n: int) -> Recording:
-    return record([compile_c(KEEPS, "-fno-builtin"), str(n)], ["--stats=yes", "--profile-heap=yes"])
+SMALL = 24
+LARGE = 5000
+
+
+def keeping(n: int, size: int) -> Recording:
+    return record([compile_c(KEEPS, "-fno-builtin"), str(n), str(size)], ["--stats=yes", "--profile-heap=yes"])
 
 
 def rows_of(recording: Recording, what: str) -> int:
@@ -49,14 +55,13 @@ def bytes_of(stderr: str, pattern: str) -> Dict[str, int]:
     return sums
 
 
-def test_the_recorders_memory_is_what_valgrinds_allocator_has_given_it() -> None:
-    stderr = keeping(20000).stderr
+@pytest.mark.parametrize("size, table", [(SMALL, "jm.slab"), (LARGE, "jm.blocks")])
+def test_the_recorders_memory_is_what_valgrinds_allocator_has_given_it(size: int, table: str) -> None:
+    stderr = keeping(20000, size).stderr
     told = bytes_of(stderr, r" jmassif: +([\d,]+) bytes in (jm\.\S+)")
     # Said again whenever the arena has grown.
     known = bytes_of(stderr[stderr.rindex('Arena "core"') :], r"^ +([\d,]+) in +[\d,]+: (jm\.\S+)")
-    assert {"jm.blocks", "jm.node", "jm.account", "jm.frame", "jm.location", "jm.trace", "jm.trace.strings"} <= set(
-        told
-    )
+    assert {table, "jm.node", "jm.account", "jm.frame", "jm.location", "jm.trace", "jm.trace.strings"} <= set(told)
     for centre, bytes_ in known.items():
         # The allocator's own rounding is in what it says; names and options are not worth a row.
         assert told.get(centre, 0) <= bytes_ <= 1.02 * told.get(centre, 0) + 16384, centre
@@ -64,19 +69,21 @@ def test_the_recorders_memory_is_what_valgrinds_allocator_has_given_it() -> None
 
 
 def test_live_blocks_nodes_and_accounts_are_counted() -> None:
-    few, many = keeping(1000), keeping(5000)
-    assert rows_of(many, "live heap blocks") - rows_of(few, "live heap blocks") == 4000
+    few, many = keeping(1000, SMALL), keeping(5000, SMALL)
+    assert rows_of(many, "live small blocks") - rows_of(few, "live small blocks") == 4000
     # The last 24 of the 1024 stacks.
     assert rows_of(many, "accounts") - rows_of(few, "accounts") == 24
     assert rows_of(many, "nodes of stacks") > rows_of(few, "nodes of stacks") > 1000
+    few, many = keeping(1000, LARGE), keeping(2000, LARGE)
+    assert rows_of(many, "live blocks that are not small") - rows_of(few, "live blocks that are not small") == 1000
 
 
 @pytest.mark.parametrize("n", [20000, 24000, 29000, 35000])
-def test_a_live_block_takes_at_most_24_bytes(n: int) -> None:
-    stderr = keeping(n).stderr
-    told = bytes_of(stderr, r" jmassif: +([\d,]+) bytes in (jm\.\S+)")
-    assert 16 * n <= told["jm.blocks"] <= 24 * n
+@pytest.mark.parametrize("size, table, least, most", [(SMALL, "jm.slab", 7, 9), (LARGE, "jm.blocks", 16, 24)])
+def test_a_live_block_takes_few_bytes(n: int, size: int, table: str, least: int, most: int) -> None:
+    told = bytes_of(keeping(n, size).stderr, r" jmassif: +([\d,]+) bytes in (jm\.\S+)")
+    assert least * n <= told[table] <= most * n
 
 
 def test_without_stats_nothing_is_said() -> None:
-    assert " jmassif: " not in record([compile_c(KEEPS, "-fno-builtin"), "10"], ["-q"]).stderr
+    assert " jmassif: " not in record([compile_c(KEEPS, "-fno-builtin"), "10", "24"], ["-q"]).stderr
