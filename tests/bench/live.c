@@ -36,6 +36,7 @@ int main(int argc, char **argv)
         if (i == n - marked)
             syscall(SYS_getpgid, MARK);
         all[i] = left((unsigned)(i % n_stacks), 16);
+        *(char *)all[i] = 1; // so that its page is there
     }
     syscall(SYS_getpgid, MARK);
     for (long i = 0; i < n; i++)
