@@ -28,6 +28,13 @@ static inline Bool jm_is_readable(Addr address, SizeT bytes)
     return jm_is_newly_readable(address, bytes);
 }
 
+// Where the mapping that holds the address ends; 0 if the program could not read it.
+static inline Addr jm_readable_end(Addr address)
+{
+    const ReadableSegment *known = &jm_readable[address >> 20 & (JM_N_READABLE - 1)];
+    return jm_is_readable(address, 1) ? known->end : 0;
+}
+
 // False, and `*value` 0, if the address cannot be read.
 static inline Bool jm_read_word(Addr address, UWord *value)
 {

@@ -3,31 +3,32 @@
 // Unwinding is most of what an allocation costs, and the core's unwinder searches its tables anew for most frames. What
 // an address needs is little: its caller's frame begins so many bytes above the stack or frame pointer, and the return
 // address and the caller's frame pointer are kept in these slots, or still in their registers. Such a rule follows from
-// the object file's unwind table (.eh_frame; DWARF 5, section 6.4), is read once, and is kept by address.
+// the object file's unwind table, is read once, and is kept by address.
 //
-// Rules of any other form (signal frames, the procedure linkage table, code without a table), stacks that are not the
-// thread's own, and whatever cannot be right are left to the core, with the whole stack: nothing is guessed.
+// Where there is no such rule, unwind_step.c finds the caller from the two pointers; and if it needs other registers,
+// the stack is walked again with all of them.
 
 #include "unwind.h"
 #include "client_memory.h"
+#include "core_unwinder.h"
 #include "options.h"
 #include "stats.h"
 #include "table.h"
 #include "trace.h"
+#include "unwind_step.h"
+#include "unwind_table.h"
 
 #include "pub_tool_guest.h"
 
 #define MAX_FRAMES 8192
 
-#if defined(VGA_amd64) || defined(VGA_arm64)
-#define HAS_UNWINDER
-#endif
-
-static ULong n_differing;
-static ULong n_by_core;
 static ULong n_stacks;
+static ULong n_by_core;   // by what only the core knows
+static ULong n_further;   // ours goes on where the core's ends, or goes wrong for a known reason
+static ULong n_guessed;   // frames without a table are guessed, otherwise than by the core
+static ULong n_differing; // for no such reason
 
-#if defined(HAS_UNWINDER)
+#if defined(JM_HAS_UNWINDER)
 
 // ---- processors ----------------------------------------------------------------------------------------------
 
@@ -35,10 +36,6 @@ static ULong n_stacks;
 // register.
 #if defined(VGA_amd64)
 
-// Numbers of DWARF registers (System V ABI for AMD64, figure 3.36).
-#define REG_FP   6
-#define REG_SP   7
-#define REG_RA   16
 #define GUEST_FP guest_RBP
 
 typedef struct {
@@ -56,19 +53,26 @@ static inline Int ra_slot(const Slots *slots)
     return -(Int)sizeof(Addr);
 }
 
-// The core takes such a return address for the end of the stack.
-static inline Bool is_end(Addr ra)
+static const UShort guest_registers[JM_N_REGISTERS] = {
+    offsetof(VexGuestArchState, guest_RAX), offsetof(VexGuestArchState, guest_RDX),
+    offsetof(VexGuestArchState, guest_RCX), offsetof(VexGuestArchState, guest_RBX),
+    offsetof(VexGuestArchState, guest_RSI), offsetof(VexGuestArchState, guest_RDI),
+    offsetof(VexGuestArchState, guest_RBP), offsetof(VexGuestArchState, guest_RSP),
+    offsetof(VexGuestArchState, guest_R8),  offsetof(VexGuestArchState, guest_R9),
+    offsetof(VexGuestArchState, guest_R10), offsetof(VexGuestArchState, guest_R11),
+    offsetof(VexGuestArchState, guest_R12), offsetof(VexGuestArchState, guest_R13),
+    offsetof(VexGuestArchState, guest_R14), offsetof(VexGuestArchState, guest_R15),
+    offsetof(VexGuestArchState, guest_RIP),
+};
+
+static inline UInt guest_register(UInt number)
 {
-    return ra <= 1;
+    return guest_registers[number];
 }
 
 #elif defined(VGA_arm64)
 
-// DWARF for the Arm 64-bit Architecture, section 4.1. A call leaves the return address in the link register, and there
-// it stays while a function calls none.
-#define REG_FP     29
-#define REG_SP     31
-#define REG_RA     30
+// A call leaves the return address in the link register, and there it stays while a function calls none.
 #define GUEST_FP   guest_X29
 #define GUEST_LINK guest_X30
 
@@ -87,12 +91,15 @@ static inline Int ra_slot(const Slots *slots)
     return slots->ra;
 }
 
-static inline Bool is_end(Addr ra)
+static inline UInt guest_register(UInt number)
 {
-    return False; // the core shows what has no code as a frame
+    return offsetof(VexGuestArchState, guest_X0) + number * sizeof(ULong); // x0 to x30, then the stack pointer
 }
 
 #endif
+
+// The frame was not left by a rule. Slots are multiples of eight.
+#define NO_RULE 1
 
 // ---- rules ---------------------------------------------------------------------------------------------------
 
@@ -110,324 +117,29 @@ typedef struct {
 
 static Rule rules[N_RULES]; // each at the one place that its hash gives it
 
-// ---- unwind tables -------------------------------------------------------------------------------------------
-
-typedef struct {
-    Addr at, end;
-    Bool failed; // it went beyond the end, or what is there is not known
-} Reader;
-
-static ULong take(Reader *r, UInt bytes)
-{
-    ULong value = 0;
-    if (bytes > r->end - r->at) {
-        r->failed = True;
-        r->at = r->end;
-        return 0;
-    }
-    VG_(memcpy)(&value, (const void *)r->at, bytes);
-    r->at += bytes;
-    return value;
-}
-
-static ULong take_uleb(Reader *r)
-{
-    ULong value = 0;
-    for (UInt shift = 0; shift < 64; shift += 7) {
-        ULong byte = take(r, 1);
-        value |= (byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return value;
-    }
-    r->failed = True;
-    return 0;
-}
-
-static Long take_sleb(Reader *r)
-{
-    ULong value = 0;
-    for (UInt shift = 0; shift < 64;) {
-        ULong byte = take(r, 1);
-        value |= (byte & 0x7f) << shift;
-        shift += 7;
-        if (!(byte & 0x80))
-            return byte & 0x40 && shift < 64 ? (Long)(value | ~0ULL << shift) : (Long)value;
-    }
-    r->failed = True;
-    return 0;
-}
-
-static void skip(Reader *r, ULong bytes)
-{
-    if (bytes > r->end - r->at)
-        r->failed = True;
-    else
-        r->at += bytes;
-}
-
-// An entry of the table, without its length.
-static Bool open_entry(Addr address, Reader *r)
-{
-    UInt bytes;
-    if (!jm_read_uint(address, &bytes) || bytes < 4 || bytes >= 0xfffffff0 || !jm_is_readable(address + 4, bytes))
-        return False;
-    *r = (Reader){address + 4, address + 4 + bytes, False};
-    return True;
-}
-
-#define PCREL_SDATA4 0x1b // how linkers and compilers write a function's address (LSB, "DWARF Extensions")
-
-typedef struct {
-    ULong code_align;
-    Long data_align;
-    Reader instructions;
-    Bool has_augmentation;
-} Common;
-
-static Bool read_common(Addr address, Common *c)
-{
-    Reader r;
-    if (!open_entry(address, &r) || take(&r, 4) != 0)
-        return False;
-    UInt version = take(&r, 1);
-    HChar augmentation[8];
-    UInt n = 0;
-    do {
-        augmentation[n] = take(&r, 1);
-    } while (augmentation[n] && ++n < sizeof augmentation && !r.failed);
-    if (n == sizeof augmentation || (version != 1 && version != 3))
-        return False;
-    c->code_align = take_uleb(&r);
-    c->data_align = take_sleb(&r);
-    if ((version == 1 ? take(&r, 1) : take_uleb(&r)) != REG_RA)
-        return False;
-    c->has_augmentation = augmentation[0] == 'z';
-    UInt pointer_encoding = 0;
-    if (c->has_augmentation) {
-        ULong bytes = take_uleb(&r);
-        Reader data = r;
-        skip(&r, bytes);
-        for (const HChar *a = augmentation + 1; *a; a++) {
-            if (*a == 'R')
-                pointer_encoding = take(&data, 1);
-            else if (*a == 'L')
-                take(&data, 1);
-            else if (*a == 'P') {
-                // Its size: 4 for the formats udata4 and sdata4, which all others but absolute ones take.
-                UInt encoding = take(&data, 1);
-                if ((encoding & 7) != 3)
-                    return False;
-                skip(&data, 4);
-            } else
-                return False; // S: a signal's frame
-        }
-        if (data.failed)
-            return False;
-    } else if (augmentation[0]) {
-        return False;
-    }
-    c->instructions = r;
-    return !r.failed && pointer_encoding == PCREL_SDATA4;
-}
-
-// What is known of a register: where the caller's value is.
-typedef enum { KEPT, UNDEFINED, SAVED, ELSEWHERE } Where;
-
-typedef struct {
-    Where where;
-    Long offset; // from where the caller's frame begins
-} Register;
-
-typedef struct {
-    ULong cfa_register;
-    Long cfa_offset;
-    Bool cfa_is_other; // an expression
-    Register fp, ra;
-} State;
-
-#define MAX_REMEMBERED 8
-
-typedef struct {
-    const Common *common;
-    State initial;
-    State state;
-    State remembered[MAX_REMEMBERED];
-    UInt n_remembered;
-    Addr location;
-} Machine;
-
-static void set(Machine *m, ULong reg, Where where, Long offset)
-{
-    if (reg == REG_FP)
-        m->state.fp = (Register){where, offset};
-    else if (reg == REG_RA)
-        m->state.ra = (Register){where, offset};
-    else if (reg == REG_SP)
-        m->state.cfa_is_other = True; // the caller's is another one than where its frame begins
-}
-
-static void restore(Machine *m, ULong reg)
-{
-    if (reg == REG_FP)
-        m->state.fp = m->initial.fp;
-    else if (reg == REG_RA)
-        m->state.ra = m->initial.ra;
-}
-
-// Runs the instructions up to those for addresses beyond `ip` (DWARF 5, section 6.4.2).
-static Bool run(Machine *m, Reader r, Addr ip)
-{
-    const Common *c = m->common;
-    State *s = &m->state;
-    while (r.at < r.end && !r.failed) {
-        UInt op = take(&r, 1);
-        ULong low = op & 0x3f, reg;
-        ULong advance = 0;
-        switch (op & 0xc0 ? op & 0xc0 : op) {
-        case 0x40: // advance_loc
-            advance = low;
-            break;
-        case 0x80: // offset
-            set(m, low, SAVED, (Long)take_uleb(&r) * c->data_align);
-            break;
-        case 0xc0: // restore
-            restore(m, low);
-            break;
-        case 0x00: // nop
-            break;
-        case 0x02: // advance_loc1
-            advance = take(&r, 1);
-            break;
-        case 0x03: // advance_loc2
-            advance = take(&r, 2);
-            break;
-        case 0x04: // advance_loc4
-            advance = take(&r, 4);
-            break;
-        case 0x05: // offset_extended
-            reg = take_uleb(&r);
-            set(m, reg, SAVED, (Long)take_uleb(&r) * c->data_align);
-            break;
-        case 0x06: // restore_extended
-            restore(m, take_uleb(&r));
-            break;
-        case 0x07: // undefined
-            set(m, take_uleb(&r), UNDEFINED, 0);
-            break;
-        case 0x08: // same_value
-            set(m, take_uleb(&r), KEPT, 0);
-            break;
-        case 0x09: // register
-            set(m, take_uleb(&r), ELSEWHERE, 0);
-            take_uleb(&r);
-            break;
-        case 0x0a: // remember_state
-            if (m->n_remembered == MAX_REMEMBERED)
-                return False;
-            m->remembered[m->n_remembered++] = *s;
-            break;
-        case 0x0b: // restore_state
-            if (m->n_remembered == 0)
-                return False;
-            *s = m->remembered[--m->n_remembered];
-            break;
-        case 0x0c: // def_cfa
-            s->cfa_register = take_uleb(&r);
-            s->cfa_offset = take_uleb(&r);
-            s->cfa_is_other = False;
-            break;
-        case 0x0d: // def_cfa_register
-            s->cfa_register = take_uleb(&r);
-            break;
-        case 0x0e: // def_cfa_offset
-            s->cfa_offset = take_uleb(&r);
-            break;
-        case 0x0f: // def_cfa_expression
-            skip(&r, take_uleb(&r));
-            s->cfa_is_other = True;
-            break;
-        case 0x10: // expression
-        case 0x16: // val_expression
-            set(m, take_uleb(&r), ELSEWHERE, 0);
-            skip(&r, take_uleb(&r));
-            break;
-        case 0x11: // offset_extended_sf
-            reg = take_uleb(&r);
-            set(m, reg, SAVED, take_sleb(&r) * c->data_align);
-            break;
-        case 0x12: // def_cfa_sf
-            s->cfa_register = take_uleb(&r);
-            s->cfa_offset = take_sleb(&r) * c->data_align;
-            s->cfa_is_other = False;
-            break;
-        case 0x13: // def_cfa_offset_sf
-            s->cfa_offset = take_sleb(&r) * c->data_align;
-            break;
-#if defined(VGA_arm64)
-        case 0x2d: // AARCH64_negate_ra_state: VEX passes over what signs return addresses, so none is signed
-            break;
-#endif
-        case 0x2e: // GNU_args_size
-            take_uleb(&r);
-            break;
-        default:
-            return False;
-        }
-        m->location += advance * c->code_align;
-        if (m->location > ip)
-            return !r.failed;
-    }
-    return !r.failed;
-}
-
 // As in Slots.
-static Bool find_slot(const Register *reg, Int *slot)
+static Bool find_slot(const UnwindRow *row, UInt reg, Int *slot)
 {
-    *slot = reg->where == SAVED ? reg->offset : 0;
-    return reg->where == KEPT ||
-           (reg->where == SAVED && reg->offset == *slot && *slot < 0 && *slot % (Int)sizeof(Addr) == 0);
+    Long offset = row->value[reg];
+    *slot = row->where[reg] == AT_CFA ? offset : 0;
+    return row->where[reg] == KEPT ||
+           (row->where[reg] == AT_CFA && offset == *slot && *slot < 0 && *slot % (Int)sizeof(Addr) == 0);
 }
 
-static Bool find_rule(Addr ip, Rule *rule)
+static RuleType find_rule(Addr ip, Rule *rule)
 {
-    Reader r;
-    Addr entry = jm_find_unwind_entry(ip);
-    Common common;
-    if (!entry || !open_entry(entry, &r))
-        return False;
-    Addr here = r.at;
-    ULong back = take(&r, 4);
-    if (back == 0 || !read_common(here - back, &common))
-        return False;
-    Addr at = r.at;
-    Addr start = at + (Long)(Int)take(&r, 4);
-    ULong bytes = take(&r, 4);
-    if (ip < start || ip - start >= bytes)
-        return False;
-    if (common.has_augmentation)
-        skip(&r, take_uleb(&r));
-    Machine m;
-    VG_(memset)(&m, 0, sizeof m);
-    m.common = &common;
-    m.location = start;
-    if (r.failed || !run(&m, common.instructions, ~(Addr)0))
-        return False;
-    m.initial = m.state;
-    m.location = start;
-    if (!run(&m, r, ip))
-        return False;
-    const State *s = &m.state;
-    if (s->ra.where == UNDEFINED) {
-        rule->type = RULE_OUTERMOST;
-        return True;
-    }
+    UnwindRow row;
     Int fp, ra;
-    if (s->cfa_is_other || s->cfa_offset != (Int)s->cfa_offset || s->cfa_offset < 0 || !find_slot(&s->fp, &fp) ||
-        !find_slot(&s->ra, &ra) || !set_slots(&rule->slots, fp, ra))
-        return False;
-    rule->cfa_offset = s->cfa_offset;
-    rule->type = s->cfa_register == REG_SP ? RULE_FROM_SP : s->cfa_register == REG_FP ? RULE_FROM_FP : RULE_OTHER;
-    return True;
+    if (!jm_unwind_row(ip, &row))
+        return RULE_OTHER;
+    if (row.where[row.return_address] == UNDEFINED)
+        return RULE_OUTERMOST;
+    if (row.is_signal_frame || row.return_address != JM_REG_RA || row.where[JM_REG_SP] != KEPT || row.cfa_expression ||
+        row.cfa_offset != (Int)row.cfa_offset || row.cfa_offset < 0 || !find_slot(&row, JM_REG_FP, &fp) ||
+        !find_slot(&row, JM_REG_RA, &ra) || !set_slots(&rule->slots, fp, ra))
+        return RULE_OTHER;
+    rule->cfa_offset = row.cfa_offset;
+    return row.cfa_register == JM_REG_SP ? RULE_FROM_SP : row.cfa_register == JM_REG_FP ? RULE_FROM_FP : RULE_OTHER;
 }
 
 static inline const Rule *rule_of(Addr ip)
@@ -435,11 +147,42 @@ static inline const Rule *rule_of(Addr ip)
     // Multiplicative hashing by the golden ratio (Knuth): each frame waits for this, and one multiplication will do.
     Rule *rule = &rules[ip * 0x9e3779b97f4a7c15ULL >> (64 - RULE_BITS)];
     if (rule->ip != ip) {
-        *rule = (Rule){.ip = ip, .type = RULE_OTHER};
-        if (!find_rule(ip, rule))
-            rule->type = RULE_OTHER;
+        *rule = (Rule){.ip = ip};
+        rule->type = find_rule(ip, rule);
     }
     return rule;
+}
+
+// ---- walking with all registers ------------------------------------------------------------------------------
+
+// What the walk that is under way has needed.
+static Bool asked_core, guessed;
+
+static void read_registers(ThreadId tid, Registers *r)
+{
+    r->known = 0;
+    for (UInt i = 0; i < JM_N_REGISTERS; i++) {
+        Addr value;
+        VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, guest_register(i), sizeof value);
+        jm_register_set(r, i, value);
+    }
+}
+
+static UInt unwind_with_all_registers(ThreadId tid, Addr *ips, Addr *sps, UInt max)
+{
+    Cursor c = {.ip = VG_(get_IP)(tid), .is_innermost = True};
+    read_registers(tid, &c.registers);
+    Step step = AT_CALLER;
+    UInt n = 0;
+    while (step == AT_CALLER && n < max) {
+        ips[n] = c.ip;
+        sps[n] = c.registers.value[JM_REG_SP];
+        step = jm_unwind_step(&c);
+        n += step != NO_FRAME;
+    }
+    asked_core = c.asked_core;
+    guessed = c.guessed;
+    return n;
 }
 
 // ---- walking -------------------------------------------------------------------------------------------------
@@ -469,15 +212,15 @@ static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
 static inline Bool has_same_caller(const Frame *f, Addr link)
 {
     Addr cfa = f[1].sp;
-    return return_address(&f->slots, cfa, link) == f[1].ip + 1 &&
+    return f->slots.fp != NO_RULE && return_address(&f->slots, cfa, link) == f[1].ip + 1 &&
            (!f->slots.fp || *(const Addr *)(cfa + f->slots.fp) == f[1].fp);
 }
 
 static void remember(LastWalk *last, const Frame *frames, UInt n)
 {
     if (n > last->capacity) {
-        last->capacity = n < 64 ? 64 : 2 * n;
-        last->frames = VG_(realloc)("jm.unwind", last->frames, last->capacity * sizeof *frames);
+        last->capacity = 2 * n;
+        last->frames = VG_(realloc)("jm.unwind", last->frames, last->capacity * sizeof *last->frames);
     }
     VG_(memcpy)(last->frames, frames, n * sizeof *frames);
     last->n = n;
@@ -485,7 +228,7 @@ static void remember(LastWalk *last, const Frame *frames, UInt n)
 
 static Frame fresh[MAX_FRAMES]; // of the walk that is under way
 
-// 0: not all of the stack can be unwound by rules.
+// 0: the pointers alone do not do.
 static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     Frame f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)};
@@ -495,47 +238,65 @@ static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 #if defined(GUEST_LINK)
     VG_(get_shadow_regs_area)(tid, (UChar *)&link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof link);
 #endif
-    // What lies between the stack pointer and the end of the thread's own stack is mapped. Of a stack that has just
-    // begun the core shows one frame.
-    const Addr top = VG_(thread_get_stack_max)(tid);
-    const SizeT just_begun = 520 - VG_STACK_REDZONE_SZB;
-    if (f.sp > top || top - f.sp >= VG_(thread_get_stack_size)(tid) || top - f.sp < just_begun || (f.sp & 7))
-        return 0;
+    Addr top = jm_readable_end(f.sp);
     if (!last_walks)
         last_walks = VG_(calloc)("jm.unwind", VG_N_THREADS, sizeof *last_walks);
     LastWalk *last = &last_walks[tid];
     if (max > MAX_FRAMES)
         max = MAX_FRAMES;
+    Cursor cursor = {.is_partial = True, .is_innermost = True};
     UInt n = 0, at = 0; // in the last walk: its first frame that is not further in than this one
     for (;;) {
         while (at < last->n && last->frames[at].sp < f.sp)
             at++;
         const Frame *known = &last->frames[at];
         if (at < last->n && known->sp == f.sp && known->ip == f.ip && known->fp == f.fp) {
-            for (; at + 1 < last->n && n + 1 < max && has_same_caller(known, link); at++, known++, link = 0)
+            for (; at + 1 < last->n && n + 1 < max && has_same_caller(known, link); at++, known++, link = 0) {
                 fresh[n++] = *known;
+                cursor.is_call = True;
+                cursor.is_innermost = False;
+            }
             f = *known;
         }
         fresh[n] = f;
         const Rule *rule = rule_of(f.ip);
         if (rule->type == RULE_OUTERMOST || n + 1 == max)
             break;
-        if (rule->type == RULE_OTHER)
-            return 0;
         Addr cfa = (rule->type == RULE_FROM_SP ? f.sp : f.fp) + rule->cfa_offset;
         SizeT size = cfa - f.sp;
         const Slots *slots = &rule->slots;
-        if (size > top - f.sp || (size & 7) || size < (SizeT)-ra_slot(slots) || size < (SizeT)-slots->fp)
-            return 0;
-        fresh[n].slots = *slots;
-        if (slots->fp)
-            f.fp = *(const Addr *)(cfa + slots->fp);
-        f.ip = return_address(slots, cfa, link);
-        f.sp = cfa;
+        if (rule->type != RULE_OTHER && f.sp < top && size <= top - f.sp && size >= (SizeT)-ra_slot(slots) &&
+            size >= (SizeT)-slots->fp && (ra_slot(slots) || link)) {
+            fresh[n].slots = *slots;
+            if (slots->fp)
+                f.fp = *(const Addr *)(cfa + slots->fp);
+            f.ip = return_address(slots, cfa, link);
+            f.sp = cfa;
+            if (f.ip <= 1)
+                break;
+            f.ip--;
+            cursor.is_call = True;
+            cursor.is_innermost = False;
+        } else {
+            fresh[n].slots.fp = NO_RULE;
+            cursor.ip = f.ip;
+            cursor.registers.known = 0;
+            jm_register_set(&cursor.registers, JM_REG_SP, f.sp);
+            jm_register_set(&cursor.registers, JM_REG_FP, f.fp);
+            if (link)
+                jm_register_set(&cursor.registers, JM_REG_RA, link);
+            Step step = jm_unwind_step(&cursor);
+            if (step == LACKS_REGISTER || !jm_register_is_known(&cursor.registers, JM_REG_FP))
+                return 0;
+            if (step == NO_FRAME)
+                n--;
+            if (step != AT_CALLER)
+                break;
+            f = (Frame){
+                .ip = cursor.ip, .sp = cursor.registers.value[JM_REG_SP], .fp = cursor.registers.value[JM_REG_FP]};
+            top = jm_readable_end(f.sp);
+        }
         link = 0;
-        if (is_end(f.ip))
-            break;
-        f.ip--;
         n++;
     }
     n++;
@@ -544,11 +305,37 @@ static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
         sps[i] = fresh[i].sp;
     }
     remember(last, fresh, n);
+    asked_core = cursor.asked_core;
+    guessed = cursor.guessed;
     return n;
 }
 
-// Below a function whose table says that it is the outermost the core goes on, by what lies there.
-static Bool is_what_the_core_finds(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, UInt max)
+// ---- the core's ----------------------------------------------------------------------------------------------
+
+// How many of the innermost frames are the same. Of what a signal interrupted the core takes off one, as from a
+// return address.
+static UInt n_alike(const Addr *ips, const Addr *sps, UInt n, const Addr *core_ips, const Addr *core_sps, UInt n_core)
+{
+    UInt i = 0;
+    while (i < n && i < n_core && sps[i] == core_sps[i] &&
+           (ips[i] == core_ips[i] || (i > 0 && ips[i] == core_ips[i] + 1 && jm_unwind_is_signal_frame(ips[i - 1]))))
+        i++;
+    return i;
+}
+
+// Of registers that a table mentions the core knows the stack and the frame pointer alone, and not those that are in
+// others. What a signal interrupted it looks for one byte before.
+static Bool core_cannot_leave(const Addr *ips, UInt i)
+{
+    UnwindRow row;
+    if (i > 0 && jm_unwind_is_signal_frame(ips[i - 1]))
+        return True;
+    return jm_unwind_row(ips[i], &row) &&
+           ((!row.cfa_expression && row.cfa_register != JM_REG_SP && row.cfa_register != JM_REG_FP) ||
+            row.where[JM_REG_RA] == IN_REGISTER || row.where[JM_REG_FP] == IN_REGISTER);
+}
+
+static void compare_with_core(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, UInt max)
 {
     static Addr *core_ips, *core_sps;
     if (!core_ips) {
@@ -556,11 +343,20 @@ static Bool is_what_the_core_finds(ThreadId tid, const Addr *ips, const Addr *sp
         core_sps = VG_(malloc)("jm.unwind", max * sizeof *core_sps);
     }
     UInt n_core = VG_(get_StackTrace)(tid, core_ips, max, core_sps, NULL, 0);
-    return (n_core == n || (n_core > n && rule_of(ips[n - 1])->type == RULE_OUTERMOST)) &&
-           VG_(memcmp)(core_ips, ips, n * sizeof *ips) == 0 && VG_(memcmp)(core_sps, sps, n * sizeof *sps) == 0;
+    UInt alike = n_alike(ips, sps, n, core_ips, core_sps, n_core);
+    // Below a function whose table says that it is the outermost, and of a return address that is none, the core goes
+    // on, by what lies there.
+    if (alike == n && (n_core == n || rule_of(ips[n - 1])->type != RULE_OTHER))
+        return;
+    if (alike == n_core || (alike > 0 && core_cannot_leave(ips, alike - 1)))
+        n_further++;
+    else if (guessed)
+        n_guessed++;
+    else
+        n_differing++;
 }
 
-#endif // HAS_UNWINDER
+#endif // JM_HAS_UNWINDER
 
 static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
@@ -577,13 +373,19 @@ static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     n_stacks++;
-#if defined(HAS_UNWINDER)
-    // Then the core joins frames.
-    UInt n = VG_(clo_merge_recursive_frames) == 0 ? unwind_by_rules(tid, ips, sps, max) : 0;
-    if (n == 0)
+#if defined(JM_HAS_UNWINDER)
+    if (VG_(clo_merge_recursive_frames) != 0) // then the core joins frames
         return unwind_by_core(tid, ips, sps, max);
+    UInt n = unwind_by_rules(tid, ips, sps, max);
+    if (n == 0)
+        n = unwind_with_all_registers(tid, ips, sps, max);
+#if !defined(JM_ASKS_CORE)
+    if (guessed) // the core may know better
+        return unwind_by_core(tid, ips, sps, max);
+#endif
+    n_by_core += asked_core;
     if (jm_options.check_unwinding)
-        n_differing += !is_what_the_core_finds(tid, ips, sps, n, max);
+        compare_with_core(tid, ips, sps, n, max);
     return n;
 #else
     return unwind_by_core(tid, ips, sps, max);
@@ -592,7 +394,7 @@ UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 
 void jm_unwind_forget(void)
 {
-#if defined(HAS_UNWINDER)
+#if defined(JM_HAS_UNWINDER)
     VG_(memset)(rules, 0, sizeof rules);
     for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
         last_walks[tid].n = 0;
@@ -601,7 +403,7 @@ void jm_unwind_forget(void)
 
 void jm_unwind_thread_exit(ThreadId tid)
 {
-#if defined(HAS_UNWINDER)
+#if defined(JM_HAS_UNWINDER)
     if (last_walks && last_walks[tid].frames) {
         VG_(free)(last_walks[tid].frames);
         last_walks[tid] = (LastWalk){NULL, 0, 0};
@@ -615,12 +417,14 @@ void jm_unwind_write_counters(void)
         return;
     jm_trace_counter("unwound", n_stacks);
     jm_trace_counter("unwound-by-core", n_by_core);
+    jm_trace_counter("unwound-further", n_further);
+    jm_trace_counter("unwound-guessed", n_guessed);
     jm_trace_counter("unwound-differently", n_differing);
 }
 
 void jm_unwind_stats(void)
 {
-#if defined(HAS_UNWINDER)
+#if defined(JM_HAS_UNWINDER)
     UInt n = 0;
     for (UInt i = 0; i < N_RULES; i++)
         n += rules[i].ip != 0;

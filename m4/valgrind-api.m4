@@ -113,4 +113,18 @@ AS_IF([test $wraps_passes = yes],
     [AC_DEFINE([WRAPS_VEX_PASSES], [1], [The calls of VEX's passes are taken over.])],
     [VEX_WRAP_LDFLAGS=])
 AC_SUBST([VEX_WRAP_LDFLAGS])
+
+dnl The core's unwinder, which core_unwinder.c takes over in the same way.
+AC_MSG_CHECKING([whether the core's unwinder can be taken over])
+takes_unwinder=yes
+CORE_WRAP_LDFLAGS=
+for function in vgPlain_use_CF_info; do
+    AS_IF(["$NM" "$VG_LIBDIR/libcoregrind-$VG_ARCH-linux.a" 2>/dev/null |
+           $GREP " T $function\$" >/dev/null], [], [takes_unwinder=no])
+done
+AC_MSG_RESULT([$takes_unwinder])
+AS_IF([test $takes_unwinder = yes],
+    [AC_DEFINE([TAKES_OVER_CORE_UNWINDER], [1], [The core's unwinder is taken over.])],
+    [CORE_WRAP_LDFLAGS=])
+AC_SUBST([CORE_WRAP_LDFLAGS])
 ])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorder's own unwinder: frame by frame what the core's finds, and the core's for what it leaves to it.
+"""The recorder's own unwinder: frame by frame what the core's finds.
 
 On this machine, and on an emulated arm64 one.
 """
@@ -10,6 +10,7 @@ from typing import Callable, Dict, List, NamedTuple
 import pytest
 
 from tests.harness import ARCH, PYTHON, Recording, arm64_python, compile_arm64, compile_c, record, record_arm64
+from tests.tool.programs import heap_stacks
 
 
 class Machine(NamedTuple):
@@ -246,12 +247,29 @@ def test_return_addresses_that_the_processor_would_sign_are_those_that_the_core_
     assert found.by_core < 100
 
 
-@pytest.mark.parametrize("debug", ["-g0", "-g"])
 @EACH_MACHINE
-def test_frames_without_an_unwind_table_are_left_to_the_core(machine: Machine, debug: str) -> None:
-    program = machine.compile(SHAPES, "-fno-builtin", "-O1", *WITHOUT_TABLES.split(), debug)
+def test_frames_whose_table_is_not_mapped_are_left_to_the_core(machine: Machine) -> None:
+    program = machine.compile(SHAPES, "-fno-builtin", "-O1", *WITHOUT_TABLES.split(), "-g")
     found = unwound(machine, [program])
     assert found.all == found.by_core >= 20000 and found.differing == 0
+
+
+@pytest.mark.parametrize("flags", ["-O0", "-O1 -fno-omit-frame-pointer"])
+@EACH_MACHINE
+def test_frames_without_a_table_are_left_by_their_frame_pointers(machine: Machine, flags: str) -> None:
+    with_tables = machine.compile(SHAPES, "-fno-builtin", *flags.split())
+    without = machine.compile(SHAPES, "-fno-builtin", *flags.split(), *WITHOUT_TABLES.split(), "-g0")
+    recording = machine.record([without], ["--check-unwinding=yes"])
+    assert heap_stacks(recording.profile) == heap_stacks(machine.record([with_tables]).profile)
+    assert dict(recording.profile.counters)["unwound-differently"] == 0
+
+
+@EACH_MACHINE
+def test_without_tables_and_frame_pointers_at_least_the_innermost_frame_is_known(machine: Machine) -> None:
+    program = machine.compile(SHAPES, "-fno-builtin", "-O1", "-fomit-frame-pointer", *WITHOUT_TABLES.split(), "-g0")
+    recording = machine.record([program], ["--check-unwinding=yes"])
+    assert {stack[0] for stack in heap_stacks(recording.profile)} == {"deep"}
+    assert dict(recording.profile.counters)["unwound-differently"] == 0
 
 
 @EACH_MACHINE

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+#include "core_unwinder.h"
+#include "client_memory.h"
+
+#if defined(JM_ASKS_CORE)
+
+// What the core follows of a frame. In libcoregrind since 3.7, and not in a public header; configure looks whether the
+// function is there.
+typedef struct {
+    Addr ip, sp;
+#if defined(VGA_arm64)
+    Addr link;
+#endif
+    Addr fp;
+} CoreRegisters;
+
+extern Bool VG_(use_CF_info)(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
+
+Bool jm_core_step(Registers *registers, Addr *ip)
+{
+    Addr sp = registers->value[JM_REG_SP];
+    Addr end = jm_readable_end(sp);
+    if (!end || !jm_register_is_known(registers, JM_REG_FP))
+        return False;
+    CoreRegisters core = {.ip = *ip, .sp = sp, .fp = registers->value[JM_REG_FP]};
+#if defined(VGA_arm64)
+    core.link = jm_register_is_known(registers, JM_REG_RA) ? registers->value[JM_REG_RA] : 0;
+#endif
+    if (!VG_(use_CF_info)(&core, sp, end - sizeof(Addr)))
+        return False;
+    *ip = core.ip;
+    registers->known = 0;
+    jm_register_set(registers, JM_REG_SP, core.sp);
+    jm_register_set(registers, JM_REG_FP, core.fp);
+#if defined(VGA_arm64)
+    jm_register_set(registers, JM_REG_RA, core.link);
+#endif
+    return True;
+}
+
+#else
+
+Bool jm_core_step(Registers *registers, Addr *ip)
+{
+    return False;
+}
+
+#endif

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stacks that take more than simple rules: each must have the functions that the program was in, by its source.
+
+The core, which --check-unwinding=yes compares with, loses its way in some of them.
+"""
+
+import re
+from typing import List, Set
+
+import pytest
+
+from tests.harness import Recording
+from tests.tool.programs import DIRECTORY, heap_stacks, library
+from tests.tool.test_unwinding import EACH_MACHINE, HERE, Machine
+
+
+def recorded(machine: Machine, *command: object) -> Recording:
+    recording = machine.record(list(command), ["--check-unwinding=yes"])
+    assert recording.returncode == 0, recording.stderr
+    return recording
+
+
+def counter(recording: Recording, name: str) -> int:
+    return int(dict(recording.profile.counters)[name])
+
+
+def stacks(recording: Recording) -> Set[str]:
+    """The stacks down to main as text, innermost first; "?" is a frame without a name."""
+    names = [" ".join(name or "?" for name in stack) for stack in heap_stacks(recording.profile)]
+    return {re.sub(r" main\b.*", " main", stack) for stack in names}
+
+
+@EACH_MACHINE
+def test_a_handlers_stack_goes_on_in_what_the_signal_interrupted(machine: Machine) -> None:
+    recording = recorded(machine, machine.compile(DIRECTORY / "unwind_signals.c", "-O1", "-fno-builtin"))
+    assert stacks(recording) == {
+        "allocate on_thread_stack ? trapping caller caller main",
+        "allocate on_own_stack ? trapping caller caller caller main",
+        "allocate with_own_way_back ? syscall sender main",
+    }
+    assert counter(recording, "unwound-differently") == 0
+
+
+@pytest.mark.parametrize("flags", ["-O1", "-O1 -fno-omit-frame-pointer", "-O0"])
+@EACH_MACHINE
+def test_tables_may_say_all_that_dwarf_can(machine: Machine, flags: str) -> None:
+    recording = recorded(machine, machine.compile(DIRECTORY / "unwind_tables.c", "-fno-builtin", *flags.split()))
+    assert stacks(recording) == {
+        "allocate by_register main",
+        "allocate in_register main",
+        "allocate by_expression main",
+        "allocate use realigned main",
+    }
+    assert counter(recording, "unwound-differently") == counter(recording, "unwound-by-core") == 0
+
+
+@EACH_MACHINE
+def test_code_without_a_table_is_left_by_its_frame_pointer_or_by_the_return_address_on_the_stack(
+    machine: Machine,
+) -> None:
+    recording = recorded(machine, machine.compile(DIRECTORY / "unwind_generated.c", "-O2", "-fno-builtin"))
+    assert stacks(recording) == {"first ? outer main", "second ? outer main"}
+    assert counter(recording, "unwound-differently") == 0
+
+
+def test_what_the_loader_calls_is_unwound_through_the_loader() -> None:
+    source = DIRECTORY / "unwind_loaded.c"
+    path = library(source, "libunwind_loaded.so", "-DLIBRARY", "-O1", "-fno-builtin", "-Wl,-z,lazy")
+    recording = recorded(HERE, HERE.compile(source, "-O1", "-fno-builtin", "-pthread"), path)
+    found = stacks(recording)
+
+    def ways(innermost: str) -> List[str]:
+        return [stack for stack in found if stack.startswith(f"{innermost} ")]
+
+    assert all(" dlopen" in stack and stack.endswith(" load main") for stack in ways("constructed"))
+    assert all(" dlclose" in stack and stack.endswith(" load main") for stack in ways("destructed"))
+    assert all(stack.endswith(" function load main") for stack in ways("choose"))
+    assert "function load main" in found
+    assert [len(ways(name)) for name in ("constructed", "destructed", "choose", "thread")] == [1, 1, 1, 1]
+    assert counter(recording, "unwound-differently") == counter(recording, "unwound-by-core") == 0
+    assert counter(recording, "unwound-guessed") == 0
+    child = [trace for trace in recording.traces if trace != recording.trace]
+    assert len(child) == 1
+
+
+@EACH_MACHINE
+def test_no_stack_stops_the_recorder(machine: Machine) -> None:
+    n = 20000 if machine is HERE else 500
+    program = machine.compile(DIRECTORY / "unwind_garbage.c", "-O1", "-fno-builtin")
+    recording = machine.record([program, str(n)])
+    assert recording.returncode == 0, recording.stderr
+    assert {stack[0] for stack in heap_stacks(recording.profile)} == {"on_garbage"}
