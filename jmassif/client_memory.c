@@ -224,6 +224,11 @@ Addr jm_find_function_start(Addr ip)
     return entry ? t->table + entry[0] : 0;
 }
 
+Bool jm_has_unwind_table(Addr inside)
+{
+    return unwind_table_of(inside) != NULL;
+}
+
 Addr jm_find_unwind_entry(Addr ip)
 {
     const UnwindTable *t = unwind_table_of(ip);

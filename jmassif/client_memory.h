@@ -62,6 +62,9 @@ Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);
 // if there is none for this address.
 Addr jm_find_function_start(Addr ip);
 
+// Whether the object file that is mapped around `inside` has such a table, in a form that is known.
+Bool jm_has_unwind_table(Addr inside);
+
 // The entry of that table for `ip` (a frame description in .eh_frame); 0 if there is none.
 Addr jm_find_unwind_entry(Addr ip);
 

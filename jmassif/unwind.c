@@ -168,17 +168,32 @@ static void read_registers(ThreadId tid, Registers *r)
     }
 }
 
-static UInt unwind_with_all_registers(ThreadId tid, Addr *ips, Addr *sps, UInt max)
+// --merge-recursive-frames=N: of frames at the same address, with fewer than N between them, the outer one is left out,
+// and what is between them.
+static UInt without_recursion(const Addr *ips, UInt n)
 {
-    Cursor c = {.ip = VG_(get_IP)(tid), .is_innermost = True};
+    UInt longest = VG_(clo_merge_recursive_frames);
+    for (UInt cycle = 1; cycle <= longest && cycle < n; cycle++)
+        if (ips[n - 1 - cycle] == ips[n - 1])
+            return n - cycle;
+    return n;
+}
+
+UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta)
+{
+    Cursor c = {.ip = VG_(get_IP)(tid) + first_ip_delta, .is_innermost = True};
     read_registers(tid, &c.registers);
     Step step = AT_CALLER;
     UInt n = 0;
     while (step == AT_CALLER && n < max) {
         ips[n] = c.ip;
-        sps[n] = c.registers.value[JM_REG_SP];
+        if (sps)
+            sps[n] = c.registers.value[JM_REG_SP];
+        if (fps)
+            fps[n] = c.registers.value[JM_REG_FP];
+        n = without_recursion(ips, n + 1);
         step = jm_unwind_step(&c);
-        n += step != NO_FRAME;
+        n -= step == NO_FRAME;
     }
     asked_core = c.asked_core;
     guessed = c.guessed;
@@ -305,6 +320,15 @@ static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
         sps[i] = fresh[i].sp;
     }
     remember(last, fresh, n);
+    if (VG_(clo_merge_recursive_frames) > 0) {
+        UInt n_all = n;
+        n = 0;
+        for (UInt i = 0; i < n_all; i++) {
+            ips[n] = ips[i];
+            sps[n] = sps[i];
+            n = without_recursion(ips, n + 1);
+        }
+    }
     asked_core = cursor.asked_core;
     guessed = cursor.guessed;
     return n;
@@ -342,7 +366,7 @@ static void compare_with_core(ThreadId tid, const Addr *ips, const Addr *sps, UI
         core_ips = VG_(malloc)("jm.unwind", max * sizeof *core_ips);
         core_sps = VG_(malloc)("jm.unwind", max * sizeof *core_sps);
     }
-    UInt n_core = VG_(get_StackTrace)(tid, core_ips, max, core_sps, NULL, 0);
+    UInt n_core = jm_core_stack(tid, core_ips, core_sps, max);
     UInt alike = n_alike(ips, sps, n, core_ips, core_sps, n_core);
     // Below a function whose table says that it is the outermost, and of a return address that is none, the core goes
     // on, by what lies there.
@@ -358,10 +382,12 @@ static void compare_with_core(ThreadId tid, const Addr *ips, const Addr *sps, UI
 
 #endif // JM_HAS_UNWINDER
 
+#if !defined(JM_ASKS_CORE)
+
 static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     n_by_core++;
-    UInt n = VG_(get_StackTrace)(tid, ips, max, sps, NULL, 0);
+    UInt n = jm_core_stack(tid, ips, sps, max);
     // Without unwind tables the core takes whatever it finds for return addresses. No program has code in the upper
     // half, and nothing that lies beyond such a frame is one.
     for (UInt i = 1; i < n; i++)
@@ -370,15 +396,15 @@ static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
     return n;
 }
 
+#endif
+
 UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     n_stacks++;
 #if defined(JM_HAS_UNWINDER)
-    if (VG_(clo_merge_recursive_frames) != 0) // then the core joins frames
-        return unwind_by_core(tid, ips, sps, max);
     UInt n = unwind_by_rules(tid, ips, sps, max);
     if (n == 0)
-        n = unwind_with_all_registers(tid, ips, sps, max);
+        n = jm_unwind_any(tid, ips, sps, NULL, max, 0);
 #if !defined(JM_ASKS_CORE)
     if (guessed) // the core may know better
         return unwind_by_core(tid, ips, sps, max);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Unwinding a thread's stack. What the core's unwinder gives, several times faster: its result is the same, frame by
-// frame (--check-unwinding=yes compares them).
+// frame, where the core does not lose its way (--check-unwinding=yes compares them).
 
 #ifndef JM_UNWIND_H
 #define JM_UNWIND_H
@@ -11,6 +11,9 @@
 // As VG_(get_StackTrace): code addresses innermost first, callers' less one, and each frame's stack pointer. At most
 // `max`.
 UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max);
+
+// As VG_(get_StackTrace), of a thread in any state. `sps` and `fps` may be NULL. Slower, and remembers nothing.
+UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta);
 
 // Code was unmapped: what is known of it no longer holds.
 void jm_unwind_forget(void);

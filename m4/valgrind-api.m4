@@ -114,17 +114,20 @@ AS_IF([test $wraps_passes = yes],
     [VEX_WRAP_LDFLAGS=])
 AC_SUBST([VEX_WRAP_LDFLAGS])
 
-dnl The core's unwinder, which core_unwinder.c takes over in the same way.
+dnl The core's unwinder, which core_unwinder.c takes over in the same way, and what it asks of it.
 AC_MSG_CHECKING([whether the core's unwinder can be taken over])
 takes_unwinder=yes
-CORE_WRAP_LDFLAGS=
-for function in vgPlain_use_CF_info; do
+for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLocal_read_callframe_info_dwarf3 vgPlain_use_CF_info; do
     AS_IF(["$NM" "$VG_LIBDIR/libcoregrind-$VG_ARCH-linux.a" 2>/dev/null |
            $GREP " T $function\$" >/dev/null], [], [takes_unwinder=no])
 done
 AC_MSG_RESULT([$takes_unwinder])
-AS_IF([test $takes_unwinder = yes],
-    [AC_DEFINE([TAKES_OVER_CORE_UNWINDER], [1], [The core's unwinder is taken over.])],
-    [CORE_WRAP_LDFLAGS=])
+CORE_WRAP_LDFLAGS=
+AS_IF([test $takes_unwinder = yes && { test "$VG_ARCH" = amd64 || test "$VG_ARCH" = arm64; }], [
+    AC_DEFINE([TAKES_OVER_CORE_UNWINDER], [1], [The core's unwinder is taken over.])
+    for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLocal_read_callframe_info_dwarf3; do
+        CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$function"
+    done
+])
 AC_SUBST([CORE_WRAP_LDFLAGS])
 ])

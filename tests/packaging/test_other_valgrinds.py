@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import BUILD, MADE, compile_c, configure_and_make, record
+from tests.tool.programs import DIRECTORY, heap_stacks
 
 PROGRAM = r"""
 #include <stdlib.h>
@@ -27,19 +28,45 @@ int main(void)
 PEAK_BYTES = 5000 + 300 + 700
 
 
-@pytest.mark.parametrize("release", ["3.16", "3.24", "3.27"])
-def test_another_valgrind_records_the_same(release: str) -> None:
+EACH_RELEASE = pytest.mark.parametrize("release", ["3.16", "3.24", "3.27"])
+
+
+def unpacked(release: str) -> Path:
     root = BUILD / "compat" / release
     if not root.exists():
         pytest.skip(f"no Valgrind in {root}: ./bootstrap check fetches it where the distribution's mirror has it")
     version = unpacked_version(root)
     if not version.startswith(release + "."):
         pytest.skip(f"{root} holds Valgrind {version}, which nobody has looked at yet")
+    return root
+
+
+@EACH_RELEASE
+def test_another_valgrind_records_the_same(release: str) -> None:
+    root = unpacked(release)
     tree = configure_and_make(MADE / f"valgrind-{release}", f"--with-valgrind={root}")
     recording = record([compile_c(PROGRAM, "-O0")], build=tree, valgrind=str(root / "usr/bin/valgrind"))
     assert recording.returncode == 7, recording.stderr[-2000:]
-    assert recording.profile.manifest["valgrind"] == version
+    assert recording.profile.manifest["valgrind"] == unpacked_version(root)
     assert recording.profile.peaks["total"].by_kind["heap"] == PEAK_BYTES
+
+
+@EACH_RELEASE
+def test_another_valgrinds_unwinder_is_taken_over_too(release: str) -> None:
+    root = unpacked(release)
+    tree = configure_and_make(MADE / f"valgrind-{release}", f"--with-valgrind={root}")
+    valgrind = str(root / "usr/bin/valgrind")
+    tables = compile_c(DIRECTORY / "unwind_tables.c", "-O1", "-fno-builtin")
+    ours = record([tables], ["--trace-cfi=yes"], build=tree, valgrind=valgrind)
+    assert all("/jmassif-" in name for name in re.findall(r"^CFI info: name (.*)$", ours.stderr, re.MULTILINE))
+    checked = record([tables], ["--check-unwinding=yes"], build=tree, valgrind=valgrind)
+    assert heap_stacks(checked.profile) == heap_stacks(ours.profile)
+    # Which frames lie below main is the release's idea.
+    assert ("allocate", "in_register", "main") in {stack[:3] for stack in heap_stacks(ours.profile)}
+    assert dict(checked.profile.counters)["unwound-differently"] == 0
+    crash = record([compile_c(DIRECTORY / "crashes.c", "-pthread", "-O1"), "function"], build=tree, valgrind=valgrind)
+    shown = re.findall(r"(?:at|by) 0x\w+: (\S+)", crash.stderr)
+    assert shown[:5] == ["crash"] * 4 + ["main"]
 
 
 def unpacked_version(root: Path) -> str:

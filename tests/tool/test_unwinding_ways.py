@@ -15,8 +15,10 @@ from tests.tool.test_unwinding import EACH_MACHINE, HERE, Machine
 
 
 def recorded(machine: Machine, *command: object) -> Recording:
+    """With the core's tables, to compare with it; without them the stacks are the same."""
     recording = machine.record(list(command), ["--check-unwinding=yes"])
     assert recording.returncode == 0, recording.stderr
+    assert heap_stacks(recording.profile) == heap_stacks(machine.record(list(command)).profile)
     return recording
 
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The core does not read the unwind tables that the recorder reads itself, and what it prints is as good as before."""
+
+import re
+from typing import List
+
+import pytest
+
+from tests.harness import BUILD, VALGRIND, compile_c, record, run
+from tests.tool.programs import DIRECTORY, heap_stacks
+from tests.tool.test_unwinding import EACH_MACHINE, SHAPES, WITHOUT_TABLES, Machine
+
+RECURSION = """
+#include <stdlib.h>
+static __attribute__((noinline)) void odd(int n);
+static __attribute__((noinline)) void even(int n) { if (n) odd(n - 1); else free(malloc(100)); __asm__ volatile(""); }
+static __attribute__((noinline)) void odd(int n) { even(n - 1); __asm__ volatile(""); }
+int main(void) { for (int i = 0; i < 100; i++) even(2 * i); return 0; }
+"""
+
+
+def backtrace(text: str) -> List[str]:
+    """The functions of the only backtrace that Valgrind has printed, innermost first."""
+    return re.findall(r"==\d+==    (?:at|by) 0x\w+: (\S+)", text)
+
+
+@pytest.mark.parametrize(
+    "way, functions",
+    [
+        ("function", ["crash"] * 4 + ["main"]),
+        ("nothing", ["???", "call_nothing", "main"]),
+        ("callback", ["crash", "compare"]),
+        ("handler", ["crash", "crash", "handler"]),
+        ("thread", ["crash", "crash", "thread", "start_thread"]),
+        ("abort", []),
+    ],
+)
+@pytest.mark.parametrize("flags", ["-O0", "-O2"])
+def test_the_backtrace_of_a_crash_has_the_frames_that_other_tools_show(
+    way: str, functions: List[str], flags: str
+) -> None:
+    program = compile_c(DIRECTORY / "crashes.c", "-pthread", "-fno-builtin", flags)
+    ours = backtrace(record([program, way]).stderr)
+    none = backtrace(
+        run([VALGRIND, "--tool=none", program, way], env={"VALGRIND_LIB": str(BUILD / ".in_place")}).stderr
+    )
+    # Ours shows calls that were inlined too.
+    frames = iter(ours)
+    assert all(function in frames for function in none)
+    assert ours[: len(functions)] == functions
+    assert "main" in ours or way == "thread"
+
+
+@EACH_MACHINE
+def test_a_crash_below_a_signals_handler_shows_whom_the_signal_interrupted(machine: Machine) -> None:
+    program = machine.compile(DIRECTORY / "crashes.c", "-pthread", "-fno-builtin", "-O1")
+    shown = backtrace(machine.record([program, "handler"]).stderr)
+    assert shown[:3] == ["crash", "crash", "handler"] and "main" in shown
+
+
+@EACH_MACHINE
+def test_the_core_reads_no_table_but_its_own(machine: Machine) -> None:
+    program = machine.compile(SHAPES, "-fno-builtin")
+
+    def read(*options: str) -> List[str]:
+        return re.findall(
+            r"^CFI info: name (.*)$", machine.record([program], ["--trace-cfi=yes", *options]).stderr, re.M
+        )
+
+    assert all("/jmassif-" in name for name in read())
+    assert any(name.endswith(str(program)) for name in read("--check-unwinding=yes"))
+
+
+@EACH_MACHINE
+def test_tables_without_an_index_are_left_to_the_core(machine: Machine) -> None:
+    program = machine.compile(SHAPES, "-fno-builtin", "-O1")
+    without_index = machine.compile(SHAPES, "-fno-builtin", "-O1", "-Wl,--no-eh-frame-hdr")
+    assert heap_stacks(machine.record([without_index]).profile) == heap_stacks(machine.record([program]).profile)
+
+
+@EACH_MACHINE
+def test_tables_that_only_the_file_has_are_left_to_the_core(machine: Machine) -> None:
+    program = machine.compile(SHAPES, "-fno-builtin", "-O1", "-fomit-frame-pointer")
+    only_in_file = machine.compile(SHAPES, "-fno-builtin", "-O1", "-fomit-frame-pointer", *WITHOUT_TABLES.split())
+    assert heap_stacks(machine.record([only_in_file]).profile) == heap_stacks(machine.record([program]).profile)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_recursion_is_merged_as_the_core_merges_it(longest: int) -> None:
+    merge = f"--merge-recursive-frames={longest}"
+    program = compile_c(RECURSION, "-O1", "-fno-builtin")
+    checked = record([program], [merge, "--check-unwinding=yes"]).profile
+    assert dict(checked.counters)["unwound-differently"] == 0
+    found = heap_stacks(record([program], [merge]).profile)
+    assert found == heap_stacks(checked)
+    depths = {len(stack) for stack in found}
+    assert max(depths) == (200 if longest < 2 else 4)
