@@ -80,7 +80,9 @@ static NodeId add_node(NodeId parent, FrameId frame, Node content)
 static NodeId child(NodeId parent, FrameId frame)
 {
     NodeId next = parent + 1;
-    if (next < nodes.n && node_at(next) == frame)
+    if (next == nodes.n) // the newest node leads nowhere yet
+        return add_node(parent, frame, frame);
+    if (node_at(next) == frame)
         return next;
     jm_index_reserve(&branch_index, branch_hash_of);
     UInt slot = (UInt)branch_hash(parent, frame) & branch_index.mask;
@@ -90,8 +92,6 @@ static NodeId child(NodeId parent, FrameId frame)
             return b->node;
         slot = (slot + 1) & branch_index.mask;
     }
-    if (next == nodes.n)
-        return add_node(parent, frame, frame);
     UInt i = jm_table_add(&branches);
     NodeId id = add_node(parent, frame, BRANCH_BIT | i);
     *branch_at(i) = (Branch){id, parent, frame};
