@@ -476,10 +476,12 @@ static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
 
 UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max)
 {
+    if (!python.is_known)
+        return 0;
     UInt n_keys = 0, next = 0;
-    n_groups = 0;
-    if (python.is_known)
-        walk_states(tid);
+    walk_states(tid);
+    if (n_groups == 0)
+        return 0;
     for (UInt i = 0; i < n && n_keys < max; i++) {
         if (next < n_groups && is_activation(&groups[next], ips[i], sps[i], sps[i + 1]))
             n_keys = put_group(&groups[next++], keys, n_keys, max);

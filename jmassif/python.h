@@ -17,7 +17,7 @@ void jm_python_object(const HChar *path, Addr code);
 // A stack, innermost first, as keys: code addresses, or Python frames (jm_python_is_frame).
 // Replaces the interpreter's native frames in `ips`, whose stack pointers are `sps` (one more than `n`; the last is
 // that of the next outer frame, 0 if there is none), by the Python frames that they run, and writes at most `max` keys.
-// Returns their number; without an interpreter it just copies.
+// Returns their number; 0, and writes none: there is no Python frame.
 UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max);
 
 // Keys of Python frames have the top bit set, which no address of a program has.

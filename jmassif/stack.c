@@ -17,12 +17,7 @@
 #include "trace.h"
 #include "unwind.h"
 
-// Deep enough for Python recursion at its default limit of 1000, at three or four native frames a call.
-#define MAX_FRAMES 8192
-#define MAX_KEYS   (2 * MAX_FRAMES) // with Python frames among them
-
-// _start and what the unwinder finds below it; what is more is looked up every time.
-#define MAX_BELOW_MAIN 8
+#define MAX_KEYS (2 * JM_MAX_FRAMES) // with Python frames among them
 
 // A node is its frame, and its parent the node before it; or it is the number of a branch.
 typedef UInt Node;
@@ -39,9 +34,10 @@ typedef struct {
     NodeId *nodes;
     UInt depth;
     UInt capacity;
-    Addr below_main[MAX_BELOW_MAIN]; // outermost first: what was cut off
-    UInt n_below_main;
-} LastStack; // of one thread
+    UInt n_below_main; // frames further out, which were cut off
+    Bool is_whole;     // else it was completed, and that was not looked for
+    Bool is_native;    // the keys are the frames above those, one by one
+} LastStack;           // of one thread
 
 static Table nodes = JM_TABLE("jm.node", Node);
 static Table branches = JM_TABLE("jm.branch", Branch);
@@ -138,39 +134,30 @@ static void make_room(LastStack *last, UInt depth)
     last->nodes = VG_(realloc)("jm.stack", last->nodes, last->capacity * sizeof *last->nodes);
 }
 
-// How many of the outermost frames lie below main and are not shown (unless --show-below-main=yes). They are the same
-// from one stack of a thread to the next, so they are compared with the last stack's before they are looked up.
-static UInt n_below_main(LastStack *last, const Addr *ips, UInt n)
+// How many of the outermost frames lie below main and are not shown (unless --show-below-main=yes). `n_same` of them
+// are those of the thread's last stack.
+static UInt n_below_main(const LastStack *last, const Addr *ips, UInt n, UInt n_same)
 {
     if (VG_(clo_show_below_main))
         return 0;
-    UInt k = last->n_below_main;
-    Bool same = k > 0 && k < n;
-    for (UInt i = 0; same && i < k; i++)
-        same = last->below_main[i] == ips[n - 1 - i];
-    // There may be one more: start-up code also calls constructors, and from further out than main.
-    for (k = same ? k : 0; k < n && jm_symbol_locate(ips[n - 1 - k])->is_below_main; k++)
-        if (k < MAX_BELOW_MAIN)
-            last->below_main[k] = ips[n - 1 - k];
-    last->n_below_main = k < MAX_BELOW_MAIN ? k : MAX_BELOW_MAIN;
+    if (last->is_whole && last->n_below_main < n_same && last->n_below_main < n)
+        return last->n_below_main;
+    UInt k = 0;
+    while (k < n && jm_symbol_locate(ips[n - 1 - k])->is_below_main)
+        k++;
     return k < n ? k : 0; // nothing but start-up code: show it
 }
 
-// The stack as the unwinder sees it; one thread runs at a time.
-static Addr ips[MAX_FRAMES];
-static Addr sps[MAX_FRAMES + 1];
-static Addr keys[MAX_KEYS];
-
 // Whether the unwinder lost its way before it came back to the wrapper's caller: without unwind tables it stops, or
 // follows frame pointers, which may lead anywhere. If so, leaves the frames that can be believed in `*n`.
-static Bool is_broken(const StackBase *base, UInt *n)
+static Bool is_broken(const StackBase *base, const Addr *ips, const Addr *sps, UInt *n)
 {
     if (!base || !base->node || sps[0] > base->sp) // a signal handler may have a stack of its own
         return False;
     UInt inside = 0;
     while (inside < *n && sps[inside] <= base->sp)
         inside++;
-    if (inside == MAX_FRAMES || (inside < *n && ips[inside] == base->caller_ip))
+    if (inside == JM_MAX_FRAMES || (inside < *n && ips[inside] == base->caller_ip))
         return False;
     UInt kept = 0;
     while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what follows it
@@ -184,13 +171,15 @@ static Bool is_broken(const StackBase *base, UInt *n)
     return True;
 }
 
+static Addr mixed[MAX_KEYS]; // keys that are not the frames one by one; one thread runs at a time
+
 // A wrapper's frame stands beside the wrapped function's own and says nothing more.
-static UInt drop_wrappers(UInt n_keys)
+static UInt drop_wrappers(const Addr *keys, UInt n_keys)
 {
     UInt kept = 0;
     for (UInt i = 0; i < n_keys; i++)
         if (jm_python_is_frame(keys[i]) || !jm_symbol_locate(keys[i])->is_preload)
-            keys[kept++] = keys[i];
+            mixed[kept++] = keys[i];
     return kept;
 }
 
@@ -199,16 +188,15 @@ static NodeId push(NodeId parent, Addr key)
     return jm_python_is_frame(key) ? child(parent, jm_python_frame(key)) : push_location(parent, jm_symbol_locate(key));
 }
 
-// `is_base`: what is captured is the base of others (stack.h), which keeps the wrapper's frame.
-static Addr outermost_ip; // of the stack last captured
+static Addr innermost_caller_ip, outermost_ip; // of the stack last captured
 
+// `is_base`: what is captured is the base of others (stack.h), which keeps the wrapper's frame.
 static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *ignored)
 {
     *ignored = False;
-    UInt n = jm_unwind(tid, ips, sps, MAX_FRAMES);
-    if (n < 2)
-        ips[1] = 0;
-    sps[n] = 0;
+    const Walk walk = jm_unwind(tid);
+    const Addr *ips = walk.ips, *sps = walk.sps;
+    UInt n = walk.n;
     UInt first = 0;
     while (first < n) {
         const Location *at = jm_symbol_locate(ips[first]);
@@ -224,33 +212,49 @@ static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *i
 
     LastStack *last = last_stack_of(tid);
     NodeId start = 0;
+    innermost_caller_ip = n > 1 ? ips[1] : 0;
     outermost_ip = n > 0 ? ips[n - 1] : 0;
-    if (is_broken(base, &n)) {
+    UInt same = 0; // keys, from the outermost on
+    if (is_broken(base, ips, sps, &n)) {
         n = n > first ? n : first;
         start = base->node;
         outermost_ip = base->outermost_ip;
         n_completed++;
     } else {
-        n -= n_below_main(last, ips + first, n - first);
+        UInt below = n_below_main(last, ips + first, n - first, walk.n_same);
+        if (last->is_native && below == last->n_below_main && below < walk.n_same)
+            same = walk.n_same - below;
+        last->n_below_main = below;
+        n -= below;
     }
+    last->is_whole = !start;
 
+    const Addr *keys = ips + first;
+    UInt n_keys = n - first;
+    last->is_native = True;
     // A broken stack's base has the Python frames.
-    UInt n_keys;
-    if (start) {
-        n_keys = n - first;
-        VG_(memcpy)(keys, ips + first, n_keys * sizeof *keys);
-    } else {
-        n_keys = jm_python_interleave(tid, ips + first, sps + first, n - first, keys, MAX_KEYS);
+    UInt n_mixed = start ? 0 : jm_python_interleave(tid, keys, sps + first, n_keys, mixed, MAX_KEYS);
+    if (n_mixed) {
+        keys = mixed;
+        n_keys = n_mixed;
+        last->is_native = False;
     }
-    if (!is_base && base)
-        n_keys = drop_wrappers(n_keys);
+    if (!is_base && base) {
+        n_keys = drop_wrappers(keys, n_keys);
+        keys = mixed;
+        last->is_native = False;
+    }
     if (jm_options.depth && n_keys > (UInt)jm_options.depth) {
         n_keys = jm_options.depth;
         start = 0;
+        last->is_native = False;
     }
 
     make_room(last, n_keys);
-    UInt same = 0;
+    if (start || !last->is_native)
+        same = 0;
+    else if (same > n_keys || same > last->depth)
+        same = n_keys < last->depth ? n_keys : last->depth;
     if (!start)
         while (same < n_keys && same < last->depth && last->keys[same] == keys[n_keys - 1 - same])
             same++;
@@ -276,7 +280,7 @@ void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base
     Bool ignored;
     base->node = capture(tid, outer, True, &ignored);
     base->sp = VG_(get_SP)(tid);
-    base->caller_ip = ips[1];
+    base->caller_ip = innermost_caller_ip;
     base->outermost_ip = outermost_ip;
 }
 
@@ -335,7 +339,7 @@ Bool jm_stack_has_role(NodeId node, RoleId role)
 void jm_stack_forget(void)
 {
     for (ThreadId tid = 0; last_stacks && tid < VG_N_THREADS; tid++)
-        last_stacks[tid].depth = last_stacks[tid].n_below_main = 0;
+        last_stacks[tid].depth = last_stacks[tid].is_whole = last_stacks[tid].is_native = 0;
 }
 
 void jm_stack_thread_exit(ThreadId tid)
@@ -365,5 +369,5 @@ void jm_stack_stats(void)
         bytes += last_stacks[tid].capacity * (sizeof *last_stacks->keys + sizeof *last_stacks->nodes);
     }
     jm_stats_row("jm.stack", "threads' last stacks", n, bytes);
-    jm_stats_row("static", "frames of one stack, at most", MAX_FRAMES, sizeof ips + sizeof sps + sizeof keys);
+    jm_stats_row("static", "keys of one stack, at most", MAX_KEYS, sizeof mixed);
 }

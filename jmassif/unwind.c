@@ -20,7 +20,7 @@
 
 #include "pub_tool_guest.h"
 
-#define MAX_FRAMES 8192
+#define MAX_FRAMES JM_MAX_FRAMES
 
 static ULong n_stacks;
 static ULong n_by_core;   // by what only the core knows
@@ -207,16 +207,46 @@ typedef struct {
     Slots slots;
 } Frame;
 
-// Each thread's stack as it was last, innermost first. A frame that is there again, with its pointers, is left by the
-// same rule: its caller is the same if the return address and the saved frame pointer are. To compare them is much less
-// than to find the caller, because no frame waits for the one before it.
+// Each thread's stack as it was last, in arrays that are filled from their ends, innermost first: so the outer frames
+// stay where they are while inner ones come and go. A frame that is there again, with its pointers, is left by the same
+// rule: its caller is the same if the return address and the saved frame pointer are. To compare them is much less than
+// to find the caller, because no frame waits for the one before it.
 typedef struct {
-    Frame *frames;
-    UInt n;
+    Addr *ips, *sps, *fps;
+    Slots *slots;
     UInt capacity;
+    UInt n;
 } LastWalk;
 
 static LastWalk *last_walks;
+
+static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, SizeT size)
+{
+    // One more, for what stands behind the outermost frame.
+    UChar *grown = VG_(calloc)("jm.unwind", new_capacity + 1, size);
+    if (old) {
+        VG_(memcpy)(grown + (new_capacity - n_kept) * size, (UChar *)old + (capacity - n_kept) * size, n_kept * size);
+        VG_(free)(old);
+    }
+    return grown;
+}
+
+static void make_room(LastWalk *last, UInt n_kept, UInt n)
+{
+    if (n <= last->capacity)
+        return;
+    UInt old = last->capacity;
+    last->capacity = 2 * n;
+    last->ips = grow(last->ips, old, n_kept, last->capacity, sizeof *last->ips);
+    last->sps = grow(last->sps, old, n_kept, last->capacity, sizeof *last->sps);
+    last->fps = grow(last->fps, old, n_kept, last->capacity, sizeof *last->fps);
+    last->slots = grow(last->slots, old, n_kept, last->capacity, sizeof *last->slots);
+}
+
+static inline Frame frame_at(const LastWalk *last, UInt i)
+{
+    return (Frame){last->ips[i], last->sps[i], last->fps[i], last->slots[i]};
+}
 
 // `cfa`: where the caller's frame begins; `link`: what the link register holds.
 static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
@@ -224,114 +254,132 @@ static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
     return ra_slot(slots) ? *(const Addr *)(cfa + ra_slot(slots)) : link;
 }
 
-static inline Bool has_same_caller(const Frame *f, Addr link)
+static inline Bool has_same_caller(const LastWalk *last, UInt i, Addr link)
 {
-    Addr cfa = f[1].sp;
-    return f->slots.fp != NO_RULE && return_address(&f->slots, cfa, link) == f[1].ip + 1 &&
-           (!f->slots.fp || *(const Addr *)(cfa + f->slots.fp) == f[1].fp);
+    const Slots *slots = &last->slots[i];
+    Addr cfa = last->sps[i + 1];
+    return slots->fp != NO_RULE && return_address(slots, cfa, link) == last->ips[i + 1] + 1 &&
+           (!slots->fp || *(const Addr *)(cfa + slots->fp) == last->fps[i + 1]);
 }
 
-static void remember(LastWalk *last, const Frame *frames, UInt n)
+// From frame to frame. In `f` the frame; after that its caller, and what `f` was left by in `*slots`.
+typedef struct {
+    Frame f;
+    Addr link;     // the innermost frame's return address, if it is in a register. It is no other's: they have called
+    Addr top;      // where the mapping of the stack ends
+    Cursor cursor; // for what is no simple rule
+} Walker;
+
+static inline Step leave(Walker *w, Slots *slots)
 {
-    if (n > last->capacity) {
-        last->capacity = 2 * n;
-        last->frames = VG_(realloc)("jm.unwind", last->frames, last->capacity * sizeof *last->frames);
+    Frame *f = &w->f;
+    const Rule *rule = rule_of(f->ip);
+    if (rule->type == RULE_OUTERMOST)
+        return AT_OUTERMOST;
+    Addr cfa = (rule->type == RULE_FROM_SP ? f->sp : f->fp) + rule->cfa_offset;
+    SizeT size = cfa - f->sp;
+    *slots = rule->slots;
+    if (rule->type != RULE_OTHER && f->sp < w->top && size <= w->top - f->sp && size >= (SizeT)-ra_slot(slots) &&
+        size >= (SizeT)-slots->fp && (ra_slot(slots) || w->link)) {
+        Addr to = return_address(slots, cfa, w->link);
+        if (to <= 1)
+            return AT_OUTERMOST;
+        if (slots->fp)
+            f->fp = *(const Addr *)(cfa + slots->fp);
+        f->ip = to - 1;
+        f->sp = cfa;
+        w->cursor.is_call = True;
+        w->cursor.is_innermost = False;
+        w->link = 0;
+        return AT_CALLER;
     }
-    VG_(memcpy)(last->frames, frames, n * sizeof *frames);
-    last->n = n;
+    slots->fp = NO_RULE;
+    Cursor *c = &w->cursor;
+    Registers *r = &c->registers;
+    c->ip = f->ip;
+    r->known = 0;
+    jm_register_set(r, JM_REG_SP, f->sp);
+    jm_register_set(r, JM_REG_FP, f->fp);
+    if (w->link)
+        jm_register_set(r, JM_REG_RA, w->link);
+    Step step = jm_unwind_step(c);
+    if (step == AT_CALLER && !jm_register_is_known(r, JM_REG_FP))
+        return LACKS_REGISTER;
+    if (step == AT_CALLER) {
+        *f = (Frame){.ip = c->ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
+        w->top = jm_readable_end(f->sp);
+        w->link = 0;
+    }
+    return step;
 }
 
-static Frame fresh[MAX_FRAMES]; // of the walk that is under way
+static Frame fresh[MAX_FRAMES]; // innermost first: of the walk that is under way, those that may be new
 
-// 0: the pointers alone do not do.
-static UInt unwind_by_rules(ThreadId tid, Addr *ips, Addr *sps, UInt max)
+static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 {
-    Frame f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)};
-    VG_(get_shadow_regs_area)(tid, (UChar *)&f.fp, 0, offsetof(VexGuestArchState, GUEST_FP), sizeof f.fp);
-    // The innermost frame's return address, if it is there. It is no other's: they have called.
-    Addr link = 0;
-#if defined(GUEST_LINK)
-    VG_(get_shadow_regs_area)(tid, (UChar *)&link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof link);
-#endif
-    Addr top = jm_readable_end(f.sp);
-    if (!last_walks)
-        last_walks = VG_(calloc)("jm.unwind", VG_N_THREADS, sizeof *last_walks);
-    LastWalk *last = &last_walks[tid];
-    if (max > MAX_FRAMES)
-        max = MAX_FRAMES;
-    Cursor cursor = {.is_partial = True, .is_innermost = True};
-    UInt n = 0, at = 0; // in the last walk: its first frame that is not further in than this one
-    for (;;) {
-        while (at < last->n && last->frames[at].sp < f.sp)
-            at++;
-        const Frame *known = &last->frames[at];
-        if (at < last->n && known->sp == f.sp && known->ip == f.ip && known->fp == f.fp) {
-            for (; at + 1 < last->n && n + 1 < max && has_same_caller(known, link); at++, known++, link = 0) {
-                fresh[n++] = *known;
-                cursor.is_call = True;
-                cursor.is_innermost = False;
-            }
-            f = *known;
-        }
-        fresh[n] = f;
-        const Rule *rule = rule_of(f.ip);
-        if (rule->type == RULE_OUTERMOST || n + 1 == max)
-            break;
-        Addr cfa = (rule->type == RULE_FROM_SP ? f.sp : f.fp) + rule->cfa_offset;
-        SizeT size = cfa - f.sp;
-        const Slots *slots = &rule->slots;
-        if (rule->type != RULE_OTHER && f.sp < top && size <= top - f.sp && size >= (SizeT)-ra_slot(slots) &&
-            size >= (SizeT)-slots->fp && (ra_slot(slots) || link)) {
-            fresh[n].slots = *slots;
-            if (slots->fp)
-                f.fp = *(const Addr *)(cfa + slots->fp);
-            f.ip = return_address(slots, cfa, link);
-            f.sp = cfa;
-            if (f.ip <= 1)
-                break;
-            f.ip--;
-            cursor.is_call = True;
-            cursor.is_innermost = False;
-        } else {
-            fresh[n].slots.fp = NO_RULE;
-            cursor.ip = f.ip;
-            cursor.registers.known = 0;
-            jm_register_set(&cursor.registers, JM_REG_SP, f.sp);
-            jm_register_set(&cursor.registers, JM_REG_FP, f.fp);
-            if (link)
-                jm_register_set(&cursor.registers, JM_REG_RA, link);
-            Step step = jm_unwind_step(&cursor);
-            if (step == LACKS_REGISTER || !jm_register_is_known(&cursor.registers, JM_REG_FP))
-                return 0;
-            if (step == NO_FRAME)
-                n--;
-            if (step != AT_CALLER)
-                break;
-            f = (Frame){
-                .ip = cursor.ip, .sp = cursor.registers.value[JM_REG_SP], .fp = cursor.registers.value[JM_REG_FP]};
-            top = jm_readable_end(f.sp);
-        }
-        link = 0;
-        n++;
-    }
-    n++;
-    for (UInt i = 0; i < n; i++) {
-        ips[i] = fresh[i].ip;
-        sps[i] = fresh[i].sp;
-    }
-    remember(last, fresh, n);
-    if (VG_(clo_merge_recursive_frames) > 0) {
-        UInt n_all = n;
-        n = 0;
-        for (UInt i = 0; i < n_all; i++) {
-            ips[n] = ips[i];
-            sps[n] = sps[i];
-            n = without_recursion(ips, n + 1);
-        }
-    }
-    asked_core = cursor.asked_core;
-    guessed = cursor.guessed;
+    for (UInt i = from; i < to; i++)
+        fresh[n++] = frame_at(last, i);
     return n;
+}
+
+// False: the pointers alone do not do.
+static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
+{
+    Walker w = {.f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)},
+                .cursor = {.is_partial = True, .is_innermost = True}};
+    VG_(get_shadow_regs_area)(tid, (UChar *)&w.f.fp, 0, offsetof(VexGuestArchState, GUEST_FP), sizeof w.f.fp);
+#if defined(GUEST_LINK)
+    VG_(get_shadow_regs_area)(tid, (UChar *)&w.link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof w.link);
+#endif
+    w.top = jm_readable_end(w.f.sp);
+    const UInt end = last->capacity;
+    UInt at = end - last->n; // in the last walk: its first frame that is not further in than this one
+    UInt run = end;          // its frames from here to `at`, which is this one, are there again
+    UInt n = 0;
+    Step step = AT_CALLER;
+    while (n < MAX_FRAMES) {
+        while (at < end && last->sps[at] < w.f.sp)
+            at++;
+        if (at < end && last->sps[at] == w.f.sp && last->ips[at] == w.f.ip && last->fps[at] == w.f.fp &&
+            n + (end - at) <= MAX_FRAMES) {
+            run = at;
+            for (; at + 1 < end && has_same_caller(last, at, w.link); at++)
+                w.link = 0;
+            if (at > run) {
+                w.f = frame_at(last, at);
+                w.cursor.is_call = True;
+                w.cursor.is_innermost = False;
+            }
+        }
+        Frame left = w.f;
+        step = leave(&w, &left.slots);
+        if (step == LACKS_REGISTER)
+            return False;
+        if (run < end && step == AT_OUTERMOST && at + 1 == end)
+            break;
+        if (run < end)
+            n = add_known(n, last, run, at);
+        run = end;
+        if (step != NO_FRAME)
+            fresh[n++] = left;
+        if (step != AT_CALLER)
+            break;
+        if (w.f.sp < left.sp)
+            at = end - last->n; // on another stack
+    }
+    *n_same = end - run;
+    make_room(last, *n_same, n + *n_same);
+    last->n = n + *n_same;
+    UInt first = last->capacity - last->n;
+    for (UInt i = 0; i < n; i++) {
+        last->ips[first + i] = fresh[i].ip;
+        last->sps[first + i] = fresh[i].sp;
+        last->fps[first + i] = fresh[i].fp;
+        last->slots[first + i] = fresh[i].slots;
+    }
+    asked_core = w.cursor.asked_core;
+    guessed = w.cursor.guessed;
+    return True;
 }
 
 // ---- the core's ----------------------------------------------------------------------------------------------
@@ -359,20 +407,17 @@ static Bool core_cannot_leave(const Addr *ips, UInt i)
             row.where[JM_REG_RA] == IN_REGISTER || row.where[JM_REG_FP] == IN_REGISTER);
 }
 
-static void compare_with_core(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, UInt max)
+static void compare_with_core(ThreadId tid, const Walk *walk)
 {
-    static Addr *core_ips, *core_sps;
-    if (!core_ips) {
-        core_ips = VG_(malloc)("jm.unwind", max * sizeof *core_ips);
-        core_sps = VG_(malloc)("jm.unwind", max * sizeof *core_sps);
-    }
-    UInt n_core = jm_core_stack(tid, core_ips, core_sps, max);
-    UInt alike = n_alike(ips, sps, n, core_ips, core_sps, n_core);
+    static Addr core_ips[MAX_FRAMES], core_sps[MAX_FRAMES];
+    UInt n = walk->n;
+    UInt n_core = jm_core_stack(tid, core_ips, core_sps, MAX_FRAMES);
+    UInt alike = n_alike(walk->ips, walk->sps, n, core_ips, core_sps, n_core);
     // Below a function whose table says that it is the outermost, and of a return address that is none, the core goes
     // on, by what lies there.
-    if (alike == n && (n_core == n || rule_of(ips[n - 1])->type != RULE_OTHER))
+    if (alike == n && (n_core == n || rule_of(walk->ips[n - 1])->type != RULE_OTHER))
         return;
-    if (alike == n_core || (alike > 0 && core_cannot_leave(ips, alike - 1)))
+    if (alike == n_core || (alike > 0 && core_cannot_leave(walk->ips, alike - 1)))
         n_further++;
     else if (guessed)
         n_guessed++;
@@ -398,23 +443,62 @@ static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 
 #endif
 
-UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max)
+// For what is not kept in place.
+static Addr any_ips[MAX_FRAMES], any_sps[MAX_FRAMES + 1];
+
+static Walk other_walk(UInt n)
+{
+    any_sps[n] = 0;
+    return (Walk){any_ips, any_sps, n, 0};
+}
+
+#if defined(JM_HAS_UNWINDER)
+
+static Walk without_recursions(const Walk *walk)
+{
+    UInt n = 0;
+    for (UInt i = 0; i < walk->n; i++) {
+        any_ips[n] = walk->ips[i];
+        any_sps[n] = walk->sps[i];
+        n = without_recursion(any_ips, n + 1);
+    }
+    return other_walk(n);
+}
+
+static Walk unwind(ThreadId tid)
+{
+    if (!last_walks)
+        last_walks = VG_(calloc)("jm.unwind", VG_N_THREADS, sizeof *last_walks);
+    LastWalk *last = &last_walks[tid];
+    UInt n_same;
+    if (!walk_by_rules(tid, last, &n_same)) {
+        last->n = 0;
+        return other_walk(jm_unwind_any(tid, any_ips, any_sps, NULL, MAX_FRAMES, 0));
+    }
+    UInt first = last->capacity - last->n;
+    Walk walk = {last->ips + first, last->sps + first, last->n, n_same};
+    return VG_(clo_merge_recursive_frames) > 0 ? without_recursions(&walk) : walk;
+}
+
+#endif
+
+Walk jm_unwind(ThreadId tid)
 {
     n_stacks++;
 #if defined(JM_HAS_UNWINDER)
-    UInt n = unwind_by_rules(tid, ips, sps, max);
-    if (n == 0)
-        n = jm_unwind_any(tid, ips, sps, NULL, max, 0);
+    Walk walk = unwind(tid);
 #if !defined(JM_ASKS_CORE)
-    if (guessed) // the core may know better
-        return unwind_by_core(tid, ips, sps, max);
+    if (guessed) { // the core may know better
+        last_walks[tid].n = 0;
+        return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES));
+    }
 #endif
     n_by_core += asked_core;
     if (jm_options.check_unwinding)
-        compare_with_core(tid, ips, sps, n, max);
-    return n;
+        compare_with_core(tid, &walk);
+    return walk;
 #else
-    return unwind_by_core(tid, ips, sps, max);
+    return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES));
 #endif
 }
 
@@ -430,9 +514,13 @@ void jm_unwind_forget(void)
 void jm_unwind_thread_exit(ThreadId tid)
 {
 #if defined(JM_HAS_UNWINDER)
-    if (last_walks && last_walks[tid].frames) {
-        VG_(free)(last_walks[tid].frames);
-        last_walks[tid] = (LastWalk){NULL, 0, 0};
+    if (last_walks && last_walks[tid].capacity) {
+        LastWalk *last = &last_walks[tid];
+        VG_(free)(last->ips);
+        VG_(free)(last->sps);
+        VG_(free)(last->fps);
+        VG_(free)(last->slots);
+        VG_(memset)(last, 0, sizeof *last);
     }
 #endif
 }
@@ -457,7 +545,9 @@ void jm_unwind_stats(void)
     jm_stats_row("static", "rules for unwinding", n, sizeof rules + sizeof fresh);
     SizeT bytes = last_walks ? VG_N_THREADS * sizeof *last_walks : 0;
     for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
-        bytes += last_walks[tid].capacity * sizeof(Frame);
+        if (last_walks[tid].capacity)
+            bytes += (last_walks[tid].capacity + 1) * (3 * sizeof(Addr) + sizeof(Slots));
     jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, bytes);
 #endif
+    jm_stats_row("static", "frames of one stack, at most", MAX_FRAMES, sizeof any_ips + sizeof any_sps);
 }

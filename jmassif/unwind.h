@@ -8,9 +8,18 @@
 
 #include "compat.h"
 
-// As VG_(get_StackTrace): code addresses innermost first, callers' less one, and each frame's stack pointer. At most
-// `max`.
-UInt jm_unwind(ThreadId tid, Addr *ips, Addr *sps, UInt max);
+// Deep enough for Python recursion at its default limit of 1000, at three or four native frames a call.
+#define JM_MAX_FRAMES 8192
+
+// Holds until the next stack is unwound.
+typedef struct {
+    const Addr *ips; // code addresses, innermost first, callers' less one
+    const Addr *sps; // each frame's stack pointer; behind the outermost's is 0
+    UInt n;          // at most JM_MAX_FRAMES
+    UInt n_same;     // so many of the outermost are those of the thread's last walk
+} Walk;
+
+Walk jm_unwind(ThreadId tid);
 
 // As VG_(get_StackTrace), of a thread in any state. `sps` and `fps` may be NULL. Slower, and remembers nothing.
 UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta);
