@@ -276,33 +276,64 @@ static Bool is_code(Addr object)
     return !(object & 7) && jm_read_word(object + 8, &type) && (!python.code_type || type == python.code_type);
 }
 
-// The frame of the instruction at byte `at` of a code object; 0: not a Python function, or not to be read.
-static FrameId frame_of(Addr code, Int at)
-{
-    const PythonLayout *l = &python.layout;
+// What a code object says of itself, and where.
+typedef struct {
+    Addr filename, function, lines; // objects
+    Int first_line;
     Str file, name;
     UWord n_lines;
-    if (!jm_is_readable(code, l->code_bytes + sizeof(Addr)) || !is_code(code)) {
-        counters.unreadable++;
-        return 0;
-    }
-    // That check covers the head of the object.
-    Addr lines = *(Addr *)(code + l->code_lines);
-    Int first_line = *(Int *)(code + l->code_firstlineno);
-    if (!find_str(*(Addr *)(code + l->code_filename), &file) || !find_str(*(Addr *)(code + l->code_name), &name) ||
-        !jm_read_word(lines + BYTES_LENGTH, &n_lines) || n_lines > MAX_LINE_TABLE ||
-        !jm_is_readable(lines + BYTES_DATA, n_lines)) {
-        counters.unreadable++;
-        return 0;
-    }
-    // Code from a file stays what it is, and so do the interpreter's own frozen modules, whose long tables an import
-    // would read again and again. That of exec is <string> or <something that counts up at the end>.
-    Bool is_generated = file.length && *(const UChar *)file.data == '<' && !is_frozen(&file);
-    ULong mark = content_mark(file.data, file.data + file.length * file.width, False);
-    mark = 3 * mark + content_mark(name.data, name.data + name.length * name.width, False);
-    mark = 3 * mark + content_mark(lines + BYTES_DATA, lines + BYTES_DATA + n_lines, is_generated);
-    mark = 3 * mark + (UInt)first_line;
+} CodeHead;
 
+static inline ULong code_mark(const CodeHead *h, Bool is_generated)
+{
+    ULong mark = content_mark(h->file.data, h->file.data + h->file.length * h->file.width, False);
+    mark = 3 * mark + content_mark(h->name.data, h->name.data + h->name.length * h->name.width, False);
+    mark = 3 * mark + content_mark(h->lines + BYTES_DATA, h->lines + BYTES_DATA + h->n_lines, is_generated);
+    return 3 * mark + (UInt)h->first_line;
+}
+
+// Those met lately, each at the one place that its hash gives it: to see that one is still what it was takes a third of
+// the steps of finding out. Generated code is not among them.
+typedef struct {
+    Addr code;
+    Int at;
+    FrameId frame;
+    ULong mark;
+    CodeHead head;
+} RecentCode;
+
+#define RECENT_BITS 9
+static RecentCode recent_code[1u << RECENT_BITS];
+
+static inline RecentCode *recent_of(Addr code, Int at)
+{
+    return &recent_code[(code + ((ULong)(UInt)at << 20)) * 0x9e3779b97f4a7c15ULL >> (64 - RECENT_BITS)];
+}
+
+static inline Bool is_length(Addr object, UWord length_at, UWord length, Addr end)
+{
+    return jm_is_readable(object, end - object) && *(const UWord *)(object + length_at) == length;
+}
+
+// The object's own head can be read.
+static inline Bool is_still(const RecentCode *r, Addr code, Int at)
+{
+    const PythonLayout *l = &python.layout;
+    const CodeHead *h = &r->head;
+    if (r->code != code || r->at != at || *(Addr *)(code + l->code_filename) != h->filename ||
+        *(Addr *)(code + l->code_name) != h->function || *(Addr *)(code + l->code_lines) != h->lines ||
+        *(Int *)(code + l->code_firstlineno) != h->first_line)
+        return False;
+    Addr file_end = h->file.data + h->file.length * h->file.width;
+    Addr name_end = h->name.data + h->name.length * h->name.width;
+    Addr lines_end = h->lines + BYTES_DATA + h->n_lines;
+    return is_length(h->filename, STR_LENGTH, h->file.length, file_end) &&
+           is_length(h->function, STR_LENGTH, h->name.length, name_end) &&
+           is_length(h->lines, BYTES_LENGTH, h->n_lines, lines_end) && code_mark(h, False) == r->mark;
+}
+
+static FrameId find_frame(Addr code, Int at, const CodeHead *h, ULong mark)
+{
     jm_index_reserve(&known_code_index, known_code_hash_of);
     UInt slot = (UInt)code_hash(code, at) & known_code_index.mask;
     KnownCode *k = NULL;
@@ -323,17 +354,50 @@ static FrameId frame_of(Addr code, Int at)
         known_code_index.used++;
     }
     static HChar file_text[MAX_NAME], name_text[MAX_NAME];
-    copy_str(&file, file_text, sizeof file_text);
-    copy_str(&name, name_text, sizeof name_text);
+    copy_str(&h->file, file_text, sizeof file_text);
+    copy_str(&h->name, name_text, sizeof name_text);
     k->code = code;
     k->at = at;
     k->mark = mark;
     // From 3.13 on a call of a class runs a frame that cleans up after __init__. It has no line; one string is all its
     // names.
-    Bool is_cleanup = file.data == name.data && first_line == 0;
-    UInt line = jm_python_line(l->lines, (const UChar *)lines + BYTES_DATA, n_lines, first_line, at);
+    Bool is_cleanup = h->file.data == h->name.data && h->first_line == 0;
+    UInt line =
+        jm_python_line(python.layout.lines, (const UChar *)h->lines + BYTES_DATA, h->n_lines, h->first_line, at);
     k->frame = is_cleanup ? 0 : jm_symbol_python_frame(name_text, file_text, line);
     return k->frame;
+}
+
+// The frame of the instruction at byte `at` of a code object; 0: not a Python function, or not to be read.
+static FrameId frame_of(Addr code, Int at)
+{
+    const PythonLayout *l = &python.layout;
+    if (!jm_is_readable(code, l->code_bytes + sizeof(Addr)) || !is_code(code)) {
+        counters.unreadable++;
+        return 0;
+    }
+    // That check covers the head of the object.
+    RecentCode *recent = recent_of(code, at);
+    if (is_still(recent, code, at))
+        return recent->frame;
+    CodeHead h = {.filename = *(Addr *)(code + l->code_filename),
+                  .function = *(Addr *)(code + l->code_name),
+                  .lines = *(Addr *)(code + l->code_lines),
+                  .first_line = *(Int *)(code + l->code_firstlineno)};
+    if (!find_str(h.filename, &h.file) || !find_str(h.function, &h.name) ||
+        !jm_read_word(h.lines + BYTES_LENGTH, &h.n_lines) || h.n_lines > MAX_LINE_TABLE ||
+        !jm_is_readable(h.lines + BYTES_DATA, h.n_lines)) {
+        counters.unreadable++;
+        return 0;
+    }
+    // Code from a file stays what it is, and so do the interpreter's own frozen modules, whose long tables an import
+    // would read again and again. That of exec is <string> or <something that counts up at the end>.
+    Bool is_generated = h.file.length && *(const UChar *)h.file.data == '<' && !is_frozen(&h.file);
+    ULong mark = code_mark(&h, is_generated);
+    FrameId frame = find_frame(code, at, &h, mark);
+    if (!is_generated)
+        *recent = (RecentCode){code, at, frame, mark, h};
+    return frame;
 }
 
 // ---- the chain of frames -------------------------------------------------------------------------------------
@@ -511,5 +575,6 @@ void jm_python_stats(void)
 {
     jm_stats_table("places in Python code", &known_code);
     jm_stats_index(&known_code_index);
+    jm_stats_row("static", "places in Python code met lately", 1u << RECENT_BITS, sizeof recent_code);
     jm_stats_row("static", "Python frames of one stack, at most", MAX_FRAMES, sizeof chain + sizeof groups);
 }
