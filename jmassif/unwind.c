@@ -254,22 +254,57 @@ static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
     return ra_slot(slots) ? *(const Addr *)(cfa + ra_slot(slots)) : link;
 }
 
-static inline Bool has_same_caller(const LastWalk *last, UInt i, Addr link)
+// From frame `i` of the last walk, which is there again: the first frame whose caller is not, or the outermost.
+static UInt end_of_run(const LastWalk *last, UInt i, Addr link)
 {
-    const Slots *slots = &last->slots[i];
-    Addr cfa = last->sps[i + 1];
-    return slots->fp != NO_RULE && return_address(slots, cfa, link) == last->ips[i + 1] + 1 &&
-           (!slots->fp || *(const Addr *)(cfa + slots->fp) == last->fps[i + 1]);
+    const Addr *ips = last->ips, *sps = last->sps, *fps = last->fps;
+    const Slots *slots = last->slots;
+    const UInt outermost = last->capacity - 1;
+    for (; i < outermost; i++, link = 0) {
+        Addr cfa = sps[i + 1];
+        if (slots[i].fp == NO_RULE || return_address(&slots[i], cfa, link) != ips[i + 1] + 1 ||
+            (slots[i].fp && *(const Addr *)(cfa + slots[i].fp) != fps[i + 1]))
+            break;
+    }
+    return i;
 }
 
-// From frame to frame. In `f` the frame; after that its caller, and what `f` was left by in `*slots`.
 typedef struct {
     Frame f;
-    Addr link;     // the innermost frame's return address, if it is in a register. It is no other's: they have called
-    Addr top;      // where the mapping of the stack ends
-    Cursor cursor; // for what is no simple rule
+    Bool is_call, is_innermost; // as in Cursor
+    Addr link;                  // the innermost frame's return address, if it is in a register. No other's is there
+    Addr top;                   // where the mapping of the stack ends
 } Walker;
 
+static Step leave_without_rule(Walker *w)
+{
+    Cursor c = {.ip = w->f.ip,
+                .is_call = w->is_call,
+                .is_innermost = w->is_innermost,
+                .is_partial = True,
+                .asked_core = asked_core,
+                .guessed = guessed};
+    Registers *r = &c.registers;
+    jm_register_set(r, JM_REG_SP, w->f.sp);
+    jm_register_set(r, JM_REG_FP, w->f.fp);
+    if (w->link)
+        jm_register_set(r, JM_REG_RA, w->link);
+    Step step = jm_unwind_step(&c);
+    asked_core = c.asked_core;
+    guessed = c.guessed;
+    if (step != AT_CALLER)
+        return step;
+    if (!jm_register_is_known(r, JM_REG_FP))
+        return LACKS_REGISTER;
+    w->f = (Frame){.ip = c.ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
+    w->is_call = c.is_call;
+    w->is_innermost = False;
+    w->link = 0;
+    w->top = jm_readable_end(w->f.sp);
+    return AT_CALLER;
+}
+
+// From the frame to its caller's. In `*slots` what it was left by.
 static inline Step leave(Walker *w, Slots *slots)
 {
     Frame *f = &w->f;
@@ -279,38 +314,22 @@ static inline Step leave(Walker *w, Slots *slots)
     Addr cfa = (rule->type == RULE_FROM_SP ? f->sp : f->fp) + rule->cfa_offset;
     SizeT size = cfa - f->sp;
     *slots = rule->slots;
-    if (rule->type != RULE_OTHER && f->sp < w->top && size <= w->top - f->sp && size >= (SizeT)-ra_slot(slots) &&
-        size >= (SizeT)-slots->fp && (ra_slot(slots) || w->link)) {
-        Addr to = return_address(slots, cfa, w->link);
-        if (to <= 1)
-            return AT_OUTERMOST;
-        if (slots->fp)
-            f->fp = *(const Addr *)(cfa + slots->fp);
-        f->ip = to - 1;
-        f->sp = cfa;
-        w->cursor.is_call = True;
-        w->cursor.is_innermost = False;
-        w->link = 0;
-        return AT_CALLER;
+    if (rule->type == RULE_OTHER || f->sp >= w->top || size > w->top - f->sp || size < (SizeT)-ra_slot(slots) ||
+        size < (SizeT)-slots->fp || !(ra_slot(slots) || w->link)) {
+        slots->fp = NO_RULE;
+        return leave_without_rule(w);
     }
-    slots->fp = NO_RULE;
-    Cursor *c = &w->cursor;
-    Registers *r = &c->registers;
-    c->ip = f->ip;
-    r->known = 0;
-    jm_register_set(r, JM_REG_SP, f->sp);
-    jm_register_set(r, JM_REG_FP, f->fp);
-    if (w->link)
-        jm_register_set(r, JM_REG_RA, w->link);
-    Step step = jm_unwind_step(c);
-    if (step == AT_CALLER && !jm_register_is_known(r, JM_REG_FP))
-        return LACKS_REGISTER;
-    if (step == AT_CALLER) {
-        *f = (Frame){.ip = c->ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
-        w->top = jm_readable_end(f->sp);
-        w->link = 0;
-    }
-    return step;
+    Addr to = return_address(slots, cfa, w->link);
+    if (to <= 1)
+        return AT_OUTERMOST;
+    if (slots->fp)
+        f->fp = *(const Addr *)(cfa + slots->fp);
+    f->ip = to - 1;
+    f->sp = cfa;
+    w->is_call = True;
+    w->is_innermost = False;
+    w->link = 0;
+    return AT_CALLER;
 }
 
 static Frame fresh[MAX_FRAMES]; // innermost first: of the walk that is under way, those that may be new
@@ -325,13 +344,13 @@ static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 // False: the pointers alone do not do.
 static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
 {
-    Walker w = {.f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)},
-                .cursor = {.is_partial = True, .is_innermost = True}};
+    Walker w = {.f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)}, .is_innermost = True};
     VG_(get_shadow_regs_area)(tid, (UChar *)&w.f.fp, 0, offsetof(VexGuestArchState, GUEST_FP), sizeof w.f.fp);
 #if defined(GUEST_LINK)
     VG_(get_shadow_regs_area)(tid, (UChar *)&w.link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof w.link);
 #endif
     w.top = jm_readable_end(w.f.sp);
+    asked_core = guessed = False;
     const UInt end = last->capacity;
     UInt at = end - last->n; // in the last walk: its first frame that is not further in than this one
     UInt run = end;          // its frames from here to `at`, which is this one, are there again
@@ -343,12 +362,12 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
         if (at < end && last->sps[at] == w.f.sp && last->ips[at] == w.f.ip && last->fps[at] == w.f.fp &&
             n + (end - at) <= MAX_FRAMES) {
             run = at;
-            for (; at + 1 < end && has_same_caller(last, at, w.link); at++)
-                w.link = 0;
+            at = end_of_run(last, run, w.link);
             if (at > run) {
                 w.f = frame_at(last, at);
-                w.cursor.is_call = True;
-                w.cursor.is_innermost = False;
+                w.link = 0;
+                w.is_call = True;
+                w.is_innermost = False;
             }
         }
         Frame left = w.f;
@@ -377,8 +396,6 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
         last->fps[first + i] = fresh[i].fp;
         last->slots[first + i] = fresh[i].slots;
     }
-    asked_core = w.cursor.asked_core;
-    guessed = w.cursor.guessed;
     return True;
 }
 

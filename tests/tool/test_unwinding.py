@@ -5,7 +5,7 @@ On this machine, and on an emulated arm64 one.
 """
 
 from pathlib import Path
-from typing import Callable, Dict, List, NamedTuple
+from typing import Callable, Dict, List, NamedTuple, Tuple
 
 import pytest
 
@@ -238,6 +238,50 @@ def test_frames_of_all_shapes_are_those_that_the_core_finds(machine: Machine, fl
     found = unwound(machine, [machine.compile(SHAPES, "-fno-builtin", *flags.split())])
     assert found.all >= 20000 and found.differing == 0
     assert found.by_core < 100
+
+
+Place = Tuple[str, int]  # a function, and the line of it that called
+
+
+def stacks_of_shapes(depth: int) -> Dict[Tuple[Place, ...], int]:
+    """What SHAPES allocates by stack, innermost first, from what its source says. At most `depth` frames."""
+    lines = SHAPES.split("\n")
+    to_deep = [i + 1 for i, line in enumerate(lines) if "    deep(" in line]  # in plain, sized, deep and main
+    plain, sized = (i + 1 for i, line in enumerate(lines) if line.strip() in ("plain(n, shape);", "sized(n, shape);"))
+    chosen: List[List[Place]] = [
+        [("deep", plain), ("plain", to_deep[0])],
+        [("deep", sized), ("sized", to_deep[1])],
+        [("deep", to_deep[2])],
+    ]
+    innermost: Place = ("deep", next(i + 1 for i, line in enumerate(lines) if "malloc(100)" in line))
+    sums: Dict[Tuple[Place, ...], int] = {}
+    state = 1
+    for i in range(20000):
+        state = (state * 1103515245 + 12345) & 0xFFFFFFFF
+        shape = state >> 8
+        stack: List[Place] = [("main", to_deep[3])]
+        for _ in range(1 + i % 12):
+            stack += chosen[shape % 3]
+            shape //= 3
+        shown = (innermost, *reversed(stack))[:depth]
+        sums[shown] = sums.get(shown, 0) + 100
+    return sums
+
+
+@pytest.mark.parametrize("flags, depth", [("-O0", 100), ("-O0", 7), ("-O1", 100)])
+@EACH_MACHINE
+def test_stacks_are_those_that_the_source_says(machine: Machine, flags: str, depth: int) -> None:
+    program = machine.compile(SHAPES, "-fno-builtin", flags)
+    profile = machine.record([program], [f"--depth={depth}"]).profile
+    found: Dict[Tuple[Place, ...], int] = {}
+    for account_id, counts in profile.counts().items():
+        frames = [profile.frame(frame) for frame in profile.stack(profile.accounts[account_id].node)]
+        stack = [(frame.function, frame.line) for frame in frames]
+        functions = [function for function, _ in stack]
+        if profile.accounts[account_id].kind == "heap":
+            down_to_main = tuple(stack[: functions.index("main") + 1] if "main" in functions else stack)
+            found[down_to_main] = found.get(down_to_main, 0) + counts.bytes
+    assert found == stacks_of_shapes(depth)
 
 
 def test_return_addresses_that_the_processor_would_sign_are_those_that_the_core_finds() -> None:
