@@ -318,6 +318,9 @@ Step jm_unwind_step(Cursor *c)
             return step;
     }
     c->guessed = True;
+    // Nobody has called from there: the return address was put on the stack, as on that of a coroutine.
+    if (c->is_call && !is_return_address(c->ip + 1))
+        return is_code(c->ip) ? AT_OUTERMOST : NO_FRAME;
     Step step = c->is_call ? NO_FRAME : by_last_call(c);
     if (step == NO_FRAME && !is_code(c->ip))
         return c->is_innermost ? AT_OUTERMOST : NO_FRAME;

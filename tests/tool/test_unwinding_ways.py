@@ -65,6 +65,13 @@ def test_code_without_a_table_is_left_by_its_frame_pointer_or_by_the_return_addr
     assert counter(recording, "unwound-differently") == 0
 
 
+@EACH_MACHINE
+def test_a_coroutines_stack_ends_where_it_begins(machine: Machine) -> None:
+    recording = recorded(machine, machine.compile(DIRECTORY / "unwind_coroutine.c", "-O1", "-fno-builtin"))
+    assert stacks(recording) == {"allocate coroutine ?"}
+    assert counter(recording, "unwound-differently") == 0
+
+
 def test_what_the_loader_calls_is_unwound_through_the_loader() -> None:
     source = DIRECTORY / "unwind_loaded.c"
     path = library(source, "libunwind_loaded.so", "-DLIBRARY", "-O1", "-fno-builtin", "-Wl,-z,lazy")
