@@ -254,12 +254,15 @@ static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
     return ra_slot(slots) ? *(const Addr *)(cfa + ra_slot(slots)) : link;
 }
 
-// From frame `i` of the last walk, which is there again: the first frame whose caller is not, or the outermost.
-static UInt end_of_run(const LastWalk *last, UInt i, Addr link)
+// From frame `i` of the last walk, which is there again: the first frame whose caller is not, or the outermost. What
+// lies beyond `top` may no longer be mapped. Where a rule leads from frame to frame, stack pointers grow.
+static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
 {
     const Addr *ips = last->ips, *sps = last->sps, *fps = last->fps;
     const Slots *slots = last->slots;
-    const UInt outermost = last->capacity - 1;
+    UInt outermost = last->capacity - 1;
+    while (outermost > i && sps[outermost] > top)
+        outermost--;
     for (; i < outermost; i++, link = 0) {
         Addr cfa = sps[i + 1];
         if (slots[i].fp == NO_RULE || return_address(&slots[i], cfa, link) != ips[i + 1] + 1 ||
@@ -362,7 +365,7 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
         if (at < end && last->sps[at] == w.f.sp && last->ips[at] == w.f.ip && last->fps[at] == w.f.fp &&
             n + (end - at) <= MAX_FRAMES) {
             run = at;
-            at = end_of_run(last, run, w.link);
+            at = end_of_run(last, run, w.link, w.top);
             if (at > run) {
                 w.f = frame_at(last, at);
                 w.link = 0;

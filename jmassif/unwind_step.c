@@ -138,7 +138,14 @@ static Evaluation find_register(const UnwindRow *row, UInt i, const Registers *f
     }
 }
 
-// NO_FRAME: the table does not say, or what it says cannot be.
+// What the table says cannot be: the stack is broken, and what lies there is not looked at for more.
+static Step give_up(Cursor *c)
+{
+    c->guessed = True;
+    return AT_OUTERMOST;
+}
+
+// NO_FRAME: there is no table.
 static Step by_table(Cursor *c)
 {
     UnwindRow row;
@@ -154,8 +161,10 @@ static Step by_table(Cursor *c)
     Evaluation found = find_cfa(&row, &from, &cfa);
     if (found == EVALUATED)
         found = find_register(&row, row.return_address, &from, cfa, &return_address);
+    if (found == EVALUATION_LACKS_REGISTER && c->is_partial)
+        return LACKS_REGISTER;
     if (found != EVALUATED)
-        return found == EVALUATION_LACKS_REGISTER && c->is_partial ? LACKS_REGISTER : NO_FRAME;
+        return give_up(c);
     Registers to = {.known = 0};
     for (UInt i = 0; i < JM_N_REGISTERS; i++) {
         Addr value = cfa;
@@ -163,10 +172,10 @@ static Step by_table(Cursor *c)
             jm_register_set(&to, i, value);
     }
     if (!jm_register_is_known(&to, JM_REG_SP))
-        return NO_FRAME;
+        return give_up(c);
     if (row.is_signal_frame)
         return leave_by_signal(c, &to, return_address);
-    return is_further_out(c, to.value[JM_REG_SP]) ? leave_by_call(c, &to, return_address) : NO_FRAME;
+    return is_further_out(c, to.value[JM_REG_SP]) ? leave_by_call(c, &to, return_address) : give_up(c);
 }
 
 // ---- by a signal's frame -------------------------------------------------------------------------------------

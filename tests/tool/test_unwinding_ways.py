@@ -9,7 +9,7 @@ from typing import List, Set
 
 import pytest
 
-from tests.harness import Recording
+from tests.harness import ARCH, Recording
 from tests.tool.programs import DIRECTORY, heap_stacks, library
 from tests.tool.test_unwinding import EACH_MACHINE, HERE, Machine
 
@@ -99,3 +99,12 @@ def test_no_stack_stops_the_recorder(machine: Machine) -> None:
     recording = machine.record([program, str(n)])
     assert recording.returncode == 0, recording.stderr
     assert {stack[0] for stack in heap_stacks(recording.profile)} == {"on_garbage"}
+
+
+@pytest.mark.skipif(ARCH != "amd64", reason="its program is written for x86-64")
+@pytest.mark.parametrize("options", [[], ["--check-unwinding=yes"]])
+def test_the_outer_part_of_a_stack_may_have_been_unmapped(options: List[str]) -> None:
+    program = HERE.compile(DIRECTORY / "unwind_unmapped.c", "-O1", "-fno-builtin", "-fomit-frame-pointer")
+    recording = HERE.record([program], options)
+    assert recording.returncode == 0, recording.stderr
+    assert stacks(recording) == {"allocate large_frame large_frame", "allocate large_frame"}
