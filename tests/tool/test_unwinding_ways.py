@@ -52,6 +52,9 @@ def test_tables_may_say_all_that_dwarf_can(machine: Machine, flags: str) -> None
         "allocate in_register main",
         "allocate by_expression main",
         "allocate use realigned main",
+        "allocate by_arithmetic main",
+        "allocate keeping needing main",
+        "allocate inverting needing main",
     }
     assert counter(recording, "unwound-differently") == counter(recording, "unwound-by-core") == 0
 
