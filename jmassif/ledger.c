@@ -317,7 +317,8 @@ static inline __attribute__((always_inline)) void touch(AccountId id, Account *a
     mark_changed(id, a);
 }
 
-// Before and after accounts of a side change, and the total of it by `more` - `less`. `a`: one of them, or the only one.
+// Before and after accounts of a side change, and the total of it by `more` - `less`. `a`: one of them, or the only
+// one.
 static inline __attribute__((always_inline)) void begin_change(const Account *a, ULong more, ULong less)
 {
     if (a->side == SIDE_DEVICE && !has_device)

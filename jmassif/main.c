@@ -12,6 +12,7 @@
 #include "client_memory.h"
 #include "clock.h"
 #include "compat.h"
+#include "debug_info.h"
 #include "device_blocks.h"
 #include "driver.h"
 #include "exhaustion.h"
@@ -190,7 +191,7 @@ static void pre_clo_init(void)
     VG_(details_copyright_author)("Copyright (C) 2026, and GNU GPL'd, by the jmassif authors.");
     VG_(details_bug_reports_to)("the jmassif authors");
     jm_translation_init();
-    VG_(clo_read_inline_info) = True;
+    jm_debug_info_init();
 
     VG_(basic_tool_funcs)(post_clo_init, instrument, fini);
     jm_options_init();

@@ -3,6 +3,7 @@
 // The option table. Options that massif has keep their names and meanings.
 
 #include "options.h"
+#include "debug_info.h"
 #include "trace.h"
 #include "translation.h"
 
@@ -193,7 +194,7 @@ void jm_options_finish(void)
 {
     if (jm_options.low_footprint) {
         jm_translation_keep_little();
-        VG_(clo_read_inline_info) = False;
+        jm_debug_info_keep_little();
     }
     jm_options.low_memory_per_mille = (UInt)(low_memory * 10 + 0.5);
     if (pages_as_heap)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The memory of the program's small blocks, and what is known of each. The core's allocator puts 32 bytes around a block
-// and takes hundreds of instructions; most blocks of most programs are small. Blocks of one size class share a slab,
-// with nothing between them, and what is kept of a block is at its place in its slab's tables, which are not in the
-// program's memory: a program that writes beyond its blocks breaks no more than its own.
+// The memory of the program's small blocks, and what is known of each. The core's allocator puts 32 bytes around a
+// block and takes hundreds of instructions; most blocks of most programs are small. Blocks of one size class share a
+// slab, with nothing between them, and what is kept of a block is at its place in its slab's tables, which are not in
+// the program's memory: a program that writes beyond its blocks breaks no more than its own.
 
 #ifndef JM_SLAB_H
 #define JM_SLAB_H

@@ -111,7 +111,8 @@ void jm_snapshot_event(void)
 
 void jm_snapshot_tick(ULong blocks_dispatched)
 {
-    // Also after about a millisecond of translated code. The core may have been busy in between, as with reading symbols.
+    // Also after about a millisecond of translated code. The core may have been busy in between, as with reading
+    // symbols.
     static ULong last;
     static UInt n_ticks;
     if (++n_ticks > LOOKS_EARLY && blocks_dispatched - last < 20000 && n_ticks % EVENTS_PER_LOOK != 0)

@@ -46,7 +46,7 @@ typedef struct {
 
 #define JM_INDEX(name)                                                                                                 \
     {                                                                                                                  \
-        (name), NULL, 0, 0, 0                                                                                           \
+        (name), NULL, 0, 0, 0                                                                                          \
     }
 
 // Makes room for one more entry. `hash_of` recomputes an entry's hash when the index grows.

@@ -129,5 +129,19 @@ AS_IF([test $takes_unwinder = yes && { test "$VG_ARCH" = amd64 || test "$VG_ARCH
         CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$function"
     done
 ])
+
+dnl What reads an object file's debug information: at once when the file is mapped, or from 3.21 on when it is asked for.
+AC_MSG_CHECKING([what reads debug information])
+reads_debug_info=
+for function in vgModuleLocal_read_elf_debug_info vgModuleLocal_read_elf_debug; do
+    AS_IF(["$NM" "$VG_LIBDIR/libcoregrind-$VG_ARCH-linux.a" 2>/dev/null |
+           $GREP " T $function\$" >/dev/null], [reads_debug_info=$function])
+done
+AC_MSG_RESULT([${reads_debug_info:-not known}])
+AS_IF([test -n "$reads_debug_info"], [
+    AC_DEFINE_UNQUOTED([REAL_READ_DEBUG_INFO], [__real_$reads_debug_info], [Reads an object file's debug information.])
+    AC_DEFINE_UNQUOTED([WRAP_READ_DEBUG_INFO], [__wrap_$reads_debug_info], [Is called in its place.])
+    CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$reads_debug_info"
+])
 AC_SUBST([CORE_WRAP_LDFLAGS])
 ])

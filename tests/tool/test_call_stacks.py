@@ -4,7 +4,9 @@
 import re
 import subprocess
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Set, Tuple
+
+import pytest
 
 from jmassif.profile import Frame, Profile
 from tests.harness import compile_c, record
@@ -55,6 +57,21 @@ def test_inlined_calls_are_frames_of_their_own() -> None:
     profile = profile_of(text, "-O2")
     assert stack_of_bytes(profile, 1000) == [("inner", "i"), ("middle", "i"), ("real", "n"), ("main", "n")]
     assert stack_of_bytes(profile, 600) == [("inner", "i"), ("middle", "i"), ("main", "n")]
+
+
+@pytest.mark.parametrize("option, expected", [("", {"own"}), ("=yes", {"own", "libc.so.6"}), ("=no", set())])
+def test_inlined_calls_of_the_c_library_are_frames_if_asked_for(option: str, expected: Set[str]) -> None:
+    text = """
+    #include <stdio.h>
+    #include <stdlib.h>
+    static inline __attribute__((always_inline)) void *inner(size_t n) { return malloc(n); }
+    int main(void) { void *volatile p = inner(100); FILE *f = popen("true", "r"); pclose(f); free(p); return 0; }
+    """
+    compiled = compile_c(text, "-fno-builtin", "-O1", "-g")
+    profile = record([compiled], [f"--read-inline-info{option}"] if option else []).profile
+    frames = [profile.frame(frame) for frame in profile.frames]
+    objects = {frame.object for frame in frames if frame.type == "i"}
+    assert {"own" if path == str(compiled) else Path(path).name for path in objects} == expected
 
 
 def stack_of_bytes(profile: Profile, n_bytes: int) -> List[Tuple[str, str]]:
