@@ -58,11 +58,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     UInt slot = (UInt)key_hash(node, kind, owner) & account_index.mask;
     while (account_index.slots[slot]) {
         AccountId id = account_index.slots[slot];
-        UInt known_node;
-        Kind known_kind;
-        OwnerId known_owner;
-        jm_ledger_describe(id, &known_node, &known_kind, &known_owner);
-        if (known_node == node && known_kind == kind && key_owner(kind, known_owner) == owner)
+        if (jm_ledger_is(id, node, kind) && key_owner(kind, jm_ledger_owner(id)) == owner)
             return id;
         slot = (slot + 1) & account_index.mask;
     }

@@ -566,6 +566,12 @@ void jm_ledger_describe(AccountId id, UInt *node, Kind *kind, OwnerId *owner)
     *owner = a->owner;
 }
 
+Bool jm_ledger_is(AccountId id, UInt node, Kind kind)
+{
+    const Account *a = at(id);
+    return a->node == node && a->kind == kind;
+}
+
 OwnerId jm_ledger_owner(AccountId id)
 {
     return at(id)->owner;

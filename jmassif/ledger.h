@@ -77,6 +77,7 @@ ULong jm_ledger_traffic_bytes(void); // allocated + freed since the start
 ULong jm_ledger_take_interval_max(void);
 
 UInt jm_ledger_n_accounts(void); // accounts are 1 … n
+Bool jm_ledger_is(AccountId account, UInt node, Kind kind);
 OwnerId jm_ledger_owner(AccountId account);
 void jm_ledger_describe(AccountId account, UInt *node, Kind *kind, OwnerId *owner);
 Balance jm_ledger_balance(AccountId account);
