@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness import ARCH, Recording
 from tests.tool.programs import DIRECTORY, heap_stacks, library
-from tests.tool.test_unwinding import EACH_MACHINE, HERE, Machine
+from tests.tool.test_unwinding import EACH_MACHINE, HERE, SHAPES, Machine
 
 
 def recorded(machine: Machine, *command: object) -> Recording:
@@ -111,3 +111,14 @@ def test_the_outer_part_of_a_stack_may_have_been_unmapped(options: List[str]) ->
     recording = HERE.record([program], options)
     assert recording.returncode == 0, recording.stderr
     assert stacks(recording) == {"allocate large_frame large_frame", "allocate large_frame"}
+
+
+@pytest.mark.skipif(ARCH != "amd64", reason="the code models are those of x86-64")
+@pytest.mark.parametrize("flags", ["-mcmodel=large -fno-pic -no-pie", "-mcmodel=large -fpie -pie", "-fno-pic -no-pie"])
+def test_addresses_in_tables_may_be_encoded_in_any_way(flags: str) -> None:
+    """GCC's own tables, instead of the assembler's: absolute, relative in eight bytes, and in four unsigned ones."""
+    usual = HERE.compile(SHAPES, "-O1", "-fno-builtin")
+    program = HERE.compile(SHAPES, "-O1", "-fno-builtin", "-fno-dwarf2-cfi-asm", *flags.split())
+    recording = HERE.record([program], ["--check-unwinding=yes"])
+    assert heap_stacks(recording.profile) == heap_stacks(HERE.record([usual]).profile)
+    assert counter(recording, "unwound-differently") == counter(recording, "unwound-by-core") == 0
