@@ -150,21 +150,26 @@ static UInt n_below_main(const LastStack *last, const Addr *ips, UInt n, UInt n_
 }
 
 // Whether the unwinder lost its way before it came back to the wrapper's caller: without unwind tables it stops, or
-// follows frame pointers, which may lead anywhere. If so, leaves the frames that can be believed in `*n`.
-static Bool is_broken(const StackBase *base, const Addr *ips, const Addr *sps, UInt *n)
+// follows frame pointers, which may lead anywhere, or takes what looks like a return address for one. If so, leaves the
+// frames that can be believed in `*n`.
+static Bool is_broken(const StackBase *base, const Walk *walk, UInt *n)
 {
+    const Addr *ips = walk->ips, *sps = walk->sps;
     if (!base || !base->node || sps[0] > base->sp) // a signal handler may have a stack of its own
         return False;
     UInt inside = 0;
     while (inside < *n && sps[inside] <= base->sp)
         inside++;
-    if (inside == JM_MAX_FRAMES || (inside < *n && ips[inside] == base->caller_ip))
+    const Bool is_certain = inside < walk->n_certain || walk->n_certain == walk->n;
+    if (inside == JM_MAX_FRAMES || (is_certain && inside < *n && ips[inside] == base->caller_ip))
         return False;
+    if (!is_certain)
+        inside = walk->n_certain;
     UInt kept = 0;
     while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what follows it
         kept++;
     // A stack that is whole and does not come by the wrapper: the call is over, left by longjmp as a failing dlopen is.
-    if (kept == inside && inside < *n && ips[*n - 1] == base->outermost_ip)
+    if (is_certain && kept == inside && inside < *n && ips[*n - 1] == base->outermost_ip)
         return False;
     while (kept > 0 && jm_symbol_locate(ips[kept - 1])->is_allocator)
         kept--;
@@ -196,7 +201,7 @@ static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *i
 {
     *ignored = False;
     const Walk walk = jm_unwind(tid);
-    const Addr *ips = walk.ips, *sps = walk.sps;
+    const Addr *ips = walk.ips;
     UInt n = walk.n;
     UInt first = 0;
     while (first < n) {
@@ -216,7 +221,7 @@ static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *i
     innermost_caller_ip = n > 1 ? ips[1] : 0;
     outermost_ip = n > 0 ? ips[n - 1] : 0;
     UInt same = 0; // keys, from the outermost on
-    if (is_broken(base, ips, sps, &n)) {
+    if (is_broken(base, &walk, &n)) {
         n = n > first ? n : first;
         start = base->node;
         outermost_ip = base->outermost_ip;
@@ -234,7 +239,7 @@ static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *i
     UInt n_keys = n - first;
     last->is_native = True;
     // A broken stack's base has the Python frames.
-    UInt n_mixed = start ? 0 : jm_python_interleave(tid, keys, sps + first, n_keys, mixed, MAX_KEYS);
+    UInt n_mixed = start ? 0 : jm_python_interleave(tid, keys, walk.sps + first, n_keys, mixed, MAX_KEYS);
     if (n_mixed) {
         keys = mixed;
         n_keys = n_mixed;

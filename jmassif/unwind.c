@@ -157,6 +157,7 @@ static inline const Rule *rule_of(Addr ip)
 
 // What the walk that is under way has needed.
 static Bool asked_core, guessed;
+static UInt n_certain; // as in Walk
 
 static void read_registers(ThreadId tid, Registers *r)
 {
@@ -185,6 +186,7 @@ UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word
     read_registers(tid, &c.registers);
     Step step = AT_CALLER;
     UInt n = 0;
+    n_certain = max;
     while (step == AT_CALLER && n < max) {
         ips[n] = c.ip;
         if (sps)
@@ -194,6 +196,8 @@ UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word
         n = without_recursion(ips, n + 1);
         step = jm_unwind_step(&c);
         n -= step == NO_FRAME;
+        if (c.scanned && n < n_certain)
+            n_certain = n;
     }
     asked_core = c.asked_core;
     guessed = c.guessed;
@@ -277,6 +281,7 @@ typedef struct {
     Bool is_call, is_innermost; // as in Cursor
     Addr link;                  // the innermost frame's return address, if it is in a register. No other's is there
     Addr top;                   // where the mapping of the stack ends
+    Bool scanned;               // as in Cursor
 } Walker;
 
 static Step leave_without_rule(Walker *w)
@@ -295,6 +300,7 @@ static Step leave_without_rule(Walker *w)
     Step step = jm_unwind_step(&c);
     asked_core = c.asked_core;
     guessed = c.guessed;
+    w->scanned |= c.scanned;
     if (step != AT_CALLER)
         return step;
     if (!jm_register_is_known(r, JM_REG_FP))
@@ -354,6 +360,7 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
 #endif
     w.top = jm_readable_end(w.f.sp);
     asked_core = guessed = False;
+    n_certain = MAX_FRAMES;
     const UInt end = last->capacity;
     UInt at = end - last->n; // in the last walk: its first frame that is not further in than this one
     UInt run = end;          // its frames from here to `at`, which is this one, are there again
@@ -386,6 +393,8 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
             fresh[n++] = left;
         if (step != AT_CALLER)
             break;
+        if (w.scanned && n < n_certain)
+            n_certain = n;
         if (w.f.sp < left.sp)
             at = end - last->n; // on another stack
     }
@@ -466,10 +475,10 @@ static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 // For what is not kept in place.
 static Addr any_ips[MAX_FRAMES], any_sps[MAX_FRAMES + 1];
 
-static Walk other_walk(UInt n)
+static Walk other_walk(UInt n, UInt certain)
 {
     any_sps[n] = 0;
-    return (Walk){any_ips, any_sps, n, 0};
+    return (Walk){any_ips, any_sps, n, 0, certain < n ? certain : n};
 }
 
 #if defined(JM_HAS_UNWINDER)
@@ -482,7 +491,7 @@ static Walk without_recursions(const Walk *walk)
         any_sps[n] = walk->sps[i];
         n = without_recursion(any_ips, n + 1);
     }
-    return other_walk(n);
+    return other_walk(n, walk->n_certain);
 }
 
 static Walk unwind(ThreadId tid)
@@ -493,10 +502,11 @@ static Walk unwind(ThreadId tid)
     UInt n_same;
     if (!walk_by_rules(tid, last, &n_same)) {
         last->n = 0;
-        return other_walk(jm_unwind_any(tid, any_ips, any_sps, NULL, MAX_FRAMES, 0));
+        UInt n = jm_unwind_any(tid, any_ips, any_sps, NULL, MAX_FRAMES, 0);
+        return other_walk(n, n_certain);
     }
     UInt first = last->capacity - last->n;
-    Walk walk = {last->ips + first, last->sps + first, last->n, n_same};
+    Walk walk = {last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
     return VG_(clo_merge_recursive_frames) > 0 ? without_recursions(&walk) : walk;
 }
 
@@ -510,7 +520,7 @@ Walk jm_unwind(ThreadId tid)
 #if !defined(JM_ASKS_CORE)
     if (guessed) { // the core may know better
         last_walks[tid].n = 0;
-        return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES));
+        return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES), MAX_FRAMES);
     }
 #endif
     n_by_core += asked_core;
@@ -518,7 +528,7 @@ Walk jm_unwind(ThreadId tid)
         compare_with_core(tid, &walk);
     return walk;
 #else
-    return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES));
+    return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES), MAX_FRAMES);
 #endif
 }
 

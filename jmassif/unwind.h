@@ -17,6 +17,7 @@ typedef struct {
     const Addr *sps; // each frame's stack pointer; behind the outermost's is 0
     UInt n;          // at most JM_MAX_FRAMES
     UInt n_same;     // so many of the outermost are those of the thread's last walk
+    UInt n_certain;  // so many of the innermost were found without looking through the stack for return addresses
 } Walk;
 
 Walk jm_unwind(ThreadId tid);

@@ -295,6 +295,7 @@ static Step by_scan(Cursor *c)
         if (at > sp && word[-1] > at && word[-1] < end) // saved with it
             fp = word[-1];
 #endif
+        c->scanned = True;
         return leave_by_guess(c, callers_sp(at + sizeof(Addr), fp, *word), fp, *word);
     }
     return NO_FRAME;

@@ -16,7 +16,8 @@ typedef struct {
     Bool is_innermost;
     Bool is_partial; // registers are missing that the thread has: what needs them is not guessed
     Bool asked_core; // on the way here
-    Bool guessed;
+    Bool guessed;    // likewise: without any table
+    Bool scanned;    // likewise: even without a frame pointer
 } Cursor;
 
 typedef enum {
