@@ -10,6 +10,7 @@
 #include "pub_tool_hashtable.h"
 
 static Index account_index = JM_INDEX("jm.account");
+static NodeId newest; // of all nodes that have an account
 static AccountId overhead_of_owner[256];
 
 // Accounts that differ from others only in their role. The index does not have them.
@@ -56,14 +57,16 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 {
     jm_index_reserve(&account_index, account_hash_of);
     UInt slot = (UInt)key_hash(node, kind, owner) & account_index.mask;
+    const Bool is_known = node <= newest;
     while (account_index.slots[slot]) {
         AccountId id = account_index.slots[slot];
-        if (jm_ledger_is(id, node, kind) && key_owner(kind, jm_ledger_owner(id)) == owner)
+        if (is_known && jm_ledger_is(id, node, kind) && key_owner(kind, jm_ledger_owner(id)) == owner)
             return id;
         slot = (slot + 1) & account_index.mask;
     }
     if (owner == STACKS_OWN)
         owner = jm_stack_host_owner(node);
+    newest = is_known ? newest : node;
     AccountId id = jm_ledger_open(node, kind, owner);
     account_index.slots[slot] = id;
     account_index.used++;

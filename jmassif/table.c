@@ -9,7 +9,8 @@ UInt jm_table_add(Table *t)
     UInt i = t->n++;
     UInt chunk = i >> JM_CHUNK_BITS;
     if (chunk >= t->n_chunks) {
-        t->chunks = VG_(realloc)(t->name, t->chunks, (chunk + 1) * sizeof *t->chunks);
+        if (!(chunk & (chunk - 1))) // a power of two, or the first: room for as many again
+            t->chunks = VG_(realloc)(t->name, t->chunks, (chunk ? 2 * chunk : 1) * sizeof *t->chunks);
         t->chunks[chunk] = VG_(calloc)(t->name, JM_CHUNK, t->record_bytes);
         t->n_chunks = chunk + 1;
     }

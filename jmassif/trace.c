@@ -16,8 +16,11 @@
 
 static HChar *cursor; // in the buffer, while a record is being written
 
+static HChar *nodes_end; // where the nodes' record ends, while none has come after it
+
 static void begin(HChar letter)
 {
+    nodes_end = NULL;
     cursor = jm_trace_room(RECORD_ROOM);
     *cursor++ = letter;
 }
@@ -215,10 +218,16 @@ static UInt n_accounts;
 void jm_trace_node(UInt id, UInt parent, UInt frame)
 {
     tl_assert(id == ++n_nodes);
-    begin('n');
-    put_uint(parent ? id - parent : 0);
+    // One that follows its caller goes into its record, if that has not been written to the file.
+    if (parent == id - 1 && nodes_end && jm_trace_room(RECORD_ROOM) == nodes_end) {
+        cursor = nodes_end - 1;
+    } else {
+        begin('n');
+        put_uint(parent ? id - parent : 0);
+    }
     put_uint(frame);
     end();
+    nodes_end = cursor;
 }
 
 void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner)

@@ -8,7 +8,7 @@
 #include "stats.h"
 #include "text.h"
 
-#define FORMAT_VERSION     "jmassif-trace 2\n"
+#define FORMAT_VERSION     "jmassif-trace 3\n"
 #define BUFFER_BYTES       (256 * 1024)
 #define SMALL_BUFFER_BYTES (32 * 1024) // --low-footprint
 

@@ -121,15 +121,17 @@ class _Builder:
         frame = (type_, function, object_, file, line, address)
         self._define(self.profile.frames, "frame", id_, frame)
 
-    def node(self, up: int, frame: int) -> None:
+    def nodes(self, up: int, new_frames: List[int]) -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame
         id_ = len(frames)
         if up >= id_:
             raise Corrupt(f"node {id_} has no node {up} before it")
-        if frame not in self.profile.frames:
-            raise Corrupt(f"frame {frame} is not defined")
+        for frame in new_frames:
+            if frame not in self.profile.frames:
+                raise Corrupt(f"frame {frame} is not defined")
         parents.append(id_ - up if up else 0)
-        frames.append(frame)
+        parents.extend(range(id_, id_ + len(new_frames) - 1))
+        frames.extend(new_frames)
 
     def node_of_version_1(self, id_: int, parent: int, frame: int) -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame
@@ -411,7 +413,7 @@ class _Builder:
             "g": self.owner_group,
             "s": self.string,
             "f": self.frame,
-            "n": self.node,
+            "n": self.nodes,
             "a": self.account,
             "n1": self.node_of_version_1,
             "a1": self.account_of_version_1,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Match, NamedTup
 
 from jmassif.units import printable
 
-VERSION = 2
+VERSION = 3
 MAGIC = b"jmassif-trace "
 
 # No line of the header, and no other tool's first line that we want to recognise, is longer.
@@ -67,6 +67,10 @@ def _text(field: bytes) -> str:
     return field.decode("utf-8", "surrogateescape")
 
 
+def _numbers(field: bytes) -> List[int]:
+    return [int(word) for word in field.split()]
+
+
 def _growths(field: bytes) -> Tuple[Growth, ...]:
     words = field.split()
     return tuple(
@@ -96,6 +100,7 @@ _FIELDS: Dict[str, Tuple[bytes, Callable[[bytes], Any]]] = {
     "address": (rb" ([0-9a-f]{1,16})", _hexadecimal),
     "name": (rb" (" + _NAME + rb")", _name),
     "text": (rb" (" + _PLAIN + rb"(?:\\x[0-9a-f]{2}" + _PLAIN + rb")*)", _text),
+    "numbers": (rb"((?: " + _NUMBER + rb")+)", _numbers),
     "growths": (rb"((?: " + _NAME + rb" -?" + _NUMBER + rb" -?" + _NUMBER + rb")*)", _growths),
 }
 
@@ -105,7 +110,7 @@ RECORDS: Dict[str, str] = {
     "g": "name name",
     "s": "number text",
     "f": "number name number number number number address",
-    "n": "number number",
+    "n": "number numbers",
     "a": "number name name",
     "r": "number name",
     "t": "number number number number",
@@ -137,7 +142,7 @@ RECORDS: Dict[str, str] = {
     "Z": "number name number",
 }
 
-# What version 1 spelt otherwise: its ids were written out. The handlers of these have the names of their letters with a 1.
+# What version 1 spelt otherwise: its ids were written out. (Version 2 had one node in each record.) The handlers of these have the names of their letters with a 1.
 RECORDS_OF_1: Dict[str, str] = {
     "n": "number number number",
     "a": "number number name name",

@@ -201,7 +201,7 @@ def generate(stream: BinaryIO, n_snapshots: int, n_stacks: int, seed: int) -> No
     """Writes the trace. Each account has a stack of its own; about a hundredth of all change at each snapshot."""
     rng = random.Random(seed)
     write = _Writer(stream)
-    write.line("jmassif-trace 2")
+    write.line("jmassif-trace 3")
     manifest = {
         "process": f"4711.{seed}",
         "command": f"python3 train.py --seed={seed}",

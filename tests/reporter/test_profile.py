@@ -239,6 +239,18 @@ def _replace(old: str, new: str) -> Callable[[List[str]], None]:
     return change
 
 
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_record_tells_one_node_or_several(version: str) -> None:
+    trace = Trace(version)
+    main, f, g = (trace.frame(text) for text in ("main (a.c:1)", "f (a.c:2)", "g (a.c:3)"))
+    if version == "2":
+        trace.lines += [f"n 0 {main}", f"n 1 {f}", f"n 1 {g}", f"n 2 {g}"]
+    else:
+        trace.lines += [f"n 0 {main} {f} {g}", f"n 2 {g}"]
+    profile = trace.load()
+    assert [list(profile.stack(node)) for node in range(1, 5)] == [[main], [f, main], [g, f, main], [g, f, main]]
+
+
 @pytest.mark.parametrize(
     "change, says",
     [
@@ -248,6 +260,7 @@ def _replace(old: str, new: str) -> Callable[[List[str]], None]:
         (_replace("n 0 1", "n 1 1"), "node 1 has no node 1 before it"),
         (_replace("n 0 2", "n 3 2"), "node 2 has no node 3 before it"),
         (_replace("n 0 1", "n 0 2"), "frame 2 is not defined"),
+        (_replace("n 0 1", "n 0 1 2"), "frame 2 is not defined"),
         (_replace("a 0 heap app", "a 2 heap app"), "there are no 2 nodes before"),
         (_replace("a 0 heap app", "a 0 heapish app"), "not a kind of memory"),
         (_replace("g app yours", "g app mine"), "not a group"),

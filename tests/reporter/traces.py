@@ -31,7 +31,7 @@ def escape(text: str) -> str:
 class Trace:
     """`lines` may be added to, or tampered with, at will. Of version 1 for tests that need ids of their own choice."""
 
-    def __init__(self, version: str = "2", **manifest: str) -> None:
+    def __init__(self, version: str = "3", **manifest: str) -> None:
         self.lines: List[str] = [f"jmassif-trace {version}"]
         self._version = version
         for key, value in manifest.items():

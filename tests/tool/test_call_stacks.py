@@ -340,3 +340,15 @@ def test_names_of_any_bytes_survive() -> None:
     profile = record([odd]).profile
     assert heap_frames(profile, 1000)[0].object == str(odd)
     assert profile.manifest["command"] == str(odd)
+
+
+def test_the_frames_of_a_new_stack_are_one_record() -> None:
+    text = """
+    #include <stdlib.h>
+    static __attribute__((noinline)) void *down(int n) { void *volatile p = n ? down(n - 1) : malloc(1000); return p; }
+    int main(void) { return !down(100); }
+    """
+    recording = record([compile_c(text, "-fno-builtin")])
+    assert stack_of_bytes(recording.profile, 1000) == [("down", "n")] * 101 + [("main", "n")]
+    longest = max(line.count(" ") for line in recording.trace.read_text().splitlines() if line.startswith("n "))
+    assert longest > 90
