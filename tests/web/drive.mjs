@@ -34,7 +34,11 @@ await page.addInitScript(() => {
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 });
 
-const ready = () => page.waitForSelector('html[data-state=ready]', { timeout: 60000 });
+// The page has done what was asked of it. A <details> tells that it was opened in a task of its own: also after those.
+const ready = async () => {
+    await page.waitForSelector('html[data-state=ready]', { timeout: 60000 });
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+};
 const steps = {
     text: (selector) => page.locator(selector).first().innerText(),
     texts: (selector) => page.locator(selector).allInnerTexts(),

@@ -171,7 +171,7 @@ def test_the_call_tree_counts_blocks_and_what_was_ever_allocated(real: Page) -> 
     counted = [account for account, row in enumerate(profile.accounts) if side_of(row.kind)]
     trees = look(
         real.path,
-        ["pick", "#timeline .u-over", 0.9999],
+        ["press", "#timeline .plot", "End"],
         ["choose", MEASURE, "blocks"],
         ["evaluate", TREE],
         ["choose", MEASURE, "allocated"],
