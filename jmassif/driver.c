@@ -7,6 +7,7 @@
 
 #include "driver.h"
 #include "client_memory.h"
+#include "kernel.h"
 #include "options.h"
 #include "stats.h"
 #include "trace.h"
@@ -74,35 +75,9 @@ ULong jm_driver_out64(const DriverCall *call, UInt offset)
     return field(call->out, call->n_bytes, offset, 8);
 }
 
-// The core's own way to call the kernel is not for tools.
-static Long raw_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5)
-{
-#if defined(VGA_amd64)
-    Long result;
-    register UWord r10 __asm__("r10") = a4;
-    register UWord r8 __asm__("r8") = a5;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a1), "S"(a2), "d"(a3), "r"(r10), "r"(r8)
-                     : "rcx", "r11", "memory");
-    return result;
-#elif defined(VGA_arm64)
-    register UWord x8 __asm__("x8") = number;
-    register UWord x0 __asm__("x0") = a1;
-    register UWord x1 __asm__("x1") = a2;
-    register UWord x2 __asm__("x2") = a3;
-    register UWord x3 __asm__("x3") = a4;
-    register UWord x4 __asm__("x4") = a5;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
-    return (Long)x0;
-#else
-    return -VKI_ENOSYS;
-#endif
-}
-
 Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
 {
-    Long result = raw_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
+    Long result = jm_kernel_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
     *is_unknown = result == -VKI_ENOTTY;
     return result == 0;
 }
@@ -236,7 +211,7 @@ static Bool is_own_socket(UWord socket)
         Int pid, uid, gid;
     } peer;
     UInt bytes = sizeof peer;
-    return raw_call(__NR_getsockopt, socket, VKI_SOL_SOCKET, SO_PEERCRED, (UWord)&peer, (UWord)&bytes) == 0 &&
+    return jm_kernel_call(__NR_getsockopt, socket, VKI_SOL_SOCKET, SO_PEERCRED, (UWord)&peer, (UWord)&bytes) == 0 &&
            peer.pid == VG_(getpid)();
 }
 

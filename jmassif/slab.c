@@ -4,10 +4,13 @@
 // core maps as the program's heap. A slab whose last block is freed can be of another class next.
 
 #include "slab.h"
+#include "kernel.h"
 #include "stats.h"
 
 // Maps memory as the core's own allocator does for the program: exported by libcoregrind in every release since 3.8.
 extern SysRes VG_(am_mmap_client_heap)(SizeT length, Int prot);
+
+#define MADV_DONTNEED 4 // asm-generic/mman-common.h
 
 #define SLAB_BITS    16
 #define SLAB_BYTES   (1u << SLAB_BITS)
@@ -118,7 +121,12 @@ static inline UInt slot_of(const Slab *s, Addr address)
 
 static Slab *with_room[N_CLASSES];
 static Slab *empty;
+static UInt n_empty;
 static SizeT table_bytes;
+
+// So many empty slabs keep their pages, for what comes next; 4 MiB. The pages of others go back to the kernel, for a
+// program that has freed its blocks may need the memory elsewhere.
+#define MAX_EMPTY_WITH_PAGES 64
 
 static Bool map_region(void)
 {
@@ -135,6 +143,7 @@ static Bool map_region(void)
         slabs[i].start = start + (Addr)i * SLAB_BYTES;
         slabs[i].next = empty;
         empty = &slabs[i];
+        n_empty++;
         index_slab(&slabs[i]);
     }
     return True;
@@ -171,6 +180,7 @@ static Slab *open_slab(UInt class)
         return NULL;
     Slab *s = empty;
     empty = s->next;
+    n_empty--;
     s->grains = grains_of_class[class];
     s->reciprocal = ((1u << 20) + s->grains - 1) / s->grains;
     s->n_slots = SLAB_BYTES / GRAIN / s->grains;
@@ -192,6 +202,8 @@ static void close_slab(Slab *s, UInt class)
     s->n_fresh = 0; // nothing lives here
     s->next = empty;
     empty = s;
+    if (++n_empty > MAX_EMPTY_WITH_PAGES)
+        jm_kernel_call(__NR_madvise, s->start, SLAB_BYTES, MADV_DONTNEED, 0, 0);
 }
 
 // ---- blocks --------------------------------------------------------------------------------------------------

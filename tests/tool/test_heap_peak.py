@@ -9,7 +9,7 @@ from typing import List, NamedTuple
 
 import pytest
 
-from tests.harness import massif
+from tests.harness import massif, record
 from tests.tool.programs import (
     DIRECTORY,
     assert_readable,
@@ -76,3 +76,8 @@ def test_blocks_of_all_sizes_keep_to_themselves() -> None:
     expected = massif([compiled], ["--peak-inaccuracy=0.0"])
     assert at_peak(recording.profile, "heap") == expected.heap
     assert live_at(recording.profile, -1) == int(recording.stdout)
+
+
+def test_memory_that_was_freed_goes_back_to_the_kernel() -> None:
+    with_blocks, without = map(int, record([program("gives_back.c", "-fno-builtin")]).stdout.split())
+    assert with_blocks - without > 50 * 1024
