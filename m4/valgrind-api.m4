@@ -32,6 +32,10 @@ $3
     [AC_MSG_RESULT([no])])
 ])
 
+dnl JM_IF_FUNCTION(LIBRARY, FUNCTION, THEN, ELSE): whether one of Valgrind's libraries has the function under this name.
+AC_DEFUN([JM_IF_FUNCTION],
+[AS_IF(["$NM" "$VG_LIBDIR/$1-$VG_ARCH-linux.a" 2>/dev/null | $GREP " T $2\$" >/dev/null], [$3], [$4])])
+
 AC_DEFUN([JM_PROBE_VALGRIND_API], [
 # -I and not -isystem: VG_() is a macro of these headers, so for system headers the compiler would let a call of an undeclared
 # VG_(function) pass in silence, in our sources as in these probes.
@@ -104,8 +108,7 @@ AC_MSG_CHECKING([whether the calls of VEX's passes can be taken over])
 wraps_passes=yes
 VEX_WRAP_LDFLAGS=
 for pass in sanityCheckIRSB do_deadcode_BB cprop_BB; do
-    AS_IF(["$NM" "$VG_LIBDIR/libvex-$VG_ARCH-linux.a" 2>/dev/null |
-           $GREP " T $pass\$" >/dev/null], [], [wraps_passes=no])
+    JM_IF_FUNCTION([libvex], [$pass], [], [wraps_passes=no])
     VEX_WRAP_LDFLAGS="$VEX_WRAP_LDFLAGS -Wl,--wrap=$pass"
 done
 AC_MSG_RESULT([$wraps_passes])
@@ -118,8 +121,7 @@ dnl The core's unwinder, which core_unwinder.c takes over in the same way, and w
 AC_MSG_CHECKING([whether the core's unwinder can be taken over])
 takes_unwinder=yes
 for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLocal_read_callframe_info_dwarf3 vgPlain_use_CF_info; do
-    AS_IF(["$NM" "$VG_LIBDIR/libcoregrind-$VG_ARCH-linux.a" 2>/dev/null |
-           $GREP " T $function\$" >/dev/null], [], [takes_unwinder=no])
+    JM_IF_FUNCTION([libcoregrind], [$function], [], [takes_unwinder=no])
 done
 AC_MSG_RESULT([$takes_unwinder])
 CORE_WRAP_LDFLAGS=
@@ -134,8 +136,7 @@ dnl What reads an object file's debug information: at once when the file is mapp
 AC_MSG_CHECKING([what reads debug information])
 reads_debug_info=
 for function in vgModuleLocal_read_elf_debug_info vgModuleLocal_read_elf_debug; do
-    AS_IF(["$NM" "$VG_LIBDIR/libcoregrind-$VG_ARCH-linux.a" 2>/dev/null |
-           $GREP " T $function\$" >/dev/null], [reads_debug_info=$function])
+    JM_IF_FUNCTION([libcoregrind], [$function], [reads_debug_info=$function])
 done
 AC_MSG_RESULT([${reads_debug_info:-not known}])
 AS_IF([test -n "$reads_debug_info"], [
