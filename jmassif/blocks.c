@@ -216,9 +216,15 @@ Bool jm_blocks_take_custom(Addr address, Block *block)
 void jm_blocks_set_account(Addr address, AccountId account)
 {
     SlabBlock small;
-    Entry *e = NULL;
-    UInt *tag = jm_slab_find(address, &small) ? small.tag : (e = find(address)) ? &e->tag : NULL;
-    tl_assert(tag && account < CUSTOM_BIT);
+    UInt *tag;
+    if (jm_slab_find(address, &small)) {
+        tag = small.tag;
+    } else {
+        Entry *e = find(address);
+        tl_assert(e);
+        tag = &e->tag;
+    }
+    tl_assert(account < CUSTOM_BIT);
     *tag = account | (*tag & (RECORD_BIT | CUSTOM_BIT));
 }
 

@@ -307,7 +307,7 @@ static RecentCode recent_code[1u << RECENT_BITS];
 
 static inline RecentCode *recent_of(Addr code, Int at)
 {
-    return &recent_code[(code + ((ULong)(UInt)at << 20)) * 0x9e3779b97f4a7c15ULL >> (64 - RECENT_BITS)];
+    return &recent_code[jm_place(code + ((ULong)(UInt)at << 20), RECENT_BITS)];
 }
 
 static inline Bool is_length(Addr object, UWord length_at, UWord length, Addr end)

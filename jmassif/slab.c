@@ -6,6 +6,7 @@
 #include "slab.h"
 #include "kernel.h"
 #include "stats.h"
+#include "table.h"
 
 // Maps memory as the core's own allocator does for the program: exported by libcoregrind in every release since 3.8.
 extern SysRes VG_(am_mmap_client_heap)(SizeT length, Int prot);
@@ -69,7 +70,7 @@ static UInt n_slabs;
 
 static inline UInt place_of(Addr start)
 {
-    return (start >> SLAB_BITS) * 0x9e3779b97f4a7c15ULL >> (64 - address_bits);
+    return jm_place(start >> SLAB_BITS, address_bits);
 }
 
 static void put(Slab *s)
@@ -108,13 +109,16 @@ static inline Slab *slab_of(Addr address)
     }
 }
 
-// NO_SLOT: no block begins there that lives.
-static inline UInt slot_of(const Slab *s, Addr address)
+// The slab of the live block that begins there, and its slot. NULL: there is none.
+static inline Slab *find_slot(Addr address, UInt *slot)
 {
+    Slab *s = slab_of(address);
+    if (!s)
+        return NULL;
     UInt offset = address - s->start;
     // Exact, as both the offset in grains and the divisor are small: 4095 * 256 < 2 to the 20.
-    UInt slot = (ULong)(offset / GRAIN) * s->reciprocal >> 20;
-    return slot * s->grains * GRAIN == offset && slot < s->n_fresh && s->bytes[slot] != FREE_BYTES ? slot : NO_SLOT;
+    *slot = (ULong)(offset / GRAIN) * s->reciprocal >> 20;
+    return *slot * s->grains * GRAIN == offset && *slot < s->n_fresh && s->bytes[*slot] != FREE_BYTES ? s : NULL;
 }
 
 // ---- slabs with room -----------------------------------------------------------------------------------------
@@ -239,9 +243,9 @@ static inline UInt usable_bytes(const Slab *s, UInt slot)
 
 Bool jm_slab_find(Addr address, SlabBlock *block)
 {
-    Slab *s = slab_of(address);
-    UInt slot = s ? slot_of(s, address) : NO_SLOT;
-    if (slot == NO_SLOT)
+    UInt slot;
+    Slab *s = find_slot(address, &slot);
+    if (!s)
         return False;
     *block = (SlabBlock){&s->tags[slot], s->bytes[slot], usable_bytes(s, slot)};
     return True;
@@ -249,9 +253,9 @@ Bool jm_slab_find(Addr address, SlabBlock *block)
 
 Bool jm_slab_resize(Addr address, SizeT bytes)
 {
-    Slab *s = slab_of(address);
-    UInt slot = s ? slot_of(s, address) : NO_SLOT;
-    if (slot == NO_SLOT || bytes > s->grains * GRAIN)
+    UInt slot;
+    Slab *s = find_slot(address, &slot);
+    if (!s || bytes > s->grains * GRAIN)
         return False;
     UInt usable = usable_bytes(s, slot);
     UInt needed = VG_ROUNDUP(bytes, GRAIN);
@@ -262,9 +266,9 @@ Bool jm_slab_resize(Addr address, SizeT bytes)
 
 Bool jm_slab_free(Addr address)
 {
-    Slab *s = slab_of(address);
-    UInt slot = s ? slot_of(s, address) : NO_SLOT;
-    if (slot == NO_SLOT)
+    UInt slot;
+    Slab *s = find_slot(address, &slot);
+    if (!s)
         return False;
     UInt class = class_of_grains[s->grains];
     s->bytes[slot] = FREE_BYTES;

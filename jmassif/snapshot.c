@@ -95,7 +95,7 @@ static void poll(void)
     }
 }
 
-// Reading the clock costs a system call. So many times it is read at every chance, then at one of so many.
+// Reading the clock can cost a system call. So many times it is read at every chance, then at one of so many.
 #define LOOKS_EARLY     1000
 #define EVENTS_PER_LOOK 64
 

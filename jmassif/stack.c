@@ -57,8 +57,7 @@ static inline Branch *branch_at(UInt i)
 
 static inline ULong branch_hash(NodeId parent, FrameId frame)
 {
-    // Multiplicative hashing (Knuth): a look-up's steps wait for each other, and one multiplication will do.
-    return (((ULong)parent << 32) | frame) * 0x9e3779b97f4a7c15ULL >> 32;
+    return jm_place(((ULong)parent << 32) | frame, 32); // the steps of a look-up wait for each other
 }
 
 static ULong branch_hash_of(UInt i)

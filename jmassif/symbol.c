@@ -258,7 +258,7 @@ static const Location *look_up(Addr ip)
 
 const Location *jm_symbol_locate(Addr ip)
 {
-    const Location **at = &recent[ip * 0x9e3779b97f4a7c15ULL >> (64 - RECENT_BITS)];
+    const Location **at = &recent[jm_place(ip, RECENT_BITS)];
     if (!*at || (*at)->ip != ip || (*at)->is_forgotten)
         *at = look_up(ip);
     return *at;

@@ -58,6 +58,13 @@ static inline void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry))
         jm_index_grow(x, hash_of);
 }
 
+// A place among 2 to the `bits`: multiplicative hashing by the golden ratio (Knuth). Weaker than jm_hash, and a single
+// multiplication to wait for.
+static inline UInt jm_place(ULong key, UInt bits)
+{
+    return key * 0x9e3779b97f4a7c15ULL >> (64 - bits);
+}
+
 static inline ULong jm_hash(ULong a)
 {
     // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): full avalanche in five operations.

@@ -51,18 +51,18 @@ void jm_translation_keep_little(void)
 // Before its turn VEX checks the superblock twice too, which changes nothing and holds its own work against its own
 // rules: left out as well. What the tool has changed is checked.
 
-static Bool is_untouched, is_changed; // what VEX has in hand, from the tool's turn to its last
+// What VEX has in hand, from the tool's turn to its last.
+static enum { BEFORE_OUR_TURN, UNTOUCHED, CHANGED } superblock;
 
 void jm_translation_instrumented(const IRSB *in, const IRSB *out)
 {
-    is_untouched = in == out;
-    is_changed = in != out;
+    superblock = in == out ? UNTOUCHED : CHANGED;
 }
 
 // The last time that a tool sees the superblock.
 static IRSB *tidy(IRSB *block)
 {
-    is_untouched = is_changed = False;
+    superblock = BEFORE_OUR_TURN;
     return block;
 }
 
@@ -77,19 +77,19 @@ IRSB *__wrap_cprop_BB(IRSB *block);
 
 void __wrap_sanityCheckIRSB(const IRSB *block, const HChar *caller, Bool is_flat, IRType word)
 {
-    if (is_changed)
+    if (superblock == CHANGED)
         __real_sanityCheckIRSB(block, caller, is_flat, word);
 }
 
 void __wrap_do_deadcode_BB(IRSB *block)
 {
-    if (!is_untouched)
+    if (superblock != UNTOUCHED)
         __real_do_deadcode_BB(block);
 }
 
 IRSB *__wrap_cprop_BB(IRSB *block)
 {
-    return is_untouched ? block : __real_cprop_BB(block);
+    return superblock == UNTOUCHED ? block : __real_cprop_BB(block);
 }
 
 #endif

@@ -144,8 +144,7 @@ static RuleType find_rule(Addr ip, Rule *rule)
 
 static inline const Rule *rule_of(Addr ip)
 {
-    // Multiplicative hashing by the golden ratio (Knuth): each frame waits for this, and one multiplication will do.
-    Rule *rule = &rules[ip * 0x9e3779b97f4a7c15ULL >> (64 - RULE_BITS)];
+    Rule *rule = &rules[jm_place(ip, RULE_BITS)];
     if (rule->ip != ip) {
         *rule = (Rule){.ip = ip};
         rule->type = find_rule(ip, rule);

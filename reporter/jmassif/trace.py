@@ -142,7 +142,8 @@ RECORDS: Dict[str, str] = {
     "Z": "number name number",
 }
 
-# What version 1 spelt otherwise: its ids were written out. (Version 2 had one node in each record.) The handlers of these have the names of their letters with a 1.
+# What version 1 spelt otherwise: its ids were written out. The handlers of these have the names of their letters with a 1.
+# (Version 2 had one node in each record.)
 RECORDS_OF_1: Dict[str, str] = {
     "n": "number number number",
     "a": "number number name name",
