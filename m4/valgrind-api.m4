@@ -1,7 +1,7 @@
 dnl SPDX-License-Identifier: GPL-2.0-or-later
 dnl
 dnl JM_PROBE_VALGRIND_API: what differs between Valgrind's releases and meets a heap profiler. Each probe compiles a few
-dnl lines against the headers found; jmassif/compat.h is the one reader of the macros. From comparing the headers of 3.16,
+dnl lines against the headers found; jmassif/base/compat.h is the one reader of the macros. From comparing the headers of 3.16,
 dnl 3.19, 3.24 and 3.27, these also differ but need no macro:
 dnl   - VG_BOOL_CLO takes the address of its variable in 3.24: it must be a Bool, not a bit-field or another type.
 dnl   - VG_BUINT_CLO and VG_BUINT_CLOM exist in newer releases only; VG_BINT_CLO is everywhere.

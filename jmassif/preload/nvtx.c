@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <valgrind/valgrind.h>
 
-#include "protocol.h"
+#include "preload/protocol.h"
 
 typedef unsigned long UWord;
 

@@ -58,7 +58,7 @@ struct jm_queries {
 // Wrapped functions: row numbers.
 #define API(library, name, n_args, convention, action, kind, p, s) JM_ROW_##name,
 enum {
-#include "cuda_api.def"
+#include "preload/cuda_api.def"
     JM_N_ROWS
 };
 #undef API

@@ -8,7 +8,7 @@
 
 typedef unsigned long UWord;
 
-#include "protocol.h"
+#include "preload/protocol.h"
 
 // Sonames in Valgrind's Z-encoding (Za: *, Zd: ., Zh: -), as the libraries' own, versioned and hashed names need them.
 #define SONAME_RUNTIME    Za // also programs and libraries that the runtime is linked into
@@ -190,7 +190,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
         leave(JM_ROW_##name, result, words, original.nraddr);                                                          \
         return result;                                                                                                 \
     }
-#include "cuda_api.def"
+#include "preload/cuda_api.def"
 #undef API
 
 // ---- twins ---------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define TWIN_TENSORFLOW TWIN_RUNTIME
 #define TWIN_LOADER     TWIN_RUNTIME
 #define TWIN_PYTHON     TWIN_RUNTIME
-#include "cuda_api.def"
+#include "preload/cuda_api.def"
 #undef TWIN_WORDS
 #undef TWIN_HANDLE64_AT_1
 #undef TWIN_RUNTIME
@@ -236,7 +236,7 @@ static UWord twin_entry(UWord row)
 #define TWIN_HANDLE64_AT_1(name, n_args)
 #define TWIN_RUNTIME(name, n_args, convention)
     switch (row) {
-#include "cuda_api.def"
+#include "preload/cuda_api.def"
     default:
         return 0;
     }

@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
 
 def kinds() -> List[Kind]:
-    rows = re.findall(r'X\((\w+), "[\w-]+", SIDE_(\w+)\)', (SOURCE / "kind.h").read_text())
+    rows = re.findall(r'X\((\w+), "[\w-]+", SIDE_(\w+)\)', (SOURCE / "base" / "kind.h").read_text())
     sides = {"HOST": HOST, "DEVICE": DEVICE, "NONE": NONE}
     return [Kind(sides[side], name in ("ANON", "FILE", "STACK")) for name, side in rows]
 
@@ -43,9 +43,9 @@ def driver() -> Path:
     found = re.search(r"^VG_CPPFLAGS = (.*)$", makefile, re.MULTILINE)
     assert found
     flags = [*found.group(1).split(), "-include", str(BUILD / "jmassif" / "configured.h"), "-I", str(SOURCE)]
-    modules = [SOURCE / name for name in ("ledger.c", "table.c", "kind.c")]
+    modules = [SOURCE / name for name in ("ledger/ledger.c", "base/table.c", "base/kind.c")]
     # What is compiled is found again by its flags, and by what the modules say now.
-    texts = "".join(path.read_text() for path in sorted(SOURCE.glob("*.[ch]")))
+    texts = "".join(path.read_text() for path in sorted(SOURCE.glob("*/*.[ch]")))
     flags += [f"-DSOURCES={hashlib.sha256(texts.encode()).hexdigest()}", *map(str, modules)]
     return compile_c(Path(__file__).with_name("programs") / "ledger_driver.c", "-O1", "-w", *flags)
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger.h"
-#include "options.h"
-#include "stats.h"
+#include "ledger/ledger.h"
+#include "base/options.h"
+#include "base/stats.h"
 
 Options jm_options;
 

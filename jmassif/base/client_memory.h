@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Reading the profiled program's memory. Every address is checked first: the tool must never crash because a program
+// passed a bad pointer or a library keeps its structures differently than we think.
+
+#ifndef JM_CLIENT_MEMORY_H
+#define JM_CLIENT_MEMORY_H
+
+#include "base/compat.h"
+
+// Walking an interpreter's frames takes hundreds of reads in the same segments at each allocation: the segment of each
+// mebibyte that was looked at is remembered, in a table that mebibytes share, until mappings change.
+#define JM_N_READABLE 256
+typedef struct {
+    Addr start, end;
+} ReadableSegment;
+extern ReadableSegment jm_readable[JM_N_READABLE];
+
+Bool jm_is_newly_readable(Addr address, SizeT bytes); // asks the core
+void jm_forget_readable(void);
+
+// Whether the program could read these bytes.
+static inline Bool jm_is_readable(Addr address, SizeT bytes)
+{
+    const ReadableSegment *known = &jm_readable[address >> 20 & (JM_N_READABLE - 1)];
+    if (LIKELY(known->start <= address && address < known->end && bytes <= known->end - address))
+        return True;
+    return jm_is_newly_readable(address, bytes);
+}
+
+// Where the mapping that holds the address ends; 0 if the program could not read it.
+static inline Addr jm_readable_end(Addr address)
+{
+    const ReadableSegment *known = &jm_readable[address >> 20 & (JM_N_READABLE - 1)];
+    return jm_is_readable(address, 1) ? known->end : 0;
+}
+
+// False, and `*value` 0, if the address cannot be read.
+static inline Bool jm_read_word(Addr address, UWord *value)
+{
+    Bool is_readable = jm_is_readable(address, sizeof *value);
+    *value = is_readable ? *(const UWord *)address : 0;
+    return is_readable;
+}
+
+static inline Bool jm_read_uint(Addr address, UInt *value)
+{
+    Bool is_readable = jm_is_readable(address, sizeof *value);
+    *value = is_readable ? *(const UInt *)address : 0;
+    return is_readable;
+}
+
+Bool jm_read_bytes(Addr address, void *to, SizeT bytes);
+
+// A string of at most `size - 1` bytes; false if it cannot be read.
+Bool jm_read_string(Addr address, HChar *to, SizeT size);
+
+// The address of a dynamic symbol of the object file that is mapped around `inside`; 0 if it does not export it.
+Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);
+
+// Where the function that holds `ip` starts, from the unwind table of its object file, which a stripped file keeps; 0
+// if there is none for this address.
+Addr jm_find_function_start(Addr ip);
+
+// Whether the object file that is mapped around `inside` has such a table, in a form that is known.
+Bool jm_has_unwind_table(Addr inside);
+
+// The entry of that table for `ip` (a frame description in .eh_frame); 0 if there is none.
+Addr jm_find_unwind_entry(Addr ip);
+
+#endif

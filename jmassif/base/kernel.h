@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Calls of the kernel for which the core has nothing that tools may use.
+
+#ifndef JM_KERNEL_H
+#define JM_KERNEL_H
+
+#include "base/compat.h"
+
+// What the kernel returns: negative, an error's number.
+Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Storage shared by the tables of frames, nodes and accounts; see table.h for why it is made of chunks.
+
+#include "base/table.h"
+
+UInt jm_table_add(Table *t)
+{
+    UInt i = t->n++;
+    UInt chunk = i >> JM_CHUNK_BITS;
+    if (chunk >= t->n_chunks) {
+        if (!(chunk & (chunk - 1))) // a power of two, or the first: room for as many again
+            t->chunks = VG_(realloc)(t->name, t->chunks, (chunk ? 2 * chunk : 1) * sizeof *t->chunks);
+        t->chunks[chunk] = VG_(calloc)(t->name, JM_CHUNK, t->record_bytes);
+        t->n_chunks = chunk + 1;
+    }
+    return i;
+}
+
+void jm_table_drop_last(Table *t)
+{
+    VG_(memset)(jm_table_at(t, t->n - 1), 0, t->record_bytes);
+    t->n--;
+}
+
+void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry))
+{
+    UInt old_capacity = x->slots ? x->mask + 1 : 0;
+    UInt *old = x->slots;
+    UInt capacity = old_capacity ? old_capacity * 2 : 1024;
+    x->slots = VG_(calloc)(x->name, capacity, sizeof *x->slots);
+    x->mask = capacity - 1;
+    x->limit = capacity / 4 * 3; // where linear probing starts to cost
+    for (UInt i = 0; i < old_capacity; i++) {
+        if (old[i] == 0)
+            continue;
+        UInt at = (UInt)hash_of(old[i]) & x->mask;
+        while (x->slots[at])
+            at = (at + 1) & x->mask;
+        x->slots[at] = old[i];
+    }
+    if (old)
+        VG_(free)(old);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A growing table of records whose addresses never change. Records live in chunks that are allocated once, so growth
+// copies nothing and never needs twice the memory: on a 4 GB board the recorder must not be what fills it.
+
+#ifndef JM_TABLE_H
+#define JM_TABLE_H
+
+#include "base/compat.h"
+
+#define JM_CHUNK_BITS 10
+#define JM_CHUNK      (1u << JM_CHUNK_BITS)
+
+typedef struct {
+    const HChar *name; // cost centre of Valgrind's allocator
+    SizeT record_bytes;
+    UChar **chunks;
+    UInt n_chunks;
+    UInt n; // records in use; record 0 is never handed out, so 0 can mean "none"
+} Table;
+
+#define JM_TABLE(name, type)                                                                                           \
+    {                                                                                                                  \
+        (name), sizeof(type), NULL, 0, 1                                                                               \
+    }
+
+// Appends a zeroed record and returns its index (from 1).
+UInt jm_table_add(Table *t);
+
+// Takes back the record that was added last.
+void jm_table_drop_last(Table *t);
+
+static inline void *jm_table_at(const Table *t, UInt i)
+{
+    return t->chunks[i >> JM_CHUNK_BITS] + (SizeT)(i & (JM_CHUNK - 1)) * t->record_bytes;
+}
+
+// An index from a 64-bit hash to record numbers; open addressing, 4 bytes a slot. The caller compares keys.
+typedef struct {
+    const HChar *name;
+    UInt *slots; // 0: free
+    UInt mask;   // capacity - 1
+    UInt used;
+    UInt limit; // of `used`; then it grows
+} Index;
+
+#define JM_INDEX(name)                                                                                                 \
+    {                                                                                                                  \
+        (name), NULL, 0, 0, 0                                                                                          \
+    }
+
+// Makes room for one more entry. `hash_of` recomputes an entry's hash when the index grows.
+void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry));
+
+static inline void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry))
+{
+    if (x->used >= x->limit)
+        jm_index_grow(x, hash_of);
+}
+
+// A place among 2 to the `bits`: multiplicative hashing by the golden ratio (Knuth). Weaker than jm_hash, and a single
+// multiplication to wait for.
+static inline UInt jm_place(ULong key, UInt bits)
+{
+    return key * 0x9e3779b97f4a7c15ULL >> (64 - bits);
+}
+
+static inline ULong jm_hash(ULong a)
+{
+    // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): full avalanche in five operations.
+    a ^= a >> 30;
+    a *= 0xbf58476d1ce4e5b9ULL;
+    a ^= a >> 27;
+    a *= 0x94d049bb133111ebULL;
+    return a ^ (a >> 31);
+}
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Reading text files with the few calls that a Valgrind tool has.
+
+#include "base/text.h"
+
+HChar *jm_text_read_file(const HChar *path, SizeT max_bytes)
+{
+    Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
+    if (fd < 0)
+        return NULL;
+    SizeT capacity = 4096, used = 0;
+    HChar *text = VG_(malloc)("jm.text", capacity + 1);
+    while (used < max_bytes) {
+        if (used == capacity) {
+            capacity *= 2;
+            text = VG_(realloc)("jm.text", text, capacity + 1);
+        }
+        Int n = VG_(read)(fd, text + used, capacity - used);
+        if (n < 0) {
+            VG_(close)(fd);
+            VG_(free)(text);
+            return NULL;
+        }
+        if (n == 0)
+            break;
+        used += n;
+    }
+    VG_(close)(fd);
+    text[used < max_bytes ? used : max_bytes] = 0;
+    return text;
+}
+
+Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *context), void *context)
+{
+    Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
+    if (fd < 0)
+        return False;
+    HChar buffer[8192]; // more than a path and what /proc says before it; a longer line is cut into pieces
+    SizeT used = 0;
+    Int n;
+    do {
+        n = VG_(read)(fd, buffer + used, sizeof buffer - 1 - used);
+        if (n > 0)
+            used += n;
+        buffer[used] = 0;
+        HChar *line = buffer, *end;
+        while ((end = VG_(strchr)(line, '\n'))) {
+            *end = 0;
+            each(line, context);
+            line = end + 1;
+        }
+        SizeT rest = used - (line - buffer);
+        if (rest == sizeof buffer - 1 || (n <= 0 && rest > 0)) {
+            each(line, context);
+            rest = 0;
+        }
+        VG_(memmove)(buffer, line, rest);
+        used = rest;
+    } while (n > 0);
+    VG_(close)(fd);
+    return n == 0;
+}
+
+Bool jm_text_labelled_bytes(const HChar *line, const HChar *label, ULong *bytes)
+{
+    while (*label)
+        if (*line++ != *label++)
+            return False;
+    if (*line++ != ':')
+        return False;
+    while (*line == ' ' || *line == '\t')
+        line++;
+    *bytes = VG_(strtoull10)(line, NULL) * 1024;
+    return True;
+}

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Device blocks, mappings and pools; see device_blocks.h.
+
+#include "cuda/device_blocks.h"
+#include "ledger/account.h"
+#include "base/clock.h"
+#include "ledger/pending.h"
+#include "stack/scope.h"
+#include "snapshot/snapshot.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+
+#include "pub_tool_hashtable.h"
+
+typedef struct {
+    Addr address;
+    ULong bytes;
+    UWord handle;
+} Mapping;
+
+typedef struct {
+    UWord pool;
+    ULong used;     // by blocks that are known to be the pool's
+    ULong reserved; // as the pool last said
+    ULong cached;   // max(0, reserved - used), in the cache account
+    ULong made;     // of these, out of driver memory
+    Carve *made_of;
+    Bool is_destroyed; // lives on until its last block is freed
+} Pool;
+
+static VgHashTable *tables[N_SPACES];
+static XArray *mappings;   // of Mapping
+static XArray *pools;      // of Pool
+static XArray *registered; // of Mapping: host memory; the handle is its context
+static ULong serial;
+static ULong n_stale;
+
+static VgHashTable *table_of(Space space)
+{
+    if (!tables[space])
+        tables[space] = VG_(HT_construct)("jm.device_blocks");
+    return tables[space];
+}
+
+DeviceBlock *jm_device_block_find(Space space, UWord key)
+{
+    return VG_(HT_lookup)(table_of(space), key);
+}
+
+ULong jm_device_block_serial(void)
+{
+    return serial;
+}
+
+static Pool *pool_of(UWord pool)
+{
+    if (!pools)
+        pools = VG_(newXA)(VG_(malloc), "jm.pools", VG_(free), sizeof(Pool));
+    for (Word i = 0; i < VG_(sizeXA)(pools); i++) {
+        Pool *p = VG_(indexXA)(pools, i);
+        if (p->pool == pool)
+            return p;
+    }
+    Pool fresh = {.pool = pool};
+    return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
+}
+
+static void update_cache(Pool *p)
+{
+    if (p->is_destroyed && p->used == 0)
+        p->reserved = 0;
+    ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
+    if (cached != p->cached) {
+        ThreadId tid = VG_(get_running_tid)();
+        AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
+        ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
+        p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
+        jm_ledger_adjust(cache, (Long)(cached - p->made) - (Long)own);
+        p->cached = cached;
+    }
+}
+
+// Which pool a block is of is often known only after it was made. What it has taken out of the pool's cache must not
+// count twice until then, or there would be peaks that never were; so it is taken to be of the pool that was used last.
+static UWord last_pool;
+
+static void guess_pool(DeviceBlock *block)
+{
+    if (!last_pool)
+        return;
+    block->pool = last_pool;
+    pool_of(last_pool)->used += block->bytes;
+    update_cache(pool_of(last_pool));
+}
+
+// ---- which block an address lies in --------------------------------------------------------------------------
+
+// Sorted by address: pointer blocks and mappings.
+typedef struct {
+    Addr start, end;
+    DeviceBlock *block;
+} Range;
+
+static Range *ranges;
+static UInt n_ranges, ranges_capacity;
+static ULong cached_bytes;
+static void (*carved_close)(DeviceBlock *block);
+
+Bool jm_device_block_is_segment(const DeviceBlock *b)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    if (!b->account || b->kind == KIND_POOL)
+        return False;
+    jm_ledger_describe(b->account, &node, &kind, &owner);
+    return owner == jm_owner_by_name("cache");
+}
+
+static Bool is_cached(const DeviceBlock *b)
+{
+    return jm_kind_side(b->kind) == SIDE_DEVICE && jm_device_block_is_segment(b);
+}
+
+// The first range that ends behind `address`.
+static UInt range_at(Addr address)
+{
+    UInt low = 0, high = n_ranges;
+    while (low < high) {
+        UInt middle = low + (high - low) / 2;
+        if (ranges[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_range(Addr start, ULong bytes, DeviceBlock *block)
+{
+    if (n_ranges == ranges_capacity) {
+        ranges_capacity = ranges_capacity ? 2 * ranges_capacity : 64;
+        ranges = VG_(realloc)("jm.ranges", ranges, ranges_capacity * sizeof *ranges);
+    }
+    UInt i = range_at(start);
+    VG_(memmove)(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
+    ranges[i] = (Range){start, start + bytes, block};
+    n_ranges++;
+}
+
+static void remove_range(Addr start)
+{
+    for (UInt i = range_at(start); i < n_ranges && ranges[i].start <= start; i++) {
+        if (ranges[i].start != start)
+            continue;
+        VG_(memmove)(&ranges[i], &ranges[i + 1], (n_ranges - i - 1) * sizeof *ranges);
+        n_ranges--;
+        return;
+    }
+}
+
+DeviceBlock *jm_device_block_around(Addr address, Addr *end)
+{
+    UInt i = range_at(address);
+    if (i == n_ranges || ranges[i].start > address)
+        return NULL;
+    *end = ranges[i].end;
+    return ranges[i].block;
+}
+
+DeviceBlock *jm_device_any_cached(ULong bytes)
+{
+    for (UInt i = 0; i < n_ranges; i++)
+        if (is_cached(ranges[i].block) && ranges[i].block->bytes - ranges[i].block->carved >= bytes)
+            return ranges[i].block;
+    return NULL;
+}
+
+void jm_device_blocks_each(void (*use)(Addr address, ULong bytes))
+{
+    for (UInt i = 0; i < n_ranges; i++)
+        use(ranges[i].start, ranges[i].end - ranges[i].start);
+}
+
+void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block))
+{
+    carved_close = callback;
+}
+
+ULong jm_device_cached_bytes(void)
+{
+    return cached_bytes;
+}
+
+// ---- blocks --------------------------------------------------------------------------------------------------
+
+static Bool move_block(Addr address, AccountId to)
+{
+    DeviceBlock *b = jm_device_block_find(SPACE_POINTER, address);
+    tl_assert(b);
+    b->account = to;
+    return True;
+}
+
+DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kind, ULong bytes)
+{
+    DeviceBlock *stale = jm_device_block_find(space, key);
+    if (stale) {
+        n_stale++;
+        jm_device_block_close(tid, stale);
+    }
+    Bool ignored;
+    NodeId node = jm_scope_capture(tid, &ignored);
+    DeviceBlock *b = VG_(calloc)("jm.device_blocks", 1, sizeof *b);
+    b->key = key;
+    b->space = space;
+    b->kind = kind;
+    b->bytes = bytes;
+    b->account = ignored ? 0 : jm_account(node, kind);
+    b->serial = ++serial;
+    b->n_handles = 1;
+    if (space == SPACE_POINTER)
+        add_range(key, bytes, b);
+    if (is_cached(b))
+        cached_bytes += bytes;
+    VG_(HT_add_node)(table_of(space), b);
+    if (kind == KIND_POOL)
+        guess_pool(b);
+    ULong now = jm_clock_now();
+    if (b->account) {
+        // Managed memory has pages as they are touched, and pinned memory may be the program's own: only an address
+        // tells.
+        Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
+        b->made = jm_driver_carve(tid, &b->made_of, b->account, space == SPACE_POINTER ? key : 0, bytes, is_anywhere);
+        jm_ledger_credit(b->account, bytes - b->made);
+        jm_scope_grow(tid, kind, bytes, 1);
+        jm_trace_block(now, key, bytes, b->account);
+        if (space == SPACE_POINTER && jm_account_is_tensor(b->account))
+            jm_pending_made(key, bytes, b->account, move_block);
+    }
+    jm_scope_mark_made(tid, kind);
+    jm_snapshot_event();
+    return b;
+}
+
+// After the block has left its table.
+static void end(ThreadId tid, DeviceBlock *b)
+{
+    if (b->space == SPACE_POINTER)
+        remove_range(b->key);
+    if (b->carved && carved_close)
+        carved_close(b);
+    if (is_cached(b))
+        cached_bytes -= b->bytes;
+    if (b->account) {
+        ULong own = b->bytes - b->made + jm_driver_uncarve(tid, &b->made_of, b->account);
+        jm_ledger_debit(b->account, own);
+        jm_scope_grow(tid, b->kind, -(Long)b->bytes, -1);
+        jm_trace_block_end(jm_clock_now(), b->key, b->account);
+    }
+    if (b->pool) {
+        Pool *p = pool_of(b->pool);
+        p->used -= b->bytes < p->used ? b->bytes : p->used;
+        update_cache(p);
+    }
+    VG_(free)(b);
+    jm_snapshot_event();
+}
+
+void jm_device_block_close(ThreadId tid, DeviceBlock *block)
+{
+    if (block->space == SPACE_POINTER && jm_account_is_tensor(block->account))
+        jm_pending_ends(tid, block->key);
+    VG_(HT_remove)(table_of(block->space), block->key);
+    jm_scope_mark_freed(tid);
+    end(tid, block);
+}
+
+void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
+{
+    if (bytes <= block->bytes || !block->account)
+        return;
+    ULong more = bytes - block->bytes;
+    ULong made = jm_driver_carve(tid, &block->made_of, block->account, block->key, more, True);
+    jm_ledger_adjust(block->account, more - made);
+    block->made += made;
+    jm_scope_grow(tid, block->kind, more, 0);
+    block->bytes = bytes;
+}
+
+void jm_device_blocks_close_context(ThreadId tid, UWord context)
+{
+    for (Space space = 0; space < N_SPACES; space++) {
+        UInt n;
+        VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
+        for (UInt i = 0; i < n; i++) {
+            DeviceBlock *b = (DeviceBlock *)all[i];
+            if (b->context == context && b->kind != KIND_POOL && b->space != SPACE_VMM)
+                jm_device_block_close(tid, b);
+        }
+        if (all)
+            VG_(free)(all);
+    }
+    for (Word i = registered ? VG_(sizeXA)(registered) - 1 : -1; i >= 0; i--)
+        if (((Mapping *)VG_(indexXA)(registered, i))->handle == context)
+            VG_(removeIndexXA)(registered, i);
+}
+
+// ---- mappings ------------------------------------------------------------------------------------------------
+
+void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
+{
+    DeviceBlock *b = jm_device_block_find(SPACE_VMM, handle);
+    if (!b)
+        return;
+    if (!mappings)
+        mappings = VG_(newXA)(VG_(malloc), "jm.mappings", VG_(free), sizeof(Mapping));
+    Mapping m = {address, bytes, handle};
+    VG_(addToXA)(mappings, &m);
+    b->n_mappings++;
+    add_range(address, bytes, b);
+    jm_trace_mapped(jm_clock_now(), address, bytes, b->key);
+    if (b->kind == KIND_IMPORTED)
+        jm_device_block_grow(tid, b, bytes);
+}
+
+void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
+{
+    for (Word i = mappings ? VG_(sizeXA)(mappings) - 1 : -1; i >= 0; i--) {
+        Mapping m = *(Mapping *)VG_(indexXA)(mappings, i);
+        if (m.address < address || m.address + m.bytes > address + bytes)
+            continue;
+        VG_(removeIndexXA)(mappings, i);
+        remove_range(m.address);
+        jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
+        DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
+        if (b) {
+            b->n_mappings--;
+            jm_device_block_release_if_unused(tid, b);
+        }
+    }
+}
+
+DeviceBlock *jm_device_mapped_at(Addr address)
+{
+    for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++) {
+        const Mapping *m = VG_(indexXA)(mappings, i);
+        if (m->address <= address && address < m->address + m->bytes)
+            return jm_device_block_find(SPACE_VMM, m->handle);
+    }
+    return NULL;
+}
+
+void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
+{
+    if (block->n_handles == 0 && block->n_mappings == 0)
+        jm_device_block_close(tid, block);
+}
+
+// ---- pools ---------------------------------------------------------------------------------------------------
+
+void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
+{
+    last_pool = pool;
+    if (block->pool == pool)
+        return;
+    if (block->pool) {
+        pool_of(block->pool)->used -= block->bytes;
+        update_cache(pool_of(block->pool));
+    }
+    block->pool = pool;
+    pool_of(pool)->used += block->bytes;
+}
+
+void jm_device_pool_reserved(UWord pool, ULong reserved_bytes)
+{
+    Pool *p = pool_of(pool);
+    p->reserved = reserved_bytes;
+    p->is_destroyed = False; // another pool may have got the handle
+    update_cache(p);
+}
+
+void jm_device_pool_destroyed(UWord pool)
+{
+    Pool *p = pool_of(pool);
+    p->is_destroyed = True;
+    if (last_pool == pool)
+        last_pool = 0;
+    update_cache(p);
+}
+
+UWord jm_device_next_caching_pool(UWord pool)
+{
+    Bool is_behind = pool == 0;
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        const Pool *p = VG_(indexXA)(pools, i);
+        if (is_behind && p->cached && !p->is_destroyed)
+            return p->pool;
+        is_behind |= p->pool == pool;
+    }
+    return 0;
+}
+
+DeviceReserves jm_device_reserves(void)
+{
+    DeviceReserves sums = {0, 0, 0, 0};
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        const Pool *p = VG_(indexXA)(pools, i);
+        sums.pool_used += p->used;
+        sums.pool_reserved += p->reserved;
+    }
+    VG_(HT_ResetIter)(table_of(SPACE_VMM));
+    for (DeviceBlock *b; (b = VG_(HT_Next)(table_of(SPACE_VMM)));)
+        if (b->kind == KIND_VMM)
+            sums.vmm_created += b->bytes;
+    for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++)
+        sums.vmm_mapped += ((Mapping *)VG_(indexXA)(mappings, i))->bytes;
+    return sums;
+}
+
+// ---- registered host memory ----------------------------------------------------------------------------------
+
+static Word registered_at(Addr address)
+{
+    if (!registered)
+        registered = VG_(newXA)(VG_(malloc), "jm.registered", VG_(free), sizeof(Mapping));
+    for (Word i = 0; i < VG_(sizeXA)(registered); i++)
+        if (((Mapping *)VG_(indexXA)(registered, i))->address == address)
+            return i;
+    return -1;
+}
+
+void jm_device_register(Addr address, ULong bytes)
+{
+    if (registered_at(address) >= 0)
+        return;
+    Mapping m = {address, bytes, 0};
+    VG_(addToXA)(registered, &m);
+}
+
+void jm_device_register_context(Addr address, UWord context)
+{
+    Word i = registered_at(address);
+    if (i >= 0)
+        ((Mapping *)VG_(indexXA)(registered, i))->handle = context;
+}
+
+void jm_device_unregister(Addr address)
+{
+    Word i = registered_at(address);
+    if (i >= 0)
+        VG_(removeIndexXA)(registered, i);
+}
+
+ULong jm_device_registered_bytes(void)
+{
+    ULong sum = 0;
+    for (Word i = 0; registered && i < VG_(sizeXA)(registered); i++)
+        sum += ((Mapping *)VG_(indexXA)(registered, i))->bytes;
+    return sum;
+}
+
+// ---- fork ----------------------------------------------------------------------------------------------------
+
+void jm_device_blocks_after_fork_in_child(void)
+{
+    for (Space space = 0; space < N_SPACES; space++) {
+        UInt n;
+        VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
+        for (UInt i = 0; i < n; i++)
+            if (((DeviceBlock *)all[i])->kind != KIND_PINNED || ((DeviceBlock *)all[i])->made)
+                jm_device_block_close(VG_(get_running_tid)(), (DeviceBlock *)all[i]);
+        if (all)
+            VG_(free)(all);
+    }
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        Pool *p = VG_(indexXA)(pools, i);
+        p->used = p->reserved = 0;
+        update_cache(p);
+    }
+}
+
+ULong jm_device_blocks_n_stale(void)
+{
+    return n_stale;
+}
+
+void jm_device_blocks_stats(void)
+{
+    UInt n = 0;
+    for (Space space = 0; space < N_SPACES; space++)
+        n += tables[space] ? VG_(HT_count_nodes)(tables[space]) : 0;
+    jm_stats_row("jm.device_blocks", "live device blocks", n, n * sizeof(DeviceBlock));
+    jm_stats_row("jm.ranges", "ranges of device memory", n_ranges, ranges_capacity * sizeof *ranges);
+}

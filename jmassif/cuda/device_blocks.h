@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The live blocks that the CUDA API handed out: memory, arrays, cuMemCreate'd memory with its handles and mappings, and
+// imports. Few compared with heap blocks, so they may be told richly.
+
+#ifndef JM_DEVICE_BLOCKS_H
+#define JM_DEVICE_BLOCKS_H
+
+#include "base/compat.h"
+#include "driver/memory.h"
+#include "ledger/ledger.h"
+
+// Pointers and the various handles are numbers of their own, so they are kept apart.
+typedef enum { SPACE_POINTER, SPACE_ARRAY, SPACE_VMM, SPACE_EXTERNAL, N_SPACES } Space;
+
+typedef struct DeviceBlock {
+    struct DeviceBlock *next; // VgHashNode
+    UWord key;                // VgHashNode: address or handle
+    Space space;
+    Kind kind;
+    ULong bytes;
+    AccountId account;
+    UWord context;  // 0: not known
+    UWord pool;     // 0: none, or not known
+    ULong serial;   // of its allocation: later ones are larger
+    UInt n_handles; // SPACE_VMM: handles and mappings that keep the memory alive; of IPC imports: times opened
+    UInt n_mappings;
+    Carve *made_of; // driver memory,
+    ULong made;     // that many bytes; the rest is its own
+    ULong carved;   // bytes that tensors (tensor.c) hold of it; the account has the rest
+} DeviceBlock;
+
+// Opens a block: its account (by the thread's stack now), the ledger, the trace. A block that is still listed under the
+// same key has ended without our seeing it; it is closed and counted.
+DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kind, ULong bytes);
+void jm_device_block_close(ThreadId tid, DeviceBlock *block);
+
+// The block of an import of unknown size is known to be larger than was thought.
+void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes);
+
+DeviceBlock *jm_device_block_find(Space space, UWord key);
+
+ULong jm_device_block_serial(void); // of the newest block
+
+// Ends every block of the context, and forgets the host memory that was registered with it. Pools and cuMemCreate'd
+// memory belong to the device and survive.
+void jm_device_blocks_close_context(ThreadId tid, UWord context);
+
+// Mappings of cuMemCreate'd memory.
+void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle);
+void jm_device_unmap(ThreadId tid, Addr address, ULong bytes);
+DeviceBlock *jm_device_mapped_at(Addr address);
+
+// The block of device memory that `address` lies in, by its own address or a mapping; NULL: none. `*end` is where the
+// block or the mapping ends.
+DeviceBlock *jm_device_block_around(Addr address, Addr *end);
+
+// Calls `use` with each range of addresses that blocks have.
+void jm_device_blocks_each(void (*use)(Addr address, ULong bytes));
+
+// Called before a block that tensors still hold a part of is closed.
+void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block));
+
+// Some block of the owner `cache` with at least `bytes` that no tensor holds; NULL: none.
+DeviceBlock *jm_device_any_cached(ULong bytes);
+
+// Whether a caching allocator hands out parts of this block, device or pinned memory.
+Bool jm_device_block_is_segment(const DeviceBlock *block);
+
+// The live bytes of pointer and cuMemCreate'd blocks that the owner `cache` answers for, carved or not.
+ULong jm_device_cached_bytes(void);
+
+// Ends the memory if no handle and no mapping is left.
+void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block);
+
+// Stream-ordered pools. What a pool reserves and its blocks do not use is cache.
+void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
+void jm_device_pool_reserved(UWord pool, ULong reserved_bytes);
+void jm_device_pool_destroyed(UWord pool);
+
+typedef struct {
+    ULong pool_used;     // of all pools
+    ULong pool_reserved; // likewise
+    ULong vmm_created;   // by cuMemCreate
+    ULong vmm_mapped;
+} DeviceReserves;
+
+DeviceReserves jm_device_reserves(void);
+
+// The first pool, or the next one after `pool`, that holds cache and can be asked about it. 0: none.
+UWord jm_device_next_caching_pool(UWord pool);
+
+// Host memory that the driver was told of. It exists already, so it is no block; only its sum is kept. Registering the
+// same address again (a runtime call over a driver call) counts once.
+void jm_device_register(Addr address, ULong bytes);
+void jm_device_register_context(Addr address, UWord context);
+void jm_device_unregister(Addr address);
+ULong jm_device_registered_bytes(void);
+
+// A forked child has none of its parent's device memory.
+void jm_device_blocks_after_fork_in_child(void);
+
+ULong jm_device_blocks_n_stale(void);
+
+void jm_device_blocks_stats(void); // tells what it keeps (stats.h)
+
+#endif

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Tensors inside segments; see tensor.h. With expandable segments a tensor may span several pieces of memory that are
+// mapped one after the other, so it is a list of parts.
+
+#include "cuda/tensor.h"
+#include "ledger/account.h"
+#include "base/clock.h"
+#include "cuda/device_blocks.h"
+#include "ledger/pending.h"
+#include "stack/scope.h"
+#include "snapshot/snapshot.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+
+#include "pub_tool_hashtable.h"
+
+typedef struct {
+    DeviceBlock *segment;
+    ULong bytes;
+} Part;
+
+typedef struct Tensor {
+    struct Tensor *next; // VgHashNode
+    UWord key;           // VgHashNode: the reported address
+    ULong bytes;
+    AccountId account;
+    Bool is_exact;
+    UInt n_parts;
+    Part *parts;
+} Tensor;
+
+static VgHashTable *tensors;
+static ULong live_bytes;
+
+static struct {
+    ULong without_segment; // reported, but in no segment that we know
+    ULong unknown_free;
+    ULong allocated_differs; // reports whose totals were not ours
+    ULong reserved_differs;
+} counters;
+
+static void drop_from_segment(DeviceBlock *segment);
+
+static VgHashTable *table(void)
+{
+    if (!tensors) {
+        tensors = VG_(HT_construct)("jm.tensor");
+        jm_device_blocks_on_carved_close(drop_from_segment);
+    }
+    return tensors;
+}
+
+// The parts of [address, address + bytes) in the segments they lie in. Without an address that lies in one (PyTorch up
+// to 1.9 reports another number), any segment with enough cache left will do: the sums are the same.
+static Bool find_parts(Tensor *t)
+{
+    Addr at = t->key, end;
+    ULong left = t->bytes;
+    while (left > 0) {
+        DeviceBlock *segment = jm_device_block_around(at, &end);
+        if (!segment || !segment->account || (t->is_exact && !jm_device_block_is_segment(segment)))
+            break;
+        ULong bytes = end - at < left ? end - at : left;
+        if (segment->bytes - segment->carved < bytes)
+            break;
+        t->parts = VG_(realloc)("jm.tensor", t->parts, (t->n_parts + 1) * sizeof *t->parts);
+        t->parts[t->n_parts++] = (Part){segment, bytes};
+        at += bytes;
+        left -= bytes;
+    }
+    if (left == 0)
+        return True;
+    t->n_parts = 0;
+    if (t->is_exact)
+        return False;
+    DeviceBlock *segment = jm_device_any_cached(t->bytes);
+    if (!segment)
+        return False;
+    t->parts = VG_(realloc)("jm.tensor", t->parts, sizeof *t->parts);
+    t->parts[t->n_parts++] = (Part){segment, t->bytes};
+    return True;
+}
+
+static void discard(Tensor *t)
+{
+    if (t->parts)
+        VG_(free)(t->parts);
+    VG_(free)(t);
+}
+
+// A tensor is one block, whatever it is made of, so only its first part counts as one.
+static void carve(Tensor *t)
+{
+    for (UInt i = 0; i < t->n_parts; i++) {
+        Part *part = &t->parts[i];
+        jm_ledger_transfer(part->segment->account, t->account, part->bytes, i == 0);
+        part->segment->carved += part->bytes;
+    }
+    live_bytes += t->bytes;
+}
+
+static void uncarve(Tensor *t)
+{
+    for (UInt i = 0; i < t->n_parts; i++) {
+        Part *part = &t->parts[i];
+        jm_ledger_transfer(t->account, part->segment->account, part->bytes, i == 0 ? -1 : 0);
+        part->segment->carved -= part->bytes;
+    }
+    live_bytes -= t->bytes;
+}
+
+static Bool move_tensor(Addr address, AccountId to)
+{
+    Tensor *t = VG_(HT_lookup)(table(), address);
+    tl_assert(t);
+    t->account = to;
+    return True;
+}
+
+static void take(ThreadId tid, Tensor *t)
+{
+    Bool ignored;
+    NodeId node = jm_scope_capture(tid, &ignored);
+    t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
+    carve(t);
+    jm_trace_block(jm_clock_now(), t->key, t->bytes, t->account);
+    if (jm_account_is_tensor(t->account))
+        jm_pending_made(t->key, t->bytes, t->account, move_tensor);
+}
+
+static void give_back(Tensor *t)
+{
+    uncarve(t);
+    jm_trace_block_end(jm_clock_now(), t->key, t->account);
+}
+
+static Bool has_part_in(const Tensor *t, const DeviceBlock *segment)
+{
+    for (UInt i = 0; i < t->n_parts; i++)
+        if (t->parts[i].segment == segment)
+            return True;
+    return False;
+}
+
+// A segment ends under tensors that are said to lie in it. Those whose addresses are known end with it (a device
+// reset); the others lie in fact in another one.
+static void drop_from_segment(DeviceBlock *segment)
+{
+    UInt n;
+    VgHashNode **all = VG_(HT_to_array)(table(), &n);
+    for (UInt i = 0; i < n; i++) {
+        Tensor *t = (Tensor *)all[i];
+        if (!has_part_in(t, segment))
+            continue;
+        uncarve(t);
+        Bool is_inside = t->key >= segment->key && t->key < segment->key + segment->bytes;
+        t->n_parts = 0;
+        if (!is_inside && find_parts(t)) {
+            carve(t);
+        } else {
+            jm_pending_forget(t->key);
+            jm_trace_block_end(jm_clock_now(), t->key, t->account);
+            VG_(HT_remove)(table(), t->key);
+            discard(t);
+        }
+    }
+    if (all)
+        VG_(free)(all);
+}
+
+static void check_totals(const TensorReport *report)
+{
+    // Their totals are of one device; ours are of all.
+    static Int only_device = -1;
+    static Bool has_several;
+    if (only_device < 0)
+        only_device = report->device;
+    has_several |= report->device != only_device;
+    if (!report->has_totals || has_several)
+        return;
+    if (report->total_allocated != live_bytes)
+        counters.allocated_differs++;
+    if (report->total_reserved != jm_device_cached_bytes())
+        counters.reserved_differs++;
+}
+
+void jm_tensor_report(ThreadId tid, const TensorReport *report)
+{
+    if (report->bytes > 0) {
+        Tensor *t = VG_(calloc)("jm.tensor", 1, sizeof *t);
+        t->key = report->address;
+        t->bytes = report->bytes;
+        t->is_exact = report->is_exact;
+        if (VG_(HT_lookup)(table(), t->key) || !find_parts(t)) {
+            counters.without_segment += !report->is_exact;
+            discard(t);
+        } else {
+            VG_(HT_add_node)(table(), t);
+            take(tid, t);
+        }
+    } else if (report->bytes < 0) {
+        jm_pending_ends(tid, report->address);
+        Tensor *t = VG_(HT_remove)(table(), report->address);
+        if (t) {
+            give_back(t);
+            discard(t);
+        } else {
+            counters.unknown_free += !report->is_exact;
+        }
+    }
+    check_totals(report);
+    jm_snapshot_event();
+}
+
+void jm_tensor_write_counters(void)
+{
+    if (counters.without_segment)
+        jm_trace_counter("tensor-without-segment", counters.without_segment);
+    if (counters.unknown_free)
+        jm_trace_counter("tensor-free-unknown", counters.unknown_free);
+    if (counters.allocated_differs)
+        jm_trace_counter("tensor-allocated-differs", counters.allocated_differs);
+    if (counters.reserved_differs)
+        jm_trace_counter("tensor-reserved-differs", counters.reserved_differs);
+}
+
+void jm_tensor_stats(void)
+{
+    UInt n = tensors ? VG_(HT_count_nodes)(tensors) : 0;
+    jm_stats_row("jm.tensor", "live tensors", n, n * (sizeof(Tensor) + sizeof(Part)));
+}

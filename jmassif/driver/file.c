@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Files of the driver and their descriptors; see driver_file.h.
+
+#include "driver/file.h"
+#include "base/stats.h"
+
+#include "pub_tool_hashtable.h"
+
+typedef struct Descriptor {
+    struct Descriptor *next; // VgHashNode
+    UWord key;               // VgHashNode: the number
+    DriverFile *file;
+} Descriptor;
+
+static VgHashTable *descriptors;
+static DriverFile *files;
+static UInt n_files[N_FILE_TYPES];
+static void (*ends[N_FILE_TYPES])(ThreadId tid, DriverFile *file);
+
+UInt jm_driver_n_fds;
+
+DriverFile *jm_driver_file_new(FileType type)
+{
+    DriverFile *file = VG_(calloc)("jm.driver.file", 1, sizeof *file);
+    file->type = type;
+    file->next = files;
+    if (files)
+        files->previous = file;
+    files = file;
+    n_files[type]++;
+    return file;
+}
+
+void jm_driver_file_hold(DriverFile *file)
+{
+    file->n_references++;
+}
+
+void jm_driver_file_release(ThreadId tid, DriverFile *file)
+{
+    tl_assert(file->n_references > 0);
+    if (--file->n_references)
+        return;
+    if (ends[file->type])
+        ends[file->type](tid, file);
+    if (file->memory)
+        jm_driver_memory_end(tid, file->memory);
+    if (file->next)
+        file->next->previous = file->previous;
+    if (file->previous)
+        file->previous->next = file->next;
+    else
+        files = file->next;
+    n_files[file->type]--;
+    VG_(free)(file);
+}
+
+void jm_driver_file_on_end(FileType type, void (*end)(ThreadId tid, DriverFile *file))
+{
+    ends[type] = end;
+}
+
+// ---- descriptors ---------------------------------------------------------------------------------------------
+
+DriverFile *jm_driver_fd(UWord fd)
+{
+    Descriptor *d = descriptors ? VG_(HT_lookup)(descriptors, fd) : NULL;
+    return d ? d->file : NULL;
+}
+
+// A buffer is known again by its inode where the kernel gives each its own (from 5.3 on).
+static void remember_inode(UWord fd, DriverFile *file)
+{
+    struct vg_stat found;
+    if (file->type != FILE_BUFFER || file->inode || VG_(fstat)(fd, &found) != 0)
+        return;
+    file->device = found.dev;
+    file->inode = found.ino;
+}
+
+void jm_driver_fd_set(ThreadId tid, UWord fd, DriverFile *file)
+{
+    jm_driver_file_hold(file);
+    remember_inode(fd, file);
+    DriverFile *before = jm_driver_fd_take(fd);
+    if (before)
+        jm_driver_file_release(tid, before);
+    if (!descriptors)
+        descriptors = VG_(HT_construct)("jm.driver.file");
+    Descriptor *d = VG_(calloc)("jm.driver.file", 1, sizeof *d);
+    d->key = fd;
+    d->file = file;
+    VG_(HT_add_node)(descriptors, d);
+    jm_driver_n_fds++;
+}
+
+DriverFile *jm_driver_fd_take(UWord fd)
+{
+    Descriptor *d = descriptors ? VG_(HT_remove)(descriptors, fd) : NULL;
+    if (!d)
+        return NULL;
+    DriverFile *file = d->file;
+    VG_(free)(d);
+    jm_driver_n_fds--;
+    return file;
+}
+
+// What the core keeps for itself above its limit (m_main.c).
+#define CORES_OWN 12
+
+static struct vki_rlimit started_with, raised;
+
+void jm_driver_fd_allow(UWord fd)
+{
+    static Bool has_failed;
+    struct vki_rlimit limit;
+    if (fd < (UWord)VG_(fd_hard_limit) || has_failed || VG_(getrlimit)(VKI_RLIMIT_NOFILE, &limit) != 0)
+        return;
+    // Not beyond a million, to which a program may close all it has, one by one.
+    UWord most = limit.rlim_max < 1 << 20 ? limit.rlim_max : 1 << 20;
+    raised = (struct vki_rlimit){most, limit.rlim_max};
+    if (fd + CORES_OWN < most && VG_(setrlimit)(VKI_RLIMIT_NOFILE, &raised) == 0) {
+        if (!started_with.rlim_cur)
+            started_with = limit;
+        VG_(fd_hard_limit) = most - CORES_OWN;
+        return;
+    }
+    has_failed = True;
+    VG_(umsg)
+    ("jmassif: this board gives buffers the descriptors 1024 and up, and the limit of open files is too low for\n"
+     "jmassif: Valgrind to let the program map and close them; run first:  ulimit -n 65536\n");
+}
+
+void jm_driver_fd_around_exec(Bool has_failed)
+{
+    if (started_with.rlim_cur)
+        VG_(setrlimit)(VKI_RLIMIT_NOFILE, has_failed ? &raised : &started_with);
+}
+
+void jm_driver_fds_check(ThreadId tid, UWord first, UWord last)
+{
+    UInt n;
+    VgHashNode **all = descriptors ? VG_(HT_to_array)(descriptors, &n) : NULL;
+    if (!all)
+        return;
+    for (UInt i = 0; i < n; i++) {
+        struct vg_stat found;
+        UWord fd = all[i]->key;
+        if (fd >= first && fd <= last && VG_(fstat)(fd, &found) != 0)
+            jm_driver_file_release(tid, jm_driver_fd_take(fd));
+    }
+    VG_(free)(all);
+}
+
+DriverFile *jm_driver_file_behind(UWord fd)
+{
+    struct vg_stat found;
+    DriverFile *same = NULL;
+    if (VG_(fstat)(fd, &found) != 0)
+        return NULL;
+    for (DriverFile *file = files; file; file = file->next) {
+        if (file->type != FILE_BUFFER || file->inode != found.ino || file->device != found.dev || !file->inode)
+            continue;
+        if (same)
+            return NULL; // a kernel that gives all buffers one inode
+        same = file;
+    }
+    return same;
+}
+
+UInt jm_driver_n_files(FileType type)
+{
+    return n_files[type];
+}
+
+void jm_driver_files_stats(void)
+{
+    UInt n = 0;
+    for (FileType type = 0; type < N_FILE_TYPES; type++)
+        n += n_files[type];
+    jm_stats_row("jm.driver.file", "files of the driver", n, n * sizeof(DriverFile));
+    jm_stats_row("jm.driver.file", "descriptors of them", jm_driver_n_fds, jm_driver_n_fds * sizeof(Descriptor));
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// nvgpu, the GPU's driver on Tegra (r32 to r36). It commits nothing that an ioctl tells the size of, but maps nvmap's
+// buffers into the GPU's address spaces: that keeps them alive, and says which memory a device pointer lies in. Page
+// tables and the contexts' own memory are the kernel's: the channels and address spaces that need them are counted.
+
+#include "base/client_memory.h"
+#include "driver/driver.h"
+
+typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } Action;
+
+typedef struct {
+    UInt command;
+    UChar action;
+    UChar fd; // where the descriptor is
+    UChar type;
+    UChar second_fd;
+} Row;
+
+// Layouts as in the public headers include/uapi/linux/nvgpu.h of r32.7, r35 and r36.
+static const Row rows[] = {
+    {0xc0104708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
+    {0xc0404708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
+    {0xc0084709, NEW_FILE, .fd = 0, .type = FILE_GPU_TSG},
+    {0xc0184709, NEW_FILE, .fd = 0, .type = FILE_GPU_TSG},
+    {0xc004470b, NEW_FILE, .fd = 0, .type = FILE_GPU_CHANNEL},
+    {0xc020471b, NEW_MEMORY, .fd = 0, .type = FILE_BUFFER},
+    {0xc0284107, MAP, .fd = 8},
+    {0xc0084105, .action = UNMAP},
+    {0xc020410b, .action = BATCH},
+    {0xc0504880, KEEP, .fd = 12, .second_fd = 16}, // a channel's queue,
+    {0xc0684880, KEEP, .fd = 12, .second_fd = 16},
+};
+
+#define USERMODE_SUBMIT 8 // of a channel's queue: the buffers are the program's
+
+static DriverMap *map_of(DriverFile *space)
+{
+    if (!space->object)
+        space->object = jm_driver_map_new();
+    return space->object;
+}
+
+// A structure of MAP_BUFFER_EX: descriptor at 8, offset in the buffer 16, bytes 24 (0: the rest), address 32.
+static void map(ThreadId tid, DriverFile *space, UInt fd, ULong offset, ULong bytes, Addr address)
+{
+    DriverFile *buffer = jm_driver_fd(fd);
+    if (!buffer)
+        buffer = jm_driver_file_behind(fd);
+    if (!buffer || buffer->type != FILE_BUFFER) {
+        jm_driver_count(ODD_UNKNOWN_HANDLE);
+        return;
+    }
+    if (!bytes)
+        bytes = buffer->bytes > offset ? buffer->bytes - offset : 0;
+    jm_driver_map_add(tid, map_of(space), address, bytes, buffer, buffer->memory);
+}
+
+// (unmaps' address, maps' address, their numbers); a whole structure each
+static void batch(ThreadId tid, const DriverCall *call)
+{
+    for (UInt i = 0; i < jm_driver_in32(call, 16); i++) {
+        UWord address;
+        if (jm_read_word(jm_driver_in64(call, 0) + 8 * i, &address))
+            jm_driver_map_remove_at(tid, map_of(call->file), address);
+    }
+    for (UInt i = 0; i < jm_driver_in32(call, 20); i++) {
+        ULong words[5];
+        if (jm_read_bytes(jm_driver_in64(call, 8) + sizeof words * i, words, sizeof words))
+            map(tid, call->file, (UInt)words[1], words[2], words[3], words[4]);
+    }
+}
+
+// Buffers that a channel keeps until it ends.
+static void keep(ThreadId tid, DriverFile *channel, UInt fd)
+{
+    DriverFile *buffer = jm_driver_fd(fd);
+    if (!buffer || buffer->type != FILE_BUFFER)
+        return;
+    if (!channel->object)
+        channel->object = VG_(newXA)(VG_(malloc), "jm.driver.gpu", VG_(free), sizeof(DriverFile *));
+    jm_driver_file_hold(buffer);
+    VG_(addToXA)(channel->object, &buffer);
+}
+
+static void channel_ended(ThreadId tid, DriverFile *channel)
+{
+    XArray *kept = channel->object;
+    for (Word i = 0; kept && i < VG_(sizeXA)(kept); i++)
+        jm_driver_file_release(tid, *(DriverFile **)VG_(indexXA)(kept, i));
+    if (kept)
+        VG_(deleteXA)(kept);
+}
+
+static void space_ended(ThreadId tid, DriverFile *space)
+{
+    if (space->object)
+        jm_driver_map_delete(tid, space->object);
+}
+
+void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
+{
+    if (sr_isError(result))
+        return;
+    const Row *row = NULL;
+    for (UInt i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].command == call->command)
+            row = &rows[i];
+    if (!row)
+        return;
+    DriverFile *file;
+    switch ((Action)row->action) {
+    case NEW_FILE:
+        jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), jm_driver_file_new(row->type));
+        break;
+    case NEW_MEMORY:
+        file = jm_driver_file_new(FILE_BUFFER);
+        file->bytes = jm_driver_whole_pages(jm_driver_in64(call, 0));
+        file->memory = jm_driver_memory_commit(tid, KIND_DRIVER, file->bytes);
+        jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), file);
+        break;
+    case MAP:
+        map(tid, call->file, jm_driver_in32(call, row->fd), jm_driver_in64(call, 16), jm_driver_in64(call, 24),
+            jm_driver_out64(call, 32));
+        break;
+    case UNMAP:
+        jm_driver_map_remove_at(tid, map_of(call->file), jm_driver_in64(call, 0));
+        break;
+    case BATCH:
+        batch(tid, call);
+        break;
+    case KEEP:
+        if (jm_driver_in32(call, 8) & USERMODE_SUBMIT) {
+            keep(tid, call->file, jm_driver_in32(call, row->fd));
+            keep(tid, call->file, jm_driver_in32(call, row->second_fd));
+        }
+        break;
+    }
+}
+
+void jm_gpu_init(void)
+{
+    jm_driver_file_on_end(FILE_GPU_SPACE, space_ended);
+    jm_driver_file_on_end(FILE_GPU_CHANNEL, channel_ended);
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Committed memory and what is carved from it; see memory.h.
+//
+// Some carves have no address: those of a pool's reserve, and of arrays that lie somewhere in a slab. They *float*:
+// when a block with an address needs the room, they move to other slack.
+
+#include "driver/memory.h"
+#include "ledger/account.h"
+#include "driver/map.h"
+#include "stack/scope.h"
+#include "snapshot/snapshot.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+
+struct DriverMemory {
+    DriverMemory *next, *previous; // of all live ones, newest first
+    AccountId account;             // 0: not recorded
+    Kind kind;
+    ULong bytes;
+    ULong carved;
+    UInt n_carves;
+    ThreadId tid; // who committed it,
+    UInt scope;   // in which call
+    Bool is_slab; // of the owner `slack`
+    Bool has_ended;
+};
+
+struct Carve {
+    Carve *next; // of the same block
+    DriverMemory *memory;
+    ULong bytes;
+    AccountId account; // of a floating one
+    Bool is_floating;
+};
+
+static DriverMemory *newest;
+static XArray *floating; // of Carve *
+static ULong committed_bytes, carved_bytes;
+static UInt n_memories;
+static ULong n_uncovered; // blocks for which there was not memory enough
+
+DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
+{
+    Bool ignored;
+    NodeId node = jm_scope_capture(tid, &ignored);
+    OwnerId owner = jm_stack_driver_owner(node);
+    DriverMemory *m = VG_(calloc)("jm.driver.memory", 1, sizeof *m);
+    m->account = ignored ? 0 : jm_account_owned(node, kind, owner);
+    m->kind = kind;
+    m->bytes = bytes;
+    m->tid = tid;
+    m->scope = jm_scope_current(tid);
+    m->is_slab = owner == jm_owner_by_name("slack");
+    m->next = newest;
+    if (newest)
+        newest->previous = m;
+    newest = m;
+    n_memories++;
+    if (kind != KIND_IMPORTED)
+        committed_bytes += bytes;
+    if (m->account) {
+        jm_ledger_credit(m->account, bytes);
+        jm_scope_grow(tid, kind, bytes, 1);
+    }
+    jm_snapshot_event();
+    return m;
+}
+
+static void unlink(DriverMemory *m)
+{
+    if (m->next)
+        m->next->previous = m->previous;
+    if (m->previous)
+        m->previous->next = m->next;
+    else
+        newest = m->next;
+    n_memories--;
+    if (m->kind != KIND_IMPORTED)
+        committed_bytes -= m->bytes;
+}
+
+void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
+{
+    jm_driver_maps_forget(m);
+    unlink(m);
+    if (m->account) {
+        jm_ledger_debit(m->account, m->bytes - m->carved);
+        jm_scope_grow(tid, m->kind, -(Long)(m->bytes - m->carved), -1);
+    }
+    m->has_ended = True;
+    if (!m->n_carves)
+        VG_(free)(m);
+    jm_snapshot_event();
+}
+
+void jm_driver_memory_sums(ULong *committed, ULong *carved)
+{
+    *committed = committed_bytes;
+    *carved = carved_bytes;
+}
+
+// ---- carving -------------------------------------------------------------------------------------------------
+
+static inline ULong room_in(const DriverMemory *m)
+{
+    return m->account && !m->has_ended ? m->bytes - m->carved : 0;
+}
+
+static Bool is_import(AccountId account)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(account, &node, &kind, &owner);
+    return kind == KIND_IMPORTED;
+}
+
+static Bool can_hold(const DriverMemory *m, AccountId account)
+{
+    return (m->kind == KIND_IMPORTED) == is_import(account);
+}
+
+// Part of `m` moves from one account to another, or with `is_new` into a block.
+static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory *m, ULong bytes, Bool is_floating)
+{
+    if (bytes > room_in(m))
+        bytes = room_in(m);
+    if (!bytes)
+        return 0;
+    Carve *c = VG_(calloc)("jm.driver.memory", 1, sizeof *c);
+    c->memory = m;
+    c->bytes = bytes;
+    c->is_floating = is_floating;
+    c->account = account;
+    c->next = *carves;
+    *carves = c;
+    m->carved += bytes;
+    m->n_carves++;
+    carved_bytes += m->kind == KIND_IMPORTED ? 0 : bytes;
+    jm_ledger_carve(m->account, account, bytes, True);
+    jm_scope_grow(tid, m->kind, -(Long)bytes, 0);
+    if (is_floating) {
+        if (!floating)
+            floating = VG_(newXA)(VG_(malloc), "jm.driver.memory", VG_(free), sizeof(Carve *));
+        VG_(addToXA)(floating, &c);
+    }
+    return bytes;
+}
+
+static void stop_floating(const Carve *c)
+{
+    for (Word i = 0; i < VG_(sizeXA)(floating); i++) {
+        if (*(Carve **)VG_(indexXA)(floating, i) == c) {
+            VG_(removeIndexXA)(floating, i);
+            return;
+        }
+    }
+}
+
+// Any slack but that of `other`.
+static DriverMemory *slack_for(AccountId account, const DriverMemory *other)
+{
+    for (DriverMemory *m = newest; m; m = m->next)
+        if (m != other && m->is_slab && room_in(m) && can_hold(m, account))
+            return m;
+    return NULL;
+}
+
+// Moves what floats in `m` elsewhere until there is room for `bytes`.
+static void make_room(DriverMemory *m, ULong bytes)
+{
+    for (Word i = 0; floating && i < VG_(sizeXA)(floating) && room_in(m) < bytes;) {
+        Carve *c = *(Carve **)VG_(indexXA)(floating, i);
+        DriverMemory *to = c->memory == m ? slack_for(c->account, m) : NULL;
+        if (!to) {
+            i++;
+            continue;
+        }
+        ULong moved = bytes - room_in(m);
+        moved = moved < c->bytes ? moved : c->bytes;
+        moved = moved < room_in(to) ? moved : room_in(to);
+        // Between the two memories' own accounts: the block keeps what it has.
+        jm_ledger_carve(to->account, m->account, moved, False);
+        m->carved -= moved;
+        to->carved += moved;
+        if (moved == c->bytes) {
+            m->n_carves--;
+            to->n_carves++;
+            c->memory = to;
+            continue;
+        }
+        Carve *rest = VG_(calloc)("jm.driver.memory", 1, sizeof *rest);
+        *rest = *c;
+        rest->memory = to;
+        rest->bytes = moved;
+        c->bytes -= moved;
+        c->next = rest;
+        to->n_carves++;
+        VG_(addToXA)(floating, &rest);
+    }
+}
+
+static ULong carve_at(ThreadId tid, Carve **carves, AccountId account, Addr address, ULong bytes)
+{
+    ULong found = 0;
+    while (found < bytes) {
+        Addr end;
+        DriverMemory *m = jm_driver_maps_find(address + found, &end);
+        if (!m || !can_hold(m, account))
+            break;
+        ULong part = end - (address + found);
+        part = part < bytes - found ? part : bytes - found;
+        if (room_in(m) < part)
+            make_room(m, part);
+        ULong taken = carve(tid, carves, account, m, part, False);
+        found += taken;
+        if (taken < part)
+            break;
+    }
+    return found;
+}
+
+static ULong carve_anywhere(ThreadId tid, Carve **carves, AccountId account, ULong bytes)
+{
+    ULong found = 0;
+    UInt scope = jm_scope_current(tid);
+    for (DriverMemory *m = newest; m && scope && found < bytes && m->scope >= scope; m = m->next)
+        if (m->tid == tid && can_hold(m, account))
+            found += carve(tid, carves, account, m, bytes - found, False);
+    while (found < bytes) {
+        DriverMemory *m = slack_for(account, NULL);
+        if (!m)
+            break;
+        found += carve(tid, carves, account, m, bytes - found, True);
+    }
+    return found;
+}
+
+ULong jm_driver_carve(ThreadId tid, Carve **carves, AccountId account, Addr address, ULong bytes, Bool is_anywhere)
+{
+    if (!newest || !account || !bytes)
+        return 0;
+    ULong found = address ? carve_at(tid, carves, account, address, bytes) : 0;
+    if (is_anywhere && found < bytes) {
+        found += carve_anywhere(tid, carves, account, bytes - found);
+        n_uncovered += found < bytes && !is_import(account); // an import need not be the driver's to tell
+    }
+    return found;
+}
+
+ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account)
+{
+    ULong ended = 0;
+    while (*carves) {
+        Carve *c = *carves;
+        DriverMemory *m = c->memory;
+        *carves = c->next;
+        if (m->kind != KIND_IMPORTED)
+            carved_bytes -= c->bytes;
+        m->carved -= c->bytes;
+        m->n_carves--;
+        if (m->has_ended) {
+            ended += c->bytes;
+            if (!m->n_carves)
+                VG_(free)(m);
+        } else {
+            jm_ledger_carve(account, m->account, c->bytes, False);
+            jm_scope_grow(tid, m->kind, c->bytes, 0);
+        }
+        if (c->is_floating)
+            stop_floating(c);
+        VG_(free)(c);
+    }
+    return ended;
+}
+
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+void jm_driver_memory_after_fork_in_child(void)
+{
+    // Its references are its parent's too: what they keep alive counts there.
+    for (DriverMemory *m = newest; m; m = m->next) {
+        if (m->account)
+            jm_ledger_debit(m->account, m->bytes - m->carved);
+        m->account = 0;
+    }
+    committed_bytes = 0;
+    for (DriverMemory *m = newest; m; m = m->next)
+        m->bytes = m->carved;
+}
+
+void jm_driver_memory_write_counters(void)
+{
+    if (n_uncovered)
+        jm_trace_counter("driver-block-without-memory", n_uncovered);
+}
+
+void jm_driver_memory_stats(void)
+{
+    jm_stats_row("jm.driver.memory", "buffers of the driver", n_memories, n_memories * sizeof(DriverMemory));
+}

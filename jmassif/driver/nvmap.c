@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// nvmap, Tegra's memory manager, of L4T r32 to r38. A buffer is created without memory, gets it once by ALLOC, and
+// lives while anything refers to it: handles of a client (which are descriptors on r32, numbers later), descriptors,
+// mappings by the process and by GPUs.
+//
+// The kernel tells commands of its release by their whole number, the structure's size included, so a row says all.
+
+#include "base/client_memory.h"
+#include "driver/driver.h"
+#include "snapshot/exhaustion.h"
+#include "stack/scope.h"
+
+#include "pub_tool_hashtable.h"
+
+typedef enum {
+    CREATE,
+    ALLOC,
+    FREE,
+    FD_OF,     // a descriptor of a buffer
+    HANDLE_OF, // a handle of a buffer by a descriptor
+    DUPLICATE,
+    WRAP,      // memory that the program has already
+    IMPORT,    // by a name that other processes know
+    FD_OF_MANY // a descriptor of several buffers, one after the other
+} Action;
+
+typedef struct {
+    UInt command;
+    UChar action;
+    UChar handle;     // where the handle is,
+    UChar fd;         // the descriptor,
+    UChar size;       // the size, and
+    UChar size_width; // how wide it is
+    Bool is_process;  // from this release on handles are the process's, not an open device's
+    UChar va;         // where the program's own huge pages are given; 0: they cannot be
+} Row;
+
+// Layouts as in the public headers include/uapi/linux/nvmap.h of L4T r32.7, r35, r36 and r38.
+static const Row rows[] = {
+    {0xc0084e00, CREATE, .handle = 4, .size = 0, .size_width = 4},
+    {0xc0084e01, CREATE, .handle = 0, .size = 0, .size_width = 8},
+    {0x40104e03, ALLOC, .handle = 0},
+    {0x40144e03, ALLOC, .handle = 0, .is_process = True},
+    {0x40204e03, ALLOC, .handle = 0, .is_process = True, .va = 24},
+    {0x40144e65, ALLOC, .handle = 0}, // for a virtual machine's neighbour
+    {0x00004e04, .action = FREE},
+    {0xc0084e0f, FD_OF, .handle = 4, .fd = 0},
+    {0xc0084e10, HANDLE_OF, .handle = 4, .fd = 0},
+    {0xc00c4e6a, DUPLICATE, .handle = 8},
+    {0xc0184e16, WRAP, .handle = 16},
+    {0xc0084e13, IMPORT, .handle = 0},
+    {0x80184e68, IMPORT, .handle = 16},
+    {0x80204e68, IMPORT, .handle = 24},
+    {0x80284e6b, FD_OF_MANY, .fd = 32},
+};
+
+// Those that make and end nothing: to read, write, flush, label and ask.
+static const UInt harmless[] = {0xc0084e02, 0xc0184e05, 0x40204e06, 0x40204e07, 0x40384e06, 0x40384e07, 0xc0104e08,
+                                0xc0184e0a, 0x40184e0b, 0x40184e0c, 0x40204e0c, 0xc0084e0d, 0xc0084e0e, 0x40204e11,
+                                0x40204e12, 0xc0084e14, 0xc0044e15, 0x80044e15, 0xc0104e17, 0x40104e18, 0x80084e19,
+                                0x80104e1a, 0x80384e1b, 0x80404e1b, 0x80484e1b, 0x40144e64, 0x40044e66, 0x80184e67,
+                                0x80204e67, 0x80284e69, 0x80304e69, 0x80304e6c};
+
+// Handles below are descriptors, those from here on numbers (nvmap_id_array.c).
+#define FIRST_ID 0x7fffffff
+
+#define HEAP_GPU ((ULong)1 << 3)
+#define HUGE     ((ULong)2 << 20)
+
+// ---- clients and their handles -------------------------------------------------------------------------------
+
+// What one open device, or on later releases one process, holds. Where handles are numbers, each has an entry. Where
+// they are descriptors, each buffer has one, that counts.
+typedef struct Handle {
+    struct Handle *next; // VgHashNode
+    UWord key;           // VgHashNode: the number, or the buffer's file
+    DriverFile *buffer;
+    UInt n;
+} Handle;
+
+typedef struct {
+    UInt n_files;
+    Bool is_parents; // inherited by fork
+    VgHashTable *handles;
+} Client;
+
+static Client *process_client;
+static Bool is_by_process;
+
+static Client *client_new(void)
+{
+    Client *client = VG_(calloc)("jm.driver.nvmap", 1, sizeof *client);
+    client->handles = VG_(HT_construct)("jm.driver.nvmap");
+    return client;
+}
+
+static void client_leave(ThreadId tid, Client *client)
+{
+    if (--client->n_files)
+        return;
+    if (client == process_client)
+        process_client = NULL;
+    UInt n;
+    VgHashNode **all = VG_(HT_to_array)(client->handles, &n);
+    for (UInt i = 0; i < n; i++) {
+        Handle *handle = (Handle *)all[i];
+        for (UInt j = 0; j < handle->n; j++)
+            jm_driver_file_release(tid, handle->buffer);
+    }
+    if (all)
+        VG_(free)(all);
+    VG_(HT_destruct)(client->handles, VG_(free));
+    VG_(free)(client);
+}
+
+// The file turns out to share the process's client.
+static void join_process(DriverFile *file, Client *client)
+{
+    if (!process_client) {
+        process_client = client;
+        return;
+    }
+    Handle *handle;
+    VG_(HT_ResetIter)(client->handles);
+    UInt n;
+    VgHashNode **all = VG_(HT_to_array)(client->handles, &n);
+    for (UInt i = 0; i < n; i++) {
+        handle = VG_(HT_remove)(client->handles, all[i]->key);
+        VG_(HT_add_node)(process_client->handles, handle);
+    }
+    if (all)
+        VG_(free)(all);
+    VG_(HT_destruct)(client->handles, VG_(free));
+    VG_(free)(client);
+    process_client->n_files++;
+    file->object = process_client;
+}
+
+static Client *client_of(DriverFile *file)
+{
+    Client *client = file->object;
+    if (!client) {
+        client = is_by_process && process_client ? process_client : client_new();
+        client->n_files++;
+        file->object = client;
+    }
+    if (is_by_process && client != process_client && !client->is_parents)
+        join_process(file, client);
+    return file->object;
+}
+
+static void nvmap_ended(ThreadId tid, DriverFile *file)
+{
+    if (file->object)
+        client_leave(tid, file->object);
+}
+
+static DriverFile *buffer_of(DriverFile *file, UInt handle)
+{
+    if (handle < FIRST_ID) {
+        DriverFile *buffer = jm_driver_fd(handle);
+        return buffer && buffer->type == FILE_BUFFER ? buffer : NULL;
+    }
+    Handle *h = VG_(HT_lookup)(client_of(file)->handles, handle);
+    return h ? h->buffer : NULL;
+}
+
+static void drop(ThreadId tid, Client *client, UWord key)
+{
+    Handle *handle = VG_(HT_lookup)(client->handles, key);
+    if (!handle)
+        return;
+    DriverFile *buffer = handle->buffer;
+    if (--handle->n == 0)
+        VG_(free)(VG_(HT_remove)(client->handles, key));
+    jm_driver_file_release(tid, buffer);
+}
+
+static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
+{
+    Client *client = client_of(file);
+    UWord key = number < FIRST_ID ? (UWord)buffer : number;
+    jm_driver_file_hold(buffer);
+    Handle *handle = VG_(HT_lookup)(client->handles, key);
+    if (handle && number >= FIRST_ID) {
+        jm_driver_count(ODD_STALE);
+        drop(tid, client, key);
+        handle = NULL;
+    }
+    if (!handle) {
+        handle = VG_(calloc)("jm.driver.nvmap", 1, sizeof *handle);
+        handle->key = key;
+        handle->buffer = buffer;
+        VG_(HT_add_node)(client->handles, handle);
+    }
+    handle->n++;
+    if (number < FIRST_ID) {
+        jm_driver_fd_allow(number);
+        jm_driver_fd_set(tid, number, buffer);
+    }
+}
+
+// ---- asking nvmap --------------------------------------------------------------------------------------------
+
+// NVMAP_IOC_PARAMETERS: handle at 8, then heap at 24 and size at 48. Each release has its own size of the structure.
+static Bool ask_parameters(UWord fd, UInt handle, ULong *heap, ULong *bytes)
+{
+    static const UInt commands[] = {0x80484e1b, 0x80404e1b, 0x80384e1b};
+    static UInt command; // index of the one that is known; those before are not
+    UChar answer[72];
+    while (command < 3) {
+        Bool is_unknown;
+        VG_(memset)(answer, 0, sizeof answer);
+        VG_(memcpy)(answer + 8, &handle, sizeof handle);
+        if (jm_driver_ask(fd, commands[command], answer, &is_unknown)) {
+            VG_(memcpy)(heap, answer + 24, sizeof *heap);
+            VG_(memcpy)(bytes, answer + 48, sizeof *bytes);
+            return True;
+        }
+        if (!is_unknown)
+            return False;
+        command++;
+    }
+    return False;
+}
+
+// NVMAP_IOC_QUERY_HEAP_PARAMS of r36 and later: heaps at 0, the granule at 40.
+static ULong ask_granule(UWord fd, UInt heap)
+{
+    UChar answer[48];
+    Bool is_unknown;
+    UInt granule = 0;
+    VG_(memset)(answer, 0, sizeof answer);
+    VG_(memcpy)(answer, &heap, sizeof heap);
+    if (jm_driver_ask(fd, 0x80304e69, answer, &is_unknown))
+        VG_(memcpy)(&granule, answer + 40, sizeof granule);
+    return granule > VKI_PAGE_SIZE && (granule & (granule - 1)) == 0 ? granule : VKI_PAGE_SIZE;
+}
+
+// ---- what calls do -------------------------------------------------------------------------------------------
+
+static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
+{
+    UInt number = jm_driver_in32(call, row->handle), asked_heap = jm_driver_in32(call, 4);
+    DriverFile *buffer = buffer_of(call->file, number);
+    if (!buffer) {
+        jm_driver_count(ODD_UNKNOWN_HANDLE);
+        return;
+    }
+    if (buffer->memory)
+        return;
+    ULong heap = asked_heap, said, bytes = buffer->bytes;
+    Bool is_said = ask_parameters(fd, number, &heap, &said);
+    if (row->is_process && (heap & HEAP_GPU)) {
+        // Its pages are huge ones that the program has mapped itself, or come in the heap's granules.
+        if (row->va && jm_driver_in64(call, row->va))
+            return;
+        ULong granule = row->va ? HUGE : ask_granule(fd, HEAP_GPU);
+        bytes = (bytes + granule - 1) & ~(granule - 1);
+    }
+    // Where memory comes in granules, it is not documented which of the two sizes is told.
+    if (is_said && jm_driver_whole_pages(said) != bytes && jm_driver_whole_pages(said) != buffer->bytes)
+        jm_driver_count(ODD_SIZE_DIFFERS);
+    buffer->memory = jm_driver_memory_commit(tid, KIND_DRIVER, bytes);
+}
+
+// A buffer that was made elsewhere.
+static void import(ThreadId tid, DriverFile *file, DriverFile *buffer, UInt number, UWord fd)
+{
+    ULong heap, bytes = 0;
+    if (!buffer)
+        buffer = jm_driver_file_new(FILE_BUFFER);
+    jm_driver_file_hold(buffer);
+    add(tid, file, number, buffer);
+    if (!buffer->memory && !buffer->bytes && ask_parameters(fd, number, &heap, &bytes)) {
+        buffer->bytes = jm_driver_whole_pages(bytes);
+        buffer->memory = jm_driver_memory_commit(tid, KIND_IMPORTED, buffer->bytes);
+    }
+    jm_driver_file_release(tid, buffer);
+}
+
+static void handle_of(ThreadId tid, DriverCall *call, UInt number, UWord imported_fd, UWord fd)
+{
+    DriverFile *buffer = jm_driver_fd(imported_fd);
+    if (!buffer)
+        buffer = jm_driver_file_behind(imported_fd);
+    if (buffer) {
+        if (buffer->type == FILE_BUFFER)
+            add(tid, call->file, number, buffer);
+        return;
+    }
+    buffer = jm_driver_file_new(FILE_BUFFER);
+    jm_driver_fd_set(tid, imported_fd, buffer);
+    import(tid, call->file, buffer, number, fd);
+}
+
+static void created(ThreadId tid, const Row *row, DriverCall *call, UInt number)
+{
+    ULong bytes = row->size_width == 4 ? jm_driver_in32(call, row->size) : jm_driver_in64(call, row->size);
+    DriverFile *buffer = jm_driver_file_new(FILE_BUFFER);
+    buffer->bytes = jm_driver_whole_pages(bytes);
+    add(tid, call->file, number, buffer);
+}
+
+static void unhold_parts(ThreadId tid, DriverFile *file)
+{
+    XArray *parts = file->object;
+    for (Word i = 0; parts && i < VG_(sizeXA)(parts); i++)
+        jm_driver_file_release(tid, *(DriverFile **)VG_(indexXA)(parts, i));
+    if (parts)
+        VG_(deleteXA)(parts);
+}
+
+// (handles' address, their number, …; fd)
+static void joined(ThreadId tid, DriverCall *call, UWord fd)
+{
+    DriverFile *whole = jm_driver_file_new(FILE_BUFFER);
+    XArray *parts = VG_(newXA)(VG_(malloc), "jm.driver.nvmap", VG_(free), sizeof(DriverFile *));
+    for (UInt i = 0; i < jm_driver_in32(call, 8); i++) {
+        UInt number;
+        if (!jm_read_uint(jm_driver_in64(call, 0) + 4 * i, &number))
+            break;
+        DriverFile *part = buffer_of(call->file, number);
+        if (!part)
+            continue;
+        jm_driver_file_hold(part);
+        VG_(addToXA)(parts, &part);
+    }
+    whole->object = parts;
+    jm_driver_fd_set(tid, fd, whole);
+}
+
+static const Row *row_of(UInt command)
+{
+    for (UInt i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].command == command)
+            return &rows[i];
+    return NULL;
+}
+
+void jm_nvmap_before(ThreadId tid, DriverCall *call)
+{
+    const Row *row = row_of(call->command);
+    if (!row || row->action != FREE)
+        return;
+    // The argument is the handle itself.
+    call->taken_id = (UInt)call->argument;
+    if (call->taken_id < FIRST_ID) {
+        if (jm_driver_fd(call->taken_id) && jm_driver_fd(call->taken_id)->type == FILE_BUFFER)
+            call->taken = jm_driver_fd_take(call->taken_id); // the kernel closes it
+        return;
+    }
+    Handle *handle = VG_(HT_remove)(client_of(call->file)->handles, call->taken_id);
+    if (handle) {
+        call->taken = handle->buffer;
+        VG_(free)(handle);
+    }
+}
+
+static void freed(ThreadId tid, DriverCall *call, SysRes result)
+{
+    DriverFile *buffer = call->taken;
+    if (!buffer)
+        return;
+    if (sr_isError(result)) {
+        if (call->taken_id < FIRST_ID)
+            jm_driver_fd_set(tid, call->taken_id, buffer);
+        else
+            add(tid, call->file, call->taken_id, buffer);
+    } else if (call->taken_id < FIRST_ID) {
+        drop(tid, client_of(call->file), (UWord)buffer);
+    }
+    jm_driver_file_release(tid, buffer);
+}
+
+// A call of the CUDA API that fails for it tells more; elsewhere (a camera's library, a codec's) nobody else does.
+static void failed(ThreadId tid, const Row *row, const DriverCall *call, SysRes result)
+{
+    if (row->action != ALLOC || sr_Err(result) != VKI_ENOMEM || jm_scope_depth(tid))
+        return;
+    const DriverFile *buffer = buffer_of(call->file, jm_driver_in32(call, row->handle));
+    if (buffer)
+        jm_exhaustion_failed(tid, "NVMAP_IOC_ALLOC", VKI_ENOMEM, KIND_DRIVER, buffer->bytes);
+}
+
+void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
+{
+    const Row *row = row_of(call->command);
+    if (row && row->action == FREE) {
+        freed(tid, call, result);
+        return;
+    }
+    if (sr_isError(result)) {
+        if (row)
+            failed(tid, row, call, result);
+        return;
+    }
+    if (!row) {
+        for (UInt i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+            if (harmless[i] == call->command)
+                return;
+        jm_driver_count(ODD_UNKNOWN_IOCTL);
+        return;
+    }
+    is_by_process |= row->is_process;
+    UInt number = jm_driver_out32(call, row->handle);
+    DriverFile *buffer;
+    switch ((Action)row->action) {
+    case CREATE:
+        created(tid, row, call, number);
+        break;
+    case ALLOC:
+        alloc(tid, row, call, fd);
+        break;
+    case FD_OF:
+        buffer = buffer_of(call->file, jm_driver_in32(call, row->handle));
+        if (buffer) {
+            jm_driver_fd_allow(jm_driver_out32(call, row->fd));
+            jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), buffer);
+        } else {
+            jm_driver_count(ODD_UNKNOWN_HANDLE);
+        }
+        break;
+    case HANDLE_OF:
+        handle_of(tid, call, number, jm_driver_in32(call, row->fd), fd);
+        break;
+    case DUPLICATE:
+        buffer = buffer_of(call->file, jm_driver_in32(call, 0));
+        if (buffer)
+            add(tid, call->file, number, buffer);
+        else
+            jm_driver_count(ODD_UNKNOWN_HANDLE);
+        break;
+    case WRAP:
+        add(tid, call->file, number, jm_driver_file_new(FILE_BUFFER));
+        break;
+    case IMPORT:
+        import(tid, call->file, NULL, number, fd);
+        break;
+    case FD_OF_MANY:
+        joined(tid, call, jm_driver_out32(call, row->fd));
+        break;
+    case FREE:
+        break;
+    }
+}
+
+void jm_nvmap_init(void)
+{
+    jm_driver_file_on_end(FILE_NVMAP, nvmap_ended);
+    jm_driver_file_on_end(FILE_BUFFER, unhold_parts);
+}
+
+void jm_nvmap_after_fork_in_child(void)
+{
+    // The parent's client stays behind an inherited device.
+    if (process_client)
+        process_client->is_parents = True;
+    process_client = NULL;
+}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// NVIDIA's resource manager (RM) and unified memory (UVM), of driver branches 515 to 595. RM keeps a tree of objects
+// below each client, memory among them; freeing one frees all below it. What an object's class says decides whether it
+// is memory of the GPU, of the system, or none of its own. UVM maps RM's memory at the addresses that a program sees.
+//
+// An ioctl succeeds even if RM refuses: its structure has a status. Few fields moved between the branches; for those
+// the version is needed, which every client asks for first.
+
+#include "base/client_memory.h"
+#include "driver/driver.h"
+#include "base/text.h"
+#include "trace/trace.h"
+
+#include "pub_tool_hashtable.h"
+
+// ---- memory classes ------------------------------------------------------------------------------------------
+
+// Of the public headers class/cl*.h.
+static const struct {
+    UInt class;
+    Kind kind;
+    Bool is_sized; // its parameters are those that tell the size
+} memory_classes[] = {
+    {0x3e, KIND_DRIVER_HOST, True},                                  // the system's memory
+    {0x3f, KIND_DRIVER, True},                                       // the GPU's
+    {0x40, KIND_DRIVER, True},       {0x42, KIND_DRIVER_HOST, True}, // of another node
+    {0x81, KIND_DRIVER_HOST, False}, {0x82, KIND_DRIVER, False},     {0x83, KIND_DRIVER, False},
+};
+#define SYSTEM_MEMORY    0x3e
+#define LOCAL_MEMORY     0x40
+#define EXTENDED_MEMORY  0x42
+#define VIRTUAL_MEMORY   0x50a0
+#define OS_DESCRIPTOR    0x71 // the program's own pages
+#define IS_CLIENT(class) ((class) == 0 || (class) == 1 || (class) == 0x41)
+#define IS_CHANNEL(class)                                                                                              \
+    ((class) == 0xc36f || (class) == 0xc46f || (class) == 0xc56f || (class) == 0xc86f || (class) == 0xc96f ||          \
+     (class) == 0xca6f)
+
+// ---- objects -------------------------------------------------------------------------------------------------
+
+// Several objects may stand for one memory.
+typedef struct {
+    DriverMemory *memory;
+    UInt n_objects;
+} Shared;
+
+typedef struct Object {
+    struct Object *next; // VgHashNode
+    UWord key;           // VgHashNode: client and handle
+    struct Object *parent, *children, *sibling;
+    UInt class;
+    Shared *shared;   // NULL: no memory of its own
+    DriverFile *file; // of a client: the device that it was made through
+} Object;
+
+static VgHashTable *objects;
+static UInt version; // the driver's branch; 0: not yet known
+static ULong n_unsized;
+static UInt n_channels;
+
+static inline UWord key_of(UInt client, UInt handle)
+{
+    return (UWord)client << 32 | handle;
+}
+
+static Object *find(UInt client, UInt handle)
+{
+    return objects ? VG_(HT_lookup)(objects, key_of(client, handle)) : NULL;
+}
+
+static void unlink(Object *object)
+{
+    if (!object->parent)
+        return;
+    Object **link = &object->parent->children;
+    while (*link != object)
+        link = &(*link)->sibling;
+    *link = object->sibling;
+}
+
+static void end(ThreadId tid, Object *object)
+{
+    while (object->children)
+        end(tid, object->children);
+    unlink(object);
+    VG_(HT_remove)(objects, object->key);
+    if (object->shared && --object->shared->n_objects == 0) {
+        jm_driver_memory_end(tid, object->shared->memory);
+        VG_(free)(object->shared);
+    }
+    n_channels -= IS_CHANNEL(object->class);
+    VG_(free)(object);
+}
+
+static Object *make(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class)
+{
+    Object *stale = find(client, handle);
+    if (!objects)
+        objects = VG_(HT_construct)("jm.driver.rm");
+    if (stale) {
+        jm_driver_count(ODD_STALE);
+        end(tid, stale);
+    }
+    Object *object = VG_(calloc)("jm.driver.rm", 1, sizeof *object);
+    object->key = key_of(client, handle);
+    object->class = class;
+    object->parent = handle == client ? NULL : find(client, parent);
+    if (object->parent) {
+        object->sibling = object->parent->children;
+        object->parent->children = object;
+    }
+    n_channels += IS_CHANNEL(class);
+    VG_(HT_add_node)(objects, object);
+    return object;
+}
+
+static void commit(ThreadId tid, Object *object, Kind kind, ULong bytes)
+{
+    object->shared = VG_(calloc)("jm.driver.rm", 1, sizeof *object->shared);
+    object->shared->memory = jm_driver_memory_commit(tid, kind, bytes);
+    object->shared->n_objects = 1;
+}
+
+// An object of a class has been made; `bytes` as far as its parameters say.
+static void made(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class, Bool is_sized, ULong bytes)
+{
+    Object *object = make(tid, client, parent, handle, class);
+    for (UInt i = 0; i < sizeof memory_classes / sizeof memory_classes[0]; i++) {
+        if (memory_classes[i].class != class)
+            continue;
+        if (is_sized && memory_classes[i].is_sized)
+            commit(tid, object, memory_classes[i].kind, bytes);
+        else
+            n_unsized++;
+    }
+}
+
+static void rm_ended(ThreadId tid, DriverFile *file)
+{
+    UInt n;
+    VgHashNode **all = objects ? VG_(HT_to_array)(objects, &n) : NULL;
+    if (!all)
+        return;
+    XArray *clients = VG_(newXA)(VG_(malloc), "jm.driver.rm", VG_(free), sizeof(UWord));
+    for (UInt i = 0; i < n; i++)
+        if (((Object *)all[i])->file == file)
+            VG_(addToXA)(clients, &all[i]->key);
+    for (Word i = 0; i < VG_(sizeXA)(clients); i++) {
+        Object *client = VG_(HT_lookup)(objects, *(UWord *)VG_(indexXA)(clients, i));
+        if (client)
+            end(tid, client);
+    }
+    VG_(deleteXA)(clients);
+    VG_(free)(all);
+}
+
+DriverMemory *jm_rm_attached(const DriverFile *file)
+{
+    Object *object = objects && file->attached ? VG_(HT_lookup)(objects, file->attached) : NULL;
+    return object && object->shared ? object->shared->memory : NULL;
+}
+
+// ---- escapes -------------------------------------------------------------------------------------------------
+
+enum {
+    ALLOC_MEMORY = 0x27,
+    FREE = 0x29,
+    ALLOC = 0x2b,
+    DUP = 0x34,
+    VID_HEAP_CONTROL = 0x4a,
+    MAP_MEMORY = 0x4e,
+    CHECK_VERSION = 210,
+    XFER = 211
+};
+
+// Of nvos.h: where the status is, by escape and size of the structure. 0 in `from`, `to`: of all branches.
+static const struct {
+    UChar nr;
+    UChar bytes;
+    UChar status;
+    UShort from, to; // branches, inclusive
+} statuses[] = {
+    {FREE, 16, 12, 0, 0},         {ALLOC, 32, 24, 1, 534},
+    {ALLOC, 32, 28, 0, 0},        {ALLOC, 40, 32, 1, 524},
+    {ALLOC, 40, 36, 0, 0},        {ALLOC, 48, 40, 0, 0},
+    {ALLOC_MEMORY, 56, 40, 0, 0}, {VID_HEAP_CONTROL, 184, 20, 0, 0},
+    {MAP_MEMORY, 56, 40, 0, 0},   {DUP, 28, 24, 0, 0},
+};
+
+static void set_version(const HChar *text)
+{
+    HChar *rest;
+    ULong n = VG_(strtoull10)(text, &rest);
+    if (n >= 300 && n < 10000 && *rest == '.')
+        version = n;
+}
+
+static void version_line(const HChar *line, void *context)
+{
+    // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …": a number that has a point
+    for (const HChar *at = line; *at && !version; at++)
+        if (VG_(isdigit)(at[0]) && (at == line || at[-1] == ' '))
+            set_version(at);
+}
+
+static UInt branch(void)
+{
+    static Bool has_looked;
+    if (!version && !has_looked) {
+        has_looked = True;
+        jm_text_each_line("/proc/driver/nvidia/version", version_line, NULL);
+    }
+    return version;
+}
+
+static Bool has_succeeded(const DriverCall *call, UInt nr)
+{
+    for (UInt i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        if (statuses[i].nr != nr || statuses[i].bytes != call->n_bytes)
+            continue;
+        if (statuses[i].to && (branch() < statuses[i].from || branch() > statuses[i].to))
+            continue;
+        return jm_driver_out32(call, statuses[i].status) == 0;
+    }
+    jm_driver_count(ODD_UNKNOWN_IOCTL); // of another size
+    return False;
+}
+
+// NV_MEMORY_ALLOCATION_PARAMS (nvos.h): the size, as RM has rounded it, at 64.
+static void allocated(ThreadId tid, const DriverCall *call)
+{
+    UInt client = jm_driver_in32(call, 0), handle = jm_driver_out32(call, 8), class = jm_driver_in32(call, 12);
+    Addr parameters = jm_driver_in64(call, 16);
+    ULong bytes = 0;
+    if (IS_CLIENT(class)) {
+        make(tid, handle, 0, handle, class)->file = call->file;
+        return;
+    }
+    Bool is_sized = parameters && jm_read_bytes(parameters + 64, &bytes, sizeof bytes);
+    made(tid, client, jm_driver_in32(call, 4), handle, class, is_sized, bytes);
+}
+
+// Functions of NVOS32_PARAMETERS.
+enum { ALLOC_SIZE = 2, FREE_SIZE = 3, ALLOC_TILED = 6, ALLOC_RANGE = 14, ALLOC_OS_DESCRIPTOR = 27 };
+
+#define FLAG_VIRTUAL     0x00080000
+#define ATTR2_EGM        (1u << 24)
+#define ATTR_LOCATION(a) ((a) >> 25 & 3)
+#define LOCATION_VIDMEM  0
+
+static void vid_heap(ThreadId tid, const DriverCall *call)
+{
+    UInt client = jm_driver_in32(call, 0), parent = jm_driver_in32(call, 4);
+    Object *object;
+    switch (jm_driver_in32(call, 8)) {
+    case ALLOC_SIZE: {
+        UInt class = jm_driver_in32(call, 52) & FLAG_VIRTUAL                      ? VIRTUAL_MEMORY
+                     : jm_driver_in32(call, 144) & ATTR2_EGM                      ? EXTENDED_MEMORY
+                     : ATTR_LOCATION(jm_driver_in32(call, 56)) == LOCATION_VIDMEM ? LOCAL_MEMORY
+                                                                                  : SYSTEM_MEMORY;
+        made(tid, client, parent, jm_driver_out32(call, 44), class, True, jm_driver_out64(call, 88));
+        break;
+    }
+    case FREE_SIZE:
+        object = find(client, jm_driver_in32(call, 44));
+        if (object)
+            end(tid, object);
+        break;
+    case ALLOC_OS_DESCRIPTOR:
+        make(tid, client, parent, jm_driver_out32(call, 40), OS_DESCRIPTOR);
+        break;
+    case ALLOC_TILED:
+    case ALLOC_RANGE:
+        n_unsized++;
+        break;
+    default:
+        break;
+    }
+}
+
+static void duplicated(ThreadId tid, const DriverCall *call)
+{
+    UInt client = jm_driver_in32(call, 0), handle = jm_driver_out32(call, 8);
+    Object *source = find(jm_driver_in32(call, 12), jm_driver_in32(call, 16));
+    Object *object = make(tid, client, jm_driver_in32(call, 4), handle, source ? source->class : 0xffff);
+    if (source && source->shared) {
+        object->shared = source->shared;
+        object->shared->n_objects++;
+    }
+}
+
+// An escape's number. What XFER wraps stands in its place; that is read after the call, and what of it is in and out
+// is wanted as it came out.
+static UInt unwrap(DriverCall *call)
+{
+    UInt nr = call->command & 0xff;
+    if (nr != XFER)
+        return nr;
+    // (number, size, pointer)
+    Addr inner = jm_driver_in64(call, 8);
+    SizeT bytes = jm_driver_in32(call, 4);
+    nr = jm_driver_in32(call, 0);
+    call->n_bytes = bytes;
+    if (!jm_read_bytes(inner, call->out, bytes < sizeof call->out ? bytes : sizeof call->out)) {
+        jm_driver_count(ODD_UNREADABLE);
+        call->n_bytes = 0;
+    }
+    VG_(memcpy)(call->in, call->out, sizeof call->in);
+    return nr;
+}
+
+void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
+{
+    if (sr_isError(result))
+        return;
+    UInt nr = unwrap(call);
+    HChar text[65];
+    Object *object;
+    DriverFile *file;
+    switch (nr) {
+    case CHECK_VERSION:
+        VG_(memcpy)(text, call->out + 8, sizeof text - 1);
+        text[sizeof text - 1] = 0;
+        set_version(text);
+        return;
+    case ALLOC:
+    case ALLOC_MEMORY:
+    case FREE:
+    case DUP:
+    case VID_HEAP_CONTROL:
+    case MAP_MEMORY:
+        if (!has_succeeded(call, nr))
+            return;
+        break;
+    default:
+        return;
+    }
+    switch (nr) {
+    case ALLOC:
+        allocated(tid, call);
+        break;
+    case ALLOC_MEMORY: // the size is the last offset and one
+        made(tid, jm_driver_in32(call, 0), jm_driver_in32(call, 4), jm_driver_out32(call, 8), jm_driver_in32(call, 12),
+             True, jm_driver_out64(call, 32) + 1);
+        break;
+    case FREE:
+        object = find(jm_driver_in32(call, 0), jm_driver_in32(call, 8));
+        if (object)
+            end(tid, object);
+        break;
+    case DUP:
+        duplicated(tid, call);
+        break;
+    case VID_HEAP_CONTROL:
+        vid_heap(tid, call);
+        break;
+    case MAP_MEMORY:
+        file = jm_driver_fd(jm_driver_in32(call, 48));
+        if (file)
+            file->attached = key_of(jm_driver_in32(call, 0), jm_driver_in32(call, 8));
+        break;
+    }
+}
+
+// ---- unified memory ------------------------------------------------------------------------------------------
+
+enum {
+    UVM_MAP_EXTERNAL = 33,
+    UVM_FREE = 34,
+    UVM_UNMAP_EXTERNAL = 66,
+    UVM_SEMAPHORE_POOL = 68,
+    UVM_CREATE_EXTERNAL = 73
+};
+
+// A range of addresses that UVM has been told of.
+typedef struct {
+    Addr base;
+    ULong bytes;
+    DriverMemory *pool; // of a semaphore pool
+} Range;
+
+typedef struct {
+    DriverMap *map;
+    XArray *ranges; // of Range
+} Unified;
+
+static Unified *unified_of(DriverFile *file)
+{
+    if (!file->object) {
+        Unified *u = VG_(calloc)("jm.driver.uvm", 1, sizeof *u);
+        u->map = jm_driver_map_new();
+        u->ranges = VG_(newXA)(VG_(malloc), "jm.driver.uvm", VG_(free), sizeof(Range));
+        file->object = u;
+    }
+    return file->object;
+}
+
+static void range_ends(ThreadId tid, Unified *u, Word i)
+{
+    Range range = *(Range *)VG_(indexXA)(u->ranges, i);
+    VG_(removeIndexXA)(u->ranges, i);
+    jm_driver_map_remove(tid, u->map, range.base, range.bytes);
+    if (range.pool)
+        jm_driver_memory_end(tid, range.pool);
+}
+
+static void uvm_ended(ThreadId tid, DriverFile *file)
+{
+    Unified *u = file->object;
+    if (!u)
+        return;
+    while (VG_(sizeXA)(u->ranges))
+        range_ends(tid, u, VG_(sizeXA)(u->ranges) - 1);
+    VG_(deleteXA)(u->ranges);
+    jm_driver_map_delete(tid, u->map);
+    VG_(free)(u);
+}
+
+// Of uvm_ioctl.h: structures have room for 32 GPUs up to 545, and for 256 from 550 on.
+static const struct {
+    UInt command;
+    UShort status[2];
+} uvm_statuses[] = {{UVM_MAP_EXTERNAL, {1196, 9260}},
+                    {UVM_FREE, {16, 16}},
+                    {UVM_UNMAP_EXTERNAL, {0, 0}}, // not said: what cannot be unmapped is not mapped
+                    {UVM_SEMAPHORE_POOL, {1176, 9240}},
+                    {UVM_CREATE_EXTERNAL, {16, 16}}};
+
+static Bool uvm_has_succeeded(const DriverCall *call, Bool has_256)
+{
+    UInt status = 0;
+    for (UInt i = 0; i < sizeof uvm_statuses / sizeof uvm_statuses[0]; i++) {
+        UInt at = uvm_statuses[i].status[has_256];
+        if (uvm_statuses[i].command != call->command)
+            continue;
+        if (call->command == UVM_FREE && branch() >= 590)
+            at = 8;
+        return !at || (jm_read_uint(call->argument + at, &status) && status == 0);
+    }
+    return False;
+}
+
+void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
+{
+    Bool has_256 = branch() >= 550;
+    if (sr_isError(result) || !uvm_has_succeeded(call, has_256))
+        return;
+    Unified *u = unified_of(call->file);
+    Addr base = jm_driver_in64(call, 0);
+    ULong bytes = jm_driver_in64(call, 8);
+    Range range = {base, bytes, NULL};
+    UInt client, handle, at = has_256 ? 9252 : 1188;
+    Object *object;
+    switch (call->command) {
+    case UVM_CREATE_EXTERNAL:
+        VG_(addToXA)(u->ranges, &range);
+        break;
+    case UVM_SEMAPHORE_POOL:
+        range.pool = jm_driver_memory_commit(tid, KIND_DRIVER_HOST, bytes);
+        VG_(addToXA)(u->ranges, &range);
+        jm_driver_map_add(tid, u->map, base, bytes, NULL, range.pool);
+        break;
+    case UVM_MAP_EXTERNAL:
+        jm_read_uint(call->argument + at, &client);
+        jm_read_uint(call->argument + at + 4, &handle);
+        object = find(client, handle);
+        if (object && object->shared)
+            jm_driver_map_add(tid, u->map, base, bytes, NULL, object->shared->memory);
+        break;
+    case UVM_UNMAP_EXTERNAL:
+        jm_driver_map_remove(tid, u->map, base, bytes);
+        break;
+    case UVM_FREE:
+        for (Word i = VG_(sizeXA)(u->ranges) - 1; i >= 0; i--)
+            if (((Range *)VG_(indexXA)(u->ranges, i))->base == base)
+                range_ends(tid, u, i);
+        break;
+    }
+}
+
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+void jm_rm_write_counters(void)
+{
+    static ULong told_unsized;
+    static UInt told_channels;
+    if (n_unsized != told_unsized)
+        jm_trace_counter("driver-objects-without-size", told_unsized = n_unsized);
+    if (n_channels != told_channels)
+        jm_trace_counter("driver-rm-channels", told_channels = n_channels);
+}
+
+void jm_rm_init(void)
+{
+    jm_driver_file_on_end(FILE_RM_CONTROL, rm_ended);
+    jm_driver_file_on_end(FILE_RM_DEVICE, rm_ended);
+    jm_driver_file_on_end(FILE_UVM, uvm_ended);
+}

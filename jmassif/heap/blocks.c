@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Small blocks are known by their slabs, the others by a table of 16-byte entries.
+//
+// Linear probing with backward-shift deletion: no tombstones, so long runs of malloc and free do not slow it down. The
+// table is made of shards that grow by a quarter, each when it is full: so it is never emptier than two thirds (23
+// bytes a block at most), and to grow it never needs the memory twice.
+
+#include "heap/blocks.h"
+#include "heap/slab.h"
+#include "base/stats.h"
+#include "base/table.h"
+
+typedef struct {
+    Addr address; // 0: free
+    UInt bytes;   // HUGE: the size is in huge_sizes
+    UInt tag;     // the account; top bits: has_record, is_custom
+} Entry;
+
+#define HUGE_SIZE    0xffffffffu
+#define RECORD_BIT   0x80000000u
+#define CUSTOM_BIT   0x40000000u
+#define N_SHARDS     256
+#define MIN_CAPACITY 32
+
+typedef struct {
+    Entry *entries;
+    UInt capacity;
+    UInt used;
+} Shard;
+
+static Shard shards[N_SHARDS];
+static ULong n_entries;
+static ULong n_custom;
+
+// Sizes that do not fit 32 bits: rare, so a list will do.
+typedef struct {
+    Addr address;
+    ULong bytes;
+} HugeSize;
+static XArray *huge_sizes;
+
+static inline Shard *shard_of(ULong hash)
+{
+    return &shards[hash >> 56];
+}
+
+static inline UInt home_in(const Shard *s, ULong hash)
+{
+    return (hash & 0xffffffff) * s->capacity >> 32;
+}
+
+static inline UInt next_in(const Shard *s, UInt slot)
+{
+    return slot + 1 < s->capacity ? slot + 1 : 0;
+}
+
+// From one slot to another that comes later or, at the end, around it.
+static inline UInt distance_in(const Shard *s, UInt from, UInt to)
+{
+    return to >= from ? to - from : to + s->capacity - from;
+}
+
+// Where the address is, or the free slot where it would be. The shard has one.
+static UInt slot_in(const Shard *s, Addr address, ULong hash)
+{
+    UInt slot = home_in(s, hash);
+    while (s->entries[slot].address && s->entries[slot].address != address)
+        slot = next_in(s, slot);
+    return slot;
+}
+
+static void grow(Shard *s)
+{
+    Shard old = *s;
+    s->capacity = old.capacity ? old.capacity + old.capacity / 4 : MIN_CAPACITY;
+    s->entries = VG_(calloc)("jm.blocks", s->capacity, sizeof *s->entries);
+    for (UInt i = 0; i < old.capacity; i++)
+        if (old.entries[i].address)
+            s->entries[slot_in(s, old.entries[i].address, jm_hash(old.entries[i].address))] = old.entries[i];
+    if (old.entries)
+        VG_(free)(old.entries);
+}
+
+// NULL: not in the table.
+static Entry *find(Addr address)
+{
+    ULong hash = jm_hash(address);
+    Shard *s = shard_of(hash);
+    if (!address || !s->capacity)
+        return NULL;
+    Entry *e = &s->entries[slot_in(s, address, hash)];
+    return e->address ? e : NULL;
+}
+
+static ULong huge_size(Addr address, Bool take_out)
+{
+    for (Word i = 0; i < VG_(sizeXA)(huge_sizes); i++) {
+        HugeSize *h = VG_(indexXA)(huge_sizes, i);
+        if (h->address == address) {
+            ULong bytes = h->bytes;
+            if (take_out)
+                VG_(removeIndexXA)(huge_sizes, i);
+            return bytes;
+        }
+    }
+    tl_assert(0);
+}
+
+static inline UInt tag_of(Block block)
+{
+    tl_assert(block.account < CUSTOM_BIT);
+    return block.account | (block.has_record ? RECORD_BIT : 0) | (block.is_custom ? CUSTOM_BIT : 0);
+}
+
+static inline Block make_block(ULong bytes, UInt tag)
+{
+    return (Block){.bytes = bytes,
+                   .account = tag & ~(RECORD_BIT | CUSTOM_BIT),
+                   .has_record = (tag & RECORD_BIT) != 0,
+                   .is_custom = (tag & CUSTOM_BIT) != 0};
+}
+
+static void add_to_table(Addr address, Block block)
+{
+    ULong hash = jm_hash(address);
+    Shard *s = shard_of(hash);
+    // At seven eighths, and grown by a quarter, it is at least 0.7 full.
+    if ((s->used + 1) * 8ULL > s->capacity * 7ULL)
+        grow(s);
+    Entry *e = &s->entries[slot_in(s, address, hash)];
+    tl_assert(!e->address);
+    e->address = address;
+    e->tag = tag_of(block);
+    if (block.bytes >= HUGE_SIZE) {
+        if (!huge_sizes)
+            huge_sizes = VG_(newXA)(VG_(malloc), "jm.blocks", VG_(free), sizeof(HugeSize));
+        HugeSize h = {address, block.bytes};
+        VG_(addToXA)(huge_sizes, &h);
+        e->bytes = HUGE_SIZE;
+    } else {
+        e->bytes = (UInt)block.bytes;
+    }
+    s->used++;
+    n_entries++;
+    n_custom += block.is_custom;
+}
+
+static Block block_of(const Entry *e, Bool take_out)
+{
+    return make_block(e->bytes == HUGE_SIZE ? huge_size(e->address, take_out) : e->bytes, e->tag);
+}
+
+static Block take_from_table(Entry *e)
+{
+    Block block = block_of(e, True);
+    // Close the gap: move back every later entry of the run whose home lies at or before the gap.
+    Shard *s = shard_of(jm_hash(e->address));
+    Entry *entries = s->entries;
+    UInt gap = e - entries;
+    for (UInt next = next_in(s, gap); entries[next].address; next = next_in(s, next)) {
+        UInt home = home_in(s, jm_hash(entries[next].address));
+        if (distance_in(s, home, next) >= distance_in(s, gap, next)) {
+            entries[gap] = entries[next];
+            gap = next;
+        }
+    }
+    entries[gap].address = 0;
+    s->used--;
+    n_entries--;
+    n_custom -= block.is_custom;
+    return block;
+}
+
+void jm_blocks_add(Addr address, Block block)
+{
+    SlabBlock small;
+    if (jm_slab_find(address, &small)) {
+        *small.tag = tag_of(block);
+    } else {
+        add_to_table(address, block);
+    }
+}
+
+Bool jm_blocks_find(Addr address, Block *block)
+{
+    SlabBlock small;
+    if (jm_slab_find(address, &small)) {
+        *block = make_block(small.bytes, *small.tag);
+        block->is_small = True;
+        block->usable = small.usable;
+        return True;
+    }
+    const Entry *e = find(address);
+    if (e)
+        *block = block_of(e, False);
+    return e != NULL;
+}
+
+void jm_blocks_remove(Addr address)
+{
+    Entry *e = find(address);
+    if (e)
+        take_from_table(e);
+}
+
+Bool jm_blocks_take_custom(Addr address, Block *block)
+{
+    Entry *e = n_custom ? find(address) : NULL;
+    if (!e || !(e->tag & CUSTOM_BIT))
+        return False;
+    *block = take_from_table(e);
+    return True;
+}
+
+void jm_blocks_set_account(Addr address, AccountId account)
+{
+    SlabBlock small;
+    UInt *tag;
+    if (jm_slab_find(address, &small)) {
+        tag = small.tag;
+    } else {
+        Entry *e = find(address);
+        tl_assert(e);
+        tag = &e->tag;
+    }
+    tl_assert(account < CUSTOM_BIT);
+    *tag = account | (*tag & (RECORD_BIT | CUSTOM_BIT));
+}
+
+void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
+{
+    ULong left = n_custom;
+    for (const Shard *s = shards; left; s++) {
+        for (UInt slot = 0; slot < s->capacity; slot++) {
+            const Entry *e = &s->entries[slot];
+            if (!e->address || !(e->tag & CUSTOM_BIT))
+                continue;
+            use(e->address, block_of(e, False).bytes);
+            left--;
+        }
+    }
+}
+
+void jm_blocks_stats(void)
+{
+    SizeT bytes = 0;
+    for (UInt i = 0; i < N_SHARDS; i++)
+        bytes += shards[i].capacity * sizeof(Entry);
+    jm_stats_row("jm.blocks", "live blocks that are not small", n_entries, bytes);
+    jm_stats_array("jm.blocks", "sizes beyond 32 bits", huge_sizes, sizeof(HugeSize));
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Heap memory. Each block's requested bytes go to the account of its stack; what the allocator adds around it
+// (rounding, and the header that --heap-admin assumes) goes to one overhead account per owner.
+
+#include "heap/heap.h"
+#include "ledger/account.h"
+#include "heap/blocks.h"
+#include "base/clock.h"
+#include "snapshot/exhaustion.h"
+#include "base/options.h"
+#include "ledger/pending.h"
+#include "stack/scope.h"
+#include "heap/slab.h"
+#include "snapshot/snapshot.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+
+static Addr *last_allocated; // per thread: the last block it allocated, 0 once that was freed
+
+static struct {
+    ULong failed;
+    ULong free_unknown;
+    ULong realloc_unknown;
+} counters;
+
+// ---- block records of large blocks ---------------------------------------------------------------------------
+
+// More than this many records of heap blocks in a second, and the threshold doubles: a program that churns through
+// megabyte buffers must not fill the disk.
+#define MAX_RECORDS_PER_SECOND 2000
+
+static ULong window_start_ms;
+static UInt window_records;
+
+static Bool wants_record(SizeT bytes)
+{
+    if (bytes < jm_options.large_bytes)
+        return False;
+    if (++window_records > MAX_RECORDS_PER_SECOND) {
+        ULong now = jm_clock_ms();
+        if (now - window_start_ms < 1000) {
+            jm_options.large_bytes *= 2;
+            jm_trace_large_threshold(jm_clock_now(), jm_options.large_bytes);
+        }
+        window_start_ms = now;
+        window_records = 0;
+    }
+    return bytes >= jm_options.large_bytes;
+}
+
+// ---- bookkeeping ---------------------------------------------------------------------------------------------
+
+static inline Addr *last_of(ThreadId tid)
+{
+    if (!last_allocated)
+        last_allocated = VG_(calloc)("jm.heap", VG_N_THREADS, sizeof *last_allocated);
+    return &last_allocated[tid];
+}
+
+static inline SizeT usable_bytes(Addr address, const Block *block)
+{
+    return block->is_small ? block->usable : VG_(cli_malloc_usable_size)((void *)address);
+}
+
+static inline ULong overhead_of(Addr address, const Block *block)
+{
+    // A custom allocator's block has no malloc header of its own that we could know, yet massif counts one; so do we.
+    return jm_options.heap_admin + (block->is_custom ? 0 : usable_bytes(address, block) - block->bytes);
+}
+
+static AccountId account_now(ThreadId tid, Bool *ignored)
+{
+    NodeId node = jm_scope_capture(tid, ignored);
+    return *ignored ? 0 : jm_account(node, KIND_HEAP);
+}
+
+static Bool move_block(Addr address, AccountId to)
+{
+    Block block;
+    Bool is_found = jm_blocks_find(address, &block);
+    tl_assert(is_found);
+    jm_blocks_set_account(address, to);
+    return block.has_record;
+}
+
+// A live block is about to end, or to become another one. Its account may be another one then.
+static inline void settle(ThreadId tid, Addr address, Block *block)
+{
+    if (jm_account_is_tensor(block->account)) {
+        Block now = *block;
+        jm_pending_ends(tid, address);
+        jm_blocks_find(address, &now);
+        block->account = now.account;
+    }
+}
+
+static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead);
+
+// A custom allocator does not always announce the end of its blocks, but no memory is handed out twice.
+static void forget_stale(ThreadId tid, Addr address)
+{
+    Block stale;
+    if (!jm_blocks_take_custom(address, &stale))
+        return;
+    jm_pending_forget(address);
+    unrecord(tid, address, &stale, jm_options.heap_admin);
+}
+
+// `block`: without an account.
+static void record(ThreadId tid, Addr address, Block block)
+{
+    Bool ignored;
+    forget_stale(tid, address);
+    AccountId account = block.account = account_now(tid, &ignored);
+    if (account) {
+        jm_ledger_credit_both(account, block.bytes, jm_account_overhead(account), overhead_of(address, &block));
+        jm_scope_grow(tid, KIND_HEAP, block.bytes, 1);
+        if (wants_record(block.bytes)) {
+            block.has_record = True;
+            jm_trace_block(jm_clock_now(), address, block.bytes, account);
+        }
+    }
+    jm_blocks_add(address, block);
+    if (jm_account_is_tensor(account))
+        jm_pending_made(address, block.bytes, account, move_block);
+    *last_of(tid) = address;
+    jm_snapshot_event();
+}
+
+static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead)
+{
+    Addr *last = last_of(tid);
+    if (block->account) {
+        jm_ledger_debit_both(block->account, block->bytes, jm_account_overhead(block->account), overhead);
+        jm_scope_grow(tid, KIND_HEAP, -(Long)block->bytes, -1);
+        if (*last == address)
+            jm_ledger_count_temporary(block->account);
+        if (block->has_record)
+            jm_trace_block_end(jm_clock_now(), address, block->account);
+    }
+    if (*last == address)
+        *last = 0;
+    jm_snapshot_event();
+}
+
+// A recorded block has become larger or smaller, and perhaps has moved. `now`: without an account.
+static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now)
+{
+    Bool ignored;
+    AccountId account = account_now(tid, &ignored);
+    AccountId old_account = block->account;
+    Bool had_record = block->has_record;
+    SizeT bytes = now.bytes;
+    now.account = account;
+    now.has_record = False;
+    ULong new_overhead = overhead_of(to, &now);
+    if (to != from)
+        forget_stale(tid, to);
+    if (old_account && account) {
+        AccountId old_extra = jm_account_overhead(old_account), new_extra = jm_account_overhead(account);
+        // What shrinks goes first: growth against growth of the other sign must not look like a peak in between.
+        Bool heap_first = bytes < block->bytes;
+        if (heap_first)
+            jm_ledger_resize(old_account, block->bytes, account, bytes);
+        jm_ledger_resize(old_extra, old_overhead, new_extra, new_overhead);
+        if (!heap_first)
+            jm_ledger_resize(old_account, block->bytes, account, bytes);
+    } else if (old_account) {
+        jm_ledger_debit_both(old_account, block->bytes, jm_account_overhead(old_account), old_overhead);
+    } else if (account) {
+        jm_ledger_credit_both(account, bytes, jm_account_overhead(account), new_overhead);
+    }
+    jm_scope_grow(tid, KIND_HEAP, (Long)(account ? bytes : 0) - (Long)(old_account ? block->bytes : 0),
+                  (account ? 1 : 0) - (old_account ? 1 : 0));
+    if (had_record)
+        jm_trace_block_end(jm_clock_now(), from, old_account);
+    if (account && wants_record(bytes)) {
+        now.has_record = True;
+        jm_trace_block(jm_clock_now(), to, bytes, account);
+    }
+    jm_blocks_add(to, now);
+    if (jm_account_is_tensor(account))
+        jm_pending_made(to, bytes, account, move_block);
+    *last_of(tid) = to;
+    jm_snapshot_event();
+}
+
+// ---- malloc and its kin --------------------------------------------------------------------------------------
+
+// The core's allocator ends the run if it is asked for more (VG_(arena_memalign)).
+#define MAX_ALIGNMENT (16u << 20)
+
+// NULL: the program may have no more. `*block` is told what it has got.
+static void *take_memory(SizeT align, SizeT bytes, Block *block)
+{
+    void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
+    *block = (Block){.bytes = bytes, .is_small = p != NULL, .usable = VG_ROUNDUP(bytes, JM_SLAB_ALIGN)};
+    return p ? p : VG_(cli_malloc)(align, bytes);
+}
+
+// Also of what is kept of the block.
+static void give_back_memory(void *p)
+{
+    if (jm_slab_free((Addr)p))
+        return;
+    jm_blocks_remove((Addr)p);
+    VG_(cli_free)(p);
+}
+
+// A block that malloc and its kin have given out.
+static Bool find_own(void *p, Block *block)
+{
+    return jm_blocks_find((Addr)p, block) && !block->is_custom;
+}
+
+static void ran_out(ThreadId tid, const HChar *api, SizeT bytes)
+{
+    counters.failed++;
+    jm_exhaustion_failed(tid, api, VKI_ENOMEM, KIND_HEAP, bytes);
+}
+
+static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, Bool zeroed)
+{
+    // A size with its top bit set is a negative number gone astray; the C library refuses it too.
+    if ((SSizeT)bytes < 0) {
+        counters.failed++;
+        return NULL;
+    }
+    if (align > MAX_ALIGNMENT) {
+        counters.failed++;
+        return NULL;
+    }
+    Block block;
+    void *p = take_memory(align, bytes, &block);
+    if (!p) {
+        ran_out(tid, api, bytes);
+        return NULL;
+    }
+    if (zeroed)
+        VG_(memset)(p, 0, bytes);
+    if (jm_options.heap)
+        record(tid, (Addr)p, block);
+    else
+        jm_blocks_add((Addr)p, block);
+    return p;
+}
+
+static void release(ThreadId tid, void *p)
+{
+    Block block;
+    if (!p)
+        return;
+    if (!find_own(p, &block)) {
+        counters.free_unknown++;
+        return;
+    }
+    settle(tid, (Addr)p, &block);
+    unrecord(tid, (Addr)p, &block, block.account ? overhead_of((Addr)p, &block) : 0);
+    give_back_memory(p);
+}
+
+static void *jm_malloc(ThreadId tid, SizeT n)
+{
+    return allocate(tid, "malloc", n, VG_(clo_alignment), False);
+}
+
+static void *jm_new(ThreadId tid, SizeT n)
+{
+    return allocate(tid, "operator new", n, VG_(clo_alignment), False);
+}
+
+static void *jm_calloc(ThreadId tid, SizeT n, SizeT each)
+{
+    if (each && n > ~(SizeT)0 / each) {
+        counters.failed++;
+        return NULL;
+    }
+    return allocate(tid, "calloc", n * each, VG_(clo_alignment), True);
+}
+
+static void jm_free(ThreadId tid, void *p)
+{
+    release(tid, p);
+}
+
+static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
+{
+    Block block;
+    if (!p)
+        return jm_malloc(tid, bytes);
+    if (!find_own(p, &block)) {
+        counters.realloc_unknown++;
+        return NULL;
+    }
+    // As the C library does. Older cores call free themselves.
+    if (bytes == 0) {
+        release(tid, p);
+        return NULL;
+    }
+    if ((SSizeT)bytes < 0) {
+        counters.failed++;
+        return NULL;
+    }
+    ULong old_overhead = overhead_of((Addr)p, &block);
+    void *to = p;
+    Block now = {.bytes = bytes};
+    if (block.is_small && jm_slab_resize((Addr)p, bytes)) {
+        jm_blocks_find((Addr)p, &now);
+    } else if (block.is_small || bytes > VG_(cli_malloc_usable_size)(p)) {
+        to = take_memory(VG_(clo_alignment), bytes, &now);
+        if (!to) {
+            ran_out(tid, "realloc", bytes);
+            return NULL; // the old block stays as it is
+        }
+        VG_(memcpy)(to, p, block.bytes < bytes ? block.bytes : bytes);
+    }
+    settle(tid, (Addr)p, &block);
+    if (to != p)
+        give_back_memory(p);
+    else
+        jm_blocks_remove((Addr)p);
+    if (jm_options.heap)
+        rerecord(tid, (Addr)p, &block, old_overhead, (Addr)to, now);
+    else
+        jm_blocks_add((Addr)to, now);
+    return to;
+}
+
+static SizeT jm_usable_size(ThreadId tid, void *p)
+{
+    Block block;
+    return find_own(p, &block) ? usable_bytes((Addr)p, &block) : 0;
+}
+
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
+static void *jm_memalign(ThreadId tid, SizeT align, SizeT orig_align, SizeT n)
+{
+    return allocate(tid, "memalign", n, align, False);
+}
+#else
+static void *jm_memalign(ThreadId tid, SizeT align, SizeT n)
+{
+    return allocate(tid, "memalign", n, align, False);
+}
+#endif
+
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
+static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align, SizeT orig_align)
+{
+    return allocate(tid, "operator new", n, align, False);
+}
+static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
+{
+    release(tid, p);
+}
+#elif defined(HAVE_VG_ALIGNED_NEW)
+static void *jm_new_aligned(ThreadId tid, SizeT n, SizeT align)
+{
+    return allocate(tid, "operator new", n, align, False);
+}
+static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
+{
+    release(tid, p);
+}
+#endif
+
+void jm_heap_init(void)
+{
+    jm_slab_init();
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN) || defined(HAVE_VG_ALIGNED_NEW)
+    VG_(needs_malloc_replacement)
+    (jm_malloc, jm_new, jm_new_aligned, jm_new, jm_new_aligned, jm_memalign, jm_calloc, jm_free, jm_free,
+     jm_delete_aligned, jm_free, jm_delete_aligned, jm_realloc, jm_usable_size, 0);
+#else
+    VG_(needs_malloc_replacement)
+    (jm_malloc, jm_new, jm_new, jm_memalign, jm_calloc, jm_free, jm_free, jm_free, jm_realloc, jm_usable_size, 0);
+#endif
+}
+
+// ---- custom allocators ---------------------------------------------------------------------------------------
+
+void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes)
+{
+    Block known;
+    if (!jm_options.heap || !address)
+        return;
+    // At the start of malloc's own block, of which it is a part: that one stands. Announced twice: the newer one does.
+    if (jm_blocks_find(address, &known) && !known.is_custom)
+        return;
+    record(tid, address, (Block){.bytes = bytes, .is_custom = True});
+}
+
+void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
+{
+    Block block;
+    if (!jm_options.heap || !jm_blocks_find(address, &block)) {
+        counters.realloc_unknown += jm_options.heap;
+        return;
+    }
+    if (!block.is_custom)
+        return;
+    settle(tid, address, &block);
+    jm_blocks_remove(address);
+    rerecord(tid, address, &block, jm_options.heap_admin, address, (Block){.bytes = new_bytes, .is_custom = True});
+}
+
+void jm_heap_freelike(ThreadId tid, Addr address)
+{
+    Block block;
+    if (!jm_options.heap)
+        return;
+    if (!jm_blocks_find(address, &block)) {
+        counters.free_unknown++;
+        return;
+    }
+    if (!block.is_custom)
+        return;
+    settle(tid, address, &block);
+    jm_blocks_remove(address);
+    unrecord(tid, address, &block, jm_options.heap_admin);
+}
+
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+void jm_heap_thread_exit(ThreadId tid)
+{
+    *last_of(tid) = 0;
+}
+
+void jm_heap_write_counters(void)
+{
+    if (counters.failed)
+        jm_trace_counter("heap-allocation-failed", counters.failed);
+    if (counters.free_unknown)
+        jm_trace_counter("free-of-unknown-pointer", counters.free_unknown);
+    if (counters.realloc_unknown)
+        jm_trace_counter("realloc-of-unknown-pointer", counters.realloc_unknown);
+}
+
+void jm_heap_stats(void)
+{
+    jm_stats_row("jm.heap", "threads", VG_N_THREADS, last_allocated ? VG_N_THREADS * sizeof *last_allocated : 0);
+}

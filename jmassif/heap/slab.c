@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Slabs are 64 KiB, aligned to as much, so that a block's address tells its slab. They are cut from regions that the
+// core maps as the program's heap. A slab whose last block is freed can be of another class next.
+
+#include "heap/slab.h"
+#include "base/kernel.h"
+#include "base/stats.h"
+#include "base/table.h"
+
+// Maps memory as the core's own allocator does for the program: exported by libcoregrind in every release since 3.8.
+extern SysRes VG_(am_mmap_client_heap)(SizeT length, Int prot);
+
+#define MADV_DONTNEED 4 // asm-generic/mman-common.h
+
+#define SLAB_BITS    16
+#define SLAB_BYTES   (1u << SLAB_BITS)
+#define REGION_BYTES (16 * SLAB_BYTES)
+
+#define GRAIN 16u // sizes of classes are multiples of it
+
+#define NO_SLOT    0xffffu
+#define FREE_BYTES 0xffffu // instead of the size: not a live block
+
+typedef struct Slab Slab;
+struct Slab {
+    Addr start;
+    UInt *tags;      // of a free slot: the next free one
+    UShort *bytes;   // as asked for
+    UChar *slack;    // grains that a block has kept from before it shrank
+    UInt reciprocal; // of the blocks' size in grains, times 2 to the 20
+    UShort grains;   // of a block
+    UShort n_slots;
+    UShort n_fresh; // slots from here on have never been used
+    UShort n_live;
+    UShort first_free;
+    Slab *previous, *next; // in its class's list while it has room; among the empty ones, only next
+};
+
+// ---- size classes --------------------------------------------------------------------------------------------
+
+// By 16 bytes up to 512, then four to each doubling: at most a fifth of a block is rounding.
+#define N_FINE    32
+#define N_CLASSES (N_FINE + 3 * 4)
+
+static UShort grains_of_class[N_CLASSES];
+static UChar class_of_grains[JM_SLAB_MAX_BYTES / GRAIN + 1];
+
+void jm_slab_init(void)
+{
+    UInt n = 0;
+    for (UInt grains = 1; grains <= N_FINE; grains++)
+        grains_of_class[n++] = grains;
+    for (UInt base = N_FINE; base < JM_SLAB_MAX_BYTES / GRAIN; base *= 2)
+        for (UInt quarter = 1; quarter <= 4; quarter++)
+            grains_of_class[n++] = base + base * quarter / 4;
+    tl_assert(n == N_CLASSES && grains_of_class[n - 1] == JM_SLAB_MAX_BYTES / GRAIN);
+    UInt class = 0;
+    for (UInt grains = 0; grains <= JM_SLAB_MAX_BYTES / GRAIN; grains++) {
+        class += grains > grains_of_class[class];
+        class_of_grains[grains] = class;
+    }
+}
+
+// ---- slabs by address ----------------------------------------------------------------------------------------
+
+static Slab **by_address; // open addressing; NULL: free. Slabs are never given back.
+static UInt address_bits;
+static UInt n_slabs;
+
+static inline UInt place_of(Addr start)
+{
+    return jm_place(start >> SLAB_BITS, address_bits);
+}
+
+static void put(Slab *s)
+{
+    UInt at = place_of(s->start);
+    while (by_address[at])
+        at = (at + 1) & ((1u << address_bits) - 1);
+    by_address[at] = s;
+}
+
+static void index_slab(Slab *s)
+{
+    if (4 * ++n_slabs > 1u << address_bits) {
+        Slab **old = by_address;
+        UInt n_old = old ? 1u << address_bits : 0;
+        address_bits = old ? address_bits + 1 : 8;
+        by_address = VG_(calloc)("jm.slab", 1u << address_bits, sizeof *by_address);
+        for (UInt i = 0; i < n_old; i++)
+            if (old[i])
+                put(old[i]);
+        if (old)
+            VG_(free)(old);
+    }
+    put(s);
+}
+
+static inline Slab *slab_of(Addr address)
+{
+    if (!by_address)
+        return NULL;
+    Addr start = address & ~(Addr)(SLAB_BYTES - 1);
+    for (UInt at = place_of(start);; at = (at + 1) & ((1u << address_bits) - 1)) {
+        Slab *s = by_address[at];
+        if (!s || s->start == start)
+            return s;
+    }
+}
+
+// The slab of the live block that begins there, and its slot. NULL: there is none.
+static inline Slab *find_slot(Addr address, UInt *slot)
+{
+    Slab *s = slab_of(address);
+    if (!s)
+        return NULL;
+    UInt offset = address - s->start;
+    // Exact, as both the offset in grains and the divisor are small: 4095 * 256 < 2 to the 20.
+    *slot = (ULong)(offset / GRAIN) * s->reciprocal >> 20;
+    return *slot * s->grains * GRAIN == offset && *slot < s->n_fresh && s->bytes[*slot] != FREE_BYTES ? s : NULL;
+}
+
+// ---- slabs with room -----------------------------------------------------------------------------------------
+
+static Slab *with_room[N_CLASSES];
+static Slab *empty;
+static UInt n_empty;
+static SizeT table_bytes;
+
+// So many empty slabs keep their pages, for what comes next; 4 MiB. The pages of others go back to the kernel, for a
+// program that has freed its blocks may need the memory elsewhere.
+#define MAX_EMPTY_WITH_PAGES 64
+
+static Bool map_region(void)
+{
+    // With the rights that the core's own regions have, so that neighbours become one mapping.
+    SysRes mapped = VG_(am_mmap_client_heap)(REGION_BYTES, VKI_PROT_READ | VKI_PROT_WRITE | VKI_PROT_EXEC);
+    if (sr_isError(mapped))
+        return False;
+    Addr start = VG_ROUNDUP(sr_Res(mapped), SLAB_BYTES);
+    UInt n = (sr_Res(mapped) + REGION_BYTES - start) / SLAB_BYTES;
+    Slab *slabs = VG_(calloc)("jm.slab", n, sizeof *slabs);
+    table_bytes += n * sizeof *slabs;
+    // The first is the one to be taken first.
+    for (UInt i = n; i-- > 0;) {
+        slabs[i].start = start + (Addr)i * SLAB_BYTES;
+        slabs[i].next = empty;
+        empty = &slabs[i];
+        n_empty++;
+        index_slab(&slabs[i]);
+    }
+    return True;
+}
+
+static void link_in(Slab *s, UInt class)
+{
+    s->previous = NULL;
+    s->next = with_room[class];
+    if (s->next)
+        s->next->previous = s;
+    with_room[class] = s;
+}
+
+static void unlink_from(Slab *s, UInt class)
+{
+    if (s->previous)
+        s->previous->next = s->next;
+    else
+        with_room[class] = s->next;
+    if (s->next)
+        s->next->previous = s->previous;
+}
+
+static SizeT bytes_of_tables(const Slab *s)
+{
+    return s->n_slots * (sizeof *s->tags + sizeof *s->bytes + sizeof *s->slack);
+}
+
+// NULL: the program may have no more memory.
+static Slab *open_slab(UInt class)
+{
+    if (!empty && !map_region())
+        return NULL;
+    Slab *s = empty;
+    empty = s->next;
+    n_empty--;
+    s->grains = grains_of_class[class];
+    s->reciprocal = ((1u << 20) + s->grains - 1) / s->grains;
+    s->n_slots = SLAB_BYTES / GRAIN / s->grains;
+    s->n_fresh = s->n_live = 0;
+    s->first_free = NO_SLOT;
+    s->tags = VG_(malloc)("jm.slab", bytes_of_tables(s));
+    s->bytes = (UShort *)(s->tags + s->n_slots);
+    s->slack = (UChar *)(s->bytes + s->n_slots);
+    table_bytes += bytes_of_tables(s);
+    link_in(s, class);
+    return s;
+}
+
+static void close_slab(Slab *s, UInt class)
+{
+    unlink_from(s, class);
+    table_bytes -= bytes_of_tables(s);
+    VG_(free)(s->tags);
+    s->n_fresh = 0; // nothing lives here
+    s->next = empty;
+    empty = s;
+    if (++n_empty > MAX_EMPTY_WITH_PAGES)
+        jm_kernel_call(__NR_madvise, s->start, SLAB_BYTES, MADV_DONTNEED, 0, 0);
+}
+
+// ---- blocks --------------------------------------------------------------------------------------------------
+
+static ULong n_blocks;
+
+void *jm_slab_alloc(SizeT bytes)
+{
+    if (bytes > JM_SLAB_MAX_BYTES)
+        return NULL;
+    UInt class = class_of_grains[(bytes + GRAIN - 1) / GRAIN];
+    Slab *s = with_room[class];
+    if (!s && !(s = open_slab(class)))
+        return NULL;
+    UInt slot = s->first_free;
+    if (slot != NO_SLOT)
+        s->first_free = s->tags[slot];
+    else
+        slot = s->n_fresh++;
+    s->tags[slot] = 0;
+    s->bytes[slot] = bytes;
+    s->slack[slot] = 0;
+    if (++s->n_live == s->n_slots)
+        unlink_from(s, class);
+    n_blocks++;
+    return (void *)(s->start + (Addr)slot * s->grains * GRAIN);
+}
+
+static inline UInt usable_bytes(const Slab *s, UInt slot)
+{
+    return VG_ROUNDUP(s->bytes[slot], GRAIN) + s->slack[slot] * GRAIN;
+}
+
+Bool jm_slab_find(Addr address, SlabBlock *block)
+{
+    UInt slot;
+    Slab *s = find_slot(address, &slot);
+    if (!s)
+        return False;
+    *block = (SlabBlock){&s->tags[slot], s->bytes[slot], usable_bytes(s, slot)};
+    return True;
+}
+
+Bool jm_slab_resize(Addr address, SizeT bytes)
+{
+    UInt slot;
+    Slab *s = find_slot(address, &slot);
+    if (!s || bytes > s->grains * GRAIN)
+        return False;
+    UInt usable = usable_bytes(s, slot);
+    UInt needed = VG_ROUNDUP(bytes, GRAIN);
+    s->bytes[slot] = bytes;
+    s->slack[slot] = needed < usable ? (usable - needed) / GRAIN : 0;
+    return True;
+}
+
+Bool jm_slab_free(Addr address)
+{
+    UInt slot;
+    Slab *s = find_slot(address, &slot);
+    if (!s)
+        return False;
+    UInt class = class_of_grains[s->grains];
+    s->bytes[slot] = FREE_BYTES;
+    s->tags[slot] = s->first_free;
+    s->first_free = slot;
+    if (s->n_live-- == s->n_slots)
+        link_in(s, class);
+    // The last one with room stays: the next block may be of its class.
+    if (s->n_live == 0 && (s->previous || s->next))
+        close_slab(s, class);
+    n_blocks--;
+    return True;
+}
+
+void jm_slab_stats(void)
+{
+    jm_stats_row("jm.slab", "live small blocks", n_blocks,
+                 table_bytes + (by_address ? (sizeof *by_address) << address_bits : 0));
+}

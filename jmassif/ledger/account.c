@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// From (stack, kind, owner) to an account; see account.h.
+
+#include "ledger/account.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "trace/trace.h"
+
+#include "pub_tool_hashtable.h"
+
+static Index account_index = JM_INDEX("jm.account");
+static NodeId newest; // of all nodes that have an account
+static AccountId overhead_of_owner[256];
+
+// Accounts that differ from others only in their role. The index does not have them.
+typedef struct Survivors {
+    struct Survivors *next; // VgHashNode
+    UWord key;              // VgHashNode: the account of the temporaries
+    AccountId account;
+} Survivors;
+
+static VgHashTable *survivors;
+
+static inline OwnerId tensor_owner(void)
+{
+    static OwnerId tensor;
+    if (!tensor)
+        tensor = jm_owner_by_name("tensor");
+    return tensor;
+}
+
+// Every malloc looks for the account of its stack: the stack tells the owner, so it is found without asking for it.
+#define STACKS_OWN JM_OWNER_NONE
+
+static inline OwnerId key_owner(Kind kind, OwnerId owner)
+{
+    return kind == KIND_HEAP ? STACKS_OWN : owner;
+}
+
+static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
+{
+    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | key_owner(kind, owner));
+}
+
+static ULong account_hash_of(UInt id)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(id, &node, &kind, &owner);
+    return key_hash(node, kind, owner);
+}
+
+// `owner`: as in the key.
+static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
+{
+    jm_index_reserve(&account_index, account_hash_of);
+    UInt slot = (UInt)key_hash(node, kind, owner) & account_index.mask;
+    const Bool is_known = node <= newest;
+    while (account_index.slots[slot]) {
+        AccountId id = account_index.slots[slot];
+        if (is_known && jm_ledger_is(id, node, kind) && key_owner(kind, jm_ledger_owner(id)) == owner)
+            return id;
+        slot = (slot + 1) & account_index.mask;
+    }
+    if (owner == STACKS_OWN)
+        owner = jm_stack_host_owner(node);
+    newest = is_known ? newest : node;
+    AccountId id = jm_ledger_open(node, kind, owner);
+    account_index.slots[slot] = id;
+    account_index.used++;
+    jm_trace_account(id, node, kind, jm_owner_name(owner));
+    if (owner == tensor_owner()) {
+        RoleId role = jm_stack_role(node);
+        jm_trace_role(id, jm_role_is_survivors(role) ? "temporary" : jm_role_name(role));
+    }
+    return id;
+}
+
+AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
+{
+    tl_assert(kind != KIND_HEAP); // those are their stacks' owners' (jm_account)
+    return find_or_open(node, kind, owner);
+}
+
+AccountId jm_account_survivors(AccountId temporary)
+{
+    if (!survivors)
+        survivors = VG_(HT_construct)("jm.account");
+    Survivors *known = VG_(HT_lookup)(survivors, temporary);
+    if (known)
+        return known->account;
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(temporary, &node, &kind, &owner);
+    known = VG_(calloc)("jm.account", 1, sizeof *known);
+    known->key = temporary;
+    known->account = jm_ledger_open(node, kind, owner);
+    VG_(HT_add_node)(survivors, known);
+    jm_trace_account(known->account, node, kind, jm_owner_name(owner));
+    jm_trace_role(known->account, jm_role_name(jm_stack_role(node)));
+    return known->account;
+}
+
+Bool jm_account_is_tensor(AccountId account)
+{
+    return account && jm_ledger_owner(account) == tensor_owner();
+}
+
+AccountId jm_account_handed_out(NodeId node, Kind kind)
+{
+    OwnerId named = jm_owner_by_name(jm_role_name(jm_stack_role(node)));
+    return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? tensor_owner() : named);
+}
+
+// PyTorch then calls cudaMalloc for each tensor, and reports none.
+static Bool is_uncached(void)
+{
+    static enum { NOT_ASKED, CACHED, UNCACHED } state;
+    if (state == NOT_ASKED)
+        state = VG_(getenv)("PYTORCH_NO_CUDA_MEMORY_CACHING") ? UNCACHED : CACHED;
+    return state == UNCACHED;
+}
+
+AccountId jm_account(NodeId node, Kind kind)
+{
+    if (kind == KIND_HEAP)
+        return find_or_open(node, kind, STACKS_OWN);
+    OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
+    // Pinned memory is host memory, but who asked the driver for it is found as for device memory.
+    if (kind == KIND_PINNED)
+        owner = jm_stack_device_owner(node);
+    // Where the driver's pool is the cache, or there is none, a framework hands out what it asks for.
+    if ((kind == KIND_POOL || is_uncached()) && owner == jm_owner_by_name("cache"))
+        return jm_account_handed_out(node, kind);
+    return jm_account_owned(node, kind, owner);
+}
+
+AccountId jm_account_overhead(AccountId heap_account)
+{
+    OwnerId owner = jm_ledger_owner(heap_account);
+    if (!overhead_of_owner[owner])
+        overhead_of_owner[owner] = jm_account_owned(0, KIND_HEAP_OVERHEAD, owner);
+    return overhead_of_owner[owner];
+}
+
+void jm_account_stats(void)
+{
+    jm_stats_index(&account_index);
+    UInt n = survivors ? VG_(HT_count_nodes)(survivors) : 0;
+    jm_stats_row("jm.account", "accounts of survivors", n, n * sizeof(Survivors));
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Finds the account of (stack, kind, owner), or opens it and tells the trace.
+
+#ifndef JM_ACCOUNT_H
+#define JM_ACCOUNT_H
+
+#include "ledger/ledger.h"
+#include "stack/stack.h"
+
+// The account of the stack's own owner.
+AccountId jm_account(NodeId node, Kind kind);
+
+AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner);
+
+// Memory that a framework's allocator handed out: a tensor's, or, where the rules for roles name an owner (a library's
+// workspace), that owner's.
+AccountId jm_account_handed_out(NodeId node, Kind kind);
+
+// The account of those blocks of another one that turn out to have the role for which its stack's rule names survivors.
+AccountId jm_account_survivors(AccountId temporary);
+
+Bool jm_account_is_tensor(AccountId account);
+
+// The account, one per owner and without a stack, of rounding and headers around `heap_account`'s blocks.
+AccountId jm_account_overhead(AccountId heap_account);
+
+void jm_account_stats(void); // tells what it keeps (stats.h)
+
+#endif

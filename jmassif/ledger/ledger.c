@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Double-entry accounts, totals and exact peaks; the idea is told in ledger.h.
+
+#include "ledger/ledger.h"
+#include "base/clock.h"
+#include "base/stats.h"
+#include "base/table.h"
+
+// A program has accounts by the hundred thousand, and hardly any is more than a few small blocks: they are narrow. When
+// a number does not fit, all of them go to a balance of full width, to which the account leads from then on.
+#define BYTES_BITS       13
+#define BLOCKS_BITS      6
+#define TEMPORARIES_BITS 5
+
+typedef struct {
+    UInt node;
+    UInt owner : 8;
+    UInt kind : 4;
+    UInt side : 2;
+    UInt is_sampled : 1;
+    UInt is_changed : 1;     // and listed so
+    UInt saved_in : N_PEAKS; // sections, a bit each
+    UInt is_wide : 1;
+    UInt total_blocks : BLOCKS_BITS;
+    UInt temporaries : TEMPORARIES_BITS;
+    union {
+        struct {
+            UInt live_bytes : BYTES_BITS;
+            UInt total_bytes : BYTES_BITS;
+            UInt live_blocks : BLOCKS_BITS;
+        };
+        UInt wide; // record of `wide`
+    };
+} Account;
+
+_Static_assert(N_KINDS <= 16 && sizeof(Account) == 12, "an account's bits");
+
+// What an account held when a section began, saved before its first change since.
+typedef struct {
+    AccountId account;
+    UInt blocks; // 2^32 live blocks of one account would take the block table alone 64 GiB
+    ULong bytes;
+} Saved;
+
+// The time since one or more peaks ended, up to when the next one did (ledger.h). Sections follow each other in
+// `sections`; N_PEAKS peaks have so many at most, and an account has a bit for each.
+typedef struct {
+    Table saved;
+    ULong n_changes; // of the ledger, when it began
+    UInt n_peaks;    // that ended then, and have not begun to rise again
+    UInt bit;
+} Section;
+
+typedef struct {
+    ULong max_bytes;
+    ULong time;
+    ULong side_bytes[2]; // both sides' totals at the peak
+    Section *since;      // NULL: it is rising, or has not begun to
+    Bool rising;         // the total is at its maximum right now, so live values are the composition
+    Bool grown;          // since it was last asked for
+} Peak;
+
+static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
+
+#define SECTION(i)                                                                                                     \
+    {                                                                                                                  \
+        JM_TABLE("jm.ledger.saved", Saved), 0, 0, 1u << (i)                                                            \
+    }
+static Section section[N_PEAKS] = {SECTION(0), SECTION(1), SECTION(2), SECTION(3)};
+static Section *sections[N_PEAKS] = {&section[0], &section[1], &section[2], &section[3]}; // in use first, oldest first
+static UInt n_sections;
+
+// Until there is device memory the host's peak is the total's, and most programs' always is; without pages so is that
+// of what was allocated. Nothing is kept twice.
+static Bool has_device;
+static Bool has_pages;
+static PeakId kept[N_PEAKS] = {PEAK_TOTAL};
+static UInt n_kept = 1;
+static Table accounts = JM_TABLE("jm.account", Account);
+static Table wide = JM_TABLE("jm.account", Balance);
+static Peak peaks[N_PEAKS];
+static UInt n_rising; // of them
+static ULong side_total[2];
+static ULong sampled_total; // host bytes of sampled accounts
+static ULong traffic_bytes;
+static ULong n_changes;
+static ULong interval_max;
+
+static inline Account *at(AccountId id)
+{
+    return jm_table_at(&accounts, id);
+}
+
+static inline Balance balance_of(const Account *a)
+{
+    if (a->is_wide)
+        return *(const Balance *)jm_table_at(&wide, a->wide);
+    return (Balance){a->live_bytes, a->live_blocks, a->total_bytes, a->total_blocks, a->temporaries};
+}
+
+static __attribute__((noinline)) void widen(Account *a)
+{
+    Balance b = balance_of(a);
+    a->wide = jm_table_add(&wide);
+    a->is_wide = True;
+    *(Balance *)jm_table_at(&wide, a->wide) = b;
+}
+
+static inline void add_to(Balance *b, Balance more)
+{
+    b->live_bytes += more.live_bytes;
+    b->live_blocks += more.live_blocks;
+    b->total_bytes += more.total_bytes;
+    b->total_blocks += more.total_blocks;
+    b->temporaries += more.temporaries;
+}
+
+// Inlined, because then nothing is done for what does not change, which is 0.
+static inline __attribute__((always_inline)) void add(Account *a, Balance more)
+{
+    if (!a->is_wide) {
+        Balance b = balance_of(a);
+        add_to(&b, more);
+        if (!(b.live_bytes >> BYTES_BITS || b.total_bytes >> BYTES_BITS || b.live_blocks >> BLOCKS_BITS ||
+              b.total_blocks >> BLOCKS_BITS || b.temporaries >> TEMPORARIES_BITS)) {
+            a->live_bytes = b.live_bytes;
+            a->live_blocks = b.live_blocks;
+            a->total_bytes = b.total_bytes;
+            a->total_blocks = b.total_blocks;
+            a->temporaries = b.temporaries;
+            return;
+        }
+        widen(a);
+    }
+    Balance *b = jm_table_at(&wide, a->wide);
+    add_to(b, more);
+    // Also of what was narrow, for a number below 0 does not fit.
+    tl_assert((Long)b->live_bytes >= 0 && (Long)b->live_blocks >= 0);
+}
+
+static inline PeakId kept_as(PeakId p)
+{
+    return (p == PEAK_HOST && !has_device) || (p == PEAK_ALLOCATED && !has_pages) ? PEAK_TOTAL : p;
+}
+
+static inline ULong peak_total(PeakId p)
+{
+    switch (p) {
+    case PEAK_HOST:
+        return side_total[SIDE_HOST];
+    case PEAK_DEVICE:
+        return side_total[SIDE_DEVICE];
+    case PEAK_ALLOCATED:
+        return side_total[SIDE_HOST] + side_total[SIDE_DEVICE] - sampled_total;
+    default:
+        return side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    }
+}
+
+static inline Bool peak_counts(PeakId p, const Account *a)
+{
+    return p == PEAK_TOTAL || (p == PEAK_HOST && a->side == SIDE_HOST) ||
+           (p == PEAK_DEVICE && a->side == SIDE_DEVICE) || (p == PEAK_ALLOCATED && !a->is_sampled);
+}
+
+AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
+{
+    AccountId id = jm_table_add(&accounts);
+    Account *a = at(id);
+    a->node = node;
+    a->kind = kind;
+    a->owner = owner;
+    a->side = jm_kind_side(kind);
+    a->is_sampled = has_pages && jm_kind_is_sampled(kind);
+    return id;
+}
+
+static void save_as(Section *in, AccountId id, ULong bytes, UInt blocks)
+{
+    Saved *s = jm_table_at(&in->saved, jm_table_add(&in->saved));
+    s->account = id;
+    s->blocks = blocks;
+    s->bytes = bytes;
+    at(id)->saved_in |= in->bit;
+}
+
+static __attribute__((noinline)) void save(Section *in, AccountId id)
+{
+    Balance now = balance_of(at(id));
+    save_as(in, id, now.live_bytes, now.live_blocks);
+}
+
+// Before the account changes: keep what it held when the newest section began, if this is its first change since.
+static inline void save_for_peaks(AccountId id, const Account *a)
+{
+    n_changes++;
+    if (n_sections && !(a->saved_in & sections[n_sections - 1]->bit))
+        save(sections[n_sections - 1], id);
+}
+
+static UInt position_of(const Section *wanted)
+{
+    UInt i = 0;
+    while (sections[i] != wanted)
+        i++;
+    return i;
+}
+
+static void join(Peak *peak, Section *s)
+{
+    peak->since = s;
+    s->n_peaks++;
+}
+
+// Before a total falls: if it was rising, this is its peak.
+static inline void close_peak(PeakId p)
+{
+    Peak *peak = &peaks[p];
+    if (!peak->rising)
+        return;
+    peak->rising = False;
+    n_rising--;
+    if (!n_sections || sections[n_sections - 1]->n_changes != n_changes)
+        sections[n_sections++]->n_changes = n_changes;
+    join(peak, sections[n_sections - 1]);
+}
+
+// A peak whose section this was has begun to rise. If no other has ended when this one did, the section before goes on
+// through it: what has changed in both has been saved there already.
+static __attribute__((noinline)) void leave(Peak *peak)
+{
+    Section *s = peak->since;
+    peak->since = NULL;
+    if (--s->n_peaks > 0)
+        return;
+    UInt position = position_of(s);
+    Section *before = position ? sections[position - 1] : NULL;
+    for (UInt i = 1; i < s->saved.n; i++) {
+        const Saved *e = jm_table_at(&s->saved, i);
+        Account *a = at(e->account);
+        a->saved_in &= ~s->bit;
+        if (before && !(a->saved_in & before->bit))
+            save_as(before, e->account, e->bytes, e->blocks);
+    }
+    s->saved.n = 1;
+    n_sections--;
+    for (; position < n_sections; position++)
+        sections[position] = sections[position + 1];
+    sections[n_sections] = s;
+}
+
+// After a total rose.
+static inline void raise_peak(PeakId p)
+{
+    Peak *peak = &peaks[p];
+    ULong total = peak_total(p);
+    if (total > peak->max_bytes) {
+        peak->max_bytes = total;
+        n_rising += !peak->rising;
+        peak->rising = True;
+        if (peak->since)
+            leave(peak);
+        peak->grown = True;
+        if (!has_device && p == PEAK_TOTAL)
+            peaks[PEAK_HOST].grown = True;
+    }
+    if (peak->rising) {
+        // Also when the other side moved while this peak stands at its maximum: the composition is live, so are both
+        // sides' totals.
+        peak->time = jm_clock_cached();
+        peak->side_bytes[SIDE_HOST] = side_total[SIDE_HOST];
+        peak->side_bytes[SIDE_DEVICE] = side_total[SIDE_DEVICE];
+    }
+}
+
+static inline void mark_changed(AccountId id, Account *a)
+{
+    if (!a->is_changed) {
+        a->is_changed = True;
+        *(AccountId *)jm_table_at(&changed, jm_table_add(&changed)) = id;
+    }
+}
+
+// The first device memory comes: from here on the host's peak is one of its own.
+static __attribute__((noinline)) void part_peaks(void)
+{
+    Bool host_grown = peaks[PEAK_HOST].grown;
+    peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
+    peaks[PEAK_HOST].grown = host_grown;
+    if (peaks[PEAK_TOTAL].since)
+        join(&peaks[PEAK_HOST], peaks[PEAK_TOTAL].since);
+    has_device = True;
+    n_rising += peaks[PEAK_HOST].rising;
+    kept[n_kept++] = PEAK_HOST;
+    kept[n_kept++] = PEAK_DEVICE;
+}
+
+void jm_ledger_keep_allocated_peak(void)
+{
+    tl_assert(accounts.n == 1);
+    has_pages = True;
+    kept[n_kept++] = PEAK_ALLOCATED;
+}
+
+static inline void close_peaks_of(const Account *a)
+{
+    for (UInt i = 0; n_rising && i < n_kept; i++)
+        if (peak_counts(kept[i], a))
+            close_peak(kept[i]);
+}
+
+// An account is about to change.
+static inline __attribute__((always_inline)) void touch(AccountId id, Account *a)
+{
+    save_for_peaks(id, a);
+    mark_changed(id, a);
+}
+
+// Before and after accounts of a side change, and the total of it by `more` - `less`. `a`: one of them, or the only
+// one.
+static inline __attribute__((always_inline)) void begin_change(const Account *a, ULong more, ULong less)
+{
+    if (a->side == SIDE_DEVICE && !has_device)
+        part_peaks();
+    if (a->side != SIDE_NONE && less > more)
+        close_peaks_of(a);
+}
+
+static inline __attribute__((always_inline)) void end_change(const Account *a, ULong more, ULong less)
+{
+    Side side = a->side;
+    if (side == SIDE_NONE)
+        return;
+    side_total[side] += more - less;
+    if (a->is_sampled)
+        sampled_total += more - less;
+    if (more <= less && !n_rising)
+        return; // no total is at its peak, or comes to it
+    for (UInt i = 0; i < n_kept; i++)
+        raise_peak(kept[i]);
+    ULong both = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    if (both > interval_max)
+        interval_max = both;
+}
+
+static inline __attribute__((always_inline)) void change(AccountId id, Account *a, ULong more, ULong less)
+{
+    begin_change(a, more, less);
+    touch(id, a);
+    end_change(a, more, less);
+}
+
+void jm_ledger_credit(AccountId id, ULong bytes)
+{
+    traffic_bytes += bytes; // first, because it may be the clock that tells a peak's time
+    change(id, at(id), bytes, 0);
+    add(at(id), (Balance){bytes, 1, bytes, 1, 0});
+}
+
+void jm_ledger_debit(AccountId id, ULong bytes)
+{
+    Account *a = at(id);
+    change(id, a, 0, bytes);
+    add(a, (Balance){-bytes, -1, 0, 0, 0});
+    traffic_bytes += bytes;
+}
+
+void jm_ledger_credit_both(AccountId id, ULong bytes, AccountId extra_id, ULong extra_bytes)
+{
+    Account *a = at(id);
+    Account *extra = at(extra_id);
+    traffic_bytes += bytes + extra_bytes;
+    begin_change(a, bytes + extra_bytes, 0);
+    touch(id, a);
+    touch(extra_id, extra);
+    end_change(a, bytes + extra_bytes, 0);
+    add(a, (Balance){bytes, 1, bytes, 1, 0});
+    add(extra, (Balance){extra_bytes, 1, extra_bytes, 1, 0});
+}
+
+void jm_ledger_debit_both(AccountId id, ULong bytes, AccountId extra_id, ULong extra_bytes)
+{
+    Account *a = at(id);
+    Account *extra = at(extra_id);
+    begin_change(a, 0, bytes + extra_bytes);
+    touch(id, a);
+    touch(extra_id, extra);
+    end_change(a, 0, bytes + extra_bytes);
+    add(a, (Balance){-bytes, -1, 0, 0, 0});
+    add(extra, (Balance){-extra_bytes, -1, 0, 0, 0});
+    traffic_bytes += bytes + extra_bytes;
+}
+
+void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong new_bytes)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    ULong grown = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
+    ULong shrunk = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
+    traffic_bytes += grown + shrunk;
+    // A block that changes size counts as one more allocation of its new size.
+    if (from == to) {
+        change(to_id, to, grown, shrunk);
+        add(to, (Balance){grown - shrunk, 0, new_bytes, 1, 0});
+        return;
+    }
+    // The total must not dip by the whole block in between, or an untrue peak would end here.
+    if (shrunk && from->side != SIDE_NONE)
+        close_peaks_of(from);
+    save_for_peaks(from_id, from);
+    add(from, (Balance){-old_bytes, -1, 0, 0, 0});
+    mark_changed(from_id, from);
+    change(to_id, to, grown, shrunk);
+    add(to, (Balance){new_bytes, 1, new_bytes, 1, 0});
+}
+
+void jm_ledger_transfer(AccountId from_id, AccountId to_id, ULong bytes, Int blocks)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    tl_assert(from->side == to->side);
+    save_for_peaks(from_id, from);
+    save_for_peaks(to_id, to);
+    add(from, (Balance){-bytes, blocks < 0 ? -1 : 0, 0, 0, 0});
+    if (blocks > 0)
+        add(to, (Balance){bytes, 1, bytes, 1, 0});
+    else
+        add(to, (Balance){bytes, 0, 0, 0, 0});
+    if (blocks != 0)
+        traffic_bytes += bytes;
+    mark_changed(from_id, from);
+    mark_changed(to_id, to);
+}
+
+void jm_ledger_carve(AccountId from_id, AccountId to_id, ULong bytes, Bool is_new)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    tl_assert((from->side == SIDE_NONE) == (to->side == SIDE_NONE));
+    if (from->side != to->side) {
+        if ((from->side == SIDE_DEVICE || to->side == SIDE_DEVICE) && !has_device)
+            part_peaks();
+        // One side's total falls. The sum of both does not, so its peak goes on.
+        close_peak(from->side == SIDE_HOST ? PEAK_HOST : PEAK_DEVICE);
+    }
+    save_for_peaks(from_id, from);
+    save_for_peaks(to_id, to);
+    add(from, (Balance){-bytes, 0, 0, 0, 0});
+    add(to, (Balance){bytes, 0, is_new ? bytes : 0, 0, 0});
+    mark_changed(from_id, from);
+    mark_changed(to_id, to);
+    if (from->side == to->side)
+        return;
+    side_total[from->side] -= bytes;
+    side_total[to->side] += bytes;
+    for (UInt i = 0; i < n_kept; i++)
+        raise_peak(kept[i]);
+}
+
+static Saved *saved_of(const Section *s, AccountId id)
+{
+    for (UInt i = s->saved.n - 1; i >= 1; i--) {
+        Saved *e = jm_table_at(&s->saved, i);
+        if (e->account == id)
+            return e;
+    }
+    tl_assert(0);
+}
+
+// The account, which the newest section has, held this much more from the beginning of the section at `position` on.
+static void correct(UInt position, AccountId id, ULong more_bytes, UInt more_blocks)
+{
+    Bool is_first = True;
+    for (UInt i = position; i < n_sections; i++) {
+        if (!(at(id)->saved_in & sections[i]->bit))
+            continue;
+        Saved *e = saved_of(sections[i], id);
+        // What the account held before stands for the sections before too, unless the last of them has it.
+        if (is_first && position > 0 && !(at(id)->saved_in & sections[position - 1]->bit))
+            save_as(sections[position - 1], id, e->bytes, e->blocks);
+        is_first = False;
+        e->bytes += more_bytes;
+        e->blocks += more_blocks;
+    }
+}
+
+void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
+{
+    Account *from = at(from_id);
+    Account *to = at(to_id);
+    tl_assert(from->side == to->side);
+    save_for_peaks(from_id, from);
+    save_for_peaks(to_id, to);
+    UInt position = 0;
+    while (position < n_sections && born > sections[position]->n_changes)
+        position++;
+    correct(position, from_id, -bytes, -1);
+    correct(position, to_id, bytes, 1);
+    for (UInt i = 0; i < n_kept; i++) {
+        PeakId p = kept[i];
+        if (!peaks[p].since || born > peaks[p].since->n_changes)
+            continue;
+        peaks[p].grown = True; // to be told again
+        if (!has_device && p == PEAK_TOTAL)
+            peaks[PEAK_HOST].grown = True;
+    }
+    add(from, (Balance){-bytes, -1, -bytes, -1, 0});
+    add(to, (Balance){bytes, 1, bytes, 1, 0});
+    mark_changed(from_id, from);
+    mark_changed(to_id, to);
+}
+
+ULong jm_ledger_n_changes(void)
+{
+    return n_changes;
+}
+
+void jm_ledger_adjust(AccountId id, Long bytes)
+{
+    Account *a = at(id);
+    if (bytes >= 0) {
+        change(id, a, bytes, 0);
+        add(a, (Balance){bytes, 0, bytes, 0, 0});
+    } else {
+        change(id, a, 0, -bytes);
+        add(a, (Balance){bytes, 0, 0, 0, 0});
+    }
+}
+
+void jm_ledger_count_temporary(AccountId id)
+{
+    add(at(id), (Balance){.temporaries = 1});
+}
+
+ULong jm_ledger_total(Side side)
+{
+    return side_total[side];
+}
+Long jm_ledger_live_bytes(AccountId id)
+{
+    return balance_of(at(id)).live_bytes;
+}
+ULong jm_ledger_traffic_bytes(void)
+{
+    return traffic_bytes;
+}
+
+ULong jm_ledger_take_interval_max(void)
+{
+    ULong max = interval_max;
+    interval_max = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    return max;
+}
+
+UInt jm_ledger_n_accounts(void)
+{
+    return accounts.n - 1;
+}
+
+void jm_ledger_describe(AccountId id, UInt *node, Kind *kind, OwnerId *owner)
+{
+    Account *a = at(id);
+    *node = a->node;
+    *kind = a->kind;
+    *owner = a->owner;
+}
+
+Bool jm_ledger_is(AccountId id, UInt node, Kind kind)
+{
+    const Account *a = at(id);
+    return a->node == node && a->kind == kind;
+}
+
+OwnerId jm_ledger_owner(AccountId id)
+{
+    return at(id)->owner;
+}
+
+Balance jm_ledger_balance(AccountId id)
+{
+    return balance_of(at(id));
+}
+
+UInt jm_ledger_n_changed(void)
+{
+    return changed.n - 1;
+}
+
+AccountId jm_ledger_changed(UInt i)
+{
+    return *(AccountId *)jm_table_at(&changed, i + 1);
+}
+
+void jm_ledger_clear_changed(void)
+{
+    for (UInt i = 0; i < jm_ledger_n_changed(); i++)
+        at(jm_ledger_changed(i))->is_changed = False;
+    changed.n = 1;
+}
+
+Bool jm_ledger_peak_has_grown(PeakId p)
+{
+    Bool was = peaks[p].grown;
+    peaks[p].grown = False;
+    return was;
+}
+
+void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_bytes)
+{
+    const Peak *peak = &peaks[kept_as(p)];
+    *time = peak->time;
+    *host_bytes = peak->side_bytes[SIDE_HOST];
+    *device_bytes = peak->side_bytes[SIDE_DEVICE];
+}
+
+void jm_ledger_each_differing(PeakId p, UseDiffering use, void *context)
+{
+    const Section *since = peaks[kept_as(p)].since;
+    UInt seen = 0;
+    for (UInt position = since ? position_of(since) : n_sections; position < n_sections; position++) {
+        const Section *s = sections[position];
+        for (UInt i = 1; i < s->saved.n; i++) {
+            const Saved *e = jm_table_at(&s->saved, i);
+            if (!(at(e->account)->saved_in & seen))
+                use(context, e->account, e->bytes, e->blocks);
+        }
+        seen |= s->bit;
+    }
+}
+
+void jm_ledger_mark_all_changed(void)
+{
+    for (AccountId id = 1; id < accounts.n; id++)
+        mark_changed(id, at(id));
+    for (PeakId p = 0; p < N_PEAKS; p++)
+        peaks[p].grown = peaks[kept_as(p)].max_bytes > 0 && (p != PEAK_ALLOCATED || has_pages);
+}
+
+void jm_ledger_stats(void)
+{
+    jm_stats_table("accounts", &accounts);
+    jm_stats_table("accounts with large numbers", &wide);
+    jm_stats_table("accounts changed since the last snapshot", &changed);
+    for (UInt i = 0; i < N_PEAKS; i++)
+        jm_stats_table("balances at peaks", &section[i].saved);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Client requests and monitor commands.
+
+#include "requests/client.h"
+#include "base/client_memory.h"
+#include "base/clock.h"
+#include "cuda/cuda.h"
+#include "heap/heap.h"
+#include "ledger/ledger.h"
+#include "requests/nvtx.h"
+#include "stack/owner.h"
+#include "pages/pages.h"
+#include "ledger/pending.h"
+#include "snapshot/region.h"
+#include "snapshot/snapshot.h"
+#include "trace/trace.h"
+
+#include "jmassif.h"
+#include "preload/protocol.h"
+
+#define MAX_TEXT 4096
+
+// ---- monitor commands: vgdb snapshot, … ----------------------------------------------------------------------
+
+static void print_mib(const HChar *name, ULong host, ULong device, ULong blocks)
+{
+    VG_(gdb_printf)
+    ("%-14s %12llu KiB host %12llu KiB device %10llu blocks\n", name, host / 1024, device / 1024, blocks);
+}
+
+typedef struct {
+    Long host, device, blocks;
+} OwnerSum;
+
+static void add_to(OwnerSum *sums, AccountId id, Long bytes, Long blocks)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    jm_ledger_describe(id, &node, &kind, &owner);
+    if (jm_kind_side(kind) == SIDE_NONE)
+        return;
+    *(jm_kind_side(kind) == SIDE_HOST ? &sums[owner].host : &sums[owner].device) += bytes;
+    if (kind != KIND_HEAP_OVERHEAD)
+        sums[owner].blocks += blocks;
+}
+
+static void add_difference(void *sums, AccountId id, ULong bytes, ULong blocks)
+{
+    Balance now = jm_ledger_balance(id);
+    add_to(sums, id, (Long)bytes - (Long)now.live_bytes, (Long)blocks - (Long)now.live_blocks);
+}
+
+static void print_by_owner(Bool at_peak)
+{
+    OwnerSum sums[256], total = {0, 0, 0};
+    VG_(memset)(sums, 0, sizeof sums);
+    for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
+        Balance now = jm_ledger_balance(id);
+        add_to(sums, id, now.live_bytes, now.live_blocks);
+    }
+    if (at_peak)
+        jm_ledger_each_differing(PEAK_TOTAL, add_difference, sums);
+    for (UInt owner = 1; owner <= jm_owner_count(); owner++) {
+        const OwnerSum *s = &sums[owner];
+        if (s->host || s->device)
+            print_mib(jm_owner_name(owner), s->host, s->device, s->blocks);
+        total.host += s->host;
+        total.device += s->device;
+        total.blocks += s->blocks;
+    }
+    print_mib("total", total.host, total.device, total.blocks);
+}
+
+static Bool monitor_command(const HChar *text)
+{
+    const HChar *path = jm_trace_path();
+    HChar copy[256], *save;
+    VG_(strlcpy)(copy, text, sizeof copy);
+    const HChar *word = VG_(strtok_r)(copy, " ", &save);
+    switch (VG_(keyword_id)("help usage snapshot peak", word ? word : "", kwd_report_duplicated_matches)) {
+    case -2: // several match: said already
+        return True;
+    case 0:
+        VG_(gdb_printf)
+        ("jmassif monitor commands:\n"
+         "  usage     the ledger now, by owner\n"
+         "  peak      the ledger at the peak so far, by owner\n"
+         "  snapshot  take a snapshot now and flush the trace (%s)\n",
+         path ? path : "which cannot be written");
+        return True;
+    case 1:
+        jm_pages_sample(True);
+        print_by_owner(False);
+        return True;
+    case 2:
+        jm_snapshot_take("request");
+        path = jm_trace_path(); // a forked child's is created by now
+        if (path)
+            VG_(gdb_printf)("snapshot written to %s\n", path);
+        else
+            VG_(gdb_printf)("the trace cannot be written\n");
+        return True;
+    case 3:
+        print_by_owner(True);
+        return True;
+    default:
+        return False;
+    }
+}
+
+// ---- requests ------------------------------------------------------------------------------------------------
+
+static const HChar *request_text(UWord address)
+{
+    static HChar text[MAX_TEXT];
+    if (!jm_read_string(address, text, sizeof text))
+        VG_(strcpy)(text, "(unreadable)");
+    return text;
+}
+
+Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
+{
+    *result = 0;
+    switch (args[0]) {
+    case VG_USERREQ__MALLOCLIKE_BLOCK:
+        jm_heap_malloclike(tid, args[1], args[2]);
+        return True;
+    case VG_USERREQ__RESIZEINPLACE_BLOCK:
+        jm_heap_resize_in_place(tid, args[1], args[3]);
+        return True;
+    case VG_USERREQ__FREELIKE_BLOCK:
+        jm_heap_freelike(tid, args[1]);
+        return True;
+    case VG_USERREQ__JMASSIF_SNAPSHOT:
+        jm_pending_settle(tid);
+        jm_snapshot_take("request");
+        return True;
+    case VG_USERREQ__JMASSIF_MARK:
+        jm_pending_settle(tid);
+        jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(args[1])));
+        jm_snapshot_take("mark");
+        return True;
+    case VG_USERREQ__JMASSIF_REGION_BEGIN:
+        jm_region_begin(tid, jm_region_name(request_text(args[1])), 0);
+        return True;
+    case VG_USERREQ__JMASSIF_REGION_END:
+        jm_region_end_named(tid, jm_region_name(request_text(args[1])));
+        return True;
+    case JM_REQ_NVTX:
+        *result = jm_nvtx_call(tid, args[1], args[2], args[3], args[4]);
+        return True;
+    case JM_REQ_NVTX_LIBRARY:
+        *result = jm_nvtx_library_path(args[1], (HChar *)args[2], args[3]);
+        return True;
+    case VG_USERREQ__GDB_MONITOR_COMMAND:
+        *result = monitor_command((HChar *)args[1]);
+        return *result != 0;
+    default:
+        return jm_cuda_handle_request(tid, args, result);
+    }
+}

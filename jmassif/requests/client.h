@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Requests from outside: from the program (jmassif.h, the wrappers, custom allocators) and from vgdb.
+
+#ifndef JM_CLIENT_H
+#define JM_CLIENT_H
+
+#include "base/compat.h"
+
+// VG_(needs_client_requests) callback.
+Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result);
+
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Texts and handles of NVTX. A domain's handle and a registered string's handle are numbers of ours, which NVTX only
+// hands back.
+
+#include "requests/nvtx.h"
+#include "base/client_memory.h"
+#include "base/options.h"
+#include "snapshot/region.h"
+
+#include "preload/protocol.h"
+
+#define MAX_TEXT    1024
+#define MAX_DOMAINS 1024
+
+// ---- texts ---------------------------------------------------------------------------------------------------
+
+static void append_utf8(HChar *to, SizeT *used, UInt c)
+{
+    if (*used + 5 > MAX_TEXT)
+        return;
+    HChar *at = to + *used;
+    if (c < 0x80) {
+        *at++ = (HChar)c;
+    } else if (c < 0x800) {
+        *at++ = (HChar)(0xc0 | c >> 6);
+        *at++ = (HChar)(0x80 | (c & 0x3f));
+    } else if (c < 0x10000) {
+        *at++ = (HChar)(0xe0 | c >> 12);
+        *at++ = (HChar)(0x80 | (c >> 6 & 0x3f));
+        *at++ = (HChar)(0x80 | (c & 0x3f));
+    } else if (c < 0x110000) {
+        *at++ = (HChar)(0xf0 | c >> 18);
+        *at++ = (HChar)(0x80 | (c >> 12 & 0x3f));
+        *at++ = (HChar)(0x80 | (c >> 6 & 0x3f));
+        *at++ = (HChar)(0x80 | (c & 0x3f));
+    }
+    *used = at - to;
+}
+
+// A wchar_t has 32 bits on Linux.
+static Bool read_wide(Addr from, HChar *to)
+{
+    SizeT used = 0;
+    UInt c;
+    for (;; from += sizeof c) {
+        if (!jm_read_uint(from, &c))
+            return False;
+        if (c == 0 || used + 5 > MAX_TEXT)
+            break;
+        append_utf8(to, &used, c);
+    }
+    to[used] = 0;
+    return True;
+}
+
+static Bool read_text(UWord form, Addr address, HChar *to)
+{
+    return form == JM_NVTX_WIDE ? read_wide(address, to) : jm_read_string(address, to, MAX_TEXT);
+}
+
+// ---- domains -------------------------------------------------------------------------------------------------
+
+static HChar *domain_names[MAX_DOMAINS + 1]; // by handle; 0 is the default domain, which has no name
+static UWord n_domains;
+
+static UWord domain_handle(const HChar *name)
+{
+    for (UWord i = 1; i <= n_domains; i++)
+        if (VG_STREQ(domain_names[i], name))
+            return i;
+    if (n_domains == MAX_DOMAINS)
+        return MAX_DOMAINS;
+    domain_names[++n_domains] = VG_(strdup)("jm.nvtx", name);
+    return n_domains;
+}
+
+// The text as reports show it.
+static const HChar *in_domain(UWord domain, const HChar *text)
+{
+    static HChar whole[2 * MAX_TEXT + 2];
+    if (domain == 0 || domain > n_domains)
+        return text;
+    VG_(snprintf)(whole, sizeof whole, "%s: %s", domain_names[domain], text);
+    return whole;
+}
+
+// ---- events --------------------------------------------------------------------------------------------------
+
+// nvtxEventAttributes_t, all versions: the type of the message at 32, the message at 40 (nvToolsExt.h).
+enum { MESSAGE_TYPE = 32, MESSAGE = 40 };
+enum { MESSAGE_ASCII = 1, MESSAGE_UNICODE = 2, MESSAGE_REGISTERED = 3 };
+
+// What an event is called. A registered string is its region's name already; other texts are read.
+static RegionName event_name(UWord domain, UWord form, Addr argument)
+{
+    HChar text[MAX_TEXT] = "";
+    Bool is_known;
+    if (form == JM_NVTX_ATTRIBUTES) {
+        UInt type = 0;
+        UWord message = 0;
+        is_known = jm_read_uint(argument + MESSAGE_TYPE, &type) && jm_read_word(argument + MESSAGE, &message);
+        if (is_known && type == MESSAGE_REGISTERED && jm_region_is_name(message))
+            return (RegionName)message;
+        is_known = is_known && (type == MESSAGE_ASCII || type == MESSAGE_UNICODE) &&
+                   read_text(type == MESSAGE_UNICODE ? JM_NVTX_WIDE : JM_NVTX_BYTES, message, text);
+    } else {
+        is_known = read_text(form, argument, text);
+    }
+    return jm_region_name(in_domain(domain, is_known ? text : "(no message)"));
+}
+
+// Tags of regions: of a domain's stack of ranges, and of one range by itself.
+static ULong stack_tag(UWord domain)
+{
+    return (ULong)domain << 1 | 1;
+}
+
+static ULong range_tag(UWord range)
+{
+    return (ULong)range << 1;
+}
+
+// The number of a range holds the thread that began it: any thread may end it.
+enum { THREAD_BITS = 16 };
+static UWord n_ranges;
+
+static UWord start_range(ThreadId tid, RegionName name)
+{
+    UWord range = ++n_ranges << THREAD_BITS | tid;
+    jm_region_begin(tid, name, range_tag(range));
+    return range;
+}
+
+static void end_range(UWord range)
+{
+    ThreadId tid = range & ((1u << THREAD_BITS) - 1);
+    if (tid < VG_N_THREADS)
+        jm_region_end_tagged(tid, range_tag(range));
+}
+
+UWord jm_nvtx_call(ThreadId tid, UWord call, UWord domain, UWord form, UWord argument)
+{
+    HChar text[MAX_TEXT];
+    switch (call) {
+    case JM_NVTX_MARK:
+        jm_region_mark(event_name(domain, form, argument));
+        return 0;
+    case JM_NVTX_PUSH:
+        jm_region_begin(tid, event_name(domain, form, argument), stack_tag(domain));
+        return jm_region_depth(tid, stack_tag(domain)) - 1; // levels count from 0
+    case JM_NVTX_POP:
+        jm_region_end_tagged(tid, stack_tag(domain));
+        return jm_region_depth(tid, stack_tag(domain));
+    case JM_NVTX_START:
+        return start_range(tid, event_name(domain, form, argument));
+    case JM_NVTX_END:
+        end_range(argument);
+        return 0;
+    case JM_NVTX_CREATE_DOMAIN:
+        return read_text(form, argument, text) ? domain_handle(text) : 0;
+    case JM_NVTX_REGISTER_STRING:
+        return read_text(form, argument, text) ? jm_region_name(in_domain(domain, text)) : 0;
+    default:
+        return 0;
+    }
+}
+
+Bool jm_nvtx_library_path(Addr inside, HChar *to, SizeT size)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(inside);
+    const HChar *path = segment ? VG_(am_get_filename)(segment) : NULL;
+    if (!jm_options.nvtx || !path || VG_(strlen)(path) >= size)
+        return False;
+    VG_(strcpy)(to, path);
+    return True;
+}

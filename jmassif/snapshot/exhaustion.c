@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Events of running out; see exhaustion.h.
+
+#include "snapshot/exhaustion.h"
+#include "ledger/account.h"
+#include "base/clock.h"
+#include "cuda/device_blocks.h"
+#include "stack/scope.h"
+#include "snapshot/snapshot.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+
+#include "pub_tool_hashtable.h"
+
+// ---- which are told ------------------------------------------------------------------------------------------
+
+#define ALL_OF_A_STACK 4   // failures that are told; then at each doubling of their number
+#define ALL_TOLD       256 // in the whole run, likewise
+#define MOST_JOINED    4   // tries after one that is told
+
+typedef struct Site {
+    struct Site *next; // VgHashNode
+    UWord node;        // VgHashNode
+    ULong n_failed;
+} Site;
+
+static VgHashTable *sites;
+static ULong n_failed, n_told;
+
+static Bool is_power_of_two(ULong n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+static Bool is_next_told(NodeId node)
+{
+    if (!sites)
+        sites = VG_(HT_construct)("jm.exhaustion");
+    Site *site = VG_(HT_lookup)(sites, node);
+    if (!site) {
+        site = VG_(calloc)("jm.exhaustion", 1, sizeof *site);
+        site->node = node;
+        VG_(HT_add_node)(sites, site);
+    }
+    site->n_failed++;
+    n_failed++;
+    return (site->n_failed <= ALL_OF_A_STACK || is_power_of_two(site->n_failed)) &&
+           (n_told < ALL_TOLD || is_power_of_two(n_failed));
+}
+
+// ---- a thread's tries ----------------------------------------------------------------------------------------
+
+typedef struct {
+    UInt event;       // told last; 0: none
+    UInt open;        // not resolved yet, by a try that succeeds or a framework that gives up; 0: none
+    ULong open_bytes; // what it asked for
+    UInt n_again;     // failures that are joined to one event
+    Bool is_failing;
+    ULong tried_bytes; // of the last try that counts; 0: that succeeded, or was a retry
+} Thread;
+
+static Thread *threads;
+static ULong n_retries, n_given_up;
+
+static Thread *thread_of(ThreadId tid)
+{
+    if (!threads)
+        threads = VG_(calloc)("jm.exhaustion", VG_N_THREADS, sizeof *threads);
+    return &threads[tid];
+}
+
+static void resolve(Thread *t, const HChar *outcome)
+{
+    if (t->open) {
+        ULong now = jm_clock_now();
+        jm_snapshot_write_totals(now);
+        jm_trace_outcome(t->open, now, outcome);
+    }
+    t->open = 0;
+}
+
+void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_piece, Bool is_counted)
+{
+    if (!threads)
+        return; // nothing has ever failed
+    Thread *t = thread_of(tid);
+    if (!has_failed && !is_piece) {
+        if (t->open_bytes == bytes)
+            resolve(t, "retried");
+        t->open = 0;
+        t->is_failing = False;
+    }
+    if (!is_counted)
+        return;
+    if (t->tried_bytes == bytes) {
+        n_retries++;
+        t->tried_bytes = 0;
+    } else {
+        t->tried_bytes = has_failed ? bytes : 0;
+    }
+}
+
+void jm_exhaustion_pieces_used(ThreadId tid)
+{
+    if (!threads)
+        return;
+    resolve(thread_of(tid), "retried");
+    thread_of(tid)->is_failing = False;
+}
+
+// ---- events --------------------------------------------------------------------------------------------------
+
+#define RLIMIT_AS 9 // asm-generic/resource.h, and the same on x86
+
+static void tell_limit(UInt event)
+{
+    struct vki_rlimit limit;
+    if (VG_(getrlimit)(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != ~0UL)
+        jm_trace_exhaustion_figure(event, "address-space-limit", limit.rlim_cur);
+}
+
+static void tell_device(UInt event)
+{
+    DeviceReserves reserves = jm_device_reserves();
+    const struct {
+        const HChar *name;
+        ULong bytes;
+    } figures[] = {{"pool-used", reserves.pool_used},
+                   {"pool-reserved", reserves.pool_reserved},
+                   {"vmm-created", reserves.vmm_created},
+                   {"vmm-mapped", reserves.vmm_mapped}};
+    for (UInt i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (figures[i].bytes)
+            jm_trace_exhaustion_figure(event, figures[i].name, figures[i].bytes);
+}
+
+// No address space is as large: such a number has gone astray, and more memory would not help.
+#define ADDRESS_BITS 48
+
+Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind, ULong bytes)
+{
+    if (jm_kind_side(kind) == SIDE_HOST && bytes >> ADDRESS_BITS)
+        return False;
+    Bool ignored;
+    NodeId node = jm_scope_capture(tid, &ignored);
+    Thread *t = thread_of(tid);
+    UInt again = t->open && t->open_bytes == bytes && t->n_again < MOST_JOINED ? t->open : 0;
+    t->n_again = again ? t->n_again + 1 : 0;
+    t->event = t->open = 0;
+    t->is_failing = True;
+    if (ignored || !(is_next_told(node) || again))
+        return False;
+    t->event = t->open = ++n_told;
+    t->open_bytes = bytes;
+    ULong now = jm_clock_now();
+    UInt name = jm_trace_string(api);
+    AccountId account = jm_account(node, kind);
+    jm_trace_exhaustion(t->event, now, tid, account, name, error, bytes, again);
+    if (jm_kind_side(kind) == SIDE_HOST)
+        tell_limit(t->event);
+    tell_device(t->event);
+    jm_snapshot_take("out-of-memory");
+    return True;
+}
+
+void jm_exhaustion_figure(ThreadId tid, const HChar *figure, ULong bytes)
+{
+    if (thread_of(tid)->event)
+        jm_trace_exhaustion_figure(thread_of(tid)->event, figure, bytes);
+}
+
+void jm_exhaustion_framework(ThreadId tid, ULong bytes, ULong allocated_bytes, ULong reserved_bytes)
+{
+    Thread *t = thread_of(tid);
+    n_given_up++;
+    t->tried_bytes = 0; // the next try is no retry
+    // A framework may keep to a limit of its own, and then has asked nobody.
+    if (!t->is_failing)
+        jm_exhaustion_failed(tid, "reportOutOfMemoryToProfiler", 0, KIND_DEVICE, bytes);
+    t->is_failing = False;
+    if (!t->open)
+        return;
+    jm_exhaustion_figure(tid, "framework-request", bytes);
+    jm_exhaustion_figure(tid, "framework-allocated", allocated_bytes);
+    jm_exhaustion_figure(tid, "framework-reserved", reserved_bytes);
+    resolve(t, "raised");
+    jm_trace_flush();
+}
+
+// ---- system calls --------------------------------------------------------------------------------------------
+
+void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes res)
+{
+    if (!sr_isError(res) || sr_Err(res) != VKI_ENOMEM)
+        return;
+    // (address, length, protection, flags, …). What nobody may touch is address space and not memory.
+    if (number == __NR_mmap && args[2] != VKI_PROT_NONE)
+        jm_exhaustion_failed(tid, "mmap", VKI_ENOMEM, args[3] & VKI_MAP_ANONYMOUS ? KIND_ANON : KIND_FILE, args[1]);
+    // (address, old length, new length, …)
+    if (number == __NR_mremap && args[2] > args[1])
+        jm_exhaustion_failed(tid, "mremap", VKI_ENOMEM, KIND_ANON, args[2] - args[1]);
+}
+
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+void jm_exhaustion_write_counters(void)
+{
+    if (n_failed)
+        jm_trace_counter("out-of-memory", n_failed);
+    if (n_retries)
+        jm_trace_counter("cuda-alloc-retries", n_retries);
+    if (n_given_up)
+        jm_trace_counter("framework-out-of-memory", n_given_up);
+}
+
+void jm_exhaustion_thread_exit(ThreadId tid)
+{
+    if (threads)
+        VG_(memset)(&threads[tid], 0, sizeof threads[tid]);
+}
+
+void jm_exhaustion_stats(void)
+{
+    UInt n = sites ? VG_(HT_count_nodes)(sites) : 0;
+    jm_stats_row("jm.exhaustion", "places that got no memory", n, n * sizeof(Site));
+    jm_stats_row("jm.exhaustion", "threads", VG_N_THREADS, threads ? VG_N_THREADS * sizeof *threads : 0);
+}
+
+void jm_exhaustion_after_fork_in_child(void)
+{
+    n_failed = n_told = n_retries = n_given_up = 0;
+    if (threads)
+        VG_(memset)(threads, 0, VG_N_THREADS * sizeof *threads);
+    if (sites)
+        VG_(HT_destruct)(sites, VG_(free));
+    sites = NULL;
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The manifest; see manifest.h. Facts of the board come from the files that L4T and dpkg keep.
+
+#include "snapshot/manifest.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "trace/trace.h"
+
+static void write_command(void)
+{
+    // With --anonymize only the program's own name is told: arguments hold paths, tokens and data sets' names.
+    SizeT size = VG_(strlen)(VG_(args_the_exename)) + 1;
+    for (Word i = 0; i < VG_(sizeXA)(VG_(args_for_client)); i++)
+        size += VG_(strlen)(*(HChar **)VG_(indexXA)(VG_(args_for_client), i)) + 1;
+    HChar *text = VG_(malloc)("jm.manifest", size);
+    VG_(strcpy)(text, jm_options.anonymize ? VG_(basename)(VG_(args_the_exename)) : VG_(args_the_exename));
+    for (Word i = 0; !jm_options.anonymize && i < VG_(sizeXA)(VG_(args_for_client)); i++) {
+        VG_(strcat)(text, " ");
+        VG_(strcat)(text, *(HChar **)VG_(indexXA)(VG_(args_for_client), i));
+    }
+    jm_trace_manifest("command", text);
+    VG_(free)(text);
+}
+
+// Where a file that describes the board is. The next call overwrites it.
+static const HChar *of_board(const HChar *path)
+{
+    static HChar found[4096];
+    VG_(snprintf)(found, sizeof found, "%s%s", jm_options.board_root, path);
+    return found;
+}
+
+// The first line of a file, as the value of a key.
+static void write_first_line(const HChar *key, const HChar *path)
+{
+    HChar *text = jm_text_read_file(path, 4096);
+    if (!text)
+        return;
+    HChar *end = VG_(strchr)(text, '\n');
+    if (end)
+        *end = 0;
+    if (*text)
+        jm_trace_manifest(key, text);
+    VG_(free)(text);
+}
+
+// /etc/nv_tegra_release: "# R32 (release), REVISION: 7.1, GCID: …" is L4T 32.7.1.
+static void write_l4t(void)
+{
+    HChar *text = jm_text_read_file(of_board("/etc/nv_tegra_release"), 4096);
+    HChar *major = text ? VG_(strstr)(text, "R") : NULL;
+    HChar *revision = text ? VG_(strstr)(text, "REVISION: ") : NULL;
+    if (major && revision) {
+        HChar shown[64];
+        HChar *end = VG_(strchr)(revision, ',');
+        if (end)
+            *end = 0;
+        VG_(snprintf)(shown, sizeof shown, "%llu.%s", VG_(strtoull10)(major + 1, NULL), revision + 10);
+        jm_trace_manifest("l4t", shown);
+    }
+    if (text)
+        VG_(free)(text);
+}
+
+// Packages whose versions tell the stack: globs over dpkg's package names.
+static const HChar *const packages[] = {"nvidia-jetpack", "nvidia-l4t-core",   "nvidia-l4t-cuda", "cuda-cudart-[0-9]*",
+                                        "cuda-runtime-*", "cuda-toolkit-*",    "libcudnn[0-9]*",  "libnvinfer[0-9]*",
+                                        "tensorrt",       "libcublas*",        "python3-torch*",  "libtorch*",
+                                        "python3-numpy",  "python3.*-minimal", "libc6",           NULL};
+
+typedef struct {
+    HChar name[128];
+    Bool is_wanted;
+    Bool is_installed;
+} DpkgEntry;
+
+static Bool matches(const HChar *glob, const HChar *name)
+{
+    // VG_(string_match) knows * and ? only; the one digit that keeps -dev packages' names apart is checked here.
+    const HChar *bracket = VG_(strstr)(glob, "[0-9]");
+    if (!bracket)
+        return VG_(string_match)(glob, name);
+    SizeT n = bracket - glob;
+    return VG_(strncmp)(glob, name, n) == 0 && VG_(isdigit)(name[n]);
+}
+
+static void dpkg_line(const HChar *line, void *context)
+{
+    DpkgEntry *entry = context;
+    if (VG_(strncmp)(line, "Package: ", 9) == 0) {
+        VG_(strlcpy)(entry->name, line + 9, sizeof entry->name);
+        entry->is_wanted = entry->is_installed = False;
+        for (UInt i = 0; packages[i]; i++)
+            entry->is_wanted |= matches(packages[i], entry->name);
+        if (VG_(strstr)(entry->name, "-dev") || VG_(strstr)(entry->name, "-doc") || VG_(strstr)(entry->name, "-test"))
+            entry->is_wanted = False;
+    } else if (VG_(strncmp)(line, "Status: ", 8) == 0) {
+        entry->is_installed = VG_(strstr)(line, " installed") != NULL;
+    } else if (VG_(strncmp)(line, "Version: ", 9) == 0 && entry->is_wanted && entry->is_installed) {
+        HChar key[160];
+        VG_(snprintf)(key, sizeof key, "package.%s", entry->name);
+        jm_trace_manifest(key, line + 9);
+    }
+}
+
+static void write_environment(void)
+{
+    static const HChar *const prefixes[] = {"CUDA_",         "PYTORCH_",         "CUDNN_", "CUBLAS_",
+                                            "PYTHONMALLOC=", "OMP_NUM_THREADS=", NULL};
+    for (HChar **e = VG_(client_envp); e && *e; e++) {
+        for (UInt i = 0; prefixes[i]; i++) {
+            const HChar *equals = VG_(strchr)(*e, '=');
+            SizeT n = equals ? (SizeT)(equals - *e) : 0;
+            if (!n || n > 100 || VG_(strncmp)(*e, prefixes[i], VG_(strlen)(prefixes[i])) != 0)
+                continue;
+            HChar key[128] = "env.";
+            VG_(strncpy)(key + 4, *e, n);
+            key[4 + n] = 0;
+            // Names that are not NAMEs of the format cannot be keys.
+            Bool is_name = True;
+            for (const HChar *c = key; *c; c++)
+                is_name = is_name && (VG_(isdigit)(*c) || *c == '_' || *c == '.' || (*c >= 'A' && *c <= 'Z') ||
+                                      (*c >= 'a' && *c <= 'z'));
+            if (is_name)
+                jm_trace_manifest_paths(key, equals + 1);
+        }
+    }
+}
+
+static void meminfo_line(const HChar *line, void *context)
+{
+    jm_text_labelled_bytes(line, "MemTotal", context);
+}
+
+static void cpuinfo_line(const HChar *line, void *context)
+{
+    if (VG_(strncmp)(line, "processor\t", 10) == 0)
+        ++*(UInt *)context;
+}
+
+// Days since 1970 to a date (H. Hinnant, "chrono-compatible low-level date algorithms", public domain formula).
+static void write_start(void)
+{
+    ULong ms = jm_clock_start_unix_ms();
+    ULong seconds = ms / 1000, days = seconds / 86400 + 719468;
+    ULong era = days / 146097, day_of_era = days % 146097;
+    ULong year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    ULong day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    ULong shifted_month = (5 * day_of_year + 2) / 153;
+    ULong day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    ULong month = shifted_month < 10 ? shifted_month + 3 : shifted_month - 9;
+    ULong year = year_of_era + era * 400 + (month <= 2);
+    HChar text[40];
+    VG_(snprintf)
+    (text, sizeof text, "%04llu-%02llu-%02lluT%02llu:%02llu:%02lluZ", year, month, day, seconds / 3600 % 24,
+     seconds / 60 % 60, seconds % 60);
+    jm_trace_manifest("start", text);
+    jm_trace_manifest_uint("start-unix-ms", ms);
+}
+
+static Bool is_tegra(void)
+{
+    struct vg_stat st;
+    return !sr_isError(VG_(stat)(of_board("/etc/nv_tegra_release"), &st)) ||
+           !sr_isError(VG_(stat)(of_board("/sys/module/tegra_fuse"), &st));
+}
+
+void jm_manifest_write(void)
+{
+    write_command();
+    jm_trace_manifest_uint("pid", VG_(getpid)());
+    jm_trace_manifest_uint("ppid", VG_(getppid)());
+    write_start();
+    static const HChar *const units[] = {"ms", "i", "B"};
+    jm_trace_manifest("time-unit", units[jm_options.time_unit]);
+    // Until the device says whether it is integrated: what the board is.
+    Bool unified = jm_options.memory == MEMORY_UNIFIED || (jm_options.memory == MEMORY_AUTO && is_tegra());
+    jm_trace_manifest("memory", unified ? "unified" : "discrete");
+    if (!jm_options.anonymize) {
+        jm_trace_manifest("cwd", VG_(get_startup_wd)());
+        write_first_line("host", "/proc/sys/kernel/hostname");
+        if (VG_(getenv)("USER"))
+            jm_trace_manifest("user", VG_(getenv)("USER"));
+    }
+    jm_trace_manifest("jmassif", PACKAGE_VERSION);
+    jm_trace_manifest("valgrind", JM_VALGRIND_VERSION);
+#if defined(VGA_arm64)
+    jm_trace_manifest("arch", "arm64");
+#else
+    jm_trace_manifest("arch", "amd64");
+#endif
+    write_first_line("kernel", "/proc/sys/kernel/osrelease");
+    jm_trace_manifest_uint("page-size", VKI_PAGE_SIZE);
+    ULong mem_total = 0;
+    if (jm_text_each_line("/proc/meminfo", meminfo_line, &mem_total))
+        jm_trace_manifest_uint("mem-total-bytes", mem_total);
+    UInt cpus = 0;
+    if (jm_text_each_line("/proc/cpuinfo", cpuinfo_line, &cpus) && cpus)
+        jm_trace_manifest_uint("cpus", cpus);
+    write_first_line("board", of_board("/proc/device-tree/model"));
+    write_l4t();
+    DpkgEntry entry;
+    VG_(memset)(&entry, 0, sizeof entry);
+    // In a container the board's packages are L4T's; the program uses the container's own, so those come last.
+    if (*jm_options.board_root)
+        jm_text_each_line(of_board("/var/lib/dpkg/status"), dpkg_line, &entry);
+    jm_text_each_line("/var/lib/dpkg/status", dpkg_line, &entry);
+    write_environment();
+    jm_options_record();
+}
+
+// The part of `text` after `prefix`, if it is a version.
+static void write_version_after(const HChar *key, const HChar *text, const HChar *prefix)
+{
+    const HChar *at = VG_(strstr)(text, prefix);
+    if (!at || !VG_(isdigit)(at[VG_(strlen)(prefix)]))
+        return;
+    HChar version[64];
+    VG_(strlcpy)(version, at + VG_(strlen)(prefix), sizeof version);
+    HChar *suffix = VG_(strstr)(version, ".so");
+    if (suffix)
+        *suffix = 0;
+    jm_trace_manifest(key, version);
+}
+
+// torch/version.py stands beside the library in a wheel: its "__version__ = '1.10.0'" line.
+static void torch_version_line(const HChar *line, void *context)
+{
+    if (VG_(strncmp)(line, "__version__", 11) != 0)
+        return;
+    const HChar *quote = VG_(strpbrk)((HChar *)line, "'\"");
+    if (!quote)
+        return;
+    HChar version[64];
+    VG_(strlcpy)(version, quote + 1, sizeof version);
+    HChar *end = VG_(strpbrk)(version, "'\"");
+    if (end)
+        *end = 0;
+    jm_trace_manifest("pytorch", version);
+    *(Bool *)context = True;
+}
+
+void jm_manifest_object(const HChar *soname, const HChar *path)
+{
+    const HChar *name = VG_(basename)(path);
+    if (VG_(strncmp)(name, "python", 6) == 0)
+        write_version_after("python", name, "python");
+    else if (VG_(strncmp)(name, "libpython", 9) == 0)
+        write_version_after("python", name, "libpython");
+    else if (VG_(strncmp)(name, "libtorch_cpu.so", 15) == 0) {
+        HChar version_py[4096];
+        Bool found = False;
+        SizeT n = name - path;
+        if (n + 20 < sizeof version_py) {
+            VG_(strncpy)(version_py, path, n);
+            VG_(strcpy)(version_py + n, "../version.py");
+            jm_text_each_line(version_py, torch_version_line, &found);
+        }
+        if (!found && soname)
+            write_version_after("pytorch", soname, "libtorch_cpu.so.");
+    }
+}

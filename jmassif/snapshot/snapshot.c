@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Cadence, and writing what has changed. --max-snapshots is the number of snapshots in each tenfold growth of the
+// running time: with the default of 100 a run has 100 from 1 s to 10 s, and 100 more until 100 s.
+
+#include "snapshot/snapshot.h"
+#include "ledger/account.h"
+#include "base/clock.h"
+#include "cuda/cuda.h"
+#include "driver/driver.h"
+#include "snapshot/exhaustion.h"
+#include "heap/heap.h"
+#include "base/options.h"
+#include "pages/pages.h"
+#include "stack/python.h"
+#include "snapshot/region.h"
+#include "stack/scope.h"
+#include "stack/symbol.h"
+#include "snapshot/system.h"
+#include "cuda/tensor.h"
+#include "trace/trace.h"
+#include "stack/unwind.h"
+
+// Light records are this much denser than snapshots.
+#define TOTALS_PER_SNAPSHOT 10
+
+// A program that is over in a few milliseconds would have no history at all, so its first events count too: they come
+// at event numbers that grow geometrically, up to here.
+#define EARLY_EVENTS 1000
+
+static UInt n_snapshots;
+static ULong next_snapshot; // in time units
+static ULong next_totals;
+static ULong n_events;
+static ULong next_early_event = 1;
+static ULong growth_divisor; // a snapshot is due when the time has grown by 1/growth_divisor
+
+// 10^(1/n) - 1 = ln(10)/n for large n; 1/that, with n at least 10, is close to n/2.3.
+static ULong divisor_for(ULong per_decade)
+{
+    ULong d = per_decade * 10 / 23;
+    return d ? d : 1;
+}
+
+void jm_snapshot_write_totals(ULong now)
+{
+    jm_trace_totals(now, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE), jm_ledger_take_interval_max());
+}
+
+static ULong later(ULong now, ULong divisor, ULong least)
+{
+    ULong step = now / divisor;
+    return now + (step > least ? step : least);
+}
+
+static void schedule(ULong now)
+{
+    ULong least = jm_options.time_unit == TIME_MS ? jm_options.interval_ms : 1;
+    next_snapshot = later(now, growth_divisor, least);
+    next_totals =
+        later(now, growth_divisor * TOTALS_PER_SNAPSHOT, (least + TOTALS_PER_SNAPSHOT - 1) / TOTALS_PER_SNAPSHOT);
+}
+
+void jm_snapshot_start(void)
+{
+    jm_system_init();
+    growth_divisor = divisor_for(jm_options.max_snapshots);
+    jm_snapshot_take("start");
+}
+
+static void take(const HChar *reason);
+
+// Most children of a fork call exec at once and need no trace: until then, or for this time, what they do is only held.
+#define CHILD_GRACE_MS 1000
+
+static ULong grace_end_ms;
+
+static void take_timed(void)
+{
+    take("time");
+    if (!jm_trace_is_pending() || jm_clock_ms() >= grace_end_ms)
+        jm_trace_flush();
+}
+
+static void poll(void)
+{
+    ULong now = jm_clock_now();
+    if (jm_system_is_short(jm_options.time_unit == TIME_MS ? now : jm_clock_ms())) {
+        jm_snapshot_take("low-memory");
+    } else if (now >= next_snapshot) {
+        take_timed();
+    } else if (now >= next_totals) {
+        jm_snapshot_write_totals(now);
+        next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
+    }
+}
+
+// Reading the clock can cost a system call. So many times it is read at every chance, then at one of so many.
+#define LOOKS_EARLY     1000
+#define EVENTS_PER_LOOK 64
+
+void jm_snapshot_event(void)
+{
+    if (++n_events == next_early_event && n_events <= EARLY_EVENTS) {
+        next_early_event += 1 + n_events / 10;
+        take_timed();
+    } else if (jm_options.time_unit == TIME_BYTES || n_events <= LOOKS_EARLY || n_events % EVENTS_PER_LOOK == 0) {
+        poll();
+    }
+}
+
+void jm_snapshot_tick(ULong blocks_dispatched)
+{
+    // Also after about a millisecond of translated code. The core may have been busy in between, as with reading
+    // symbols.
+    static ULong last;
+    static UInt n_ticks;
+    if (++n_ticks > LOOKS_EARLY && blocks_dispatched - last < 20000 && n_ticks % EVENTS_PER_LOOK != 0)
+        return;
+    last = blocks_dispatched;
+    poll();
+}
+
+void jm_snapshot_after_syscall(void)
+{
+    poll();
+}
+
+static const HChar *const peak_names[N_PEAKS] = {"total", "host", "device", "allocated"};
+
+static void write_differing(void *context, AccountId id, ULong bytes, ULong blocks)
+{
+    Balance now = jm_ledger_balance(id);
+    if (bytes != now.live_bytes || blocks != now.live_blocks)
+        jm_trace_at_peak(id, bytes, blocks);
+}
+
+static void write_peak(PeakId p)
+{
+    ULong time, host_bytes, device_bytes;
+    jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
+    jm_trace_peak(peak_names[p], time, host_bytes, device_bytes);
+    jm_ledger_each_differing(p, write_differing, NULL);
+}
+
+// Those that come by themselves, or by the hundred, must not cost much.
+static Bool must_see_pages(const HChar *reason)
+{
+    return !VG_STREQ(reason, "time") && !VG_STREQ(reason, "mark") && !VG_STREQ(reason, "fork");
+}
+
+static void take(const HChar *reason)
+{
+    jm_pages_sample(must_see_pages(reason));
+    ULong now = jm_clock_now();
+    jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
+    jm_snapshot_write_totals(now);
+    jm_system_write(now);
+    jm_pages_write_process(now);
+    jm_scope_write_sums();
+    jm_region_write_sums();
+    jm_heap_write_counters();
+    jm_cuda_write_counters();
+    jm_driver_write_counters();
+    jm_python_write_counters();
+    jm_tensor_write_counters();
+    jm_unwind_write_counters();
+    jm_exhaustion_write_counters();
+    UInt id = ++n_snapshots;
+    jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
+    UInt n = jm_ledger_n_changed();
+    for (UInt i = 0; i < n; i++) {
+        AccountId account = jm_ledger_changed(i);
+        Balance b = jm_ledger_balance(account);
+        jm_trace_balance(account, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks, b.temporaries);
+    }
+    jm_ledger_clear_changed();
+    jm_pages_write();
+    for (PeakId p = 0; p < N_PEAKS; p++)
+        if (jm_ledger_peak_has_grown(p))
+            write_peak(p);
+    jm_trace_snapshot_end(id);
+    schedule(now);
+}
+
+void jm_snapshot_take(const HChar *reason)
+{
+    take(reason);
+    jm_trace_flush();
+}
+
+void jm_snapshot_before_exec(void)
+{
+    if (!jm_trace_is_pending())
+        jm_snapshot_take("exec");
+}
+
+void jm_snapshot_after_fork_in_child(void)
+{
+    n_snapshots = 0;
+    jm_system_after_fork_in_child();
+    jm_ledger_mark_all_changed();
+    jm_pages_after_fork_in_child();
+    grace_end_ms = jm_clock_ms() + CHILD_GRACE_MS;
+    take("fork");
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The two encodings that DWARF is made of: numbers of variable length (DWARF 5, section 7.6), and expressions, small
+// programs for a stack machine that say where something is (section 2.5). What is read was written by compilers and by
+// hand, so nothing that it holds is trusted.
+
+#ifndef JM_DWARF_H
+#define JM_DWARF_H
+
+#include "base/compat.h"
+
+#if defined(VGA_amd64) || defined(VGA_arm64)
+#define JM_HAS_UNWINDER
+#endif
+
+// Numbers of registers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1.
+#if defined(VGA_arm64)
+#define JM_REG_FP      29
+#define JM_REG_SP      31
+#define JM_REG_RA      30 // the link register
+#define JM_N_REGISTERS 32
+#else
+#define JM_REG_FP      6
+#define JM_REG_SP      7
+#define JM_REG_RA      16 // the instruction pointer
+#define JM_N_REGISTERS 17
+#endif
+
+typedef struct {
+    Addr value[JM_N_REGISTERS];
+    ULong known; // a bit for each
+} Registers;
+
+static inline Bool jm_register_is_known(const Registers *r, ULong number)
+{
+    return number < JM_N_REGISTERS && (r->known >> number & 1);
+}
+
+static inline void jm_register_set(Registers *r, UInt number, Addr value)
+{
+    r->value[number] = value;
+    r->known |= 1ULL << number;
+}
+
+// Reads memory that is readable up to `end`.
+typedef struct {
+    Addr at, end;
+    Bool failed; // it would have gone beyond the end, or what is there is not known
+} DwarfReader;
+
+ULong jm_dwarf_take(DwarfReader *r, UInt bytes); // at most 8
+ULong jm_dwarf_take_uleb(DwarfReader *r);
+Long jm_dwarf_take_sleb(DwarfReader *r);
+void jm_dwarf_skip(DwarfReader *r, ULong bytes);
+
+typedef enum { EVALUATED, EVALUATION_FAILED, EVALUATION_LACKS_REGISTER } Evaluation;
+
+// The value of an expression. `first`: what is on the stack to begin with; may be NULL.
+Evaluation jm_dwarf_evaluate(DwarfReader r, const Registers *registers, const Addr *first, Addr *value);
+
+#endif

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The rule table: parsing it, and matching a frame against it. Matching is done once per frame when it is first seen,
+// never per allocation, so rules are tried one after the other.
+
+#include "stack/owner.h"
+#include "base/options.h"
+#include "base/stats.h"
+#include "base/text.h"
+
+#include "stack/owners_rules.h" // jm_owners_rules: owners.rules as a string, made by the build
+
+#define MAX_OWNERS 200 // an OwnerId is a byte; the rest is room for the names that only groups mention
+
+typedef struct {
+    OwnerId owner; // JM_OWNER_NONE: pass over
+    Bool host;
+    Bool device;
+    Bool driver; // below the API
+    Bool is_python;
+    const HChar *objects;   // globs joined by |; of Python files' paths if is_python
+    const HChar *functions; // likewise
+} Rule;
+
+typedef struct {
+    Rule frame; // its owner is not used
+    const HChar *role;
+    Bool is_survivors;
+} RoleRule;
+
+#define MAX_ROLE_RULES 250 // a RoleId is a byte
+
+static XArray *rules;      // of Rule
+static XArray *role_rules; // of RoleRule
+static struct {
+    const HChar *name;
+    const HChar *group;
+} owners[MAX_OWNERS];
+static UInt n_owners;
+
+static const HChar *const groups[] = {"yours", "cached", "libraries", "runtime", NULL};
+
+static const HChar too_many_owners[] = "more than 198 owners; use fewer names";
+
+// JM_OWNER_NONE: there are too many.
+static OwnerId intern_owner(const HChar *name)
+{
+    for (UInt i = 1; i <= n_owners; i++)
+        if (VG_STREQ(owners[i].name, name))
+            return i;
+    if (n_owners + 1 >= MAX_OWNERS)
+        return JM_OWNER_NONE;
+    owners[++n_owners].name = VG_(strdup)("jm.owner", name);
+    owners[n_owners].group = "libraries";
+    return n_owners;
+}
+
+// True if `text` matches one of the globs in `globs` ("a*|b?").
+static Bool matches_any(const HChar *globs, const HChar *text)
+{
+    HChar glob[256];
+    while (*globs) {
+        UInt n = 0;
+        while (*globs && *globs != '|') {
+            if (n + 1 < sizeof glob)
+                glob[n++] = *globs;
+            globs++;
+        }
+        glob[n] = 0;
+        if (*globs == '|')
+            globs++;
+        if (VG_(string_match)(glob, text))
+            return True;
+    }
+    return False;
+}
+
+static Bool is_name(const HChar *s)
+{
+    if (!*s)
+        return False;
+    for (; *s; s++)
+        if (!(VG_(isdigit)(*s) || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '-' || *s == '_'))
+            return False;
+    return True;
+}
+
+static Rule frame_rule(const HChar *objects, const HChar *functions)
+{
+    Rule rule;
+    VG_(memset)(&rule, 0, sizeof rule);
+    rule.is_python = VG_(strncmp)(objects, "py:", 3) == 0;
+    rule.objects = VG_(strdup)("jm.owner", objects + (rule.is_python ? 3 : 0));
+    rule.functions = VG_(strdup)("jm.owner", functions);
+    return rule;
+}
+
+// role ROLE OBJECT FUNCTION [survivors]
+static const HChar *add_role_rule(HChar **words, UInt n)
+{
+    if (n < 4 || n > 5 || (n == 5 && !VG_STREQ(words[4], "survivors")))
+        return "expected: role ROLE OBJECT FUNCTION [survivors]";
+    if (!is_name(words[1]))
+        return "a role's name is made of letters, digits, - and _";
+    if (VG_(sizeXA)(role_rules) >= MAX_ROLE_RULES)
+        return "too many role rules; 250 are the most";
+    RoleRule rule = {frame_rule(words[2], words[3]), VG_(strdup)("jm.owner", words[1]), n == 5};
+    VG_(addToXA)(role_rules, &rule);
+    return NULL;
+}
+
+// One line of a rules text. Returns NULL, or what is wrong with it.
+static const HChar *parse_line(HChar *line)
+{
+    HChar *words[32];
+    UInt n = 0;
+    HChar *save;
+    HChar *hash = VG_(strchr)(line, '#');
+    if (hash)
+        *hash = 0;
+    for (HChar *w = VG_(strtok_r)(line, " \t\r", &save); w; w = VG_(strtok_r)(NULL, " \t\r", &save)) {
+        if (n == sizeof words / sizeof words[0])
+            return "too many words; a group line holds at most 30 owners, split it";
+        words[n++] = w;
+    }
+    if (n == 0)
+        return NULL;
+    if (VG_STREQ(words[0], "group")) {
+        if (n < 3)
+            return "expected: group GROUP OWNER...";
+        for (UInt g = 0; groups[g]; g++) {
+            if (VG_STREQ(words[1], groups[g])) {
+                for (UInt i = 2; i < n; i++) {
+                    if (!is_name(words[i]))
+                        return "an owner's name is made of letters, digits, - and _";
+                    OwnerId owner = intern_owner(words[i]);
+                    if (owner == JM_OWNER_NONE)
+                        return too_many_owners;
+                    owners[owner].group = groups[g];
+                }
+                return NULL;
+            }
+        }
+        return "the group must be yours, cached, libraries or runtime";
+    }
+    if (VG_STREQ(words[0], "role"))
+        return add_role_rule(words, n);
+    if (n < 3 || n > 4)
+        return "expected: OWNER OBJECT FUNCTION [host|device|driver]";
+    Bool passes = VG_STREQ(words[0], "-");
+    if (!passes && !is_name(words[0]))
+        return "an owner's name is made of letters, digits, - and _ (or is - to pass the frame over)";
+    Rule rule = frame_rule(words[1], words[2]);
+    rule.host = n == 3 || VG_STREQ(words[3], "host");
+    rule.device = n == 3 || VG_STREQ(words[3], "device");
+    rule.driver = rule.device || VG_STREQ(words[3], "driver");
+    if (!rule.host && !rule.driver)
+        return "the last field must be host, device or driver";
+    rule.owner = passes ? JM_OWNER_NONE : intern_owner(words[0]);
+    if (!passes && rule.owner == JM_OWNER_NONE)
+        return too_many_owners;
+    VG_(addToXA)(rules, &rule);
+    return NULL;
+}
+
+static void parse(const HChar *name, HChar *text)
+{
+    UInt line_number = 0;
+    while (text) {
+        HChar *end = VG_(strchr)(text, '\n');
+        if (end)
+            *end = 0;
+        line_number++;
+        const HChar *wrong = parse_line(text);
+        if (wrong)
+            jm_usage_error("%s:%u: %s", name, line_number, wrong);
+        text = end ? end + 1 : NULL;
+    }
+}
+
+static void append_all(XArray *to, XArray *from)
+{
+    for (Word i = 0; i < VG_(sizeXA)(from); i++)
+        VG_(addToXA)(to, VG_(indexXA)(from, i));
+    VG_(deleteXA)(from);
+}
+
+void jm_owner_init(const HChar *extra_rules_file)
+{
+    rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
+    role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
+    OwnerId unknown = intern_owner("unknown");
+    tl_assert(unknown == JM_OWNER_UNKNOWN);
+    HChar *builtin = VG_(strdup)("jm.owner", jm_owners_rules);
+    parse("owners.rules", builtin);
+    VG_(free)(builtin);
+    if (!extra_rules_file)
+        return;
+
+    // A user's groups are read last, so that they override; a user's rules go first, because the first match decides.
+    XArray *builtin_rules = rules, *builtin_role_rules = role_rules;
+    rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
+    role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
+    HChar *extra = jm_text_read_file(extra_rules_file, 1 << 20);
+    if (!extra)
+        jm_usage_error("--owners=%s: cannot read the file; give the path of a rules file", extra_rules_file);
+    parse(extra_rules_file, extra);
+    VG_(free)(extra);
+    append_all(rules, builtin_rules);
+    append_all(role_rules, builtin_role_rules);
+}
+
+static void decide(OwnerId owner, Bool applies, OwnerId *decided, Bool *has_decided)
+{
+    if (!applies || *has_decided)
+        return;
+    *decided = owner;
+    *has_decided = True;
+}
+
+// Gives the owners of the first rules for each sort of memory that `is_match` says match.
+static void apply_rules(Bool (*is_match)(const Rule *, const HChar *, const HChar *), const HChar *object,
+                        const HChar *soname, const HChar *function, FrameOwners *found)
+{
+    Bool host = False, device = False, driver = False;
+    *found = (FrameOwners){JM_OWNER_NONE, JM_OWNER_NONE, JM_OWNER_NONE};
+    for (Word i = 0; i < VG_(sizeXA)(rules) && !(host && device && driver); i++) {
+        const Rule *rule = VG_(indexXA)(rules, i);
+        if (!is_match(rule, object, soname) || !matches_any(rule->functions, function ? function : ""))
+            continue;
+        decide(rule->owner, rule->host, &found->host, &host);
+        decide(rule->owner, rule->device, &found->device, &device);
+        decide(rule->owner, rule->driver, &found->driver, &driver);
+    }
+}
+
+static Bool is_native_match(const Rule *rule, const HChar *object, const HChar *soname)
+{
+    return !rule->is_python && (matches_any(rule->objects, object) || (soname && matches_any(rule->objects, soname)));
+}
+
+static Bool is_python_match(const Rule *rule, const HChar *file, const HChar *unused)
+{
+    return rule->is_python && matches_any(rule->objects, file);
+}
+
+void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, FrameOwners *found)
+{
+    apply_rules(is_native_match, object ? VG_(basename)(object) : "", soname, function, found);
+}
+
+void jm_owner_of_python_frame(const HChar *file, const HChar *function, FrameOwners *found)
+{
+    apply_rules(is_python_match, file, NULL, function, found);
+}
+
+RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)
+{
+    object = object ? type == 'p' ? object : VG_(basename)(object) : "";
+    for (Word i = 0; i < VG_(sizeXA)(role_rules) && i < 255; i++) {
+        const Rule *rule = &((RoleRule *)VG_(indexXA)(role_rules, i))->frame;
+        Bool is_match = type == 'p' ? is_python_match(rule, object, NULL) : is_native_match(rule, object, soname);
+        if (is_match && matches_any(rule->functions, function ? function : ""))
+            return i + 1;
+    }
+    return 0;
+}
+
+const HChar *jm_role_name(RoleId role)
+{
+    return role ? ((RoleRule *)VG_(indexXA)(role_rules, role - 1))->role : "other";
+}
+
+Bool jm_role_is_survivors(RoleId role)
+{
+    return role && ((RoleRule *)VG_(indexXA)(role_rules, role - 1))->is_survivors;
+}
+
+OwnerId jm_owner_by_name(const HChar *name)
+{
+    for (UInt i = 1; i <= n_owners; i++)
+        if (VG_STREQ(owners[i].name, name))
+            return i;
+    return JM_OWNER_UNKNOWN;
+}
+
+const HChar *jm_owner_name(OwnerId owner)
+{
+    return owners[owner].name;
+}
+const HChar *jm_owner_group(OwnerId owner)
+{
+    return owners[owner].group;
+}
+UInt jm_owner_count(void)
+{
+    return n_owners;
+}
+
+void jm_owner_stats(void)
+{
+    jm_stats_array("jm.owner", "owner rules", rules, sizeof(Rule));
+    jm_stats_array("jm.owner", "role rules", role_rules, sizeof(RoleRule));
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Whose a stack's memory is. Owners are data: the rules in owners.rules (compiled in) and in --owners=FILE say which
+// object files and functions belong to whom; the first rule that matches a frame names its owner. A stack is read from
+// the allocation outwards and its first frame with an owner decides.
+
+#ifndef JM_OWNER_H
+#define JM_OWNER_H
+
+#include "base/compat.h"
+#include "ledger/ledger.h"
+
+#define JM_OWNER_NONE    0 // a frame that no rule names: look further out
+#define JM_OWNER_UNKNOWN 1
+
+// Reads the rules. A syntax error in --owners=FILE ends the run: file, line, the mend; exit status 2.
+void jm_owner_init(const HChar *extra_rules_file);
+
+// By what sort of memory it is: of the host, of the device, of the driver below the API.
+typedef struct {
+    OwnerId host;
+    OwnerId device;
+    OwnerId driver;
+} FrameOwners;
+
+// The owners that the rules give to a frame. `object` and `soname` are matched
+// without their directories and may be NULL, `function` may be NULL.
+void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, FrameOwners *owners);
+
+// The same for a Python frame: rules whose object starts with "py:" are matched against the whole path of the file.
+void jm_owner_of_python_frame(const HChar *file, const HChar *function, FrameOwners *owners);
+
+// Training roles of tensors (parameter, gradient, …), by rules of the same kind. Unlike owners, the first *rule* that
+// matches any frame of the stack decides, not the first frame: a copy to the device is an input, but a parameter when
+// Module.to asked for it.
+typedef UChar RoleId; // the rank of the rule: lower ranks decide; 0: none
+
+RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
+const HChar *jm_role_name(RoleId role); // "other" for none
+Bool jm_role_is_survivors(RoleId role); // the role is that of what outlives the frames (pending.h)
+
+OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
+const HChar *jm_owner_name(OwnerId owner);
+UInt jm_owner_count(void); // owners are 1 … n
+const HChar *jm_owner_group(OwnerId owner);
+
+void jm_owner_stats(void); // tells what it keeps (stats.h)
+
+#endif

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Symbolising; see symbol.h.
+
+#include "stack/symbol.h"
+#include "base/client_memory.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "trace/trace.h"
+
+typedef struct {
+    UInt function; // trace string ids
+    UInt object;
+    UInt file;
+    UInt line;
+    Addr start; // only of a frame without a function's name: there the function's address is all there is
+    HChar type;
+    FrameOwners owners;
+    RoleId role;
+} Frame;
+
+typedef struct {
+    Addr start;
+    Addr end;
+    ULong time; // when it was mapped
+    Bool is_told;
+} Object;
+
+static Table locations = JM_TABLE("jm.location", Location);
+static Index location_index = JM_INDEX("jm.location");
+static Table frames = JM_TABLE("jm.frame", Frame);
+static Index frame_index = JM_INDEX("jm.frame");
+static UInt n_inlined;  // entries of all locations' lists
+static XArray *objects; // of Object: executable file mappings
+static UInt n_untold;
+static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
+
+static ULong location_hash_of(UInt id)
+{
+    return jm_hash(((Location *)jm_table_at(&locations, id))->ip);
+}
+
+static Bool is_named_in(const XArray *names, const HChar *function)
+{
+    for (Word i = 0; function && i < VG_(sizeXA)(names); i++)
+        if (VG_STREQ(*(HChar **)VG_(indexXA)(names, i), function))
+            return True;
+    return False;
+}
+
+static ULong frame_hash_of(UInt id)
+{
+    const Frame *f = jm_table_at(&frames, id);
+    return jm_hash(((ULong)f->function << 32 | f->object) ^ jm_hash(((ULong)f->file << 32 | f->line) ^ f->start) ^
+                   f->type);
+}
+
+static Bool same_frame(const Frame *a, const Frame *b)
+{
+    return a->function == b->function && a->object == b->object && a->file == b->file && a->line == b->line &&
+           a->start == b->start && a->type == b->type;
+}
+
+static Addr unnamed_function(Addr ip)
+{
+    Addr start = jm_find_function_start(ip);
+    return start ? start : ip;
+}
+
+// The frame that stands for all addresses of the same function and line: to tell its call sites apart would split
+// stacks that nobody can tell apart, and there are many times more of those (an interpreter's loop calls itself from a
+// hundred places of one line).
+static FrameId intern_frame(HChar type, const HChar *function, const HChar *object, const HChar *soname,
+                            const HChar *file, UInt line, Addr ip)
+{
+    FrameId id = jm_table_add(&frames);
+    Frame *fresh = jm_table_at(&frames, id);
+    fresh->function = jm_trace_string(function);
+    fresh->object = jm_trace_path_string(object);
+    fresh->file = jm_trace_path_string(file);
+    fresh->line = line;
+    fresh->start = function ? 0 : unnamed_function(ip);
+    fresh->type = type;
+    jm_index_reserve(&frame_index, frame_hash_of);
+    UInt slot = (UInt)frame_hash_of(id) & frame_index.mask;
+    while (frame_index.slots[slot]) {
+        FrameId known = frame_index.slots[slot];
+        if (same_frame(jm_table_at(&frames, known), fresh)) {
+            jm_table_drop_last(&frames);
+            return known;
+        }
+        slot = (slot + 1) & frame_index.mask;
+    }
+    frame_index.slots[slot] = id;
+    frame_index.used++;
+    if (type == 'p')
+        jm_owner_of_python_frame(file, function, &fresh->owners);
+    else
+        jm_owner_of_frame(object, soname, function, &fresh->owners);
+    fresh->role = jm_role_of_frame(type, type == 'p' ? file : object, soname, function);
+    jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
+    return id;
+}
+
+#define MAX_INLINED 64 // calls at one address; what is further out than that is left out
+
+static void add_frame(Location *at, FrameId *ids, HChar type, const HChar *function, const HChar *object,
+                      const HChar *soname, const HChar *file, UInt line, Addr ip)
+{
+    at->is_allocator = at->is_allocator || is_named_in(jm_options.alloc_fns, function);
+    at->is_ignored = at->is_ignored || is_named_in(jm_options.ignore_fns, function);
+    at->is_evaluator = at->is_evaluator || (function && VG_(strncmp)(function, "_PyEval_EvalFrameDefault", 24) == 0);
+    if (at->n_frames < MAX_INLINED)
+        ids[at->n_frames++] = intern_frame(type, function, object, soname, file, line, ip);
+}
+
+// Takes "0xADDR: FUNCTION (FILE:LINE)", the one form in which the core tells of inlined calls, apart in place.
+static Bool split_description(HChar *text, HChar **function, HChar **file, UInt *line)
+{
+    *function = VG_(strstr)(text, ": ");
+    HChar *open = VG_(strrchr)(text, '(');
+    if (!*function || !open || open < *function + 3)
+        return False;
+    *function += 2;
+    open[-1] = 0;
+    *file = NULL;
+    *line = 0;
+    if (VG_(strncmp)(open, "(in ", 4) == 0)
+        return True; // the object's name instead of a source line
+    *file = open + 1;
+    HChar *close = VG_(strrchr)(*file, ')');
+    HChar *colon = VG_(strrchr)(*file, ':');
+    if (close)
+        *close = 0;
+    if (colon) {
+        *colon = 0;
+        *line = VG_(strtoull10)(colon + 1, NULL);
+    }
+    return True;
+}
+
+// The calls that the compiler inlined at `ip`, innermost first, as frames. The function that holds them is not among
+// them. Returns the line at which that function calls the outermost of them through `outer_*`.
+static Bool add_inlined(Location *at, FrameId *ids, DiEpoch epoch, Addr ip, const HChar *object, const HChar *soname)
+{
+    InlIPCursor *cursor = VG_(new_IIPC)(epoch, ip);
+    if (!cursor)
+        return False;
+    Bool any = False;
+    HChar *held = NULL;
+    for (;;) {
+        const HChar *described = VG_(describe_IP)(epoch, ip, cursor);
+        HChar *now = VG_(strdup)("jm.symbol", described);
+        if (!VG_(next_IIPC)(cursor)) {
+            held = now; // the function itself
+            break;
+        }
+        HChar *function, *file;
+        UInt line;
+        if (split_description(now, &function, &file, &line))
+            add_frame(at, ids, 'i', function, object, soname, file, line, ip);
+        any = True;
+        VG_(free)(now);
+    }
+    VG_(delete_IIPC)(cursor);
+    HChar *function, *file;
+    UInt line;
+    if (any && split_description(held, &function, &file, &line))
+        add_frame(at, ids, 'n', function, object, soname, file, line, ip);
+    else
+        any = False;
+    VG_(free)(held);
+    return any;
+}
+
+static void symbolise(Location *at, Addr ip)
+{
+    DiEpoch epoch = VG_(current_DiEpoch)();
+    const HChar *text;
+    FrameId ids[MAX_INLINED];
+    at->ip = ip;
+
+    HChar *object = NULL, *soname = NULL, *function = NULL;
+    if (VG_(get_objname)(epoch, ip, &text)) {
+        object = VG_(strdup)("jm.symbol", text);
+        at->has_object = True;
+        DebugInfo *di = VG_(find_DebugInfo)(epoch, ip);
+        text = di ? VG_(DebugInfo_get_soname)(di) : NULL;
+        if (text)
+            soname = VG_(strdup)("jm.symbol", text);
+    }
+    at->is_preload = object && VG_(strncmp)(VG_(basename)(object), "vgpreload_", 10) == 0;
+    at->is_allocator = at->is_preload;
+
+    if (at->is_allocator || !add_inlined(at, ids, epoch, ip, object, soname)) {
+        const HChar *file = NULL, *directory;
+        UInt line = 0;
+        if (VG_(get_fnname)(epoch, ip, &text)) {
+            function = VG_(strdup)("jm.symbol", text);
+            // A symbol's version (dlopen@@GLIBC_2.34) is no part of a function's name.
+            HChar *version = VG_(strchr)(function, '@');
+            if (version && version != function)
+                *version = 0;
+        }
+        HChar *located = NULL;
+        if (VG_(get_filename_linenum)(epoch, ip, &file, &directory, &line)) {
+            // Both parts belong to the debug info and are copied before anything else is asked of it.
+            located = VG_(malloc)("jm.symbol", VG_(strlen)(file) + VG_(strlen)(directory) + 2);
+            VG_(sprintf)(located, "%s%s%s", directory, *directory ? "/" : "", file);
+        }
+        add_frame(at, ids, 'n', function, object, soname, located, line, ip);
+        if (located)
+            VG_(free)(located);
+    }
+    // The core has renamed those that it knows by their full names; one whose version was cut off above is left to
+    // know.
+    at->is_below_main =
+        !object ||
+        (function && (VG_STREQ(function, "(below main)") || VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
+    at->frame = ids[0];
+    if (at->n_frames > 1) {
+        at->inlined = VG_(malloc)("jm.symbol", at->n_frames * sizeof *ids);
+        VG_(memcpy)(at->inlined, ids, at->n_frames * sizeof *ids);
+        n_inlined += at->n_frames;
+    }
+    if (object)
+        VG_(free)(object);
+    if (soname)
+        VG_(free)(soname);
+    if (function)
+        VG_(free)(function);
+}
+
+// Those asked for lately, each at the one place that its hash gives it: one load instead of three that wait for each
+// other.
+#define RECENT_BITS 10
+static const Location *recent[1u << RECENT_BITS];
+
+static const Location *look_up(Addr ip)
+{
+    jm_index_reserve(&location_index, location_hash_of);
+    UInt slot = (UInt)jm_hash(ip) & location_index.mask;
+    while (location_index.slots[slot]) {
+        Location *known = jm_table_at(&locations, location_index.slots[slot]);
+        if (known->ip == ip && !known->is_forgotten)
+            return known;
+        slot = (slot + 1) & location_index.mask;
+    }
+    UInt id = jm_table_add(&locations);
+    location_index.slots[slot] = id;
+    location_index.used++;
+    Location *at = jm_table_at(&locations, id);
+    symbolise(at, ip);
+    return at;
+}
+
+const Location *jm_symbol_locate(Addr ip)
+{
+    const Location **at = &recent[jm_place(ip, RECENT_BITS)];
+    if (!*at || (*at)->ip != ip || (*at)->is_forgotten)
+        *at = look_up(ip);
+    return *at;
+}
+
+FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line)
+{
+    return intern_frame('p', function, NULL, NULL, file, line, 0);
+}
+
+FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object)
+{
+    return intern_frame('m', is_object ? "mapped" : "mapped-data", path, NULL, NULL, 0, 0);
+}
+
+OwnerId jm_symbol_host_owner(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->owners.host;
+}
+OwnerId jm_symbol_device_owner(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->owners.device;
+}
+OwnerId jm_symbol_driver_owner(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->owners.driver;
+}
+
+RoleId jm_symbol_role(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->role;
+}
+
+void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code))
+{
+    object_callback = callback;
+}
+
+void jm_symbol_object_mapped(Addr start, SizeT bytes)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(start);
+    if (!segment || segment->kind != SkFileC)
+        return;
+    // The page of the tool's own file that holds the core's trampolines is mapped for the program to run.
+    const HChar *path = VG_(am_get_filename)(segment);
+    if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
+        return;
+    if (!objects)
+        objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(Object));
+    Object object = {start, start + bytes, jm_clock_cached(), False};
+    VG_(addToXA)(objects, &object);
+    n_untold++;
+}
+
+// What the core knows of the object whose code is mapped there; NULL while it has not seen all of its mappings. Asking
+// for the first address would not do: the procedure linkage table, which may come first, is no text to the core.
+static const DebugInfo *debug_info_of(const Object *object)
+{
+    for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
+        Addr text = VG_(DebugInfo_get_text_avma)(di);
+        if (text >= object->start && text < object->end)
+            return di;
+    }
+    return NULL;
+}
+
+void jm_symbol_tell_objects(Bool all)
+{
+    for (Word i = 0; n_untold && i < VG_(sizeXA)(objects); i++) {
+        Object *object = VG_(indexXA)(objects, i);
+        if (object->is_told)
+            continue;
+        const DebugInfo *di = debug_info_of(object);
+        if (!di && !all)
+            continue;
+        object->is_told = True;
+        n_untold--;
+        const NSegment *segment = VG_(am_find_nsegment)(object->start);
+        const HChar *path = segment ? VG_(am_get_filename)(segment) : NULL;
+        if (!path)
+            continue;
+        const HChar *soname = di ? VG_(DebugInfo_get_soname)(di) : NULL;
+        // What the core calls an object without a soname.
+        if (VG_STREQ(soname, "NONE"))
+            soname = NULL;
+        jm_trace_object(object->time, object->start, object->end - object->start, soname, path);
+        object_callback(soname, path, object->start);
+    }
+}
+
+Bool jm_symbol_unmapped(Addr start, SizeT bytes)
+{
+    Bool was_code = False;
+    for (Word i = objects ? VG_(sizeXA)(objects) - 1 : -1; i >= 0; i--) {
+        Object *object = VG_(indexXA)(objects, i);
+        if (object->start < start + bytes && start < object->end) {
+            if (object->is_told)
+                jm_trace_object_end(jm_clock_cached(), object->start);
+            else
+                n_untold--;
+            VG_(removeIndexXA)(objects, i);
+            was_code = True;
+        }
+    }
+    if (!was_code)
+        return False;
+    for (UInt id = 1; id < locations.n; id++) {
+        Location *at = jm_table_at(&locations, id);
+        if (at->ip >= start && at->ip < start + bytes)
+            at->is_forgotten = True;
+    }
+    return True;
+}
+
+void jm_symbol_stats(void)
+{
+    jm_stats_table("code addresses", &locations);
+    jm_stats_index(&location_index);
+    jm_stats_row("static", "code addresses asked for lately", 1u << RECENT_BITS, sizeof recent);
+    jm_stats_row("jm.symbol", "frames where calls are inlined", n_inlined, n_inlined * sizeof(FrameId));
+    jm_stats_table("frames", &frames);
+    jm_stats_index(&frame_index);
+    jm_stats_array("jm.objects", "object files", objects, sizeof(Object));
+}

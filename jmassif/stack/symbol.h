@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Code addresses to frames. An address is symbolised once, when it is first seen (its library may be unloaded later),
+// and becomes one frame, or several where the compiler inlined calls. When a library is unmapped its addresses are
+// forgotten, so that another one at the same place gets frames of its own.
+
+#ifndef JM_SYMBOL_H
+#define JM_SYMBOL_H
+
+#include "base/compat.h"
+#include "stack/owner.h"
+
+typedef UInt FrameId;
+
+// What stands at a code address.
+typedef struct {
+    Addr ip;
+    FrameId *inlined; // all frames, innermost first, if there is more than one
+    FrameId frame;    // the innermost
+    UShort n_frames;
+    Bool is_forgotten;
+    Bool is_allocator : 1;  // its frames are not shown: the preload library, and what --alloc-fn names
+    Bool is_preload : 1;    // it lies in the preload library
+    Bool is_ignored : 1;    // --ignore-fn names it
+    Bool has_object : 1;    // it lies in a mapped object file
+    Bool is_evaluator : 1;  // CPython's evaluation loop
+    Bool is_below_main : 1; // start-up code that calls main, or nothing that is code
+} Location;
+
+const Location *jm_symbol_locate(Addr ip);
+
+// The frame of a Python function at a line.
+FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line);
+
+// The frame that stands for a mapped file: an object file's function is called "mapped", that of other files
+// "mapped-data".
+FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object);
+
+// The owner that the rules give to a frame; JM_OWNER_NONE: none.
+OwnerId jm_symbol_host_owner(FrameId frame);
+OwnerId jm_symbol_device_owner(FrameId frame);
+OwnerId jm_symbol_driver_owner(FrameId frame);
+RoleId jm_symbol_role(FrameId frame);
+
+// An executable mapping came. If it is a file's, it becomes an object, to be told by a later call of `tell`: the core
+// reads its soname and symbols only after the last of the file's mappings, and of some files never (`all`: these too).
+void jm_symbol_object_mapped(Addr start, SizeT bytes);
+void jm_symbol_tell_objects(Bool all);
+
+// Called with each object that is told and where its code starts. `soname` may be NULL; both names belong to the core
+// and do not last.
+void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code));
+
+// Memory was unmapped. True if code was, and so addresses were forgotten.
+Bool jm_symbol_unmapped(Addr start, SizeT bytes);
+
+void jm_symbol_stats(void); // tells what it keeps (stats.h)
+
+#endif

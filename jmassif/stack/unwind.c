@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Unwinding is most of what an allocation costs, and the core's unwinder searches its tables anew for most frames. What
+// an address needs is little: its caller's frame begins so many bytes above the stack or frame pointer, and the return
+// address and the caller's frame pointer are kept in these slots, or still in their registers. Such a rule follows from
+// the object file's unwind table, is read once, and is kept by address.
+//
+// Where there is no such rule, unwind_step.c finds the caller from the two pointers; and if it needs other registers,
+// the stack is walked again with all of them.
+
+#include "stack/unwind.h"
+#include "base/client_memory.h"
+#include "valgrind/core_unwinder.h"
+#include "base/options.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "trace/trace.h"
+#include "stack/unwind_step.h"
+#include "stack/unwind_table.h"
+
+#include "pub_tool_guest.h"
+
+#define MAX_FRAMES JM_MAX_FRAMES
+
+static ULong n_stacks;
+static ULong n_by_core;   // by what only the core knows
+static ULong n_further;   // ours goes on where the core's ends, or goes wrong for a known reason
+static ULong n_guessed;   // frames without a table are guessed, otherwise than by the core
+static ULong n_differing; // for no such reason
+
+#if defined(JM_HAS_UNWINDER)
+
+// ---- processors ----------------------------------------------------------------------------------------------
+
+// `Slots` tells where the caller's registers are kept, as offsets from where its frame begins; 0: still in the
+// register.
+#if defined(VGA_amd64)
+
+#define GUEST_FP guest_RBP
+
+typedef struct {
+    Short fp;
+} Slots;
+
+static Bool set_slots(Slots *slots, Int fp, Int ra)
+{
+    slots->fp = fp;
+    return slots->fp == fp && ra == -(Int)sizeof(Addr); // where calls put it
+}
+
+static inline Int ra_slot(const Slots *slots)
+{
+    return -(Int)sizeof(Addr);
+}
+
+static const UShort guest_registers[JM_N_REGISTERS] = {
+    offsetof(VexGuestArchState, guest_RAX), offsetof(VexGuestArchState, guest_RDX),
+    offsetof(VexGuestArchState, guest_RCX), offsetof(VexGuestArchState, guest_RBX),
+    offsetof(VexGuestArchState, guest_RSI), offsetof(VexGuestArchState, guest_RDI),
+    offsetof(VexGuestArchState, guest_RBP), offsetof(VexGuestArchState, guest_RSP),
+    offsetof(VexGuestArchState, guest_R8),  offsetof(VexGuestArchState, guest_R9),
+    offsetof(VexGuestArchState, guest_R10), offsetof(VexGuestArchState, guest_R11),
+    offsetof(VexGuestArchState, guest_R12), offsetof(VexGuestArchState, guest_R13),
+    offsetof(VexGuestArchState, guest_R14), offsetof(VexGuestArchState, guest_R15),
+    offsetof(VexGuestArchState, guest_RIP),
+};
+
+static inline UInt guest_register(UInt number)
+{
+    return guest_registers[number];
+}
+
+#elif defined(VGA_arm64)
+
+// A call leaves the return address in the link register, and there it stays while a function calls none.
+#define GUEST_FP   guest_X29
+#define GUEST_LINK guest_X30
+
+typedef struct {
+    Int fp, ra;
+} Slots;
+
+static Bool set_slots(Slots *slots, Int fp, Int ra)
+{
+    *slots = (Slots){fp, ra};
+    return True;
+}
+
+static inline Int ra_slot(const Slots *slots)
+{
+    return slots->ra;
+}
+
+static inline UInt guest_register(UInt number)
+{
+    return offsetof(VexGuestArchState, guest_X0) + number * sizeof(ULong); // x0 to x30, then the stack pointer
+}
+
+#endif
+
+// The frame was not left by a rule. Slots are multiples of eight.
+#define NO_RULE 1
+
+// ---- rules ---------------------------------------------------------------------------------------------------
+
+typedef enum { RULE_OTHER, RULE_OUTERMOST, RULE_FROM_SP, RULE_FROM_FP } RuleType;
+
+typedef struct {
+    Addr ip;
+    Int cfa_offset; // where the caller's frame begins, from the stack or frame pointer
+    Slots slots;
+    UChar type; // RuleType
+} Rule;
+
+#define RULE_BITS 14
+#define N_RULES   (1u << RULE_BITS)
+
+static Rule rules[N_RULES]; // each at the one place that its hash gives it
+
+// As in Slots.
+static Bool find_slot(const UnwindRow *row, UInt reg, Int *slot)
+{
+    Long offset = row->value[reg];
+    *slot = row->where[reg] == AT_CFA ? offset : 0;
+    return row->where[reg] == KEPT ||
+           (row->where[reg] == AT_CFA && offset == *slot && *slot < 0 && *slot % (Int)sizeof(Addr) == 0);
+}
+
+static RuleType find_rule(Addr ip, Rule *rule)
+{
+    UnwindRow row;
+    Int fp, ra;
+    if (!jm_unwind_row(ip, &row))
+        return RULE_OTHER;
+    if (row.where[row.return_address] == UNDEFINED)
+        return RULE_OUTERMOST;
+    if (row.is_signal_frame || row.return_address != JM_REG_RA || row.where[JM_REG_SP] != KEPT || row.cfa_expression ||
+        row.cfa_offset != (Int)row.cfa_offset || row.cfa_offset < 0 || !find_slot(&row, JM_REG_FP, &fp) ||
+        !find_slot(&row, JM_REG_RA, &ra) || !set_slots(&rule->slots, fp, ra))
+        return RULE_OTHER;
+    rule->cfa_offset = row.cfa_offset;
+    return row.cfa_register == JM_REG_SP ? RULE_FROM_SP : row.cfa_register == JM_REG_FP ? RULE_FROM_FP : RULE_OTHER;
+}
+
+static inline const Rule *rule_of(Addr ip)
+{
+    Rule *rule = &rules[jm_place(ip, RULE_BITS)];
+    if (rule->ip != ip) {
+        *rule = (Rule){.ip = ip};
+        rule->type = find_rule(ip, rule);
+    }
+    return rule;
+}
+
+// ---- walking with all registers ------------------------------------------------------------------------------
+
+// What the walk that is under way has needed.
+static Bool asked_core, guessed;
+static UInt n_certain; // as in Walk
+
+static void read_registers(ThreadId tid, Registers *r)
+{
+    r->known = 0;
+    for (UInt i = 0; i < JM_N_REGISTERS; i++) {
+        Addr value;
+        VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, guest_register(i), sizeof value);
+        jm_register_set(r, i, value);
+    }
+}
+
+// --merge-recursive-frames=N: of frames at the same address, with fewer than N between them, the outer one is left out,
+// and what is between them.
+static UInt without_recursion(const Addr *ips, UInt n)
+{
+    UInt longest = VG_(clo_merge_recursive_frames);
+    for (UInt cycle = 1; cycle <= longest && cycle < n; cycle++)
+        if (ips[n - 1 - cycle] == ips[n - 1])
+            return n - cycle;
+    return n;
+}
+
+UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta)
+{
+    Cursor c = {.ip = VG_(get_IP)(tid) + first_ip_delta, .is_innermost = True};
+    read_registers(tid, &c.registers);
+    Step step = AT_CALLER;
+    UInt n = 0;
+    n_certain = max;
+    while (step == AT_CALLER && n < max) {
+        ips[n] = c.ip;
+        if (sps)
+            sps[n] = c.registers.value[JM_REG_SP];
+        if (fps)
+            fps[n] = c.registers.value[JM_REG_FP];
+        n = without_recursion(ips, n + 1);
+        step = jm_unwind_step(&c);
+        n -= step == NO_FRAME;
+        if (c.scanned && n < n_certain)
+            n_certain = n;
+    }
+    asked_core = c.asked_core;
+    guessed = c.guessed;
+    return n;
+}
+
+// ---- walking -------------------------------------------------------------------------------------------------
+
+typedef struct {
+    Addr ip, sp, fp;
+    Slots slots;
+} Frame;
+
+// Each thread's stack as it was last, in arrays that are filled from their ends, innermost first: so the outer frames
+// stay where they are while inner ones come and go. A frame that is there again, with its pointers, is left by the same
+// rule: its caller is the same if the return address and the saved frame pointer are. To compare them is much less than
+// to find the caller, because no frame waits for the one before it.
+typedef struct {
+    Addr *ips, *sps, *fps;
+    Slots *slots;
+    UInt capacity;
+    UInt n;
+} LastWalk;
+
+static LastWalk *last_walks;
+
+static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, SizeT size)
+{
+    // One more, for what stands behind the outermost frame.
+    UChar *grown = VG_(calloc)("jm.unwind", new_capacity + 1, size);
+    if (old) {
+        VG_(memcpy)(grown + (new_capacity - n_kept) * size, (UChar *)old + (capacity - n_kept) * size, n_kept * size);
+        VG_(free)(old);
+    }
+    return grown;
+}
+
+static void make_room(LastWalk *last, UInt n_kept, UInt n)
+{
+    if (n <= last->capacity)
+        return;
+    UInt old = last->capacity;
+    last->capacity = 2 * n;
+    last->ips = grow(last->ips, old, n_kept, last->capacity, sizeof *last->ips);
+    last->sps = grow(last->sps, old, n_kept, last->capacity, sizeof *last->sps);
+    last->fps = grow(last->fps, old, n_kept, last->capacity, sizeof *last->fps);
+    last->slots = grow(last->slots, old, n_kept, last->capacity, sizeof *last->slots);
+}
+
+static inline Frame frame_at(const LastWalk *last, UInt i)
+{
+    return (Frame){last->ips[i], last->sps[i], last->fps[i], last->slots[i]};
+}
+
+// `cfa`: where the caller's frame begins; `link`: what the link register holds.
+static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
+{
+    return ra_slot(slots) ? *(const Addr *)(cfa + ra_slot(slots)) : link;
+}
+
+// From frame `i` of the last walk, which is there again: the first frame whose caller is not, or the outermost. What
+// lies beyond `top` may no longer be mapped. Where a rule leads from frame to frame, stack pointers grow.
+static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
+{
+    const Addr *ips = last->ips, *sps = last->sps, *fps = last->fps;
+    const Slots *slots = last->slots;
+    UInt outermost = last->capacity - 1;
+    while (outermost > i && sps[outermost] > top)
+        outermost--;
+    for (; i < outermost; i++, link = 0) {
+        Addr cfa = sps[i + 1];
+        if (slots[i].fp == NO_RULE || return_address(&slots[i], cfa, link) != ips[i + 1] + 1 ||
+            (slots[i].fp && *(const Addr *)(cfa + slots[i].fp) != fps[i + 1]))
+            break;
+    }
+    return i;
+}
+
+typedef struct {
+    Frame f;
+    Bool is_call, is_innermost; // as in Cursor
+    Addr link;                  // the innermost frame's return address, if it is in a register. No other's is there
+    Addr top;                   // where the mapping of the stack ends
+    Bool scanned;               // as in Cursor
+} Walker;
+
+static Step leave_without_rule(Walker *w)
+{
+    Cursor c = {.ip = w->f.ip,
+                .is_call = w->is_call,
+                .is_innermost = w->is_innermost,
+                .is_partial = True,
+                .asked_core = asked_core,
+                .guessed = guessed};
+    Registers *r = &c.registers;
+    jm_register_set(r, JM_REG_SP, w->f.sp);
+    jm_register_set(r, JM_REG_FP, w->f.fp);
+    if (w->link)
+        jm_register_set(r, JM_REG_RA, w->link);
+    Step step = jm_unwind_step(&c);
+    asked_core = c.asked_core;
+    guessed = c.guessed;
+    w->scanned |= c.scanned;
+    if (step != AT_CALLER)
+        return step;
+    if (!jm_register_is_known(r, JM_REG_FP))
+        return LACKS_REGISTER;
+    w->f = (Frame){.ip = c.ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
+    w->is_call = c.is_call;
+    w->is_innermost = False;
+    w->link = 0;
+    w->top = jm_readable_end(w->f.sp);
+    return AT_CALLER;
+}
+
+// From the frame to its caller's. In `*slots` what it was left by.
+static inline Step leave(Walker *w, Slots *slots)
+{
+    Frame *f = &w->f;
+    const Rule *rule = rule_of(f->ip);
+    if (rule->type == RULE_OUTERMOST)
+        return AT_OUTERMOST;
+    Addr cfa = (rule->type == RULE_FROM_SP ? f->sp : f->fp) + rule->cfa_offset;
+    SizeT size = cfa - f->sp;
+    *slots = rule->slots;
+    if (rule->type == RULE_OTHER || f->sp >= w->top || size > w->top - f->sp || size < (SizeT)-ra_slot(slots) ||
+        size < (SizeT)-slots->fp || !(ra_slot(slots) || w->link)) {
+        slots->fp = NO_RULE;
+        return leave_without_rule(w);
+    }
+    Addr to = return_address(slots, cfa, w->link);
+    if (to <= 1)
+        return AT_OUTERMOST;
+    if (slots->fp)
+        f->fp = *(const Addr *)(cfa + slots->fp);
+    f->ip = to - 1;
+    f->sp = cfa;
+    w->is_call = True;
+    w->is_innermost = False;
+    w->link = 0;
+    return AT_CALLER;
+}
+
+static Frame fresh[MAX_FRAMES]; // innermost first: of the walk that is under way, those that may be new
+
+static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
+{
+    for (UInt i = from; i < to; i++)
+        fresh[n++] = frame_at(last, i);
+    return n;
+}
+
+// False: the pointers alone do not do.
+static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
+{
+    Walker w = {.f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)}, .is_innermost = True};
+    VG_(get_shadow_regs_area)(tid, (UChar *)&w.f.fp, 0, offsetof(VexGuestArchState, GUEST_FP), sizeof w.f.fp);
+#if defined(GUEST_LINK)
+    VG_(get_shadow_regs_area)(tid, (UChar *)&w.link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof w.link);
+#endif
+    w.top = jm_readable_end(w.f.sp);
+    asked_core = guessed = False;
+    n_certain = MAX_FRAMES;
+    const UInt end = last->capacity;
+    UInt at = end - last->n; // in the last walk: its first frame that is not further in than this one
+    UInt run = end;          // its frames from here to `at`, which is this one, are there again
+    UInt n = 0;
+    Step step = AT_CALLER;
+    while (n < MAX_FRAMES) {
+        while (at < end && last->sps[at] < w.f.sp)
+            at++;
+        if (at < end && last->sps[at] == w.f.sp && last->ips[at] == w.f.ip && last->fps[at] == w.f.fp &&
+            n + (end - at) <= MAX_FRAMES) {
+            run = at;
+            at = end_of_run(last, run, w.link, w.top);
+            if (at > run) {
+                w.f = frame_at(last, at);
+                w.link = 0;
+                w.is_call = True;
+                w.is_innermost = False;
+            }
+        }
+        Frame left = w.f;
+        step = leave(&w, &left.slots);
+        if (step == LACKS_REGISTER)
+            return False;
+        if (run < end && step == AT_OUTERMOST && at + 1 == end)
+            break;
+        if (run < end)
+            n = add_known(n, last, run, at);
+        run = end;
+        if (step != NO_FRAME)
+            fresh[n++] = left;
+        if (step != AT_CALLER)
+            break;
+        if (w.scanned && n < n_certain)
+            n_certain = n;
+        if (w.f.sp < left.sp)
+            at = end - last->n; // on another stack
+    }
+    *n_same = end - run;
+    make_room(last, *n_same, n + *n_same);
+    last->n = n + *n_same;
+    UInt first = last->capacity - last->n;
+    for (UInt i = 0; i < n; i++) {
+        last->ips[first + i] = fresh[i].ip;
+        last->sps[first + i] = fresh[i].sp;
+        last->fps[first + i] = fresh[i].fp;
+        last->slots[first + i] = fresh[i].slots;
+    }
+    return True;
+}
+
+// ---- the core's ----------------------------------------------------------------------------------------------
+
+// How many of the innermost frames are the same. Of what a signal interrupted the core takes off one, as from a
+// return address.
+static UInt n_alike(const Addr *ips, const Addr *sps, UInt n, const Addr *core_ips, const Addr *core_sps, UInt n_core)
+{
+    UInt i = 0;
+    while (i < n && i < n_core && sps[i] == core_sps[i] &&
+           (ips[i] == core_ips[i] || (i > 0 && ips[i] == core_ips[i] + 1 && jm_unwind_is_signal_frame(ips[i - 1]))))
+        i++;
+    return i;
+}
+
+// Of registers that a table mentions the core knows the stack and the frame pointer alone, and not those that are in
+// others. What a signal interrupted it looks for one byte before.
+static Bool core_cannot_leave(const Addr *ips, UInt i)
+{
+    UnwindRow row;
+    if (i > 0 && jm_unwind_is_signal_frame(ips[i - 1]))
+        return True;
+    return jm_unwind_row(ips[i], &row) &&
+           ((!row.cfa_expression && row.cfa_register != JM_REG_SP && row.cfa_register != JM_REG_FP) ||
+            row.where[JM_REG_RA] == IN_REGISTER || row.where[JM_REG_FP] == IN_REGISTER);
+}
+
+static void compare_with_core(ThreadId tid, const Walk *walk)
+{
+    static Addr core_ips[MAX_FRAMES], core_sps[MAX_FRAMES];
+    UInt n = walk->n;
+    UInt n_core = jm_core_stack(tid, core_ips, core_sps, MAX_FRAMES);
+    UInt alike = n_alike(walk->ips, walk->sps, n, core_ips, core_sps, n_core);
+    // Below a function whose table says that it is the outermost, and of a return address that is none, the core goes
+    // on, by what lies there.
+    if (alike == n && (n_core == n || rule_of(walk->ips[n - 1])->type != RULE_OTHER))
+        return;
+    if (alike == n_core || (alike > 0 && core_cannot_leave(walk->ips, alike - 1)))
+        n_further++;
+    else if (guessed)
+        n_guessed++;
+    else
+        n_differing++;
+}
+
+#endif // JM_HAS_UNWINDER
+
+#if !defined(JM_ASKS_CORE)
+
+static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
+{
+    n_by_core++;
+    UInt n = jm_core_stack(tid, ips, sps, max);
+    // Without unwind tables the core takes whatever it finds for return addresses. No program has code in the upper
+    // half, and nothing that lies beyond such a frame is one.
+    for (UInt i = 1; i < n; i++)
+        if (ips[i] >> 63)
+            return i;
+    return n;
+}
+
+#endif
+
+// For what is not kept in place.
+static Addr any_ips[MAX_FRAMES], any_sps[MAX_FRAMES + 1];
+
+static Walk other_walk(UInt n, UInt certain)
+{
+    any_sps[n] = 0;
+    return (Walk){any_ips, any_sps, n, 0, certain < n ? certain : n};
+}
+
+#if defined(JM_HAS_UNWINDER)
+
+static Walk without_recursions(const Walk *walk)
+{
+    UInt n = 0;
+    for (UInt i = 0; i < walk->n; i++) {
+        any_ips[n] = walk->ips[i];
+        any_sps[n] = walk->sps[i];
+        n = without_recursion(any_ips, n + 1);
+    }
+    return other_walk(n, walk->n_certain);
+}
+
+static Walk unwind(ThreadId tid)
+{
+    if (!last_walks)
+        last_walks = VG_(calloc)("jm.unwind", VG_N_THREADS, sizeof *last_walks);
+    LastWalk *last = &last_walks[tid];
+    UInt n_same;
+    if (!walk_by_rules(tid, last, &n_same)) {
+        last->n = 0;
+        UInt n = jm_unwind_any(tid, any_ips, any_sps, NULL, MAX_FRAMES, 0);
+        return other_walk(n, n_certain);
+    }
+    UInt first = last->capacity - last->n;
+    Walk walk = {last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
+    return VG_(clo_merge_recursive_frames) > 0 ? without_recursions(&walk) : walk;
+}
+
+#endif
+
+Walk jm_unwind(ThreadId tid)
+{
+    n_stacks++;
+#if defined(JM_HAS_UNWINDER)
+    Walk walk = unwind(tid);
+#if !defined(JM_ASKS_CORE)
+    if (guessed) { // the core may know better
+        last_walks[tid].n = 0;
+        return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES), MAX_FRAMES);
+    }
+#endif
+    n_by_core += asked_core;
+    if (jm_options.check_unwinding)
+        compare_with_core(tid, &walk);
+    return walk;
+#else
+    return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES), MAX_FRAMES);
+#endif
+}
+
+void jm_unwind_forget(void)
+{
+#if defined(JM_HAS_UNWINDER)
+    VG_(memset)(rules, 0, sizeof rules);
+    for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
+        last_walks[tid].n = 0;
+#endif
+}
+
+void jm_unwind_thread_exit(ThreadId tid)
+{
+#if defined(JM_HAS_UNWINDER)
+    if (last_walks && last_walks[tid].capacity) {
+        LastWalk *last = &last_walks[tid];
+        VG_(free)(last->ips);
+        VG_(free)(last->sps);
+        VG_(free)(last->fps);
+        VG_(free)(last->slots);
+        VG_(memset)(last, 0, sizeof *last);
+    }
+#endif
+}
+
+void jm_unwind_write_counters(void)
+{
+    if (!jm_options.check_unwinding)
+        return;
+    jm_trace_counter("unwound", n_stacks);
+    jm_trace_counter("unwound-by-core", n_by_core);
+    jm_trace_counter("unwound-further", n_further);
+    jm_trace_counter("unwound-guessed", n_guessed);
+    jm_trace_counter("unwound-differently", n_differing);
+}
+
+void jm_unwind_stats(void)
+{
+#if defined(JM_HAS_UNWINDER)
+    UInt n = 0;
+    for (UInt i = 0; i < N_RULES; i++)
+        n += rules[i].ip != 0;
+    jm_stats_row("static", "rules for unwinding", n, sizeof rules + sizeof fresh);
+    SizeT bytes = last_walks ? VG_N_THREADS * sizeof *last_walks : 0;
+    for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
+        if (last_walks[tid].capacity)
+            bytes += (last_walks[tid].capacity + 1) * (3 * sizeof(Addr) + sizeof(Slots));
+    jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, bytes);
+#endif
+    jm_stats_row("static", "frames of one stack, at most", MAX_FRAMES, sizeof any_ips + sizeof any_sps);
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+#include "stack/unwind_step.h"
+#include "base/client_memory.h"
+#include "valgrind/core_unwinder.h"
+#include "stack/unwind_table.h"
+
+#if defined(JM_HAS_UNWINDER)
+
+static inline Addr sp_of(const Cursor *c)
+{
+    return c->registers.value[JM_REG_SP];
+}
+
+// ---- code ----------------------------------------------------------------------------------------------------
+
+// The core's own code counts: what signal handlers return to may be there.
+static Bool is_code(Addr address)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(address);
+    return segment && segment->hasX;
+}
+
+static Bool read_code(Addr address, UChar *to, SizeT bytes)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(address);
+    if (!segment || !segment->hasX || !segment->hasR || bytes > segment->end - address)
+        return False;
+    VG_(memcpy)(to, (const void *)address, bytes);
+    return True;
+}
+
+// Whether what lies before the address is a call.
+static Bool is_return_address(Addr address)
+{
+#if defined(VGA_amd64)
+    // call rel32; call by a register or through memory (ff /2), with zero to five bytes behind its second one.
+    UChar b[7];
+    if (!read_code(address - sizeof b, b, sizeof b) || !is_code(address))
+        return False;
+    if (b[2] == 0xe8)
+        return True;
+    for (UInt length = 2; length <= 7; length++)
+        if (b[7 - length] == 0xff && (b[8 - length] & 0x38) == 0x10)
+            return True;
+    return False;
+#else
+    UInt instruction; // bl; blr and its forms that check a signature
+    return !(address & 3) && read_code(address - 4, (UChar *)&instruction, 4) && is_code(address) &&
+           (instruction >> 26 == 0x25 || (instruction & 0xfefff000) == 0xd63f0000);
+#endif
+}
+
+// ---- leaving a frame -----------------------------------------------------------------------------------------
+
+static Bool is_end(Addr return_address)
+{
+    return return_address <= 1;
+}
+
+// Whether a frame that begins at `sp` can be the caller's.
+static Bool is_further_out(const Cursor *c, Addr sp)
+{
+    Addr old = sp_of(c);
+    if (sp == old)
+        return !c->is_call;                                         // it has pushed nothing
+    return sp > old || jm_readable_end(sp) != jm_readable_end(old); // or the thread has changed its stack
+}
+
+static Step leave_by_call(Cursor *c, const Registers *registers, Addr return_address)
+{
+    if (is_end(return_address))
+        return AT_OUTERMOST;
+    c->registers = *registers;
+    c->ip = return_address - 1;
+    c->is_call = True;
+    c->is_innermost = False;
+    return AT_CALLER;
+}
+
+static Step leave_by_signal(Cursor *c, const Registers *registers, Addr interrupted_at)
+{
+    c->registers = *registers;
+    c->ip = interrupted_at;
+    c->is_call = False;
+    c->is_innermost = False;
+    return AT_CALLER;
+}
+
+// ---- by the unwind table -------------------------------------------------------------------------------------
+
+static Evaluation evaluate(Addr expression, const Registers *registers, const Addr *first, Addr *value)
+{
+    // The table's entry was readable as a whole, and the length keeps within it.
+    DwarfReader r = {expression, ~(Addr)0, False};
+    ULong bytes = jm_dwarf_take_uleb(&r);
+    r.end = r.at + bytes;
+    return jm_dwarf_evaluate(r, registers, first, value);
+}
+
+static Evaluation find_cfa(const UnwindRow *row, const Registers *from, Addr *cfa)
+{
+    if (row->cfa_expression)
+        return evaluate(row->cfa_expression, from, NULL, cfa);
+    if (row->cfa_register >= JM_N_REGISTERS)
+        return EVALUATION_FAILED;
+    if (!jm_register_is_known(from, row->cfa_register))
+        return EVALUATION_LACKS_REGISTER;
+    *cfa = from->value[row->cfa_register] + row->cfa_offset;
+    return EVALUATED;
+}
+
+static Evaluation find_register(const UnwindRow *row, UInt i, const Registers *from, Addr cfa, Addr *value)
+{
+    Addr at;
+    Evaluation found;
+    switch (row->where[i]) {
+    case KEPT:
+    case IN_REGISTER: {
+        ULong other = row->where[i] == KEPT ? i : (ULong)row->value[i];
+        if (!jm_register_is_known(from, other))
+            return other < JM_N_REGISTERS ? EVALUATION_LACKS_REGISTER : EVALUATION_FAILED;
+        *value = from->value[other];
+        return EVALUATED;
+    }
+    case AT_CFA:
+        return jm_read_word(cfa + row->value[i], value) ? EVALUATED : EVALUATION_FAILED;
+    case IS_CFA:
+        *value = cfa + row->value[i];
+        return EVALUATED;
+    case AT_EXPRESSION:
+        found = evaluate(row->value[i], from, &cfa, &at);
+        return found != EVALUATED ? found : jm_read_word(at, value) ? EVALUATED : EVALUATION_FAILED;
+    case IS_EXPRESSION:
+        return evaluate(row->value[i], from, &cfa, value);
+    default:
+        return EVALUATION_FAILED;
+    }
+}
+
+// What the table says cannot be: the stack is broken, and what lies there is not looked at for more.
+static Step give_up(Cursor *c)
+{
+    c->guessed = True;
+    return AT_OUTERMOST;
+}
+
+// NO_FRAME: there is no table.
+static Step by_table(Cursor *c)
+{
+    UnwindRow row;
+    if (!jm_unwind_row(c->ip, &row))
+        return NO_FRAME;
+    if (row.where[row.return_address] == UNDEFINED)
+        return AT_OUTERMOST;
+    Registers from = c->registers;
+#if defined(VGA_amd64)
+    jm_register_set(&from, JM_REG_RA, c->ip + c->is_call);
+#endif
+    Addr cfa, return_address = 0;
+    Evaluation found = find_cfa(&row, &from, &cfa);
+    if (found == EVALUATED)
+        found = find_register(&row, row.return_address, &from, cfa, &return_address);
+    if (found == EVALUATION_LACKS_REGISTER && c->is_partial)
+        return LACKS_REGISTER;
+    if (found != EVALUATED)
+        return give_up(c);
+    Registers to = {.known = 0};
+    for (UInt i = 0; i < JM_N_REGISTERS; i++) {
+        Addr value = cfa;
+        if ((i == JM_REG_SP && row.where[i] == KEPT) || find_register(&row, i, &from, cfa, &value) == EVALUATED)
+            jm_register_set(&to, i, value);
+    }
+    if (!jm_register_is_known(&to, JM_REG_SP))
+        return give_up(c);
+    if (row.is_signal_frame)
+        return leave_by_signal(c, &to, return_address);
+    return is_further_out(c, to.value[JM_REG_SP]) ? leave_by_call(c, &to, return_address) : give_up(c);
+}
+
+// ---- by a signal's frame -------------------------------------------------------------------------------------
+
+// What a handler returns to calls sigreturn at once. The kernel's is not mapped under Valgrind, and others may come
+// without a table.
+static Bool is_trampoline(Addr address)
+{
+#if defined(VGA_amd64)
+    static const UChar move_64[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}; // mov $15, %rax; syscall
+    static const UChar move_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};             // mov $15, %eax; syscall
+    UChar b[sizeof move_64];
+    return (read_code(address, b, sizeof move_64) && VG_(memcmp)(b, move_64, sizeof move_64) == 0) ||
+           (read_code(address, b, sizeof move_32) && VG_(memcmp)(b, move_32, sizeof move_32) == 0);
+#else
+    static const UInt instructions[] = {0xd2801168, 0xd4000001}; // mov x8, #139; svc #0
+    UChar b[sizeof instructions];
+    return read_code(address, b, sizeof b) && VG_(memcmp)(b, instructions, sizeof b) == 0;
+#endif
+}
+
+static Step by_signal(Cursor *c)
+{
+    if (!is_trampoline(c->ip + c->is_call))
+        return NO_FRAME;
+    Registers to = {.known = 0};
+#if defined(VGA_amd64)
+    struct vki_ucontext context;
+    if (!jm_read_bytes(sp_of(c), &context, offsetof(struct vki_ucontext, uc_mcontext) + sizeof context.uc_mcontext))
+        return NO_FRAME;
+    const struct vki_sigcontext *at = &context.uc_mcontext;
+    const Addr values[JM_REG_RA] = {at->rax, at->rdx, at->rcx, at->rbx, at->rsi, at->rdi, at->rbp, at->rsp,
+                                    at->r8,  at->r9,  at->r10, at->r11, at->r12, at->r13, at->r14, at->r15};
+    for (UInt i = 0; i < JM_REG_RA; i++)
+        jm_register_set(&to, i, values[i]);
+    return leave_by_signal(c, &to, at->rip);
+#else
+    static struct vki_ucontext context; // with room for all vector registers
+    if (!jm_read_bytes(sp_of(c) + sizeof(vki_siginfo_t), &context,
+                       offsetof(struct vki_ucontext, uc_mcontext) + offsetof(struct vki_sigcontext, __reserved)))
+        return NO_FRAME;
+    const struct vki_sigcontext *at = &context.uc_mcontext;
+    for (UInt i = 0; i < JM_REG_SP; i++)
+        jm_register_set(&to, i, at->regs[i]);
+    jm_register_set(&to, JM_REG_SP, at->sp);
+    return leave_by_signal(c, &to, at->pc);
+#endif
+}
+
+// ---- by what only the core knows -----------------------------------------------------------------------------
+
+static Step by_core(Cursor *c)
+{
+    Registers to = c->registers;
+    Addr return_address = c->ip;
+    if (!jm_core_step(&to, &return_address) || !is_further_out(c, to.value[JM_REG_SP]))
+        return NO_FRAME;
+    c->asked_core = True;
+    return leave_by_call(c, &to, return_address);
+}
+
+// ---- by what it looks like -----------------------------------------------------------------------------------
+
+// How much of the stack is looked through for a return address: the frames of most functions.
+#define MAX_SCANNED 4096
+
+static Step leave_by_guess(Cursor *c, Addr sp, Addr fp, Addr return_address)
+{
+    Registers to = {.known = 0};
+    jm_register_set(&to, JM_REG_SP, sp);
+    jm_register_set(&to, JM_REG_FP, fp);
+    return leave_by_call(c, &to, return_address);
+}
+
+// Where the caller's frame begins, which is not below `sp`.
+static Addr callers_sp(Addr sp, Addr fp, Addr return_address)
+{
+#if defined(VGA_arm64)
+    // The return address lies anywhere in the callee's frame. But the caller, too, keeps it beside the frame pointer,
+    // which leads to that pair; and its table says how far this is from its stack pointer.
+    UnwindRow row;
+    if (jm_unwind_row(return_address - 1, &row) && row.cfa_register == JM_REG_SP && !row.cfa_expression &&
+        row.where[JM_REG_FP] == AT_CFA && row.where[JM_REG_RA] == AT_CFA &&
+        row.value[JM_REG_RA] == row.value[JM_REG_FP] + (Long)sizeof(Addr)) {
+        Addr found = fp - row.value[JM_REG_FP] - row.cfa_offset;
+        if (found > sp && found < jm_readable_end(sp))
+            return found;
+    }
+#endif
+    return sp;
+}
+
+// A frame pointer leads to the caller's and, beside that, the return address.
+static Step by_frame_pointer(Cursor *c)
+{
+    Addr fp = c->registers.value[JM_REG_FP];
+    Addr callers_fp, return_address;
+    if (!jm_register_is_known(&c->registers, JM_REG_FP) || fp < sp_of(c) || fp >= jm_readable_end(sp_of(c)) ||
+        !jm_read_word(fp, &callers_fp) || !jm_read_word(fp + sizeof(Addr), &return_address))
+        return NO_FRAME;
+    if (is_end(return_address))
+        return AT_OUTERMOST;
+    if (!is_return_address(return_address))
+        return NO_FRAME;
+    return leave_by_guess(c, callers_sp(fp + 2 * sizeof(Addr), callers_fp, return_address), callers_fp, return_address);
+}
+
+static Step by_scan(Cursor *c)
+{
+    Addr sp = sp_of(c), end = jm_readable_end(sp);
+    Addr fp = c->registers.value[JM_REG_FP];
+    for (Addr at = sp; at + sizeof(Addr) <= end && at - sp < MAX_SCANNED; at += sizeof(Addr)) {
+        const Addr *word = (const Addr *)at;
+        if (!is_return_address(*word))
+            continue;
+#if defined(VGA_arm64)
+        if (at > sp && word[-1] > at && word[-1] < end) // saved with it
+            fp = word[-1];
+#endif
+        c->scanned = True;
+        return leave_by_guess(c, callers_sp(at + sizeof(Addr), fp, *word), fp, *word);
+    }
+    return NO_FRAME;
+}
+
+// A call of what is no code, or of a function that has not yet done anything.
+static Step by_last_call(Cursor *c)
+{
+    Addr sp = sp_of(c), fp = c->registers.value[JM_REG_FP], return_address;
+#if defined(VGA_amd64)
+    if (is_code(c->ip) || !jm_read_word(sp, &return_address))
+        return NO_FRAME;
+    sp += sizeof(Addr);
+#else
+    if (!jm_register_is_known(&c->registers, JM_REG_RA))
+        return NO_FRAME;
+    return_address = c->registers.value[JM_REG_RA];
+#endif
+    return is_return_address(return_address) ? leave_by_guess(c, sp, fp, return_address) : NO_FRAME;
+}
+
+// ---- all of them ---------------------------------------------------------------------------------------------
+
+Step jm_unwind_step(Cursor *c)
+{
+    static Step (*const ways[])(Cursor * c) = {by_table, by_signal, by_core};
+    for (UInt i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        Step step = ways[i](c);
+        if (step != NO_FRAME)
+            return step;
+    }
+    c->guessed = True;
+    // Nobody has called from there: the return address was put on the stack, as on that of a coroutine.
+    if (c->is_call && !is_return_address(c->ip + 1))
+        return is_code(c->ip) ? AT_OUTERMOST : NO_FRAME;
+    Step step = c->is_call ? NO_FRAME : by_last_call(c);
+    if (step == NO_FRAME && !is_code(c->ip))
+        return c->is_innermost ? AT_OUTERMOST : NO_FRAME;
+    if (step == NO_FRAME)
+        step = by_frame_pointer(c);
+    if (step == NO_FRAME)
+        step = by_scan(c);
+    return step == NO_FRAME ? AT_OUTERMOST : step;
+}
+
+Bool jm_unwind_is_signal_frame(Addr ip)
+{
+    UnwindRow row;
+    return jm_unwind_row(ip, &row) ? row.is_signal_frame : is_trampoline(ip + 1) || is_trampoline(ip);
+}
+
+#endif // JM_HAS_UNWINDER

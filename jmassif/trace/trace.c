@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The trace writer; see trace.h. Fields are formatted by hand: this is on the path of every snapshot and large block,
+// and VG_(fprintf) would format, and flush, far too often.
+
+#include "trace/trace.h"
+#include "base/options.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "base/text.h"
+
+// ---- fields --------------------------------------------------------------------------------------------------
+
+#define MAX_NUMBER  21   // decimal digits of 2^64, and a sign
+#define RECORD_ROOM 1024 // more than any record needs, a scope with growth of every kind too, besides its text
+
+static HChar *cursor; // in the buffer, while a record is being written
+
+static HChar *nodes_end; // where the nodes' record ends, while none has come after it
+
+static void begin(HChar letter)
+{
+    nodes_end = NULL;
+    cursor = jm_trace_room(RECORD_ROOM);
+    *cursor++ = letter;
+}
+
+static void put_uint(ULong value)
+{
+    HChar digits[MAX_NUMBER];
+    UInt n = 0;
+    do {
+        digits[n++] = '0' + value % 10;
+        value /= 10;
+    } while (value);
+    *cursor++ = ' ';
+    while (n)
+        *cursor++ = digits[--n];
+}
+
+static void put_sint(Long value)
+{
+    if (value < 0) {
+        put_uint(-(ULong)value);
+        // put_uint wrote " 123"; the sign goes between the space and the digits.
+        HChar *space = cursor;
+        while (*--space != ' ')
+            ;
+        VG_(memmove)(space + 2, space + 1, cursor - space - 1);
+        space[1] = '-';
+        cursor++;
+    } else {
+        put_uint(value);
+    }
+}
+
+static void put_hex(ULong value)
+{
+    HChar digits[MAX_NUMBER];
+    UInt n = 0;
+    do {
+        digits[n++] = "0123456789abcdef"[value & 15];
+        value >>= 4;
+    } while (value);
+    *cursor++ = ' ';
+    while (n)
+        *cursor++ = digits[--n];
+}
+
+static void put_name(const HChar *name)
+{
+    *cursor++ = ' ';
+    while (*name)
+        *cursor++ = *name++;
+}
+
+static void end(void)
+{
+    *cursor++ = '\n';
+    jm_trace_written(cursor);
+}
+
+// Ends the record with a text of any length.
+static void end_with_text(const HChar *text)
+{
+    *cursor++ = ' ';
+    jm_trace_written(cursor);
+    // A byte takes four at most, and the line its end.
+    cursor = jm_trace_room(text ? VG_(strlen)(text) * 4 + 1 : 1);
+    for (; text && *text; text++) {
+        UChar c = *text;
+        if (c < 0x20 || c == 0x7f || c == '\\') {
+            *cursor++ = '\\';
+            *cursor++ = 'x';
+            *cursor++ = "0123456789abcdef"[c >> 4];
+            *cursor++ = "0123456789abcdef"[c & 15];
+        } else {
+            *cursor++ = c;
+        }
+    }
+    end();
+}
+
+// ---- strings -------------------------------------------------------------------------------------------------
+
+// Only hashes are kept, not the texts: two of a million strings share a 64-bit hash with a probability of 3e-8, and the
+// texts of a PyTorch run would be megabytes.
+static Table string_hashes = JM_TABLE("jm.trace.strings", ULong);
+static Index string_index = JM_INDEX("jm.trace.strings");
+
+static ULong string_hash_of(UInt id)
+{
+    return *(ULong *)jm_table_at(&string_hashes, id);
+}
+
+ULong jm_trace_text_hash(const HChar *text)
+{
+    ULong h = 0xcbf29ce484222325ULL; // FNV-1a, finished by jm_hash
+    for (; *text; text++)
+        h = (h ^ (UChar)*text) * 0x100000001b3ULL;
+    return jm_hash(h);
+}
+
+UInt jm_trace_string(const HChar *text)
+{
+    if (!text)
+        return 0;
+    ULong h = jm_trace_text_hash(text);
+    jm_index_reserve(&string_index, string_hash_of);
+    UInt slot = (UInt)h & string_index.mask;
+    while (string_index.slots[slot]) {
+        UInt id = string_index.slots[slot];
+        if (string_hash_of(id) == h)
+            return id;
+        slot = (slot + 1) & string_index.mask;
+    }
+    UInt id = jm_table_add(&string_hashes);
+    *(ULong *)jm_table_at(&string_hashes, id) = h;
+    string_index.slots[slot] = id;
+    string_index.used++;
+    begin('s');
+    put_uint(id);
+    end_with_text(text);
+    return id;
+}
+
+// With --anonymize the home directory, and with it the user's name, is shown as ~, also in lists of paths.
+static const HChar *shown(const HChar *paths)
+{
+    static HChar short_form[4096];
+    const HChar *home = jm_options.anonymize && paths ? VG_(getenv)("HOME") : NULL;
+    SizeT n = home ? VG_(strlen)(home) : 0;
+    if (n < 2 || !VG_(strstr)(paths, home))
+        return paths;
+    SizeT at = 0;
+    while (*paths && at + 1 < sizeof short_form) {
+        Bool is_home = VG_(strncmp)(paths, home, n) == 0;
+        short_form[at++] = is_home ? '~' : *paths;
+        paths += is_home ? n : 1;
+    }
+    short_form[at] = 0;
+    return short_form;
+}
+
+UInt jm_trace_path_string(const HChar *file)
+{
+    return jm_trace_string(shown(file));
+}
+
+// ---- records -------------------------------------------------------------------------------------------------
+
+void jm_trace_manifest(const HChar *key, const HChar *text)
+{
+    begin('m');
+    put_name(key);
+    end_with_text(shown(text));
+}
+
+void jm_trace_manifest_paths(const HChar *key, const HChar *paths)
+{
+    jm_trace_manifest(key, shown(paths));
+}
+
+void jm_trace_manifest_uint(const HChar *key, ULong value)
+{
+    begin('m');
+    put_name(key);
+    put_uint(value);
+    end();
+}
+
+void jm_trace_group(const HChar *owner, const HChar *group)
+{
+    begin('g');
+    put_name(owner);
+    put_name(group);
+    end();
+}
+
+void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address)
+{
+    begin('f');
+    put_uint(id);
+    *cursor++ = ' ';
+    *cursor++ = type;
+    put_uint(function);
+    put_uint(object);
+    put_uint(file);
+    put_uint(line);
+    put_hex(address);
+    end();
+}
+
+// Nodes and accounts come by the hundred thousand, each as the next one; a reader counts them.
+static UInt n_nodes;
+static UInt n_accounts;
+
+void jm_trace_node(UInt id, UInt parent, UInt frame)
+{
+    tl_assert(id == ++n_nodes);
+    // One that follows its caller goes into its record, if that has not been written to the file.
+    if (parent == id - 1 && nodes_end && jm_trace_room(RECORD_ROOM) == nodes_end) {
+        cursor = nodes_end - 1;
+    } else {
+        begin('n');
+        put_uint(parent ? id - parent : 0);
+    }
+    put_uint(frame);
+    end();
+    nodes_end = cursor;
+}
+
+void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner)
+{
+    tl_assert(id == ++n_accounts);
+    begin('a');
+    put_uint(n_nodes - node);
+    put_name(jm_kind_name(kind));
+    put_name(owner);
+    end();
+}
+
+void jm_trace_role(UInt account, const HChar *role)
+{
+    begin('r');
+    put_uint(account);
+    put_name(role);
+    end();
+}
+
+void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes)
+{
+    begin('t');
+    put_uint(time);
+    put_uint(host_bytes);
+    put_uint(device_bytes);
+    put_uint(max_bytes);
+    end();
+}
+
+void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes)
+{
+    begin('S');
+    put_uint(id);
+    put_uint(time);
+    put_name(reason);
+    put_uint(host_bytes);
+    put_uint(device_bytes);
+    end();
+}
+
+void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
+                      ULong temporaries)
+{
+    begin('c');
+    put_uint(account);
+    put_uint(live_bytes);
+    put_uint(live_blocks);
+    put_uint(total_bytes);
+    put_uint(total_blocks);
+    put_uint(temporaries);
+    end();
+}
+
+void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong swapped_bytes)
+{
+    begin('v');
+    put_uint(account);
+    put_uint(virtual_bytes);
+    put_uint(shared_bytes);
+    put_uint(swapped_bytes);
+    end();
+}
+
+void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes)
+{
+    begin('P');
+    put_name(which);
+    put_uint(time);
+    put_uint(host_bytes);
+    put_uint(device_bytes);
+    end();
+}
+
+void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks)
+{
+    begin('d');
+    put_uint(account);
+    put_uint(live_bytes);
+    put_uint(live_blocks);
+    end();
+}
+
+void jm_trace_snapshot_end(UInt id)
+{
+    begin('E');
+    put_uint(id);
+    end();
+}
+
+void jm_trace_block(ULong time, Addr address, ULong bytes, UInt account)
+{
+    begin('+');
+    put_uint(time);
+    put_hex(address);
+    put_uint(bytes);
+    put_uint(account);
+    end();
+}
+
+void jm_trace_block_end(ULong time, Addr address, UInt account)
+{
+    begin('-');
+    put_uint(time);
+    put_hex(address);
+    put_uint(account);
+    end();
+}
+
+void jm_trace_large_threshold(ULong time, ULong bytes)
+{
+    begin('l');
+    put_uint(time);
+    put_uint(bytes);
+    end();
+}
+
+static void put_growth(const Growth growth[N_KINDS])
+{
+    for (Kind kind = 0; kind < N_KINDS; kind++) {
+        if (growth[kind].bytes || growth[kind].blocks) {
+            put_name(jm_kind_name(kind));
+            put_sint(growth[kind].bytes);
+            put_sint(growth[kind].blocks);
+        }
+    }
+    end();
+}
+
+void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin_time, ULong end_time, UInt node, UInt name,
+                    const Growth growth[N_KINDS])
+{
+    begin('x');
+    put_uint(id);
+    put_uint(parent);
+    put_uint(tid);
+    put_uint(begin_time);
+    put_uint(end_time);
+    put_uint(node);
+    put_uint(name);
+    put_growth(growth);
+}
+
+void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS])
+{
+    begin('X');
+    put_uint(name);
+    put_uint(count);
+    put_uint(time);
+    put_growth(growth);
+}
+
+void jm_trace_failure(UInt name, ULong code, ULong count)
+{
+    begin('e');
+    put_uint(name);
+    put_uint(code);
+    put_uint(count);
+    end();
+}
+
+void jm_trace_counter(const HChar *key, ULong count)
+{
+    begin('k');
+    put_name(key);
+    put_uint(count);
+    end();
+}
+
+void jm_trace_system(ULong time, const HChar *figure, ULong bytes)
+{
+    begin('y');
+    put_uint(time);
+    put_name(figure);
+    put_uint(bytes);
+    end();
+}
+
+void jm_trace_mark(ULong time, UInt name)
+{
+    begin('M');
+    put_uint(time);
+    put_uint(name);
+    end();
+}
+
+void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name)
+{
+    begin(begins ? 'B' : 'D');
+    put_uint(time);
+    put_uint(tid);
+    put_uint(name);
+    end();
+}
+
+void jm_trace_region_sum(UInt name, ULong count, ULong time)
+{
+    begin('R');
+    put_uint(name);
+    put_uint(count);
+    put_uint(time);
+    end();
+}
+
+void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again)
+{
+    begin('O');
+    put_uint(id);
+    put_uint(time);
+    put_uint(tid);
+    put_uint(account);
+    put_uint(api);
+    put_uint(error);
+    put_uint(bytes);
+    put_uint(again);
+    end();
+}
+
+void jm_trace_exhaustion_figure(UInt event, const HChar *figure, ULong bytes)
+{
+    begin('o');
+    put_uint(event);
+    put_name(figure);
+    put_uint(bytes);
+    end();
+}
+
+void jm_trace_outcome(UInt event, ULong time, const HChar *outcome)
+{
+    begin('q');
+    put_uint(event);
+    put_uint(time);
+    put_name(outcome);
+    end();
+}
+
+void jm_trace_mapped(ULong time, Addr address, ULong bytes, UWord handle)
+{
+    begin('W');
+    put_uint(time);
+    put_hex(address);
+    put_uint(bytes);
+    put_hex(handle);
+    end();
+}
+
+void jm_trace_unmapped(ULong time, Addr address, ULong bytes)
+{
+    begin('w');
+    put_uint(time);
+    put_hex(address);
+    put_uint(bytes);
+    end();
+}
+
+void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *file)
+{
+    UInt soname_id = jm_trace_string(soname);
+    begin('L');
+    put_uint(time);
+    put_hex(address);
+    put_uint(bytes);
+    put_uint(soname_id);
+    end_with_text(shown(file));
+}
+
+void jm_trace_object_end(ULong time, Addr address)
+{
+    begin('U');
+    put_uint(time);
+    put_hex(address);
+    end();
+}
+
+void jm_trace_end(ULong time, const HChar *reason, UInt code)
+{
+    begin('Z');
+    put_uint(time);
+    put_name(reason);
+    put_uint(code);
+    end();
+}
+
+void jm_trace_stats(void)
+{
+    jm_stats_table("strings", &string_hashes);
+    jm_stats_index(&string_index);
+}

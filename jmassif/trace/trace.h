@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The only writer of the trace (docs/trace-format.md): one function per record. Where they go: trace_file.h.
+
+#ifndef JM_TRACE_H
+#define JM_TRACE_H
+
+#include "base/compat.h"
+#include "base/kind.h"
+#include "trace/trace_file.h"
+
+// The id of a string; the same text has the same id. NULL has id 0. Paths have the user's home left out when
+// --anonymize=yes.
+UInt jm_trace_string(const HChar *text);
+ULong jm_trace_text_hash(const HChar *text); // by which strings are told apart
+UInt jm_trace_path_string(const HChar *path);
+
+void jm_trace_manifest(const HChar *key, const HChar *text);
+void jm_trace_manifest_paths(const HChar *key, const HChar *paths); // with --anonymize: like jm_trace_path_string
+void jm_trace_manifest_uint(const HChar *key, ULong value);
+void jm_trace_group(const HChar *owner, const HChar *group);
+void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);
+// Nodes and accounts are told in the order of their ids, from 1 on.
+void jm_trace_node(UInt id, UInt parent, UInt frame);
+void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner);
+void jm_trace_role(UInt account, const HChar *role);
+
+void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes);
+void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes);
+void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
+                      ULong temporaries);
+void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong swapped_bytes);
+void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes);
+void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks);
+void jm_trace_snapshot_end(UInt id);
+
+void jm_trace_block(ULong time, Addr address, ULong bytes, UInt account);
+void jm_trace_block_end(ULong time, Addr address, UInt account);
+void jm_trace_large_threshold(ULong time, ULong bytes);
+
+typedef struct {
+    Long bytes;
+    Long blocks;
+} Growth; // one per kind
+
+void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin, ULong end, UInt node, UInt name,
+                    const Growth growth[N_KINDS]);
+void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS]);
+void jm_trace_failure(UInt name, ULong code, ULong count);
+void jm_trace_counter(const HChar *key, ULong count);
+void jm_trace_system(ULong time, const HChar *figure, ULong bytes);
+void jm_trace_mark(ULong time, UInt name);
+void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name);
+void jm_trace_region_sum(UInt name, ULong count, ULong time);
+void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again);
+void jm_trace_exhaustion_figure(UInt event, const HChar *figure, ULong bytes);
+void jm_trace_outcome(UInt event, ULong time, const HChar *outcome);
+void jm_trace_mapped(ULong time, Addr address, ULong bytes, UWord handle);
+void jm_trace_unmapped(ULong time, Addr address, ULong bytes);
+void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *path);
+void jm_trace_object_end(ULong time, Addr address);
+void jm_trace_end(ULong time, const HChar *reason, UInt code);
+
+void jm_trace_stats(void); // tells what it keeps (stats.h)
+
+#endif

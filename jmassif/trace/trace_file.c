@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The trace's file: its name, its buffer, what becomes of it at fork and exec, and what happens when it cannot be
+// written.
+
+#include "trace/trace_file.h"
+#include "base/options.h"
+#include "base/stats.h"
+#include "base/text.h"
+
+#define FORMAT_VERSION     "jmassif-trace 3\n"
+#define BUFFER_BYTES       (256 * 1024)
+#define SMALL_BUFFER_BYTES (32 * 1024) // --low-footprint
+
+static HChar *buffer;
+static SizeT capacity;
+static SizeT used;
+static Int fd = -1;
+static ULong file_bytes;
+static Bool is_created;
+static Bool given_up;
+static HChar *path;
+
+// A forked child's file, until it exists.
+static Bool is_pending;
+static HChar *parent_path;
+static Long parent_bytes; // of the parent's file at the fork
+static Int parent_pid;
+
+// ---- the file ------------------------------------------------------------------------------------------------
+
+static void give_up(const HChar *what, Int error)
+{
+    if (!given_up)
+        VG_(umsg)("jmassif: cannot %s %s (errno %d); the program goes on without being recorded\n", what, path, error);
+    given_up = True;
+}
+
+// "m process PID.STARTTIME\n": exec keeps both, another process with a recycled pid has another start time.
+static void process_key(Int pid, HChar *key, UInt size)
+{
+    HChar name[64];
+    VG_(snprintf)(name, sizeof name, "/proc/%d/stat", pid);
+    HChar *stat = jm_text_read_file(name, 4096);
+    const HChar *p = stat ? VG_(strrchr)(stat, ')') : NULL;
+    // Field 22 of proc(5) stat is starttime; the name in parentheses is field 2.
+    for (UInt field = 2; p && field < 22; field++) {
+        p = VG_(strchr)(p + 1, ' ');
+    }
+    ULong start = p ? VG_(strtoull10)(p + 1, NULL) : 0;
+    VG_(snprintf)(key, size, "m process %d.%llu\n", pid, start);
+    if (stat)
+        VG_(free)(stat);
+}
+
+// The pid of the running process that writes the trace `file`; it is this process if it did so before it called exec.
+// 0: the file is there for the taking.
+static Int holder_of(const HChar *file)
+{
+    struct vg_stat st;
+    if (sr_isError(VG_(stat)(file, &st)) || !VKI_S_ISREG(st.mode))
+        return 0;
+    HChar *text = jm_text_read_file(file, 256);
+    const HChar *record = text ? VG_(strstr)(text, "m process ") : NULL;
+    Int pid = 0;
+    if (record) {
+        HChar key[64];
+        pid = VG_(strtoull10)(record + VG_(strlen)("m process "), NULL);
+        process_key(pid, key, sizeof key);
+        if (VG_(strncmp)(record, key, VG_(strlen)(key)) != 0)
+            pid = 0;
+    }
+    if (text)
+        VG_(free)(text);
+    return pid;
+}
+
+static HChar *with_number(const HChar *name, UInt number)
+{
+    HChar *numbered = VG_(malloc)("jm.trace", VG_(strlen)(name) + 16);
+    VG_(sprintf)(numbered, "%s.%u", name, number);
+    return numbered;
+}
+
+static void put_bytes(const HChar *bytes, SizeT n);
+
+static void create_file(void)
+{
+    HChar key[64];
+    process_key(VG_(getpid)(), key, sizeof key);
+    // A name without %p: other processes of the run have it too.
+    Int holder = holder_of(path);
+    if (holder && holder != VG_(getpid)())
+        path = with_number(path, VG_(getpid)());
+    HChar *base = path;
+    for (UInt i = 2; holder_of(path); i++)
+        path = with_number(base, i);
+    SysRes res = VG_(open)(path, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, VKI_S_IRUSR | VKI_S_IWUSR);
+    if (sr_isError(res)) {
+        give_up("create", sr_Err(res));
+        return;
+    }
+    fd = VG_(safe_fd)(sr_Res(res));
+    is_created = True;
+    file_bytes = 0;
+    put_bytes(FORMAT_VERSION, sizeof FORMAT_VERSION - 1);
+    put_bytes(key, VG_(strlen)(key));
+}
+
+static void stop_writing(Int error)
+{
+    give_up("write", error);
+    VG_(close)(fd);
+    fd = -1;
+}
+
+#define RLIMIT_FSIZE 1 // asm-generic/resource.h, and the same on every machine
+
+static void write_out(const HChar *bytes, SizeT n)
+{
+    // To write beyond the limit is answered with a signal, which would kill the program.
+    struct vki_rlimit limit;
+    if (n > 0 && fd >= 0 && VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && file_bytes + n > limit.rlim_cur)
+        stop_writing(VKI_EFBIG);
+    while (n > 0 && fd >= 0) {
+        Int written = VG_(write)(fd, bytes, n);
+        if (written <= 0) {
+            if (-written == VKI_EINTR)
+                continue;
+            stop_writing(-written);
+            return;
+        }
+        bytes += written;
+        n -= written;
+        file_bytes += written;
+    }
+}
+
+// The parts of a parent's trace that its child needs: definitions and the history of blocks.
+static void copy_from_parent(void)
+{
+    Int in = VG_(fd_open)(parent_path, VKI_O_RDONLY, 0);
+    if (in < 0) {
+        VG_(umsg)("jmassif: cannot read %s, so the trace of its child %d is not written\n", parent_path, VG_(getpid)());
+        given_up = True;
+        return;
+    }
+    static HChar piece[64 * 1024];
+    Bool at_line_start = True, keep = False;
+    Long left = parent_bytes;
+    while (left > 0) {
+        Int n = VG_(read)(in, piece, left < (Long)sizeof piece ? left : (Long)sizeof piece);
+        if (n <= 0)
+            break;
+        left -= n;
+        Int from = 0; // start of a run of bytes to keep
+        for (Int i = 0; i < n; i++) {
+            if (at_line_start) {
+                Bool kept = keep;
+                keep = VG_(strchr)("mgsfnar+-l", piece[i]) != NULL;
+                if (kept && !keep)
+                    write_out(piece + from, i - from);
+                else if (!kept && keep)
+                    from = i;
+            }
+            at_line_start = piece[i] == '\n';
+        }
+        if (keep)
+            write_out(piece + from, n - from);
+    }
+    VG_(close)(in);
+}
+
+static void allocate_buffer(void)
+{
+    capacity = jm_options.low_footprint ? SMALL_BUFFER_BYTES : BUFFER_BYTES;
+    buffer = VG_(malloc)("jm.trace", capacity);
+    used = 0;
+}
+
+static void create_pending(void)
+{
+    is_pending = False;
+    SizeT held = used;
+    HChar *held_bytes = buffer;
+    allocate_buffer();
+    create_file();
+    write_out(buffer, used);
+    used = 0;
+    if (fd >= 0)
+        copy_from_parent();
+    // What was copied says these of the parent.
+    HChar own[256];
+    process_key(VG_(getpid)(), own, sizeof own);
+    put_bytes(own, VG_(strlen)(own));
+    VG_(snprintf)
+    (own, sizeof own, "m pid %d\nm ppid %d\nm forked-from %d\n", VG_(getpid)(), VG_(getppid)(), parent_pid);
+    put_bytes(own, VG_(strlen)(own));
+    put_bytes(held_bytes, held);
+    VG_(free)(held_bytes);
+}
+
+void jm_trace_flush(void)
+{
+    if (is_pending)
+        create_pending();
+    write_out(buffer, used);
+    used = 0;
+}
+
+static void make_room(SizeT n)
+{
+    if (used + n <= capacity)
+        return;
+    if (!is_pending)
+        jm_trace_flush();
+    if (used + n > capacity) {
+        capacity = (used + n) * 2;
+        buffer = VG_(realloc)("jm.trace", buffer, capacity);
+    }
+}
+
+static void put_bytes(const HChar *bytes, SizeT n)
+{
+    make_room(n);
+    VG_(memcpy)(buffer + used, bytes, n);
+    used += n;
+}
+
+void jm_trace_open(void)
+{
+    path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
+    allocate_buffer();
+    create_file();
+    jm_trace_flush(); // an empty file is no trace, and to gather the manifest takes a moment
+}
+
+const HChar *jm_trace_path(void)
+{
+    return is_created ? path : NULL;
+}
+
+void jm_trace_before_fork(void)
+{
+    jm_trace_flush();
+    struct vg_stat st;
+    parent_bytes = fd >= 0 && VG_(fstat)(fd, &st) == 0 ? st.size : 0;
+    parent_pid = VG_(getpid)();
+}
+
+void jm_trace_after_fork_in_child(void)
+{
+    if (fd >= 0)
+        VG_(close)(fd); // the parent's description stays open in the parent
+    fd = -1;
+    used = 0;
+    if (given_up)
+        return;
+    parent_path = path;
+    path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
+    // Without %p the name is the parent's, or a sibling's.
+    if (!VG_(strstr)(jm_options.out_file, "%p"))
+        path = with_number(path, VG_(getpid)());
+    is_pending = True;
+    is_created = False;
+}
+
+Bool jm_trace_is_pending(void)
+{
+    return is_pending;
+}
+
+void jm_trace_close(void)
+{
+    jm_trace_flush();
+    if (fd >= 0)
+        VG_(close)(fd);
+    fd = -1;
+}
+
+HChar *jm_trace_room(SizeT bytes)
+{
+    make_room(bytes);
+    return buffer + used;
+}
+
+void jm_trace_written(const HChar *end)
+{
+    used = end - buffer;
+    tl_assert(used <= capacity);
+}
+
+void jm_trace_file_stats(void)
+{
+    jm_stats_row("jm.trace", "bytes of the buffer in use", used, capacity);
+}

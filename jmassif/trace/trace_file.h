@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The file behind the trace. Records are collected in a buffer and reach the file at every snapshot, so that a program
+// that is killed leaves all of its history up to the last one. A trace that cannot be written (bad path, full disk) is
+// given up with one message; the profiled program goes on.
+
+#ifndef JM_TRACE_FILE_H
+#define JM_TRACE_FILE_H
+
+#include "base/compat.h"
+
+// Opens the file that --jmassif-out-file names.
+void jm_trace_open(void);
+
+// The child of a fork gets a file of its own. It is created at the first flush, so that a child that only calls exec
+// leaves none. `jm_trace_before_fork` must have been called in the parent just before.
+void jm_trace_before_fork(void);
+void jm_trace_after_fork_in_child(void);
+Bool jm_trace_is_pending(void); // not created yet
+
+void jm_trace_flush(void);
+void jm_trace_close(void);
+const HChar *jm_trace_path(void); // for messages; NULL if there is no file
+
+// Room for a record of at most `bytes`: where to write it. `jm_trace_written` tells where it ended, before anything
+// else is asked of the trace.
+HChar *jm_trace_room(SizeT bytes);
+void jm_trace_written(const HChar *end);
+
+void jm_trace_file_stats(void); // tells what it keeps (stats.h)
+
+#endif
