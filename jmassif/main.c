@@ -17,7 +17,10 @@
 #include "driver/driver.h"
 #include "snapshot/exhaustion.h"
 #include "valgrind/fma.h"
+#include "heap/blocks.h"
 #include "heap/heap.h"
+#include "heap/slab.h"
+#include "ledger/account.h"
 #include "snapshot/manifest.h"
 #include "base/options.h"
 #include "stack/owner.h"
@@ -33,6 +36,7 @@
 #include "base/stats.h"
 #include "stack/symbol.h"
 #include "trace/trace.h"
+#include "cuda/tensor.h"
 #include "valgrind/translation.h"
 #include "stack/unwind.h"
 
@@ -169,6 +173,18 @@ static void post_clo_init(void)
     jm_snapshot_start();
 }
 
+static void print_stats(void)
+{
+    static const TellStats modules[] = {jm_blocks_stats,  jm_slab_stats,       jm_heap_stats,
+                                        jm_stack_stats,   jm_unwind_stats,     jm_symbol_stats,
+                                        jm_account_stats, jm_ledger_stats,     jm_python_stats,
+                                        jm_owner_stats,   jm_pages_stats,      jm_driver_stats,
+                                        jm_scope_stats,   jm_region_stats,     jm_device_blocks_stats,
+                                        jm_tensor_stats,  jm_exhaustion_stats, jm_pending_stats,
+                                        jm_trace_stats,   jm_trace_file_stats, NULL};
+    jm_stats_print(modules);
+}
+
 static void fini(Int exit_code)
 {
     const HChar *reason = has_called_exit ? "exit" : "signal";
@@ -177,7 +193,7 @@ static void fini(Int exit_code)
     jm_snapshot_take(reason);
     jm_trace_end(jm_clock_now(), reason, exit_status);
     if (VG_(clo_stats))
-        jm_stats_print();
+        print_stats();
     jm_trace_close();
     if (VG_(clo_verbosity) > 0 && jm_trace_path())
         VG_(umsg)("jmassif: read the trace with: jm_print %s\n", jm_trace_path());
@@ -198,7 +214,7 @@ static void pre_clo_init(void)
     VG_(needs_command_line_options)(jm_options_process, jm_options_print_usage, jm_options_print_debug_usage);
     VG_(needs_client_requests)(jm_client_handle_request);
     VG_(needs_syscall_wrapper)(on_syscall, after_syscall);
-    VG_(needs_print_stats)(jm_stats_print);
+    VG_(needs_print_stats)(print_stats);
     VG_(needs_libc_freeres)();
     VG_(needs_cxx_freeres)();
     jm_heap_init();

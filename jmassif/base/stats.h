@@ -15,7 +15,8 @@ void jm_stats_table(const HChar *what, const Table *t);
 void jm_stats_index(const Index *x); // its entries are counted with their table
 void jm_stats_array(const HChar *centre, const HChar *what, const XArray *a, SizeT each); // NULL: none yet
 
-// What --stats=yes calls.
-void jm_stats_print(void);
+// Lets each of `tellers`, which end with NULL, tell its part, and prints the sum.
+typedef void (*TellStats)(void);
+void jm_stats_print(const TellStats *tellers);
 
 #endif
