@@ -158,6 +158,10 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
 static void post_clo_init(void)
 {
     jm_options_finish();
+    if (jm_options.low_footprint) {
+        jm_translation_keep_little();
+        jm_debug_info_keep_little();
+    }
     jm_owner_init(jm_options.owners_file);
     jm_symbol_on_object(on_object);
     jm_clock_init();

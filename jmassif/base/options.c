@@ -3,9 +3,6 @@
 // The option table. Options that massif has keep their names and meanings.
 
 #include "base/options.h"
-#include "valgrind/debug_info.h"
-#include "trace/trace.h"
-#include "valgrind/translation.h"
 
 Options jm_options;
 
@@ -192,34 +189,9 @@ void jm_options_print_debug_usage(void)
 
 void jm_options_finish(void)
 {
-    if (jm_options.low_footprint) {
-        jm_translation_keep_little();
-        jm_debug_info_keep_little();
-    }
     jm_options.low_memory_per_mille = (UInt)(low_memory * 10 + 0.5);
     if (pages_as_heap)
         VG_(umsg)("jmassif: --pages-as-heap is not needed: heap and pages are separate kinds in one ledger\n");
     if (peak_inaccuracy >= 0)
         VG_(umsg)("jmassif: --peak-inaccuracy is not needed: peaks are always exact\n");
-}
-
-void jm_options_record(void)
-{
-    HChar text[64];
-    // Two decimals are enough for a percentage, and the tool's printf has no floating point.
-    UInt hundredths = (UInt)(jm_options.threshold * 100 + 0.5);
-    VG_(snprintf)(text, sizeof text, "%u.%02u", hundredths / 100, hundredths % 100);
-    jm_trace_manifest("option.threshold", text);
-    jm_trace_manifest_uint("option.detailed-freq", jm_options.detailed_freq);
-    jm_trace_manifest_uint("option.max-snapshots", jm_options.max_snapshots);
-    jm_trace_manifest_uint("option.depth", jm_options.depth);
-    jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
-    jm_trace_manifest("option.driver", jm_options.driver ? "yes" : "no");
-    jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
-    jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
-    jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");
-    jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
-    jm_trace_manifest("option.low-footprint", jm_options.low_footprint ? "yes" : "no");
-    jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
-    jm_trace_manifest_uint("option.large", jm_options.large_bytes);
 }

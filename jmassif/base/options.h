@@ -51,9 +51,6 @@ void jm_options_print_debug_usage(void);
 // differently. Exits with status 2 on a contradiction.
 void jm_options_finish(void);
 
-// Writes `option.*` manifest entries, so that reports use the same defaults.
-void jm_options_record(void);
-
 // One line on stderr and exit status 2: what, where, the mend.
 __attribute__((noreturn)) void jm_usage_error(const HChar *format, ...) PRINTF_CHECK(1, 2);
 

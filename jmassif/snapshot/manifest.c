@@ -167,6 +167,28 @@ static Bool is_tegra(void)
            !sr_isError(VG_(stat)(of_board("/sys/module/tegra_fuse"), &st));
 }
 
+// Reports use the same defaults.
+static void write_options(void)
+{
+    HChar text[64];
+    // Two decimals are enough for a percentage, and the tool's printf has no floating point.
+    UInt hundredths = (UInt)(jm_options.threshold * 100 + 0.5);
+    VG_(snprintf)(text, sizeof text, "%u.%02u", hundredths / 100, hundredths % 100);
+    jm_trace_manifest("option.threshold", text);
+    jm_trace_manifest_uint("option.detailed-freq", jm_options.detailed_freq);
+    jm_trace_manifest_uint("option.max-snapshots", jm_options.max_snapshots);
+    jm_trace_manifest_uint("option.depth", jm_options.depth);
+    jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
+    jm_trace_manifest("option.driver", jm_options.driver ? "yes" : "no");
+    jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
+    jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
+    jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");
+    jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
+    jm_trace_manifest("option.low-footprint", jm_options.low_footprint ? "yes" : "no");
+    jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
+    jm_trace_manifest_uint("option.large", jm_options.large_bytes);
+}
+
 void jm_manifest_write(void)
 {
     write_command();
@@ -208,7 +230,7 @@ void jm_manifest_write(void)
         jm_text_each_line(of_board("/var/lib/dpkg/status"), dpkg_line, &entry);
     jm_text_each_line("/var/lib/dpkg/status", dpkg_line, &entry);
     write_environment();
-    jm_options_record();
+    write_options();
 }
 
 // The part of `text` after `prefix`, if it is a version.
