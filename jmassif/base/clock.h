@@ -21,6 +21,9 @@ ULong jm_clock_ms(void);
 // Milliseconds since 1970 at the start.
 ULong jm_clock_start_unix_ms(void);
 
+// Allocated and freed since the start: the clock of --time-unit=B. The ledger counts them.
+extern ULong jm_clock_traffic_bytes;
+
 // Counts guest instructions for --time-unit=i: adds the code that does to a superblock.
 IRSB *jm_clock_count_instructions(IRSB *in);
 

@@ -83,7 +83,6 @@ static Peak peaks[N_PEAKS];
 static UInt n_rising; // of them
 static ULong side_total[2];
 static ULong sampled_total; // host bytes of sampled accounts
-static ULong traffic_bytes;
 static ULong n_changes;
 static ULong interval_max;
 
@@ -353,7 +352,7 @@ static inline __attribute__((always_inline)) void change(AccountId id, Account *
 
 void jm_ledger_credit(AccountId id, ULong bytes)
 {
-    traffic_bytes += bytes; // first, because it may be the clock that tells a peak's time
+    jm_clock_traffic_bytes += bytes; // first, because it may be the clock that tells a peak's time
     change(id, at(id), bytes, 0);
     add(at(id), (Balance){bytes, 1, bytes, 1, 0});
 }
@@ -363,14 +362,14 @@ void jm_ledger_debit(AccountId id, ULong bytes)
     Account *a = at(id);
     change(id, a, 0, bytes);
     add(a, (Balance){-bytes, -1, 0, 0, 0});
-    traffic_bytes += bytes;
+    jm_clock_traffic_bytes += bytes;
 }
 
 void jm_ledger_credit_both(AccountId id, ULong bytes, AccountId extra_id, ULong extra_bytes)
 {
     Account *a = at(id);
     Account *extra = at(extra_id);
-    traffic_bytes += bytes + extra_bytes;
+    jm_clock_traffic_bytes += bytes + extra_bytes;
     begin_change(a, bytes + extra_bytes, 0);
     touch(id, a);
     touch(extra_id, extra);
@@ -389,7 +388,7 @@ void jm_ledger_debit_both(AccountId id, ULong bytes, AccountId extra_id, ULong e
     end_change(a, 0, bytes + extra_bytes);
     add(a, (Balance){-bytes, -1, 0, 0, 0});
     add(extra, (Balance){-extra_bytes, -1, 0, 0, 0});
-    traffic_bytes += bytes + extra_bytes;
+    jm_clock_traffic_bytes += bytes + extra_bytes;
 }
 
 void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong new_bytes)
@@ -398,7 +397,7 @@ void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong
     Account *to = at(to_id);
     ULong grown = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
     ULong shrunk = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
-    traffic_bytes += grown + shrunk;
+    jm_clock_traffic_bytes += grown + shrunk;
     // A block that changes size counts as one more allocation of its new size.
     if (from == to) {
         change(to_id, to, grown, shrunk);
@@ -428,7 +427,7 @@ void jm_ledger_transfer(AccountId from_id, AccountId to_id, ULong bytes, Int blo
     else
         add(to, (Balance){bytes, 0, 0, 0, 0});
     if (blocks != 0)
-        traffic_bytes += bytes;
+        jm_clock_traffic_bytes += bytes;
     mark_changed(from_id, from);
     mark_changed(to_id, to);
 }
@@ -540,10 +539,6 @@ ULong jm_ledger_total(Side side)
 Long jm_ledger_live_bytes(AccountId id)
 {
     return balance_of(at(id)).live_bytes;
-}
-ULong jm_ledger_traffic_bytes(void)
-{
-    return traffic_bytes;
 }
 
 ULong jm_ledger_take_interval_max(void)

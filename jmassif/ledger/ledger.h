@@ -17,7 +17,6 @@
 #include "base/kind.h"
 
 typedef UInt AccountId; // from 1; 0: none
-typedef UChar OwnerId;
 
 // PEAK_ALLOCATED is that of what was allocated: of both sides without what is only sampled (pages.h).
 typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, PEAK_ALLOCATED, N_PEAKS } PeakId;
@@ -71,7 +70,6 @@ void jm_ledger_count_temporary(AccountId account);
 
 ULong jm_ledger_total(Side side);
 Long jm_ledger_live_bytes(AccountId account);
-ULong jm_ledger_traffic_bytes(void); // allocated + freed since the start
 
 // Largest total (both sides) since the call before.
 ULong jm_ledger_take_interval_max(void);

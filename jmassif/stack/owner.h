@@ -8,7 +8,7 @@
 #define JM_OWNER_H
 
 #include "base/compat.h"
-#include "ledger/ledger.h"
+#include "base/kind.h"
 
 #define JM_OWNER_NONE    0 // a frame that no rule names: look further out
 #define JM_OWNER_UNKNOWN 1

@@ -36,6 +36,7 @@ void VG_(assert_fail)(Bool is_core, const HChar *expression, const HChar *file, 
     fprintf(stderr, "%s:%d: %s: %s\n", file, line, function, expression);
     exit(1);
 }
+ULong jm_clock_traffic_bytes;
 ULong jm_clock_cached(void)
 {
     return 0;
