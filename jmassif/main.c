@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/compat.h"
 #include "valgrind/debug_info.h"
+#include "cuda/cuda.h"
 #include "cuda/device_blocks.h"
 #include "driver/driver.h"
 #include "snapshot/exhaustion.h"
@@ -155,6 +156,20 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     return out;
 }
 
+// What a snapshot tells besides the ledger, in this order.
+static const SnapshotSource snapshot_sources[] = {
+    {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
+    {.tell = jm_scope_write_sums},
+    {.tell = jm_region_write_sums},
+    {.tell = jm_heap_write_counters},
+    {.tell = jm_cuda_write_counters},
+    {.tell = jm_driver_write_counters},
+    {.tell = jm_python_write_counters},
+    {.tell = jm_tensor_write_counters},
+    {.tell = jm_unwind_write_counters},
+    {.tell = jm_exhaustion_write_counters},
+};
+
 static void post_clo_init(void)
 {
     jm_options_finish();
@@ -174,7 +189,7 @@ static void post_clo_init(void)
         jm_trace_group(jm_owner_name(owner), jm_owner_group(owner));
     if (jm_options.stacks)
         jm_stack_memory_init();
-    jm_snapshot_start();
+    jm_snapshot_start(snapshot_sources, sizeof snapshot_sources / sizeof *snapshot_sources);
 }
 
 static void print_stats(void)
@@ -191,11 +206,11 @@ static void print_stats(void)
 
 static void fini(Int exit_code)
 {
-    const HChar *reason = has_called_exit ? "exit" : "signal";
+    SnapshotReason reason = has_called_exit ? SNAPSHOT_EXIT : SNAPSHOT_SIGNAL;
     if (has_called_exit)
         jm_pending_settle_all();
     jm_snapshot_take(reason);
-    jm_trace_end(jm_clock_now(), reason, exit_status);
+    jm_trace_end(jm_clock_now(), jm_snapshot_reason_name(reason), exit_status);
     if (VG_(clo_stats))
         print_stats();
     jm_trace_close();

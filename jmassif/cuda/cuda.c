@@ -916,7 +916,7 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
             return True;
         if (rows[args[1]].action == ACTION_PROGRAM_END && n_ends_under_way++ == 0) {
             jm_pending_settle(tid);
-            jm_snapshot_take("end");
+            jm_snapshot_take(SNAPSHOT_END);
         }
         jm_scope_enter(tid, scope_name(&rows[args[1]], args[1], (UWord *)args[2]), VG_(get_SP)(tid),
                        is_told(&rows[args[1]]));

@@ -704,11 +704,12 @@ void jm_pages_write(void)
     }
 }
 
-void jm_pages_write_process(ULong time)
+void jm_pages_write_process(void)
 {
     if (!process.is_new)
         return;
     process.is_new = False;
+    ULong time = jm_clock_cached();
     jm_trace_system(time, "resident", process.resident);
     jm_trace_system(time, "resident-heap", process.heap);
     jm_trace_system(time, "resident-valgrind", process.valgrind);

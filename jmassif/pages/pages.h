@@ -28,7 +28,7 @@ void jm_pages_measure_scope(ThreadId tid);
 void jm_pages_write(void);
 
 // With a snapshot: what the last sample, if it is a new one, found in the whole process.
-void jm_pages_write_process(ULong time);
+void jm_pages_write_process(void);
 
 // A child's trace has none of them yet.
 void jm_pages_after_fork_in_child(void);

@@ -95,7 +95,7 @@ static Bool monitor_command(const HChar *text)
         print_by_owner(False);
         return True;
     case 2:
-        jm_snapshot_take("request");
+        jm_snapshot_take(SNAPSHOT_REQUEST);
         path = jm_trace_path(); // a forked child's is created by now
         if (path)
             VG_(gdb_printf)("snapshot written to %s\n", path);
@@ -135,12 +135,12 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         return True;
     case VG_USERREQ__JMASSIF_SNAPSHOT:
         jm_pending_settle(tid);
-        jm_snapshot_take("request");
+        jm_snapshot_take(SNAPSHOT_REQUEST);
         return True;
     case VG_USERREQ__JMASSIF_MARK:
         jm_pending_settle(tid);
         jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(args[1])));
-        jm_snapshot_take("mark");
+        jm_snapshot_take(SNAPSHOT_MARK);
         return True;
     case VG_USERREQ__JMASSIF_REGION_BEGIN:
         jm_region_begin(tid, jm_region_name(request_text(args[1])), 0);

@@ -160,7 +160,7 @@ Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind,
     if (jm_kind_side(kind) == SIDE_HOST)
         tell_limit(t->event);
     tell_device(t->event);
-    jm_snapshot_take("out-of-memory");
+    jm_snapshot_take(SNAPSHOT_OUT_OF_MEMORY);
     return True;
 }
 

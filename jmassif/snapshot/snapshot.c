@@ -4,22 +4,12 @@
 // running time: with the default of 100 a run has 100 from 1 s to 10 s, and 100 more until 100 s.
 
 #include "snapshot/snapshot.h"
-#include "ledger/account.h"
 #include "base/clock.h"
-#include "cuda/cuda.h"
-#include "driver/driver.h"
-#include "snapshot/exhaustion.h"
-#include "heap/heap.h"
 #include "base/options.h"
-#include "pages/pages.h"
-#include "stack/python.h"
-#include "snapshot/region.h"
-#include "stack/scope.h"
-#include "stack/symbol.h"
+#include "ledger/ledger.h"
 #include "snapshot/system.h"
-#include "cuda/tensor.h"
+#include "stack/symbol.h"
 #include "trace/trace.h"
-#include "stack/unwind.h"
 
 // Light records are this much denser than snapshots.
 #define TOTALS_PER_SNAPSHOT 10
@@ -27,6 +17,20 @@
 // A program that is over in a few milliseconds would have no history at all, so its first events count too: they come
 // at event numbers that grow geometrically, up to here.
 #define EARLY_EVENTS 1000
+
+static const struct {
+    const HChar *name;
+    // Those that come by themselves, or by the hundred, must not cost much.
+    Bool sees_pages;
+    Bool tells_objects; // "time" may come while a file is being mapped
+} reasons[] = {
+#define REASON(id, name, sees_pages, tells_objects) {name, sees_pages, tells_objects},
+    JM_SNAPSHOT_REASONS(REASON)
+#undef REASON
+};
+
+static const SnapshotSource *sources;
+static UInt n_sources;
 
 static UInt n_snapshots;
 static ULong next_snapshot; // in time units
@@ -61,14 +65,16 @@ static void schedule(ULong now)
         later(now, growth_divisor * TOTALS_PER_SNAPSHOT, (least + TOTALS_PER_SNAPSHOT - 1) / TOTALS_PER_SNAPSHOT);
 }
 
-void jm_snapshot_start(void)
+void jm_snapshot_start(const SnapshotSource *all, UInt n)
 {
+    sources = all;
+    n_sources = n;
     jm_system_init();
     growth_divisor = divisor_for(jm_options.max_snapshots);
-    jm_snapshot_take("start");
+    jm_snapshot_take(SNAPSHOT_START);
 }
 
-static void take(const HChar *reason);
+static void take(SnapshotReason reason);
 
 // Most children of a fork call exec at once and need no trace: until then, or for this time, what they do is only held.
 #define CHILD_GRACE_MS 1000
@@ -77,7 +83,7 @@ static ULong grace_end_ms;
 
 static void take_timed(void)
 {
-    take("time");
+    take(SNAPSHOT_TIME);
     if (!jm_trace_is_pending() || jm_clock_ms() >= grace_end_ms)
         jm_trace_flush();
 }
@@ -86,7 +92,7 @@ static void poll(void)
 {
     ULong now = jm_clock_now();
     if (jm_system_is_short(jm_options.time_unit == TIME_MS ? now : jm_clock_ms())) {
-        jm_snapshot_take("low-memory");
+        jm_snapshot_take(SNAPSHOT_LOW_MEMORY);
     } else if (now >= next_snapshot) {
         take_timed();
     } else if (now >= next_totals) {
@@ -143,31 +149,8 @@ static void write_peak(PeakId p)
     jm_ledger_each_differing(p, write_differing, NULL);
 }
 
-// Those that come by themselves, or by the hundred, must not cost much.
-static Bool must_see_pages(const HChar *reason)
+static void write_changed_balances(void)
 {
-    return !VG_STREQ(reason, "time") && !VG_STREQ(reason, "mark") && !VG_STREQ(reason, "fork");
-}
-
-static void take(const HChar *reason)
-{
-    jm_pages_sample(must_see_pages(reason));
-    ULong now = jm_clock_now();
-    jm_symbol_tell_objects(!VG_STREQ(reason, "time")); // those may come while a file is being mapped
-    jm_snapshot_write_totals(now);
-    jm_system_write(now);
-    jm_pages_write_process(now);
-    jm_scope_write_sums();
-    jm_region_write_sums();
-    jm_heap_write_counters();
-    jm_cuda_write_counters();
-    jm_driver_write_counters();
-    jm_python_write_counters();
-    jm_tensor_write_counters();
-    jm_unwind_write_counters();
-    jm_exhaustion_write_counters();
-    UInt id = ++n_snapshots;
-    jm_trace_snapshot_begin(id, now, reason, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
     UInt n = jm_ledger_n_changed();
     for (UInt i = 0; i < n; i++) {
         AccountId account = jm_ledger_changed(i);
@@ -175,7 +158,31 @@ static void take(const HChar *reason)
         jm_trace_balance(account, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks, b.temporaries);
     }
     jm_ledger_clear_changed();
-    jm_pages_write();
+}
+
+const HChar *jm_snapshot_reason_name(SnapshotReason reason)
+{
+    return reasons[reason].name;
+}
+
+static void take(SnapshotReason reason)
+{
+    for (UInt i = 0; i < n_sources; i++)
+        if (sources[i].before)
+            sources[i].before(reasons[reason].sees_pages);
+    ULong now = jm_clock_now();
+    jm_symbol_tell_objects(reasons[reason].tells_objects);
+    jm_snapshot_write_totals(now);
+    jm_system_write(now);
+    for (UInt i = 0; i < n_sources; i++)
+        if (sources[i].tell)
+            sources[i].tell();
+    UInt id = ++n_snapshots;
+    jm_trace_snapshot_begin(id, now, reasons[reason].name, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
+    write_changed_balances();
+    for (UInt i = 0; i < n_sources; i++)
+        if (sources[i].inside)
+            sources[i].inside();
     for (PeakId p = 0; p < N_PEAKS; p++)
         if (jm_ledger_peak_has_grown(p))
             write_peak(p);
@@ -183,7 +190,7 @@ static void take(const HChar *reason)
     schedule(now);
 }
 
-void jm_snapshot_take(const HChar *reason)
+void jm_snapshot_take(SnapshotReason reason)
 {
     take(reason);
     jm_trace_flush();
@@ -192,7 +199,7 @@ void jm_snapshot_take(const HChar *reason)
 void jm_snapshot_before_exec(void)
 {
     if (!jm_trace_is_pending())
-        jm_snapshot_take("exec");
+        jm_snapshot_take(SNAPSHOT_EXEC);
 }
 
 void jm_snapshot_after_fork_in_child(void)
@@ -200,7 +207,9 @@ void jm_snapshot_after_fork_in_child(void)
     n_snapshots = 0;
     jm_system_after_fork_in_child();
     jm_ledger_mark_all_changed();
-    jm_pages_after_fork_in_child();
+    for (UInt i = 0; i < n_sources; i++)
+        if (sources[i].after_fork)
+            sources[i].after_fork();
     grace_end_ms = jm_clock_ms() + CHILD_GRACE_MS;
-    take("fork");
+    take(SNAPSHOT_FORK);
 }
