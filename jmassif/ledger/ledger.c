@@ -81,8 +81,14 @@ static Table accounts = JM_TABLE("jm.account", Account);
 static Table wide = JM_TABLE("jm.account", Balance);
 static Peak peaks[N_PEAKS];
 static UInt n_rising; // of them
-static ULong side_total[2];
-static ULong sampled_total; // host bytes of sampled accounts
+
+// Bytes of the accounts that count for the totals; also how much these change by.
+typedef struct {
+    ULong side[2];
+    ULong sampled; // of the host's
+} Totals;
+
+static Totals totals;
 static ULong n_changes;
 static ULong interval_max;
 
@@ -143,24 +149,19 @@ static inline PeakId kept_as(PeakId p)
     return (p == PEAK_HOST && !has_device) || (p == PEAK_ALLOCATED && !has_pages) ? PEAK_TOTAL : p;
 }
 
-static inline ULong peak_total(PeakId p)
+// What a peak's total is, or changes by.
+static inline ULong of_peak(PeakId p, const Totals *t)
 {
     switch (p) {
     case PEAK_HOST:
-        return side_total[SIDE_HOST];
+        return t->side[SIDE_HOST];
     case PEAK_DEVICE:
-        return side_total[SIDE_DEVICE];
+        return t->side[SIDE_DEVICE];
     case PEAK_ALLOCATED:
-        return side_total[SIDE_HOST] + side_total[SIDE_DEVICE] - sampled_total;
+        return t->side[SIDE_HOST] + t->side[SIDE_DEVICE] - t->sampled;
     default:
-        return side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+        return t->side[SIDE_HOST] + t->side[SIDE_DEVICE];
     }
-}
-
-static inline Bool peak_counts(PeakId p, const Account *a)
-{
-    return p == PEAK_TOTAL || (p == PEAK_HOST && a->side == SIDE_HOST) ||
-           (p == PEAK_DEVICE && a->side == SIDE_DEVICE) || (p == PEAK_ALLOCATED && !a->is_sampled);
 }
 
 AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
@@ -253,7 +254,7 @@ static __attribute__((noinline)) void leave(Peak *peak)
 static inline void raise_peak(PeakId p)
 {
     Peak *peak = &peaks[p];
-    ULong total = peak_total(p);
+    ULong total = of_peak(p, &totals);
     if (total > peak->max_bytes) {
         peak->max_bytes = total;
         n_rising += !peak->rising;
@@ -268,8 +269,8 @@ static inline void raise_peak(PeakId p)
         // Also when the other side moved while this peak stands at its maximum: the composition is live, so are both
         // sides' totals.
         peak->time = jm_clock_cached();
-        peak->side_bytes[SIDE_HOST] = side_total[SIDE_HOST];
-        peak->side_bytes[SIDE_DEVICE] = side_total[SIDE_DEVICE];
+        peak->side_bytes[SIDE_HOST] = totals.side[SIDE_HOST];
+        peak->side_bytes[SIDE_DEVICE] = totals.side[SIDE_DEVICE];
     }
 }
 
@@ -302,160 +303,128 @@ void jm_ledger_keep_allocated_peak(void)
     kept[n_kept++] = PEAK_ALLOCATED;
 }
 
-static inline void close_peaks_of(const Account *a)
-{
-    for (UInt i = 0; n_rising && i < n_kept; i++)
-        if (peak_counts(kept[i], a))
-            close_peak(kept[i]);
-}
+// ---- the protocol of a change ---------------------------------------------------------------------------------
 
-// An account is about to change.
-static inline __attribute__((always_inline)) void touch(AccountId id, Account *a)
-{
-    save_for_peaks(id, a);
-    mark_changed(id, a);
-}
+// An account's part in an event.
+typedef struct {
+    AccountId id;
+    Balance more; // what its numbers change by
+} Leg;
 
-// Before and after accounts of a side change, and the total of it by `more` - `less`. `a`: one of them, or the only
-// one.
-static inline __attribute__((always_inline)) void begin_change(const Account *a, ULong more, ULong less)
+// An event: all that it changes at once, so that no total goes through a value in between. The order is what makes
+// peaks exact: whose total is about to fall has its peak now, and then accounts save what they held; the totals rise
+// when the accounts say so. Inlined, because then each caller's legs are constants where nothing changes.
+static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
 {
-    if (a->side == SIDE_DEVICE && !has_device)
+    Account *account[2];
+    Totals change = {{0, 0}, 0};
+#pragma GCC unroll 2
+    for (UInt i = 0; i < n; i++) {
+        const Account *a = account[i] = at(legs[i].id);
+        const ULong bytes = legs[i].more.live_bytes;
+        if (LIKELY(a->side == SIDE_HOST && !a->is_sampled)) {
+            change.side[SIDE_HOST] += bytes;
+        } else {
+            change.side[SIDE_HOST] += a->side == SIDE_HOST ? bytes : 0;
+            change.side[SIDE_DEVICE] += a->side == SIDE_DEVICE ? bytes : 0;
+            change.sampled += a->is_sampled ? bytes : 0;
+        }
+    }
+    if (change.side[SIDE_DEVICE] && !has_device)
         part_peaks();
-    if (a->side != SIDE_NONE && less > more)
-        close_peaks_of(a);
-}
-
-static inline __attribute__((always_inline)) void end_change(const Account *a, ULong more, ULong less)
-{
-    Side side = a->side;
-    if (side == SIDE_NONE)
-        return;
-    side_total[side] += more - less;
-    if (a->is_sampled)
-        sampled_total += more - less;
-    if (more <= less && !n_rising)
+    for (UInt i = 0; n_rising && i < n_kept; i++)
+        if ((Long)of_peak(kept[i], &change) < 0)
+            close_peak(kept[i]);
+#pragma GCC unroll 2
+    for (UInt i = 0; i < n; i++) {
+        save_for_peaks(legs[i].id, account[i]);
+        mark_changed(legs[i].id, account[i]);
+        add(account[i], legs[i].more);
+    }
+    totals.side[SIDE_HOST] += change.side[SIDE_HOST];
+    totals.side[SIDE_DEVICE] += change.side[SIDE_DEVICE];
+    totals.sampled += change.sampled;
+    Bool rises = (Long)change.side[SIDE_HOST] > 0 || (Long)change.side[SIDE_DEVICE] > 0;
+    if (!rises && !(n_rising && (change.side[SIDE_HOST] || change.side[SIDE_DEVICE])))
         return; // no total is at its peak, or comes to it
     for (UInt i = 0; i < n_kept; i++)
         raise_peak(kept[i]);
-    ULong both = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    ULong both = of_peak(PEAK_TOTAL, &totals);
     if (both > interval_max)
         interval_max = both;
 }
 
-static inline __attribute__((always_inline)) void change(AccountId id, Account *a, ULong more, ULong less)
-{
-    begin_change(a, more, less);
-    touch(id, a);
-    end_change(a, more, less);
-}
-
-void jm_ledger_credit(AccountId id, ULong bytes)
+void jm_ledger_credit(AccountId account, ULong bytes)
 {
     jm_clock_traffic_bytes += bytes; // first, because it may be the clock that tells a peak's time
-    change(id, at(id), bytes, 0);
-    add(at(id), (Balance){bytes, 1, bytes, 1, 0});
+    const Leg legs[] = {{account, {bytes, 1, bytes, 1, 0}}};
+    apply(legs, 1);
 }
 
-void jm_ledger_debit(AccountId id, ULong bytes)
+void jm_ledger_debit(AccountId account, ULong bytes)
 {
-    Account *a = at(id);
-    change(id, a, 0, bytes);
-    add(a, (Balance){-bytes, -1, 0, 0, 0});
+    const Leg legs[] = {{account, {-bytes, -1, 0, 0, 0}}};
+    apply(legs, 1);
     jm_clock_traffic_bytes += bytes;
 }
 
-void jm_ledger_credit_both(AccountId id, ULong bytes, AccountId extra_id, ULong extra_bytes)
+void jm_ledger_credit_both(AccountId account, ULong bytes, AccountId extra, ULong extra_bytes)
 {
-    Account *a = at(id);
-    Account *extra = at(extra_id);
     jm_clock_traffic_bytes += bytes + extra_bytes;
-    begin_change(a, bytes + extra_bytes, 0);
-    touch(id, a);
-    touch(extra_id, extra);
-    end_change(a, bytes + extra_bytes, 0);
-    add(a, (Balance){bytes, 1, bytes, 1, 0});
-    add(extra, (Balance){extra_bytes, 1, extra_bytes, 1, 0});
+    const Leg legs[] = {{account, {bytes, 1, bytes, 1, 0}}, {extra, {extra_bytes, 1, extra_bytes, 1, 0}}};
+    apply(legs, 2);
 }
 
-void jm_ledger_debit_both(AccountId id, ULong bytes, AccountId extra_id, ULong extra_bytes)
+void jm_ledger_debit_both(AccountId account, ULong bytes, AccountId extra, ULong extra_bytes)
 {
-    Account *a = at(id);
-    Account *extra = at(extra_id);
-    begin_change(a, 0, bytes + extra_bytes);
-    touch(id, a);
-    touch(extra_id, extra);
-    end_change(a, 0, bytes + extra_bytes);
-    add(a, (Balance){-bytes, -1, 0, 0, 0});
-    add(extra, (Balance){-extra_bytes, -1, 0, 0, 0});
+    const Leg legs[] = {{account, {-bytes, -1, 0, 0, 0}}, {extra, {-extra_bytes, -1, 0, 0, 0}}};
+    apply(legs, 2);
     jm_clock_traffic_bytes += bytes + extra_bytes;
 }
 
-void jm_ledger_resize(AccountId from_id, ULong old_bytes, AccountId to_id, ULong new_bytes)
+void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_bytes)
 {
-    Account *from = at(from_id);
-    Account *to = at(to_id);
-    ULong grown = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
-    ULong shrunk = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
-    jm_clock_traffic_bytes += grown + shrunk;
+    jm_clock_traffic_bytes += new_bytes > old_bytes ? new_bytes - old_bytes : old_bytes - new_bytes;
     // A block that changes size counts as one more allocation of its new size.
     if (from == to) {
-        change(to_id, to, grown, shrunk);
-        add(to, (Balance){grown - shrunk, 0, new_bytes, 1, 0});
-        return;
+        const Leg legs[] = {{to, {new_bytes - old_bytes, 0, new_bytes, 1, 0}}};
+        apply(legs, 1);
+    } else {
+        const Leg legs[] = {{from, {-old_bytes, -1, 0, 0, 0}}, {to, {new_bytes, 1, new_bytes, 1, 0}}};
+        apply(legs, 2);
     }
-    // The total must not dip by the whole block in between, or an untrue peak would end here.
-    if (shrunk && from->side != SIDE_NONE)
-        close_peaks_of(from);
-    save_for_peaks(from_id, from);
-    add(from, (Balance){-old_bytes, -1, 0, 0, 0});
-    mark_changed(from_id, from);
-    change(to_id, to, grown, shrunk);
-    add(to, (Balance){new_bytes, 1, new_bytes, 1, 0});
 }
 
-void jm_ledger_transfer(AccountId from_id, AccountId to_id, ULong bytes, Int blocks)
+void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks)
 {
-    Account *from = at(from_id);
-    Account *to = at(to_id);
-    tl_assert(from->side == to->side);
-    save_for_peaks(from_id, from);
-    save_for_peaks(to_id, to);
-    add(from, (Balance){-bytes, blocks < 0 ? -1 : 0, 0, 0, 0});
-    if (blocks > 0)
-        add(to, (Balance){bytes, 1, bytes, 1, 0});
-    else
-        add(to, (Balance){bytes, 0, 0, 0, 0});
+    tl_assert(at(from)->side == at(to)->side);
+    const ULong ended = blocks < 0 ? -1 : 0;
+    const Balance more = blocks > 0 ? (Balance){bytes, 1, bytes, 1, 0} : (Balance){bytes, 0, 0, 0, 0};
+    const Leg legs[] = {{from, {-bytes, ended, 0, 0, 0}}, {to, more}};
+    apply(legs, 2);
     if (blocks != 0)
         jm_clock_traffic_bytes += bytes;
-    mark_changed(from_id, from);
-    mark_changed(to_id, to);
 }
 
-void jm_ledger_carve(AccountId from_id, AccountId to_id, ULong bytes, Bool is_new)
+void jm_ledger_carve(AccountId from, AccountId to, ULong bytes, Bool is_new)
 {
-    Account *from = at(from_id);
-    Account *to = at(to_id);
-    tl_assert((from->side == SIDE_NONE) == (to->side == SIDE_NONE));
-    if (from->side != to->side) {
-        if ((from->side == SIDE_DEVICE || to->side == SIDE_DEVICE) && !has_device)
-            part_peaks();
-        // One side's total falls. The sum of both does not, so its peak goes on.
-        close_peak(from->side == SIDE_HOST ? PEAK_HOST : PEAK_DEVICE);
-    }
-    save_for_peaks(from_id, from);
-    save_for_peaks(to_id, to);
-    add(from, (Balance){-bytes, 0, 0, 0, 0});
-    add(to, (Balance){bytes, 0, is_new ? bytes : 0, 0, 0});
-    mark_changed(from_id, from);
-    mark_changed(to_id, to);
-    if (from->side == to->side)
-        return;
-    side_total[from->side] -= bytes;
-    side_total[to->side] += bytes;
-    for (UInt i = 0; i < n_kept; i++)
-        raise_peak(kept[i]);
+    tl_assert((at(from)->side == SIDE_NONE) == (at(to)->side == SIDE_NONE));
+    const Leg legs[] = {{from, {-bytes, 0, 0, 0, 0}}, {to, {bytes, 0, is_new ? bytes : 0, 0, 0}}};
+    apply(legs, 2);
 }
+
+void jm_ledger_adjust(AccountId account, Long bytes)
+{
+    const Leg legs[] = {{account, {bytes, 0, bytes > 0 ? bytes : 0, 0, 0}}};
+    apply(legs, 1);
+}
+
+void jm_ledger_count_temporary(AccountId account)
+{
+    add(at(account), (Balance){.temporaries = 1});
+}
+
+// ---- corrections ---------------------------------------------------------------------------------------------
 
 static Saved *saved_of(const Section *s, AccountId id)
 {
@@ -515,27 +484,11 @@ ULong jm_ledger_n_changes(void)
     return n_changes;
 }
 
-void jm_ledger_adjust(AccountId id, Long bytes)
-{
-    Account *a = at(id);
-    if (bytes >= 0) {
-        change(id, a, bytes, 0);
-        add(a, (Balance){bytes, 0, bytes, 0, 0});
-    } else {
-        change(id, a, 0, -bytes);
-        add(a, (Balance){bytes, 0, 0, 0, 0});
-    }
-}
-
-void jm_ledger_count_temporary(AccountId id)
-{
-    add(at(id), (Balance){.temporaries = 1});
-}
-
 ULong jm_ledger_total(Side side)
 {
-    return side_total[side];
+    return totals.side[side];
 }
+
 Long jm_ledger_live_bytes(AccountId id)
 {
     return balance_of(at(id)).live_bytes;
@@ -544,7 +497,7 @@ Long jm_ledger_live_bytes(AccountId id)
 ULong jm_ledger_take_interval_max(void)
 {
     ULong max = interval_max;
-    interval_max = side_total[SIDE_HOST] + side_total[SIDE_DEVICE];
+    interval_max = of_peak(PEAK_TOTAL, &totals);
     return max;
 }
 
