@@ -89,3 +89,8 @@ def test_the_order_of_accounts_does_not_count_where_threads_take_turns(traces: M
     more = two.replace("c 1 9 1", "c 1 10 1")
     assert traces.in_any_order(one) == traces.in_any_order(two)
     assert traces.in_any_order(one) != traces.in_any_order(more)
+
+
+def test_only_the_recorders_own_place_is_replaced(traces: ModuleType) -> None:
+    text = "s 1 /b/jmassif/x.so\ns 2 /b/compare/program\ns 3 /b-new/jmassif/x.so\n"
+    assert traces.normalise(text, ["/b"]) == text.replace("/b/jmassif/", "BUILD/jmassif/")
