@@ -8,7 +8,7 @@
 # shellcheck disable=SC2317 # the checks are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-checks=(clang_format black mypy shellcheck spdx words)
+checks=(clang_format black mypy shellcheck spdx words arrows)
 
 skip() {
     echo "$*"
@@ -76,6 +76,12 @@ check_words() {
     local words='debian[.]org|ubuntu[.]com|pypi[.]org|registry[.]npmjs|/wor[k]/(main|shared)|/tmp/(brie[f]|j[m]-)'
     words+='|\bissues? #?[0-9]|\bticket #?[0-9]|design[.]md'
     ! files '' | grep -vE ^COPYING | xargs -r grep -nIiE "$words"
+}
+
+# Which folder uses which, and how long files are: docs/architecture.md, "The floors".
+check_arrows() {
+    command -v python3 >/dev/null || skip "python3 is not installed"
+    tests/lint/arrows.py
 }
 
 status=0
