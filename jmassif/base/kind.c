@@ -5,10 +5,11 @@
 #include "base/kind.h"
 #include "base/options.h"
 
-#define JM_KIND_ROW(id, name, side) {name, side},
+#define JM_KIND_ROW(id, name, side, is_sampled) {name, side, is_sampled},
 static const struct {
     const HChar *name;
     Side side;
+    Bool is_sampled;
 } kinds[N_KINDS] = {JM_KINDS(JM_KIND_ROW)};
 #undef JM_KIND_ROW
 
@@ -16,6 +17,7 @@ const HChar *jm_kind_name(Kind kind)
 {
     return kinds[kind].name;
 }
+
 Side jm_kind_side(Kind kind)
 {
     return kinds[kind].side;
@@ -23,5 +25,5 @@ Side jm_kind_side(Kind kind)
 
 Bool jm_kind_is_sampled(Kind kind)
 {
-    return kind == KIND_ANON || kind == KIND_FILE || (kind == KIND_STACK && !jm_options.stacks);
+    return kinds[kind].is_sampled && !(kind == KIND_STACK && jm_options.stacks);
 }

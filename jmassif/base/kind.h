@@ -10,23 +10,23 @@
 
 typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
 
-#define JM_KINDS(X)                                                                                                    \
-    X(HEAP, "heap", SIDE_HOST)                                                                                         \
-    X(HEAP_OVERHEAD, "heap-overhead", SIDE_HOST)                                                                       \
-    X(STACK, "stack", SIDE_HOST)                                                                                       \
-    X(ANON, "anon", SIDE_HOST)                                                                                         \
-    X(FILE, "file", SIDE_HOST)                                                                                         \
-    X(PINNED, "pinned", SIDE_HOST)                                                                                     \
-    X(DEVICE, "device", SIDE_DEVICE)                                                                                   \
-    X(ARRAY, "array", SIDE_DEVICE)                                                                                     \
-    X(MANAGED, "managed", SIDE_DEVICE)                                                                                 \
-    X(POOL, "pool", SIDE_DEVICE)                                                                                       \
-    X(VMM, "vmm", SIDE_DEVICE)                                                                                         \
-    X(DRIVER_HOST, "driver-host", SIDE_HOST)                                                                           \
-    X(DRIVER, "driver", SIDE_DEVICE)                                                                                   \
-    X(IMPORTED, "imported", SIDE_NONE)
+#define JM_KINDS(X) /* id, name, side, its bytes are those of sampled pages (jm_kind_is_sampled) */                    \
+    X(HEAP, "heap", SIDE_HOST, False)                                                                                  \
+    X(HEAP_OVERHEAD, "heap-overhead", SIDE_HOST, False)                                                                \
+    X(STACK, "stack", SIDE_HOST, True)                                                                                 \
+    X(ANON, "anon", SIDE_HOST, True)                                                                                   \
+    X(FILE, "file", SIDE_HOST, True)                                                                                   \
+    X(PINNED, "pinned", SIDE_HOST, False)                                                                              \
+    X(DEVICE, "device", SIDE_DEVICE, False)                                                                            \
+    X(ARRAY, "array", SIDE_DEVICE, False)                                                                              \
+    X(MANAGED, "managed", SIDE_DEVICE, False)                                                                          \
+    X(POOL, "pool", SIDE_DEVICE, False)                                                                                \
+    X(VMM, "vmm", SIDE_DEVICE, False)                                                                                  \
+    X(DRIVER_HOST, "driver-host", SIDE_HOST, False)                                                                    \
+    X(DRIVER, "driver", SIDE_DEVICE, False)                                                                            \
+    X(IMPORTED, "imported", SIDE_NONE, False)
 
-#define JM_KIND_ENUM(id, name, side) KIND_##id,
+#define JM_KIND_ENUM(id, name, side, is_sampled) KIND_##id,
 typedef enum { JM_KINDS(JM_KIND_ENUM) N_KINDS } Kind;
 #undef JM_KIND_ENUM
 

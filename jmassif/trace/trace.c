@@ -8,21 +8,26 @@
 #include "base/stats.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "trace/records.h"
 
 // ---- fields --------------------------------------------------------------------------------------------------
 
-#define MAX_NUMBER  21   // decimal digits of 2^64, and a sign
-#define RECORD_ROOM 1024 // more than any record needs, a scope with growth of every kind too, besides its text
+#define MAX_NUMBER 21 // decimal digits of 2^64, and a sign
+#define MAX_NAME   32 // of a kind, an owner, a key; longer texts end a record (end_with_text)
+
+// More than any record needs besides such a text. The longest is a scope: seven numbers, and of each kind its name and
+// two.
+#define RECORD_ROOM (2 + 7 * (1 + MAX_NUMBER) + N_KINDS * (1 + MAX_NAME + 2 * (1 + MAX_NUMBER)))
 
 static HChar *cursor; // in the buffer, while a record is being written
 
 static HChar *nodes_end; // where the nodes' record ends, while none has come after it
 
-static void begin(HChar letter)
+static void begin(Record record)
 {
     nodes_end = NULL;
     cursor = jm_trace_room(RECORD_ROOM);
-    *cursor++ = letter;
+    *cursor++ = record;
 }
 
 static void put_uint(ULong value)
@@ -138,7 +143,7 @@ UInt jm_trace_string(const HChar *text)
     *(ULong *)jm_table_at(&string_hashes, id) = h;
     string_index.slots[slot] = id;
     string_index.used++;
-    begin('s');
+    begin(RECORD_STRING);
     put_uint(id);
     end_with_text(text);
     return id;
@@ -171,7 +176,7 @@ UInt jm_trace_path_string(const HChar *file)
 
 void jm_trace_manifest(const HChar *key, const HChar *text)
 {
-    begin('m');
+    begin(RECORD_MANIFEST);
     put_name(key);
     end_with_text(shown(text));
 }
@@ -183,7 +188,7 @@ void jm_trace_manifest_paths(const HChar *key, const HChar *paths)
 
 void jm_trace_manifest_uint(const HChar *key, ULong value)
 {
-    begin('m');
+    begin(RECORD_MANIFEST);
     put_name(key);
     put_uint(value);
     end();
@@ -191,7 +196,7 @@ void jm_trace_manifest_uint(const HChar *key, ULong value)
 
 void jm_trace_group(const HChar *owner, const HChar *group)
 {
-    begin('g');
+    begin(RECORD_GROUP);
     put_name(owner);
     put_name(group);
     end();
@@ -199,7 +204,7 @@ void jm_trace_group(const HChar *owner, const HChar *group)
 
 void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address)
 {
-    begin('f');
+    begin(RECORD_FRAME);
     put_uint(id);
     *cursor++ = ' ';
     *cursor++ = type;
@@ -222,7 +227,7 @@ void jm_trace_node(UInt id, UInt parent, UInt frame)
     if (parent == id - 1 && nodes_end && jm_trace_room(RECORD_ROOM) == nodes_end) {
         cursor = nodes_end - 1;
     } else {
-        begin('n');
+        begin(RECORD_NODES);
         put_uint(parent ? id - parent : 0);
     }
     put_uint(frame);
@@ -233,7 +238,7 @@ void jm_trace_node(UInt id, UInt parent, UInt frame)
 void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner)
 {
     tl_assert(id == ++n_accounts);
-    begin('a');
+    begin(RECORD_ACCOUNT);
     put_uint(n_nodes - node);
     put_name(jm_kind_name(kind));
     put_name(owner);
@@ -242,7 +247,7 @@ void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner)
 
 void jm_trace_role(UInt account, const HChar *role)
 {
-    begin('r');
+    begin(RECORD_ROLE);
     put_uint(account);
     put_name(role);
     end();
@@ -250,7 +255,7 @@ void jm_trace_role(UInt account, const HChar *role)
 
 void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes)
 {
-    begin('t');
+    begin(RECORD_TOTALS);
     put_uint(time);
     put_uint(host_bytes);
     put_uint(device_bytes);
@@ -260,7 +265,7 @@ void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max
 
 void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes)
 {
-    begin('S');
+    begin(RECORD_SNAPSHOT);
     put_uint(id);
     put_uint(time);
     put_name(reason);
@@ -272,7 +277,7 @@ void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong hos
 void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
                       ULong temporaries)
 {
-    begin('c');
+    begin(RECORD_BALANCE);
     put_uint(account);
     put_uint(live_bytes);
     put_uint(live_blocks);
@@ -284,7 +289,7 @@ void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong t
 
 void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong swapped_bytes)
 {
-    begin('v');
+    begin(RECORD_PAGES);
     put_uint(account);
     put_uint(virtual_bytes);
     put_uint(shared_bytes);
@@ -294,7 +299,7 @@ void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong
 
 void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes)
 {
-    begin('P');
+    begin(RECORD_PEAK);
     put_name(which);
     put_uint(time);
     put_uint(host_bytes);
@@ -304,7 +309,7 @@ void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong devic
 
 void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks)
 {
-    begin('d');
+    begin(RECORD_AT_PEAK);
     put_uint(account);
     put_uint(live_bytes);
     put_uint(live_blocks);
@@ -313,14 +318,14 @@ void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks)
 
 void jm_trace_snapshot_end(UInt id)
 {
-    begin('E');
+    begin(RECORD_SNAPSHOT_END);
     put_uint(id);
     end();
 }
 
 void jm_trace_block(ULong time, Addr address, ULong bytes, UInt account)
 {
-    begin('+');
+    begin(RECORD_BLOCK);
     put_uint(time);
     put_hex(address);
     put_uint(bytes);
@@ -330,7 +335,7 @@ void jm_trace_block(ULong time, Addr address, ULong bytes, UInt account)
 
 void jm_trace_block_end(ULong time, Addr address, UInt account)
 {
-    begin('-');
+    begin(RECORD_BLOCK_END);
     put_uint(time);
     put_hex(address);
     put_uint(account);
@@ -339,7 +344,7 @@ void jm_trace_block_end(ULong time, Addr address, UInt account)
 
 void jm_trace_large_threshold(ULong time, ULong bytes)
 {
-    begin('l');
+    begin(RECORD_LARGE);
     put_uint(time);
     put_uint(bytes);
     end();
@@ -360,7 +365,7 @@ static void put_growth(const Growth growth[N_KINDS])
 void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin_time, ULong end_time, UInt node, UInt name,
                     const Growth growth[N_KINDS])
 {
-    begin('x');
+    begin(RECORD_SCOPE);
     put_uint(id);
     put_uint(parent);
     put_uint(tid);
@@ -373,7 +378,7 @@ void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin_time, ULong end_
 
 void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS])
 {
-    begin('X');
+    begin(RECORD_SCOPE_SUM);
     put_uint(name);
     put_uint(count);
     put_uint(time);
@@ -382,7 +387,7 @@ void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[
 
 void jm_trace_failure(UInt name, ULong code, ULong count)
 {
-    begin('e');
+    begin(RECORD_FAILURE);
     put_uint(name);
     put_uint(code);
     put_uint(count);
@@ -391,7 +396,7 @@ void jm_trace_failure(UInt name, ULong code, ULong count)
 
 void jm_trace_counter(const HChar *key, ULong count)
 {
-    begin('k');
+    begin(RECORD_COUNTER);
     put_name(key);
     put_uint(count);
     end();
@@ -399,7 +404,7 @@ void jm_trace_counter(const HChar *key, ULong count)
 
 void jm_trace_system(ULong time, const HChar *figure, ULong bytes)
 {
-    begin('y');
+    begin(RECORD_SYSTEM);
     put_uint(time);
     put_name(figure);
     put_uint(bytes);
@@ -408,7 +413,7 @@ void jm_trace_system(ULong time, const HChar *figure, ULong bytes)
 
 void jm_trace_mark(ULong time, UInt name)
 {
-    begin('M');
+    begin(RECORD_MARK);
     put_uint(time);
     put_uint(name);
     end();
@@ -416,7 +421,7 @@ void jm_trace_mark(ULong time, UInt name)
 
 void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name)
 {
-    begin(begins ? 'B' : 'D');
+    begin(begins ? RECORD_REGION_BEGIN : RECORD_REGION_END);
     put_uint(time);
     put_uint(tid);
     put_uint(name);
@@ -425,7 +430,7 @@ void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name)
 
 void jm_trace_region_sum(UInt name, ULong count, ULong time)
 {
-    begin('R');
+    begin(RECORD_REGION_SUM);
     put_uint(name);
     put_uint(count);
     put_uint(time);
@@ -434,7 +439,7 @@ void jm_trace_region_sum(UInt name, ULong count, ULong time)
 
 void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again)
 {
-    begin('O');
+    begin(RECORD_EXHAUSTION);
     put_uint(id);
     put_uint(time);
     put_uint(tid);
@@ -448,7 +453,7 @@ void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, 
 
 void jm_trace_exhaustion_figure(UInt event, const HChar *figure, ULong bytes)
 {
-    begin('o');
+    begin(RECORD_EXHAUSTION_FIGURE);
     put_uint(event);
     put_name(figure);
     put_uint(bytes);
@@ -457,7 +462,7 @@ void jm_trace_exhaustion_figure(UInt event, const HChar *figure, ULong bytes)
 
 void jm_trace_outcome(UInt event, ULong time, const HChar *outcome)
 {
-    begin('q');
+    begin(RECORD_OUTCOME);
     put_uint(event);
     put_uint(time);
     put_name(outcome);
@@ -466,7 +471,7 @@ void jm_trace_outcome(UInt event, ULong time, const HChar *outcome)
 
 void jm_trace_mapped(ULong time, Addr address, ULong bytes, UWord handle)
 {
-    begin('W');
+    begin(RECORD_MAPPED);
     put_uint(time);
     put_hex(address);
     put_uint(bytes);
@@ -476,7 +481,7 @@ void jm_trace_mapped(ULong time, Addr address, ULong bytes, UWord handle)
 
 void jm_trace_unmapped(ULong time, Addr address, ULong bytes)
 {
-    begin('w');
+    begin(RECORD_UNMAPPED);
     put_uint(time);
     put_hex(address);
     put_uint(bytes);
@@ -486,7 +491,7 @@ void jm_trace_unmapped(ULong time, Addr address, ULong bytes)
 void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *file)
 {
     UInt soname_id = jm_trace_string(soname);
-    begin('L');
+    begin(RECORD_OBJECT);
     put_uint(time);
     put_hex(address);
     put_uint(bytes);
@@ -496,7 +501,7 @@ void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname,
 
 void jm_trace_object_end(ULong time, Addr address)
 {
-    begin('U');
+    begin(RECORD_OBJECT_END);
     put_uint(time);
     put_hex(address);
     end();
@@ -504,7 +509,7 @@ void jm_trace_object_end(ULong time, Addr address)
 
 void jm_trace_end(ULong time, const HChar *reason, UInt code)
 {
-    begin('Z');
+    begin(RECORD_END);
     put_uint(time);
     put_name(reason);
     put_uint(code);

@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "trace/records.h"
 
 #define FORMAT_VERSION     "jmassif-trace 3\n"
 #define BUFFER_BYTES       (256 * 1024)
@@ -136,7 +137,11 @@ static void write_out(const HChar *bytes, SizeT n)
     }
 }
 
-// The parts of a parent's trace that its child needs: definitions and the history of blocks.
+#define INHERITED(name, letter, is_inherited) [letter] = is_inherited,
+static const Bool inherited[256] = {JM_RECORDS(INHERITED)};
+#undef INHERITED
+
+// The parts of a parent's trace that its child needs.
 static void copy_from_parent(void)
 {
     Int in = VG_(fd_open)(parent_path, VKI_O_RDONLY, 0);
@@ -157,7 +162,7 @@ static void copy_from_parent(void)
         for (Int i = 0; i < n; i++) {
             if (at_line_start) {
                 Bool kept = keep;
-                keep = VG_(strchr)("mgsfnar+-l", piece[i]) != NULL;
+                keep = inherited[(UChar)piece[i]];
                 if (kept && !keep)
                     write_out(piece + from, i - from);
                 else if (!kept && keep)

@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
 
 def kinds() -> List[Kind]:
-    rows = re.findall(r'X\((\w+), "[\w-]+", SIDE_(\w+)\)', (SOURCE / "base" / "kind.h").read_text())
+    rows = re.findall(r'X\((\w+), "[\w-]+", SIDE_(\w+), (?:True|False)\)', (SOURCE / "base" / "kind.h").read_text())
     sides = {"HOST": HOST, "DEVICE": DEVICE, "NONE": NONE}
     return [Kind(sides[side], name in ("ANON", "FILE", "STACK")) for name, side in rows]
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The records of the trace, by the letters that docs/trace-format.md gives them. A child of a fork starts its own trace
+// with what its parent's defines, and with the history of blocks: `inherited`.
+
+#ifndef JM_RECORDS_H
+#define JM_RECORDS_H
+
+#define JM_RECORDS(X) /* name, letter, inherited */                                                                    \
+    X(MANIFEST, 'm', True)                                                                                             \
+    X(GROUP, 'g', True)                                                                                                \
+    X(STRING, 's', True)                                                                                               \
+    X(FRAME, 'f', True)                                                                                                \
+    X(NODES, 'n', True)                                                                                                \
+    X(ACCOUNT, 'a', True)                                                                                              \
+    X(ROLE, 'r', True)                                                                                                 \
+    X(TOTALS, 't', False)                                                                                              \
+    X(SNAPSHOT, 'S', False)                                                                                            \
+    X(BALANCE, 'c', False)                                                                                             \
+    X(PAGES, 'v', False)                                                                                               \
+    X(SNAPSHOT_END, 'E', False)                                                                                        \
+    X(PEAK, 'P', False)                                                                                                \
+    X(AT_PEAK, 'd', False)                                                                                             \
+    X(BLOCK, '+', True)                                                                                                \
+    X(BLOCK_END, '-', True)                                                                                            \
+    X(LARGE, 'l', True)                                                                                                \
+    X(SCOPE, 'x', False)                                                                                               \
+    X(SCOPE_SUM, 'X', False)                                                                                           \
+    X(FAILURE, 'e', False)                                                                                             \
+    X(COUNTER, 'k', False)                                                                                             \
+    X(SYSTEM, 'y', False)                                                                                              \
+    X(MARK, 'M', False)                                                                                                \
+    X(REGION_BEGIN, 'B', False)                                                                                        \
+    X(REGION_END, 'D', False)                                                                                          \
+    X(REGION_SUM, 'R', False)                                                                                          \
+    X(EXHAUSTION, 'O', False)                                                                                          \
+    X(EXHAUSTION_FIGURE, 'o', False)                                                                                   \
+    X(OUTCOME, 'q', False)                                                                                             \
+    X(MAPPED, 'W', False)                                                                                              \
+    X(UNMAPPED, 'w', False)                                                                                            \
+    X(OBJECT, 'L', False)                                                                                              \
+    X(OBJECT_END, 'U', False)                                                                                          \
+    X(END, 'Z', False)
+
+#define JM_RECORD_ENUM(name, letter, inherited) RECORD_##name = letter,
+typedef enum { JM_RECORDS(JM_RECORD_ENUM) } Record;
+#undef JM_RECORD_ENUM
+
+#endif
