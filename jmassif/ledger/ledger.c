@@ -58,7 +58,8 @@ typedef struct {
     ULong side_bytes[2]; // both sides' totals at the peak
     Section *since;      // NULL: it is rising, or has not begun to
     Bool rising;         // the total is at its maximum right now, so live values are the composition
-    Bool grown;          // since it was last asked for
+    Bool is_news;        // since it was last told
+    ULong told_at;       // n_changes then
 } Peak;
 
 static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
@@ -213,6 +214,14 @@ static void join(Peak *peak, Section *s)
     s->n_peaks++;
 }
 
+// What was told of the peak no longer holds.
+static inline void tell_again(PeakId p)
+{
+    peaks[p].is_news = True;
+    if (!has_device && p == PEAK_TOTAL)
+        peaks[PEAK_HOST].is_news = True;
+}
+
 // Before a total falls: if it was rising, this is its peak.
 static inline void close_peak(PeakId p)
 {
@@ -221,6 +230,9 @@ static inline void close_peak(PeakId p)
         return;
     peak->rising = False;
     n_rising--;
+    // Accounts that changed while the total stayed, as by a transfer, are part of the peak.
+    if (peak->told_at != n_changes)
+        tell_again(p);
     if (!n_sections || sections[n_sections - 1]->n_changes != n_changes)
         sections[n_sections++]->n_changes = n_changes;
     join(peak, sections[n_sections - 1]);
@@ -261,9 +273,7 @@ static inline void raise_peak(PeakId p)
         peak->rising = True;
         if (peak->since)
             leave(peak);
-        peak->grown = True;
-        if (!has_device && p == PEAK_TOTAL)
-            peaks[PEAK_HOST].grown = True;
+        tell_again(p);
     }
     if (peak->rising) {
         // Also when the other side moved while this peak stands at its maximum: the composition is live, so are both
@@ -285,9 +295,10 @@ static inline void mark_changed(AccountId id, Account *a)
 // The first device memory comes: from here on the host's peak is one of its own.
 static __attribute__((noinline)) void part_peaks(void)
 {
-    Bool host_grown = peaks[PEAK_HOST].grown;
+    Peak told = peaks[PEAK_HOST];
     peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
-    peaks[PEAK_HOST].grown = host_grown;
+    peaks[PEAK_HOST].is_news = told.is_news;
+    peaks[PEAK_HOST].told_at = told.told_at;
     if (peaks[PEAK_TOTAL].since)
         join(&peaks[PEAK_HOST], peaks[PEAK_TOTAL].since);
     has_device = True;
@@ -469,9 +480,7 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
         PeakId p = kept[i];
         if (!peaks[p].since || born > peaks[p].since->n_changes)
             continue;
-        peaks[p].grown = True; // to be told again
-        if (!has_device && p == PEAK_TOTAL)
-            peaks[PEAK_HOST].grown = True;
+        tell_again(p);
     }
     add(from, (Balance){-bytes, -1, -bytes, -1, 0});
     add(to, (Balance){bytes, 1, bytes, 1, 0});
@@ -547,11 +556,20 @@ void jm_ledger_clear_changed(void)
     changed.n = 1;
 }
 
-Bool jm_ledger_peak_has_grown(PeakId p)
+// Without pages that of what was allocated is the total's.
+static inline Bool is_told(PeakId p)
 {
-    Bool was = peaks[p].grown;
-    peaks[p].grown = False;
-    return was;
+    return p != PEAK_ALLOCATED || has_pages;
+}
+
+Bool jm_ledger_peak_is_news(PeakId p)
+{
+    if (!is_told(p))
+        return False;
+    Bool is_news = peaks[p].is_news || (peaks[kept_as(p)].rising && peaks[p].told_at != n_changes);
+    peaks[p].is_news = False;
+    peaks[p].told_at = n_changes;
+    return is_news;
 }
 
 void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_bytes)
@@ -582,7 +600,7 @@ void jm_ledger_mark_all_changed(void)
     for (AccountId id = 1; id < accounts.n; id++)
         mark_changed(id, at(id));
     for (PeakId p = 0; p < N_PEAKS; p++)
-        peaks[p].grown = peaks[kept_as(p)].max_bytes > 0 && (p != PEAK_ALLOCATED || has_pages);
+        peaks[p].is_news = peaks[kept_as(p)].max_bytes > 0 && is_told(p);
 }
 
 void jm_ledger_stats(void)
