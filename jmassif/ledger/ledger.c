@@ -6,35 +6,7 @@
 #include "base/clock.h"
 #include "base/stats.h"
 #include "base/table.h"
-
-// A program has accounts by the hundred thousand, and hardly any is more than a few small blocks: they are narrow. When
-// a number does not fit, all of them go to a balance of full width, to which the account leads from then on.
-#define BYTES_BITS       13
-#define BLOCKS_BITS      6
-#define TEMPORARIES_BITS 5
-
-typedef struct {
-    UInt node;
-    UInt owner : 8;
-    UInt kind : 4;
-    UInt side : 2;
-    UInt is_sampled : 1;
-    UInt is_changed : 1;     // and listed so
-    UInt saved_in : N_PEAKS; // sections, a bit each
-    UInt is_wide : 1;
-    UInt total_blocks : BLOCKS_BITS;
-    UInt temporaries : TEMPORARIES_BITS;
-    union {
-        struct {
-            UInt live_bytes : BYTES_BITS;
-            UInt total_bytes : BYTES_BITS;
-            UInt live_blocks : BLOCKS_BITS;
-        };
-        UInt wide; // record of `wide`
-    };
-} Account;
-
-_Static_assert(N_KINDS <= 16 && sizeof(Account) == 12, "an account's bits");
+#include "ledger/narrow.h"
 
 // What an account held when a section began, saved before its first change since.
 typedef struct {
@@ -79,7 +51,6 @@ static Bool has_pages;
 static PeakId kept[N_PEAKS] = {PEAK_TOTAL};
 static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
-static Table wide = JM_TABLE("jm.account", Balance);
 static Peak peaks[N_PEAKS];
 static UInt n_rising; // of them
 
@@ -96,53 +67,6 @@ static ULong interval_max;
 static inline Account *at(AccountId id)
 {
     return jm_table_at(&accounts, id);
-}
-
-static inline Balance balance_of(const Account *a)
-{
-    if (a->is_wide)
-        return *(const Balance *)jm_table_at(&wide, a->wide);
-    return (Balance){a->live_bytes, a->live_blocks, a->total_bytes, a->total_blocks, a->temporaries};
-}
-
-static __attribute__((noinline)) void widen(Account *a)
-{
-    Balance b = balance_of(a);
-    a->wide = jm_table_add(&wide);
-    a->is_wide = True;
-    *(Balance *)jm_table_at(&wide, a->wide) = b;
-}
-
-static inline void add_to(Balance *b, Balance more)
-{
-    b->live_bytes += more.live_bytes;
-    b->live_blocks += more.live_blocks;
-    b->total_bytes += more.total_bytes;
-    b->total_blocks += more.total_blocks;
-    b->temporaries += more.temporaries;
-}
-
-// Inlined, because then nothing is done for what does not change, which is 0.
-static inline __attribute__((always_inline)) void add(Account *a, Balance more)
-{
-    if (!a->is_wide) {
-        Balance b = balance_of(a);
-        add_to(&b, more);
-        if (!(b.live_bytes >> BYTES_BITS || b.total_bytes >> BYTES_BITS || b.live_blocks >> BLOCKS_BITS ||
-              b.total_blocks >> BLOCKS_BITS || b.temporaries >> TEMPORARIES_BITS)) {
-            a->live_bytes = b.live_bytes;
-            a->live_blocks = b.live_blocks;
-            a->total_bytes = b.total_bytes;
-            a->total_blocks = b.total_blocks;
-            a->temporaries = b.temporaries;
-            return;
-        }
-        widen(a);
-    }
-    Balance *b = jm_table_at(&wide, a->wide);
-    add_to(b, more);
-    // Also of what was narrow, for a number below 0 does not fit.
-    tl_assert((Long)b->live_bytes >= 0 && (Long)b->live_blocks >= 0);
 }
 
 static inline PeakId kept_as(PeakId p)
@@ -188,7 +112,7 @@ static void save_as(Section *in, AccountId id, ULong bytes, UInt blocks)
 
 static __attribute__((noinline)) void save(Section *in, AccountId id)
 {
-    Balance now = balance_of(at(id));
+    Balance now = jm_balance_of(at(id));
     save_as(in, id, now.live_bytes, now.live_blocks);
 }
 
@@ -350,7 +274,7 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
     for (UInt i = 0; i < n; i++) {
         save_for_peaks(legs[i].id, account[i]);
         mark_changed(legs[i].id, account[i]);
-        add(account[i], legs[i].more);
+        jm_balance_add(account[i], legs[i].more);
     }
     totals.side[SIDE_HOST] += change.side[SIDE_HOST];
     totals.side[SIDE_DEVICE] += change.side[SIDE_DEVICE];
@@ -432,7 +356,7 @@ void jm_ledger_adjust(AccountId account, Long bytes)
 
 void jm_ledger_count_temporary(AccountId account)
 {
-    add(at(account), (Balance){.temporaries = 1});
+    jm_balance_add(at(account), (Balance){.temporaries = 1});
 }
 
 // ---- corrections ---------------------------------------------------------------------------------------------
@@ -482,8 +406,8 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
             continue;
         tell_again(p);
     }
-    add(from, (Balance){-bytes, -1, -bytes, -1, 0});
-    add(to, (Balance){bytes, 1, bytes, 1, 0});
+    jm_balance_add(from, (Balance){-bytes, -1, -bytes, -1, 0});
+    jm_balance_add(to, (Balance){bytes, 1, bytes, 1, 0});
     mark_changed(from_id, from);
     mark_changed(to_id, to);
 }
@@ -500,7 +424,7 @@ ULong jm_ledger_total(Side side)
 
 Long jm_ledger_live_bytes(AccountId id)
 {
-    return balance_of(at(id)).live_bytes;
+    return jm_balance_of(at(id)).live_bytes;
 }
 
 ULong jm_ledger_take_interval_max(void)
@@ -536,7 +460,7 @@ OwnerId jm_ledger_owner(AccountId id)
 
 Balance jm_ledger_balance(AccountId id)
 {
-    return balance_of(at(id));
+    return jm_balance_of(at(id));
 }
 
 UInt jm_ledger_n_changed(void)
@@ -606,7 +530,7 @@ void jm_ledger_mark_all_changed(void)
 void jm_ledger_stats(void)
 {
     jm_stats_table("accounts", &accounts);
-    jm_stats_table("accounts with large numbers", &wide);
+    jm_stats_table("accounts with large numbers", &jm_wide_balances);
     jm_stats_table("accounts changed since the last snapshot", &changed);
     for (UInt i = 0; i < N_PEAKS; i++)
         jm_stats_table("balances at peaks", &section[i].saved);

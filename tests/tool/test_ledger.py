@@ -43,7 +43,7 @@ def driver() -> Path:
     found = re.search(r"^VG_CPPFLAGS = (.*)$", makefile, re.MULTILINE)
     assert found
     flags = [*found.group(1).split(), "-include", str(BUILD / "jmassif" / "configured.h"), "-I", str(SOURCE)]
-    modules = [SOURCE / name for name in ("ledger/ledger.c", "base/table.c", "base/kind.c")]
+    modules = [SOURCE / name for name in ("ledger/ledger.c", "ledger/narrow.c", "base/table.c", "base/kind.c")]
     # What is compiled is found again by its flags, and by what the modules say now.
     texts = "".join(path.read_text() for path in sorted(SOURCE.glob("*/*.[ch]")))
     flags += [f"-DSOURCES={hashlib.sha256(texts.encode()).hexdigest()}", *map(str, modules)]
