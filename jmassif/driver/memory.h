@@ -18,9 +18,6 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes);
 // It is gone. A block that is still made of it ends by itself later: the call that frees both is under way.
 void jm_driver_memory_end(ThreadId tid, DriverMemory *memory);
 
-// How many bytes are live, of memory that is not imported, and how many of them are in blocks.
-void jm_driver_memory_sums(ULong *committed_bytes, ULong *carved_bytes);
-
 // What one block, or a pool's reserve, is made of. NULL: of nothing here.
 typedef struct Carve Carve;
 
