@@ -11,6 +11,7 @@
 #include "base/compat.h"
 #include "driver/file.h"
 #include "driver/map.h"
+#include "driver/memory.h"
 
 void jm_driver_init(void);
 

@@ -44,8 +44,6 @@ void jm_driver_file_release(ThreadId tid, DriverFile *file)
         return;
     if (ends[file->type])
         ends[file->type](tid, file);
-    if (file->memory)
-        jm_driver_memory_end(tid, file->memory);
     if (file->next)
         file->next->previous = file->previous;
     if (file->previous)

@@ -7,7 +7,6 @@
 
 #include "driver/memory.h"
 #include "ledger/account.h"
-#include "driver/map.h"
 #include "stack/scope.h"
 #include "snapshot/snapshot.h"
 #include "base/stats.h"

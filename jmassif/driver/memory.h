@@ -7,10 +7,8 @@
 #ifndef JM_DRIVER_MEMORY_H
 #define JM_DRIVER_MEMORY_H
 
-#include "base/compat.h"
+#include "driver/map.h"
 #include "ledger/ledger.h"
-
-typedef struct DriverMemory DriverMemory;
 
 // Memory comes to life, on the account of the thread's stack now. `kind`: KIND_DRIVER, KIND_DRIVER_HOST, KIND_IMPORTED.
 DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes);

@@ -303,13 +303,16 @@ static void created(ThreadId tid, const Row *row, DriverCall *call, UInt number)
     add(tid, call->file, number, buffer);
 }
 
-static void unhold_parts(ThreadId tid, DriverFile *file)
+// Buffers that are parts of it live on if others refer to them; its own memory does not.
+static void buffer_ended(ThreadId tid, DriverFile *buffer)
 {
-    XArray *parts = file->object;
+    XArray *parts = buffer->object;
     for (Word i = 0; parts && i < VG_(sizeXA)(parts); i++)
         jm_driver_file_release(tid, *(DriverFile **)VG_(indexXA)(parts, i));
     if (parts)
         VG_(deleteXA)(parts);
+    if (buffer->memory)
+        jm_driver_memory_end(tid, buffer->memory);
 }
 
 // (handles' address, their number, …; fd)
@@ -449,7 +452,7 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
 void jm_nvmap_init(void)
 {
     jm_driver_file_on_end(FILE_NVMAP, nvmap_ended);
-    jm_driver_file_on_end(FILE_BUFFER, unhold_parts);
+    jm_driver_file_on_end(FILE_BUFFER, buffer_ended);
 }
 
 void jm_nvmap_after_fork_in_child(void)
