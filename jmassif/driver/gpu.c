@@ -4,8 +4,10 @@
 // buffers into the GPU's address spaces: that keeps them alive, and says which memory a device pointer lies in. Page
 // tables and the contexts' own memory are the kernel's: the channels and address spaces that need them are counted.
 
+#include "driver/gpu.h"
 #include "base/client_memory.h"
-#include "driver/driver.h"
+#include "driver/map.h"
+#include "driver/memory.h"
 
 typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } Action;
 

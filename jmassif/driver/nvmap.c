@@ -6,8 +6,9 @@
 //
 // The kernel tells commands of its release by their whole number, the structure's size included, so a row says all.
 
+#include "driver/nvmap.h"
 #include "base/client_memory.h"
-#include "driver/driver.h"
+#include "driver/memory.h"
 #include "snapshot/exhaustion.h"
 #include "stack/scope.h"
 
@@ -240,7 +241,7 @@ static ULong ask_granule(UWord fd, UInt heap)
 
 // ---- what calls do -------------------------------------------------------------------------------------------
 
-static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
+static void alloc(ThreadId tid, const Row *row, DriverCall *call)
 {
     UInt number = jm_driver_in32(call, row->handle), asked_heap = jm_driver_in32(call, 4);
     DriverFile *buffer = buffer_of(call->file, number);
@@ -251,12 +252,12 @@ static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
     if (buffer->memory)
         return;
     ULong heap = asked_heap, said, bytes = buffer->bytes;
-    Bool is_said = ask_parameters(fd, number, &heap, &said);
+    Bool is_said = ask_parameters(call->fd, number, &heap, &said);
     if (row->is_process && (heap & HEAP_GPU)) {
         // Its pages are huge ones that the program has mapped itself, or come in the heap's granules.
         if (row->va && jm_driver_in64(call, row->va))
             return;
-        ULong granule = row->va ? HUGE : ask_granule(fd, HEAP_GPU);
+        ULong granule = row->va ? HUGE : ask_granule(call->fd, HEAP_GPU);
         bytes = (bytes + granule - 1) & ~(granule - 1);
     }
     // Where memory comes in granules, it is not documented which of the two sizes is told.
@@ -266,21 +267,21 @@ static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
 }
 
 // A buffer that was made elsewhere.
-static void import(ThreadId tid, DriverFile *file, DriverFile *buffer, UInt number, UWord fd)
+static void import(ThreadId tid, const DriverCall *call, DriverFile *buffer, UInt number)
 {
     ULong heap, bytes = 0;
     if (!buffer)
         buffer = jm_driver_file_new(FILE_BUFFER);
     jm_driver_file_hold(buffer);
-    add(tid, file, number, buffer);
-    if (!buffer->memory && !buffer->bytes && ask_parameters(fd, number, &heap, &bytes)) {
+    add(tid, call->file, number, buffer);
+    if (!buffer->memory && !buffer->bytes && ask_parameters(call->fd, number, &heap, &bytes)) {
         buffer->bytes = jm_driver_whole_pages(bytes);
         buffer->memory = jm_driver_memory_commit(tid, KIND_IMPORTED, buffer->bytes);
     }
     jm_driver_file_release(tid, buffer);
 }
 
-static void handle_of(ThreadId tid, DriverCall *call, UInt number, UWord imported_fd, UWord fd)
+static void handle_of(ThreadId tid, DriverCall *call, UInt number, UWord imported_fd)
 {
     DriverFile *buffer = jm_driver_fd(imported_fd);
     if (!buffer)
@@ -292,7 +293,7 @@ static void handle_of(ThreadId tid, DriverCall *call, UInt number, UWord importe
     }
     buffer = jm_driver_file_new(FILE_BUFFER);
     jm_driver_fd_set(tid, imported_fd, buffer);
-    import(tid, call->file, buffer, number, fd);
+    import(tid, call, buffer, number);
 }
 
 static void created(ThreadId tid, const Row *row, DriverCall *call, UInt number)
@@ -387,7 +388,7 @@ static void failed(ThreadId tid, const Row *row, const DriverCall *call, SysRes 
         jm_exhaustion_failed(tid, "NVMAP_IOC_ALLOC", VKI_ENOMEM, KIND_DRIVER, buffer->bytes);
 }
 
-void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
+void jm_nvmap_after(ThreadId tid, DriverCall *call, SysRes result)
 {
     const Row *row = row_of(call->command);
     if (row && row->action == FREE) {
@@ -414,7 +415,7 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
         created(tid, row, call, number);
         break;
     case ALLOC:
-        alloc(tid, row, call, fd);
+        alloc(tid, row, call);
         break;
     case FD_OF:
         buffer = buffer_of(call->file, jm_driver_in32(call, row->handle));
@@ -426,7 +427,7 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
         }
         break;
     case HANDLE_OF:
-        handle_of(tid, call, number, jm_driver_in32(call, row->fd), fd);
+        handle_of(tid, call, number, jm_driver_in32(call, row->fd));
         break;
     case DUPLICATE:
         buffer = buffer_of(call->file, jm_driver_in32(call, 0));
@@ -439,7 +440,7 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
         add(tid, call->file, number, jm_driver_file_new(FILE_BUFFER));
         break;
     case IMPORT:
-        import(tid, call->file, NULL, number, fd);
+        import(tid, call, NULL, number);
         break;
     case FD_OF_MANY:
         joined(tid, call, jm_driver_out32(call, row->fd));

@@ -7,9 +7,11 @@
 // An ioctl succeeds even if RM refuses: its structure has a status. Few fields moved between the branches; for those
 // the version is needed, which every client asks for first.
 
+#include "driver/rm.h"
 #include "base/client_memory.h"
-#include "driver/driver.h"
 #include "base/text.h"
+#include "driver/map.h"
+#include "driver/memory.h"
 #include "trace/trace.h"
 
 #include "pub_tool_hashtable.h"
