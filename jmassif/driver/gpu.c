@@ -9,18 +9,18 @@
 #include "driver/map.h"
 #include "driver/memory.h"
 
-typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } Action;
+typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } GpuAction;
 
 typedef struct {
-    UInt command;
+    UInt number;
     UChar action;
     UChar fd; // where the descriptor is
     UChar type;
     UChar second_fd;
-} Row;
+} GpuCommand;
 
 // Layouts as in the public headers include/uapi/linux/nvgpu.h of r32.7, r35 and r36.
-static const Row rows[] = {
+static const GpuCommand commands[] = {
     {0xc0104708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
     {0xc0404708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
     {0xc0084709, NEW_FILE, .fd = 0, .type = FILE_GPU_TSG},
@@ -104,25 +104,25 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
 {
     if (sr_isError(result))
         return;
-    const Row *row = NULL;
-    for (UInt i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].command == call->command)
-            row = &rows[i];
-    if (!row)
+    const GpuCommand *command = NULL;
+    for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (commands[i].number == call->command)
+            command = &commands[i];
+    if (!command)
         return;
     DriverFile *file;
-    switch ((Action)row->action) {
+    switch ((GpuAction)command->action) {
     case NEW_FILE:
-        jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), jm_driver_file_new(row->type));
+        jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), jm_driver_file_new(command->type));
         break;
     case NEW_MEMORY:
         file = jm_driver_file_new(FILE_BUFFER);
         file->bytes = jm_driver_whole_pages(jm_driver_in64(call, 0));
         file->memory = jm_driver_memory_commit(tid, KIND_DRIVER, file->bytes);
-        jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), file);
+        jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), file);
         break;
     case MAP:
-        map(tid, call->file, jm_driver_in32(call, row->fd), jm_driver_in64(call, 16), jm_driver_in64(call, 24),
+        map(tid, call->file, jm_driver_in32(call, command->fd), jm_driver_in64(call, 16), jm_driver_in64(call, 24),
             jm_driver_out64(call, 32));
         break;
     case UNMAP:
@@ -133,8 +133,8 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
         break;
     case KEEP:
         if (jm_driver_in32(call, 8) & USERMODE_SUBMIT) {
-            keep(tid, call->file, jm_driver_in32(call, row->fd));
-            keep(tid, call->file, jm_driver_in32(call, row->second_fd));
+            keep(tid, call->file, jm_driver_in32(call, command->fd));
+            keep(tid, call->file, jm_driver_in32(call, command->second_fd));
         }
         break;
     }

@@ -63,7 +63,7 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
     return m;
 }
 
-static void unlink(DriverMemory *m)
+static void unlist(DriverMemory *m)
 {
     if (m->next)
         m->next->previous = m->previous;
@@ -77,7 +77,7 @@ static void unlink(DriverMemory *m)
 void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
 {
     jm_driver_maps_forget(m);
-    unlink(m);
+    unlist(m);
     if (m->account) {
         jm_ledger_debit(m->account, m->bytes - m->carved);
         jm_scope_grow(tid, m->kind, -(Long)(m->bytes - m->carved), -1);
