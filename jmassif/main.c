@@ -158,6 +158,7 @@ static void post_clo_init(void)
     jm_symbol_on_object(on_object);
     jm_clock_init();
     has_fma = jm_fma_is_available();
+    jm_exhaustion_on_event(jm_device_tell_reserves);
     jm_pages_init();
     jm_driver_init();
     jm_trace_open();

@@ -402,21 +402,30 @@ UWord jm_device_next_caching_pool(UWord pool)
     return 0;
 }
 
-DeviceReserves jm_device_reserves(void)
+void jm_device_tell_reserves(UInt event)
 {
-    DeviceReserves sums = {0, 0, 0, 0};
+    ULong pool_used = 0, pool_reserved = 0, vmm_created = 0, vmm_mapped = 0;
     for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
         const Pool *p = VG_(indexXA)(pools, i);
-        sums.pool_used += p->used;
-        sums.pool_reserved += p->reserved;
+        pool_used += p->used;
+        pool_reserved += p->reserved;
     }
     VG_(HT_ResetIter)(table_of(SPACE_VMM));
     for (DeviceBlock *b; (b = VG_(HT_Next)(table_of(SPACE_VMM)));)
         if (b->kind == KIND_VMM)
-            sums.vmm_created += b->bytes;
+            vmm_created += b->bytes;
     for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++)
-        sums.vmm_mapped += ((Mapping *)VG_(indexXA)(mappings, i))->bytes;
-    return sums;
+        vmm_mapped += ((Mapping *)VG_(indexXA)(mappings, i))->bytes;
+    const struct {
+        const HChar *name;
+        ULong bytes;
+    } figures[] = {{"pool-used", pool_used},
+                   {"pool-reserved", pool_reserved},
+                   {"vmm-created", vmm_created},
+                   {"vmm-mapped", vmm_mapped}};
+    for (UInt i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (figures[i].bytes)
+            jm_trace_exhaustion_figure(event, figures[i].name, figures[i].bytes);
 }
 
 // ---- registered host memory ----------------------------------------------------------------------------------

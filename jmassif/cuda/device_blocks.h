@@ -78,14 +78,8 @@ void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
 void jm_device_pool_reserved(UWord pool, ULong reserved_bytes);
 void jm_device_pool_destroyed(UWord pool);
 
-typedef struct {
-    ULong pool_used;     // of all pools
-    ULong pool_reserved; // likewise
-    ULong vmm_created;   // by cuMemCreate
-    ULong vmm_mapped;
-} DeviceReserves;
-
-DeviceReserves jm_device_reserves(void);
+// Writes to an event of running out what all pools use and reserve, and what cuMemCreate has made and is mapped of it.
+void jm_device_tell_reserves(UInt event);
 
 // The first pool, or the next one after `pool`, that holds cache and can be asked about it. 0: none.
 UWord jm_device_next_caching_pool(UWord pool);
