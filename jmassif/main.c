@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/compat.h"
 #include "valgrind/debug_info.h"
+#include "cuda/cuda.h"
 #include "cuda/device_blocks.h"
 #include "driver/driver.h"
 #include "snapshot/exhaustion.h"
@@ -158,6 +159,7 @@ static void post_clo_init(void)
     jm_symbol_on_object(on_object);
     jm_clock_init();
     has_fma = jm_fma_is_available();
+    jm_cuda_on_library_loaded(jm_pages_measure_scope);
     jm_exhaustion_on_event(jm_device_tell_reserves);
     jm_pages_init();
     jm_driver_init();

@@ -11,7 +11,6 @@
 #include "cuda/device_blocks.h"
 #include "snapshot/exhaustion.h"
 #include "base/options.h"
-#include "pages/pages.h"
 #include "ledger/pending.h"
 #include "stack/scope.h"
 #include "snapshot/snapshot.h"
@@ -840,6 +839,13 @@ static Bool run_out(ThreadId tid, const Row *row, const UWord *words, struct jm_
     return is_told && !n_captures && ask(tid, queries, ASK_FREE, 0);
 }
 
+static void (*library_loaded)(ThreadId tid);
+
+void jm_cuda_on_library_loaded(void (*loaded)(ThreadId tid))
+{
+    library_loaded = loaded;
+}
+
 static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *words, Addr address,
                   struct jm_queries *queries)
 {
@@ -876,7 +882,7 @@ static Bool leave(ThreadId tid, UWord row_number, UWord result, const UWord *wor
     }
     count_attempt(tid, row, words, has_failed(row, result));
     if (row->action == ACTION_DLOPEN)
-        jm_pages_measure_scope(tid);
+        library_loaded(tid);
     jm_scope_leave(tid, name);
     return more;
 }
