@@ -11,6 +11,7 @@
 // does not announce them: whatever is announced is none of the heap's. Neither is what the core has mapped for itself.
 
 #include "pages/pages.h"
+#include "pages/smaps.h"
 #include "ledger/account.h"
 #include "heap/blocks.h"
 #include "base/clock.h"
@@ -22,7 +23,6 @@
 #include "base/stats.h"
 #include "stack/symbol.h"
 #include "base/table.h"
-#include "base/text.h"
 #include "trace/trace.h"
 
 // The mappings of one account.
@@ -179,7 +179,7 @@ static ULong smaller(ULong a, ULong b)
     return a < b ? a : b;
 }
 
-static void remove(Word i)
+static void remove_piece(Word i)
 {
     Piece *piece = piece_at(i);
     set_resident(piece, 0);
@@ -212,7 +212,7 @@ void jm_pages_unmapped(Addr start, SizeT bytes)
     part_at(start);
     part_at(start + bytes);
     for (Word i = first_after(start); i < n_pieces() && piece_at(i)->start < start + bytes;)
-        remove(i);
+        remove_piece(i);
 }
 
 // A library's variables that its file has no bytes for are mapped over a part of the file's mapping, or at the start
@@ -290,7 +290,7 @@ static void thread_starts(ThreadId tid)
         return;
     Piece *piece = piece_at(i);
     if (jm_options.stacks) { // counted, byte by byte, by stack_memory.c
-        remove(i);
+        remove_piece(i);
         return;
     }
     UInt node;
@@ -318,130 +318,6 @@ static void extend_main_stack(void)
         return;
     holder_at(piece->holder)->virtual_bytes += piece->start - segment->start;
     piece->start = segment->start;
-}
-
-// ---- reading /proc -------------------------------------------------------------------------------------------
-
-typedef struct {
-    Addr start;
-    Addr end;
-    ULong resident;
-    ULong shared;
-    ULong swapped;
-} Vma;
-
-// One sample at a time, and none of it allocates: memory may be what is short.
-static ULong entries[4096];
-
-static Addr page_bytes(void)
-{
-    return VKI_PAGE_SIZE;
-}
-
-// The uppermost bits of an entry of /proc/self/pagemap (proc(5)).
-#define PRESENT 63
-#define SWAPPED 62
-
-// How many bytes of a range are in pages with that bit, by /proc/self/pagemap. False: it does not say.
-static Bool measure_range(Int pagemap, Addr start, Addr end, UInt bit, ULong *bytes)
-{
-    *bytes = 0;
-    if (pagemap < 0)
-        return False;
-    Addr page = start / page_bytes(), last = (end + page_bytes() - 1) / page_bytes();
-    if (VG_(lseek)(pagemap, (Off64T)(page * sizeof *entries), VKI_SEEK_SET) < 0)
-        return False;
-    while (page < last) {
-        Addr wanted = smaller(last - page, sizeof entries / sizeof *entries);
-        Int got = VG_(read)(pagemap, entries, wanted * sizeof *entries);
-        if (got <= 0)
-            return False;
-        UInt n = got / sizeof *entries;
-        for (UInt i = 0; i < n; i++)
-            *bytes += (entries[i] >> bit & 1) * page_bytes();
-        page += n;
-    }
-    return True;
-}
-
-static Int open_file(const HChar *path)
-{
-    SysRes opened = VG_(open)(path, VKI_O_RDONLY, 0);
-    return sr_isError(opened) ? -1 : (Int)sr_Res(opened);
-}
-
-static inline Int digit(HChar c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static Addr hexadecimal(const HChar **at)
-{
-    Addr value = 0;
-    for (; digit(**at) >= 0; (*at)++)
-        value = value * 16 + digit(**at);
-    return value;
-}
-
-static void read_line(const HChar *line, Vma *vma)
-{
-    ULong bytes;
-    switch (line[0]) {
-    case 'R':
-        if (jm_text_labelled_bytes(line, "Rss", &bytes))
-            vma->resident += bytes;
-        break;
-    case 'P':
-        if (jm_text_labelled_bytes(line, "Pss", &bytes)) {
-            vma->shared += bytes;
-        } else if (jm_text_labelled_bytes(line, "Private_Hugetlb", &bytes)) {
-            vma->resident += bytes;
-            vma->shared += bytes;
-        }
-        break;
-    case 'S':
-        if (jm_text_labelled_bytes(line, "SwapPss", &bytes)) {
-            vma->swapped = bytes;
-        } else if (jm_text_labelled_bytes(line, "Shared_Hugetlb", &bytes)) {
-            vma->resident += bytes;
-            vma->shared += bytes;
-        }
-        break;
-    default:
-        break;
-    }
-}
-
-typedef struct {
-    void (*use)(const Vma *vma);
-    Vma vma; // that is being read; its end is 0 before the first
-} Smaps;
-
-static void smaps_line(const HChar *line, void *context)
-{
-    Smaps *smaps = context;
-    Vma *vma = &smaps->vma;
-    if (digit(line[0]) < 0) {
-        read_line(line, vma);
-        return;
-    }
-    if (vma->end)
-        smaps->use(vma);
-    VG_(memset)(vma, 0, sizeof *vma);
-    vma->start = hexadecimal(&line);
-    line++;
-    vma->end = hexadecimal(&line);
-}
-
-// Calls `use` with each mapping of the process, as the kernel has them, in order of address.
-static Bool read_smaps(void (*use)(const Vma *vma))
-{
-    Smaps smaps = {use, {0, 0, 0, 0, 0}};
-    if (!jm_text_each_line("/proc/self/smaps", smaps_line, &smaps))
-        return False;
-    if (smaps.vma.end)
-        use(&smaps.vma);
-    return True;
 }
 
 // ---- samples -------------------------------------------------------------------------------------------------
@@ -485,11 +361,11 @@ static ULong *part_of_process(const NSegment *segment)
 }
 
 // The same of a part of one of the kernel's mappings, while those are read. False also for what would take too long.
-static Bool measure_mapped(Addr start, Addr end, UInt bit, ULong *bytes)
+static Bool measure_mapped(Addr start, Addr end, PageBit bit, ULong *bytes)
 {
     if (!pagemap)
-        pagemap = open_file("/proc/self/pagemap");
-    return end - start <= MOST_MEASURED && measure_range(pagemap, start, end, bit, bytes);
+        pagemap = jm_pagemap_open();
+    return end - start <= MOST_MEASURED && jm_pagemap_measure(pagemap, start, end, bit, bytes);
 }
 
 // How much of a mapping of the kernel's a part of it holds, where the whole says nothing of it.
@@ -498,9 +374,9 @@ static ULong measure_part(const Vma *vma, Addr start, Addr end)
     if (vma->resident == 0 || vma->resident == vma->end - vma->start)
         return vma->resident ? end - start : 0;
     ULong resident;
-    if (!measure_mapped(start, end, PRESENT, &resident))
+    if (!measure_mapped(start, end, PAGE_PRESENT, &resident))
         resident =
-            (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / page_bytes() * page_bytes();
+            (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / VKI_PAGE_SIZE * VKI_PAGE_SIZE;
     return resident;
 }
 
@@ -510,7 +386,7 @@ static ULong swapped_part(const Vma *vma, Addr start, Addr end)
     ULong swapped;
     if (!vma->swapped || (start == vma->start && end == vma->end))
         return vma->swapped;
-    if (!measure_mapped(start, end, SWAPPED, &swapped))
+    if (!measure_mapped(start, end, PAGE_SWAPPED, &swapped))
         swapped = (ULong)((double)vma->swapped * (end - start) / (vma->end - vma->start));
     return smaller(swapped, vma->swapped); // of memory that is shared, the kernel tells a share
 }
@@ -599,7 +475,7 @@ static void sample(void)
     cursor = 0;
     pagemap = 0;
     VG_(memset)(&process, 0, sizeof process);
-    Bool is_whole = read_smaps(share_out);
+    Bool is_whole = jm_smaps_each(share_out);
     if (pagemap > 0)
         VG_(close)(pagemap);
     if (!is_whole)
@@ -647,9 +523,9 @@ void jm_pages_measure_scope(ThreadId tid)
         if (piece->scope < scope || piece->tid != tid || piece->end - piece->start > MOST_MEASURED)
             continue;
         if (file < 0)
-            file = open_file("/proc/self/pagemap");
+            file = jm_pagemap_open();
         ULong resident;
-        if (!measure_range(file, piece->start, piece->end, PRESENT, &resident))
+        if (!jm_pagemap_measure(file, piece->start, piece->end, PAGE_PRESENT, &resident))
             break;
         set_resident(piece, resident);
         UInt node;
@@ -665,22 +541,11 @@ void jm_pages_measure_scope(ThreadId tid)
 
 // ---- the rest ------------------------------------------------------------------------------------------------
 
-static Addr probe_address;
-static ULong probe_resident;
-
-static void probe(const Vma *vma)
-{
-    if (vma->start <= probe_address && probe_address < vma->end)
-        probe_resident = vma->resident;
-}
-
 void jm_pages_init(void)
 {
     if (!jm_options.pages)
         return;
-    // This very buffer must be there, and resident. Under an emulator it may not be, or no file at all.
-    probe_address = (Addr)entries;
-    if (!read_smaps(probe) || !probe_resident) {
+    if (!jm_smaps_works()) {
         jm_options.pages = False;
         return;
     }
