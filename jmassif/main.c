@@ -22,6 +22,7 @@
 #include "snapshot/manifest.h"
 #include "base/options.h"
 #include "stack/owner.h"
+#include "pages/mappings.h"
 #include "pages/pages.h"
 #include "ledger/pending.h"
 #include "stack/python.h"
@@ -47,7 +48,7 @@ static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)
         jm_symbol_tell_objects(False);
-    jm_pages_mapped(start, bytes);
+    jm_mappings_mapped(start, bytes);
 }
 
 static void on_object(const HChar *soname, const HChar *path, Addr code)
@@ -68,7 +69,7 @@ static void on_unmap(Addr start, SizeT bytes)
         jm_stack_forget();
         jm_unwind_forget();
     }
-    jm_pages_unmapped(start, bytes);
+    jm_mappings_unmapped(start, bytes);
 }
 
 // ---- threads, fork, exec -------------------------------------------------------------------------------------
