@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Device blocks, mappings and pools; see device_blocks.h.
+// Device blocks, mappings and pools; see device_blocks.h. A block is found by its handle in the table of its space, and
+// by an address inside it in one array of ranges. What it is made of is carved out of driver memory (driver/memory.h)
+// as far as there is some, so that the two together are what the kernel has committed.
 
 #include "cuda/device_blocks.h"
 #include "ledger/account.h"
@@ -13,11 +15,19 @@
 
 #include "pub_tool_hashtable.h"
 
+// Of cuMemCreate'd memory.
 typedef struct {
     Addr address;
     ULong bytes;
     UWord handle;
-} Mapping;
+} VmmMapping;
+
+// Host memory that the driver was told of.
+typedef struct {
+    Addr address;
+    ULong bytes;
+    UWord context; // 0: not known
+} Registered;
 
 typedef struct {
     UWord pool;
@@ -30,9 +40,9 @@ typedef struct {
 } Pool;
 
 static VgHashTable *tables[N_SPACES];
-static XArray *mappings;   // of Mapping
+static XArray *mappings;   // of VmmMapping
 static XArray *pools;      // of Pool
-static XArray *registered; // of Mapping: host memory; the handle is its context
+static XArray *registered; // of Registered
 static ULong serial;
 static ULong n_stale;
 
@@ -100,9 +110,9 @@ static void guess_pool(DeviceBlock *block)
 typedef struct {
     Addr start, end;
     DeviceBlock *block;
-} Range;
+} BlockRange;
 
-static Range *ranges;
+static BlockRange *ranges;
 static UInt n_ranges, ranges_capacity;
 static ULong cached_bytes;
 static void (*carved_close)(DeviceBlock *block);
@@ -145,7 +155,7 @@ static void add_range(Addr start, ULong bytes, DeviceBlock *block)
     }
     UInt i = range_at(start);
     VG_(memmove)(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
-    ranges[i] = (Range){start, start + bytes, block};
+    ranges[i] = (BlockRange){start, start + bytes, block};
     n_ranges++;
 }
 
@@ -245,7 +255,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
 }
 
 // After the block has left its table.
-static void end(ThreadId tid, DeviceBlock *b)
+static void end_block(ThreadId tid, DeviceBlock *b)
 {
     if (b->space == SPACE_POINTER)
         remove_range(b->key);
@@ -274,7 +284,7 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *block)
         jm_pending_ends(tid, block->key);
     VG_(HT_remove)(table_of(block->space), block->key);
     jm_scope_mark_freed(tid);
-    end(tid, block);
+    end_block(tid, block);
 }
 
 void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
@@ -303,7 +313,7 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
             VG_(free)(all);
     }
     for (Word i = registered ? VG_(sizeXA)(registered) - 1 : -1; i >= 0; i--)
-        if (((Mapping *)VG_(indexXA)(registered, i))->handle == context)
+        if (((Registered *)VG_(indexXA)(registered, i))->context == context)
             VG_(removeIndexXA)(registered, i);
 }
 
@@ -315,8 +325,8 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
     if (!b)
         return;
     if (!mappings)
-        mappings = VG_(newXA)(VG_(malloc), "jm.mappings", VG_(free), sizeof(Mapping));
-    Mapping m = {address, bytes, handle};
+        mappings = VG_(newXA)(VG_(malloc), "jm.mappings", VG_(free), sizeof(VmmMapping));
+    VmmMapping m = {address, bytes, handle};
     VG_(addToXA)(mappings, &m);
     b->n_mappings++;
     add_range(address, bytes, b);
@@ -328,7 +338,7 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 {
     for (Word i = mappings ? VG_(sizeXA)(mappings) - 1 : -1; i >= 0; i--) {
-        Mapping m = *(Mapping *)VG_(indexXA)(mappings, i);
+        VmmMapping m = *(VmmMapping *)VG_(indexXA)(mappings, i);
         if (m.address < address || m.address + m.bytes > address + bytes)
             continue;
         VG_(removeIndexXA)(mappings, i);
@@ -345,7 +355,7 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 DeviceBlock *jm_device_mapped_at(Addr address)
 {
     for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++) {
-        const Mapping *m = VG_(indexXA)(mappings, i);
+        const VmmMapping *m = VG_(indexXA)(mappings, i);
         if (m->address <= address && address < m->address + m->bytes)
             return jm_device_block_find(SPACE_VMM, m->handle);
     }
@@ -415,7 +425,7 @@ void jm_device_tell_reserves(UInt event)
         if (b->kind == KIND_VMM)
             vmm_created += b->bytes;
     for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++)
-        vmm_mapped += ((Mapping *)VG_(indexXA)(mappings, i))->bytes;
+        vmm_mapped += ((VmmMapping *)VG_(indexXA)(mappings, i))->bytes;
     const struct {
         const HChar *name;
         ULong bytes;
@@ -433,9 +443,9 @@ void jm_device_tell_reserves(UInt event)
 static Word registered_at(Addr address)
 {
     if (!registered)
-        registered = VG_(newXA)(VG_(malloc), "jm.registered", VG_(free), sizeof(Mapping));
+        registered = VG_(newXA)(VG_(malloc), "jm.registered", VG_(free), sizeof(Registered));
     for (Word i = 0; i < VG_(sizeXA)(registered); i++)
-        if (((Mapping *)VG_(indexXA)(registered, i))->address == address)
+        if (((Registered *)VG_(indexXA)(registered, i))->address == address)
             return i;
     return -1;
 }
@@ -444,15 +454,15 @@ void jm_device_register(Addr address, ULong bytes)
 {
     if (registered_at(address) >= 0)
         return;
-    Mapping m = {address, bytes, 0};
-    VG_(addToXA)(registered, &m);
+    Registered fresh = {address, bytes, 0};
+    VG_(addToXA)(registered, &fresh);
 }
 
 void jm_device_register_context(Addr address, UWord context)
 {
     Word i = registered_at(address);
     if (i >= 0)
-        ((Mapping *)VG_(indexXA)(registered, i))->handle = context;
+        ((Registered *)VG_(indexXA)(registered, i))->context = context;
 }
 
 void jm_device_unregister(Addr address)
@@ -466,7 +476,7 @@ ULong jm_device_registered_bytes(void)
 {
     ULong sum = 0;
     for (Word i = 0; registered && i < VG_(sizeXA)(registered); i++)
-        sum += ((Mapping *)VG_(indexXA)(registered, i))->bytes;
+        sum += ((Registered *)VG_(indexXA)(registered, i))->bytes;
     return sum;
 }
 
