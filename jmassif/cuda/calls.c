@@ -11,7 +11,9 @@
 #include "base/client_memory.h"
 #include "cuda/device_blocks.h"
 #include "cuda/layout.h"
+#include "cuda/pool.h"
 #include "cuda/query.h"
+#include "cuda/registered.h"
 #include "cuda/tensor.h"
 #include "snapshot/exhaustion.h"
 #include "stack/scope.h"
@@ -185,13 +187,13 @@ static Bool free_array(const CudaCall *call)
 // (address, size, …)
 static Bool register_host(const CudaCall *call)
 {
-    jm_device_register(call->words[0], call->words[1]);
+    jm_registered_add(call->words[0], call->words[1]);
     return jm_query_block(call, (QuerySubject){.key = call->words[0]});
 }
 
 static Bool unregister_host(const CudaCall *call)
 {
-    jm_device_unregister(call->words[0]);
+    jm_registered_remove(call->words[0]);
     return False;
 }
 
@@ -216,7 +218,7 @@ static Bool make_from_pool(const CudaCall *call)
 
 static Bool destroy_pool(const CudaCall *call)
 {
-    jm_device_pool_destroyed(argument_p(call));
+    jm_pool_destroyed(argument_p(call));
     return False;
 }
 

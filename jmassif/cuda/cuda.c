@@ -11,6 +11,7 @@
 #include "cuda/calls.h"
 #include "cuda/device_blocks.h"
 #include "cuda/query.h"
+#include "cuda/registered.h"
 #include "ledger/pending.h"
 #include "snapshot/exhaustion.h"
 #include "snapshot/snapshot.h"
@@ -214,8 +215,8 @@ void jm_cuda_write_counters(void)
         jm_trace_counter("cuda-block-ended-unseen", jm_device_blocks_n_stale());
     if (jm_stack_n_completed())
         jm_trace_counter("stack-completed-from-api-call", jm_stack_n_completed());
-    if (jm_device_registered_bytes() != told_registered)
-        jm_trace_counter("host-registered-bytes", told_registered = jm_device_registered_bytes());
+    if (jm_registered_bytes() != told_registered)
+        jm_trace_counter("host-registered-bytes", told_registered = jm_registered_bytes());
     if (jm_calls_reserved_addresses() != told_reserved)
         jm_trace_counter("cuda-address-space-reserved-bytes", told_reserved = jm_calls_reserved_addresses());
 }

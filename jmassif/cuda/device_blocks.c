@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Device blocks, mappings and pools; see device_blocks.h. A block is found by its handle in the table of its space, and
+// Device blocks and their mappings; see device_blocks.h. A block is found by its handle in the table of its space, and
 // by an address inside it in one array of ranges. What it is made of is carved out of driver memory (driver/memory.h)
 // as far as there is some, so that the two together are what the kernel has committed.
 
 #include "cuda/device_blocks.h"
+#include "cuda/pool.h"
+#include "cuda/registered.h"
 #include "ledger/account.h"
 #include "base/clock.h"
 #include "ledger/pending.h"
@@ -22,27 +24,8 @@ typedef struct {
     UWord handle;
 } VmmMapping;
 
-// Host memory that the driver was told of.
-typedef struct {
-    Addr address;
-    ULong bytes;
-    UWord context; // 0: not known
-} Registered;
-
-typedef struct {
-    UWord pool;
-    ULong used;     // by blocks that are known to be the pool's
-    ULong reserved; // as the pool last said
-    ULong cached;   // max(0, reserved - used), in the cache account
-    ULong made;     // of these, out of driver memory
-    Carve *made_of;
-    Bool is_destroyed; // lives on until its last block is freed
-} Pool;
-
 static VgHashTable *tables[N_SPACES];
-static XArray *mappings;   // of VmmMapping
-static XArray *pools;      // of Pool
-static XArray *registered; // of Registered
+static XArray *mappings; // of VmmMapping
 static ULong serial;
 static ULong n_stale;
 
@@ -61,47 +44,6 @@ DeviceBlock *jm_device_block_find(Space space, UWord key)
 ULong jm_device_block_serial(void)
 {
     return serial;
-}
-
-static Pool *pool_of(UWord pool)
-{
-    if (!pools)
-        pools = VG_(newXA)(VG_(malloc), "jm.pools", VG_(free), sizeof(Pool));
-    for (Word i = 0; i < VG_(sizeXA)(pools); i++) {
-        Pool *p = VG_(indexXA)(pools, i);
-        if (p->pool == pool)
-            return p;
-    }
-    Pool fresh = {.pool = pool};
-    return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
-}
-
-static void update_cache(Pool *p)
-{
-    if (p->is_destroyed && p->used == 0)
-        p->reserved = 0;
-    ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
-    if (cached != p->cached) {
-        ThreadId tid = VG_(get_running_tid)();
-        AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
-        ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
-        p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
-        jm_ledger_adjust(cache, (Long)(cached - p->made) - (Long)own);
-        p->cached = cached;
-    }
-}
-
-// Which pool a block is of is often known only after it was made. What it has taken out of the pool's cache must not
-// count twice until then, or there would be peaks that never were; so it is taken to be of the pool that was used last.
-static UWord last_pool;
-
-static void guess_pool(DeviceBlock *block)
-{
-    if (!last_pool)
-        return;
-    block->pool = last_pool;
-    pool_of(last_pool)->used += block->bytes;
-    update_cache(pool_of(last_pool));
 }
 
 // ---- which block an address lies in --------------------------------------------------------------------------
@@ -236,7 +178,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         cached_bytes += bytes;
     VG_(HT_add_node)(table_of(space), b);
     if (kind == KIND_POOL)
-        guess_pool(b);
+        b->pool = jm_pool_guess(bytes);
     ULong now = jm_clock_now();
     if (b->account) {
         // Managed memory has pages as they are touched, and pinned memory may be the program's own: only an address
@@ -269,11 +211,8 @@ static void end_block(ThreadId tid, DeviceBlock *b)
         jm_scope_grow(tid, b->kind, -(Long)b->bytes, -1);
         jm_trace_block_end(jm_clock_now(), b->key, b->account);
     }
-    if (b->pool) {
-        Pool *p = pool_of(b->pool);
-        p->used -= b->bytes < p->used ? b->bytes : p->used;
-        update_cache(p);
-    }
+    if (b->pool)
+        jm_pool_give_back(b->pool, b->bytes);
     VG_(free)(b);
     jm_snapshot_event();
 }
@@ -299,6 +238,12 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
     block->bytes = bytes;
 }
 
+void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
+{
+    jm_pool_is_known(block->pool, pool, block->bytes);
+    block->pool = pool;
+}
+
 void jm_device_blocks_close_context(ThreadId tid, UWord context)
 {
     for (Space space = 0; space < N_SPACES; space++) {
@@ -312,9 +257,7 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
         if (all)
             VG_(free)(all);
     }
-    for (Word i = registered ? VG_(sizeXA)(registered) - 1 : -1; i >= 0; i--)
-        if (((Registered *)VG_(indexXA)(registered, i))->context == context)
-            VG_(removeIndexXA)(registered, i);
+    jm_registered_close_context(context);
 }
 
 // ---- mappings ------------------------------------------------------------------------------------------------
@@ -368,58 +311,12 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
         jm_device_block_close(tid, block);
 }
 
-// ---- pools ---------------------------------------------------------------------------------------------------
-
-void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
-{
-    last_pool = pool;
-    if (block->pool == pool)
-        return;
-    if (block->pool) {
-        pool_of(block->pool)->used -= block->bytes;
-        update_cache(pool_of(block->pool));
-    }
-    block->pool = pool;
-    pool_of(pool)->used += block->bytes;
-}
-
-void jm_device_pool_reserved(UWord pool, ULong reserved_bytes)
-{
-    Pool *p = pool_of(pool);
-    p->reserved = reserved_bytes;
-    p->is_destroyed = False; // another pool may have got the handle
-    update_cache(p);
-}
-
-void jm_device_pool_destroyed(UWord pool)
-{
-    Pool *p = pool_of(pool);
-    p->is_destroyed = True;
-    if (last_pool == pool)
-        last_pool = 0;
-    update_cache(p);
-}
-
-UWord jm_device_next_caching_pool(UWord pool)
-{
-    Bool is_behind = pool == 0;
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        const Pool *p = VG_(indexXA)(pools, i);
-        if (is_behind && p->cached && !p->is_destroyed)
-            return p->pool;
-        is_behind |= p->pool == pool;
-    }
-    return 0;
-}
+// ---- reserves ------------------------------------------------------------------------------------------------
 
 void jm_device_tell_reserves(UInt event)
 {
-    ULong pool_used = 0, pool_reserved = 0, vmm_created = 0, vmm_mapped = 0;
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        const Pool *p = VG_(indexXA)(pools, i);
-        pool_used += p->used;
-        pool_reserved += p->reserved;
-    }
+    ULong pool_used, pool_reserved, vmm_created = 0, vmm_mapped = 0;
+    jm_pools_sums(&pool_used, &pool_reserved);
     VG_(HT_ResetIter)(table_of(SPACE_VMM));
     for (DeviceBlock *b; (b = VG_(HT_Next)(table_of(SPACE_VMM)));)
         if (b->kind == KIND_VMM)
@@ -438,48 +335,6 @@ void jm_device_tell_reserves(UInt event)
             jm_trace_exhaustion_figure(event, figures[i].name, figures[i].bytes);
 }
 
-// ---- registered host memory ----------------------------------------------------------------------------------
-
-static Word registered_at(Addr address)
-{
-    if (!registered)
-        registered = VG_(newXA)(VG_(malloc), "jm.registered", VG_(free), sizeof(Registered));
-    for (Word i = 0; i < VG_(sizeXA)(registered); i++)
-        if (((Registered *)VG_(indexXA)(registered, i))->address == address)
-            return i;
-    return -1;
-}
-
-void jm_device_register(Addr address, ULong bytes)
-{
-    if (registered_at(address) >= 0)
-        return;
-    Registered fresh = {address, bytes, 0};
-    VG_(addToXA)(registered, &fresh);
-}
-
-void jm_device_register_context(Addr address, UWord context)
-{
-    Word i = registered_at(address);
-    if (i >= 0)
-        ((Registered *)VG_(indexXA)(registered, i))->context = context;
-}
-
-void jm_device_unregister(Addr address)
-{
-    Word i = registered_at(address);
-    if (i >= 0)
-        VG_(removeIndexXA)(registered, i);
-}
-
-ULong jm_device_registered_bytes(void)
-{
-    ULong sum = 0;
-    for (Word i = 0; registered && i < VG_(sizeXA)(registered); i++)
-        sum += ((Registered *)VG_(indexXA)(registered, i))->bytes;
-    return sum;
-}
-
 // ---- fork ----------------------------------------------------------------------------------------------------
 
 void jm_device_blocks_after_fork_in_child(void)
@@ -493,11 +348,7 @@ void jm_device_blocks_after_fork_in_child(void)
         if (all)
             VG_(free)(all);
     }
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        Pool *p = VG_(indexXA)(pools, i);
-        p->used = p->reserved = 0;
-        update_cache(p);
-    }
+    jm_pools_after_fork_in_child();
 }
 
 ULong jm_device_blocks_n_stale(void)

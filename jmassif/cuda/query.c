@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "cuda/device_blocks.h"
+#include "cuda/pool.h"
+#include "cuda/registered.h"
 #include "snapshot/exhaustion.h"
 #include "trace/trace.h"
 
@@ -135,7 +137,7 @@ static Bool ask_about_size(ThreadId tid, struct jm_queries *queries)
 static Bool ask_about_next_pool(ThreadId tid, struct jm_queries *queries)
 {
     QuerySubject *subject = &asked(tid)->subject;
-    subject->pool = jm_device_next_caching_pool(subject->pool);
+    subject->pool = jm_pool_next_caching(subject->pool);
     return subject->pool && ask(tid, queries, ASK_RESERVED, subject->pool);
 }
 
@@ -190,7 +192,7 @@ static void set_context(UWord key, UWord context)
         if (block && !block->context)
             block->context = context;
     }
-    jm_device_register_context(key, context);
+    jm_registered_set_context(key, context);
 }
 
 static Bool use_answer(ThreadId tid, struct jm_queries *queries)
@@ -210,7 +212,7 @@ static Bool use_answer(ThreadId tid, struct jm_queries *queries)
             jm_device_block_set_pool(block, out);
         return ask(tid, queries, ASK_RESERVED, out);
     case ASK_RESERVED:
-        jm_device_pool_reserved(state->subject.pool, out);
+        jm_pool_reserved(state->subject.pool, out);
         return state->is_of_all_pools && ask_about_next_pool(tid, queries);
     case ASK_RANGE:
         if (block)
