@@ -81,7 +81,7 @@ static Bool find_device(const HChar *path, FileType *type)
 }
 
 // By the path that was opened, or where the kernel says that it led.
-static void opened(ThreadId tid, Addr path_address, UWord fd)
+static void device_opened(ThreadId tid, Addr path_address, UWord fd)
 {
     HChar path[64], link[32];
     FileType type;
@@ -215,7 +215,7 @@ static void after_close(ThreadId tid, UWord fd, DriverFile *file, SysRes result)
     jm_driver_file_release(tid, file);
 }
 
-static void duplicated(ThreadId tid, UWord from, UWord to)
+static void fd_duplicated(ThreadId tid, UWord from, UWord to)
 {
     DriverFile *file = jm_driver_fd(from);
     if (from == to)
@@ -235,11 +235,11 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
     case __NR_dup2:
 #endif
     case __NR_dup3:
-        duplicated(tid, args[0], result);
+        fd_duplicated(tid, args[0], result);
         break;
     case __NR_fcntl:
         if (args[1] == DUP_FD || args[1] == DUP_FD_CLOEXEC)
-            duplicated(tid, args[0], result);
+            fd_duplicated(tid, args[0], result);
         break;
     case __NR_close_range:
         if (!(args[2] & CLOSE_RANGE_CLOEXEC))
@@ -293,12 +293,12 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
     switch (number) {
 #ifdef __NR_open
     case __NR_open:
-        opened(tid, args[0], sr_Res(result));
+        device_opened(tid, args[0], sr_Res(result));
         break;
 #endif
     case __NR_openat:
     case __NR_openat2:
-        opened(tid, args[1], sr_Res(result));
+        device_opened(tid, args[1], sr_Res(result));
         break;
     default:
         if (jm_driver_n_fds || jm_driver_map_count(own))

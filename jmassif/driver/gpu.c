@@ -44,7 +44,7 @@ static DriverMap *map_of(DriverFile *space)
 }
 
 // A structure of MAP_BUFFER_EX: descriptor at 8, offset in the buffer 16, bytes 24 (0: the rest), address 32.
-static void map(ThreadId tid, DriverFile *space, UInt fd, ULong offset, ULong bytes, Addr address)
+static void map_buffer(ThreadId tid, DriverFile *space, UInt fd, ULong offset, ULong bytes, Addr address)
 {
     DriverFile *buffer = jm_driver_fd(fd);
     if (!buffer)
@@ -69,7 +69,7 @@ static void batch(ThreadId tid, const DriverCall *call)
     for (UInt i = 0; i < jm_driver_in32(call, 20); i++) {
         ULong words[5];
         if (jm_read_bytes(jm_driver_in64(call, 8) + sizeof words * i, words, sizeof words))
-            map(tid, call->file, (UInt)words[1], words[2], words[3], words[4]);
+            map_buffer(tid, call->file, (UInt)words[1], words[2], words[3], words[4]);
     }
 }
 
@@ -122,8 +122,8 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
         jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), file);
         break;
     case MAP:
-        map(tid, call->file, jm_driver_in32(call, command->fd), jm_driver_in64(call, 16), jm_driver_in64(call, 24),
-            jm_driver_out64(call, 32));
+        map_buffer(tid, call->file, jm_driver_in32(call, command->fd), jm_driver_in64(call, 16),
+                   jm_driver_in64(call, 24), jm_driver_out64(call, 32));
         break;
     case UNMAP:
         jm_driver_map_remove_at(tid, map_of(call->file), jm_driver_in64(call, 0));

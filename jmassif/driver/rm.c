@@ -230,7 +230,7 @@ static Bool has_succeeded(const DriverCall *call, UInt nr)
 }
 
 // NV_MEMORY_ALLOCATION_PARAMS (nvos.h): the size, as RM has rounded it, at 64.
-static void allocated(ThreadId tid, const DriverCall *call)
+static void object_allocated(ThreadId tid, const DriverCall *call)
 {
     UInt client = jm_driver_in32(call, 0), handle = jm_driver_out32(call, 8), class = jm_driver_in32(call, 12);
     Addr parameters = jm_driver_in64(call, 16);
@@ -281,7 +281,7 @@ static void vid_heap(ThreadId tid, const DriverCall *call)
     }
 }
 
-static void duplicated(ThreadId tid, const DriverCall *call)
+static void object_duplicated(ThreadId tid, const DriverCall *call)
 {
     UInt client = jm_driver_in32(call, 0), handle = jm_driver_out32(call, 8);
     RmObject *source = find_object(jm_driver_in32(call, 12), jm_driver_in32(call, 16));
@@ -340,7 +340,7 @@ void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
     }
     switch (nr) {
     case ALLOC:
-        allocated(tid, call);
+        object_allocated(tid, call);
         break;
     case ALLOC_MEMORY: // the size is the last offset and one
         object_made(tid, jm_driver_in32(call, 0), jm_driver_in32(call, 4), jm_driver_out32(call, 8),
@@ -352,7 +352,7 @@ void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
             end_object(tid, object);
         break;
     case DUP:
-        duplicated(tid, call);
+        object_duplicated(tid, call);
         break;
     case VID_HEAP_CONTROL:
         vid_heap(tid, call);

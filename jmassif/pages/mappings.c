@@ -195,7 +195,7 @@ static UInt library_under(const NSegment *segment, Addr start)
     return under && jm_holder_at(under->holder)->is_object ? under->holder : 0;
 }
 
-static void map(Addr start, SizeT bytes, ThreadId tid)
+static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
 {
     const NSegment *segment = VG_(am_find_nsegment)(start);
     if (!bytes || !segment)
@@ -224,12 +224,12 @@ static void map(Addr start, SizeT bytes, ThreadId tid)
 void jm_mappings_mapped(Addr start, SizeT bytes)
 {
     if (jm_options.pages)
-        map(start, bytes, has_started ? VG_(get_running_tid)() : VG_INVALID_THREADID);
+        add_mapping(start, bytes, has_started ? VG_(get_running_tid)() : VG_INVALID_THREADID);
 }
 
 static void brk_grown(Addr start, SizeT bytes, ThreadId tid)
 {
-    map(start, bytes, tid);
+    add_mapping(start, bytes, tid);
 }
 
 // The pages go with the address: where they came from is unmapped next.
