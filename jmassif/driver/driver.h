@@ -16,7 +16,7 @@ void jm_driver_init(void);
 void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args);
 void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes result);
 
-// Whether the thread's system call maps a buffer or a device: then it is not for pages.c to count.
+// Whether the thread's system call maps a buffer or a device: then it is not for pages/ to count.
 Bool jm_driver_is_mapping(ThreadId tid);
 
 // Whether a buffer or a device is mapped at the address.
