@@ -25,6 +25,7 @@
 #include "snapshot/manifest.h"
 #include "base/options.h"
 #include "stack/owner.h"
+#include "pages/mappings.h"
 #include "pages/pages.h"
 #include "ledger/pending.h"
 #include "stack/python.h"
@@ -51,7 +52,7 @@ static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)
         jm_symbol_tell_objects(False);
-    jm_pages_mapped(start, bytes);
+    jm_mappings_mapped(start, bytes);
 }
 
 static void on_object(const HChar *soname, const HChar *path, Addr code)
@@ -72,7 +73,7 @@ static void on_unmap(Addr start, SizeT bytes)
         jm_stack_forget();
         jm_unwind_forget();
     }
-    jm_pages_unmapped(start, bytes);
+    jm_mappings_unmapped(start, bytes);
 }
 
 // ---- threads, fork, exec -------------------------------------------------------------------------------------
@@ -181,6 +182,8 @@ static void post_clo_init(void)
     jm_symbol_on_object(on_object);
     jm_clock_init();
     has_fma = jm_fma_is_available();
+    jm_cuda_on_library_loaded(jm_pages_measure_scope);
+    jm_exhaustion_on_event(jm_device_tell_reserves);
     jm_pages_init();
     jm_driver_init();
     jm_trace_open();

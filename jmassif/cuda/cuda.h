@@ -7,6 +7,10 @@
 
 #include "base/compat.h"
 
+// Called when a dlopen of the thread is about to end, while its scope is still open. What the library has mapped is for
+// another to measure.
+void jm_cuda_on_library_loaded(void (*loaded)(ThreadId tid));
+
 // One of the requests of preload/protocol.h. False if it is none of them.
 Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result);
 

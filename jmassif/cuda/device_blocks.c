@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Device blocks, mappings and pools; see device_blocks.h.
+// Device blocks and their mappings; see device_blocks.h. A block is found by its handle in the table of its space, and
+// by an address inside it in one array of ranges. What it is made of is carved out of driver memory (driver/memory.h)
+// as far as there is some, so that the two together are what the kernel has committed.
 
 #include "cuda/device_blocks.h"
+#include "cuda/pool.h"
+#include "cuda/registered.h"
 #include "ledger/account.h"
 #include "base/clock.h"
 #include "ledger/pending.h"
@@ -13,26 +17,15 @@
 
 #include "pub_tool_hashtable.h"
 
+// Of cuMemCreate'd memory.
 typedef struct {
     Addr address;
     ULong bytes;
     UWord handle;
-} Mapping;
-
-typedef struct {
-    UWord pool;
-    ULong used;     // by blocks that are known to be the pool's
-    ULong reserved; // as the pool last said
-    ULong cached;   // max(0, reserved - used), in the cache account
-    ULong made;     // of these, out of driver memory
-    Carve *made_of;
-    Bool is_destroyed; // lives on until its last block is freed
-} Pool;
+} VmmMapping;
 
 static VgHashTable *tables[N_SPACES];
-static XArray *mappings;   // of Mapping
-static XArray *pools;      // of Pool
-static XArray *registered; // of Mapping: host memory; the handle is its context
+static XArray *mappings; // of VmmMapping
 static ULong serial;
 static ULong n_stale;
 
@@ -53,56 +46,15 @@ ULong jm_device_block_serial(void)
     return serial;
 }
 
-static Pool *pool_of(UWord pool)
-{
-    if (!pools)
-        pools = VG_(newXA)(VG_(malloc), "jm.pools", VG_(free), sizeof(Pool));
-    for (Word i = 0; i < VG_(sizeXA)(pools); i++) {
-        Pool *p = VG_(indexXA)(pools, i);
-        if (p->pool == pool)
-            return p;
-    }
-    Pool fresh = {.pool = pool};
-    return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
-}
-
-static void update_cache(Pool *p)
-{
-    if (p->is_destroyed && p->used == 0)
-        p->reserved = 0;
-    ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
-    if (cached != p->cached) {
-        ThreadId tid = VG_(get_running_tid)();
-        AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
-        ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
-        p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
-        jm_ledger_adjust(cache, (Long)(cached - p->made) - (Long)own);
-        p->cached = cached;
-    }
-}
-
-// Which pool a block is of is often known only after it was made. What it has taken out of the pool's cache must not
-// count twice until then, or there would be peaks that never were; so it is taken to be of the pool that was used last.
-static UWord last_pool;
-
-static void guess_pool(DeviceBlock *block)
-{
-    if (!last_pool)
-        return;
-    block->pool = last_pool;
-    pool_of(last_pool)->used += block->bytes;
-    update_cache(pool_of(last_pool));
-}
-
 // ---- which block an address lies in --------------------------------------------------------------------------
 
 // Sorted by address: pointer blocks and mappings.
 typedef struct {
     Addr start, end;
     DeviceBlock *block;
-} Range;
+} BlockRange;
 
-static Range *ranges;
+static BlockRange *ranges;
 static UInt n_ranges, ranges_capacity;
 static ULong cached_bytes;
 static void (*carved_close)(DeviceBlock *block);
@@ -145,7 +97,7 @@ static void add_range(Addr start, ULong bytes, DeviceBlock *block)
     }
     UInt i = range_at(start);
     VG_(memmove)(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
-    ranges[i] = (Range){start, start + bytes, block};
+    ranges[i] = (BlockRange){start, start + bytes, block};
     n_ranges++;
 }
 
@@ -226,7 +178,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         cached_bytes += bytes;
     VG_(HT_add_node)(table_of(space), b);
     if (kind == KIND_POOL)
-        guess_pool(b);
+        b->pool = jm_pool_guess(bytes);
     ULong now = jm_clock_now();
     if (b->account) {
         // Managed memory has pages as they are touched, and pinned memory may be the program's own: only an address
@@ -245,7 +197,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
 }
 
 // After the block has left its table.
-static void end(ThreadId tid, DeviceBlock *b)
+static void end_block(ThreadId tid, DeviceBlock *b)
 {
     if (b->space == SPACE_POINTER)
         remove_range(b->key);
@@ -259,11 +211,8 @@ static void end(ThreadId tid, DeviceBlock *b)
         jm_scope_grow(tid, b->kind, -(Long)b->bytes, -1);
         jm_trace_block_end(jm_clock_now(), b->key, b->account);
     }
-    if (b->pool) {
-        Pool *p = pool_of(b->pool);
-        p->used -= b->bytes < p->used ? b->bytes : p->used;
-        update_cache(p);
-    }
+    if (b->pool)
+        jm_pool_give_back(b->pool, b->bytes);
     VG_(free)(b);
     jm_snapshot_event();
 }
@@ -274,7 +223,7 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *block)
         jm_pending_ends(tid, block->key);
     VG_(HT_remove)(table_of(block->space), block->key);
     jm_scope_mark_freed(tid);
-    end(tid, block);
+    end_block(tid, block);
 }
 
 void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
@@ -287,6 +236,12 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
     block->made += made;
     jm_scope_grow(tid, block->kind, more, 0);
     block->bytes = bytes;
+}
+
+void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
+{
+    jm_pool_is_known(block->pool, pool, block->bytes);
+    block->pool = pool;
 }
 
 void jm_device_blocks_close_context(ThreadId tid, UWord context)
@@ -302,9 +257,7 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
         if (all)
             VG_(free)(all);
     }
-    for (Word i = registered ? VG_(sizeXA)(registered) - 1 : -1; i >= 0; i--)
-        if (((Mapping *)VG_(indexXA)(registered, i))->handle == context)
-            VG_(removeIndexXA)(registered, i);
+    jm_registered_close_context(context);
 }
 
 // ---- mappings ------------------------------------------------------------------------------------------------
@@ -315,8 +268,8 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
     if (!b)
         return;
     if (!mappings)
-        mappings = VG_(newXA)(VG_(malloc), "jm.mappings", VG_(free), sizeof(Mapping));
-    Mapping m = {address, bytes, handle};
+        mappings = VG_(newXA)(VG_(malloc), "jm.mappings", VG_(free), sizeof(VmmMapping));
+    VmmMapping m = {address, bytes, handle};
     VG_(addToXA)(mappings, &m);
     b->n_mappings++;
     add_range(address, bytes, b);
@@ -328,7 +281,7 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 {
     for (Word i = mappings ? VG_(sizeXA)(mappings) - 1 : -1; i >= 0; i--) {
-        Mapping m = *(Mapping *)VG_(indexXA)(mappings, i);
+        VmmMapping m = *(VmmMapping *)VG_(indexXA)(mappings, i);
         if (m.address < address || m.address + m.bytes > address + bytes)
             continue;
         VG_(removeIndexXA)(mappings, i);
@@ -345,7 +298,7 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 DeviceBlock *jm_device_mapped_at(Addr address)
 {
     for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++) {
-        const Mapping *m = VG_(indexXA)(mappings, i);
+        const VmmMapping *m = VG_(indexXA)(mappings, i);
         if (m->address <= address && address < m->address + m->bytes)
             return jm_device_block_find(SPACE_VMM, m->handle);
     }
@@ -358,107 +311,28 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
         jm_device_block_close(tid, block);
 }
 
-// ---- pools ---------------------------------------------------------------------------------------------------
+// ---- reserves ------------------------------------------------------------------------------------------------
 
-void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
+void jm_device_tell_reserves(UInt event)
 {
-    last_pool = pool;
-    if (block->pool == pool)
-        return;
-    if (block->pool) {
-        pool_of(block->pool)->used -= block->bytes;
-        update_cache(pool_of(block->pool));
-    }
-    block->pool = pool;
-    pool_of(pool)->used += block->bytes;
-}
-
-void jm_device_pool_reserved(UWord pool, ULong reserved_bytes)
-{
-    Pool *p = pool_of(pool);
-    p->reserved = reserved_bytes;
-    p->is_destroyed = False; // another pool may have got the handle
-    update_cache(p);
-}
-
-void jm_device_pool_destroyed(UWord pool)
-{
-    Pool *p = pool_of(pool);
-    p->is_destroyed = True;
-    if (last_pool == pool)
-        last_pool = 0;
-    update_cache(p);
-}
-
-UWord jm_device_next_caching_pool(UWord pool)
-{
-    Bool is_behind = pool == 0;
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        const Pool *p = VG_(indexXA)(pools, i);
-        if (is_behind && p->cached && !p->is_destroyed)
-            return p->pool;
-        is_behind |= p->pool == pool;
-    }
-    return 0;
-}
-
-DeviceReserves jm_device_reserves(void)
-{
-    DeviceReserves sums = {0, 0, 0, 0};
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        const Pool *p = VG_(indexXA)(pools, i);
-        sums.pool_used += p->used;
-        sums.pool_reserved += p->reserved;
-    }
+    ULong pool_used, pool_reserved, vmm_created = 0, vmm_mapped = 0;
+    jm_pools_sums(&pool_used, &pool_reserved);
     VG_(HT_ResetIter)(table_of(SPACE_VMM));
     for (DeviceBlock *b; (b = VG_(HT_Next)(table_of(SPACE_VMM)));)
         if (b->kind == KIND_VMM)
-            sums.vmm_created += b->bytes;
+            vmm_created += b->bytes;
     for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++)
-        sums.vmm_mapped += ((Mapping *)VG_(indexXA)(mappings, i))->bytes;
-    return sums;
-}
-
-// ---- registered host memory ----------------------------------------------------------------------------------
-
-static Word registered_at(Addr address)
-{
-    if (!registered)
-        registered = VG_(newXA)(VG_(malloc), "jm.registered", VG_(free), sizeof(Mapping));
-    for (Word i = 0; i < VG_(sizeXA)(registered); i++)
-        if (((Mapping *)VG_(indexXA)(registered, i))->address == address)
-            return i;
-    return -1;
-}
-
-void jm_device_register(Addr address, ULong bytes)
-{
-    if (registered_at(address) >= 0)
-        return;
-    Mapping m = {address, bytes, 0};
-    VG_(addToXA)(registered, &m);
-}
-
-void jm_device_register_context(Addr address, UWord context)
-{
-    Word i = registered_at(address);
-    if (i >= 0)
-        ((Mapping *)VG_(indexXA)(registered, i))->handle = context;
-}
-
-void jm_device_unregister(Addr address)
-{
-    Word i = registered_at(address);
-    if (i >= 0)
-        VG_(removeIndexXA)(registered, i);
-}
-
-ULong jm_device_registered_bytes(void)
-{
-    ULong sum = 0;
-    for (Word i = 0; registered && i < VG_(sizeXA)(registered); i++)
-        sum += ((Mapping *)VG_(indexXA)(registered, i))->bytes;
-    return sum;
+        vmm_mapped += ((VmmMapping *)VG_(indexXA)(mappings, i))->bytes;
+    const struct {
+        const HChar *name;
+        ULong bytes;
+    } figures[] = {{"pool-used", pool_used},
+                   {"pool-reserved", pool_reserved},
+                   {"vmm-created", vmm_created},
+                   {"vmm-mapped", vmm_mapped}};
+    for (UInt i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (figures[i].bytes)
+            jm_trace_exhaustion_figure(event, figures[i].name, figures[i].bytes);
 }
 
 // ---- fork ----------------------------------------------------------------------------------------------------
@@ -474,11 +348,7 @@ void jm_device_blocks_after_fork_in_child(void)
         if (all)
             VG_(free)(all);
     }
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        Pool *p = VG_(indexXA)(pools, i);
-        p->used = p->reserved = 0;
-        update_cache(p);
-    }
+    jm_pools_after_fork_in_child();
 }
 
 ULong jm_device_blocks_n_stale(void)

@@ -73,29 +73,11 @@ ULong jm_device_cached_bytes(void);
 // Ends the memory if no handle and no mapping is left.
 void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block);
 
-// Stream-ordered pools. What a pool reserves and its blocks do not use is cache.
+// The pool of a block that was made without it.
 void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
-void jm_device_pool_reserved(UWord pool, ULong reserved_bytes);
-void jm_device_pool_destroyed(UWord pool);
 
-typedef struct {
-    ULong pool_used;     // of all pools
-    ULong pool_reserved; // likewise
-    ULong vmm_created;   // by cuMemCreate
-    ULong vmm_mapped;
-} DeviceReserves;
-
-DeviceReserves jm_device_reserves(void);
-
-// The first pool, or the next one after `pool`, that holds cache and can be asked about it. 0: none.
-UWord jm_device_next_caching_pool(UWord pool);
-
-// Host memory that the driver was told of. It exists already, so it is no block; only its sum is kept. Registering the
-// same address again (a runtime call over a driver call) counts once.
-void jm_device_register(Addr address, ULong bytes);
-void jm_device_register_context(Addr address, UWord context);
-void jm_device_unregister(Addr address);
-ULong jm_device_registered_bytes(void);
+// Writes to an event of running out what all pools use and reserve, and what cuMemCreate has made and is mapped of it.
+void jm_device_tell_reserves(UInt event);
 
 // A forked child has none of its parent's device memory.
 void jm_device_blocks_after_fork_in_child(void);

@@ -90,7 +90,7 @@ static void discard(Tensor *t)
 }
 
 // A tensor is one block, whatever it is made of, so only its first part counts as one.
-static void carve(Tensor *t)
+static void hold_parts(Tensor *t)
 {
     for (UInt i = 0; i < t->n_parts; i++) {
         Part *part = &t->parts[i];
@@ -100,7 +100,7 @@ static void carve(Tensor *t)
     live_bytes += t->bytes;
 }
 
-static void uncarve(Tensor *t)
+static void let_go_of_parts(Tensor *t)
 {
     for (UInt i = 0; i < t->n_parts; i++) {
         Part *part = &t->parts[i];
@@ -123,7 +123,7 @@ static void take(ThreadId tid, Tensor *t)
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
     t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
-    carve(t);
+    hold_parts(t);
     jm_trace_block(jm_clock_now(), t->key, t->bytes, t->account);
     if (jm_account_is_tensor(t->account))
         jm_pending_made(t->key, t->bytes, t->account, move_tensor);
@@ -131,7 +131,7 @@ static void take(ThreadId tid, Tensor *t)
 
 static void give_back(Tensor *t)
 {
-    uncarve(t);
+    let_go_of_parts(t);
     jm_trace_block_end(jm_clock_now(), t->key, t->account);
 }
 
@@ -153,11 +153,11 @@ static void drop_from_segment(DeviceBlock *segment)
         Tensor *t = (Tensor *)all[i];
         if (!has_part_in(t, segment))
             continue;
-        uncarve(t);
+        let_go_of_parts(t);
         Bool is_inside = t->key >= segment->key && t->key < segment->key + segment->bytes;
         t->n_parts = 0;
         if (!is_inside && find_parts(t)) {
-            carve(t);
+            hold_parts(t);
         } else {
             jm_pending_forget(t->key);
             jm_trace_block_end(jm_clock_now(), t->key, t->account);

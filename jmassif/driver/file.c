@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Files of the driver and their descriptors; see driver_file.h.
+// Files of the driver and their descriptors; see file.h. A file counts who refers to it, as the kernel's does, and ends
+// with the last: a buffer outlives its descriptor for as long as a handle or a mapping needs it. Descriptors are few
+// and looked up at each system call that has one, so they are in a hash table by their number.
 
 #include "driver/file.h"
 #include "base/stats.h"
@@ -44,8 +46,6 @@ void jm_driver_file_release(ThreadId tid, DriverFile *file)
         return;
     if (ends[file->type])
         ends[file->type](tid, file);
-    if (file->memory)
-        jm_driver_memory_end(tid, file->memory);
     if (file->next)
         file->next->previous = file->previous;
     if (file->previous)

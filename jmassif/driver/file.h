@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Open file descriptions of the driver's devices and buffers, and which of the program's descriptors refer to them. A
-// description lives while anything refers to it: descriptors, mappings, a device's own handles.
+// description lives while anything refers to it: descriptors, mappings, a device's own handles. What ends with it is
+// for the decoder of its type to say, so that this file knows of none of them.
 
 #ifndef JM_DRIVER_FILE_H
 #define JM_DRIVER_FILE_H
 
 #include "base/compat.h"
-#include "driver/memory.h"
+
+typedef struct DriverMemory DriverMemory; // memory.h
 
 typedef enum {
     FILE_NVMAP,
@@ -37,7 +39,7 @@ DriverFile *jm_driver_file_new(FileType type);
 void jm_driver_file_hold(DriverFile *file);
 void jm_driver_file_release(ThreadId tid, DriverFile *file);
 
-// Called when the last reference of a file of the type is gone.
+// Called when the last reference of a file of the type is gone: ends what the file has kept alive.
 void jm_driver_file_on_end(FileType type, void (*end)(ThreadId tid, DriverFile *file));
 
 // The program's descriptors. Setting one drops what it was; taking it leaves its reference to the caller.

@@ -4,21 +4,23 @@
 // buffers into the GPU's address spaces: that keeps them alive, and says which memory a device pointer lies in. Page
 // tables and the contexts' own memory are the kernel's: the channels and address spaces that need them are counted.
 
+#include "driver/gpu.h"
 #include "base/client_memory.h"
-#include "driver/driver.h"
+#include "driver/map.h"
+#include "driver/memory.h"
 
-typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } Action;
+typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } GpuAction;
 
 typedef struct {
-    UInt command;
+    UInt number;
     UChar action;
     UChar fd; // where the descriptor is
     UChar type;
     UChar second_fd;
-} Row;
+} GpuCommand;
 
 // Layouts as in the public headers include/uapi/linux/nvgpu.h of r32.7, r35 and r36.
-static const Row rows[] = {
+static const GpuCommand commands[] = {
     {0xc0104708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
     {0xc0404708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
     {0xc0084709, NEW_FILE, .fd = 0, .type = FILE_GPU_TSG},
@@ -42,7 +44,7 @@ static DriverMap *map_of(DriverFile *space)
 }
 
 // A structure of MAP_BUFFER_EX: descriptor at 8, offset in the buffer 16, bytes 24 (0: the rest), address 32.
-static void map(ThreadId tid, DriverFile *space, UInt fd, ULong offset, ULong bytes, Addr address)
+static void map_buffer(ThreadId tid, DriverFile *space, UInt fd, ULong offset, ULong bytes, Addr address)
 {
     DriverFile *buffer = jm_driver_fd(fd);
     if (!buffer)
@@ -67,7 +69,7 @@ static void batch(ThreadId tid, const DriverCall *call)
     for (UInt i = 0; i < jm_driver_in32(call, 20); i++) {
         ULong words[5];
         if (jm_read_bytes(jm_driver_in64(call, 8) + sizeof words * i, words, sizeof words))
-            map(tid, call->file, (UInt)words[1], words[2], words[3], words[4]);
+            map_buffer(tid, call->file, (UInt)words[1], words[2], words[3], words[4]);
     }
 }
 
@@ -102,26 +104,26 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
 {
     if (sr_isError(result))
         return;
-    const Row *row = NULL;
-    for (UInt i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].command == call->command)
-            row = &rows[i];
-    if (!row)
+    const GpuCommand *command = NULL;
+    for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (commands[i].number == call->command)
+            command = &commands[i];
+    if (!command)
         return;
     DriverFile *file;
-    switch ((Action)row->action) {
+    switch ((GpuAction)command->action) {
     case NEW_FILE:
-        jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), jm_driver_file_new(row->type));
+        jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), jm_driver_file_new(command->type));
         break;
     case NEW_MEMORY:
         file = jm_driver_file_new(FILE_BUFFER);
         file->bytes = jm_driver_whole_pages(jm_driver_in64(call, 0));
         file->memory = jm_driver_memory_commit(tid, KIND_DRIVER, file->bytes);
-        jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), file);
+        jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), file);
         break;
     case MAP:
-        map(tid, call->file, jm_driver_in32(call, row->fd), jm_driver_in64(call, 16), jm_driver_in64(call, 24),
-            jm_driver_out64(call, 32));
+        map_buffer(tid, call->file, jm_driver_in32(call, command->fd), jm_driver_in64(call, 16),
+                   jm_driver_in64(call, 24), jm_driver_out64(call, 32));
         break;
     case UNMAP:
         jm_driver_map_remove_at(tid, map_of(call->file), jm_driver_in64(call, 0));
@@ -131,8 +133,8 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
         break;
     case KEEP:
         if (jm_driver_in32(call, 8) & USERMODE_SUBMIT) {
-            keep(tid, call->file, jm_driver_in32(call, row->fd));
-            keep(tid, call->file, jm_driver_in32(call, row->second_fd));
+            keep(tid, call->file, jm_driver_in32(call, command->fd));
+            keep(tid, call->file, jm_driver_in32(call, command->second_fd));
         }
         break;
     }

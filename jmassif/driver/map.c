@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Maps of driver memory; see map.h.
+// Maps of driver memory; see map.h. A map is an array of mappings in order of address, found by halving: a process has
+// some hundreds of them, and looks up more often than it maps. What is mapped over parts of others cuts these.
 
 #include "driver/map.h"
 #include "base/stats.h"
@@ -55,7 +56,7 @@ static UInt first_after(const DriverMap *map, Addr address)
     return low;
 }
 
-static void insert(DriverMap *map, UInt i, Mapping mapping)
+static void insert_mapping(DriverMap *map, UInt i, Mapping mapping)
 {
     if (map->n == map->capacity) {
         map->capacity = map->capacity ? 2 * map->capacity : 64;
@@ -66,7 +67,7 @@ static void insert(DriverMap *map, UInt i, Mapping mapping)
     map->n++;
 }
 
-static void remove(ThreadId tid, DriverMap *map, UInt i)
+static void remove_mapping(ThreadId tid, DriverMap *map, UInt i)
 {
     DriverFile *file = map->mappings[i].file;
     VG_(memmove)(&map->mappings[i], &map->mappings[i + 1], (map->n - i - 1) * sizeof *map->mappings);
@@ -85,7 +86,7 @@ static void part_at(DriverMap *map, Addr address)
     map->mappings[i].end = upper.start = address;
     if (upper.file)
         jm_driver_file_hold(upper.file);
-    insert(map, i + 1, upper);
+    insert_mapping(map, i + 1, upper);
 }
 
 void jm_driver_map_remove(ThreadId tid, DriverMap *map, Addr start, ULong bytes)
@@ -95,14 +96,14 @@ void jm_driver_map_remove(ThreadId tid, DriverMap *map, Addr start, ULong bytes)
     part_at(map, start);
     part_at(map, start + bytes);
     for (UInt i = first_after(map, start); i < map->n && map->mappings[i].start < start + bytes;)
-        remove(tid, map, i);
+        remove_mapping(tid, map, i);
 }
 
 void jm_driver_map_remove_at(ThreadId tid, DriverMap *map, Addr start)
 {
     UInt i = first_after(map, start);
     if (i < map->n && map->mappings[i].start == start)
-        remove(tid, map, i);
+        remove_mapping(tid, map, i);
 }
 
 void jm_driver_map_add(ThreadId tid, DriverMap *map, Addr start, ULong bytes, DriverFile *file, DriverMemory *memory)
@@ -112,7 +113,7 @@ void jm_driver_map_add(ThreadId tid, DriverMap *map, Addr start, ULong bytes, Dr
     if (file)
         jm_driver_file_hold(file);
     jm_driver_map_remove(tid, map, start, bytes);
-    insert(map, first_after(map, start), (Mapping){start, start + bytes, file, memory});
+    insert_mapping(map, first_after(map, start), (Mapping){start, start + bytes, file, memory});
 }
 
 void jm_driver_map_move(ThreadId tid, DriverMap *map, Addr from, ULong bytes, Addr to)
@@ -130,7 +131,7 @@ void jm_driver_map_move(ThreadId tid, DriverMap *map, Addr from, ULong bytes, Ad
         map->n--;
         moved.start += to - from;
         moved.end += to - from;
-        insert(map, first_after(map, moved.start), moved);
+        insert_mapping(map, first_after(map, moved.start), moved);
     }
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/compat.h"
 #include "driver/file.h"
-#include "driver/memory.h"
 
 typedef struct DriverMap DriverMap;
 

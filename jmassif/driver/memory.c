@@ -7,7 +7,6 @@
 
 #include "driver/memory.h"
 #include "ledger/account.h"
-#include "driver/map.h"
 #include "stack/scope.h"
 #include "snapshot/snapshot.h"
 #include "base/stats.h"
@@ -36,7 +35,6 @@ struct Carve {
 
 static DriverMemory *newest;
 static XArray *floating; // of Carve *
-static ULong committed_bytes, carved_bytes;
 static UInt n_memories;
 static ULong n_uncovered; // blocks for which there was not memory enough
 
@@ -57,8 +55,6 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
         newest->previous = m;
     newest = m;
     n_memories++;
-    if (kind != KIND_IMPORTED)
-        committed_bytes += bytes;
     if (m->account) {
         jm_ledger_credit(m->account, bytes);
         jm_scope_grow(tid, kind, bytes, 1);
@@ -67,7 +63,7 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
     return m;
 }
 
-static void unlink(DriverMemory *m)
+static void unlist(DriverMemory *m)
 {
     if (m->next)
         m->next->previous = m->previous;
@@ -76,14 +72,12 @@ static void unlink(DriverMemory *m)
     else
         newest = m->next;
     n_memories--;
-    if (m->kind != KIND_IMPORTED)
-        committed_bytes -= m->bytes;
 }
 
 void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
 {
     jm_driver_maps_forget(m);
-    unlink(m);
+    unlist(m);
     if (m->account) {
         jm_ledger_debit(m->account, m->bytes - m->carved);
         jm_scope_grow(tid, m->kind, -(Long)(m->bytes - m->carved), -1);
@@ -92,12 +86,6 @@ void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
     if (!m->n_carves)
         VG_(free)(m);
     jm_snapshot_event();
-}
-
-void jm_driver_memory_sums(ULong *committed, ULong *carved)
-{
-    *committed = committed_bytes;
-    *carved = carved_bytes;
 }
 
 // ---- carving -------------------------------------------------------------------------------------------------
@@ -137,7 +125,6 @@ static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory
     *carves = c;
     m->carved += bytes;
     m->n_carves++;
-    carved_bytes += m->kind == KIND_IMPORTED ? 0 : bytes;
     jm_ledger_carve(m->account, account, bytes, True);
     jm_scope_grow(tid, m->kind, -(Long)bytes, 0);
     if (is_floating) {
@@ -256,8 +243,6 @@ ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account)
         Carve *c = *carves;
         DriverMemory *m = c->memory;
         *carves = c->next;
-        if (m->kind != KIND_IMPORTED)
-            carved_bytes -= c->bytes;
         m->carved -= c->bytes;
         m->n_carves--;
         if (m->has_ended) {
@@ -285,7 +270,6 @@ void jm_driver_memory_after_fork_in_child(void)
             jm_ledger_debit(m->account, m->bytes - m->carved);
         m->account = 0;
     }
-    committed_bytes = 0;
     for (DriverMemory *m = newest; m; m = m->next)
         m->bytes = m->carved;
 }

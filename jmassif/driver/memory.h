@@ -7,19 +7,14 @@
 #ifndef JM_DRIVER_MEMORY_H
 #define JM_DRIVER_MEMORY_H
 
-#include "base/compat.h"
+#include "driver/map.h"
 #include "ledger/ledger.h"
-
-typedef struct DriverMemory DriverMemory;
 
 // Memory comes to life, on the account of the thread's stack now. `kind`: KIND_DRIVER, KIND_DRIVER_HOST, KIND_IMPORTED.
 DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes);
 
 // It is gone. A block that is still made of it ends by itself later: the call that frees both is under way.
 void jm_driver_memory_end(ThreadId tid, DriverMemory *memory);
-
-// How many bytes are live, of memory that is not imported, and how many of them are in blocks.
-void jm_driver_memory_sums(ULong *committed_bytes, ULong *carved_bytes);
 
 // What one block, or a pool's reserve, is made of. NULL: of nothing here.
 typedef struct Carve Carve;

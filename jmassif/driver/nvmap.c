@@ -6,8 +6,9 @@
 //
 // The kernel tells commands of its release by their whole number, the structure's size included, so a row says all.
 
+#include "driver/nvmap.h"
 #include "base/client_memory.h"
-#include "driver/driver.h"
+#include "driver/memory.h"
 #include "snapshot/exhaustion.h"
 #include "stack/scope.h"
 
@@ -23,10 +24,10 @@ typedef enum {
     WRAP,      // memory that the program has already
     IMPORT,    // by a name that other processes know
     FD_OF_MANY // a descriptor of several buffers, one after the other
-} Action;
+} NvmapAction;
 
 typedef struct {
-    UInt command;
+    UInt number;
     UChar action;
     UChar handle;     // where the handle is,
     UChar fd;         // the descriptor,
@@ -34,10 +35,10 @@ typedef struct {
     UChar size_width; // how wide it is
     Bool is_process;  // from this release on handles are the process's, not an open device's
     UChar va;         // where the program's own huge pages are given; 0: they cannot be
-} Row;
+} NvmapCommand;
 
 // Layouts as in the public headers include/uapi/linux/nvmap.h of L4T r32.7, r35, r36 and r38.
-static const Row rows[] = {
+static const NvmapCommand commands[] = {
     {0xc0084e00, CREATE, .handle = 4, .size = 0, .size_width = 4},
     {0xc0084e01, CREATE, .handle = 0, .size = 0, .size_width = 8},
     {0x40104e03, ALLOC, .handle = 0},
@@ -206,21 +207,21 @@ static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
 // NVMAP_IOC_PARAMETERS: handle at 8, then heap at 24 and size at 48. Each release has its own size of the structure.
 static Bool ask_parameters(UWord fd, UInt handle, ULong *heap, ULong *bytes)
 {
-    static const UInt commands[] = {0x80484e1b, 0x80404e1b, 0x80384e1b};
-    static UInt command; // index of the one that is known; those before are not
+    static const UInt of_releases[] = {0x80484e1b, 0x80404e1b, 0x80384e1b};
+    static UInt release; // index of the one that is known; those before are not
     UChar answer[72];
-    while (command < 3) {
+    while (release < 3) {
         Bool is_unknown;
         VG_(memset)(answer, 0, sizeof answer);
         VG_(memcpy)(answer + 8, &handle, sizeof handle);
-        if (jm_driver_ask(fd, commands[command], answer, &is_unknown)) {
+        if (jm_driver_ask(fd, of_releases[release], answer, &is_unknown)) {
             VG_(memcpy)(heap, answer + 24, sizeof *heap);
             VG_(memcpy)(bytes, answer + 48, sizeof *bytes);
             return True;
         }
         if (!is_unknown)
             return False;
-        command++;
+        release++;
     }
     return False;
 }
@@ -240,9 +241,9 @@ static ULong ask_granule(UWord fd, UInt heap)
 
 // ---- what calls do -------------------------------------------------------------------------------------------
 
-static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
+static void alloc(ThreadId tid, const NvmapCommand *command, DriverCall *call)
 {
-    UInt number = jm_driver_in32(call, row->handle), asked_heap = jm_driver_in32(call, 4);
+    UInt number = jm_driver_in32(call, command->handle), asked_heap = jm_driver_in32(call, 4);
     DriverFile *buffer = buffer_of(call->file, number);
     if (!buffer) {
         jm_driver_count(ODD_UNKNOWN_HANDLE);
@@ -251,12 +252,12 @@ static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
     if (buffer->memory)
         return;
     ULong heap = asked_heap, said, bytes = buffer->bytes;
-    Bool is_said = ask_parameters(fd, number, &heap, &said);
-    if (row->is_process && (heap & HEAP_GPU)) {
+    Bool is_said = ask_parameters(call->fd, number, &heap, &said);
+    if (command->is_process && (heap & HEAP_GPU)) {
         // Its pages are huge ones that the program has mapped itself, or come in the heap's granules.
-        if (row->va && jm_driver_in64(call, row->va))
+        if (command->va && jm_driver_in64(call, command->va))
             return;
-        ULong granule = row->va ? HUGE : ask_granule(fd, HEAP_GPU);
+        ULong granule = command->va ? HUGE : ask_granule(call->fd, HEAP_GPU);
         bytes = (bytes + granule - 1) & ~(granule - 1);
     }
     // Where memory comes in granules, it is not documented which of the two sizes is told.
@@ -266,21 +267,21 @@ static void alloc(ThreadId tid, const Row *row, DriverCall *call, UWord fd)
 }
 
 // A buffer that was made elsewhere.
-static void import(ThreadId tid, DriverFile *file, DriverFile *buffer, UInt number, UWord fd)
+static void import(ThreadId tid, const DriverCall *call, DriverFile *buffer, UInt number)
 {
     ULong heap, bytes = 0;
     if (!buffer)
         buffer = jm_driver_file_new(FILE_BUFFER);
     jm_driver_file_hold(buffer);
-    add(tid, file, number, buffer);
-    if (!buffer->memory && !buffer->bytes && ask_parameters(fd, number, &heap, &bytes)) {
+    add(tid, call->file, number, buffer);
+    if (!buffer->memory && !buffer->bytes && ask_parameters(call->fd, number, &heap, &bytes)) {
         buffer->bytes = jm_driver_whole_pages(bytes);
         buffer->memory = jm_driver_memory_commit(tid, KIND_IMPORTED, buffer->bytes);
     }
     jm_driver_file_release(tid, buffer);
 }
 
-static void handle_of(ThreadId tid, DriverCall *call, UInt number, UWord imported_fd, UWord fd)
+static void handle_of(ThreadId tid, DriverCall *call, UInt number, UWord imported_fd)
 {
     DriverFile *buffer = jm_driver_fd(imported_fd);
     if (!buffer)
@@ -292,24 +293,27 @@ static void handle_of(ThreadId tid, DriverCall *call, UInt number, UWord importe
     }
     buffer = jm_driver_file_new(FILE_BUFFER);
     jm_driver_fd_set(tid, imported_fd, buffer);
-    import(tid, call->file, buffer, number, fd);
+    import(tid, call, buffer, number);
 }
 
-static void created(ThreadId tid, const Row *row, DriverCall *call, UInt number)
+static void created(ThreadId tid, const NvmapCommand *command, DriverCall *call, UInt number)
 {
-    ULong bytes = row->size_width == 4 ? jm_driver_in32(call, row->size) : jm_driver_in64(call, row->size);
+    ULong bytes = command->size_width == 4 ? jm_driver_in32(call, command->size) : jm_driver_in64(call, command->size);
     DriverFile *buffer = jm_driver_file_new(FILE_BUFFER);
     buffer->bytes = jm_driver_whole_pages(bytes);
     add(tid, call->file, number, buffer);
 }
 
-static void unhold_parts(ThreadId tid, DriverFile *file)
+// Buffers that are parts of it live on if others refer to them; its own memory does not.
+static void buffer_ended(ThreadId tid, DriverFile *buffer)
 {
-    XArray *parts = file->object;
+    XArray *parts = buffer->object;
     for (Word i = 0; parts && i < VG_(sizeXA)(parts); i++)
         jm_driver_file_release(tid, *(DriverFile **)VG_(indexXA)(parts, i));
     if (parts)
         VG_(deleteXA)(parts);
+    if (buffer->memory)
+        jm_driver_memory_end(tid, buffer->memory);
 }
 
 // (handles' address, their number, …; fd)
@@ -331,18 +335,18 @@ static void joined(ThreadId tid, DriverCall *call, UWord fd)
     jm_driver_fd_set(tid, fd, whole);
 }
 
-static const Row *row_of(UInt command)
+static const NvmapCommand *find_command(UInt number)
 {
-    for (UInt i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].command == command)
-            return &rows[i];
+    for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (commands[i].number == number)
+            return &commands[i];
     return NULL;
 }
 
 void jm_nvmap_before(ThreadId tid, DriverCall *call)
 {
-    const Row *row = row_of(call->command);
-    if (!row || row->action != FREE)
+    const NvmapCommand *command = find_command(call->command);
+    if (!command || command->action != FREE)
         return;
     // The argument is the handle itself.
     call->taken_id = (UInt)call->argument;
@@ -375,55 +379,46 @@ static void freed(ThreadId tid, DriverCall *call, SysRes result)
 }
 
 // A call of the CUDA API that fails for it tells more; elsewhere (a camera's library, a codec's) nobody else does.
-static void failed(ThreadId tid, const Row *row, const DriverCall *call, SysRes result)
+static void failed(ThreadId tid, const NvmapCommand *command, const DriverCall *call, SysRes result)
 {
-    if (row->action != ALLOC || sr_Err(result) != VKI_ENOMEM || jm_scope_depth(tid))
+    if (command->action != ALLOC || sr_Err(result) != VKI_ENOMEM || jm_scope_depth(tid))
         return;
-    const DriverFile *buffer = buffer_of(call->file, jm_driver_in32(call, row->handle));
+    const DriverFile *buffer = buffer_of(call->file, jm_driver_in32(call, command->handle));
     if (buffer)
         jm_exhaustion_failed(tid, "NVMAP_IOC_ALLOC", VKI_ENOMEM, KIND_DRIVER, buffer->bytes);
 }
 
-void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
+static Bool is_harmless(UInt number)
 {
-    const Row *row = row_of(call->command);
-    if (row && row->action == FREE) {
-        freed(tid, call, result);
-        return;
-    }
-    if (sr_isError(result)) {
-        if (row)
-            failed(tid, row, call, result);
-        return;
-    }
-    if (!row) {
-        for (UInt i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
-            if (harmless[i] == call->command)
-                return;
-        jm_driver_count(ODD_UNKNOWN_IOCTL);
-        return;
-    }
-    is_by_process |= row->is_process;
-    UInt number = jm_driver_out32(call, row->handle);
+    for (UInt i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (harmless[i] == number)
+            return True;
+    return False;
+}
+
+static void succeeded(ThreadId tid, const NvmapCommand *command, DriverCall *call)
+{
+    is_by_process |= command->is_process;
+    UInt number = jm_driver_out32(call, command->handle);
     DriverFile *buffer;
-    switch ((Action)row->action) {
+    switch ((NvmapAction)command->action) {
     case CREATE:
-        created(tid, row, call, number);
+        created(tid, command, call, number);
         break;
     case ALLOC:
-        alloc(tid, row, call, fd);
+        alloc(tid, command, call);
         break;
     case FD_OF:
-        buffer = buffer_of(call->file, jm_driver_in32(call, row->handle));
+        buffer = buffer_of(call->file, jm_driver_in32(call, command->handle));
         if (buffer) {
-            jm_driver_fd_allow(jm_driver_out32(call, row->fd));
-            jm_driver_fd_set(tid, jm_driver_out32(call, row->fd), buffer);
+            jm_driver_fd_allow(jm_driver_out32(call, command->fd));
+            jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), buffer);
         } else {
             jm_driver_count(ODD_UNKNOWN_HANDLE);
         }
         break;
     case HANDLE_OF:
-        handle_of(tid, call, number, jm_driver_in32(call, row->fd), fd);
+        handle_of(tid, call, number, jm_driver_in32(call, command->fd));
         break;
     case DUPLICATE:
         buffer = buffer_of(call->file, jm_driver_in32(call, 0));
@@ -436,20 +431,38 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, UWord fd, SysRes result)
         add(tid, call->file, number, jm_driver_file_new(FILE_BUFFER));
         break;
     case IMPORT:
-        import(tid, call->file, NULL, number, fd);
+        import(tid, call, NULL, number);
         break;
     case FD_OF_MANY:
-        joined(tid, call, jm_driver_out32(call, row->fd));
+        joined(tid, call, jm_driver_out32(call, command->fd));
         break;
     case FREE:
         break;
     }
 }
 
+void jm_nvmap_after(ThreadId tid, DriverCall *call, SysRes result)
+{
+    const NvmapCommand *command = find_command(call->command);
+    if (command && command->action == FREE) {
+        freed(tid, call, result);
+        return;
+    }
+    if (sr_isError(result)) {
+        if (command)
+            failed(tid, command, call, result);
+        return;
+    }
+    if (command)
+        succeeded(tid, command, call);
+    else if (!is_harmless(call->command))
+        jm_driver_count(ODD_UNKNOWN_IOCTL);
+}
+
 void jm_nvmap_init(void)
 {
     jm_driver_file_on_end(FILE_NVMAP, nvmap_ended);
-    jm_driver_file_on_end(FILE_BUFFER, unhold_parts);
+    jm_driver_file_on_end(FILE_BUFFER, buffer_ended);
 }
 
 void jm_nvmap_after_fork_in_child(void)

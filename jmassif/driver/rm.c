@@ -7,9 +7,11 @@
 // An ioctl succeeds even if RM refuses: its structure has a status. Few fields moved between the branches; for those
 // the version is needed, which every client asks for first.
 
+#include "driver/rm.h"
 #include "base/client_memory.h"
-#include "driver/driver.h"
 #include "base/text.h"
+#include "driver/map.h"
+#include "driver/memory.h"
 #include "trace/trace.h"
 
 #include "pub_tool_hashtable.h"
@@ -45,14 +47,14 @@ typedef struct {
     UInt n_objects;
 } Shared;
 
-typedef struct Object {
-    struct Object *next; // VgHashNode
-    UWord key;           // VgHashNode: client and handle
-    struct Object *parent, *children, *sibling;
+typedef struct RmObject {
+    struct RmObject *next; // VgHashNode
+    UWord key;             // VgHashNode: client and handle
+    struct RmObject *parent, *children, *sibling;
     UInt class;
     Shared *shared;   // NULL: no memory of its own
     DriverFile *file; // of a client: the device that it was made through
-} Object;
+} RmObject;
 
 static VgHashTable *objects;
 static UInt version; // the driver's branch; 0: not yet known
@@ -64,26 +66,26 @@ static inline UWord key_of(UInt client, UInt handle)
     return (UWord)client << 32 | handle;
 }
 
-static Object *find(UInt client, UInt handle)
+static RmObject *find_object(UInt client, UInt handle)
 {
     return objects ? VG_(HT_lookup)(objects, key_of(client, handle)) : NULL;
 }
 
-static void unlink(Object *object)
+static void leave_parent(RmObject *object)
 {
     if (!object->parent)
         return;
-    Object **link = &object->parent->children;
+    RmObject **link = &object->parent->children;
     while (*link != object)
         link = &(*link)->sibling;
     *link = object->sibling;
 }
 
-static void end(ThreadId tid, Object *object)
+static void end_object(ThreadId tid, RmObject *object)
 {
     while (object->children)
-        end(tid, object->children);
-    unlink(object);
+        end_object(tid, object->children);
+    leave_parent(object);
     VG_(HT_remove)(objects, object->key);
     if (object->shared && --object->shared->n_objects == 0) {
         jm_driver_memory_end(tid, object->shared->memory);
@@ -93,19 +95,19 @@ static void end(ThreadId tid, Object *object)
     VG_(free)(object);
 }
 
-static Object *make(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class)
+static RmObject *new_object(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class)
 {
-    Object *stale = find(client, handle);
+    RmObject *stale = find_object(client, handle);
     if (!objects)
         objects = VG_(HT_construct)("jm.driver.rm");
     if (stale) {
         jm_driver_count(ODD_STALE);
-        end(tid, stale);
+        end_object(tid, stale);
     }
-    Object *object = VG_(calloc)("jm.driver.rm", 1, sizeof *object);
+    RmObject *object = VG_(calloc)("jm.driver.rm", 1, sizeof *object);
     object->key = key_of(client, handle);
     object->class = class;
-    object->parent = handle == client ? NULL : find(client, parent);
+    object->parent = handle == client ? NULL : find_object(client, parent);
     if (object->parent) {
         object->sibling = object->parent->children;
         object->parent->children = object;
@@ -115,7 +117,7 @@ static Object *make(ThreadId tid, UInt client, UInt parent, UInt handle, UInt cl
     return object;
 }
 
-static void commit(ThreadId tid, Object *object, Kind kind, ULong bytes)
+static void commit_memory(ThreadId tid, RmObject *object, Kind kind, ULong bytes)
 {
     object->shared = VG_(calloc)("jm.driver.rm", 1, sizeof *object->shared);
     object->shared->memory = jm_driver_memory_commit(tid, kind, bytes);
@@ -123,14 +125,14 @@ static void commit(ThreadId tid, Object *object, Kind kind, ULong bytes)
 }
 
 // An object of a class has been made; `bytes` as far as its parameters say.
-static void made(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class, Bool is_sized, ULong bytes)
+static void object_made(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class, Bool is_sized, ULong bytes)
 {
-    Object *object = make(tid, client, parent, handle, class);
+    RmObject *object = new_object(tid, client, parent, handle, class);
     for (UInt i = 0; i < sizeof memory_classes / sizeof memory_classes[0]; i++) {
         if (memory_classes[i].class != class)
             continue;
         if (is_sized && memory_classes[i].is_sized)
-            commit(tid, object, memory_classes[i].kind, bytes);
+            commit_memory(tid, object, memory_classes[i].kind, bytes);
         else
             n_unsized++;
     }
@@ -144,12 +146,12 @@ static void rm_ended(ThreadId tid, DriverFile *file)
         return;
     XArray *clients = VG_(newXA)(VG_(malloc), "jm.driver.rm", VG_(free), sizeof(UWord));
     for (UInt i = 0; i < n; i++)
-        if (((Object *)all[i])->file == file)
+        if (((RmObject *)all[i])->file == file)
             VG_(addToXA)(clients, &all[i]->key);
     for (Word i = 0; i < VG_(sizeXA)(clients); i++) {
-        Object *client = VG_(HT_lookup)(objects, *(UWord *)VG_(indexXA)(clients, i));
+        RmObject *client = VG_(HT_lookup)(objects, *(UWord *)VG_(indexXA)(clients, i));
         if (client)
-            end(tid, client);
+            end_object(tid, client);
     }
     VG_(deleteXA)(clients);
     VG_(free)(all);
@@ -157,7 +159,7 @@ static void rm_ended(ThreadId tid, DriverFile *file)
 
 DriverMemory *jm_rm_attached(const DriverFile *file)
 {
-    Object *object = objects && file->attached ? VG_(HT_lookup)(objects, file->attached) : NULL;
+    RmObject *object = objects && file->attached ? VG_(HT_lookup)(objects, file->attached) : NULL;
     return object && object->shared ? object->shared->memory : NULL;
 }
 
@@ -228,17 +230,17 @@ static Bool has_succeeded(const DriverCall *call, UInt nr)
 }
 
 // NV_MEMORY_ALLOCATION_PARAMS (nvos.h): the size, as RM has rounded it, at 64.
-static void allocated(ThreadId tid, const DriverCall *call)
+static void object_allocated(ThreadId tid, const DriverCall *call)
 {
     UInt client = jm_driver_in32(call, 0), handle = jm_driver_out32(call, 8), class = jm_driver_in32(call, 12);
     Addr parameters = jm_driver_in64(call, 16);
     ULong bytes = 0;
     if (IS_CLIENT(class)) {
-        make(tid, handle, 0, handle, class)->file = call->file;
+        new_object(tid, handle, 0, handle, class)->file = call->file;
         return;
     }
     Bool is_sized = parameters && jm_read_bytes(parameters + 64, &bytes, sizeof bytes);
-    made(tid, client, jm_driver_in32(call, 4), handle, class, is_sized, bytes);
+    object_made(tid, client, jm_driver_in32(call, 4), handle, class, is_sized, bytes);
 }
 
 // Functions of NVOS32_PARAMETERS.
@@ -252,23 +254,23 @@ enum { ALLOC_SIZE = 2, FREE_SIZE = 3, ALLOC_TILED = 6, ALLOC_RANGE = 14, ALLOC_O
 static void vid_heap(ThreadId tid, const DriverCall *call)
 {
     UInt client = jm_driver_in32(call, 0), parent = jm_driver_in32(call, 4);
-    Object *object;
+    RmObject *object;
     switch (jm_driver_in32(call, 8)) {
     case ALLOC_SIZE: {
         UInt class = jm_driver_in32(call, 52) & FLAG_VIRTUAL                      ? VIRTUAL_MEMORY
                      : jm_driver_in32(call, 144) & ATTR2_EGM                      ? EXTENDED_MEMORY
                      : ATTR_LOCATION(jm_driver_in32(call, 56)) == LOCATION_VIDMEM ? LOCAL_MEMORY
                                                                                   : SYSTEM_MEMORY;
-        made(tid, client, parent, jm_driver_out32(call, 44), class, True, jm_driver_out64(call, 88));
+        object_made(tid, client, parent, jm_driver_out32(call, 44), class, True, jm_driver_out64(call, 88));
         break;
     }
     case FREE_SIZE:
-        object = find(client, jm_driver_in32(call, 44));
+        object = find_object(client, jm_driver_in32(call, 44));
         if (object)
-            end(tid, object);
+            end_object(tid, object);
         break;
     case ALLOC_OS_DESCRIPTOR:
-        make(tid, client, parent, jm_driver_out32(call, 40), OS_DESCRIPTOR);
+        new_object(tid, client, parent, jm_driver_out32(call, 40), OS_DESCRIPTOR);
         break;
     case ALLOC_TILED:
     case ALLOC_RANGE:
@@ -279,11 +281,11 @@ static void vid_heap(ThreadId tid, const DriverCall *call)
     }
 }
 
-static void duplicated(ThreadId tid, const DriverCall *call)
+static void object_duplicated(ThreadId tid, const DriverCall *call)
 {
     UInt client = jm_driver_in32(call, 0), handle = jm_driver_out32(call, 8);
-    Object *source = find(jm_driver_in32(call, 12), jm_driver_in32(call, 16));
-    Object *object = make(tid, client, jm_driver_in32(call, 4), handle, source ? source->class : 0xffff);
+    RmObject *source = find_object(jm_driver_in32(call, 12), jm_driver_in32(call, 16));
+    RmObject *object = new_object(tid, client, jm_driver_in32(call, 4), handle, source ? source->class : 0xffff);
     if (source && source->shared) {
         object->shared = source->shared;
         object->shared->n_objects++;
@@ -316,7 +318,7 @@ void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
         return;
     UInt nr = unwrap(call);
     HChar text[65];
-    Object *object;
+    RmObject *object;
     DriverFile *file;
     switch (nr) {
     case CHECK_VERSION:
@@ -338,19 +340,19 @@ void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
     }
     switch (nr) {
     case ALLOC:
-        allocated(tid, call);
+        object_allocated(tid, call);
         break;
     case ALLOC_MEMORY: // the size is the last offset and one
-        made(tid, jm_driver_in32(call, 0), jm_driver_in32(call, 4), jm_driver_out32(call, 8), jm_driver_in32(call, 12),
-             True, jm_driver_out64(call, 32) + 1);
+        object_made(tid, jm_driver_in32(call, 0), jm_driver_in32(call, 4), jm_driver_out32(call, 8),
+                    jm_driver_in32(call, 12), True, jm_driver_out64(call, 32) + 1);
         break;
     case FREE:
-        object = find(jm_driver_in32(call, 0), jm_driver_in32(call, 8));
+        object = find_object(jm_driver_in32(call, 0), jm_driver_in32(call, 8));
         if (object)
-            end(tid, object);
+            end_object(tid, object);
         break;
     case DUP:
-        duplicated(tid, call);
+        object_duplicated(tid, call);
         break;
     case VID_HEAP_CONTROL:
         vid_heap(tid, call);
@@ -378,11 +380,11 @@ typedef struct {
     Addr base;
     ULong bytes;
     DriverMemory *pool; // of a semaphore pool
-} Range;
+} UnifiedRange;
 
 typedef struct {
     DriverMap *map;
-    XArray *ranges; // of Range
+    XArray *ranges; // of UnifiedRange
 } Unified;
 
 static Unified *unified_of(DriverFile *file)
@@ -390,7 +392,7 @@ static Unified *unified_of(DriverFile *file)
     if (!file->object) {
         Unified *u = VG_(calloc)("jm.driver.uvm", 1, sizeof *u);
         u->map = jm_driver_map_new();
-        u->ranges = VG_(newXA)(VG_(malloc), "jm.driver.uvm", VG_(free), sizeof(Range));
+        u->ranges = VG_(newXA)(VG_(malloc), "jm.driver.uvm", VG_(free), sizeof(UnifiedRange));
         file->object = u;
     }
     return file->object;
@@ -398,7 +400,7 @@ static Unified *unified_of(DriverFile *file)
 
 static void range_ends(ThreadId tid, Unified *u, Word i)
 {
-    Range range = *(Range *)VG_(indexXA)(u->ranges, i);
+    UnifiedRange range = *(UnifiedRange *)VG_(indexXA)(u->ranges, i);
     VG_(removeIndexXA)(u->ranges, i);
     jm_driver_map_remove(tid, u->map, range.base, range.bytes);
     if (range.pool)
@@ -449,9 +451,9 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
     Unified *u = unified_of(call->file);
     Addr base = jm_driver_in64(call, 0);
     ULong bytes = jm_driver_in64(call, 8);
-    Range range = {base, bytes, NULL};
+    UnifiedRange range = {base, bytes, NULL};
     UInt client, handle, at = has_256 ? 9252 : 1188;
-    Object *object;
+    RmObject *object;
     switch (call->command) {
     case UVM_CREATE_EXTERNAL:
         VG_(addToXA)(u->ranges, &range);
@@ -464,7 +466,7 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
     case UVM_MAP_EXTERNAL:
         jm_read_uint(call->argument + at, &client);
         jm_read_uint(call->argument + at + 4, &handle);
-        object = find(client, handle);
+        object = find_object(client, handle);
         if (object && object->shared)
             jm_driver_map_add(tid, u->map, base, bytes, NULL, object->shared->memory);
         break;
@@ -473,7 +475,7 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
         break;
     case UVM_FREE:
         for (Word i = VG_(sizeXA)(u->ranges) - 1; i >= 0; i--)
-            if (((Range *)VG_(indexXA)(u->ranges, i))->base == base)
+            if (((UnifiedRange *)VG_(indexXA)(u->ranges, i))->base == base)
                 range_ends(tid, u, i);
         break;
     }

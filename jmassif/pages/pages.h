@@ -13,10 +13,6 @@
 // Called once options are read; turns --pages off where the system does not tell what is resident.
 void jm_pages_init(void);
 
-// Called by main.c's hooks, when the core's own table of segments is up to date.
-void jm_pages_mapped(Addr start, SizeT bytes);
-void jm_pages_unmapped(Addr start, SizeT bytes);
-
 // Brings the ledger up to date, unless the last time was so short ago that it would cost more than a hundredth or so of
 // the run. `is_due`: do it anyway.
 void jm_pages_sample(Bool is_due);

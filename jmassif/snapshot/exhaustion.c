@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Events of running out; see exhaustion.h.
+// Events of running out; see exhaustion.h. Each stack that got no memory is a site, whose count decides whether this
+// failure is told; each thread remembers what it was refused last, so that its next try can be joined to that.
 
 #include "snapshot/exhaustion.h"
 #include "ledger/account.h"
 #include "base/clock.h"
-#include "cuda/device_blocks.h"
 #include "stack/scope.h"
 #include "snapshot/snapshot.h"
 #include "base/stats.h"
@@ -120,19 +120,11 @@ static void tell_limit(UInt event)
         jm_trace_exhaustion_figure(event, "address-space-limit", limit.rlim_cur);
 }
 
-static void tell_device(UInt event)
+static void (*tell_source)(UInt event);
+
+void jm_exhaustion_on_event(void (*tell)(UInt event))
 {
-    DeviceReserves reserves = jm_device_reserves();
-    const struct {
-        const HChar *name;
-        ULong bytes;
-    } figures[] = {{"pool-used", reserves.pool_used},
-                   {"pool-reserved", reserves.pool_reserved},
-                   {"vmm-created", reserves.vmm_created},
-                   {"vmm-mapped", reserves.vmm_mapped}};
-    for (UInt i = 0; i < sizeof figures / sizeof *figures; i++)
-        if (figures[i].bytes)
-            jm_trace_exhaustion_figure(event, figures[i].name, figures[i].bytes);
+    tell_source = tell;
 }
 
 // No address space is as large: such a number has gone astray, and more memory would not help.
@@ -159,7 +151,8 @@ Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind,
     jm_trace_exhaustion(t->event, now, tid, account, name, error, bytes, again);
     if (jm_kind_side(kind) == SIDE_HOST)
         tell_limit(t->event);
-    tell_device(t->event);
+    if (tell_source)
+        tell_source(t->event);
     jm_snapshot_take(SNAPSHOT_OUT_OF_MEMORY);
     return True;
 }

@@ -13,6 +13,9 @@
 #include "base/compat.h"
 #include "base/kind.h"
 
+// What a source knows at such a moment goes into the event: called with each that is told, to write figures of it.
+void jm_exhaustion_on_event(void (*tell)(UInt event));
+
 // The thread's call of `api` got no memory of that kind; the error is the API's code. `bytes` 0: not known. True if it
 // has been told, so that figures of the event may follow.
 Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind, ULong bytes);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The table of wrapped functions; see api.h. The wrappers in the preload library are made of the same rows, so a row's
+// number is all that the two need to agree on.
+
+#include "cuda/api.h"
+#include "base/client_memory.h"
+#include "base/kind.h"
+#include "trace/trace.h"
+
+#define API(library, name, n_args, convention, action, kind, p, s)                                                     \
+    {#name, LIBRARY_##library, ACTION_##action, KIND_##kind, p, s},
+static const CudaFunction functions[JM_N_ROWS] = {
+#include "preload/cuda_api.def"
+};
+#undef API
+
+const CudaFunction *jm_cuda_function(UWord row)
+{
+    tl_assert(row < JM_N_ROWS);
+    return &functions[row];
+}
+
+UInt jm_cuda_function_name(const CudaFunction *function)
+{
+    static UInt names[JM_N_ROWS];
+    UInt *name = &names[function - functions];
+    if (!*name)
+        *name = jm_trace_string(function->name);
+    return *name;
+}
+
+// 1 + the row of the driver's function; 0: there is none.
+static UWord driver_row(const HChar *name)
+{
+    for (UWord i = 0; i < JM_N_ROWS; i++)
+        if (functions[i].library == LIBRARY_DRIVER && VG_STREQ(functions[i].name, name))
+            return 1 + i;
+    return 0;
+}
+
+UWord jm_cuda_uncovered_row(Addr symbol, Addr address, UWord flags)
+{
+    HChar asked_for[128], exact[160];
+    const HChar *entry;
+    if (!jm_read_string(symbol, asked_for, sizeof asked_for))
+        return 0;
+    if (VG_(get_fnname_if_entry)(VG_(current_DiEpoch)(), address, &entry))
+        for (UWord i = 0; i < JM_N_ROWS; i++)
+            if (VG_STREQ(functions[i].name, entry))
+                return 0;
+    // The name stands for the newest form; the flag 2 (per-thread default stream, cuda.h) for the _ptsz form.
+    static const HChar *const forms[] = {"_v2", "", NULL};
+    for (UInt f = 0; forms[f]; f++) {
+        VG_(snprintf)(exact, sizeof exact, "%s%s%s", asked_for, forms[f], (flags & 2) && !forms[f][0] ? "_ptsz" : "");
+        UWord row = driver_row(exact);
+        if (row)
+            return row;
+    }
+    return driver_row(asked_for);
+}

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What each action does; see calls.h. A handler is called when a call has succeeded, with its arguments as they are in
+// the program's memory, and with what the call has returned there.
+//
+// A runtime call is made of driver calls: the innermost that reports a block makes it, the calls around it only lend it
+// their names in the stack. So what an outer call returns is recorded only when no inner call has (the runtime may
+// reach the driver by ways that cannot be wrapped).
+
+#include "cuda/calls.h"
+#include "base/client_memory.h"
+#include "cuda/device_blocks.h"
+#include "cuda/layout.h"
+#include "cuda/pool.h"
+#include "cuda/query.h"
+#include "cuda/registered.h"
+#include "cuda/tensor.h"
+#include "snapshot/exhaustion.h"
+#include "stack/scope.h"
+
+static ULong n_unknown_frees;
+static ULong reserved_addresses;
+
+// ---- words of a call -----------------------------------------------------------------------------------------
+
+static inline UWord argument_p(const CudaCall *call)
+{
+    return call->words[call->function->p];
+}
+
+static inline UWord argument_s(const CudaCall *call)
+{
+    return call->words[call->function->s];
+}
+
+// What stands where the word points; 0 if that is no place.
+static UWord returned_at(const CudaCall *call, UInt word)
+{
+    UWord value;
+    jm_read_word(call->words[word], &value);
+    return value;
+}
+
+// What the call has returned through its parameter.
+static UWord returned(const CudaCall *call)
+{
+    return returned_at(call, call->function->p);
+}
+
+// ---- how many bytes a call asks for --------------------------------------------------------------------------
+
+static ULong bytes_in_s(const CudaCall *call)
+{
+    return argument_s(call);
+}
+
+static ULong bytes_in_s_v1(const CudaCall *call)
+{
+    return (UInt)argument_s(call);
+}
+
+// (pointer, pitch, width, height, …): rows are padded, so this is the least
+static ULong bytes_of_rows(const CudaCall *call)
+{
+    return call->words[2] * call->words[3];
+}
+
+static ULong bytes_of_rows_v1(const CudaCall *call)
+{
+    return (ULong)(UInt)call->words[2] * (UInt)call->words[3];
+}
+
+// (pointer; width, height, depth): likewise
+static ULong bytes_of_extent(const CudaCall *call)
+{
+    return call->words[1] * call->words[2] * call->words[3];
+}
+
+static ULong bytes_of_runtime_array(const CudaCall *call)
+{
+    return jm_runtime_array_bytes(call->words, call->function->s != 0);
+}
+
+static ULong bytes_of_runtime_mipmap(const CudaCall *call)
+{
+    return jm_runtime_mipmap_bytes(call->words);
+}
+
+static ULong bytes_of_driver_array(const CudaCall *call)
+{
+    return jm_driver_array_bytes(call->words[1], call->function->s != 0, 1);
+}
+
+static ULong bytes_of_driver_array_v1(const CudaCall *call)
+{
+    return jm_driver_array_v1_bytes(call->words[1], call->function->s != 0);
+}
+
+static ULong bytes_of_driver_mipmap(const CudaCall *call)
+{
+    return jm_driver_array_bytes(call->words[1], True, call->words[2]);
+}
+
+// ---- blocks --------------------------------------------------------------------------------------------------
+
+// A block that the call has returned, unless an inner call has made it already. True if it was made here.
+static Bool open_block(const CudaCall *call, Space space, UWord key, ULong bytes)
+{
+    Kind kind = call->function->kind;
+    if (!key || jm_scope_has_made(call->tid, kind))
+        return False;
+    jm_device_block_open(call->tid, space, key, kind, bytes);
+    return True;
+}
+
+// The same of one that nothing but its context is asked about.
+static Bool make(const CudaCall *call, Space space, UWord key, ULong bytes)
+{
+    return open_block(call, space, key, bytes) && jm_query_block(call, (QuerySubject){.key = key});
+}
+
+static Bool close_block(const CudaCall *call, Space space, UWord key)
+{
+    if (!key || jm_scope_has_freed(call->tid))
+        return False;
+    DeviceBlock *block = jm_device_block_find(space, key);
+    if (block)
+        jm_device_block_close(call->tid, block);
+    else
+        n_unknown_frees++;
+    return False;
+}
+
+static Bool make_pointer(const CudaCall *call)
+{
+    return make(call, SPACE_POINTER, returned(call), jm_calls_requested(call).bytes);
+}
+
+static Bool make_pointer_v1(const CudaCall *call)
+{
+    return make(call, SPACE_POINTER, (UInt)returned(call), jm_calls_requested(call).bytes);
+}
+
+// (pointer, pitch, width, height, …)
+static Bool make_pitched(const CudaCall *call)
+{
+    return make(call, SPACE_POINTER, returned(call), returned_at(call, 1) * call->words[3]);
+}
+
+static Bool make_pitched_v1(const CudaCall *call)
+{
+    ULong bytes = (ULong)(UInt)returned_at(call, 1) * (UInt)call->words[3];
+    return make(call, SPACE_POINTER, (UInt)returned(call), bytes);
+}
+
+// (cudaPitchedPtr: pointer, pitch, …; width, height, depth)
+static Bool make_3d(const CudaCall *call)
+{
+    UWord pitch;
+    jm_read_word(call->words[0] + sizeof(UWord), &pitch);
+    return make(call, SPACE_POINTER, returned(call), pitch * call->words[2] * call->words[3]);
+}
+
+static Bool make_array(const CudaCall *call)
+{
+    return make(call, SPACE_ARRAY, returned(call), jm_calls_requested(call).bytes);
+}
+
+static Bool free_pointer(const CudaCall *call)
+{
+    DeviceBlock *block = jm_device_block_find(SPACE_POINTER, argument_p(call));
+    UWord pool = block ? block->pool : 0;
+    close_block(call, SPACE_POINTER, argument_p(call));
+    return pool && jm_query_pool(call, pool);
+}
+
+static Bool free_pointer_v1(const CudaCall *call)
+{
+    return close_block(call, SPACE_POINTER, (UInt)argument_p(call));
+}
+
+static Bool free_array(const CudaCall *call)
+{
+    return close_block(call, SPACE_ARRAY, argument_p(call));
+}
+
+// (address, size, …)
+static Bool register_host(const CudaCall *call)
+{
+    jm_registered_add(call->words[0], call->words[1]);
+    return jm_query_block(call, (QuerySubject){.key = call->words[0]});
+}
+
+static Bool unregister_host(const CudaCall *call)
+{
+    jm_registered_remove(call->words[0]);
+    return False;
+}
+
+// ---- pools ---------------------------------------------------------------------------------------------------
+
+static Bool make_async(const CudaCall *call)
+{
+    UWord key = returned(call);
+    return open_block(call, SPACE_POINTER, key, jm_calls_requested(call).bytes) &&
+           jm_query_block(call, (QuerySubject){.key = key, .is_async = True});
+}
+
+// (pointer, size, pool, stream)
+static Bool make_from_pool(const CudaCall *call)
+{
+    UWord key = returned(call), pool = call->words[2];
+    if (!open_block(call, SPACE_POINTER, key, jm_calls_requested(call).bytes))
+        return False;
+    jm_device_block_set_pool(jm_device_block_find(SPACE_POINTER, key), pool);
+    return jm_query_block(call, (QuerySubject){.key = key, .pool = pool});
+}
+
+static Bool destroy_pool(const CudaCall *call)
+{
+    jm_pool_destroyed(argument_p(call));
+    return False;
+}
+
+static Bool trim_pool(const CudaCall *call)
+{
+    return jm_query_pool(call, argument_p(call));
+}
+
+static Bool synchronize(const CudaCall *call)
+{
+    return jm_query_caching_pools(call);
+}
+
+// ---- memory of others ----------------------------------------------------------------------------------------
+
+// Opening a handle that is open returns the pointer that it has, to be closed as often.
+static Bool is_opened_again(const CudaCall *call, UWord key)
+{
+    DeviceBlock *block = jm_device_block_find(SPACE_POINTER, key);
+    if (!block || block->kind != KIND_IMPORTED || jm_scope_has_made(call->tid, KIND_IMPORTED))
+        return False;
+    block->n_handles++;
+    jm_scope_mark_made(call->tid, KIND_IMPORTED);
+    return True;
+}
+
+static Bool open_ipc(const CudaCall *call)
+{
+    UWord key = returned(call);
+    return !is_opened_again(call, key) && open_block(call, SPACE_POINTER, key, 0) &&
+           jm_query_block(call, (QuerySubject){.key = key, .is_imported = True});
+}
+
+static Bool close_ipc(const CudaCall *call)
+{
+    DeviceBlock *block = jm_device_block_find(SPACE_POINTER, argument_p(call));
+    if (!block || block->n_handles <= 1 || jm_scope_has_freed(call->tid))
+        return close_block(call, SPACE_POINTER, argument_p(call));
+    block->n_handles--;
+    jm_scope_mark_freed(call->tid);
+    return False;
+}
+
+// (memory, descriptor)
+static Bool import_external(const CudaCall *call)
+{
+    return make(call, SPACE_EXTERNAL, returned(call), jm_external_memory_bytes(call->words[1]));
+}
+
+static Bool destroy_external(const CudaCall *call)
+{
+    return close_block(call, SPACE_EXTERNAL, argument_p(call));
+}
+
+// ---- memory by handles, and addresses for it -----------------------------------------------------------------
+
+// cuMemRetainAllocationHandle may return another number for the same memory.
+typedef struct {
+    UWord alias;
+    UWord handle;
+} Alias;
+
+static XArray *aliases;
+
+static UWord handle_behind(UWord handle)
+{
+    for (Word i = 0; aliases && i < VG_(sizeXA)(aliases); i++) {
+        const Alias *a = VG_(indexXA)(aliases, i);
+        if (a->alias == handle)
+            return a->handle;
+    }
+    return handle;
+}
+
+static Bool reserve_addresses(const CudaCall *call)
+{
+    reserved_addresses += argument_s(call);
+    return False;
+}
+
+static Bool free_addresses(const CudaCall *call)
+{
+    reserved_addresses -= argument_s(call) < reserved_addresses ? argument_s(call) : reserved_addresses;
+    return False;
+}
+
+static Bool make_handle(const CudaCall *call)
+{
+    return make(call, SPACE_VMM, returned(call), jm_calls_requested(call).bytes);
+}
+
+// Its size is known when it is mapped.
+static Bool import_handle(const CudaCall *call)
+{
+    return make(call, SPACE_VMM, returned(call), 0);
+}
+
+// (handle, address)
+static Bool retain_handle(const CudaCall *call)
+{
+    UWord handle = returned(call);
+    DeviceBlock *block = jm_device_mapped_at(call->words[1]);
+    if (!block)
+        block = jm_device_block_find(SPACE_VMM, handle);
+    if (!block)
+        return False;
+    block->n_handles++;
+    if (handle != block->key && handle_behind(handle) == handle) {
+        if (!aliases)
+            aliases = VG_(newXA)(VG_(malloc), "jm.cuda", VG_(free), sizeof(Alias));
+        Alias a = {handle, block->key};
+        VG_(addToXA)(aliases, &a);
+    }
+    return False;
+}
+
+static Bool release_handle(const CudaCall *call)
+{
+    DeviceBlock *block = jm_device_block_find(SPACE_VMM, handle_behind(argument_p(call)));
+    if (block && block->n_handles) {
+        block->n_handles--;
+        jm_device_block_release_if_unused(call->tid, block);
+    } else {
+        n_unknown_frees++;
+    }
+    return False;
+}
+
+// (address, size, offset, handle, flags)
+static Bool map_handle(const CudaCall *call)
+{
+    jm_device_map(call->tid, call->words[0], call->words[1], handle_behind(call->words[3]));
+    jm_exhaustion_pieces_used(call->tid);
+    return False;
+}
+
+// (address, size)
+static Bool unmap_handle(const CudaCall *call)
+{
+    jm_device_unmap(call->tid, call->words[0], call->words[1]);
+    return False;
+}
+
+// ---- contexts ------------------------------------------------------------------------------------------------
+
+typedef struct {
+    UInt device;
+    UWord context;
+    UInt n_retained;
+} Primary;
+
+static XArray *primaries;
+
+static Primary *primary_of(UInt device)
+{
+    if (!primaries)
+        primaries = VG_(newXA)(VG_(malloc), "jm.cuda", VG_(free), sizeof(Primary));
+    for (Word i = 0; i < VG_(sizeXA)(primaries); i++) {
+        Primary *p = VG_(indexXA)(primaries, i);
+        if (p->device == device)
+            return p;
+    }
+    Primary fresh = {device, 0, 0};
+    return VG_(indexXA)(primaries, VG_(addToXA)(primaries, &fresh));
+}
+
+// The device can now be asked what it is.
+static Bool start_up(const CudaCall *call)
+{
+    return jm_query_integrated(call);
+}
+
+static Bool destroy_context(const CudaCall *call)
+{
+    jm_device_blocks_close_context(call->tid, argument_p(call));
+    return False;
+}
+
+// (context, device)
+static Bool retain_primary(const CudaCall *call)
+{
+    Primary *primary = primary_of((UInt)call->words[1]);
+    primary->context = returned(call);
+    primary->n_retained++;
+    return jm_query_integrated(call);
+}
+
+static Bool release_primary(const CudaCall *call)
+{
+    Primary *primary = primary_of((UInt)argument_p(call));
+    if (primary->n_retained && --primary->n_retained == 0)
+        jm_device_blocks_close_context(call->tid, primary->context);
+    return False;
+}
+
+static Bool reset_primary(const CudaCall *call)
+{
+    Primary *primary = primary_of((UInt)argument_p(call));
+    primary->n_retained = 0;
+    jm_device_blocks_close_context(call->tid, primary->context);
+    return False;
+}
+
+// Over a driver that is seen, its own reset has ended the context's blocks; these are the runtime's alone.
+static Bool reset_device(const CudaCall *call)
+{
+    jm_device_blocks_close_context(call->tid, 0);
+    return False;
+}
+
+// ---- captures ------------------------------------------------------------------------------------------------
+
+static UInt n_captures; // under way
+
+static Bool begin_capture(const CudaCall *call)
+{
+    n_captures += jm_scope_depth(call->tid) == 1;
+    return False;
+}
+
+static Bool end_capture(const CudaCall *call)
+{
+    n_captures -= jm_scope_depth(call->tid) == 1 && n_captures;
+    return False;
+}
+
+Bool jm_calls_is_capturing(void)
+{
+    return n_captures != 0;
+}
+
+// ---- reports of frameworks -----------------------------------------------------------------------------------
+
+// c10::Device is two bytes, type and index, in the lower half of a register; the type 1 is CUDA
+// (c10/core/DeviceType.h).
+#define C10_CUDA 1
+
+// (address, bytes[, allocated, reserved], device): the device is in words[s]
+static Bool report_tensor(const CudaCall *call)
+{
+    UWord device = argument_s(call);
+    if ((device & 0xff) != C10_CUDA)
+        return False;
+    TensorReport report = {.address = call->words[0],
+                           .bytes = (Long)call->words[1],
+                           .has_totals = call->function->s == 4,
+                           .total_allocated = call->words[2],
+                           .total_reserved = call->words[3],
+                           .device = (signed char)(device >> 8)};
+    jm_tensor_report(call->tid, &report);
+    return False;
+}
+
+// (bytes, allocated, reserved, device)
+static Bool report_out_of_memory(const CudaCall *call)
+{
+    jm_exhaustion_framework(call->tid, call->words[0], call->words[1], call->words[2]);
+    return False;
+}
+
+// TensorFlow's allocator is also used for memory of the host, which is nobody's segment.
+static Bool report_exactly(const CudaCall *call, Addr address, Long bytes)
+{
+    TensorReport report = {.is_exact = True, .address = address, .bytes = bytes};
+    if (address && bytes)
+        jm_tensor_report(call->tid, &report);
+    return False;
+}
+
+static Bool report_handed_out(const CudaCall *call)
+{
+    return report_exactly(call, call->result, (Long)argument_s(call));
+}
+
+static Bool report_taken_back(const CudaCall *call)
+{
+    return report_exactly(call, argument_p(call), -1);
+}
+
+// ---- the table -----------------------------------------------------------------------------------------------
+
+#define ACTION(name, handler, request, flags) [ACTION_##name] = {handler, request, flags},
+static const struct {
+    Bool (*handler)(const CudaCall *call);
+    ULong (*request)(const CudaCall *call);
+    UInt flags;
+} actions[N_ACTIONS] = {
+#include "cuda/actions.def"
+};
+#undef ACTION
+
+Bool jm_calls_is(const CudaFunction *function, ActionFlags flag)
+{
+    return (actions[function->action].flags & flag) != 0;
+}
+
+Bool jm_calls_act(const CudaCall *call)
+{
+    return actions[call->function->action].handler && actions[call->function->action].handler(call);
+}
+
+Requested jm_calls_requested(const CudaCall *call)
+{
+    if (!actions[call->function->action].request)
+        return (Requested){KIND_DRIVER, 0}; // a context, a module
+    return (Requested){call->function->kind, actions[call->function->action].request(call)};
+}
+
+ULong jm_calls_n_unknown_frees(void)
+{
+    return n_unknown_frees;
+}
+
+ULong jm_calls_reserved_addresses(void)
+{
+    return reserved_addresses;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What pools reserve and use; see pool.h. A pool is told of its blocks as they come and go, and of its reserve when it
+// has been asked; the difference is on one account for all pools, of the owner `cache`.
+
+#include "cuda/pool.h"
+#include "driver/memory.h"
+#include "ledger/account.h"
+
+typedef struct {
+    UWord pool;     // its handle
+    ULong used;     // by blocks that are known to be the pool's
+    ULong reserved; // as the pool last said
+    ULong cached;   // max(0, reserved - used), in the cache account
+    ULong made;     // of these, out of driver memory
+    Carve *made_of;
+    Bool is_destroyed; // lives on until its last block is freed
+} Pool;
+
+static XArray *pools; // of Pool
+
+static Pool *pool_of(UWord pool)
+{
+    if (!pools)
+        pools = VG_(newXA)(VG_(malloc), "jm.pools", VG_(free), sizeof(Pool));
+    for (Word i = 0; i < VG_(sizeXA)(pools); i++) {
+        Pool *p = VG_(indexXA)(pools, i);
+        if (p->pool == pool)
+            return p;
+    }
+    Pool fresh = {.pool = pool};
+    return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
+}
+
+static void update_cache(Pool *p)
+{
+    if (p->is_destroyed && p->used == 0)
+        p->reserved = 0;
+    ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
+    if (cached != p->cached) {
+        ThreadId tid = VG_(get_running_tid)();
+        AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
+        ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
+        p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
+        jm_ledger_adjust(cache, (Long)(cached - p->made) - (Long)own);
+        p->cached = cached;
+    }
+}
+
+// Which pool a block is of is often known only after it was made. What it has taken out of the pool's cache must not
+// count twice until then, or there would be peaks that never were; so it is taken to be of the pool that was used last.
+static UWord last_pool;
+
+UWord jm_pool_guess(ULong bytes)
+{
+    if (last_pool) {
+        pool_of(last_pool)->used += bytes;
+        update_cache(pool_of(last_pool));
+    }
+    return last_pool;
+}
+
+void jm_pool_is_known(UWord guessed, UWord pool, ULong bytes)
+{
+    last_pool = pool;
+    if (guessed == pool)
+        return;
+    if (guessed) {
+        pool_of(guessed)->used -= bytes;
+        update_cache(pool_of(guessed));
+    }
+    pool_of(pool)->used += bytes;
+}
+
+void jm_pool_give_back(UWord pool, ULong bytes)
+{
+    Pool *p = pool_of(pool);
+    p->used -= bytes < p->used ? bytes : p->used;
+    update_cache(p);
+}
+
+void jm_pool_reserved(UWord pool, ULong reserved_bytes)
+{
+    Pool *p = pool_of(pool);
+    p->reserved = reserved_bytes;
+    p->is_destroyed = False; // another pool may have got the handle
+    update_cache(p);
+}
+
+void jm_pool_destroyed(UWord pool)
+{
+    Pool *p = pool_of(pool);
+    p->is_destroyed = True;
+    if (last_pool == pool)
+        last_pool = 0;
+    update_cache(p);
+}
+
+UWord jm_pool_next_caching(UWord pool)
+{
+    Bool is_behind = pool == 0;
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        const Pool *p = VG_(indexXA)(pools, i);
+        if (is_behind && p->cached && !p->is_destroyed)
+            return p->pool;
+        is_behind |= p->pool == pool;
+    }
+    return 0;
+}
+
+void jm_pools_sums(ULong *used_bytes, ULong *reserved_bytes)
+{
+    *used_bytes = *reserved_bytes = 0;
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        const Pool *p = VG_(indexXA)(pools, i);
+        *used_bytes += p->used;
+        *reserved_bytes += p->reserved;
+    }
+}
+
+void jm_pools_after_fork_in_child(void)
+{
+    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
+        Pool *p = VG_(indexXA)(pools, i);
+        p->used = p->reserved = 0;
+        update_cache(p);
+    }
+}

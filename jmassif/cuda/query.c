@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Questions and their answers; see query.h. A question is a function's address and its arguments, put into the
+// wrapper's own stack frame with a purpose by which the answer is known again. What it is about is kept here by thread:
+// a wrapper asks between the report of its call and its return, so a thread has one set of questions at a time.
+
+#include "cuda/query.h"
+#include "base/client_memory.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "cuda/device_blocks.h"
+#include "cuda/pool.h"
+#include "cuda/registered.h"
+#include "snapshot/exhaustion.h"
+#include "trace/trace.h"
+
+// What is asked, in the order in which one answer leads to the next question.
+typedef enum {
+    ASK_CONTEXT,    // which context is current: whose is the block
+    ASK_DEVICE,     // which device is current,
+    ASK_POOL,       // what is its pool,
+    ASK_RESERVED,   // how much does the pool reserve
+    ASK_RANGE,      // how large is imported memory
+    ASK_INTEGRATED, // does the device share the host's memory
+    ASK_FREE,       // how much of its memory is free, and how much it has: of an event of running out,
+    ASK_FREE_NOW    // of the machine
+} Purpose;
+
+// The functions to ask; NULL: the library has none.
+typedef struct {
+    const HChar *context, *device, *pool, *reserved, *range, *attribute, *free;
+} QueryNames;
+
+static const QueryNames driver_names = {"cuCtxGetCurrent",       "cuCtxGetDevice",          "cuDeviceGetMemPool",
+                                        "cuMemPoolGetAttribute", "cuMemGetAddressRange_v2", "cuDeviceGetAttribute",
+                                        "cuMemGetInfo_v2"};
+static const QueryNames runtime_names = {
+    NULL, "cudaGetDevice",          "cudaDeviceGetMemPool", "cudaMemPoolGetAttribute",
+    NULL, "cudaDeviceGetAttribute", "cudaMemGetInfo"};
+
+#define MEMPOOL_ATTRIBUTE_RESERVED_CURRENT 5  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, cuda.h
+#define DEVICE_ATTRIBUTE_INTEGRATED        18 // CU_DEVICE_ATTRIBUTE_INTEGRATED, cuda.h
+
+// What a thread's questions are about.
+typedef struct {
+    QuerySubject subject;
+    Addr address; // of the wrapped function, to find its library by
+    Library library;
+    Bool is_of_all_pools;
+    Bool is_room_wanted; // once the others are answered
+} Asked;
+
+static Asked *asked_by; // per thread
+
+static Asked *asked(ThreadId tid)
+{
+    if (!asked_by)
+        asked_by = VG_(calloc)("jm.cuda", VG_N_THREADS, sizeof *asked_by);
+    return &asked_by[tid];
+}
+
+static Bool is_integrated_known;
+static Bool is_discrete;
+
+void jm_query_begin(const CudaCall *call)
+{
+    *asked(call->tid) = (Asked){.address = call->address, .library = call->function->library};
+}
+
+// ---- asking --------------------------------------------------------------------------------------------------
+
+// Looks up each function once per library: the table of dynamic symbols is searched from end to end.
+static Addr function_in(Addr library_code, const HChar *name)
+{
+    typedef struct {
+        Addr code;
+        const HChar *name;
+        Addr found;
+    } Known;
+    static XArray *known;
+    if (!name)
+        return 0;
+    if (!known)
+        known = VG_(newXA)(VG_(malloc), "jm.cuda", VG_(free), sizeof(Known));
+    for (Word i = 0; i < VG_(sizeXA)(known); i++) {
+        Known *k = VG_(indexXA)(known, i);
+        if (k->code == library_code && k->name == name)
+            return k->found;
+    }
+    Known fresh = {library_code, name, jm_find_dynamic_symbol(library_code, name)};
+    VG_(addToXA)(known, &fresh);
+    return fresh.found;
+}
+
+// Puts the question into the wrapper's frame.
+static Bool ask(ThreadId tid, struct jm_queries *queries, Purpose purpose, UWord about)
+{
+    const Asked *state = asked(tid);
+    const QueryNames *names = state->library == LIBRARY_DRIVER ? &driver_names : &runtime_names;
+    UWord out = (UWord)&queries->query[0].out, second_out = (UWord)&queries->query[1].out;
+    const struct {
+        const HChar *name;
+        UWord args[3];
+    } questions[] = {
+        [ASK_CONTEXT] = {names->context, {out}},
+        [ASK_DEVICE] = {names->device, {out}},
+        [ASK_POOL] = {names->pool, {out, about}},
+        [ASK_RESERVED] = {names->reserved, {about, MEMPOOL_ATTRIBUTE_RESERVED_CURRENT, out}},
+        [ASK_RANGE] = {names->range, {0, out, about}}, // (base or null, size, pointer)
+        [ASK_INTEGRATED] = {names->attribute, {out, DEVICE_ATTRIBUTE_INTEGRATED}},
+        // (free, total): the second query is only a place for the total
+        [ASK_FREE] = {names->free, {out, second_out}},
+        [ASK_FREE_NOW] = {names->free, {out, second_out}},
+    };
+    Addr function = function_in(state->address, questions[purpose].name);
+    struct jm_query *query = &queries->query[0];
+    VG_(memcpy)(query->args, questions[purpose].args, sizeof query->args);
+    query->function = function;
+    query->result = query->out = queries->query[1].out = 0;
+    queries->n = function != 0;
+    queries->purpose = purpose;
+    queries->subject = about;
+    return function != 0;
+}
+
+// How the pool of a stream-ordered block stands; how large an import is.
+static Bool ask_about_size(ThreadId tid, struct jm_queries *queries)
+{
+    const QuerySubject *subject = &asked(tid)->subject;
+    if (subject->pool)
+        return ask(tid, queries, ASK_RESERVED, subject->pool);
+    if (subject->is_imported)
+        return ask(tid, queries, ASK_RANGE, subject->key);
+    return subject->is_async && ask(tid, queries, ASK_DEVICE, 0);
+}
+
+static Bool ask_about_next_pool(ThreadId tid, struct jm_queries *queries)
+{
+    QuerySubject *subject = &asked(tid)->subject;
+    subject->pool = jm_pool_next_caching(subject->pool);
+    return subject->pool && ask(tid, queries, ASK_RESERVED, subject->pool);
+}
+
+Bool jm_query_block(const CudaCall *call, QuerySubject subject)
+{
+    asked(call->tid)->subject = subject;
+    return ask(call->tid, call->queries, ASK_CONTEXT, 0) || ask_about_size(call->tid, call->queries);
+}
+
+Bool jm_query_pool(const CudaCall *call, UWord pool)
+{
+    asked(call->tid)->subject.pool = pool;
+    return ask(call->tid, call->queries, ASK_RESERVED, pool);
+}
+
+Bool jm_query_caching_pools(const CudaCall *call)
+{
+    asked(call->tid)->is_of_all_pools = True;
+    return ask_about_next_pool(call->tid, call->queries);
+}
+
+Bool jm_query_integrated(const CudaCall *call)
+{
+    return !is_integrated_known && jm_options.memory == MEMORY_AUTO && ask(call->tid, call->queries, ASK_INTEGRATED, 0);
+}
+
+Bool jm_query_room_for_event(const CudaCall *call)
+{
+    return ask(call->tid, call->queries, ASK_FREE, 0);
+}
+
+Bool jm_query_room(const CudaCall *call, Bool has_others)
+{
+    asked(call->tid)->is_room_wanted = has_others;
+    return has_others || ask(call->tid, call->queries, ASK_FREE_NOW, 0);
+}
+
+// ---- answers -------------------------------------------------------------------------------------------------
+
+static void tell_device_memory(ULong free_bytes, ULong total_bytes)
+{
+    ULong now = jm_clock_now();
+    jm_trace_system(now, "device-total", total_bytes);
+    jm_trace_system(now, "device-free", free_bytes);
+    jm_trace_system(now, "device-ledger", jm_ledger_total(SIDE_DEVICE));
+}
+
+static void set_context(UWord key, UWord context)
+{
+    for (Space space = 0; space < N_SPACES; space++) {
+        DeviceBlock *block = jm_device_block_find(space, key);
+        if (block && !block->context)
+            block->context = context;
+    }
+    jm_registered_set_context(key, context);
+}
+
+static Bool use_answer(ThreadId tid, struct jm_queries *queries)
+{
+    Asked *state = asked(tid);
+    UWord out = queries->query[0].out;
+    DeviceBlock *block = jm_device_block_find(SPACE_POINTER, state->subject.key);
+    switch ((Purpose)queries->purpose) {
+    case ASK_CONTEXT:
+        set_context(state->subject.key, out);
+        return ask_about_size(tid, queries);
+    case ASK_DEVICE:
+        return ask(tid, queries, ASK_POOL, (UInt)out);
+    case ASK_POOL:
+        state->subject.pool = out;
+        if (block && block->kind == KIND_POOL)
+            jm_device_block_set_pool(block, out);
+        return ask(tid, queries, ASK_RESERVED, out);
+    case ASK_RESERVED:
+        jm_pool_reserved(state->subject.pool, out);
+        return state->is_of_all_pools && ask_about_next_pool(tid, queries);
+    case ASK_RANGE:
+        if (block)
+            jm_device_block_grow(tid, block, out);
+        return False;
+    case ASK_INTEGRATED:
+        is_integrated_known = True;
+        is_discrete = !(UInt)out;
+        jm_trace_manifest("memory", is_discrete ? "discrete" : "unified");
+        return False;
+    case ASK_FREE:
+        jm_exhaustion_figure(tid, "device-free", out);
+        jm_exhaustion_figure(tid, "device-total", queries->query[1].out);
+        jm_trace_flush();
+        return False;
+    case ASK_FREE_NOW:
+        tell_device_memory(out, queries->query[1].out);
+        return False;
+    }
+    return False;
+}
+
+Bool jm_query_answered(ThreadId tid, struct jm_queries *queries)
+{
+    Bool has_failed = (UInt)queries->query[0].result != 0;
+    if (!has_failed && use_answer(tid, queries))
+        return True;
+    Bool is_room_wanted = asked(tid)->is_room_wanted;
+    asked(tid)->is_room_wanted = False;
+    return is_room_wanted && ask(tid, queries, ASK_FREE_NOW, 0);
+}
+
+Bool jm_query_is_discrete(void)
+{
+    return is_discrete;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Structures of ioctls and what is odd about them; see call.h. A structure is copied when the call begins and when it
+// has ended, so that decoders read both at leisure and need not care whether the program's memory can be read.
+
+#include "driver/call.h"
+#include "base/client_memory.h"
+#include "base/kernel.h"
+#include "trace/trace.h"
+
+void jm_driver_call_begins(DriverCall *call, DriverFile *file, const UWord *args, SizeT n_bytes)
+{
+    VG_(memset)(call, 0, sizeof *call);
+    call->file = file;
+    call->fd = args[0];
+    call->command = (UInt)args[1];
+    call->argument = args[2];
+    call->n_bytes = n_bytes ? n_bytes : (call->command >> 16) & 0x3fff; // linux/ioctl.h
+    SizeT bytes = call->n_bytes < sizeof call->in ? call->n_bytes : sizeof call->in;
+    if (bytes && !jm_read_bytes(call->argument, call->in, bytes))
+        call->n_bytes = 0;
+}
+
+void jm_driver_call_ended(DriverCall *call)
+{
+    SizeT bytes = call->n_bytes < sizeof call->out ? call->n_bytes : sizeof call->out;
+    if (bytes && !jm_read_bytes(call->argument, call->out, bytes)) {
+        jm_driver_count(ODD_UNREADABLE);
+        call->n_bytes = 0;
+    }
+}
+
+// ---- fields ----------------------------------------------------------------------------------------------------
+
+static ULong field(const UChar *bytes, SizeT n_bytes, UInt offset, UInt width)
+{
+    ULong value = 0;
+    if (offset + width <= n_bytes && offset + width <= JM_DRIVER_STRUCT_BYTES)
+        VG_(memcpy)(&value, bytes + offset, width);
+    return value;
+}
+
+UInt jm_driver_in32(const DriverCall *call, UInt offset)
+{
+    return field(call->in, call->n_bytes, offset, 4);
+}
+
+ULong jm_driver_in64(const DriverCall *call, UInt offset)
+{
+    return field(call->in, call->n_bytes, offset, 8);
+}
+
+UInt jm_driver_out32(const DriverCall *call, UInt offset)
+{
+    return field(call->out, call->n_bytes, offset, 4);
+}
+
+ULong jm_driver_out64(const DriverCall *call, UInt offset)
+{
+    return field(call->out, call->n_bytes, offset, 8);
+}
+
+Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
+{
+    Long result = jm_kernel_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
+    *is_unknown = result == -VKI_ENOTTY;
+    return result == 0;
+}
+
+// ---- oddities --------------------------------------------------------------------------------------------------
+
+static ULong counts[N_ODD];
+
+static const HChar *const odd_names[N_ODD] = {"driver-ioctl-unknown", "driver-handle-unknown",
+                                              "driver-ioctl-unreadable", "driver-handle-ended-unseen",
+                                              "driver-size-differs"};
+
+void jm_driver_count(Odd what)
+{
+    counts[what]++;
+}
+
+void jm_driver_calls_write_counters(void)
+{
+    static ULong told[N_ODD];
+    for (UInt i = 0; i < N_ODD; i++)
+        if (counts[i] != told[i])
+            jm_trace_counter(odd_names[i], told[i] = counts[i]);
+}

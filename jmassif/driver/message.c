@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Buffers' descriptors in messages; see message.h. A message is walked before it is sent, when its descriptors are
+// surely the program's, and after it was received. The two are told to be the same by the buffer's inode alone, as the
+// number of the descriptor is a new one.
+
+#include "driver/message.h"
+#include "base/client_memory.h"
+#include "base/kernel.h"
+#include "driver/file.h"
+
+#define SCM_RIGHTS  1 // socket.h
+#define SO_PEERCRED 17
+
+typedef struct {
+    DriverFile *file;
+    UWord socket;
+    ThreadId sender; // while the call is under way
+} Sent;
+
+static XArray *sent; // of Sent; NULL: nothing was ever sent
+
+static void drop_sent(ThreadId tid, Word i)
+{
+    DriverFile *file = ((Sent *)VG_(indexXA)(sent, i))->file;
+    VG_(removeIndexXA)(sent, i);
+    jm_driver_file_release(tid, file);
+}
+
+static void one_sent(ThreadId tid, UWord socket, UInt fd)
+{
+    DriverFile *file = jm_driver_fd(fd);
+    if (!file)
+        return;
+    if (!sent)
+        sent = VG_(newXA)(VG_(malloc), "jm.driver", VG_(free), sizeof(Sent));
+    Sent fresh = {file, socket, tid};
+    jm_driver_file_hold(file);
+    VG_(addToXA)(sent, &fresh);
+}
+
+static void one_received(ThreadId tid, UWord socket, UInt fd)
+{
+    DriverFile *file = jm_driver_file_behind(fd);
+    if (!file)
+        return;
+    jm_driver_fd_set(tid, fd, file);
+    for (Word i = 0; sent && i < VG_(sizeXA)(sent); i++) {
+        if (((Sent *)VG_(indexXA)(sent, i))->file == file) {
+            drop_sent(tid, i);
+            return;
+        }
+    }
+}
+
+// Calls `use` with each descriptor in a message.
+static void each_in_message(ThreadId tid, UWord socket, Addr message, void (*use)(ThreadId tid, UWord socket, UInt fd))
+{
+    UWord control, control_bytes;
+    // struct msghdr: name, name's length, vectors, their number, control, its length
+    if (!jm_read_word(message + 32, &control) || !jm_read_word(message + 40, &control_bytes))
+        return;
+    // struct cmsghdr: length, level, type; then the data, and padding to whole words
+    for (UWord at = 0; control && at + 16 <= control_bytes;) {
+        UWord bytes;
+        UInt level, type, fd;
+        if (!jm_read_word(control + at, &bytes) || !jm_read_uint(control + at + 8, &level) ||
+            !jm_read_uint(control + at + 12, &type) || bytes < 16 || bytes > control_bytes - at)
+            return;
+        for (UWord i = 16; level == VKI_SOL_SOCKET && type == SCM_RIGHTS && i + 4 <= bytes; i += 4)
+            if (jm_read_uint(control + at + i, &fd))
+                use(tid, socket, fd);
+        at += (bytes + sizeof(UWord) - 1) & ~(sizeof(UWord) - 1);
+    }
+}
+
+static Bool is_own_socket(UWord socket)
+{
+    struct {
+        Int pid, uid, gid;
+    } peer;
+    UInt bytes = sizeof peer;
+    return jm_kernel_call(__NR_getsockopt, socket, VKI_SOL_SOCKET, SO_PEERCRED, (UWord)&peer, (UWord)&bytes) == 0 &&
+           peer.pid == VG_(getpid)();
+}
+
+void jm_driver_before_send(ThreadId tid, UWord socket, Addr message)
+{
+    if (is_own_socket(socket))
+        each_in_message(tid, socket, message, one_sent);
+}
+
+void jm_driver_after_send(ThreadId tid, Bool has_failed)
+{
+    for (Word i = sent ? VG_(sizeXA)(sent) - 1 : -1; i >= 0; i--) {
+        Sent *s = VG_(indexXA)(sent, i);
+        if (s->sender != tid)
+            continue;
+        s->sender = VG_INVALID_THREADID;
+        if (has_failed)
+            drop_sent(tid, i);
+    }
+}
+
+void jm_driver_received(ThreadId tid, UWord socket, Addr message)
+{
+    each_in_message(tid, socket, message, one_received);
+}
+
+void jm_driver_socket_closes(ThreadId tid, UWord socket)
+{
+    for (Word i = sent ? VG_(sizeXA)(sent) - 1 : -1; i >= 0; i--)
+        if (((Sent *)VG_(indexXA)(sent, i))->socket == socket)
+            drop_sent(tid, i);
+}

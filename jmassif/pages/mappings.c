@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Which mappings there are and whose; see mappings.h. They are kept as pieces in order of address: what is mapped over
+// a part of one, unmapped or moved cuts it, and each piece keeps the account and the scope of the call that made it.
+//
+// The program's heap lies in mappings too, but they are the core's (its replacement of malloc made them), and the core
+// does not announce them: whatever is announced is none of the heap's. Neither is what the core has mapped for itself.
+
+#include "pages/mappings.h"
+#include "base/options.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "driver/driver.h"
+#include "ledger/account.h"
+#include "stack/scope.h"
+#include "stack/stack.h"
+#include "stack/symbol.h"
+
+static Table holders = JM_TABLE("jm.pages.holder", Holder);
+static Index holder_index = JM_INDEX("jm.pages.holder"); // by account
+static XArray *pieces;                                   // of Piece, in order of address
+static Addr main_stack_end;                              // 0: not yet known
+static Bool has_started;                                 // the program runs: what comes now is its own doing
+
+Word jm_pieces_n(void)
+{
+    return VG_(sizeXA)(pieces);
+}
+
+Piece *jm_piece_at(Word i)
+{
+    return VG_(indexXA)(pieces, i);
+}
+
+UInt jm_holders_n(void)
+{
+    return holders.n;
+}
+
+Holder *jm_holder_at(UInt id)
+{
+    return jm_table_at(&holders, id);
+}
+
+// ---- whose ---------------------------------------------------------------------------------------------------
+
+static ULong holder_hash_of(UInt id)
+{
+    return jm_hash(jm_holder_at(id)->account);
+}
+
+static UInt holder_of(AccountId account, Bool is_object)
+{
+    jm_index_reserve(&holder_index, holder_hash_of);
+    UInt slot = (UInt)jm_hash(account) & holder_index.mask;
+    while (holder_index.slots[slot]) {
+        UInt id = holder_index.slots[slot];
+        if (jm_holder_at(id)->account == account)
+            return id;
+        slot = (slot + 1) & holder_index.mask;
+    }
+    UInt id = jm_table_add(&holders);
+    jm_holder_at(id)->account = account;
+    jm_holder_at(id)->is_object = is_object;
+    holder_index.slots[slot] = id;
+    holder_index.used++;
+    return id;
+}
+
+static Bool begins_with(const HChar *text, const HChar *prefix)
+{
+    return VG_(strncmp)(text, prefix, VG_(strlen)(prefix)) == 0;
+}
+
+// Memory that has a name in a file system but is on no disk.
+static Bool is_shared_memory(const HChar *path)
+{
+    return begins_with(path, "/dev/shm/") || begins_with(path, "/dev/hugepages/") || begins_with(path, "/memfd:") ||
+           begins_with(path, "/SYSV");
+}
+
+// (The name of a buffer that is shared through a descriptor has no directory.)
+Bool jm_mappings_is_device(const HChar *path)
+{
+    return (begins_with(path, "/dev/") && !is_shared_memory(path) && !VG_STREQ(path, "/dev/zero")) ||
+           begins_with(path, "/dmabuf") || begins_with(path, "anon_inode:") || begins_with(path, "/anon_inode:");
+}
+
+static Bool is_library(const HChar *path)
+{
+    const HChar *name = VG_(basename)(path);
+    return VG_(string_match)("*.so", name) || VG_(string_match)("*.so.*", name);
+}
+
+// The holder of what is now mapped there; 0: it is not counted.
+static UInt holder_of_segment(const NSegment *segment, ThreadId tid)
+{
+    const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
+    if (segment->isCH || (path && jm_mappings_is_device(path)) ||
+        (tid != VG_INVALID_THREADID && jm_driver_is_mapping(tid)))
+        return 0;
+    // The page of the tool's own file that holds the core's trampolines is mapped for the program to run.
+    if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
+        return 0;
+    Bool is_ignored = False;
+    NodeId node = tid == VG_INVALID_THREADID ? 0 : jm_scope_capture(tid, &is_ignored);
+    if (is_ignored)
+        return 0;
+    if (!path) {
+        if (!node)
+            return holder_of(jm_account_owned(0, KIND_ANON, jm_owner_by_name("app")), False);
+        return holder_of(jm_account(node, KIND_ANON), False);
+    }
+    Bool is_object = !has_started || is_library(path);
+    node = jm_stack_push_mapped(node, path, is_object);
+    return holder_of(jm_account(node, is_shared_memory(path) ? KIND_ANON : KIND_FILE), is_object);
+}
+
+// ---- pieces --------------------------------------------------------------------------------------------------
+
+Word jm_piece_first_after(Addr address)
+{
+    Word low = 0, high = jm_pieces_n();
+    while (low < high) {
+        Word middle = (low + high) / 2;
+        if (jm_piece_at(middle)->end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static Piece *piece_around(Addr address)
+{
+    Word i = jm_piece_first_after(address);
+    return i < jm_pieces_n() && jm_piece_at(i)->start <= address ? jm_piece_at(i) : NULL;
+}
+
+void jm_piece_set_resident(Piece *piece, ULong bytes)
+{
+    if (piece->resident != bytes)
+        jm_ledger_adjust(jm_holder_at(piece->holder)->account, (Long)bytes - (Long)piece->resident);
+    piece->resident = bytes;
+}
+
+static ULong smaller(ULong a, ULong b)
+{
+    return a < b ? a : b;
+}
+
+static void remove_piece(Word i)
+{
+    Piece *piece = jm_piece_at(i);
+    jm_piece_set_resident(piece, 0);
+    jm_holder_at(piece->holder)->virtual_bytes -= piece->end - piece->start;
+    jm_ledger_debit(jm_holder_at(piece->holder)->account, 0);
+    VG_(removeIndexXA)(pieces, i);
+}
+
+// Parts the piece at the address, if there is one around it. Where its pages are is not known before the next sample.
+static void part_at(Addr address)
+{
+    Word i = jm_piece_first_after(address);
+    if (i == jm_pieces_n() || jm_piece_at(i)->start >= address)
+        return;
+    Piece *lower = jm_piece_at(i);
+    Piece upper = *lower;
+    lower->end = upper.start = address;
+    lower->resident = smaller(upper.resident, lower->end - lower->start);
+    upper.resident -= lower->resident;
+    lower->in_scope = smaller(upper.in_scope, lower->resident);
+    upper.in_scope -= lower->in_scope;
+    jm_ledger_credit(jm_holder_at(upper.holder)->account, 0);
+    VG_(insertIndexXA)(pieces, i + 1, &upper);
+}
+
+void jm_mappings_unmapped(Addr start, SizeT bytes)
+{
+    if (!jm_options.pages)
+        return;
+    part_at(start);
+    part_at(start + bytes);
+    for (Word i = jm_piece_first_after(start); i < jm_pieces_n() && jm_piece_at(i)->start < start + bytes;)
+        remove_piece(i);
+}
+
+// A library's variables that its file has no bytes for are mapped over a part of the file's mapping, or at the start
+// behind the file: they are the library's like the rest. 0: it is none of these.
+static UInt library_under(const NSegment *segment, Addr start)
+{
+    if (segment->kind != SkAnonC)
+        return 0;
+    const Piece *under = piece_around(has_started ? start : start - 1);
+    return under && jm_holder_at(under->holder)->is_object ? under->holder : 0;
+}
+
+static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(start);
+    if (!bytes || !segment)
+        return;
+    UInt holder = library_under(segment, start);
+    jm_mappings_unmapped(start, bytes);
+    if (!holder)
+        holder = holder_of_segment(segment, tid);
+    if (!holder)
+        return;
+    Word i = jm_piece_first_after(start);
+    // A heap of the program's own grows by brk in small steps.
+    if (i > 0 && jm_piece_at(i - 1)->end == start && jm_piece_at(i - 1)->holder == holder &&
+        jm_piece_at(i - 1)->tid == tid && !jm_piece_at(i - 1)->scope) {
+        jm_piece_at(i - 1)->end += bytes;
+        jm_holder_at(holder)->virtual_bytes += bytes;
+        return;
+    }
+    Piece piece = {
+        start, start + bytes, holder, tid, tid == VG_INVALID_THREADID ? 0 : jm_scope_current(tid), 0, 0, 0, 0, 0};
+    VG_(insertIndexXA)(pieces, i, &piece);
+    jm_holder_at(holder)->virtual_bytes += bytes;
+    jm_ledger_credit(jm_holder_at(holder)->account, 0);
+}
+
+void jm_mappings_mapped(Addr start, SizeT bytes)
+{
+    if (jm_options.pages)
+        add_mapping(start, bytes, has_started ? VG_(get_running_tid)() : VG_INVALID_THREADID);
+}
+
+static void brk_grown(Addr start, SizeT bytes, ThreadId tid)
+{
+    add_mapping(start, bytes, tid);
+}
+
+// The pages go with the address: where they came from is unmapped next.
+static void moved(Addr from, Addr to, SizeT bytes)
+{
+    jm_mappings_unmapped(to, bytes);
+    part_at(from);
+    part_at(from + bytes);
+    Addr at = from;
+    for (Word i = jm_piece_first_after(at); i < jm_pieces_n() && jm_piece_at(i)->start < from + bytes;
+         i = jm_piece_first_after(at)) {
+        Piece piece = *jm_piece_at(i);
+        at = piece.end;
+        VG_(removeIndexXA)(pieces, i);
+        piece.start += to - from;
+        piece.end += to - from;
+        VG_(insertIndexXA)(pieces, jm_piece_first_after(piece.start), &piece);
+    }
+}
+
+// ---- stacks --------------------------------------------------------------------------------------------------
+
+// What a thread's stack pointer points into is a stack.
+static void thread_starts(ThreadId tid)
+{
+    has_started = True;
+    Word i = jm_piece_first_after(VG_(get_SP)(tid));
+    if (i == jm_pieces_n() || jm_piece_at(i)->start > VG_(get_SP)(tid))
+        return;
+    Piece *piece = jm_piece_at(i);
+    if (jm_options.stacks) { // counted, byte by byte, by stack_memory.c
+        remove_piece(i);
+        return;
+    }
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    AccountId from = jm_holder_at(piece->holder)->account;
+    jm_ledger_describe(from, &node, &kind, &owner);
+    if (kind != KIND_ANON)
+        return;
+    UInt holder = holder_of(jm_account_owned(node, KIND_STACK, owner), False);
+    jm_ledger_resize(from, piece->resident, jm_holder_at(holder)->account, piece->resident);
+    jm_holder_at(piece->holder)->virtual_bytes -= piece->end - piece->start;
+    jm_holder_at(holder)->virtual_bytes += piece->end - piece->start;
+    piece->holder = holder;
+    if (!main_stack_end)
+        main_stack_end = piece->end;
+}
+
+void jm_mappings_extend_main_stack(void)
+{
+    Piece *piece = main_stack_end ? piece_around(main_stack_end - 1) : NULL;
+    const NSegment *segment = piece ? VG_(am_find_nsegment)(main_stack_end - 1) : NULL;
+    if (!segment || segment->start >= piece->start)
+        return;
+    jm_holder_at(piece->holder)->virtual_bytes += piece->start - segment->start;
+    piece->start = segment->start;
+}
+
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+void jm_mappings_init(void)
+{
+    pieces = VG_(newXA)(VG_(malloc), "jm.pages.piece", VG_(free), sizeof(Piece));
+    VG_(track_new_mem_brk)(brk_grown);
+    VG_(track_die_mem_brk)(jm_mappings_unmapped);
+    VG_(track_copy_mem_remap)(moved);
+    VG_(track_pre_thread_first_insn)(thread_starts);
+}
+
+void jm_mappings_stats(void)
+{
+    jm_stats_table("accounts of pages", &holders);
+    jm_stats_index(&holder_index);
+    jm_stats_array("jm.pages.piece", "mappings", pieces, sizeof(Piece));
+}

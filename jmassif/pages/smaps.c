@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Reading smaps and pagemap; see smaps.h. The first is text, a score of lines for each mapping, and costs milliseconds;
+// the second has eight bytes a page of any range. Both are read through buffers that are there from the start: memory
+// may be what is short.
+
+#include "pages/smaps.h"
+#include "base/text.h"
+
+// ---- pagemap -------------------------------------------------------------------------------------------------
+
+// One reader at a time.
+static ULong entries[4096];
+
+Int jm_pagemap_open(void)
+{
+    SysRes opened = VG_(open)("/proc/self/pagemap", VKI_O_RDONLY, 0);
+    return sr_isError(opened) ? -1 : (Int)sr_Res(opened);
+}
+
+Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageBit bit, ULong *bytes)
+{
+    *bytes = 0;
+    if (pagemap < 0)
+        return False;
+    Addr page = start / VKI_PAGE_SIZE, last = (end + VKI_PAGE_SIZE - 1) / VKI_PAGE_SIZE;
+    if (VG_(lseek)(pagemap, (Off64T)(page * sizeof *entries), VKI_SEEK_SET) < 0)
+        return False;
+    while (page < last) {
+        Addr wanted = last - page < sizeof entries / sizeof *entries ? last - page : sizeof entries / sizeof *entries;
+        Int got = VG_(read)(pagemap, entries, wanted * sizeof *entries);
+        if (got <= 0)
+            return False;
+        UInt n = got / sizeof *entries;
+        for (UInt i = 0; i < n; i++)
+            *bytes += (entries[i] >> bit & 1) * VKI_PAGE_SIZE;
+        page += n;
+    }
+    return True;
+}
+
+// ---- smaps ---------------------------------------------------------------------------------------------------
+
+static inline Int digit(HChar c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static Addr hexadecimal(const HChar **at)
+{
+    Addr value = 0;
+    for (; digit(**at) >= 0; (*at)++)
+        value = value * 16 + digit(**at);
+    return value;
+}
+
+static void read_line(const HChar *line, Vma *vma)
+{
+    ULong bytes;
+    switch (line[0]) {
+    case 'R':
+        if (jm_text_labelled_bytes(line, "Rss", &bytes))
+            vma->resident += bytes;
+        break;
+    case 'P':
+        if (jm_text_labelled_bytes(line, "Pss", &bytes)) {
+            vma->shared += bytes;
+        } else if (jm_text_labelled_bytes(line, "Private_Hugetlb", &bytes)) {
+            vma->resident += bytes;
+            vma->shared += bytes;
+        }
+        break;
+    case 'S':
+        if (jm_text_labelled_bytes(line, "SwapPss", &bytes)) {
+            vma->swapped = bytes;
+        } else if (jm_text_labelled_bytes(line, "Shared_Hugetlb", &bytes)) {
+            vma->resident += bytes;
+            vma->shared += bytes;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+typedef struct {
+    void (*use)(const Vma *vma);
+    Vma vma; // that is being read; its end is 0 before the first
+} Smaps;
+
+static void smaps_line(const HChar *line, void *context)
+{
+    Smaps *smaps = context;
+    Vma *vma = &smaps->vma;
+    if (digit(line[0]) < 0) {
+        read_line(line, vma);
+        return;
+    }
+    if (vma->end)
+        smaps->use(vma);
+    VG_(memset)(vma, 0, sizeof *vma);
+    vma->start = hexadecimal(&line);
+    line++;
+    vma->end = hexadecimal(&line);
+}
+
+Bool jm_smaps_each(void (*use)(const Vma *vma))
+{
+    Smaps smaps = {use, {0, 0, 0, 0, 0}};
+    if (!jm_text_each_line("/proc/self/smaps", smaps_line, &smaps))
+        return False;
+    if (smaps.vma.end)
+        use(&smaps.vma);
+    return True;
+}
+
+// ---- whether it works ----------------------------------------------------------------------------------------
+
+static ULong probe_resident;
+
+static void probe(const Vma *vma)
+{
+    if (vma->start <= (Addr)entries && (Addr)entries < vma->end)
+        probe_resident = vma->resident;
+}
+
+// This very buffer must be there, and resident. Under an emulator it may not be, or no file at all.
+Bool jm_smaps_works(void)
+{
+    return jm_smaps_each(probe) && probe_resident;
+}

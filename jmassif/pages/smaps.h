@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What the kernel says is in memory of the process: /proc/self/smaps by mapping, /proc/self/pagemap by page. The kernel
+// joins neighbouring mappings that look alike, so one of its own may be several of the program's; only the pages tell
+// then whose they are.
+
+#ifndef JM_PAGES_SMAPS_H
+#define JM_PAGES_SMAPS_H
+
+#include "base/compat.h"
+
+// A mapping, as the kernel has it; in bytes.
+typedef struct {
+    Addr start;
+    Addr end;
+    ULong resident; // Rss, and pages in huge pages of their own file system, which Rss leaves out
+    ULong shared;   // Pss: likewise, by how many have the page
+    ULong swapped;
+} Vma;
+
+// Whether the system tells what is resident.
+Bool jm_smaps_works(void);
+
+// Calls `use` with each mapping of the process in order of address. False: not all of them could be read.
+Bool jm_smaps_each(void (*use)(const Vma *vma));
+
+// The uppermost bits of an entry of /proc/self/pagemap (proc(5)).
+typedef enum { PAGE_SWAPPED = 62, PAGE_PRESENT = 63 } PageBit;
+
+Int jm_pagemap_open(void); // a descriptor for VG_(close); negative: there is none
+
+// How many bytes of a range are in pages with that bit. False: it does not say.
+Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageBit bit, ULong *bytes);
+
+#endif
