@@ -10,11 +10,11 @@
 
 #include "stack/unwind.h"
 #include "base/client_memory.h"
-#include "valgrind/core_unwinder.h"
 #include "base/options.h"
 #include "base/stats.h"
 #include "base/table.h"
 #include "trace/trace.h"
+#include "stack/core_step.h"
 #include "stack/unwind_step.h"
 #include "stack/unwind_table.h"
 

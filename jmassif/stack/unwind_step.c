@@ -2,7 +2,7 @@
 
 #include "stack/unwind_step.h"
 #include "base/client_memory.h"
-#include "valgrind/core_unwinder.h"
+#include "stack/core_step.h"
 #include "stack/unwind_table.h"
 
 #if defined(JM_HAS_UNWINDER)
