@@ -12,6 +12,7 @@
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/compat.h"
+#include "base/elf.h"
 #include "valgrind/debug_info.h"
 #include "cuda/device_blocks.h"
 #include "driver/driver.h"
@@ -38,10 +39,16 @@
 
 // ---- object files --------------------------------------------------------------------------------------------
 
+static void forget_mappings(void)
+{
+    jm_forget_readable();
+    jm_elf_forget();
+}
+
 static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
 {
     if (!rr)
-        jm_forget_readable(); // it may lie over what could be read
+        forget_mappings(); // it may lie over what could be read
     if (xx)
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)
@@ -57,12 +64,12 @@ static void on_object(const HChar *soname, const HChar *path, Addr code)
 
 static void on_protect(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx)
 {
-    jm_forget_readable();
+    forget_mappings();
 }
 
 static void on_unmap(Addr start, SizeT bytes)
 {
-    jm_forget_readable();
+    forget_mappings();
     if (jm_symbol_unmapped(start, bytes)) {
         jm_stack_forget();
         jm_unwind_forget();

@@ -6,6 +6,7 @@
 
 #include "cuda/cuda.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/clock.h"
 #include "cuda/layout.h"
 #include "cuda/device_blocks.h"

@@ -10,6 +10,7 @@
 
 #include "stack/python.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/options.h"
 #include "stack/python_layout.h"
 #include "base/stats.h"

@@ -4,6 +4,7 @@
 
 #include "stack/symbol.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/stats.h"

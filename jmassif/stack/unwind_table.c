@@ -2,6 +2,7 @@
 
 #include "stack/unwind_table.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 
 // An entry of the table, without its length.
 static Bool open_entry(Addr address, DwarfReader *r)

@@ -6,7 +6,7 @@
 // program crashes) gets ours. The linker leads the core's calls here (--wrap). Where configure found that these
 // functions cannot be taken over, the core does as ever.
 
-#include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/options.h"
 #include "stack/core_step.h"
 #include "stack/unwind.h"
