@@ -21,6 +21,7 @@
 #include "heap/heap.h"
 #include "snapshot/manifest.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "stack/owner.h"
 #include "pages/pages.h"
 #include "ledger/pending.h"
@@ -94,13 +95,7 @@ static void on_thread_create(ThreadId tid, ThreadId child)
 static void on_thread_exit(ThreadId tid)
 {
     n_threads--;
-    jm_stack_thread_exit(tid);
-    jm_unwind_thread_exit(tid);
-    jm_scope_thread_exit(tid);
-    if (!has_called_exit && n_threads > 0)
-        jm_region_thread_exit(tid); // a program ends inside what it is in
-    jm_heap_thread_exit(tid);
-    jm_exhaustion_thread_exit(tid);
+    jm_per_thread_end(tid, has_called_exit || n_threads == 0 ? PROGRAM_ENDED : THREAD_EXITED);
 }
 
 static void before_fork(ThreadId tid)
@@ -111,6 +106,7 @@ static void before_fork(ThreadId tid)
 static void after_fork_in_child(ThreadId tid)
 {
     n_threads = 1;
+    jm_per_thread_after_fork_in_child(tid);
     jm_exhaustion_after_fork_in_child();
     jm_trace_after_fork_in_child();
     jm_snapshot_after_fork_in_child();

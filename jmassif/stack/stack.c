@@ -10,6 +10,7 @@
 
 #include "stack/stack.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "stack/python.h"
 #include "base/stats.h"
 #include "stack/symbol.h"
@@ -42,7 +43,6 @@ typedef struct {
 static Table nodes = JM_TABLE("jm.node", Node);
 static Table branches = JM_TABLE("jm.branch", Branch);
 static Index branch_index = JM_INDEX("jm.branch");
-static LastStack *last_stacks;
 static ULong n_completed;
 
 // ---- the trie ------------------------------------------------------------------------------------------------
@@ -122,11 +122,20 @@ static NodeId push_location(NodeId parent, const Location *at)
 
 // ---- each thread's last stack --------------------------------------------------------------------------------
 
-static LastStack *last_stack_of(ThreadId tid)
+static void release(ThreadId tid, void *record, ThreadEnd how)
 {
-    if (!last_stacks)
-        last_stacks = VG_(calloc)("jm.stack", VG_N_THREADS, sizeof *last_stacks);
-    return &last_stacks[tid];
+    LastStack *last = record;
+    if (last->keys) {
+        VG_(free)(last->keys);
+        VG_(free)(last->nodes);
+    }
+}
+
+static PerThread last_stacks = JM_PER_THREAD("jm.stack", LastStack, release);
+
+static inline LastStack *last_stack_of(ThreadId tid)
+{
+    return JM_OF_THREAD(&last_stacks, LastStack, tid);
 }
 
 static void make_room(LastStack *last, UInt depth)
@@ -390,20 +399,15 @@ Bool jm_stack_has_role(NodeId node, RoleId role)
 
 // ---- the rest ------------------------------------------------------------------------------------------------
 
-void jm_stack_forget(void)
+static void forget(void *record)
 {
-    for (ThreadId tid = 0; last_stacks && tid < VG_N_THREADS; tid++)
-        last_stacks[tid].depth = last_stacks[tid].is_whole = last_stacks[tid].is_native = 0;
+    LastStack *last = record;
+    last->depth = last->is_whole = last->is_native = 0;
 }
 
-void jm_stack_thread_exit(ThreadId tid)
+void jm_stack_forget(void)
 {
-    LastStack *last = last_stack_of(tid);
-    if (last->keys) {
-        VG_(free)(last->keys);
-        VG_(free)(last->nodes);
-    }
-    VG_(memset)(last, 0, sizeof *last);
+    jm_per_thread_each(&last_stacks, forget);
 }
 
 ULong jm_stack_n_completed(void)
@@ -411,17 +415,24 @@ ULong jm_stack_n_completed(void)
     return n_completed;
 }
 
+static UInt n_kept;
+static SizeT kept_bytes;
+
+static void add_up(void *record)
+{
+    const LastStack *last = record;
+    n_kept += last->capacity > 0;
+    kept_bytes += last->capacity * (sizeof *last->keys + sizeof *last->nodes);
+}
+
 void jm_stack_stats(void)
 {
     jm_stats_table("nodes of stacks", &nodes);
     jm_stats_table("nodes that are not their caller's first", &branches);
     jm_stats_index(&branch_index);
-    UInt n = 0;
-    SizeT bytes = last_stacks ? VG_N_THREADS * sizeof *last_stacks : 0;
-    for (ThreadId tid = 0; last_stacks && tid < VG_N_THREADS; tid++) {
-        n += last_stacks[tid].capacity > 0;
-        bytes += last_stacks[tid].capacity * (sizeof *last_stacks->keys + sizeof *last_stacks->nodes);
-    }
-    jm_stats_row("jm.stack", "threads' last stacks", n, bytes);
+    n_kept = 0;
+    kept_bytes = jm_per_thread_bytes(&last_stacks);
+    jm_per_thread_each(&last_stacks, add_up);
+    jm_stats_row("jm.stack", "threads' last stacks", n_kept, kept_bytes);
     jm_stats_row("static", "keys of one stack, at most", MAX_KEYS, sizeof mixed);
 }

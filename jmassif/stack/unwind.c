@@ -11,6 +11,7 @@
 #include "stack/unwind.h"
 #include "base/client_memory.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "base/stats.h"
 #include "base/table.h"
 #include "trace/trace.h"
@@ -221,7 +222,18 @@ typedef struct {
     UInt n;
 } LastWalk;
 
-static LastWalk *last_walks;
+static void release(ThreadId tid, void *record, ThreadEnd how)
+{
+    LastWalk *last = record;
+    if (last->capacity) {
+        VG_(free)(last->ips);
+        VG_(free)(last->sps);
+        VG_(free)(last->fps);
+        VG_(free)(last->slots);
+    }
+}
+
+static PerThread last_walks = JM_PER_THREAD("jm.unwind", LastWalk, release);
 
 static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, SizeT size)
 {
@@ -495,9 +507,7 @@ static Walk without_recursions(const Walk *walk)
 
 static Walk unwind(ThreadId tid)
 {
-    if (!last_walks)
-        last_walks = VG_(calloc)("jm.unwind", VG_N_THREADS, sizeof *last_walks);
-    LastWalk *last = &last_walks[tid];
+    LastWalk *last = JM_OF_THREAD(&last_walks, LastWalk, tid);
     UInt n_same;
     if (!walk_by_rules(tid, last, &n_same)) {
         last->n = 0;
@@ -518,7 +528,7 @@ Walk jm_unwind(ThreadId tid)
     Walk walk = unwind(tid);
 #if !defined(JM_ASKS_CORE)
     if (guessed) { // the core may know better
-        last_walks[tid].n = 0;
+        JM_OF_THREAD(&last_walks, LastWalk, tid)->n = 0;
         return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES), MAX_FRAMES);
     }
 #endif
@@ -531,26 +541,20 @@ Walk jm_unwind(ThreadId tid)
 #endif
 }
 
+#if defined(JM_HAS_UNWINDER)
+
+static void forget(void *record)
+{
+    ((LastWalk *)record)->n = 0;
+}
+
+#endif
+
 void jm_unwind_forget(void)
 {
 #if defined(JM_HAS_UNWINDER)
     VG_(memset)(rules, 0, sizeof rules);
-    for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
-        last_walks[tid].n = 0;
-#endif
-}
-
-void jm_unwind_thread_exit(ThreadId tid)
-{
-#if defined(JM_HAS_UNWINDER)
-    if (last_walks && last_walks[tid].capacity) {
-        LastWalk *last = &last_walks[tid];
-        VG_(free)(last->ips);
-        VG_(free)(last->sps);
-        VG_(free)(last->fps);
-        VG_(free)(last->slots);
-        VG_(memset)(last, 0, sizeof *last);
-    }
+    jm_per_thread_each(&last_walks, forget);
 #endif
 }
 
@@ -565,6 +569,19 @@ void jm_unwind_write_counters(void)
     jm_trace_counter("unwound-differently", n_differing);
 }
 
+#if defined(JM_HAS_UNWINDER)
+
+static SizeT walks_bytes;
+
+static void add_up(void *record)
+{
+    const LastWalk *last = record;
+    if (last->capacity)
+        walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(Slots));
+}
+
+#endif
+
 void jm_unwind_stats(void)
 {
 #if defined(JM_HAS_UNWINDER)
@@ -572,11 +589,9 @@ void jm_unwind_stats(void)
     for (UInt i = 0; i < N_RULES; i++)
         n += rules[i].ip != 0;
     jm_stats_row("static", "rules for unwinding", n, sizeof rules + sizeof fresh);
-    SizeT bytes = last_walks ? VG_N_THREADS * sizeof *last_walks : 0;
-    for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
-        if (last_walks[tid].capacity)
-            bytes += (last_walks[tid].capacity + 1) * (3 * sizeof(Addr) + sizeof(Slots));
-    jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, bytes);
+    walks_bytes = jm_per_thread_bytes(&last_walks);
+    jm_per_thread_each(&last_walks, add_up);
+    jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, walks_bytes);
 #endif
     jm_stats_row("static", "frames of one stack, at most", MAX_FRAMES, sizeof any_ips + sizeof any_sps);
 }
