@@ -11,8 +11,6 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 typedef struct {
     Addr address;
     ULong bytes;

@@ -12,8 +12,6 @@
 #include "base/text.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 // ---- memory classes ------------------------------------------------------------------------------------------
 
 // Of the public headers class/cl*.h.

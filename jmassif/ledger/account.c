@@ -7,8 +7,6 @@
 #include "base/table.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 static Index account_index = JM_INDEX("jm.account");
 static NodeId newest; // of all nodes that have an account
 static AccountId overhead_of_owner[256];

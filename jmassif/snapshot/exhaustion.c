@@ -12,8 +12,6 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 // ---- which are told ------------------------------------------------------------------------------------------
 
 #define ALL_OF_A_STACK 4   // failures that are told; then at each doubling of their number

@@ -17,8 +17,6 @@
 #include "base/table.h"
 #include "trace/trace.h"
 
-#include "pub_tool_guest.h"
-
 #define MAX_FRAMES        8192
 #define MAX_STEPS         100000 // along a chain of frames before it is taken for a circle
 #define MAX_STATES        4096   // looked at before the search is given up

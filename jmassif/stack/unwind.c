@@ -19,8 +19,6 @@
 #include "stack/unwind_step.h"
 #include "stack/unwind_table.h"
 
-#include "pub_tool_guest.h"
-
 #define MAX_FRAMES JM_MAX_FRAMES
 
 static ULong n_stacks;
