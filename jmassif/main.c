@@ -165,8 +165,10 @@ static void post_clo_init(void)
     jm_driver_init();
     jm_trace_open();
     jm_manifest_write();
-    for (UInt owner = 1; owner <= jm_owner_count(); owner++)
+    for (UInt rank = 1; rank <= jm_owner_count(); rank++) {
+        OwnerId owner = jm_owner_by_rank(rank);
         jm_trace_group(jm_owner_name(owner), jm_owner_group(owner));
+    }
     if (jm_options.stacks)
         jm_stack_memory_init();
     jm_snapshot_start();

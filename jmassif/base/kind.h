@@ -30,6 +30,8 @@ typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
 typedef enum { JM_KINDS(JM_KIND_ENUM) N_KINDS } Kind;
 #undef JM_KIND_ENUM
 
+typedef UChar OwnerId; // stack/owner.h says which
+
 const HChar *jm_kind_name(Kind kind);
 Side jm_kind_side(Kind kind);
 

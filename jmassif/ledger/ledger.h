@@ -17,7 +17,6 @@
 #include "base/kind.h"
 
 typedef UInt AccountId; // from 1; 0: none
-typedef UChar OwnerId;
 
 // PEAK_ALLOCATED is that of what was allocated: of both sides without what is only sampled (pages.h).
 typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, PEAK_ALLOCATED, N_PEAKS } PeakId;
