@@ -9,6 +9,7 @@
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "base/stats.h"
 #include "trace/trace.h"
 
@@ -107,13 +108,7 @@ static const Device devices[] = {
 static Bool find_device(const HChar *path, FileType *type)
 {
     for (UInt i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-        const HChar *glob = devices[i].path;
-        UInt n = VG_(strlen)(glob);
-        // /dev/nvidia and a number: the core's globs have no sets of characters.
-        Bool is_match = devices[i].type == FILE_RM_DEVICE
-                            ? VG_(strncmp)(path, glob, n - 6) == 0 && VG_(isdigit)(path[n - 6])
-                            : VG_(string_match)(glob, path);
-        if (is_match) {
+        if (jm_text_matches(devices[i].path, path)) {
             *type = devices[i].type;
             return True;
         }

@@ -63,9 +63,9 @@ typedef struct {
     Addr stack[MAX_DEPTH];
     UInt depth;
     Bool failed;
-} Machine;
+} StackMachine;
 
-static void push(Machine *m, Addr value)
+static void push(StackMachine *m, Addr value)
 {
     if (m->depth == MAX_DEPTH)
         m->failed = True;
@@ -73,7 +73,7 @@ static void push(Machine *m, Addr value)
         m->stack[m->depth++] = value;
 }
 
-static Addr pop(Machine *m)
+static Addr pop(StackMachine *m)
 {
     if (m->depth == 0) {
         m->failed = True;
@@ -83,7 +83,7 @@ static Addr pop(Machine *m)
 }
 
 // The `n`-th value from the top.
-static Addr pick(Machine *m, ULong n)
+static Addr pick(StackMachine *m, ULong n)
 {
     if (n >= m->depth) {
         m->failed = True;
@@ -92,7 +92,7 @@ static Addr pick(Machine *m, ULong n)
     return m->stack[m->depth - 1 - n];
 }
 
-static void dereference(Machine *m, UInt bytes)
+static void dereference(StackMachine *m, UInt bytes)
 {
     Addr value = 0, at = pop(m);
     if (bytes < 1 || bytes > sizeof value || !jm_read_bytes(at, &value, bytes))
@@ -141,7 +141,7 @@ static Addr compute(UInt op, Addr a, Addr b)
     }
 }
 
-static void operate(Machine *m, UInt op)
+static void operate(StackMachine *m, UInt op)
 {
     Addr b = pop(m), a = pop(m);
     if ((op == 0x1b || op == 0x1d) && b == 0)
@@ -159,7 +159,7 @@ static Long take_signed(DwarfReader *r, UInt bytes)
 Evaluation jm_dwarf_evaluate(DwarfReader r, const Registers *registers, const Addr *first, Addr *value)
 {
     const Addr start = r.at;
-    Machine m;
+    StackMachine m;
     m.depth = 0;
     m.failed = False;
     if (first)

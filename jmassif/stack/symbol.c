@@ -27,14 +27,14 @@ typedef struct {
     Addr end;
     ULong time; // when it was mapped
     Bool is_told;
-} Object;
+} CodeObject;
 
 static Table locations = JM_TABLE("jm.location", Location);
 static Index location_index = JM_INDEX("jm.location");
 static Table frames = JM_TABLE("jm.frame", Frame);
 static Index frame_index = JM_INDEX("jm.frame");
 static UInt n_inlined;  // entries of all locations' lists
-static XArray *objects; // of Object: executable file mappings
+static XArray *objects; // of CodeObject: executable file mappings
 static UInt n_untold;
 static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
 
@@ -308,15 +308,15 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
     if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
         return;
     if (!objects)
-        objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(Object));
-    Object object = {start, start + bytes, jm_clock_cached(), False};
+        objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(CodeObject));
+    CodeObject object = {start, start + bytes, jm_clock_cached(), False};
     VG_(addToXA)(objects, &object);
     n_untold++;
 }
 
 // What the core knows of the object whose code is mapped there; NULL while it has not seen all of its mappings. Asking
 // for the first address would not do: the procedure linkage table, which may come first, is no text to the core.
-static const DebugInfo *debug_info_of(const Object *object)
+static const DebugInfo *debug_info_of(const CodeObject *object)
 {
     for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
         Addr text = VG_(DebugInfo_get_text_avma)(di);
@@ -329,7 +329,7 @@ static const DebugInfo *debug_info_of(const Object *object)
 void jm_symbol_tell_objects(Bool all)
 {
     for (Word i = 0; n_untold && i < VG_(sizeXA)(objects); i++) {
-        Object *object = VG_(indexXA)(objects, i);
+        CodeObject *object = VG_(indexXA)(objects, i);
         if (object->is_told)
             continue;
         const DebugInfo *di = debug_info_of(object);
@@ -354,7 +354,7 @@ Bool jm_symbol_unmapped(Addr start, SizeT bytes)
 {
     Bool was_code = False;
     for (Word i = objects ? VG_(sizeXA)(objects) - 1 : -1; i >= 0; i--) {
-        Object *object = VG_(indexXA)(objects, i);
+        CodeObject *object = VG_(indexXA)(objects, i);
         if (object->start < start + bytes && start < object->end) {
             if (object->is_told)
                 jm_trace_object_end(jm_clock_cached(), object->start);
@@ -382,5 +382,5 @@ void jm_symbol_stats(void)
     jm_stats_row("jm.symbol", "frames where calls are inlined", n_inlined, n_inlined * sizeof(FrameId));
     jm_stats_table("frames", &frames);
     jm_stats_index(&frame_index);
-    jm_stats_array("jm.objects", "object files", objects, sizeof(Object));
+    jm_stats_array("jm.objects", "object files", objects, sizeof(CodeObject));
 }

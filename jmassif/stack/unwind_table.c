@@ -152,9 +152,9 @@ typedef struct {
     UnwindRow remembered[MAX_REMEMBERED];
     UInt n_remembered;
     Addr location;
-} Machine;
+} RowMachine;
 
-static void set(Machine *m, ULong reg, Where where, Long value)
+static void set(RowMachine *m, ULong reg, Where where, Long value)
 {
     if (reg < JM_N_REGISTERS) { // else a vector register, say
         m->row->where[reg] = where;
@@ -162,14 +162,14 @@ static void set(Machine *m, ULong reg, Where where, Long value)
     }
 }
 
-static void restore(Machine *m, ULong reg)
+static void restore(RowMachine *m, ULong reg)
 {
     if (reg < JM_N_REGISTERS)
         set(m, reg, m->initial.where[reg], m->initial.value[reg]);
 }
 
 // Runs the instructions up to those for addresses beyond `ip` (DWARF 5, section 6.4.2).
-static Bool run(Machine *m, DwarfReader r, Addr ip)
+static Bool run(RowMachine *m, DwarfReader r, Addr ip)
 {
     const Common *c = m->common;
     UnwindRow *row = m->row;
@@ -311,7 +311,7 @@ Bool jm_unwind_row(Addr ip, UnwindRow *row)
     *row = (UnwindRow){.cfa_register = JM_N_REGISTERS,
                        .return_address = common.return_address,
                        .is_signal_frame = common.is_signal_frame};
-    Machine m;
+    RowMachine m;
     m.common = &common;
     m.row = row;
     m.initial = *row;
