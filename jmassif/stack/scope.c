@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Per-thread stacks of API calls; see scope.h.
+// A stack of the calls that each thread is in; see scope.h. What a call has cost is added to the one around it when it
+// ends, so each tells all that happened inside it. Calls of a name that come too often are summed.
 
 #include "stack/scope.h"
 #include "base/clock.h"

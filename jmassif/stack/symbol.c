@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Symbolising; see symbol.h.
+// A code address is asked of the core once, and kept with the frames that it stands for; frames are kept by what they
+// show, so that many addresses share one; see symbol.h. The core's texts last until the next question, so each is
+// copied.
 
 #include "stack/symbol.h"
 #include "base/client_memory.h"
@@ -176,6 +178,39 @@ static Bool add_inlined(Location *at, FrameId *ids, DiEpoch epoch, Addr ip, cons
     return any;
 }
 
+// The name of the function at `ip`, which the caller frees; NULL: it has none.
+static HChar *function_name(DiEpoch epoch, Addr ip)
+{
+    const HChar *text;
+    if (!VG_(get_fnname)(epoch, ip, &text))
+        return NULL;
+    HChar *function = VG_(strdup)("jm.symbol", text);
+    // A symbol's version (dlopen@@GLIBC_2.34) is no part of a function's name.
+    HChar *version = VG_(strchr)(function, '@');
+    if (version && version != function)
+        *version = 0;
+    return function;
+}
+
+// The file and line that `ip` was compiled from. The caller frees the path; NULL: not known.
+static HChar *source_line(DiEpoch epoch, Addr ip, UInt *line)
+{
+    const HChar *file, *directory;
+    *line = 0;
+    if (!VG_(get_filename_linenum)(epoch, ip, &file, &directory, line))
+        return NULL;
+    // Both parts belong to the debug info and are copied before anything else is asked of it.
+    HChar *path = VG_(malloc)("jm.symbol", VG_(strlen)(file) + VG_(strlen)(directory) + 2);
+    VG_(sprintf)(path, "%s%s%s", directory, *directory ? "/" : "", file);
+    return path;
+}
+
+static void free_if_any(HChar *text)
+{
+    if (text)
+        VG_(free)(text);
+}
+
 static void symbolise(Location *at, Addr ip)
 {
     DiEpoch epoch = VG_(current_DiEpoch)();
@@ -196,24 +231,11 @@ static void symbolise(Location *at, Addr ip)
     at->is_allocator = at->is_preload;
 
     if (at->is_allocator || !add_inlined(at, ids, epoch, ip, object, soname)) {
-        const HChar *file = NULL, *directory;
-        UInt line = 0;
-        if (VG_(get_fnname)(epoch, ip, &text)) {
-            function = VG_(strdup)("jm.symbol", text);
-            // A symbol's version (dlopen@@GLIBC_2.34) is no part of a function's name.
-            HChar *version = VG_(strchr)(function, '@');
-            if (version && version != function)
-                *version = 0;
-        }
-        HChar *located = NULL;
-        if (VG_(get_filename_linenum)(epoch, ip, &file, &directory, &line)) {
-            // Both parts belong to the debug info and are copied before anything else is asked of it.
-            located = VG_(malloc)("jm.symbol", VG_(strlen)(file) + VG_(strlen)(directory) + 2);
-            VG_(sprintf)(located, "%s%s%s", directory, *directory ? "/" : "", file);
-        }
-        add_frame(at, ids, 'n', function, object, soname, located, line, ip);
-        if (located)
-            VG_(free)(located);
+        UInt line;
+        function = function_name(epoch, ip);
+        HChar *file = source_line(epoch, ip, &line);
+        add_frame(at, ids, 'n', function, object, soname, file, line, ip);
+        free_if_any(file);
     }
     // The core has renamed those that it knows by their full names; one whose version was cut off above is left to
     // know.
@@ -226,12 +248,9 @@ static void symbolise(Location *at, Addr ip)
         VG_(memcpy)(at->inlined, ids, at->n_frames * sizeof *ids);
         n_inlined += at->n_frames;
     }
-    if (object)
-        VG_(free)(object);
-    if (soname)
-        VG_(free)(soname);
-    if (function)
-        VG_(free)(function);
+    free_if_any(object);
+    free_if_any(soname);
+    free_if_any(function);
 }
 
 // Those asked for lately, each at the one place that its hash gives it: one load instead of three that wait for each
