@@ -5,7 +5,6 @@
 // copied.
 
 #include "stack/symbol.h"
-#include "base/client_memory.h"
 #include "base/elf.h"
 #include "base/clock.h"
 #include "base/options.h"
