@@ -154,13 +154,13 @@ typedef struct {
     Walk walk;
     UInt begin, end;     // the frames that are shown, innermost first
     NodeId completed_by; // the base that they hang below; 0: the stack is whole
-    const Addr *keys;    // innermost first, as in LastStack
+    const Addr *keys;    // as in LastStack, but innermost first
     UInt n_keys;
     UInt n_same;    // of the outermost keys, so many are known to be those of the thread's last stack
     Bool is_native; // the keys are the frames, one by one
 } Capture;
 
-// Leaves out the allocator's own frames, unless all are.
+// Leaves out the allocator's own frames. `*ignored`: the first of the others is one of --ignore-fn.
 static void trim(Capture *c, Bool *ignored)
 {
     *ignored = False;
