@@ -9,6 +9,7 @@
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "base/text.h"
 #include "base/stats.h"
 #include "trace/trace.h"
@@ -33,8 +34,20 @@ typedef struct {
     DriverCall call;
 } Pending;
 
-static Pending **pending; // per thread
-static DriverMap *own;    // the process's address space
+static void forget_pending(ThreadId tid, void *record, ThreadEnd how)
+{
+    if (*(Pending **)record)
+        VG_(free)(*(Pending **)record);
+}
+
+static PerThread pending = JM_PER_THREAD("jm.driver", Pending *, forget_pending);
+
+// NULL: the thread has never called a driver.
+static inline Pending *pending_of(ThreadId tid)
+{
+    return jm_per_thread_has_any(&pending) ? *JM_OF_THREAD(&pending, Pending *, tid) : NULL;
+}
+static DriverMap *own; // the process's address space
 static ULong counts[N_ODD];
 
 static const HChar *const odd_names[N_ODD] = {"driver-ioctl-unknown", "driver-handle-unknown",
@@ -239,11 +252,10 @@ static void socket_closes(ThreadId tid, UWord socket)
 
 static Pending *start(ThreadId tid, DriverFile *file)
 {
-    if (!pending)
-        pending = VG_(calloc)("jm.driver", VG_N_THREADS, sizeof *pending);
-    if (!pending[tid])
-        pending[tid] = VG_(calloc)("jm.driver", 1, sizeof **pending);
-    Pending *p = pending[tid];
+    Pending **of_thread = JM_OF_THREAD(&pending, Pending *, tid);
+    if (!*of_thread)
+        *of_thread = VG_(calloc)("jm.driver", 1, sizeof **of_thread);
+    Pending *p = *of_thread;
     p->is_active = True;
     p->file = file;
     return p;
@@ -348,7 +360,8 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
 
 Bool jm_driver_is_mapping(ThreadId tid)
 {
-    return pending && pending[tid] && pending[tid]->is_active;
+    const Pending *p = pending_of(tid);
+    return p && p->is_active;
 }
 
 Bool jm_driver_is_mapped(Addr address)
@@ -420,7 +433,7 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
 {
     if (!jm_options.driver)
         return;
-    Pending *p = pending ? pending[tid] : NULL;
+    Pending *p = pending_of(tid);
     if (p && p->is_active) {
         p->is_active = False;
         if (number == __NR_close) {
