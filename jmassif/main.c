@@ -8,46 +8,54 @@
 //     ledger.c            what it adds up to
 //     snapshot.c, trace.c what is told, and when  → jmassif.out.<pid>, read by jm_print
 
-#include "requests/client.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/compat.h"
-#include "valgrind/debug_info.h"
-#include "cuda/cuda.h"
-#include "cuda/device_blocks.h"
-#include "driver/driver.h"
+#include "base/elf.h"
+#include "base/options.h"
+#include "base/per_thread.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+#include "stack/owner.h"
+#include "stack/python.h"
+#include "stack/scope.h"
+#include "stack/stack.h"
+#include "stack/symbol.h"
+#include "stack/unwind.h"
+#include "ledger/account.h"
+#include "ledger/pending.h"
 #include "snapshot/exhaustion.h"
-#include "valgrind/fma.h"
+#include "snapshot/manifest.h"
+#include "snapshot/region.h"
+#include "snapshot/snapshot.h"
 #include "heap/blocks.h"
 #include "heap/heap.h"
 #include "heap/slab.h"
-#include "ledger/account.h"
-#include "snapshot/manifest.h"
-#include "base/options.h"
-#include "stack/owner.h"
+#include "driver/driver.h"
+#include "cuda/cuda.h"
+#include "cuda/device_blocks.h"
+#include "cuda/tensor.h"
 #include "pages/mappings.h"
 #include "pages/pages.h"
-#include "ledger/pending.h"
-#include "stack/python.h"
-#include "snapshot/region.h"
-#include "requests/request.h"
-#include "stack/scope.h"
-#include "snapshot/snapshot.h"
-#include "stack/stack.h"
 #include "pages/stack_memory.h"
-#include "base/stats.h"
-#include "stack/symbol.h"
-#include "trace/trace.h"
-#include "cuda/tensor.h"
+#include "requests/client.h"
+#include "requests/request.h"
+#include "valgrind/debug_info.h"
+#include "valgrind/fma.h"
 #include "valgrind/translation.h"
-#include "stack/unwind.h"
 
 // ---- object files --------------------------------------------------------------------------------------------
+
+static void forget_mappings(void)
+{
+    jm_forget_readable();
+    jm_elf_forget();
+}
 
 static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
 {
     if (!rr)
-        jm_forget_readable(); // it may lie over what could be read
+        forget_mappings(); // it may lie over what could be read
     if (xx)
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)
@@ -63,12 +71,12 @@ static void on_object(const HChar *soname, const HChar *path, Addr code)
 
 static void on_protect(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx)
 {
-    jm_forget_readable();
+    forget_mappings();
 }
 
 static void on_unmap(Addr start, SizeT bytes)
 {
-    jm_forget_readable();
+    forget_mappings();
     if (jm_symbol_unmapped(start, bytes)) {
         jm_stack_forget();
         jm_unwind_forget();
@@ -93,13 +101,7 @@ static void on_thread_create(ThreadId tid, ThreadId child)
 static void on_thread_exit(ThreadId tid)
 {
     n_threads--;
-    jm_stack_thread_exit(tid);
-    jm_unwind_thread_exit(tid);
-    jm_scope_thread_exit(tid);
-    if (!has_called_exit && n_threads > 0)
-        jm_region_thread_exit(tid); // a program ends inside what it is in
-    jm_heap_thread_exit(tid);
-    jm_exhaustion_thread_exit(tid);
+    jm_per_thread_end(tid, has_called_exit || n_threads == 0 ? PROGRAM_ENDED : THREAD_EXITED);
 }
 
 static void before_fork(ThreadId tid)
@@ -110,6 +112,7 @@ static void before_fork(ThreadId tid)
 static void after_fork_in_child(ThreadId tid)
 {
     n_threads = 1;
+    jm_per_thread_after_fork_in_child(tid);
     jm_exhaustion_after_fork_in_child();
     jm_trace_after_fork_in_child();
     jm_snapshot_after_fork_in_child();
@@ -188,8 +191,10 @@ static void post_clo_init(void)
     jm_driver_init();
     jm_trace_open();
     jm_manifest_write();
-    for (UInt owner = 1; owner <= jm_owner_count(); owner++)
+    for (UInt rank = 1; rank <= jm_owner_count(); rank++) {
+        OwnerId owner = jm_owner_by_rank(rank);
         jm_trace_group(jm_owner_name(owner), jm_owner_group(owner));
+    }
     if (jm_options.stacks)
         jm_stack_memory_init();
     jm_snapshot_start(snapshot_sources, sizeof snapshot_sources / sizeof *snapshot_sources);
@@ -200,7 +205,7 @@ static void print_stats(void)
     static const TellStats modules[] = {jm_blocks_stats,  jm_slab_stats,       jm_heap_stats,
                                         jm_stack_stats,   jm_unwind_stats,     jm_symbol_stats,
                                         jm_account_stats, jm_ledger_stats,     jm_python_stats,
-                                        jm_owner_stats,   jm_pages_stats,      jm_driver_stats,
+                                        jm_owner_stats,   jm_mappings_stats,   jm_driver_stats,
                                         jm_scope_stats,   jm_region_stats,     jm_device_blocks_stats,
                                         jm_tensor_stats,  jm_exhaustion_stats, jm_pending_stats,
                                         jm_trace_stats,   jm_trace_file_stats, NULL};

@@ -117,7 +117,7 @@ AS_IF([test $wraps_passes = yes],
     [VEX_WRAP_LDFLAGS=])
 AC_SUBST([VEX_WRAP_LDFLAGS])
 
-dnl The core's unwinder, which core_unwinder.c takes over in the same way, and what it asks of it.
+dnl The core's unwinder, which core_takeover.c takes over in the same way, and what core_step.c asks of it.
 AC_MSG_CHECKING([whether the core's unwinder can be taken over])
 takes_unwinder=yes
 for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLocal_read_callframe_info_dwarf3 vgPlain_use_CF_info; do

@@ -55,17 +55,4 @@ Bool jm_read_bytes(Addr address, void *to, SizeT bytes);
 // A string of at most `size - 1` bytes; false if it cannot be read.
 Bool jm_read_string(Addr address, HChar *to, SizeT size);
 
-// The address of a dynamic symbol of the object file that is mapped around `inside`; 0 if it does not export it.
-Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);
-
-// Where the function that holds `ip` starts, from the unwind table of its object file, which a stripped file keeps; 0
-// if there is none for this address.
-Addr jm_find_function_start(Addr ip);
-
-// Whether the object file that is mapped around `inside` has such a table, in a form that is known.
-Bool jm_has_unwind_table(Addr inside);
-
-// The entry of that table for `ip` (a frame description in .eh_frame); 0 if there is none.
-Addr jm_find_unwind_entry(Addr ip);
-
 #endif

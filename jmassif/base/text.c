@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Reading text files with the few calls that a Valgrind tool has.
+// Texts, with the few calls that a Valgrind tool has; see text.h.
 
 #include "base/text.h"
 
@@ -60,6 +60,32 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
     } while (n > 0);
     VG_(close)(fd);
     return n == 0;
+}
+
+Bool jm_text_matches(const HChar *glob, const HChar *text)
+{
+    static const HChar digit[] = "[0-9]";
+    const HChar *bracket = VG_(strstr)(glob, digit);
+    if (!bracket)
+        return VG_(string_match)(glob, text);
+    SizeT n = bracket - glob;
+    return VG_(strncmp)(glob, text, n) == 0 && VG_(isdigit)(text[n]) &&
+           VG_(string_match)(bracket + sizeof digit - 1, text + n + 1);
+}
+
+UInt jm_text_put_utf8(HChar *to, UInt code_point)
+{
+    static const UInt ends[JM_UTF8_BYTES] = {0x80, 0x800, 0x10000, 0x110000}; // of what 1, 2, … bytes hold
+    static const UChar marks[JM_UTF8_BYTES] = {0, 0xc0, 0xe0, 0xf0};          // of the first byte
+    UInt n = 0;
+    while (n < JM_UTF8_BYTES && code_point >= ends[n])
+        n++;
+    if (n == JM_UTF8_BYTES)
+        return 0;
+    for (UInt i = n; i > 0; i--, code_point >>= 6)
+        to[i] = (HChar)(0x80 | (code_point & 0x3f));
+    to[0] = (HChar)(marks[n] | code_point);
+    return n + 1;
 }
 
 Bool jm_text_labelled_bytes(const HChar *line, const HChar *label, ULong *bytes)

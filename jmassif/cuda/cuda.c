@@ -6,6 +6,7 @@
 
 #include "cuda/cuda.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/clock.h"
 #include "cuda/api.h"
 #include "cuda/calls.h"

@@ -15,8 +15,6 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 // Of cuMemCreate'd memory.
 typedef struct {
     Addr address;
@@ -67,7 +65,7 @@ Bool jm_device_block_is_segment(const DeviceBlock *b)
     if (!b->account || b->kind == KIND_POOL)
         return False;
     jm_ledger_describe(b->account, &node, &kind, &owner);
-    return owner == jm_owner_by_name("cache");
+    return owner == JM_OWNER_CACHE;
 }
 
 static Bool is_cached(const DeviceBlock *b)

@@ -39,7 +39,7 @@ static void update_cache(Pool *p)
     ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
     if (cached != p->cached) {
         ThreadId tid = VG_(get_running_tid)();
-        AccountId cache = jm_account_owned(0, KIND_POOL, jm_owner_by_name("cache"));
+        AccountId cache = jm_account_owned(0, KIND_POOL, JM_OWNER_CACHE);
         ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
         p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
         jm_ledger_adjust(cache, (Long)(cached - p->made) - (Long)own);

@@ -6,8 +6,10 @@
 
 #include "cuda/query.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "cuda/device_blocks.h"
 #include "cuda/pool.h"
 #include "cuda/registered.h"
@@ -50,13 +52,11 @@ typedef struct {
     Bool is_room_wanted; // once the others are answered
 } Asked;
 
-static Asked *asked_by; // per thread
+static PerThread asked_by = JM_PER_THREAD("jm.cuda", Asked, NULL);
 
 static Asked *asked(ThreadId tid)
 {
-    if (!asked_by)
-        asked_by = VG_(calloc)("jm.cuda", VG_N_THREADS, sizeof *asked_by);
-    return &asked_by[tid];
+    return JM_OF_THREAD(&asked_by, Asked, tid);
 }
 
 static Bool is_integrated_known;

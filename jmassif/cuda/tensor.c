@@ -13,8 +13,6 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 typedef struct {
     DeviceBlock *segment;
     ULong bytes;

@@ -10,6 +10,8 @@
 #include "driver/driver.h"
 #include "base/client_memory.h"
 #include "base/options.h"
+#include "base/per_thread.h"
+#include "base/text.h"
 #include "driver/call.h"
 #include "driver/file.h"
 #include "driver/gpu.h"
@@ -38,8 +40,21 @@ typedef struct {
     DriverCall call;
 } Pending;
 
-static Pending **pending; // per thread
-static DriverMap *own;    // the process's address space
+static void forget_pending(ThreadId tid, void *record, ThreadEnd how)
+{
+    if (*(Pending **)record)
+        VG_(free)(*(Pending **)record);
+}
+
+static PerThread pending = JM_PER_THREAD("jm.driver", Pending *, forget_pending);
+
+// NULL: the thread has never called a driver.
+static inline Pending *pending_of(ThreadId tid)
+{
+    return jm_per_thread_has_any(&pending) ? *JM_OF_THREAD(&pending, Pending *, tid) : NULL;
+}
+
+static DriverMap *own; // the process's address space
 
 // ---- which device --------------------------------------------------------------------------------------------
 
@@ -66,13 +81,7 @@ static const Device devices[] = {
 static Bool find_device(const HChar *path, FileType *type)
 {
     for (UInt i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-        const HChar *glob = devices[i].path;
-        UInt n = VG_(strlen)(glob);
-        // /dev/nvidia and a number: the core's globs have no sets of characters.
-        Bool is_match = devices[i].type == FILE_RM_DEVICE
-                            ? VG_(strncmp)(path, glob, n - 6) == 0 && VG_(isdigit)(path[n - 6])
-                            : VG_(string_match)(glob, path);
-        if (is_match) {
+        if (jm_text_matches(devices[i].path, path)) {
             *type = devices[i].type;
             return True;
         }
@@ -102,11 +111,10 @@ static void device_opened(ThreadId tid, Addr path_address, UWord fd)
 
 static Pending *start(ThreadId tid, DriverFile *file)
 {
-    if (!pending)
-        pending = VG_(calloc)("jm.driver", VG_N_THREADS, sizeof *pending);
-    if (!pending[tid])
-        pending[tid] = VG_(calloc)("jm.driver", 1, sizeof **pending);
-    Pending *p = pending[tid];
+    Pending **of_thread = JM_OF_THREAD(&pending, Pending *, tid);
+    if (!*of_thread)
+        *of_thread = VG_(calloc)("jm.driver", 1, sizeof **of_thread);
+    Pending *p = *of_thread;
     p->is_active = True;
     p->file = file;
     return p;
@@ -198,7 +206,8 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
 
 Bool jm_driver_is_mapping(ThreadId tid)
 {
-    return pending && pending[tid] && pending[tid]->is_active;
+    const Pending *p = pending_of(tid);
+    return p && p->is_active;
 }
 
 Bool jm_driver_is_mapped(Addr address)
@@ -270,7 +279,7 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
 {
     if (!jm_options.driver)
         return;
-    Pending *p = pending ? pending[tid] : NULL;
+    Pending *p = pending_of(tid);
     if (p && p->is_active) {
         p->is_active = False;
         if (number == __NR_close) {

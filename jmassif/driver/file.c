@@ -7,8 +7,6 @@
 #include "driver/file.h"
 #include "base/stats.h"
 
-#include "pub_tool_hashtable.h"
-
 typedef struct Descriptor {
     struct Descriptor *next; // VgHashNode
     UWord key;               // VgHashNode: the number

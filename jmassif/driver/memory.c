@@ -49,7 +49,7 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
     m->bytes = bytes;
     m->tid = tid;
     m->scope = jm_scope_current(tid);
-    m->is_slab = owner == jm_owner_by_name("slack");
+    m->is_slab = owner == JM_OWNER_SLACK;
     m->next = newest;
     if (newest)
         newest->previous = m;

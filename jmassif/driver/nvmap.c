@@ -12,8 +12,6 @@
 #include "snapshot/exhaustion.h"
 #include "stack/scope.h"
 
-#include "pub_tool_hashtable.h"
-
 typedef enum {
     CREATE,
     ALLOC,

@@ -14,8 +14,6 @@
 #include "driver/memory.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 // ---- memory classes ------------------------------------------------------------------------------------------
 
 // Of the public headers class/cl*.h.

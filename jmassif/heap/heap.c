@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "snapshot/exhaustion.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "ledger/pending.h"
 #include "stack/scope.h"
 #include "heap/slab.h"
@@ -16,7 +17,8 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-static Addr *last_allocated; // per thread: the last block it allocated, 0 once that was freed
+// The last block that the thread allocated, 0 once that was freed.
+static PerThread last_allocated = JM_PER_THREAD("jm.heap", Addr, NULL);
 
 static struct {
     ULong failed;
@@ -53,9 +55,7 @@ static Bool wants_record(SizeT bytes)
 
 static inline Addr *last_of(ThreadId tid)
 {
-    if (!last_allocated)
-        last_allocated = VG_(calloc)("jm.heap", VG_N_THREADS, sizeof *last_allocated);
-    return &last_allocated[tid];
+    return JM_OF_THREAD(&last_allocated, Addr, tid);
 }
 
 static inline SizeT usable_bytes(Addr address, const Block *block)
@@ -423,11 +423,6 @@ void jm_heap_freelike(ThreadId tid, Addr address)
 
 // ---- the rest ------------------------------------------------------------------------------------------------
 
-void jm_heap_thread_exit(ThreadId tid)
-{
-    *last_of(tid) = 0;
-}
-
 void jm_heap_write_counters(void)
 {
     if (counters.failed)
@@ -440,5 +435,5 @@ void jm_heap_write_counters(void)
 
 void jm_heap_stats(void)
 {
-    jm_stats_row("jm.heap", "threads", VG_N_THREADS, last_allocated ? VG_N_THREADS * sizeof *last_allocated : 0);
+    jm_stats_row("jm.heap", "threads", VG_N_THREADS, jm_per_thread_bytes(&last_allocated));
 }

@@ -16,7 +16,6 @@ void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes);
 void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes);
 void jm_heap_freelike(ThreadId tid, Addr address);
 
-void jm_heap_thread_exit(ThreadId tid);
 void jm_heap_write_counters(void);
 
 void jm_heap_stats(void); // tells what it keeps (stats.h)

@@ -7,8 +7,6 @@
 #include "base/table.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 static Index account_index = JM_INDEX("jm.account");
 static NodeId newest; // of all nodes that have an account
 static AccountId overhead_of_owner[256];
@@ -21,14 +19,6 @@ typedef struct Survivors {
 } Survivors;
 
 static VgHashTable *survivors;
-
-static inline OwnerId tensor_owner(void)
-{
-    static OwnerId tensor;
-    if (!tensor)
-        tensor = jm_owner_by_name("tensor");
-    return tensor;
-}
 
 // Every malloc looks for the account of its stack: the stack tells the owner, so it is found without asking for it.
 #define STACKS_OWN JM_OWNER_NONE
@@ -71,7 +61,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     account_index.slots[slot] = id;
     account_index.used++;
     jm_trace_account(id, node, kind, jm_owner_name(owner));
-    if (owner == tensor_owner()) {
+    if (owner == JM_OWNER_TENSOR) {
         RoleId role = jm_stack_role(node);
         jm_trace_role(id, jm_role_is_survivors(role) ? "temporary" : jm_role_name(role));
     }
@@ -106,13 +96,13 @@ AccountId jm_account_survivors(AccountId temporary)
 
 Bool jm_account_is_tensor(AccountId account)
 {
-    return account && jm_ledger_owner(account) == tensor_owner();
+    return account && jm_ledger_owner(account) == JM_OWNER_TENSOR;
 }
 
 AccountId jm_account_handed_out(NodeId node, Kind kind)
 {
     OwnerId named = jm_owner_by_name(jm_role_name(jm_stack_role(node)));
-    return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? tensor_owner() : named);
+    return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? JM_OWNER_TENSOR : named);
 }
 
 // PyTorch then calls cudaMalloc for each tensor, and reports none.
@@ -133,7 +123,7 @@ AccountId jm_account(NodeId node, Kind kind)
     if (kind == KIND_PINNED)
         owner = jm_stack_device_owner(node);
     // Where the driver's pool is the cache, or there is none, a framework hands out what it asks for.
-    if ((kind == KIND_POOL || is_uncached()) && owner == jm_owner_by_name("cache"))
+    if ((kind == KIND_POOL || is_uncached()) && owner == JM_OWNER_CACHE)
         return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);
 }

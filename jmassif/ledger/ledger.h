@@ -14,21 +14,7 @@
 #define JM_LEDGER_H
 
 #include "base/compat.h"
-#include "base/kind.h"
-
-typedef UInt AccountId; // from 1; 0: none
-
-// PEAK_ALLOCATED is that of what was allocated: of both sides without what is only sampled (pages.h).
-typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, PEAK_ALLOCATED, N_PEAKS } PeakId;
-
-// The account's numbers, as a reader of the trace sees them.
-typedef struct {
-    ULong live_bytes;
-    ULong live_blocks;
-    ULong total_bytes;
-    ULong total_blocks;
-    ULong temporaries;
-} Balance;
+#include "ledger/balance.h"
 
 // From here on pages are sampled, so the peak of what was allocated is one of its own.
 void jm_ledger_keep_allocated_peak(void);

@@ -8,7 +8,7 @@
 #define JM_NARROW_H
 
 #include "base/table.h"
-#include "ledger/ledger.h"
+#include "ledger/balance.h"
 
 #define BYTES_BITS       13
 #define BLOCKS_BITS      6
@@ -31,7 +31,7 @@ typedef struct {
             UInt total_bytes : BYTES_BITS;
             UInt live_blocks : BLOCKS_BITS;
         };
-        UInt wide; // record of `wide`
+        UInt wide; // record of jm_wide_balances
     };
 } Account;
 

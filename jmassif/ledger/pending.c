@@ -11,8 +11,6 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-#include "pub_tool_hashtable.h"
-
 typedef struct PendingBlock {
     struct PendingBlock *next; // VgHashNode
     UWord key;                 // VgHashNode: its address

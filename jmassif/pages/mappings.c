@@ -108,7 +108,7 @@ static UInt holder_of_segment(const NSegment *segment, ThreadId tid)
         return 0;
     if (!path) {
         if (!node)
-            return holder_of(jm_account_owned(0, KIND_ANON, jm_owner_by_name("app")), False);
+            return holder_of(jm_account_owned(0, KIND_ANON, JM_OWNER_APP), False);
         return holder_of(jm_account(node, KIND_ANON), False);
     }
     Bool is_object = !has_started || is_library(path);

@@ -294,8 +294,3 @@ void jm_pages_after_fork_in_child(void)
     for (UInt id = 1; id < jm_holders_n(); id++)
         VG_(memset)(jm_holder_at(id)->told, 0, sizeof jm_holder_at(id)->told);
 }
-
-void jm_pages_stats(void)
-{
-    jm_mappings_stats();
-}

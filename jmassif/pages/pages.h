@@ -29,6 +29,4 @@ void jm_pages_write_process(void);
 // A child's trace has none of them yet.
 void jm_pages_after_fork_in_child(void);
 
-void jm_pages_stats(void); // tells what it keeps (stats.h)
-
 #endif

@@ -27,7 +27,7 @@ static void grow_signal(Addr start, SizeT bytes, ThreadId tid)
 
 void jm_stack_memory_init(void)
 {
-    account = jm_account_owned(0, KIND_STACK, jm_owner_by_name("app"));
+    account = jm_account_owned(0, KIND_STACK, JM_OWNER_APP);
     VG_(track_new_mem_stack)(grow);
     VG_(track_die_mem_stack)(shrink);
     VG_(track_new_mem_stack_signal)(grow_signal);

@@ -6,6 +6,7 @@
 #include "requests/nvtx.h"
 #include "base/client_memory.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "snapshot/region.h"
 
 #include "preload/protocol.h"
@@ -15,29 +16,6 @@
 
 // ---- texts ---------------------------------------------------------------------------------------------------
 
-static void append_utf8(HChar *to, SizeT *used, UInt c)
-{
-    if (*used + 5 > MAX_TEXT)
-        return;
-    HChar *at = to + *used;
-    if (c < 0x80) {
-        *at++ = (HChar)c;
-    } else if (c < 0x800) {
-        *at++ = (HChar)(0xc0 | c >> 6);
-        *at++ = (HChar)(0x80 | (c & 0x3f));
-    } else if (c < 0x10000) {
-        *at++ = (HChar)(0xe0 | c >> 12);
-        *at++ = (HChar)(0x80 | (c >> 6 & 0x3f));
-        *at++ = (HChar)(0x80 | (c & 0x3f));
-    } else if (c < 0x110000) {
-        *at++ = (HChar)(0xf0 | c >> 18);
-        *at++ = (HChar)(0x80 | (c >> 12 & 0x3f));
-        *at++ = (HChar)(0x80 | (c >> 6 & 0x3f));
-        *at++ = (HChar)(0x80 | (c & 0x3f));
-    }
-    *used = at - to;
-}
-
 // A wchar_t has 32 bits on Linux.
 static Bool read_wide(Addr from, HChar *to)
 {
@@ -46,9 +24,9 @@ static Bool read_wide(Addr from, HChar *to)
     for (;; from += sizeof c) {
         if (!jm_read_uint(from, &c))
             return False;
-        if (c == 0 || used + 5 > MAX_TEXT)
+        if (c == 0 || used + JM_UTF8_BYTES + 1 > MAX_TEXT)
             break;
-        append_utf8(to, &used, c);
+        used += jm_text_put_utf8(to + used, c);
     }
     to[used] = 0;
     return True;

@@ -6,8 +6,6 @@
 #include "requests/request.h"
 #include "requests/client.h"
 
-#include "pub_tool_guest.h"
-
 #include <valgrind/valgrind.h>
 
 #if defined(VGA_amd64)

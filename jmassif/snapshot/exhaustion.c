@@ -6,12 +6,11 @@
 #include "snapshot/exhaustion.h"
 #include "ledger/account.h"
 #include "base/clock.h"
+#include "base/per_thread.h"
 #include "stack/scope.h"
 #include "snapshot/snapshot.h"
 #include "base/stats.h"
 #include "trace/trace.h"
-
-#include "pub_tool_hashtable.h"
 
 // ---- which are told ------------------------------------------------------------------------------------------
 
@@ -60,14 +59,12 @@ typedef struct {
     ULong tried_bytes; // of the last try that counts; 0: that succeeded, or was a retry
 } Thread;
 
-static Thread *threads;
+static PerThread threads = JM_PER_THREAD("jm.exhaustion", Thread, NULL);
 static ULong n_retries, n_given_up;
 
 static Thread *thread_of(ThreadId tid)
 {
-    if (!threads)
-        threads = VG_(calloc)("jm.exhaustion", VG_N_THREADS, sizeof *threads);
-    return &threads[tid];
+    return JM_OF_THREAD(&threads, Thread, tid);
 }
 
 static void resolve(Thread *t, const HChar *outcome)
@@ -82,7 +79,7 @@ static void resolve(Thread *t, const HChar *outcome)
 
 void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_piece, Bool is_counted)
 {
-    if (!threads)
+    if (!jm_per_thread_has_any(&threads))
         return; // nothing has ever failed
     Thread *t = thread_of(tid);
     if (!has_failed && !is_piece) {
@@ -103,7 +100,7 @@ void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_pie
 
 void jm_exhaustion_pieces_used(ThreadId tid)
 {
-    if (!threads)
+    if (!jm_per_thread_has_any(&threads))
         return;
     resolve(thread_of(tid), "retried");
     thread_of(tid)->is_failing = False;
@@ -207,24 +204,17 @@ void jm_exhaustion_write_counters(void)
         jm_trace_counter("framework-out-of-memory", n_given_up);
 }
 
-void jm_exhaustion_thread_exit(ThreadId tid)
-{
-    if (threads)
-        VG_(memset)(&threads[tid], 0, sizeof threads[tid]);
-}
-
 void jm_exhaustion_stats(void)
 {
     UInt n = sites ? VG_(HT_count_nodes)(sites) : 0;
     jm_stats_row("jm.exhaustion", "places that got no memory", n, n * sizeof(Site));
-    jm_stats_row("jm.exhaustion", "threads", VG_N_THREADS, threads ? VG_N_THREADS * sizeof *threads : 0);
+    jm_stats_row("jm.exhaustion", "threads", VG_N_THREADS, jm_per_thread_bytes(&threads));
 }
 
 void jm_exhaustion_after_fork_in_child(void)
 {
     n_failed = n_told = n_retries = n_given_up = 0;
-    if (threads)
-        VG_(memset)(threads, 0, VG_N_THREADS * sizeof *threads);
+    jm_per_thread_forget(&threads);
     if (sites)
         VG_(HT_destruct)(sites, VG_(free));
     sites = NULL;

@@ -40,8 +40,6 @@ void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, S
 
 void jm_exhaustion_write_counters(void);
 
-void jm_exhaustion_thread_exit(ThreadId tid);
-
 // The child of a fork has its own trace, in which nothing is told yet.
 void jm_exhaustion_after_fork_in_child(void);
 

@@ -76,16 +76,6 @@ typedef struct {
     Bool is_installed;
 } DpkgEntry;
 
-static Bool matches(const HChar *glob, const HChar *name)
-{
-    // VG_(string_match) knows * and ? only; the one digit that keeps -dev packages' names apart is checked here.
-    const HChar *bracket = VG_(strstr)(glob, "[0-9]");
-    if (!bracket)
-        return VG_(string_match)(glob, name);
-    SizeT n = bracket - glob;
-    return VG_(strncmp)(glob, name, n) == 0 && VG_(isdigit)(name[n]);
-}
-
 static void dpkg_line(const HChar *line, void *context)
 {
     DpkgEntry *entry = context;
@@ -93,7 +83,7 @@ static void dpkg_line(const HChar *line, void *context)
         VG_(strlcpy)(entry->name, line + 9, sizeof entry->name);
         entry->is_wanted = entry->is_installed = False;
         for (UInt i = 0; packages[i]; i++)
-            entry->is_wanted |= matches(packages[i], entry->name);
+            entry->is_wanted |= jm_text_matches(packages[i], entry->name);
         if (VG_(strstr)(entry->name, "-dev") || VG_(strstr)(entry->name, "-doc") || VG_(strstr)(entry->name, "-test"))
             entry->is_wanted = False;
     } else if (VG_(strncmp)(line, "Status: ", 8) == 0) {

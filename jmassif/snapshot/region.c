@@ -5,6 +5,7 @@
 
 #include "snapshot/region.h"
 #include "base/clock.h"
+#include "base/per_thread.h"
 #include "snapshot/snapshot.h"
 #include "base/stats.h"
 #include "base/table.h"
@@ -32,8 +33,7 @@ typedef struct {
 
 static Table names = JM_TABLE("jm.region", Name);
 static Index name_index = JM_INDEX("jm.region");
-static Name unnamed;     // all that came after MAX_NAMES
-static XArray **open_of; // by thread, of Open, the innermost last
+static Name unnamed; // all that came after MAX_NAMES
 
 static Name *name_at(RegionName id)
 {
@@ -78,13 +78,18 @@ static Bool is_next_told(const Name *name)
     return name->n_begun % step == 0;
 }
 
+// ---- each thread's open ones ---------------------------------------------------------------------------------
+
+static void thread_ended(ThreadId tid, void *record, ThreadEnd how);
+
+static PerThread open_of = JM_PER_THREAD("jm.region", XArray *, thread_ended); // of Open, the innermost last
+
 static XArray *open_in(ThreadId tid)
 {
-    if (!open_of)
-        open_of = VG_(calloc)("jm.region", VG_N_THREADS, sizeof *open_of);
-    if (!open_of[tid])
-        open_of[tid] = VG_(newXA)(VG_(malloc), "jm.region", VG_(free), sizeof(Open));
-    return open_of[tid];
+    XArray **open = JM_OF_THREAD(&open_of, XArray *, tid);
+    if (!*open)
+        *open = VG_(newXA)(VG_(malloc), "jm.region", VG_(free), sizeof(Open));
+    return *open;
 }
 
 Bool jm_region_is_name(UWord id)
@@ -133,6 +138,18 @@ static void end_at(ThreadId tid, Word at)
         return;
     jm_snapshot_write_totals(now);
     jm_trace_region(False, now, tid, name->string);
+}
+
+// What a thread has left open ends with it. A program ends inside what it is in; and what a fork has left are regions
+// of the parent.
+static void thread_ended(ThreadId tid, void *record, ThreadEnd how)
+{
+    XArray *open = *(XArray **)record;
+    if (!open)
+        return;
+    for (Word i = VG_(sizeXA)(open); how == THREAD_EXITED && i-- > 0;)
+        end_at(tid, i);
+    VG_(deleteXA)(open);
 }
 
 // Ends the innermost region that is one of those meant; none may be.
@@ -187,19 +204,9 @@ void jm_region_write_sums(void)
         jm_trace_counter("regions-left-out", unnamed.n_begun);
 }
 
-void jm_region_thread_exit(ThreadId tid)
-{
-    if (!open_of || !open_of[tid])
-        return;
-    for (Word i = VG_(sizeXA)(open_of[tid]); i-- > 0;)
-        end_at(tid, i);
-    VG_(deleteXA)(open_of[tid]);
-    open_of[tid] = NULL;
-}
-
 void jm_region_stats(void)
 {
     jm_stats_table("names of regions", &names);
     jm_stats_index(&name_index);
-    jm_stats_row("jm.region", "threads", VG_N_THREADS, open_of ? VG_N_THREADS * sizeof *open_of : 0);
+    jm_stats_row("jm.region", "threads", VG_N_THREADS, jm_per_thread_bytes(&open_of));
 }

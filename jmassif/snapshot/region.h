@@ -31,9 +31,6 @@ UInt jm_region_depth(ThreadId tid, ULong tag);
 // Writes the sums of names of which not every region has been told.
 void jm_region_write_sums(void);
 
-// Ends what the thread has left open.
-void jm_region_thread_exit(ThreadId tid);
-
 void jm_region_stats(void); // tells what it keeps (stats.h)
 
 #endif

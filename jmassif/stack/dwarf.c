@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A reader that notes when it would have gone too far, and a stack machine that does likewise with its stack; see
+// dwarf.h. Whoever uses them asks at the end whether all went well, so that the way there needs no checks. Operations
+// are DWARF's numbers (DWARF 5, section 7.7.1), named beside them.
 
 #include "stack/dwarf.h"
 #include "base/client_memory.h"
@@ -63,9 +67,13 @@ typedef struct {
     Addr stack[MAX_DEPTH];
     UInt depth;
     Bool failed;
-} Machine;
+    Bool lacks_register; // that is not known, and then nothing more is right
+    DwarfReader r;
+    Addr start; // of the expression
+    const Registers *registers;
+} StackMachine;
 
-static void push(Machine *m, Addr value)
+static void push(StackMachine *m, Addr value)
 {
     if (m->depth == MAX_DEPTH)
         m->failed = True;
@@ -73,7 +81,7 @@ static void push(Machine *m, Addr value)
         m->stack[m->depth++] = value;
 }
 
-static Addr pop(Machine *m)
+static Addr pop(StackMachine *m)
 {
     if (m->depth == 0) {
         m->failed = True;
@@ -83,7 +91,7 @@ static Addr pop(Machine *m)
 }
 
 // The `n`-th value from the top.
-static Addr pick(Machine *m, ULong n)
+static Addr pick(StackMachine *m, ULong n)
 {
     if (n >= m->depth) {
         m->failed = True;
@@ -92,7 +100,7 @@ static Addr pick(Machine *m, ULong n)
     return m->stack[m->depth - 1 - n];
 }
 
-static void dereference(Machine *m, UInt bytes)
+static void dereference(StackMachine *m, UInt bytes)
 {
     Addr value = 0, at = pop(m);
     if (bytes < 1 || bytes > sizeof value || !jm_read_bytes(at, &value, bytes))
@@ -141,7 +149,81 @@ static Addr compute(UInt op, Addr a, Addr b)
     }
 }
 
-static void operate(Machine *m, UInt op)
+static Long take_signed(DwarfReader *r, UInt bytes)
+{
+    UInt shift = 64 - 8 * bytes;
+    return (Long)(jm_dwarf_take(r, bytes) << shift) >> shift;
+}
+
+// Each of these does one sort of operation. False: this is none of them.
+
+static Bool put_constant(StackMachine *m, UInt op)
+{
+    switch (op) {
+    case 0x03: // addr
+        push(m, jm_dwarf_take(&m->r, 8));
+        return True;
+    case 0x08: // const1u, then signed and unsigned ones of 1, 2, 4 and 8 bytes
+    case 0x0a:
+    case 0x0c:
+    case 0x0e:
+        push(m, jm_dwarf_take(&m->r, 1u << (op - 0x08) / 2));
+        return True;
+    case 0x09:
+    case 0x0b:
+    case 0x0d:
+    case 0x0f:
+        push(m, take_signed(&m->r, 1u << (op - 0x09) / 2));
+        return True;
+    case 0x10: // constu
+        push(m, jm_dwarf_take_uleb(&m->r));
+        return True;
+    case 0x11: // consts
+        push(m, jm_dwarf_take_sleb(&m->r));
+        return True;
+    case 0x30 ... 0x4f: // lit0 to lit31
+        push(m, op - 0x30);
+        return True;
+    default:
+        return False;
+    }
+}
+
+// The top goes below the value under it; with `is_rotation` below the two under it.
+static void sink(StackMachine *m, Bool is_rotation)
+{
+    Addr a = pop(m), b = pop(m), c = is_rotation ? pop(m) : 0;
+    push(m, a);
+    if (is_rotation)
+        push(m, c);
+    push(m, b);
+}
+
+static Bool arrange(StackMachine *m, UInt op)
+{
+    switch (op) {
+    case 0x12: // dup
+        push(m, pick(m, 0));
+        return True;
+    case 0x13: // drop
+        pop(m);
+        return True;
+    case 0x14: // over
+        push(m, pick(m, 1));
+        return True;
+    case 0x15: // pick
+        push(m, pick(m, jm_dwarf_take(&m->r, 1)));
+        return True;
+    case 0x16: // swap
+    case 0x17: // rot
+        sink(m, op == 0x17);
+        return True;
+    default:
+        return False;
+    }
+}
+
+static void operate(StackMachine *m, UInt op)
 {
     Addr b = pop(m), a = pop(m);
     if ((op == 0x1b || op == 0x1d) && b == 0)
@@ -150,128 +232,105 @@ static void operate(Machine *m, UInt op)
         push(m, compute(op, a, b));
 }
 
-static Long take_signed(DwarfReader *r, UInt bytes)
+static Bool calculate(StackMachine *m, UInt op)
 {
-    UInt shift = 64 - 8 * bytes;
-    return (Long)(jm_dwarf_take(r, bytes) << shift) >> shift;
+    Addr top;
+    switch (op) {
+    case 0x19: // abs
+        top = pop(m);
+        push(m, (Long)top < 0 ? -top : top);
+        return True;
+    case 0x1f: // neg
+        push(m, -pop(m));
+        return True;
+    case 0x20: // not
+        push(m, ~pop(m));
+        return True;
+    case 0x23: // plus_uconst
+        top = pop(m);
+        push(m, top + jm_dwarf_take_uleb(&m->r));
+        return True;
+    case 0x1a ... 0x1e: // those of compute()
+    case 0x21:
+    case 0x22:
+    case 0x24 ... 0x27:
+    case 0x29 ... 0x2e:
+        operate(m, op);
+        return True;
+    default:
+        return False;
+    }
+}
+
+static void put_register(StackMachine *m, ULong number)
+{
+    Long offset = jm_dwarf_take_sleb(&m->r);
+    if (number >= JM_N_REGISTERS)
+        m->failed = True;
+    else if (!jm_register_is_known(m->registers, number))
+        m->lacks_register = True;
+    else
+        push(m, m->registers->value[number] + offset);
+}
+
+static Bool look_up(StackMachine *m, UInt op)
+{
+    switch (op) {
+    case 0x06: // deref
+        dereference(m, 8);
+        return True;
+    case 0x94: // deref_size
+        dereference(m, jm_dwarf_take(&m->r, 1));
+        return True;
+    case 0x70 ... 0x8f: // breg0 to breg31
+        put_register(m, op - 0x70);
+        return True;
+    case 0x92: // bregx
+        put_register(m, jm_dwarf_take_uleb(&m->r));
+        return True;
+    default:
+        return False;
+    }
+}
+
+static Bool go(StackMachine *m, UInt op)
+{
+    Long distance;
+    switch (op) {
+    case 0x28: // bra
+    case 0x2f: // skip
+        distance = take_signed(&m->r, 2);
+        if (op == 0x2f || pop(m)) {
+            Addr to = m->r.at + distance;
+            if (to < m->start || to > m->r.end)
+                m->failed = True;
+            m->r.at = to;
+        }
+        return True;
+    case 0x96: // nop
+        return True;
+    default:
+        return False;
+    }
 }
 
 Evaluation jm_dwarf_evaluate(DwarfReader r, const Registers *registers, const Addr *first, Addr *value)
 {
-    const Addr start = r.at;
-    Machine m;
+    StackMachine m;
     m.depth = 0;
-    m.failed = False;
+    m.failed = m.lacks_register = False;
+    m.r = r;
+    m.start = r.at;
+    m.registers = registers;
     if (first)
         push(&m, *first);
     UInt steps = 0;
-    while (r.at < r.end) {
-        UInt op = jm_dwarf_take(&r, 1);
-        Addr top;
-        switch (op) {
-        case 0x03: // addr
-            push(&m, jm_dwarf_take(&r, 8));
-            break;
-        case 0x06: // deref
-            dereference(&m, 8);
-            break;
-        case 0x08: // const1u, then signed and unsigned ones of 1, 2, 4 and 8 bytes
-        case 0x0a:
-        case 0x0c:
-        case 0x0e:
-            push(&m, jm_dwarf_take(&r, 1u << (op - 0x08) / 2));
-            break;
-        case 0x09:
-        case 0x0b:
-        case 0x0d:
-        case 0x0f:
-            push(&m, take_signed(&r, 1u << (op - 0x09) / 2));
-            break;
-        case 0x10: // constu
-            push(&m, jm_dwarf_take_uleb(&r));
-            break;
-        case 0x11: // consts
-            push(&m, jm_dwarf_take_sleb(&r));
-            break;
-        case 0x12: // dup
-            push(&m, pick(&m, 0));
-            break;
-        case 0x13: // drop
-            pop(&m);
-            break;
-        case 0x14: // over
-            push(&m, pick(&m, 1));
-            break;
-        case 0x15: // pick
-            push(&m, pick(&m, jm_dwarf_take(&r, 1)));
-            break;
-        case 0x16: // swap
-        case 0x17: // rot: the top goes below the two others
-        {
-            Addr a = pop(&m), b = pop(&m), c = op == 0x17 ? pop(&m) : 0;
-            push(&m, a);
-            if (op == 0x17)
-                push(&m, c);
-            push(&m, b);
-            break;
-        }
-        case 0x19: // abs
-            top = pop(&m);
-            push(&m, (Long)top < 0 ? -top : top);
-            break;
-        case 0x1f: // neg
-            push(&m, -pop(&m));
-            break;
-        case 0x20: // not
-            push(&m, ~pop(&m));
-            break;
-        case 0x23: // plus_uconst
-            top = pop(&m);
-            push(&m, top + jm_dwarf_take_uleb(&r));
-            break;
-        case 0x28: // bra
-        case 0x2f: // skip
-        {
-            Long distance = take_signed(&r, 2);
-            if (op == 0x2f || pop(&m)) {
-                Addr to = r.at + distance;
-                if (to < start || to > r.end)
-                    return EVALUATION_FAILED;
-                r.at = to;
-            }
-            break;
-        }
-        case 0x92:          // bregx
-        case 0x70 ... 0x8f: // breg0 to breg31
-        {
-            ULong number = op == 0x92 ? jm_dwarf_take_uleb(&r) : op - 0x70;
-            Long offset = jm_dwarf_take_sleb(&r);
-            if (number >= JM_N_REGISTERS)
-                return EVALUATION_FAILED;
-            if (!jm_register_is_known(registers, number))
-                return EVALUATION_LACKS_REGISTER;
-            push(&m, registers->value[number] + offset);
-            break;
-        }
-        case 0x94: // deref_size
-            dereference(&m, jm_dwarf_take(&r, 1));
-            break;
-        case 0x96: // nop
-            break;
-        case 0x1a ... 0x1e:
-        case 0x21:
-        case 0x22:
-        case 0x24 ... 0x27:
-        case 0x29 ... 0x2e:
-            operate(&m, op);
-            break;
-        case 0x30 ... 0x4f: // lit0 to lit31
-            push(&m, op - 0x30);
-            break;
-        default:
-            return EVALUATION_FAILED;
-        }
-        if (m.failed || r.failed || ++steps == MAX_STEPS)
+    while (m.r.at < m.r.end) {
+        UInt op = jm_dwarf_take(&m.r, 1);
+        Bool is_known = put_constant(&m, op) || arrange(&m, op) || calculate(&m, op) || look_up(&m, op) || go(&m, op);
+        if (m.lacks_register)
+            return EVALUATION_LACKS_REGISTER;
+        if (!is_known || m.failed || m.r.failed || ++steps == MAX_STEPS)
             return EVALUATION_FAILED;
     }
     *value = pop(&m);

@@ -35,24 +35,60 @@ static XArray *role_rules; // of RoleRule
 static struct {
     const HChar *name;
     const HChar *group;
+    Bool is_ranked;
 } owners[MAX_OWNERS];
 static UInt n_owners;
+static OwnerId by_rank[MAX_OWNERS]; // in the order in which the rules name them, so that a trace is as its rules are
+static UInt n_ranked;
 
 static const HChar *const groups[] = {"yours", "cached", "libraries", "runtime", NULL};
 
 static const HChar too_many_owners[] = "more than 198 owners; use fewer names";
 
-// JM_OWNER_NONE: there are too many.
-static OwnerId intern_owner(const HChar *name)
+// JM_OWNER_NONE: there is none of that name.
+static OwnerId find_owner(const HChar *name)
 {
     for (UInt i = 1; i <= n_owners; i++)
         if (VG_STREQ(owners[i].name, name))
             return i;
-    if (n_owners + 1 >= MAX_OWNERS)
-        return JM_OWNER_NONE;
-    owners[++n_owners].name = VG_(strdup)("jm.owner", name);
+    return JM_OWNER_NONE;
+}
+
+static OwnerId add_owner(const HChar *name)
+{
+    owners[++n_owners].name = name;
     owners[n_owners].group = "libraries";
     return n_owners;
+}
+
+static void rank(OwnerId owner)
+{
+    if (!owners[owner].is_ranked)
+        by_rank[++n_ranked] = owner;
+    owners[owner].is_ranked = True;
+}
+
+// Of a name in the rules. JM_OWNER_NONE: there are too many.
+static OwnerId intern_owner(const HChar *name)
+{
+    OwnerId owner = find_owner(name);
+    if (!owner && n_owners + 1 < MAX_OWNERS)
+        owner = add_owner(VG_(strdup)("jm.owner", name));
+    if (owner)
+        rank(owner);
+    return owner;
+}
+
+static void add_named_by_code(void)
+{
+#define ADD(id, name)                                                                                                  \
+    {                                                                                                                  \
+        OwnerId owner = add_owner(name);                                                                               \
+        tl_assert(owner == JM_OWNER_##id);                                                                             \
+    }
+    JM_OWNERS(ADD)
+#undef ADD
+    rank(JM_OWNER_UNKNOWN);
 }
 
 // True if `text` matches one of the globs in `globs` ("a*|b?").
@@ -109,42 +145,30 @@ static const HChar *add_role_rule(HChar **words, UInt n)
     return NULL;
 }
 
-// One line of a rules text. Returns NULL, or what is wrong with it.
-static const HChar *parse_line(HChar *line)
+// group GROUP OWNER...
+static const HChar *add_to_group(HChar **words, UInt n)
 {
-    HChar *words[32];
-    UInt n = 0;
-    HChar *save;
-    HChar *hash = VG_(strchr)(line, '#');
-    if (hash)
-        *hash = 0;
-    for (HChar *w = VG_(strtok_r)(line, " \t\r", &save); w; w = VG_(strtok_r)(NULL, " \t\r", &save)) {
-        if (n == sizeof words / sizeof words[0])
-            return "too many words; a group line holds at most 30 owners, split it";
-        words[n++] = w;
-    }
-    if (n == 0)
-        return NULL;
-    if (VG_STREQ(words[0], "group")) {
-        if (n < 3)
-            return "expected: group GROUP OWNER...";
-        for (UInt g = 0; groups[g]; g++) {
-            if (VG_STREQ(words[1], groups[g])) {
-                for (UInt i = 2; i < n; i++) {
-                    if (!is_name(words[i]))
-                        return "an owner's name is made of letters, digits, - and _";
-                    OwnerId owner = intern_owner(words[i]);
-                    if (owner == JM_OWNER_NONE)
-                        return too_many_owners;
-                    owners[owner].group = groups[g];
-                }
-                return NULL;
-            }
-        }
+    if (n < 3)
+        return "expected: group GROUP OWNER...";
+    UInt g = 0;
+    while (groups[g] && !VG_STREQ(words[1], groups[g]))
+        g++;
+    if (!groups[g])
         return "the group must be yours, cached, libraries or runtime";
+    for (UInt i = 2; i < n; i++) {
+        if (!is_name(words[i]))
+            return "an owner's name is made of letters, digits, - and _";
+        OwnerId owner = intern_owner(words[i]);
+        if (owner == JM_OWNER_NONE)
+            return too_many_owners;
+        owners[owner].group = groups[g];
     }
-    if (VG_STREQ(words[0], "role"))
-        return add_role_rule(words, n);
+    return NULL;
+}
+
+// OWNER OBJECT FUNCTION [host|device|driver]
+static const HChar *add_rule(HChar **words, UInt n)
+{
     if (n < 3 || n > 4)
         return "expected: OWNER OBJECT FUNCTION [host|device|driver]";
     Bool passes = VG_STREQ(words[0], "-");
@@ -161,6 +185,29 @@ static const HChar *parse_line(HChar *line)
         return too_many_owners;
     VG_(addToXA)(rules, &rule);
     return NULL;
+}
+
+// One line of a rules text. Returns NULL, or what is wrong with it.
+static const HChar *parse_line(HChar *line)
+{
+    HChar *words[32];
+    UInt n = 0;
+    HChar *save;
+    HChar *hash = VG_(strchr)(line, '#');
+    if (hash)
+        *hash = 0;
+    for (HChar *w = VG_(strtok_r)(line, " \t\r", &save); w; w = VG_(strtok_r)(NULL, " \t\r", &save)) {
+        if (n == sizeof words / sizeof words[0])
+            return "too many words; a group line holds at most 30 owners, split it";
+        words[n++] = w;
+    }
+    if (n == 0)
+        return NULL;
+    if (VG_STREQ(words[0], "group"))
+        return add_to_group(words, n);
+    if (VG_STREQ(words[0], "role"))
+        return add_role_rule(words, n);
+    return add_rule(words, n);
 }
 
 static void parse(const HChar *name, HChar *text)
@@ -189,11 +236,11 @@ void jm_owner_init(const HChar *extra_rules_file)
 {
     rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
     role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
-    OwnerId unknown = intern_owner("unknown");
-    tl_assert(unknown == JM_OWNER_UNKNOWN);
+    add_named_by_code();
     HChar *builtin = VG_(strdup)("jm.owner", jm_owners_rules);
     parse("owners.rules", builtin);
     VG_(free)(builtin);
+    tl_assert(n_ranked == n_owners); // the rules name each that code does
     if (!extra_rules_file)
         return;
 
@@ -278,10 +325,8 @@ Bool jm_role_is_survivors(RoleId role)
 
 OwnerId jm_owner_by_name(const HChar *name)
 {
-    for (UInt i = 1; i <= n_owners; i++)
-        if (VG_STREQ(owners[i].name, name))
-            return i;
-    return JM_OWNER_UNKNOWN;
+    OwnerId owner = find_owner(name);
+    return owner ? owner : JM_OWNER_UNKNOWN;
 }
 
 const HChar *jm_owner_name(OwnerId owner)
@@ -295,6 +340,10 @@ const HChar *jm_owner_group(OwnerId owner)
 UInt jm_owner_count(void)
 {
     return n_owners;
+}
+OwnerId jm_owner_by_rank(UInt rank)
+{
+    return by_rank[rank];
 }
 
 void jm_owner_stats(void)

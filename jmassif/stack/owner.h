@@ -10,8 +10,20 @@
 #include "base/compat.h"
 #include "base/kind.h"
 
-#define JM_OWNER_NONE    0 // a frame that no rule names: look further out
-#define JM_OWNER_UNKNOWN 1
+// The owners that code names. All others are the rules' alone and have the ids that follow.
+#define JM_OWNERS(X)                                                                                                   \
+    X(UNKNOWN, "unknown")                                                                                              \
+    X(TENSOR, "tensor")                                                                                                \
+    X(APP, "app")                                                                                                      \
+    X(CACHE, "cache") /* what a framework or a pool keeps for later */                                                 \
+    X(SLACK, "slack") /* what the driver takes in one piece, to give out in many */
+
+#define JM_OWNER_ENUM(id, name) JM_OWNER_##id,
+enum {
+    JM_OWNER_NONE, // a frame that no rule names: look further out
+    JM_OWNERS(JM_OWNER_ENUM)
+};
+#undef JM_OWNER_ENUM
 
 // Reads the rules. A syntax error in --owners=FILE ends the run: file, line, the mend; exit status 2.
 void jm_owner_init(const HChar *extra_rules_file);
@@ -41,7 +53,8 @@ Bool jm_role_is_survivors(RoleId role); // the role is that of what outlives the
 
 OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
 const HChar *jm_owner_name(OwnerId owner);
-UInt jm_owner_count(void); // owners are 1 … n
+UInt jm_owner_count(void);           // owners are 1 … n
+OwnerId jm_owner_by_rank(UInt rank); // 1 … n, in the order in which the rules name them
 const HChar *jm_owner_group(OwnerId owner);
 
 void jm_owner_stats(void); // tells what it keeps (stats.h)

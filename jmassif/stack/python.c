@@ -10,15 +10,15 @@
 
 #include "stack/python.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/options.h"
 #include "stack/python_layout.h"
 #include "base/stats.h"
 #include "base/table.h"
+#include "base/text.h"
+#include "stack/unwind.h"
 #include "trace/trace.h"
 
-#include "pub_tool_guest.h"
-
-#define MAX_FRAMES        8192
 #define MAX_STEPS         100000 // along a chain of frames before it is taken for a circle
 #define MAX_STATES        4096   // looked at before the search is given up
 #define MAX_STATES_OF_ONE 8
@@ -185,30 +185,6 @@ static ULong known_code_hash_of(UInt id)
     return code_hash(k->code, k->at);
 }
 
-static UInt put_utf8(HChar *to, UInt c)
-{
-    if (c < 0x80) {
-        to[0] = c;
-        return 1;
-    }
-    if (c < 0x800) {
-        to[0] = 0xc0 | c >> 6;
-        to[1] = 0x80 | (c & 63);
-        return 2;
-    }
-    if (c < 0x10000) {
-        to[0] = 0xe0 | c >> 12;
-        to[1] = 0x80 | (c >> 6 & 63);
-        to[2] = 0x80 | (c & 63);
-        return 3;
-    }
-    to[0] = 0xf0 | (c >> 18 & 7);
-    to[1] = 0x80 | (c >> 12 & 63);
-    to[2] = 0x80 | (c >> 6 & 63);
-    to[3] = 0x80 | (c & 63);
-    return 4;
-}
-
 #define STR_LENGTH   16
 #define STR_STATE    32
 #define BYTES_LENGTH 16
@@ -238,7 +214,7 @@ static Bool find_str(Addr object, Str *str)
 static void copy_str(const Str *str, HChar *to, UInt size)
 {
     UInt n = 0;
-    for (UWord i = 0; i < str->length && n + 5 < size; i++) {
+    for (UWord i = 0; i < str->length && n + JM_UTF8_BYTES + 1 < size; i++) {
         UInt c = str->width == 1   ? ((const UChar *)str->data)[i]
                  : str->width == 2 ? ((const UShort *)str->data)[i]
                                    : ((const UInt *)str->data)[i];
@@ -246,7 +222,7 @@ static void copy_str(const Str *str, HChar *to, UInt size)
         if (c >= 0xdc80 && c <= 0xdcff)
             to[n++] = c & 0xff;
         else
-            n += put_utf8(to + n, c);
+            n += jm_text_put_utf8(to + n, c);
     }
     to[n] = 0;
 }
@@ -412,13 +388,13 @@ typedef struct {
 #define UNMARKED  0          // 3.6-3.9: known by the evaluator's name only
 #define UNMATCHED (~(Addr)0) // the chain broke before its marker came
 
-static FrameId chain[MAX_FRAMES];
-static Group groups[MAX_FRAMES];
+static FrameId chain[JM_MAX_FRAMES];
+static Group groups[JM_MAX_FRAMES];
 static UInt n_chain, n_grouped, n_groups;
 
 static void end_group(Addr marker)
 {
-    if (n_groups == MAX_FRAMES)
+    if (n_groups == JM_MAX_FRAMES)
         return;
     groups[n_groups++] = (Group){marker, n_grouped, n_chain - n_grouped};
     n_grouped = n_chain;
@@ -426,7 +402,7 @@ static void end_group(Addr marker)
 
 static void add_frame(Addr code, Int at)
 {
-    if (n_chain == MAX_FRAMES) {
+    if (n_chain == JM_MAX_FRAMES) {
         counters.cut++;
         return;
     }
@@ -576,5 +552,5 @@ void jm_python_stats(void)
     jm_stats_table("places in Python code", &known_code);
     jm_stats_index(&known_code_index);
     jm_stats_row("static", "places in Python code met lately", 1u << RECENT_BITS, sizeof recent_code);
-    jm_stats_row("static", "Python frames of one stack, at most", MAX_FRAMES, sizeof chain + sizeof groups);
+    jm_stats_row("static", "Python frames of one stack, at most", JM_MAX_FRAMES, sizeof chain + sizeof groups);
 }

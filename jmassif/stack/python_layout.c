@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
+// A row for each release, the reading of what releases publish themselves, and line tables; see python_layout.h. A
+// release is added as a row of `layouts` and, if it publishes, of `debug_positions`.
+//
 // The offsets are those of CPython's own headers (Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h,
 // Include/cpython/code.h and their predecessors) of the last patch release of each minor; within a minor they do not
 // change.
@@ -76,21 +79,55 @@ const PythonLayout *jm_python_layout(UInt major, UInt minor)
     return NULL;
 }
 
-// Positions of the entries inside _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h): they move between minors.
+// The fields that the interpreter publishes (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h).
+#define PUBLISHED(X)                                                                                                   \
+    X(interpreters_head)                                                                                               \
+    X(interpreter_next)                                                                                                \
+    X(interpreter_threads)                                                                                             \
+    X(thread_next)                                                                                                     \
+    X(thread_interpreter)                                                                                              \
+    X(thread_frame)                                                                                                    \
+    X(thread_base)                                                                                                     \
+    X(thread_id)                                                                                                       \
+    X(frame_previous)                                                                                                  \
+    X(frame_code)                                                                                                      \
+    X(frame_instruction)                                                                                               \
+    X(frame_owner)                                                                                                     \
+    X(code_filename)                                                                                                   \
+    X(code_plain_name)                                                                                                 \
+    X(code_name)                                                                                                       \
+    X(code_lines)                                                                                                      \
+    X(code_firstlineno)                                                                                                \
+    X(code_bytes)                                                                                                      \
+    X(string_ascii)
+
+#define POSITION(field) UShort field;
 typedef struct {
     UShort version;
-    UShort interpreters_head, interpreter_next, interpreter_threads;
-    UShort thread_next, thread_interpreter, thread_frame, thread_base, thread_id; // a base of 0: there is none
-    UShort frame_previous, frame_code, frame_instruction, frame_owner;
-    UShort code_filename, code_plain_name, code_name, code_lines, code_firstlineno, code_bytes;
-    UShort string_ascii;
+    PUBLISHED(POSITION)
 } DebugPositions;
+#undef POSITION
 
+// Where it has them: that moves between minors. 0: not at all.
+// clang-format off
 static const DebugPositions debug_positions[] = {
-    {0x30d, 40, 64, 72, 168, 176, 184, 0, 192, 232, 240, 248, 264, 280, 288, 296, 304, 312, 344, 560},
-    {0x30e, 40, 64, 72, 192, 200, 208, 0, 216, 256, 264, 272, 288, 320, 328, 336, 344, 352, 384, 640},
-    {0x30f, 40, 64, 72, 192, 200, 208, 216, 240, 320, 328, 336, 352, 384, 392, 400, 408, 416, 448, 736},
+    {.version = 0x30d, .interpreters_head = 40, .interpreter_next = 64, .interpreter_threads = 72,
+     .thread_next = 168, .thread_interpreter = 176, .thread_frame = 184, .thread_id = 192,
+     .frame_previous = 232, .frame_code = 240, .frame_instruction = 248, .frame_owner = 264,
+     .code_filename = 280, .code_plain_name = 288, .code_name = 296, .code_lines = 304, .code_firstlineno = 312, .code_bytes = 344,
+     .string_ascii = 560},
+    {.version = 0x30e, .interpreters_head = 40, .interpreter_next = 64, .interpreter_threads = 72,
+     .thread_next = 192, .thread_interpreter = 200, .thread_frame = 208, .thread_id = 216,
+     .frame_previous = 256, .frame_code = 264, .frame_instruction = 272, .frame_owner = 288,
+     .code_filename = 320, .code_plain_name = 328, .code_name = 336, .code_lines = 344, .code_firstlineno = 352, .code_bytes = 384,
+     .string_ascii = 640},
+    {.version = 0x30f, .interpreters_head = 40, .interpreter_next = 64, .interpreter_threads = 72,
+     .thread_next = 192, .thread_interpreter = 200, .thread_frame = 208, .thread_base = 216, .thread_id = 240,
+     .frame_previous = 320, .frame_code = 328, .frame_instruction = 336, .frame_owner = 352,
+     .code_filename = 384, .code_plain_name = 392, .code_name = 400, .code_lines = 408, .code_firstlineno = 416, .code_bytes = 448,
+     .string_ascii = 736},
 };
+// clang-format on
 
 static Bool published(Addr runtime, UShort position, UShort *offset)
 {
@@ -114,25 +151,13 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
         if (debug_positions[i].version == version >> 16)
             at = &debug_positions[i];
     PythonLayout told = *layout;
-    if (!at || at->version != layout->version || !published(runtime, at->interpreters_head, &told.interpreters_head) ||
-        !published(runtime, at->interpreter_next, &told.interpreter_next) ||
-        !published(runtime, at->interpreter_threads, &told.interpreter_threads) ||
-        !published(runtime, at->thread_next, &told.thread_next) ||
-        !published(runtime, at->thread_interpreter, &told.thread_interpreter) ||
-        !published(runtime, at->thread_frame, &told.thread_frame) ||
-        (at->thread_base && !published(runtime, at->thread_base, &told.thread_base)) ||
-        !published(runtime, at->thread_id, &told.thread_id) ||
-        !published(runtime, at->frame_previous, &told.frame_previous) ||
-        !published(runtime, at->frame_code, &told.frame_code) ||
-        !published(runtime, at->frame_instruction, &told.frame_instruction) ||
-        !published(runtime, at->frame_owner, &told.frame_owner) ||
-        !published(runtime, at->code_filename, &told.code_filename) ||
-        !published(runtime, at->code_plain_name, &told.code_plain_name) ||
-        !published(runtime, at->code_name, &told.code_name) || !published(runtime, at->code_lines, &told.code_lines) ||
-        !published(runtime, at->code_firstlineno, &told.code_firstlineno) ||
-        !published(runtime, at->code_bytes, &told.code_bytes) ||
-        !published(runtime, at->string_ascii, &told.string_ascii))
+    if (!at || at->version != layout->version)
         return False;
+#define TAKE(field)                                                                                                    \
+    if (at->field && !published(runtime, at->field, &told.field))                                                      \
+        return False;
+    PUBLISHED(TAKE)
+#undef TAKE
     told.string_compact = told.string_ascii + 16; // utf8_length and utf8 (Include/cpython/unicodeobject.h)
     *layout = told;
     return True;

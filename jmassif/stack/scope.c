@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Per-thread stacks of API calls; see scope.h.
+// A stack of the calls that each thread is in; see scope.h. What a call has cost is added to the one around it when it
+// ends, so each tells all that happened inside it. Calls of a name that come too often are summed.
 
 #include "stack/scope.h"
 #include "base/clock.h"
+#include "base/per_thread.h"
 #include "base/stats.h"
 #include "trace/trace.h"
 
@@ -37,20 +39,29 @@ typedef struct {
     Bool changed;
 } ScopeSum;
 
-static ThreadScopes *threads;
 static XArray *sums; // of ScopeSum
 static UInt n_scopes;
+static UInt n_threads; // that have been in a scope
 
-static ThreadScopes *thread_scopes(ThreadId tid)
+static void release(ThreadId tid, void *record, ThreadEnd how)
 {
-    if (!threads)
-        threads = VG_(calloc)("jm.scope", VG_N_THREADS, sizeof *threads);
-    return &threads[tid];
+    ThreadScopes *t = record;
+    if (t->scopes) {
+        VG_(free)(t->scopes);
+        n_threads--;
+    }
+}
+
+static PerThread threads = JM_PER_THREAD("jm.scope", ThreadScopes, release);
+
+static inline ThreadScopes *thread_scopes(ThreadId tid)
+{
+    return JM_OF_THREAD(&threads, ThreadScopes, tid);
 }
 
 static inline Scope *innermost(ThreadId tid)
 {
-    ThreadScopes *t = threads ? &threads[tid] : NULL;
+    const ThreadScopes *t = jm_per_thread_has_any(&threads) ? thread_scopes(tid) : NULL;
     return t && t->depth ? &t->scopes[t->depth - 1] : NULL;
 }
 
@@ -98,7 +109,7 @@ static UInt told_around(const ThreadScopes *t)
 
 static void pop(ThreadId tid, Bool has_ended)
 {
-    ThreadScopes *t = &threads[tid];
+    ThreadScopes *t = thread_scopes(tid);
     Scope *s = &t->scopes[--t->depth];
     Scope *outer = t->depth ? &t->scopes[t->depth - 1] : NULL;
     if (has_ended && s->is_told)
@@ -118,7 +129,7 @@ static void pop(ThreadId tid, Bool has_ended)
 // longjmp or an exception.
 static void drop_left(ThreadId tid, Addr sp)
 {
-    ThreadScopes *t = &threads[tid];
+    ThreadScopes *t = thread_scopes(tid);
     while (t->depth && t->scopes[t->depth - 1].sp <= sp)
         pop(tid, False);
 }
@@ -126,8 +137,10 @@ static void drop_left(ThreadId tid, Addr sp)
 void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
 {
     ThreadScopes *t = thread_scopes(tid);
-    if (!t->scopes)
+    if (!t->scopes) {
         t->scopes = VG_(malloc)("jm.scope", MAX_DEPTH * sizeof *t->scopes);
+        n_threads++;
+    }
     drop_left(tid, sp);
     if (t->depth == MAX_DEPTH)
         pop(tid, False);
@@ -157,7 +170,7 @@ void jm_scope_leave(ThreadId tid, UInt name)
 
 UInt jm_scope_depth(ThreadId tid)
 {
-    return threads ? threads[tid].depth : 0;
+    return jm_per_thread_has_any(&threads) ? thread_scopes(tid)->depth : 0;
 }
 
 UInt jm_scope_current(ThreadId tid)
@@ -232,21 +245,10 @@ void jm_scope_write_sums(void)
     }
 }
 
-void jm_scope_thread_exit(ThreadId tid)
-{
-    if (!threads)
-        return;
-    if (threads[tid].scopes)
-        VG_(free)(threads[tid].scopes);
-    VG_(memset)(&threads[tid], 0, sizeof threads[tid]);
-}
-
 void jm_scope_stats(void)
 {
-    UInt n = 0;
-    for (ThreadId tid = 0; threads && tid < VG_N_THREADS; tid++)
-        n += threads[tid].scopes != NULL;
-    jm_stats_row("jm.scope", "threads that have called CUDA or dlopen", n, n * MAX_DEPTH * sizeof(Scope));
-    jm_stats_row("jm.scope", "threads", VG_N_THREADS, threads ? VG_N_THREADS * sizeof *threads : 0);
+    jm_stats_row("jm.scope", "threads that have called CUDA or dlopen", n_threads,
+                 n_threads * MAX_DEPTH * sizeof(Scope));
+    jm_stats_row("jm.scope", "threads", VG_N_THREADS, jm_per_thread_bytes(&threads));
     jm_stats_array("jm.scope", "sums of calls", sums, sizeof(ScopeSum));
 }

@@ -41,8 +41,6 @@ Bool jm_scope_has_failed(ThreadId tid);
 // Writes the sums of scopes that are called too often to be told one by one.
 void jm_scope_write_sums(void);
 
-void jm_scope_thread_exit(ThreadId tid);
-
 void jm_scope_stats(void); // tells what it keeps (stats.h)
 
 #endif

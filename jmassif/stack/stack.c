@@ -10,6 +10,7 @@
 
 #include "stack/stack.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "stack/python.h"
 #include "base/stats.h"
 #include "stack/symbol.h"
@@ -42,8 +43,9 @@ typedef struct {
 static Table nodes = JM_TABLE("jm.node", Node);
 static Table branches = JM_TABLE("jm.branch", Branch);
 static Index branch_index = JM_INDEX("jm.branch");
-static LastStack *last_stacks;
 static ULong n_completed;
+
+// ---- the trie ------------------------------------------------------------------------------------------------
 
 static inline Node node_at(NodeId id)
 {
@@ -118,11 +120,22 @@ static NodeId push_location(NodeId parent, const Location *at)
     return parent;
 }
 
-static LastStack *last_stack_of(ThreadId tid)
+// ---- each thread's last stack --------------------------------------------------------------------------------
+
+static void release(ThreadId tid, void *record, ThreadEnd how)
 {
-    if (!last_stacks)
-        last_stacks = VG_(calloc)("jm.stack", VG_N_THREADS, sizeof *last_stacks);
-    return &last_stacks[tid];
+    LastStack *last = record;
+    if (last->keys) {
+        VG_(free)(last->keys);
+        VG_(free)(last->nodes);
+    }
+}
+
+static PerThread last_stacks = JM_PER_THREAD("jm.stack", LastStack, release);
+
+static inline LastStack *last_stack_of(ThreadId tid)
+{
+    return JM_OF_THREAD(&last_stacks, LastStack, tid);
 }
 
 static void make_room(LastStack *last, UInt depth)
@@ -134,33 +147,61 @@ static void make_room(LastStack *last, UInt depth)
     last->nodes = VG_(realloc)("jm.stack", last->nodes, last->capacity * sizeof *last->nodes);
 }
 
-// How many of the outermost frames lie below main and are not shown (unless --show-below-main=yes). `n_same` of them
-// are those of the thread's last stack.
-static UInt n_below_main(const LastStack *last, const Addr *ips, UInt n, UInt n_same)
+// ---- capturing -----------------------------------------------------------------------------------------------
+
+// A stack on its way into the trie: the frames of the walk that are shown, and the keys that they become.
+typedef struct {
+    Walk walk;
+    UInt begin, end;     // the frames that are shown, innermost first
+    NodeId completed_by; // the base that they hang below; 0: the stack is whole
+    const Addr *keys;    // as in LastStack, but innermost first
+    UInt n_keys;
+    UInt n_same;    // of the outermost keys, so many are known to be those of the thread's last stack
+    Bool is_native; // the keys are the frames, one by one
+} Capture;
+
+// Leaves out the allocator's own frames. `*ignored`: the first of the others is one of --ignore-fn.
+static void trim(Capture *c, Bool *ignored)
+{
+    *ignored = False;
+    while (c->begin < c->end) {
+        const Location *at = jm_symbol_locate(c->walk.ips[c->begin]);
+        *ignored = at->is_ignored;
+        if (!at->is_allocator)
+            return;
+        c->begin++;
+    }
+    *ignored = False;
+}
+
+// How many of the outermost frames lie below main and are not shown (unless --show-below-main=yes).
+static UInt n_below_main(const LastStack *last, const Capture *c)
 {
     if (VG_(clo_show_below_main))
         return 0;
-    if (last->is_whole && last->n_below_main < n_same && last->n_below_main < n)
+    UInt n = c->end - c->begin;
+    if (last->is_whole && last->n_below_main < c->walk.n_same && last->n_below_main < n)
         return last->n_below_main;
     UInt k = 0;
-    while (k < n && jm_symbol_locate(ips[n - 1 - k])->is_below_main)
+    while (k < n && jm_symbol_locate(c->walk.ips[c->end - 1 - k])->is_below_main)
         k++;
     return k < n ? k : 0; // nothing but start-up code: show it
 }
 
 // Whether the unwinder lost its way before it came back to the wrapper's caller: without unwind tables it stops, or
 // follows frame pointers, which may lead anywhere, or takes what looks like a return address for one. If so, leaves the
-// frames that can be believed in `*n`.
-static Bool is_broken(const StackBase *base, const Walk *walk, UInt *n)
+// end of the frames that can be believed in `*end`.
+static Bool is_broken(const StackBase *base, const Walk *walk, UInt *end)
 {
     const Addr *ips = walk->ips, *sps = walk->sps;
+    const UInt n = walk->n;
     if (!base || !base->node || sps[0] > base->sp) // a signal handler may have a stack of its own
         return False;
     UInt inside = 0;
-    while (inside < *n && sps[inside] <= base->sp)
+    while (inside < n && sps[inside] <= base->sp)
         inside++;
-    const Bool is_certain = inside < walk->n_certain || walk->n_certain == walk->n;
-    if (inside == JM_MAX_FRAMES || (is_certain && inside < *n && ips[inside] == base->caller_ip))
+    const Bool is_certain = inside < walk->n_certain || walk->n_certain == n;
+    if (inside == JM_MAX_FRAMES || (is_certain && inside < n && ips[inside] == base->caller_ip))
         return False;
     if (!is_certain)
         inside = walk->n_certain;
@@ -168,24 +209,71 @@ static Bool is_broken(const StackBase *base, const Walk *walk, UInt *n)
     while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what follows it
         kept++;
     // A stack that is whole and does not come by the wrapper: the call is over, left by longjmp as a failing dlopen is.
-    if (is_certain && kept == inside && inside < *n && ips[*n - 1] == base->outermost_ip)
+    if (is_certain && kept == inside && inside < n && ips[n - 1] == base->outermost_ip)
         return False;
     while (kept > 0 && jm_symbol_locate(ips[kept - 1])->is_allocator)
         kept--;
-    *n = kept;
+    *end = kept;
     return True;
 }
 
-static Addr mixed[MAX_KEYS]; // keys that are not the frames one by one; one thread runs at a time
+// Finds the outer end: that of a broken stack is its base, and what lies below main is not shown.
+static void complete(Capture *c, const StackBase *base, LastStack *last)
+{
+    UInt believed;
+    if (is_broken(base, &c->walk, &believed)) {
+        c->end = believed > c->begin ? believed : c->begin;
+        c->completed_by = base->node;
+        n_completed++;
+    } else {
+        UInt below = n_below_main(last, c);
+        if (last->is_native && below == last->n_below_main && below < c->walk.n_same)
+            c->n_same = c->walk.n_same - below;
+        last->n_below_main = below;
+        c->end -= below;
+    }
+    last->is_whole = !c->completed_by;
+}
+
+// Keys that are not the frames one by one; one thread runs at a time.
+static Addr mixed[MAX_KEYS];
 
 // A wrapper's frame stands beside the wrapped function's own and says nothing more.
-static UInt drop_wrappers(const Addr *keys, UInt n_keys)
+static void drop_wrappers(Capture *c)
 {
     UInt kept = 0;
-    for (UInt i = 0; i < n_keys; i++)
-        if (jm_python_is_frame(keys[i]) || !jm_symbol_locate(keys[i])->is_preload)
-            mixed[kept++] = keys[i];
-    return kept;
+    for (UInt i = 0; i < c->n_keys; i++)
+        if (jm_python_is_frame(c->keys[i]) || !jm_symbol_locate(c->keys[i])->is_preload)
+            mixed[kept++] = c->keys[i];
+    c->keys = mixed;
+    c->n_keys = kept;
+    c->is_native = False;
+}
+
+// Makes the frames keys, with the interpreter's among them.
+static void interleave(Capture *c, ThreadId tid)
+{
+    c->keys = c->walk.ips + c->begin;
+    c->n_keys = c->end - c->begin;
+    c->is_native = True;
+    if (c->completed_by) // the base has the Python frames
+        return;
+    UInt n_mixed = jm_python_interleave(tid, c->keys, c->walk.sps + c->begin, c->n_keys, mixed, MAX_KEYS);
+    if (n_mixed) {
+        c->keys = mixed;
+        c->n_keys = n_mixed;
+        c->is_native = False;
+    }
+}
+
+// --depth: the outermost frames go, and with them what completes the stack.
+static void cut(Capture *c)
+{
+    if (!jm_options.depth || c->n_keys <= (UInt)jm_options.depth)
+        return;
+    c->n_keys = jm_options.depth;
+    c->completed_by = 0;
+    c->is_native = False;
 }
 
 static NodeId push(NodeId parent, Addr key)
@@ -193,106 +281,74 @@ static NodeId push(NodeId parent, Addr key)
     return jm_python_is_frame(key) ? child(parent, jm_python_frame(key)) : push_location(parent, jm_symbol_locate(key));
 }
 
-static Addr innermost_caller_ip, outermost_ip; // of the stack last captured
-
-// `is_base`: what is captured is the base of others (stack.h), which keeps the wrapper's frame.
-static NodeId capture(ThreadId tid, const StackBase *base, Bool is_base, Bool *ignored)
+// How many of the outermost keys are those of the thread's last stack.
+static UInt n_shared(const Capture *c, const LastStack *last)
 {
-    *ignored = False;
-    const Walk walk = jm_unwind(tid);
-    const Addr *ips = walk.ips;
-    UInt n = walk.n;
-    UInt first = 0;
-    while (first < n) {
-        const Location *at = jm_symbol_locate(ips[first]);
-        *ignored = at->is_ignored;
-        if (!at->is_allocator)
-            break;
-        first++;
-    }
-    if (first == n)
-        *ignored = False;
-    if (is_base)
-        first = 0;
+    if (c->completed_by)
+        return 0;
+    const UInt most = c->n_keys < last->depth ? c->n_keys : last->depth;
+    UInt same = !c->is_native ? 0 : c->n_same < most ? c->n_same : most;
+    while (same < most && last->keys[same] == c->keys[c->n_keys - 1 - same])
+        same++;
+    return same;
+}
 
-    LastStack *last = last_stack_of(tid);
-    NodeId start = 0;
-    innermost_caller_ip = n > 1 ? ips[1] : 0;
-    outermost_ip = n > 0 ? ips[n - 1] : 0;
-    UInt same = 0; // keys, from the outermost on
-    if (is_broken(base, &walk, &n)) {
-        n = n > first ? n : first;
-        start = base->node;
-        outermost_ip = base->outermost_ip;
-        n_completed++;
-    } else {
-        UInt below = n_below_main(last, ips + first, n - first, walk.n_same);
-        if (last->is_native && below == last->n_below_main && below < walk.n_same)
-            same = walk.n_same - below;
-        last->n_below_main = below;
-        n -= below;
-    }
-    last->is_whole = !start;
-
-    const Addr *keys = ips + first;
-    UInt n_keys = n - first;
-    last->is_native = True;
-    // A broken stack's base has the Python frames.
-    UInt n_mixed = start ? 0 : jm_python_interleave(tid, keys, walk.sps + first, n_keys, mixed, MAX_KEYS);
-    if (n_mixed) {
-        keys = mixed;
-        n_keys = n_mixed;
-        last->is_native = False;
-    }
-    if (!is_base && base) {
-        n_keys = drop_wrappers(keys, n_keys);
-        keys = mixed;
-        last->is_native = False;
-    }
-    if (jm_options.depth && n_keys > (UInt)jm_options.depth) {
-        n_keys = jm_options.depth;
-        start = 0;
-        last->is_native = False;
-    }
-
-    make_room(last, n_keys);
-    if (start || !last->is_native)
-        same = 0;
-    else if (same > n_keys || same > last->depth)
-        same = n_keys < last->depth ? n_keys : last->depth;
-    if (!start)
-        while (same < n_keys && same < last->depth && last->keys[same] == keys[n_keys - 1 - same])
-            same++;
-    NodeId node = same ? last->nodes[same - 1] : start;
-    for (UInt d = same; d < n_keys; d++) {
-        Addr key = keys[n_keys - 1 - d];
+static NodeId intern(const Capture *c, LastStack *last)
+{
+    make_room(last, c->n_keys);
+    const UInt same = n_shared(c, last);
+    NodeId node = same ? last->nodes[same - 1] : c->completed_by;
+    for (UInt d = same; d < c->n_keys; d++) {
+        Addr key = c->keys[c->n_keys - 1 - d];
         node = push(node, key);
         last->keys[d] = key;
         last->nodes[d] = node;
     }
     // A completed stack's prefixes hang under its base, so they are no prefixes for the next stack.
-    last->depth = start ? 0 : n_keys;
+    last->depth = c->completed_by ? 0 : c->n_keys;
+    last->is_native = c->is_native;
     return node;
+}
+
+// `becomes`: not NULL if what is captured is the base of others (stack.h), which keeps the wrapper's frame.
+static NodeId capture(ThreadId tid, const StackBase *base, StackBase *becomes, Bool *ignored)
+{
+    LastStack *last = last_stack_of(tid);
+    Capture c = {.walk = jm_unwind(tid)};
+    c.end = c.walk.n;
+    trim(&c, ignored);
+    if (becomes)
+        c.begin = 0;
+    complete(&c, base, last);
+    if (becomes) {
+        becomes->caller_ip = c.walk.n > 1 ? c.walk.ips[1] : 0;
+        becomes->outermost_ip = c.completed_by ? base->outermost_ip : c.walk.n > 0 ? c.walk.ips[c.walk.n - 1] : 0;
+    }
+    interleave(&c, tid);
+    if (base && !becomes)
+        drop_wrappers(&c);
+    cut(&c);
+    return intern(&c, last);
 }
 
 NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
 {
-    return capture(tid, base, False, ignored);
+    return capture(tid, base, NULL, ignored);
 }
 
 void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base)
 {
     Bool ignored;
-    base->node = capture(tid, outer, True, &ignored);
+    base->node = capture(tid, outer, base, &ignored);
     base->sp = VG_(get_SP)(tid);
-    base->caller_ip = innermost_caller_ip;
-    base->outermost_ip = outermost_ip;
 }
 
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
 {
     return child(node, jm_symbol_mapped_frame(path, is_object));
 }
+
+// ---- whose it is ---------------------------------------------------------------------------------------------
 
 // A frame without an owner leaves the decision to its callers.
 static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
@@ -341,20 +397,17 @@ Bool jm_stack_has_role(NodeId node, RoleId role)
     return False;
 }
 
-void jm_stack_forget(void)
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+static void forget(void *record)
 {
-    for (ThreadId tid = 0; last_stacks && tid < VG_N_THREADS; tid++)
-        last_stacks[tid].depth = last_stacks[tid].is_whole = last_stacks[tid].is_native = 0;
+    LastStack *last = record;
+    last->depth = last->is_whole = last->is_native = 0;
 }
 
-void jm_stack_thread_exit(ThreadId tid)
+void jm_stack_forget(void)
 {
-    LastStack *last = last_stack_of(tid);
-    if (last->keys) {
-        VG_(free)(last->keys);
-        VG_(free)(last->nodes);
-    }
-    VG_(memset)(last, 0, sizeof *last);
+    jm_per_thread_each(&last_stacks, forget);
 }
 
 ULong jm_stack_n_completed(void)
@@ -362,17 +415,24 @@ ULong jm_stack_n_completed(void)
     return n_completed;
 }
 
+static UInt n_kept;
+static SizeT kept_bytes;
+
+static void add_up(void *record)
+{
+    const LastStack *last = record;
+    n_kept += last->capacity > 0;
+    kept_bytes += last->capacity * (sizeof *last->keys + sizeof *last->nodes);
+}
+
 void jm_stack_stats(void)
 {
     jm_stats_table("nodes of stacks", &nodes);
     jm_stats_table("nodes that are not their caller's first", &branches);
     jm_stats_index(&branch_index);
-    UInt n = 0;
-    SizeT bytes = last_stacks ? VG_N_THREADS * sizeof *last_stacks : 0;
-    for (ThreadId tid = 0; last_stacks && tid < VG_N_THREADS; tid++) {
-        n += last_stacks[tid].capacity > 0;
-        bytes += last_stacks[tid].capacity * (sizeof *last_stacks->keys + sizeof *last_stacks->nodes);
-    }
-    jm_stats_row("jm.stack", "threads' last stacks", n, bytes);
+    n_kept = 0;
+    kept_bytes = jm_per_thread_bytes(&last_stacks);
+    jm_per_thread_each(&last_stacks, add_up);
+    jm_stats_row("jm.stack", "threads' last stacks", n_kept, kept_bytes);
     jm_stats_row("static", "keys of one stack, at most", MAX_KEYS, sizeof mixed);
 }

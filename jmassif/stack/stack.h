@@ -41,9 +41,6 @@ Bool jm_stack_has_role(NodeId node, RoleId role);
 // Code was unmapped: what is remembered of the last stacks no longer holds.
 void jm_stack_forget(void);
 
-// The thread ended.
-void jm_stack_thread_exit(ThreadId tid);
-
 // Stacks that were completed from their base, for the end-of-run counters.
 ULong jm_stack_n_completed(void);
 

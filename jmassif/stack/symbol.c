@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Symbolising; see symbol.h.
+// A code address is asked of the core once, and kept with the frames that it stands for; frames are kept by what they
+// show, so that many addresses share one; see symbol.h. The core's texts last until the next question, so each is
+// copied.
 
 #include "stack/symbol.h"
-#include "base/client_memory.h"
+#include "base/elf.h"
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/stats.h"
@@ -26,14 +28,14 @@ typedef struct {
     Addr end;
     ULong time; // when it was mapped
     Bool is_told;
-} Object;
+} CodeObject;
 
 static Table locations = JM_TABLE("jm.location", Location);
 static Index location_index = JM_INDEX("jm.location");
 static Table frames = JM_TABLE("jm.frame", Frame);
 static Index frame_index = JM_INDEX("jm.frame");
 static UInt n_inlined;  // entries of all locations' lists
-static XArray *objects; // of Object: executable file mappings
+static XArray *objects; // of CodeObject: executable file mappings
 static UInt n_untold;
 static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
 
@@ -175,6 +177,39 @@ static Bool add_inlined(Location *at, FrameId *ids, DiEpoch epoch, Addr ip, cons
     return any;
 }
 
+// The name of the function at `ip`, which the caller frees; NULL: it has none.
+static HChar *function_name(DiEpoch epoch, Addr ip)
+{
+    const HChar *text;
+    if (!VG_(get_fnname)(epoch, ip, &text))
+        return NULL;
+    HChar *function = VG_(strdup)("jm.symbol", text);
+    // A symbol's version (dlopen@@GLIBC_2.34) is no part of a function's name.
+    HChar *version = VG_(strchr)(function, '@');
+    if (version && version != function)
+        *version = 0;
+    return function;
+}
+
+// The file and line that `ip` was compiled from. The caller frees the path; NULL: not known.
+static HChar *source_line(DiEpoch epoch, Addr ip, UInt *line)
+{
+    const HChar *file, *directory;
+    *line = 0;
+    if (!VG_(get_filename_linenum)(epoch, ip, &file, &directory, line))
+        return NULL;
+    // Both parts belong to the debug info and are copied before anything else is asked of it.
+    HChar *path = VG_(malloc)("jm.symbol", VG_(strlen)(file) + VG_(strlen)(directory) + 2);
+    VG_(sprintf)(path, "%s%s%s", directory, *directory ? "/" : "", file);
+    return path;
+}
+
+static void free_if_any(HChar *text)
+{
+    if (text)
+        VG_(free)(text);
+}
+
 static void symbolise(Location *at, Addr ip)
 {
     DiEpoch epoch = VG_(current_DiEpoch)();
@@ -195,24 +230,11 @@ static void symbolise(Location *at, Addr ip)
     at->is_allocator = at->is_preload;
 
     if (at->is_allocator || !add_inlined(at, ids, epoch, ip, object, soname)) {
-        const HChar *file = NULL, *directory;
-        UInt line = 0;
-        if (VG_(get_fnname)(epoch, ip, &text)) {
-            function = VG_(strdup)("jm.symbol", text);
-            // A symbol's version (dlopen@@GLIBC_2.34) is no part of a function's name.
-            HChar *version = VG_(strchr)(function, '@');
-            if (version && version != function)
-                *version = 0;
-        }
-        HChar *located = NULL;
-        if (VG_(get_filename_linenum)(epoch, ip, &file, &directory, &line)) {
-            // Both parts belong to the debug info and are copied before anything else is asked of it.
-            located = VG_(malloc)("jm.symbol", VG_(strlen)(file) + VG_(strlen)(directory) + 2);
-            VG_(sprintf)(located, "%s%s%s", directory, *directory ? "/" : "", file);
-        }
-        add_frame(at, ids, 'n', function, object, soname, located, line, ip);
-        if (located)
-            VG_(free)(located);
+        UInt line;
+        function = function_name(epoch, ip);
+        HChar *file = source_line(epoch, ip, &line);
+        add_frame(at, ids, 'n', function, object, soname, file, line, ip);
+        free_if_any(file);
     }
     // The core has renamed those that it knows by their full names; one whose version was cut off above is left to
     // know.
@@ -225,12 +247,9 @@ static void symbolise(Location *at, Addr ip)
         VG_(memcpy)(at->inlined, ids, at->n_frames * sizeof *ids);
         n_inlined += at->n_frames;
     }
-    if (object)
-        VG_(free)(object);
-    if (soname)
-        VG_(free)(soname);
-    if (function)
-        VG_(free)(function);
+    free_if_any(object);
+    free_if_any(soname);
+    free_if_any(function);
 }
 
 // Those asked for lately, each at the one place that its hash gives it: one load instead of three that wait for each
@@ -307,15 +326,15 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
     if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
         return;
     if (!objects)
-        objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(Object));
-    Object object = {start, start + bytes, jm_clock_cached(), False};
+        objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(CodeObject));
+    CodeObject object = {start, start + bytes, jm_clock_cached(), False};
     VG_(addToXA)(objects, &object);
     n_untold++;
 }
 
 // What the core knows of the object whose code is mapped there; NULL while it has not seen all of its mappings. Asking
 // for the first address would not do: the procedure linkage table, which may come first, is no text to the core.
-static const DebugInfo *debug_info_of(const Object *object)
+static const DebugInfo *debug_info_of(const CodeObject *object)
 {
     for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
         Addr text = VG_(DebugInfo_get_text_avma)(di);
@@ -328,7 +347,7 @@ static const DebugInfo *debug_info_of(const Object *object)
 void jm_symbol_tell_objects(Bool all)
 {
     for (Word i = 0; n_untold && i < VG_(sizeXA)(objects); i++) {
-        Object *object = VG_(indexXA)(objects, i);
+        CodeObject *object = VG_(indexXA)(objects, i);
         if (object->is_told)
             continue;
         const DebugInfo *di = debug_info_of(object);
@@ -353,7 +372,7 @@ Bool jm_symbol_unmapped(Addr start, SizeT bytes)
 {
     Bool was_code = False;
     for (Word i = objects ? VG_(sizeXA)(objects) - 1 : -1; i >= 0; i--) {
-        Object *object = VG_(indexXA)(objects, i);
+        CodeObject *object = VG_(indexXA)(objects, i);
         if (object->start < start + bytes && start < object->end) {
             if (object->is_told)
                 jm_trace_object_end(jm_clock_cached(), object->start);
@@ -381,5 +400,5 @@ void jm_symbol_stats(void)
     jm_stats_row("jm.symbol", "frames where calls are inlined", n_inlined, n_inlined * sizeof(FrameId));
     jm_stats_table("frames", &frames);
     jm_stats_index(&frame_index);
-    jm_stats_array("jm.objects", "object files", objects, sizeof(Object));
+    jm_stats_array("jm.objects", "object files", objects, sizeof(CodeObject));
 }

@@ -10,17 +10,14 @@
 
 #include "stack/unwind.h"
 #include "base/client_memory.h"
-#include "valgrind/core_unwinder.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "base/stats.h"
 #include "base/table.h"
 #include "trace/trace.h"
+#include "stack/core_step.h"
 #include "stack/unwind_step.h"
 #include "stack/unwind_table.h"
-
-#include "pub_tool_guest.h"
-
-#define MAX_FRAMES JM_MAX_FRAMES
 
 static ULong n_stacks;
 static ULong n_by_core;   // by what only the core knows
@@ -103,19 +100,19 @@ static inline UInt guest_register(UInt number)
 
 // ---- rules ---------------------------------------------------------------------------------------------------
 
-typedef enum { RULE_OTHER, RULE_OUTERMOST, RULE_FROM_SP, RULE_FROM_FP } RuleType;
+typedef enum { RULE_OTHER, RULE_OUTERMOST, RULE_FROM_SP, RULE_FROM_FP } UnwindRuleType;
 
 typedef struct {
     Addr ip;
     Int cfa_offset; // where the caller's frame begins, from the stack or frame pointer
     Slots slots;
-    UChar type; // RuleType
-} Rule;
+    UChar type; // UnwindRuleType
+} UnwindRule;
 
 #define RULE_BITS 14
 #define N_RULES   (1u << RULE_BITS)
 
-static Rule rules[N_RULES]; // each at the one place that its hash gives it
+static UnwindRule rules[N_RULES]; // each at the one place that its hash gives it
 
 // As in Slots.
 static Bool find_slot(const UnwindRow *row, UInt reg, Int *slot)
@@ -126,7 +123,7 @@ static Bool find_slot(const UnwindRow *row, UInt reg, Int *slot)
            (row->where[reg] == AT_CFA && offset == *slot && *slot < 0 && *slot % (Int)sizeof(Addr) == 0);
 }
 
-static RuleType find_rule(Addr ip, Rule *rule)
+static UnwindRuleType find_rule(Addr ip, UnwindRule *rule)
 {
     UnwindRow row;
     Int fp, ra;
@@ -142,11 +139,11 @@ static RuleType find_rule(Addr ip, Rule *rule)
     return row.cfa_register == JM_REG_SP ? RULE_FROM_SP : row.cfa_register == JM_REG_FP ? RULE_FROM_FP : RULE_OTHER;
 }
 
-static inline const Rule *rule_of(Addr ip)
+static inline const UnwindRule *rule_of(Addr ip)
 {
-    Rule *rule = &rules[jm_place(ip, RULE_BITS)];
+    UnwindRule *rule = &rules[jm_place(ip, RULE_BITS)];
     if (rule->ip != ip) {
-        *rule = (Rule){.ip = ip};
+        *rule = (UnwindRule){.ip = ip};
         rule->type = find_rule(ip, rule);
     }
     return rule;
@@ -208,7 +205,7 @@ UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word
 typedef struct {
     Addr ip, sp, fp;
     Slots slots;
-} Frame;
+} WalkedFrame;
 
 // Each thread's stack as it was last, in arrays that are filled from their ends, innermost first: so the outer frames
 // stay where they are while inner ones come and go. A frame that is there again, with its pointers, is left by the same
@@ -221,7 +218,18 @@ typedef struct {
     UInt n;
 } LastWalk;
 
-static LastWalk *last_walks;
+static void release(ThreadId tid, void *record, ThreadEnd how)
+{
+    LastWalk *last = record;
+    if (last->capacity) {
+        VG_(free)(last->ips);
+        VG_(free)(last->sps);
+        VG_(free)(last->fps);
+        VG_(free)(last->slots);
+    }
+}
+
+static PerThread last_walks = JM_PER_THREAD("jm.unwind", LastWalk, release);
 
 static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, SizeT size)
 {
@@ -246,9 +254,9 @@ static void make_room(LastWalk *last, UInt n_kept, UInt n)
     last->slots = grow(last->slots, old, n_kept, last->capacity, sizeof *last->slots);
 }
 
-static inline Frame frame_at(const LastWalk *last, UInt i)
+static inline WalkedFrame frame_at(const LastWalk *last, UInt i)
 {
-    return (Frame){last->ips[i], last->sps[i], last->fps[i], last->slots[i]};
+    return (WalkedFrame){last->ips[i], last->sps[i], last->fps[i], last->slots[i]};
 }
 
 // `cfa`: where the caller's frame begins; `link`: what the link register holds.
@@ -276,7 +284,7 @@ static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
 }
 
 typedef struct {
-    Frame f;
+    WalkedFrame f;
     Bool is_call, is_innermost; // as in Cursor
     Addr link;                  // the innermost frame's return address, if it is in a register. No other's is there
     Addr top;                   // where the mapping of the stack ends
@@ -304,7 +312,7 @@ static Step leave_without_rule(Walker *w)
         return step;
     if (!jm_register_is_known(r, JM_REG_FP))
         return LACKS_REGISTER;
-    w->f = (Frame){.ip = c.ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
+    w->f = (WalkedFrame){.ip = c.ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
     w->is_call = c.is_call;
     w->is_innermost = False;
     w->link = 0;
@@ -315,8 +323,8 @@ static Step leave_without_rule(Walker *w)
 // From the frame to its caller's. In `*slots` what it was left by.
 static inline Step leave(Walker *w, Slots *slots)
 {
-    Frame *f = &w->f;
-    const Rule *rule = rule_of(f->ip);
+    WalkedFrame *f = &w->f;
+    const UnwindRule *rule = rule_of(f->ip);
     if (rule->type == RULE_OUTERMOST)
         return AT_OUTERMOST;
     Addr cfa = (rule->type == RULE_FROM_SP ? f->sp : f->fp) + rule->cfa_offset;
@@ -340,7 +348,7 @@ static inline Step leave(Walker *w, Slots *slots)
     return AT_CALLER;
 }
 
-static Frame fresh[MAX_FRAMES]; // innermost first: of the walk that is under way, those that may be new
+static WalkedFrame fresh[JM_MAX_FRAMES]; // innermost first: of the walk that is under way, those that may be new
 
 static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 {
@@ -359,17 +367,17 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
 #endif
     w.top = jm_readable_end(w.f.sp);
     asked_core = guessed = False;
-    n_certain = MAX_FRAMES;
+    n_certain = JM_MAX_FRAMES;
     const UInt end = last->capacity;
     UInt at = end - last->n; // in the last walk: its first frame that is not further in than this one
     UInt run = end;          // its frames from here to `at`, which is this one, are there again
     UInt n = 0;
     Step step = AT_CALLER;
-    while (n < MAX_FRAMES) {
+    while (n < JM_MAX_FRAMES) {
         while (at < end && last->sps[at] < w.f.sp)
             at++;
         if (at < end && last->sps[at] == w.f.sp && last->ips[at] == w.f.ip && last->fps[at] == w.f.fp &&
-            n + (end - at) <= MAX_FRAMES) {
+            n + (end - at) <= JM_MAX_FRAMES) {
             run = at;
             at = end_of_run(last, run, w.link, w.top);
             if (at > run) {
@@ -379,7 +387,7 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
                 w.is_innermost = False;
             }
         }
-        Frame left = w.f;
+        WalkedFrame left = w.f;
         step = leave(&w, &left.slots);
         if (step == LACKS_REGISTER)
             return False;
@@ -437,9 +445,9 @@ static Bool core_cannot_leave(const Addr *ips, UInt i)
 
 static void compare_with_core(ThreadId tid, const Walk *walk)
 {
-    static Addr core_ips[MAX_FRAMES], core_sps[MAX_FRAMES];
+    static Addr core_ips[JM_MAX_FRAMES], core_sps[JM_MAX_FRAMES];
     UInt n = walk->n;
-    UInt n_core = jm_core_stack(tid, core_ips, core_sps, MAX_FRAMES);
+    UInt n_core = jm_core_stack(tid, core_ips, core_sps, JM_MAX_FRAMES);
     UInt alike = n_alike(walk->ips, walk->sps, n, core_ips, core_sps, n_core);
     // Below a function whose table says that it is the outermost, and of a return address that is none, the core goes
     // on, by what lies there.
@@ -472,7 +480,7 @@ static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 #endif
 
 // For what is not kept in place.
-static Addr any_ips[MAX_FRAMES], any_sps[MAX_FRAMES + 1];
+static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
 
 static Walk other_walk(UInt n, UInt certain)
 {
@@ -495,13 +503,11 @@ static Walk without_recursions(const Walk *walk)
 
 static Walk unwind(ThreadId tid)
 {
-    if (!last_walks)
-        last_walks = VG_(calloc)("jm.unwind", VG_N_THREADS, sizeof *last_walks);
-    LastWalk *last = &last_walks[tid];
+    LastWalk *last = JM_OF_THREAD(&last_walks, LastWalk, tid);
     UInt n_same;
     if (!walk_by_rules(tid, last, &n_same)) {
         last->n = 0;
-        UInt n = jm_unwind_any(tid, any_ips, any_sps, NULL, MAX_FRAMES, 0);
+        UInt n = jm_unwind_any(tid, any_ips, any_sps, NULL, JM_MAX_FRAMES, 0);
         return other_walk(n, n_certain);
     }
     UInt first = last->capacity - last->n;
@@ -518,8 +524,8 @@ Walk jm_unwind(ThreadId tid)
     Walk walk = unwind(tid);
 #if !defined(JM_ASKS_CORE)
     if (guessed) { // the core may know better
-        last_walks[tid].n = 0;
-        return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES), MAX_FRAMES);
+        JM_OF_THREAD(&last_walks, LastWalk, tid)->n = 0;
+        return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
     }
 #endif
     n_by_core += asked_core;
@@ -527,30 +533,24 @@ Walk jm_unwind(ThreadId tid)
         compare_with_core(tid, &walk);
     return walk;
 #else
-    return other_walk(unwind_by_core(tid, any_ips, any_sps, MAX_FRAMES), MAX_FRAMES);
+    return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
 #endif
 }
+
+#if defined(JM_HAS_UNWINDER)
+
+static void forget(void *record)
+{
+    ((LastWalk *)record)->n = 0;
+}
+
+#endif
 
 void jm_unwind_forget(void)
 {
 #if defined(JM_HAS_UNWINDER)
     VG_(memset)(rules, 0, sizeof rules);
-    for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
-        last_walks[tid].n = 0;
-#endif
-}
-
-void jm_unwind_thread_exit(ThreadId tid)
-{
-#if defined(JM_HAS_UNWINDER)
-    if (last_walks && last_walks[tid].capacity) {
-        LastWalk *last = &last_walks[tid];
-        VG_(free)(last->ips);
-        VG_(free)(last->sps);
-        VG_(free)(last->fps);
-        VG_(free)(last->slots);
-        VG_(memset)(last, 0, sizeof *last);
-    }
+    jm_per_thread_each(&last_walks, forget);
 #endif
 }
 
@@ -565,6 +565,19 @@ void jm_unwind_write_counters(void)
     jm_trace_counter("unwound-differently", n_differing);
 }
 
+#if defined(JM_HAS_UNWINDER)
+
+static SizeT walks_bytes;
+
+static void add_up(void *record)
+{
+    const LastWalk *last = record;
+    if (last->capacity)
+        walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(Slots));
+}
+
+#endif
+
 void jm_unwind_stats(void)
 {
 #if defined(JM_HAS_UNWINDER)
@@ -572,11 +585,9 @@ void jm_unwind_stats(void)
     for (UInt i = 0; i < N_RULES; i++)
         n += rules[i].ip != 0;
     jm_stats_row("static", "rules for unwinding", n, sizeof rules + sizeof fresh);
-    SizeT bytes = last_walks ? VG_N_THREADS * sizeof *last_walks : 0;
-    for (ThreadId tid = 0; last_walks && tid < VG_N_THREADS; tid++)
-        if (last_walks[tid].capacity)
-            bytes += (last_walks[tid].capacity + 1) * (3 * sizeof(Addr) + sizeof(Slots));
-    jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, bytes);
+    walks_bytes = jm_per_thread_bytes(&last_walks);
+    jm_per_thread_each(&last_walks, add_up);
+    jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, walks_bytes);
 #endif
-    jm_stats_row("static", "frames of one stack, at most", MAX_FRAMES, sizeof any_ips + sizeof any_sps);
+    jm_stats_row("static", "frames of one stack, at most", JM_MAX_FRAMES, sizeof any_ips + sizeof any_sps);
 }

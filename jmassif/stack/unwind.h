@@ -28,8 +28,6 @@ UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word
 // Code was unmapped: what is known of it no longer holds.
 void jm_unwind_forget(void);
 
-void jm_unwind_thread_exit(ThreadId tid);
-
 void jm_unwind_write_counters(void);
 void jm_unwind_stats(void); // tells what it keeps (stats.h)
 

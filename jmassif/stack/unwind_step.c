@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The ways from a frame to its caller's, each a function that takes the step or says that it cannot, in the order in
+// which they are to be believed; see unwind_step.h. What a table says is exact. What is guessed must look right: a
+// return address comes after a call, and the caller's frame lies further out.
 
 #include "stack/unwind_step.h"
 #include "base/client_memory.h"
-#include "valgrind/core_unwinder.h"
+#include "stack/core_step.h"
 #include "stack/unwind_table.h"
 
 #if defined(JM_HAS_UNWINDER)

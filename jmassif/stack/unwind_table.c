@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A function's entry in .eh_frame names what it has in common with others, and both hold instructions for a machine
+// that makes the table's rows, from the function's start on; see unwind_table.h. They are run up to the address that is
+// asked for. What is not known ends the run: no row at all is better than a wrong one.
 
 #include "stack/unwind_table.h"
 #include "base/client_memory.h"
+#include "base/elf.h"
 
 // An entry of the table, without its length.
 static Bool open_entry(Addr address, DwarfReader *r)
@@ -94,7 +99,7 @@ static void read_augmentation(DwarfReader *r, const HChar *letters, Common *c)
         case 'S':
             c->is_signal_frame = True;
             break;
-        case 'B': // arm64: which key signs return addresses, and whether the stack is tagged; see run()
+        case 'B': // arm64: which key signs return addresses, and whether the stack is tagged; see remember_or_pass()
         case 'G':
             break;
         default:
@@ -151,9 +156,9 @@ typedef struct {
     UnwindRow remembered[MAX_REMEMBERED];
     UInt n_remembered;
     Addr location;
-} Machine;
+} RowMachine;
 
-static void set(Machine *m, ULong reg, Where where, Long value)
+static void set(RowMachine *m, ULong reg, Where where, Long value)
 {
     if (reg < JM_N_REGISTERS) { // else a vector register, say
         m->row->where[reg] = where;
@@ -161,129 +166,173 @@ static void set(Machine *m, ULong reg, Where where, Long value)
     }
 }
 
-static void restore(Machine *m, ULong reg)
+static void restore(RowMachine *m, ULong reg)
 {
     if (reg < JM_N_REGISTERS)
         set(m, reg, m->initial.where[reg], m->initial.value[reg]);
 }
 
-// Runs the instructions up to those for addresses beyond `ip` (DWARF 5, section 6.4.2).
-static Bool run(Machine *m, DwarfReader r, Addr ip)
+// Each of these does one sort of instruction. False: this is none of them.
+
+static Bool advance(RowMachine *m, DwarfReader *r, UInt op)
 {
-    const Common *c = m->common;
+    const ULong unit = m->common->code_align;
+    switch (op) {
+    case 0x00: // nop
+        return True;
+    case 0x01: // set_loc
+        m->location = take_address(r, m->common->encoding);
+        return True;
+    case 0x02: // advance_loc1
+        m->location += jm_dwarf_take(r, 1) * unit;
+        return True;
+    case 0x03: // advance_loc2
+        m->location += jm_dwarf_take(r, 2) * unit;
+        return True;
+    case 0x04: // advance_loc4
+        m->location += jm_dwarf_take(r, 4) * unit;
+        return True;
+    case 0x40 ... 0x7f: // advance_loc
+        m->location += (op & 0x3f) * unit;
+        return True;
+    default:
+        return False;
+    }
+}
+
+static Bool define_cfa(RowMachine *m, DwarfReader *r, UInt op)
+{
     UnwindRow *row = m->row;
+    switch (op) {
+    case 0x0c: // def_cfa
+        row->cfa_register = jm_dwarf_take_uleb(r);
+        row->cfa_offset = jm_dwarf_take_uleb(r);
+        row->cfa_expression = 0;
+        return True;
+    case 0x0d: // def_cfa_register
+        row->cfa_register = jm_dwarf_take_uleb(r);
+        return True;
+    case 0x0e: // def_cfa_offset
+        row->cfa_offset = jm_dwarf_take_uleb(r);
+        return True;
+    case 0x0f: // def_cfa_expression
+        row->cfa_expression = r->at;
+        jm_dwarf_skip(r, jm_dwarf_take_uleb(r));
+        return True;
+    case 0x12: // def_cfa_sf
+        row->cfa_register = jm_dwarf_take_uleb(r);
+        row->cfa_offset = jm_dwarf_take_sleb(r) * m->common->data_align;
+        row->cfa_expression = 0;
+        return True;
+    case 0x13: // def_cfa_offset_sf
+        row->cfa_offset = jm_dwarf_take_sleb(r) * m->common->data_align;
+        return True;
+    default:
+        return False;
+    }
+}
+
+// The caller's value of a register is at an offset from the CFA, or that address itself.
+static Bool set_by_offset(RowMachine *m, DwarfReader *r, UInt op)
+{
+    const Long unit = m->common->data_align;
+    ULong reg;
+    switch (op) {
+    case 0x80 ... 0xbf: // offset
+        set(m, op & 0x3f, AT_CFA, (Long)jm_dwarf_take_uleb(r) * unit);
+        return True;
+    case 0x05: // offset_extended
+        reg = jm_dwarf_take_uleb(r);
+        set(m, reg, AT_CFA, (Long)jm_dwarf_take_uleb(r) * unit);
+        return True;
+    case 0x11: // offset_extended_sf
+        reg = jm_dwarf_take_uleb(r);
+        set(m, reg, AT_CFA, jm_dwarf_take_sleb(r) * unit);
+        return True;
+    case 0x14: // val_offset
+        reg = jm_dwarf_take_uleb(r);
+        set(m, reg, IS_CFA, (Long)jm_dwarf_take_uleb(r) * unit);
+        return True;
+    case 0x15: // val_offset_sf
+        reg = jm_dwarf_take_uleb(r);
+        set(m, reg, IS_CFA, jm_dwarf_take_sleb(r) * unit);
+        return True;
+    case 0x2f: // GNU_negative_offset_extended
+        reg = jm_dwarf_take_uleb(r);
+        set(m, reg, AT_CFA, -(Long)jm_dwarf_take_uleb(r) * unit);
+        return True;
+    default:
+        return False;
+    }
+}
+
+// It is anywhere else.
+static Bool set_otherwise(RowMachine *m, DwarfReader *r, UInt op)
+{
+    ULong reg;
+    switch (op) {
+    case 0xc0 ... 0xff: // restore
+        restore(m, op & 0x3f);
+        return True;
+    case 0x06: // restore_extended
+        restore(m, jm_dwarf_take_uleb(r));
+        return True;
+    case 0x07: // undefined
+        set(m, jm_dwarf_take_uleb(r), UNDEFINED, 0);
+        return True;
+    case 0x08: // same_value
+        set(m, jm_dwarf_take_uleb(r), KEPT, 0);
+        return True;
+    case 0x09: // register
+        reg = jm_dwarf_take_uleb(r);
+        set(m, reg, IN_REGISTER, jm_dwarf_take_uleb(r));
+        return True;
+    case 0x10: // expression
+    case 0x16: // val_expression
+        reg = jm_dwarf_take_uleb(r);
+        set(m, reg, op == 0x10 ? AT_EXPRESSION : IS_EXPRESSION, r->at);
+        jm_dwarf_skip(r, jm_dwarf_take_uleb(r));
+        return True;
+    default:
+        return False;
+    }
+}
+
+// Of whole rows, and what says nothing of where registers are.
+static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
+{
+    switch (op) {
+    case 0x0a: // remember_state
+        if (m->n_remembered == MAX_REMEMBERED)
+            return False;
+        m->remembered[m->n_remembered++] = *m->row;
+        return True;
+    case 0x0b: // restore_state
+        if (m->n_remembered == 0)
+            return False;
+        *m->row = m->remembered[--m->n_remembered];
+        return True;
+#if defined(VGA_arm64)
+    case 0x2c: // AARCH64_negate_ra_state_with_pc
+    case 0x2d: // AARCH64_negate_ra_state: VEX passes over what signs return addresses, so none is signed
+        return True;
+#endif
+    case 0x2e: // GNU_args_size
+        jm_dwarf_take_uleb(r);
+        return True;
+    default:
+        return False;
+    }
+}
+
+// Runs the instructions up to those for addresses beyond `ip` (DWARF 5, section 6.4.2).
+static Bool run(RowMachine *m, DwarfReader r, Addr ip)
+{
     while (r.at < r.end && !r.failed) {
         UInt op = jm_dwarf_take(&r, 1);
-        ULong low = op & 0x3f, reg;
-        ULong advance = 0;
-        switch (op & 0xc0 ? op & 0xc0 : op) {
-        case 0x40: // advance_loc
-            advance = low;
-            break;
-        case 0x80: // offset
-            set(m, low, AT_CFA, (Long)jm_dwarf_take_uleb(&r) * c->data_align);
-            break;
-        case 0xc0: // restore
-            restore(m, low);
-            break;
-        case 0x00: // nop
-            break;
-        case 0x01: // set_loc
-            m->location = take_address(&r, c->encoding);
-            break;
-        case 0x02: // advance_loc1
-            advance = jm_dwarf_take(&r, 1);
-            break;
-        case 0x03: // advance_loc2
-            advance = jm_dwarf_take(&r, 2);
-            break;
-        case 0x04: // advance_loc4
-            advance = jm_dwarf_take(&r, 4);
-            break;
-        case 0x05: // offset_extended
-            reg = jm_dwarf_take_uleb(&r);
-            set(m, reg, AT_CFA, (Long)jm_dwarf_take_uleb(&r) * c->data_align);
-            break;
-        case 0x06: // restore_extended
-            restore(m, jm_dwarf_take_uleb(&r));
-            break;
-        case 0x07: // undefined
-            set(m, jm_dwarf_take_uleb(&r), UNDEFINED, 0);
-            break;
-        case 0x08: // same_value
-            set(m, jm_dwarf_take_uleb(&r), KEPT, 0);
-            break;
-        case 0x09: // register
-            reg = jm_dwarf_take_uleb(&r);
-            set(m, reg, IN_REGISTER, jm_dwarf_take_uleb(&r));
-            break;
-        case 0x0a: // remember_state
-            if (m->n_remembered == MAX_REMEMBERED)
-                return False;
-            m->remembered[m->n_remembered++] = *row;
-            break;
-        case 0x0b: // restore_state
-            if (m->n_remembered == 0)
-                return False;
-            *row = m->remembered[--m->n_remembered];
-            break;
-        case 0x0c: // def_cfa
-            row->cfa_register = jm_dwarf_take_uleb(&r);
-            row->cfa_offset = jm_dwarf_take_uleb(&r);
-            row->cfa_expression = 0;
-            break;
-        case 0x0d: // def_cfa_register
-            row->cfa_register = jm_dwarf_take_uleb(&r);
-            break;
-        case 0x0e: // def_cfa_offset
-            row->cfa_offset = jm_dwarf_take_uleb(&r);
-            break;
-        case 0x0f: // def_cfa_expression
-            row->cfa_expression = r.at;
-            jm_dwarf_skip(&r, jm_dwarf_take_uleb(&r));
-            break;
-        case 0x10: // expression
-        case 0x16: // val_expression
-            reg = jm_dwarf_take_uleb(&r);
-            set(m, reg, op == 0x10 ? AT_EXPRESSION : IS_EXPRESSION, r.at);
-            jm_dwarf_skip(&r, jm_dwarf_take_uleb(&r));
-            break;
-        case 0x11: // offset_extended_sf
-            reg = jm_dwarf_take_uleb(&r);
-            set(m, reg, AT_CFA, jm_dwarf_take_sleb(&r) * c->data_align);
-            break;
-        case 0x12: // def_cfa_sf
-            row->cfa_register = jm_dwarf_take_uleb(&r);
-            row->cfa_offset = jm_dwarf_take_sleb(&r) * c->data_align;
-            row->cfa_expression = 0;
-            break;
-        case 0x13: // def_cfa_offset_sf
-            row->cfa_offset = jm_dwarf_take_sleb(&r) * c->data_align;
-            break;
-        case 0x14: // val_offset
-            reg = jm_dwarf_take_uleb(&r);
-            set(m, reg, IS_CFA, (Long)jm_dwarf_take_uleb(&r) * c->data_align);
-            break;
-        case 0x15: // val_offset_sf
-            reg = jm_dwarf_take_uleb(&r);
-            set(m, reg, IS_CFA, jm_dwarf_take_sleb(&r) * c->data_align);
-            break;
-#if defined(VGA_arm64)
-        case 0x2c: // AARCH64_negate_ra_state_with_pc
-        case 0x2d: // AARCH64_negate_ra_state: VEX passes over what signs return addresses, so none is signed
-            break;
-#endif
-        case 0x2e: // GNU_args_size
-            jm_dwarf_take_uleb(&r);
-            break;
-        case 0x2f: // GNU_negative_offset_extended
-            reg = jm_dwarf_take_uleb(&r);
-            set(m, reg, AT_CFA, -(Long)jm_dwarf_take_uleb(&r) * c->data_align);
-            break;
-        default:
+        if (!set_by_offset(m, &r, op) && !advance(m, &r, op) && !define_cfa(m, &r, op) && !set_otherwise(m, &r, op) &&
+            !remember_or_pass(m, &r, op))
             return False;
-        }
-        m->location += advance * c->code_align;
         if (m->location > ip)
             return !r.failed;
     }
@@ -310,7 +359,7 @@ Bool jm_unwind_row(Addr ip, UnwindRow *row)
     *row = (UnwindRow){.cfa_register = JM_N_REGISTERS,
                        .return_address = common.return_address,
                        .is_signal_frame = common.is_signal_frame};
-    Machine m;
+    RowMachine m;
     m.common = &common;
     m.row = row;
     m.initial = *row;

@@ -8,8 +8,6 @@
 
 #if defined(VGA_amd64)
 
-#include "libvex_guest_amd64.h"
-
 // ---- the instructions ----------------------------------------------------------------------------------------
 
 // The processor's state while translated code runs: all exceptions masked, to nearest (System V ABI, 3.2.3).

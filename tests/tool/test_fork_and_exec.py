@@ -7,8 +7,8 @@ from typing import Dict, List
 import pytest
 
 from jmassif.profile import Profile
-from tests.harness import PYTHON, Recording, compile_c, record, run
-from tests.tool.programs import assert_readable, live_at, run_both
+from tests.harness import PYTHON, ROOT, Recording, compile_c, record, run
+from tests.tool.programs import assert_readable, library, live_at, program, run_both
 
 FORKS = """
 #include <stdio.h>
@@ -289,6 +289,37 @@ def test_threads_and_fork() -> None:
     _, child = parent_and_child(recording)
     assert live_at(child, 0) >= 10000
     assert live_at(child, -1) == 10000 + 3000  # the C library gives up the other thread's bookkeeping in the child
+
+
+SLOW_TO_LOAD = "void wait_inside(void);\n__attribute__((constructor)) static void load(void) { wait_inside(); }"
+QUICK_TO_LOAD = "int quick = 1;"
+
+
+@pytest.fixture(scope="module", name="forked_in_the_midst")
+def fixture_forked_in_the_midst() -> Recording:
+    slow = library(SLOW_TO_LOAD, "libslow_to_load.so")
+    quick = library(QUICK_TO_LOAD, "libquick_to_load.so")
+    forks = program("fork_in_thread.c", "-fno-builtin", "-pthread", f"-I{ROOT / 'jmassif'}", "-rdynamic", "-ldl")
+    recording = run_both([forks, slow, quick])
+    assert recording.stdout == "7\n"
+    return recording
+
+
+def test_a_new_thread_of_the_child_is_in_no_call_of_a_thread_that_is_gone(forked_in_the_midst: Recording) -> None:
+    """Its number is that of the thread that was in dlopen when the other one forked."""
+    parent, child = parent_and_child(forked_in_the_midst)
+    (slow,) = [scope for scope in parent.scopes if scope.name == "dlopen libslow_to_load.so"]
+    (quick,) = [scope for scope in child.scopes if scope.name == "dlopen libquick_to_load.so"]
+    assert (quick.thread, quick.parent) == (slow.thread, 0)
+
+
+def test_a_new_thread_of_the_child_ends_no_region_of_a_thread_that_is_gone(forked_in_the_midst: Recording) -> None:
+    parent, child = parent_and_child(forked_in_the_midst)
+    (region,) = parent.regions
+    assert region.text == "of the parent" and region.end is not None
+    (trace,) = [trace for trace in forked_in_the_midst.traces if forked_in_the_midst.load(trace) is child]
+    ended = [line for line in trace.read_text("utf-8", "replace").splitlines() if line.startswith("D ")]
+    assert child.regions == [] and ended == []
 
 
 def test_pythons_subprocesses_leave_no_files() -> None:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The core's functions for one frame and for a whole stack. Nothing here knows of our own unwinder: that asks, and what
+// the core asks in return is valgrind/core_takeover.c's.
 
-#include "valgrind/core_unwinder.h"
+#include "stack/core_step.h"
 #include "base/client_memory.h"
-#include "base/options.h"
-#include "stack/unwind.h"
 
 #if defined(JM_ASKS_CORE)
 
@@ -41,46 +42,13 @@ Bool jm_core_step(Registers *registers, Addr *ip)
     return True;
 }
 
-// ---- what the linker leads here (--wrap) -----------------------------------------------------------------------
-
+// The linker leads the calls of this function to ours (--wrap), and this is the core's under its other name.
 UInt __real_vgPlain_get_StackTrace(ThreadId tid, StackTrace ips, UInt n_ips, StackTrace sps, StackTrace fps,
                                    Word first_ip_delta);
-__typeof__(VG_(get_StackTrace)) __wrap_vgPlain_get_StackTrace;
-__typeof__(VG_(get_and_pp_StackTrace)) __wrap_vgPlain_get_and_pp_StackTrace;
 
 UInt jm_core_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     return __real_vgPlain_get_StackTrace(tid, ips, max, sps, NULL, 0);
-}
-
-UInt __wrap_vgPlain_get_StackTrace(ThreadId tid, StackTrace ips, UInt n_ips, StackTrace sps, StackTrace fps,
-                                   Word first_ip_delta)
-{
-    return jm_unwind_any(tid, ips, sps, fps, n_ips, first_ip_delta);
-}
-
-void __wrap_vgPlain_get_and_pp_StackTrace(ThreadId tid, UInt n_ips)
-{
-    Addr ips[n_ips];
-    UInt n = jm_unwind_any(tid, ips, NULL, NULL, n_ips, 0);
-    VG_(pp_StackTrace)(VG_(current_DiEpoch)(), ips, n);
-}
-
-// A part of an object file, as the core has it.
-typedef struct {
-    void *image;
-    ULong offset, bytes;
-} Slice;
-
-void __real_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
-void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
-
-// The core's own frames, which are no client's memory, it needs the tables of for what it prints when it crashes
-// itself.
-void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame)
-{
-    if (jm_options.check_unwinding || !is_eh_frame || !jm_has_unwind_table(address))
-        __real_vgModuleLocal_read_callframe_info_dwarf3(object, table, address, is_eh_frame);
 }
 
 #else
