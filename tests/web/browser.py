@@ -48,13 +48,17 @@ def write_page(directory: Path, *traces: Path, options: Sequence[str] = ()) -> P
     return page
 
 
-def visit(page: Path, *steps: Step, width: int = 1280, height: int = 900, scheme: str = "light") -> Visit:
+def visit(
+    page: Path, *steps: Step, width: int = 1280, height: int = 900, scheme: str = "light", before: str = ""
+) -> Visit:
+    """`before` is a script that runs before the page's own."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     plan = {
         "page": str(page),
         "browser": next(filter(None, map(shutil.which, _BROWSERS))),
         "viewport": {"width": width, "height": height},
         "scheme": scheme,
+        "before": before,
         "steps": steps,
     }
     done = subprocess.run(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // usage: node drive.mjs NODE_MODULES < PLAN.json > RESULT.json
-// Opens a page in Chromium and does what the plan says, step by step: {page, viewport, scheme, steps: [[name, …arguments]]}.
+// Opens a page in Chromium and does what the plan says, step by step: {page, viewport, scheme, before, steps: [[name,
+// …arguments]]}; `before` is a script that runs before the page's own.
 // The result has what each step returned, and all that the page should never do: errors, warnings, requests, dialogs.
 
 import { readFileSync } from 'node:fs';
@@ -33,6 +34,7 @@ await page.addInitScript(() => {
     window.violations = [];
     document.addEventListener('securitypolicyviolation', (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 });
+if (plan.before) await page.addInitScript(plan.before);
 
 // The page has done what was asked of it. A <details> tells that it was opened in a task of its own: also after those.
 const ready = async () => {
@@ -91,6 +93,20 @@ const steps = {
         return page.evaluate('Math.max(0, ...window.delays)');
     },
     evaluate: (expression) => page.evaluate(expression),
+    // What the page still holds on to (counted.js), and how many listeners and nodes the browser itself knows of.
+    counted: async () => {
+        const browserSide = await context.newCDPSession(page);
+        await browserSide.send('Performance.enable');
+        // The browser itself remembers what the pointer was last over.
+        await page.mouse.move(1, 1);
+        await page.mouse.move(2, 2);
+        await page.waitForTimeout(200);
+        for (let i = 0; i < 3; i++) await browserSide.send('HeapProfiler.collectGarbage');
+        const { metrics } = await browserSide.send('Performance.getMetrics');
+        await browserSide.detach();
+        const figures = Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
+        return { held: await page.evaluate('window.counted()'), listeners: figures.JSEventListeners, nodes: figures.Nodes };
+    },
     fill: async (selector, text) => (await page.locator(selector).first().fill(text), await ready()),
     point: async (selector) => (await page.locator(selector).first().hover(), await page.waitForTimeout(100)),
     keys: async (...keys) => {

@@ -11,7 +11,7 @@ from jmassif.units import growth, moment, percent, size
 from tests.web.browser import WEB
 
 SCRIPT = """
-import { growth, moment, percent, size } from './src/units.js';
+import { growth, moment, percent, size } from './src/base/units.js';
 import { readFileSync } from 'node:fs';
 const { sizes, shares, times } = JSON.parse(readFileSync(0, 'utf8'));
 console.log(JSON.stringify([

@@ -2,51 +2,55 @@
 //
 // What ran, where and how it was recorded; and whatever was odd.
 
-import { h } from '../dom.js';
-import { table } from '../table.js';
-import { count, size, whole } from '../units.js';
+import { h } from '../base/dom.js';
+import { count, size, whole } from '../base/units.js';
+import { Table } from '../charts/table.js';
+import { View } from './view.js';
 
+/** @typedef {import('../runs/data.js').RunHead} RunHead */
 /** @typedef {{name: string, figure: string}} Odd */
 
-/** @type {import('../page.js').View} */
-export const about = {
-    id: 'about',
-    title: 'About this run',
-    mount(place, page) {
-        const { head } = page.run;
-        const facts = h('dl', {});
-        for (const [name, text] of head.facts) facts.append(h('dt', {}, name), h('dd', {}, text));
-        place.append(facts);
-        for (const note of head.notes) place.append(h('p', {}, note));
-        if (head.truncation || !head.is_complete) {
-            place.append(h('p', { class: 'problem' }, `This trace does not reach the program's end: ${head.truncation || 'it was killed, or still runs'}. The page shows what came before.`));
-        }
-        const odd = [
-            ...head.failures.map((failure) => ({ name: `${failure.name} failed with error ${failure.code}`, figure: count(failure.calls, 'call') })),
-            ...head.counters.map(([key, n]) => ({ name: key, figure: key.endsWith('-bytes') ? size(n) : whole(n) })),
-        ];
-        if (odd.length) {
-            const grid = /** @type {ReturnType<typeof table<Odd>>} */ (table('Failed calls and oddities'));
-            place.append(grid.element);
-            grid.show([{ head: 'what', value: (row) => row.name }, { head: 'how often', value: (row) => row.figure }], odd);
-        }
+/** What went wrong, and how often. @param {RunHead} head @returns {Odd[]} */
+const oddities = (head) => [
+    ...head.failures.map((failure) => ({ name: `${failure.name} failed with error ${failure.code}`, figure: count(failure.calls, 'call') })),
+    ...head.counters.map(([key, n]) => ({ name: key, figure: key.endsWith('-bytes') ? size(n) : whole(n) })),
+];
+
+/** A table that is folded away. @param {string} caption @param {[string, string][]} rows */
+function folded(caption, rows) {
+    /** @type {Table<[string, string]>} */
+    const grid = new Table(caption, { limit: 60 });
+    grid.show([{ head: 'key', value: (row) => row[0] }, { head: 'value', isLong: true, value: (row) => row[1] }], rows);
+    return h('details', {}, h('summary', {}, caption), grid.element);
+}
+
+/** @param {RunHead} head @param {number} kept places in call stacks that the page tells apart */
+const pruned = (head, kept) =>
+    kept < head.nodes
+        ? `This page tells ${whole(kept)} of the ${whole(head.nodes)} places in call stacks apart; smaller ones are summed up where they branch off. All sums are exact.`
+        : `All ${whole(head.nodes)} places in call stacks are on this page.`;
+
+export class About extends View {
+    static id = 'about';
+    static title = 'About this run';
+
+    content() {
+        const { head, nodes } = this.run;
+        const odd = oddities(head);
+        /** @type {Table<Odd>|null} */
+        const grid = odd.length ? new Table('Failed calls and oddities') : null;
+        grid?.show([{ head: 'what', value: (row) => row.name }, { head: 'how often', value: (row) => row.figure }], odd);
         const manifest = head.manifest.filter(([key]) => !key.startsWith('option.'));
         const options = head.manifest.filter(([key]) => key.startsWith('option.'));
-        for (const [caption, rows] of /** @type {[string, [string, string][]][]} */ ([
-            ['Manifest', manifest],
-            ["The recorder's options", options.map(([key, text]) => [`--${key.slice('option.'.length)}`, text])],
-        ])) {
-            if (!rows.length) continue;
-            const grid = /** @type {ReturnType<typeof table<[string, string]>>} */ (table(caption, { limit: 60 }));
-            place.append(h('details', {}, h('summary', {}, caption), grid.element));
-            grid.show([{ head: 'key', value: (row) => row[0] }, { head: 'value', isLong: true, value: (row) => row[1] }], rows);
-        }
-        const kept = page.run.nodes.parent.length - 1;
-        const pruned =
-            kept < head.nodes
-                ? `This page tells ${whole(kept)} of the ${whole(head.nodes)} places in call stacks apart; smaller ones are summed up where they branch off. All sums are exact.`
-                : `All ${whole(head.nodes)} places in call stacks are on this page.`;
-        place.append(h('p', { class: 'quiet' }, pruned));
-        return () => {};
-    },
-};
+        return [
+            h('dl', {}, ...head.facts.flatMap(([name, text]) => [h('dt', {}, name), h('dd', {}, text)])),
+            ...head.notes.map((note) => h('p', {}, note)),
+            (!!head.truncation || !head.is_complete) &&
+                h('p', { class: 'problem' }, `This trace does not reach the program's end: ${head.truncation || 'it was killed, or still runs'}. The page shows what came before.`),
+            grid?.element,
+            manifest.length > 0 && folded('Manifest', manifest),
+            options.length > 0 && folded("The recorder's options", options.map(([key, text]) => [`--${key.slice('option.'.length)}`, text])),
+            h('p', { class: 'quiet' }, pruned(head, nodes.parent.length - 1)),
+        ];
+    }
+}

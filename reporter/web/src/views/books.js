@@ -2,15 +2,15 @@
 //
 // The books of the whole machine: what was in use before, the program by owner, Valgrind, what nobody can explain, what is free.
 
-import { momentName } from '../bar.js';
-import { coloursOf } from '../colours.js';
-import { choice, h, replace } from '../dom.js';
-import { waterfall } from '../waterfall.js';
-import { sumsOf } from './sums.js';
+import { choice, h, replace } from '../base/dom.js';
+import { waterfall } from '../charts/waterfall.js';
+import { coloursOf } from '../runs/colours.js';
+import { sumsOf } from '../runs/sums.js';
+import { View } from './view.js';
 
-/** @typedef {import('../data.js').Books} Books */
-/** @typedef {import('../run.js').Run} Run */
-/** @typedef {import('../waterfall.js').Step} Step */
+/** @typedef {import('../runs/data.js').Books} Books */
+/** @typedef {import('../runs/run.js').Run} Run */
+/** @typedef {import('../charts/waterfall.js').Step} Step */
 
 const SCOPES = /** @type {[string, string][]} */ ([
     ['machine', 'the whole machine'],
@@ -29,7 +29,7 @@ function booksOf(run, moment) {
 
 /** @param {Run} run @param {Books} made @returns {Step[]} */
 function owners(run, made) {
-    const side = (/** @type {import('../run.js').Sum} */ sum) => sum.host + (run.head.is_discrete ? 0 : sum.device);
+    const side = (/** @type {import('../runs/run.js').Sum} */ sum) => sum.host + (run.head.is_discrete ? 0 : sum.device);
     const colours = coloursOf(run, 'owner');
     return sumsOf(run, 'owner', made.moment)
         .map(({ name, index, sum }) => ({ name, group: run.head.owners[index].group, bytes: side(sum), colour: colours[index] }))
@@ -55,29 +55,35 @@ function steps(run, made, isWhole) {
     ];
 }
 
-/** @type {import('../page.js').View} */
-export const books = {
-    id: 'books',
-    title: "All of the machine's memory",
-    fits: (run) => run.head.books.length > 0,
-    mount(place, page) {
-        let scope = 'machine';
-        const when = h('h3', {});
-        const picture = h('div', {});
-        const doubts = h('div', {});
-        const update = () => {
-            const { run } = page;
-            const made = booksOf(run, page.moment);
-            const isWhole = scope === 'machine';
-            replace(when, made.moment === page.moment ? `At ${momentName(run, made.moment)}` : `At ${momentName(run, made.moment)}, where pages were last sampled near the chosen moment`);
-            replace(picture, waterfall(steps(run, made, isWhole), isWhole ? 'From what was in use before to what is free' : 'What this run has taken', isWhole ? 'the machine' : 'this process'));
-            replace(doubts, ...made.doubts.map((text) => h('p', { class: 'problem' }, text)));
-        };
-        const choose = choice('Show', SCOPES, scope, (value) => {
-            scope = value;
-            update();
+export class BooksOfMachine extends View {
+    static id = 'books';
+    static title = "All of the machine's memory";
+
+    /** @param {Run} run */
+    static fits(run) {
+        return run.head.books.length > 0;
+    }
+
+    #scope = 'machine';
+    #when = h('h3', {});
+    #picture = h('div', {});
+    #doubts = h('div', {});
+
+    content() {
+        const choose = choice('Show', SCOPES, this.#scope, (value) => {
+            this.#scope = value;
+            this.update();
         });
-        place.append(h('div', { class: 'above' }, when, choose), picture, doubts);
-        return update;
-    },
-};
+        return [h('div', { class: 'above' }, this.#when, choose), this.#picture, this.#doubts];
+    }
+
+    update() {
+        const { page, run } = this;
+        const made = booksOf(run, page.moment);
+        const isWhole = this.#scope === 'machine';
+        const moment = run.label(made.moment);
+        replace(this.#when, made.moment === page.moment ? `At ${moment}` : `At ${moment}, where pages were last sampled near the chosen moment`);
+        replace(this.#picture, waterfall(steps(run, made, isWhole), isWhole ? 'From what was in use before to what is free' : 'What this run has taken', isWhole ? 'the machine' : 'this process'));
+        replace(this.#doubts, ...made.doubts.map((text) => h('p', { class: 'problem' }, text)));
+    }
+}

@@ -2,17 +2,16 @@
 //
 // The tables of a comparison: a row a name, a column a column, and the change between the two that are compared.
 
-import { comparisonOf, held, isBeyond } from '../comparison.js';
-import { h } from '../dom.js';
-import { table as grid } from '../table.js';
-import { growth, size, whole } from '../units.js';
-import { percentOf } from './changes.js';
+import { h } from '../base/dom.js';
+import { growth, size, whole } from '../base/units.js';
+import { Table } from '../charts/table.js';
+import { comparisonOf, held, isBeyond, percentOf } from '../runs/comparison.js';
+import { View } from './view.js';
 
-/** @typedef {import('../comparison.js').Comparison} Comparison */
-/** @typedef {import('../comparison.js').Pool} Pool */
-/** @typedef {import('../comparison.js').Row} Row */
-/** @typedef {import('../comparison.js').Table} Table */
-/** @typedef {import('../comparison.js').Figures} Figures */
+/** @typedef {import('../runs/comparison.js').Comparison} Comparison */
+/** @typedef {import('../runs/data.js').Pool} Pool */
+/** @typedef {import('../runs/data.js').DifferenceRow} Row */
+/** @typedef {import('../runs/data.js').DifferenceTable} DifferenceTable */
 
 /** @param {Row} row */
 const isListed = (row) => !row.in_total && !row.inside.length;
@@ -23,10 +22,10 @@ const fullName = (row) => [...row.inside, row.name].join(' > ') + (isListed(row)
 /** @param {number} n */
 const signed = (n) => (n ? `${n > 0 ? '+' : ''}${whole(n)}` : '');
 
-/** @param {Comparison} run @param {Table} table @param {Pool} pool @param {number} now @param {number|null} before @returns {import('../table.js').Column<Row>[]} */
+/** @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} now @param {number|null} before @returns {import('../charts/table.js').Column<Row>[]} */
 function columnsOf(run, table, pool, now, before) {
     const { columns } = run.difference;
-    /** @type {import('../table.js').Column<Row>[]} */
+    /** @type {import('../charts/table.js').Column<Row>[]} */
     const found = [
         {
             head: table.by.replaceAll('-', ' '),
@@ -60,30 +59,39 @@ function columnsOf(run, table, pool, now, before) {
     return found;
 }
 
-/** A section for a table of the difference. @param {Table} table @returns {import('../page.js').View} */
+/** The view of a table of the difference. @param {DifferenceTable} table @returns {import('./view.js').ViewClass} */
 export function compared(table) {
     const isCalls = table.by === 'scope';
-    const title = isCalls ? 'What calls have cost' : `By ${table.by.replaceAll('-', ' ')}`;
-    return {
-        id: `by-${table.by}`,
-        title,
+    const name = isCalls ? 'What calls have cost' : `By ${table.by.replaceAll('-', ' ')}`;
+    return class Compared extends View {
+        static id = `by-${table.by}`;
+        static title = name;
+
         // Where nobody used tensors, or Python, the rows say just that.
-        fits: () => table.rows.some((row) => !row.name.startsWith('(')) || !!table.other,
-        mount(place, page) {
+        static fits() {
+            return table.rows.some((row) => !row.name.startsWith('(')) || !!table.other;
+        }
+
+        /** @type {[Pool, Table<Row>][]} */
+        #grids = comparisonOf(this.page)
+            .pools(table)
+            .map((pool) => [pool, new Table(pool === 'bytes' ? name : `${name}: ${pool} memory`, { sum: (_rows, isPart) => (isPart ? null : table.total) })]);
+
+        content() {
+            const isNested = table.rows.some((row) => row.inside.length);
+            return [isNested && h('p', { class: 'quiet' }, 'Calls beneath others were made in them, and are in their figures and not in the total.'), ...this.#grids.map(([, { element }]) => element)];
+        }
+
+        update() {
+            const { page } = this;
             const run = comparisonOf(page);
-            const pools = run.pools(table);
-            const grids = pools.map((pool) => /** @type {ReturnType<typeof grid<Row>>} */ (grid(pool === 'bytes' ? title : `${title}: ${pool} memory`, { sum: (_rows, isPart) => (isPart ? null : table.total) })));
-            if (table.rows.some((row) => row.inside.length)) place.append(h('p', { class: 'quiet' }, 'Calls beneath others were made in them, and are in their figures and not in the total.'));
-            place.append(...grids.map(({ element }) => element));
-            return () => {
-                pools.forEach((pool, i) => {
-                    const rows = table.rows.filter((row) => pool === 'bytes' || row.cells.some((cell) => cell.ranges[pool][0] || cell.ranges[pool][1]));
-                    if (table.other) rows.push({ ...table.other, name: `${whole(table.other_rows)} more below ${size(run.difference.min_bytes)}` });
-                    if (table.remainder) rows.push(table.remainder);
-                    const note = isCalls ? 'over the whole run' : `at ${run.difference.moment}`;
-                    grids[i].show(columnsOf(run, table, pool, page.moment, page.other), rows, note);
-                });
-            };
-        },
+            const { min_bytes, moment } = run.difference;
+            for (const [pool, grid] of this.#grids) {
+                const rows = table.rows.filter((row) => pool === 'bytes' || row.cells.some((cell) => cell.ranges[pool][0] || cell.ranges[pool][1]));
+                if (table.other) rows.push({ ...table.other, name: `${whole(table.other_rows)} more below ${size(min_bytes)}` });
+                if (table.remainder) rows.push(table.remainder);
+                grid.show(columnsOf(run, table, pool, page.moment, page.other), rows, isCalls ? 'over the whole run' : `at ${moment}`);
+            }
+        }
     };
 }

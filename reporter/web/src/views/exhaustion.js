@@ -3,13 +3,14 @@
 // Allocations that failed for lack of memory: the verdict, its arithmetic, what would have helped, the device's map at that
 // moment, and who asked. Those that succeeded at a further try are a line each.
 
-import { coloursOf } from '../colours.js';
-import { h } from '../dom.js';
-import { count, moment as time, percent, size, whole } from '../units.js';
+import { h } from '../base/dom.js';
+import { count, moment as time, percent, size, whole } from '../base/units.js';
+import { coloursOf } from '../runs/colours.js';
+import { View } from './view.js';
 
-/** @typedef {import('../data.js').Incident} Incident */
-/** @typedef {import('../data.js').DrawnSegment} DrawnSegment */
-/** @typedef {import('../run.js').Run} Run */
+/** @typedef {import('../runs/data.js').Incident} Incident */
+/** @typedef {import('../runs/data.js').DrawnSegment} DrawnSegment */
+/** @typedef {import('../runs/run.js').Run} Run */
 
 /** @param {Incident} incident */
 function what({ call, asked, tries, error }) {
@@ -61,39 +62,41 @@ function arithmetic(incident) {
     return h('table', { class: 'arithmetic' }, h('tbody', {}, ...rows));
 }
 
-/** @type {import('../page.js').View} */
-export const exhaustion = {
-    id: 'out-of-memory',
-    title: 'Out of memory',
-    fits: (run) => run.head.exhaustion.incidents.length > 0,
-    mount(place, page) {
-        const { run } = page;
-        const { unit } = run.head;
-        const { incidents, untold } = run.head.exhaustion;
-        const goTo = (/** @type {Incident} */ incident) => {
-            const index = run.moments.findIndex(({ id }) => id !== 0 && id === incident.snapshot);
-            return index >= 0 && h('button', { type: 'button', onclick: () => page.select(index) }, 'show this moment in all sections');
-        };
-        for (const incident of incidents.filter(({ outcome }) => outcome !== 'retried').reverse()) {
-            place.append(
-                h(
-                    'article',
-                    { class: 'incident', 'data-number': incident.number },
-                    h('h3', {}, `(${incident.number}) at ${time(incident.time, unit)}: `, h('span', { class: 'problem' }, incident.verdict)),
-                    h('p', {}, `${what(incident)} ${incident.reason} ${whatCame(incident)}`.trim()),
-                    arithmetic(incident),
-                    incident.helps.length > 0 && h('div', {}, h('h4', {}, 'Would have helped, by these numbers'), h('ul', { class: 'helps' }, ...incident.helps.map((text) => h('li', {}, text)))),
-                    incident.map.length > 0 && map(run, incident),
-                    h('details', {}, h('summary', {}, incident.line ? `Asked for by ${incident.line}` : 'Asked for by'), h('ol', { class: 'stack' }, ...incident.stack.map((frame) => h('li', {}, frame)))),
-                    goTo(incident),
-                ),
-            );
-        }
+export class Exhaustion extends View {
+    static id = 'out-of-memory';
+    static title = 'Out of memory';
+
+    /** @param {Run} run */
+    static fits(run) {
+        return run.head.exhaustion.incidents.length > 0;
+    }
+
+    content() {
+        const { unit, exhaustion } = this.run.head;
+        const { incidents, untold } = exhaustion;
         const resolved = incidents.filter(({ outcome }) => outcome === 'retried');
-        if (resolved.length) {
-            place.append(h('h3', {}, 'Failed, and succeeded at the next try'), h('ul', { class: 'resolved' }, ...resolved.map((incident) => h('li', {}, `(${incident.number}) at ${time(incident.time, unit)}: ${what(incident)} ${whatCame(incident)}`))));
-        }
-        if (untold) place.append(h('p', { class: 'quiet untold' }, `${count(untold, 'more failed call')} not on this page`));
-        return () => {};
-    },
-};
+        const lines = resolved.map((incident) => h('li', {}, `(${incident.number}) at ${time(incident.time, unit)}: ${what(incident)} ${whatCame(incident)}`));
+        return [
+            ...incidents.filter(({ outcome }) => outcome !== 'retried').reverse().map((incident) => this.#article(incident)),
+            ...(lines.length ? [h('h3', {}, 'Failed, and succeeded at the next try'), h('ul', { class: 'resolved' }, ...lines)] : []),
+            untold > 0 && h('p', { class: 'quiet untold' }, `${count(untold, 'more failed call')} not on this page`),
+        ];
+    }
+
+    /** @param {Incident} incident */
+    #article(incident) {
+        const { page, run } = this;
+        const index = run.moments.findIndex(({ id }) => id !== 0 && id === incident.snapshot);
+        return h(
+            'article',
+            { class: 'incident', 'data-number': incident.number },
+            h('h3', {}, `(${incident.number}) at ${time(incident.time, run.head.unit)}: `, h('span', { class: 'problem' }, incident.verdict)),
+            h('p', {}, `${what(incident)} ${incident.reason} ${whatCame(incident)}`.trim()),
+            arithmetic(incident),
+            incident.helps.length > 0 && h('div', {}, h('h4', {}, 'Would have helped, by these numbers'), h('ul', { class: 'helps' }, ...incident.helps.map((text) => h('li', {}, text)))),
+            incident.map.length > 0 && map(run, incident),
+            h('details', {}, h('summary', {}, incident.line ? `Asked for by ${incident.line}` : 'Asked for by'), h('ol', { class: 'stack' }, ...incident.stack.map((frame) => h('li', {}, frame)))),
+            index >= 0 && h('button', { type: 'button', onclick: () => page.select(index) }, 'show this moment in all sections'),
+        );
+    }
+}

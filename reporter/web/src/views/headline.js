@@ -2,17 +2,17 @@
 //
 // The answer: how much at most and when, whose it was in one bar and in words, and the owners one after the other.
 
-import { momentName } from '../bar.js';
-import { coloursOf, groupColour } from '../colours.js';
-import { h, replace } from '../dom.js';
-import { moment as time, percent, size, whole } from '../units.js';
-import { waterfall } from '../waterfall.js';
-import { rowsOf, sidesOf, sumOf, total } from './sums.js';
+import { h, replace } from '../base/dom.js';
+import { moment as time, percent, size, whole } from '../base/units.js';
+import { waterfall } from '../charts/waterfall.js';
+import { coloursOf, groupColour } from '../runs/colours.js';
+import { rowsOf, sidesOf, sumOf, total } from '../runs/sums.js';
+import { View } from './view.js';
 
-/** @typedef {import('../page.js').Page} Page */
-/** @typedef {import('../run.js').Run} Run */
-/** @typedef {import('./sums.js').Row} Row */
-/** @typedef {import('../run.js').Sum} Sum */
+/** @typedef {import('../runs/page.js').Page} Page */
+/** @typedef {import('../runs/run.js').Run} Run */
+/** @typedef {import('../runs/sums.js').Row} Row */
+/** @typedef {import('../runs/run.js').Sum} Sum */
 
 const WHOSE = /** @type {Record<string, string>} */ ({
     yours: 'yours',
@@ -110,37 +110,34 @@ function groupBar(run, owners, of, name) {
     );
 }
 
-/** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of @returns {import('../waterfall.js').Step[]} */
-export function steps(run, owners, of) {
+/** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of @returns {import('../charts/waterfall.js').Step[]} */
+function steps(run, owners, of) {
     const colours = coloursOf(run, 'owner');
     return groupsOf(run, owners, of).flatMap(({ name, members }) => members.map((row) => ({ name: row.name, group: name, bytes: of(row.sum), colour: colours[row.index] })));
 }
 
-/** @type {import('../page.js').View} */
-export const headline = {
-    id: 'headline',
-    title: 'Where the memory went',
-    mount(place, page) {
-        const moments = h('div', { class: 'tiles' }, ...tiles(page));
-        const when = h('h3', {});
-        const answer = h('p', { class: 'answer', 'aria-live': 'polite' });
-        const picture = h('div', {});
-        place.append(moments, when, answer, picture);
-        return () => {
-            const { run } = page;
-            if (!run.moments.length) return replace(answer, 'This trace has no complete snapshot.');
-            const owners = rowsOf(page, 'owner', (sum) => total(sum) > 0);
-            replace(when, `At ${momentName(run, page.moment)}`);
-            replace(answer, sentence(page, owners));
-            const sides = sidesOf(run);
-            const isApart = run.head.is_discrete && sides.length > 1;
-            const pools = /** @type {[string, (sum: Sum) => number][]} */ (isApart ? sides.map((side) => [side, (/** @type {Sum} */ sum) => sum[side]]) : [['', total]]);
-            replace(
-                picture,
-                ...pools
-                    .filter(([, of]) => of(sumOf(owners).sum) > 0)
-                    .flatMap(([name, of]) => [groupBar(run, owners, of, name), waterfall(steps(run, owners, of), name ? `${name} memory by owner` : 'Owners, one after the other')]),
-            );
-        };
-    },
-};
+export class Headline extends View {
+    static id = 'headline';
+    static title = 'Where the memory went';
+
+    #when = h('h3', {});
+    #answer = h('p', { class: 'answer', 'aria-live': 'polite' });
+    #picture = h('div', {});
+
+    content() {
+        return [h('div', { class: 'tiles' }, ...tiles(this.page)), this.#when, this.#answer, this.#picture];
+    }
+
+    update() {
+        const { page, run } = this;
+        if (!run.moments.length) return replace(this.#answer, 'This trace has no complete snapshot.');
+        const owners = rowsOf(page, 'owner', (sum) => total(sum) > 0);
+        replace(this.#when, `At ${run.label(page.moment)}`);
+        replace(this.#answer, sentence(page, owners));
+        const sides = sidesOf(run);
+        const isApart = run.head.is_discrete && sides.length > 1;
+        const pools = /** @type {[string, (sum: Sum) => number][]} */ (isApart ? sides.map((side) => [side, (/** @type {Sum} */ sum) => sum[side]]) : [['', total]]);
+        const held = pools.filter(([, of]) => of(sumOf(owners).sum) > 0);
+        replace(this.#picture, ...held.flatMap(([name, of]) => [groupBar(run, owners, of, name), waterfall(steps(run, owners, of), name ? `${name} memory by owner` : 'Owners, one after the other')]));
+    }
+}

@@ -3,11 +3,13 @@
 // Never freed: what was still held when the program ended, by owner, and where most of it came from. A Python program ends
 // twice: its own code does, and then the interpreter lets go of all modules, so that little is left at the exit.
 
-import { choice, h } from '../dom.js';
-import { table } from '../table.js';
-import { moment as time, percent, size, whole } from '../units.js';
+import { choice, h } from '../base/dom.js';
+import { moment as time, percent, size, whole } from '../base/units.js';
+import { Table } from '../charts/table.js';
+import { allocatorOf } from '../runs/blocks.js';
+import { View } from './view.js';
 
-/** @typedef {import('../run.js').Run} Run */
+/** @typedef {import('../runs/run.js').Run} Run */
 /** @typedef {{name: string, group: string, host: number, device: number, blocks: number}} Row */
 /** @typedef {{place: string, owner: string, kind: string, bytes: number, blocks: number}} Place */
 
@@ -54,7 +56,7 @@ function byPlace(run, moment, cells) {
         const line = run.cells.line[cell];
         const kind = head.kinds[run.cells.kind[cell]].name;
         const owner = head.owners[run.cells.owner[cell]].name;
-        const site = run.stack(cell).find((label) => !label.includes('vgpreload_')) ?? '(no stack)';
+        const site = allocatorOf(run, cell);
         const place = head.lines.path[line] ? `${head.lines.label[line]} (${head.lines.function[line]})` : run.cells.places[cell] ? `${site} and below` : site;
         const key = JSON.stringify([place, kind, owner]);
         const row = found.get(key) ?? { place, owner, kind, bytes: 0, blocks: 0 };
@@ -65,10 +67,10 @@ function byPlace(run, moment, cells) {
     return [...found.values()].sort((a, b) => b.bytes - a.bytes).slice(0, PLACES);
 }
 
-/** @param {Run} run @param {Row[]} rows @returns {import('../table.js').Column<Row>[]} */
+/** @param {Run} run @param {Row[]} rows @returns {import('../charts/table.js').Column<Row>[]} */
 function columns(run, rows) {
     const all = rows.reduce((bytes, row) => bytes + row.host + row.device, 0);
-    /** @type {import('../table.js').Column<Row>[]} */
+    /** @type {import('../charts/table.js').Column<Row>[]} */
     const made = [
         { head: 'owner', value: (row) => row.name },
         { head: 'group', value: (row) => row.group },
@@ -83,41 +85,45 @@ function columns(run, rows) {
     return made;
 }
 
-/** @type {import('../page.js').View} */
-export const leaks = {
-    id: 'leaks',
-    title: 'Never freed',
-    fits: (run) => ends(run).some(([moment]) => leaked(run, Number(moment)).length > 0),
-    mount(place, page) {
-        const { run } = page;
-        const grid = /** @type {ReturnType<typeof table<Row>>} */ (
-            table('Never freed, by owner', {
-                empty: 'nothing was left',
-                sum: (rows) => rows.reduce((all, row) => ({ ...all, host: all.host + row.host, device: all.device + row.device, blocks: all.blocks + row.blocks }), { name: 'total', group: '', host: 0, device: 0, blocks: 0 }),
-            })
-        );
-        const places = /** @type {ReturnType<typeof table<Place>>} */ (table('Never freed, by place', { limit: 10, empty: 'nothing was left' }));
-        const found = ends(run);
-        const show = (/** @type {string} */ value) => {
-            const moment = Number(value);
-            const cells = leaked(run, moment);
-            const rows = byOwner(run, moment, cells);
-            const name = found.find(([index]) => index === value)?.[1];
-            grid.show(columns(run, rows), rows, `${name} (${time(run.moments[moment].time, run.head.unit)})`);
-            places.show(
-                [
-                    { head: 'size', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
-                    { head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
-                    { head: 'kind', value: (row) => row.kind },
-                    { head: 'owner', value: (row) => row.owner },
-                    { head: 'place', isLong: true, value: (row) => row.place },
-                ],
-                byPlace(run, moment, cells),
-                'Python lines where there are any, else the function that allocated',
-            );
-        };
-        place.append(found.length > 1 ? h('div', { class: 'above' }, choice('Held', found, found[0][0], show)) : '', grid.element, places.element);
+/** @type {import('../charts/table.js').Column<Place>[]} */
+const PLACE_COLUMNS = [
+    { head: 'size', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
+    { head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
+    { head: 'kind', value: (row) => row.kind },
+    { head: 'owner', value: (row) => row.owner },
+    { head: 'place', isLong: true, value: (row) => row.place },
+];
+
+/** @param {Row[]} rows @returns {Row} */
+const sumOf = (rows) => rows.reduce((all, row) => ({ ...all, host: all.host + row.host, device: all.device + row.device, blocks: all.blocks + row.blocks }), { name: 'total', group: '', host: 0, device: 0, blocks: 0 });
+
+export class Leaks extends View {
+    static id = 'leaks';
+    static title = 'Never freed';
+
+    /** @param {Run} run */
+    static fits(run) {
+        return ends(run).some(([moment]) => leaked(run, Number(moment)).length > 0);
+    }
+
+    /** @type {Table<Row>} */
+    #grid = new Table('Never freed, by owner', { empty: 'nothing was left', sum: sumOf });
+    /** @type {Table<Place>} */
+    #places = new Table('Never freed, by place', { limit: 10, empty: 'nothing was left' });
+
+    content() {
+        const found = ends(this.run);
+        const show = (/** @type {string} */ value) => this.#show(Number(value), found.find(([index]) => index === value)?.[1] ?? '');
         show(found[0][0]);
-        return () => {};
-    },
-};
+        return [found.length > 1 ? h('div', { class: 'above' }, choice('Held', found, found[0][0], show)) : '', this.#grid.element, this.#places.element];
+    }
+
+    /** @param {number} moment @param {string} name */
+    #show(moment, name) {
+        const { run } = this;
+        const cells = leaked(run, moment);
+        const rows = byOwner(run, moment, cells);
+        this.#grid.show(columns(run, rows), rows, `${name} (${time(run.moments[moment].time, run.head.unit)})`);
+        this.#places.show(PLACE_COLUMNS, byPlace(run, moment, cells), 'Python lines where there are any, else the function that allocated');
+    }
+}

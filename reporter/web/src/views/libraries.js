@@ -2,13 +2,14 @@
 //
 // The object files that memory was allocated in: on the heap, as mapped files, on the device.
 
-import { momentName } from '../bar.js';
-import { table } from '../table.js';
-import { size } from '../units.js';
-import { figures, rowsOf, sumOf } from './sums.js';
+import { size } from '../base/units.js';
+import { Table } from '../charts/table.js';
+import { rowsOf, sumOf } from '../runs/sums.js';
+import { figures } from './columns.js';
+import { View } from './view.js';
 
-/** @typedef {import('./sums.js').Row} Row */
-/** @typedef {import('../run.js').MappedFigures & {library: string, kind: string}} Mapped */
+/** @typedef {import('../runs/sums.js').Row} Row */
+/** @typedef {import('../runs/parts.js').MappedFigures & {library: string, kind: string}} Mapped */
 
 /** Kinds of memory as a reader of this table tells them apart. */
 const COLUMNS = /** @type {[string, string[]][]} */ ([
@@ -17,7 +18,7 @@ const COLUMNS = /** @type {[string, string[]][]} */ ([
     ['other host', ['stack', 'anon', 'pinned']],
 ]);
 
-/** Bytes of some kinds by library. @param {import('../page.js').Page} page @param {string[]} kinds */
+/** Bytes of some kinds by library. @param {import('../runs/page.js').Page} page @param {string[]} kinds */
 function byLibrary(page, kinds) {
     const { run } = page;
     const held = run.at(page.moment).bytes;
@@ -27,7 +28,7 @@ function byLibrary(page, kinds) {
     return sums;
 }
 
-/** @param {import('../page.js').Page} page @returns {Mapped[]} the largest first */
+/** @param {import('../runs/page.js').Page} page @returns {Mapped[]} the largest first */
 function mappedRows({ run, moment }) {
     const figures = run.mapped(moment);
     return run.head.mapped
@@ -47,10 +48,10 @@ const mappedSum = (rows) =>
         swapped: 0,
     });
 
-/** @param {string} head @param {(row: Mapped) => number} value @returns {import('../table.js').Column<Mapped>} */
+/** @param {string} head @param {(row: Mapped) => number} value @returns {import('../charts/table.js').Column<Mapped>} */
 const bytes = (head, value) => ({ head, isFigure: true, value, show: (row) => (value(row) ? size(value(row)) : '–') });
 
-/** @type {import('../table.js').Column<Mapped>[]} */
+/** @type {import('../charts/table.js').Column<Mapped>[]} */
 const MAPPED = [
     { head: 'file, or who mapped it', value: (row) => row.library },
     { head: 'kind', value: (row) => row.kind },
@@ -60,30 +61,33 @@ const MAPPED = [
     bytes('swapped', (row) => row.swapped),
 ];
 
-/** @type {import('../page.js').View} */
-export const libraries = {
-    id: 'libraries',
-    title: 'Libraries',
-    mount(place, page) {
-        const grid = /** @type {ReturnType<typeof table<Row>>} */ (
-            table('Libraries', { sum: (rows) => sumOf(rows), empty: 'no memory at this moment' })
-        );
-        const mapped = /** @type {ReturnType<typeof table<Mapped>>} */ (table('Mapped memory besides the heap', { sum: mappedSum, limit: 12 }));
-        place.append(grid.element, ...(page.run.head.mapped.length ? [mapped.element] : []));
-        return () => {
-            const rows = rowsOf(page, 'library');
-            /** @type {import('../table.js').Column<Row>[]} */
-            const kinds = [];
-            for (const [head, names] of rows.length ? COLUMNS : []) {
-                const sums = byLibrary(page, names);
-                const of = (/** @type {Row} */ row) => row.members.reduce((bytes, library) => bytes + sums[library], 0);
-                if (sums.some((bytes) => bytes)) kinds.push({ head, isFigure: true, value: of, show: (row) => (of(row) ? size(of(row)) : '–') });
-            }
-            const columns = figures(page, rows);
-            // With one kind of host memory, its column would say the same as the host's.
-            const details = kinds.length > 1 ? kinds : [];
-            grid.show([{ head: 'library', value: (row) => row.name }, ...details, ...columns], rows, `at ${page.run.moments.length ? momentName(page.run, page.moment) : '–'}; the object file of the first frame that is no allocator`);
-            mapped.show(MAPPED, mappedRows(page), 'resident is in memory now; its share: what several processes share is divided among them');
-        };
-    },
-};
+export class Libraries extends View {
+    static id = 'libraries';
+    static title = 'Libraries';
+
+    /** @type {Table<Row>} */
+    #grid = new Table('Libraries', { sum: (rows) => sumOf(rows), empty: 'no memory at this moment' });
+    /** @type {Table<Mapped>} */
+    #mapped = new Table('Mapped memory besides the heap', { sum: mappedSum, limit: 12 });
+
+    content() {
+        return [this.#grid.element, this.run.head.mapped.length > 0 && this.#mapped.element];
+    }
+
+    update() {
+        const { page, run } = this;
+        const rows = rowsOf(page, 'library');
+        /** @type {import('../charts/table.js').Column<Row>[]} */
+        const kinds = [];
+        for (const [head, names] of rows.length ? COLUMNS : []) {
+            const sums = byLibrary(page, names);
+            const of = (/** @type {Row} */ row) => row.members.reduce((bytes, library) => bytes + sums[library], 0);
+            if (sums.some((bytes) => bytes)) kinds.push({ head, isFigure: true, value: of, show: (row) => (of(row) ? size(of(row)) : '–') });
+        }
+        // With one kind of host memory, its column would say the same as the host's.
+        const details = kinds.length > 1 ? kinds : [];
+        const note = `at ${run.moments.length ? run.label(page.moment) : '–'}; the object file of the first frame that is no allocator`;
+        this.#grid.show([{ head: 'library', value: (row) => row.name }, ...details, ...figures(page, rows)], rows, note);
+        this.#mapped.show(MAPPED, mappedRows(page), 'resident is in memory now; its share: what several processes share is divided among them');
+    }
+}

@@ -2,21 +2,33 @@
 //
 // What tensors are for in training.
 
-import { momentName } from '../bar.js';
-import { table } from '../table.js';
-import { allocated, figures, rowsOf, sumOf } from './sums.js';
+import { Table } from '../charts/table.js';
+import { rowsOf, sumOf } from '../runs/sums.js';
+import { allocated, figures } from './columns.js';
+import { View } from './view.js';
 
-/** @type {import('../page.js').View} */
-export const roles = {
-    id: 'roles',
-    title: 'Tensors by role',
-    fits: (run) => run.head.roles.some((role) => role),
-    mount(place, page) {
-        const grid = /** @type {ReturnType<typeof table<import('./sums.js').Row>>} */ (table('Tensors by role', { sum: (rows) => sumOf(rows, 'all tensors') }));
-        place.append(grid.element);
-        return () => {
-            const rows = rowsOf(page, 'role').filter((row) => page.run.head.roles[row.index]);
-            grid.show([{ head: 'role', value: (row) => row.name }, ...figures(page, rows), allocated], rows, `at ${momentName(page.run, page.moment)}`);
-        };
-    },
-};
+/** @typedef {import('../runs/run.js').Run} Run */
+/** @typedef {import('../runs/sums.js').Row} Row */
+
+export class Roles extends View {
+    static id = 'roles';
+    static title = 'Tensors by role';
+
+    /** @param {Run} run */
+    static fits(run) {
+        return run.head.roles.some((role) => role);
+    }
+
+    /** @type {Table<Row>} */
+    #grid = new Table('Tensors by role', { sum: (rows) => sumOf(rows, 'all tensors') });
+
+    content() {
+        return [this.#grid.element];
+    }
+
+    update() {
+        const { page, run } = this;
+        const rows = rowsOf(page, 'role').filter((row) => run.head.roles[row.index]);
+        this.#grid.show([{ head: 'role', value: (row) => row.name }, ...figures(page, rows), allocated], rows, `at ${run.label(page.moment)}`);
+    }
+}

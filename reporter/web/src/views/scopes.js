@@ -2,34 +2,46 @@
 //
 // What start-up calls cost: loading libraries, cuInit, contexts, cudnnCreate …
 
-import { h } from '../dom.js';
-import { table } from '../table.js';
-import { count, growth, moment as time, whole } from '../units.js';
+import { h } from '../base/dom.js';
+import { count, growth, moment as time, whole } from '../base/units.js';
+import { Table } from '../charts/table.js';
+import { View } from './view.js';
 
-/** @typedef {import('../data.js').Scope} Row */
-/** @typedef {import('../data.js').ScopeSum} Many */
+/** @typedef {import('../runs/run.js').Run} Run */
 
-/** @param {import('../data.js').Growth} growths */
+/** @typedef {import('../runs/data.js').Scope} Row */
+/** @typedef {import('../runs/data.js').ScopeSum} Many */
+
+/** @param {import('../runs/data.js').Growth} growths */
 const kinds = (growths) => growths.kinds.map(([kind, bytes]) => `${kind} ${growth(bytes)}`).join(', ');
 
-/** @param {string} head @param {(row: any) => number} of @returns {import('../table.js').Column<any>} */
+/** @param {string} head @param {(row: any) => number} of @returns {import('../charts/table.js').Column<any>} */
 const grown = (head, of) => ({ head, isFigure: true, value: of, show: (row) => growth(of(row)) });
 
-/** @type {import('../page.js').View} */
-export const scopes = {
-    id: 'start-up',
-    title: 'What start-up calls cost',
-    fits: (run) => run.head.scopes.length + run.head.scope_sums.length > 0,
-    mount(place, page) {
-        const { run } = page;
-        const { unit, scopes: rows, scope_sums: sums, scopes_left_out: [n, bytes] } = run.head;
+export class Scopes extends View {
+    static id = 'start-up';
+    static title = 'What start-up calls cost';
+
+    /** @param {Run} run */
+    static fits(run) {
+        return run.head.scopes.length + run.head.scope_sums.length > 0;
+    }
+
+    content() {
+        const { scopes_left_out: [n, bytes], scope_sums: sums } = this.run.head;
+        return [this.#single(), n > 0 && h('p', { class: 'quiet' }, `and ${count(n, 'more call')} that cost less, ${growth(bytes)} in all`), sums.length > 0 && this.#many()];
+    }
+
+    /** Calls by themselves. */
+    #single() {
+        const { unit, scopes: rows } = this.run.head;
         const most = rows.reduce((top, row) => Math.max(top, Math.abs(row.host + row.device)), 1);
-        const grid = /** @type {ReturnType<typeof table<Row>>} */ (table('Start-up calls', { note: 'net growth by the time each call returned, with the calls inside it', limit: 40 }));
-        place.append(grid.element);
         const bar = (/** @type {Row} */ row) => {
             const width = (100 * Math.abs(row.host + row.device)) / most;
             return h('span', { class: 'meter', 'aria-hidden': 'true' }, h('span', { style: { width: `${width}%` } }));
         };
+        /** @type {Table<Row>} */
+        const grid = new Table('Start-up calls', { note: 'net growth by the time each call returned, with the calls inside it', limit: 40 });
         grid.show(
             [
                 { head: 'call', isLong: true, value: (row) => row.name, show: (row) => h('span', { style: { 'padding-left': `${row.depth * 1.2}em` } }, row.name) },
@@ -42,22 +54,25 @@ export const scopes = {
             ],
             rows,
         );
-        if (n) place.append(h('p', { class: 'quiet' }, `and ${count(n, 'more call')} that cost less, ${growth(bytes)} in all`));
-        if (sums.length) {
-            const many = /** @type {ReturnType<typeof table<Many>>} */ (table('Calls that came many times', { limit: 10 }));
-            place.append(many.element);
-            many.show(
-                [
-                    { head: 'call', value: (row) => row.name },
-                    { head: 'calls', isFigure: true, value: (row) => row.calls, show: (row) => whole(row.calls) },
-                    { head: 'took', isFigure: true, value: (row) => row.time, show: (row) => time(row.time, unit), title: () => '' },
-                    grown('host', (row) => row.host),
-                    grown('device', (row) => row.device),
-                    { head: 'by kind', isLong: true, value: kinds },
-                ],
-                sums,
-            );
-        }
-        return () => {};
-    },
-};
+        return grid.element;
+    }
+
+    /** Sums of calls. */
+    #many() {
+        const { unit, scope_sums: sums } = this.run.head;
+        /** @type {Table<Many>} */
+        const grid = new Table('Calls that came many times', { limit: 10 });
+        grid.show(
+            [
+                { head: 'call', value: (row) => row.name },
+                { head: 'calls', isFigure: true, value: (row) => row.calls, show: (row) => whole(row.calls) },
+                { head: 'took', isFigure: true, value: (row) => row.time, show: (row) => time(row.time, unit), title: () => '' },
+                grown('host', (row) => row.host),
+                grown('device', (row) => row.device),
+                { head: 'by kind', isLong: true, value: kinds },
+            ],
+            sums,
+        );
+        return grid.element;
+    }
+}

@@ -2,31 +2,37 @@
 //
 // Blocks that were freed before their thread allocated anything else: work that a program could save itself.
 
-import { table } from '../table.js';
-import { percent, size, whole } from '../units.js';
+import { percent, size, whole } from '../base/units.js';
+import { Table } from '../charts/table.js';
+import { View } from './view.js';
 
-/** @typedef {import('../data.js').Temporary} Row */
+/** @typedef {import('../runs/data.js').Temporary} Row */
+/** @typedef {import('../runs/run.js').Run} Run */
 
-/** @type {import('../page.js').View} */
-export const temporaries = {
-    id: 'temporaries',
-    title: 'Temporaries',
-    fits: (run) => run.head.temporaries.length > 0,
-    mount(place, page) {
-        const grid = /** @type {ReturnType<typeof table<Row>>} */ (table('Temporaries', { note: 'freed before their thread allocated anything else; in the whole run', limit: 15 }));
-        place.append(grid.element);
-        grid.show(
-            [
-                { head: 'temporaries', isFigure: true, value: (row) => row.temporaries, show: (row) => whole(row.temporaries) },
-                { head: 'of blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
-                { head: 'share', isFigure: true, value: (row) => (100 * row.temporaries) / row.blocks, show: (row) => percent(row.temporaries, row.blocks), title: () => '' },
-                { head: 'bytes in all', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
-                { head: 'kind', value: (row) => row.kind },
-                { head: 'owner', value: (row) => row.owner },
-                { head: 'allocated by', isLong: true, value: (row) => row.site },
-            ],
-            page.run.head.temporaries,
-        );
-        return () => {};
-    },
-};
+/** @type {import('../charts/table.js').Column<Row>[]} */
+const COLUMNS = [
+    { head: 'temporaries', isFigure: true, value: (row) => row.temporaries, show: (row) => whole(row.temporaries) },
+    { head: 'of blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
+    { head: 'share', isFigure: true, value: (row) => (100 * row.temporaries) / row.blocks, show: (row) => percent(row.temporaries, row.blocks), title: () => '' },
+    { head: 'bytes in all', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
+    { head: 'kind', value: (row) => row.kind },
+    { head: 'owner', value: (row) => row.owner },
+    { head: 'allocated by', isLong: true, value: (row) => row.site },
+];
+
+export class Temporaries extends View {
+    static id = 'temporaries';
+    static title = 'Temporaries';
+
+    /** @param {Run} run */
+    static fits(run) {
+        return run.head.temporaries.length > 0;
+    }
+
+    content() {
+        /** @type {Table<Row>} */
+        const grid = new Table('Temporaries', { note: 'freed before their thread allocated anything else; in the whole run', limit: 15 });
+        grid.show(COLUMNS, this.run.head.temporaries);
+        return [grid.element];
+    }
+}

@@ -4,7 +4,7 @@
 // what ends in it, so a tree's root is the total of what was asked for, to the byte.
 
 /** @typedef {import('./run.js').Run} Run */
-/** @typedef {import('./run.js').Measure} Measure */
+/** @typedef {import('./parts.js').Measure} Measure */
 /** @typedef {'top-down'|'bottom-up'|'python'|'library'} Order */
 /** @typedef {''|'python'|'native'|'internal'|'note'} FrameType */
 /** @typedef {{name: string, type: FrameType, now: number, before: number, children: TreeNode[]}} TreeNode `before`: at the moment compared with */

@@ -2,32 +2,17 @@
 //
 // What plots over time have in common: their axes, how they are zoomed together, and that a click chooses a moment.
 
-import { themed } from './colours.js';
-import { moment as time, size } from './units.js';
+import { themed } from '../base/theme.js';
+import { moment as time, size } from '../base/units.js';
+import { nearestMoment } from '../runs/areas.js';
 
 /** @typedef {import('uplot')} uPlot */
-/** @typedef {import('./page.js').Page} Page */
-/** @typedef {import('./run.js').Run} Run */
+/** @typedef {import('../runs/page.js').Page} Page */
 
 const THEME = ['--text', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--label', '--problem'];
 
 /** The style sheet's colours as a canvas takes them. @returns {Record<string, string>} */
 export const theme = () => Object.fromEntries(THEME.map((name) => [name, themed(name)]));
-
-/** A moment's or an outline row's time in one axis, each once. @param {Run} run */
-export function times(run) {
-    return Float64Array.from(new Set([...run.moments.map((moment) => moment.time), ...run.outline.time])).sort();
-}
-
-/** The last moment that lies nearest to a time, and among several at one time the peak. @param {Run} run @param {number} at */
-export function nearestMoment(run, at) {
-    let best = 0;
-    for (const moment of run.moments) {
-        const [distance, least] = [Math.abs(moment.time - at), Math.abs(run.moments[best].time - at)];
-        if (distance < least || (distance === least && !run.moments[best].isPeak)) best = moment.index;
-    }
-    return best;
-}
 
 /**
  * Marks on a plot that move while it stays: areas of ten thousand rows are drawn once, and kept as a picture.

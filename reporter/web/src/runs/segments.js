@@ -3,7 +3,7 @@
 // Device memory as it lies: segments, which a caching allocator hands out in parts, the blocks inside them, and the holes
 // between. What is in no segment is a block by itself.
 
-import { liveBlocks } from './views/blocks.js';
+import { liveBlocks } from './blocks.js';
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {{block: number, offset: number, bytes: number}} Part `block`: place among the run's blocks; -1: a hole */

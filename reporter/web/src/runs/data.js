@@ -77,7 +77,25 @@
  * What several processes held together, on the common clock.
  * @typedef {{no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
  */
-/** @typedef {{title: string, together: Together|null, generator: string, difference: import('./comparison.js').Difference|null, runs: RunData[]}} PageData */
+/** @typedef {{title: string, together: Together|null, generator: string, difference: Difference|null, runs: RunData[]}} PageData */
+
+/** @typedef {{host: number, device: number, number: number}} DifferenceFigures bytes; `number` of blocks or calls */
+/** @typedef {'host'|'device'|'bytes'} Pool `bytes`: both */
+/** @typedef {DifferenceFigures & {ranges: Record<Pool, [number, number]>, change: DifferenceFigures, status: string, beyond_spread: boolean|null}} DifferenceCell */
+/** @typedef {{name: string, inside: string[], in_total: boolean, cells: DifferenceCell[]}} DifferenceRow a cell a column */
+/** @typedef {{by: string, number_is: 'blocks'|'calls', rows: DifferenceRow[], other_rows: number, other: DifferenceRow|null, remainder: DifferenceRow|null, total: DifferenceRow}} DifferenceTable */
+/** @typedef {{label: string, stacks_of: string, runs: {file: string, complete: boolean}[]}} DifferenceColumn */
+/**
+ * As jm_diff(1) describes --format=json, but for `stacks_of`, `is_detail` and `common`.
+ * @typedef {object} Difference
+ * @property {string} moment
+ * @property {boolean} discrete
+ * @property {number} min_bytes
+ * @property {DifferenceColumn[]} columns
+ * @property {{key: string, label: string, values: string[], is_detail: boolean}[]} facts
+ * @property {[string, string][]} common
+ * @property {DifferenceTable[]} views
+ */
 
 const VERSION = 1;
 

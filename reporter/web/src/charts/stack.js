@@ -2,7 +2,7 @@
 //
 // Who allocated a block: its stack, in a box below the view that the block was chosen in.
 
-import { h, replace } from './dom.js';
+import { h, replace } from '../base/dom.js';
 
 /** A box that is hidden while no block is chosen. */
 export function stackBox() {
@@ -10,7 +10,7 @@ export function stackBox() {
     const element = h('div', { class: 'detail', 'aria-live': 'polite', hidden: true }, h('h4', {}, 'Allocated by'), frames);
     return {
         element,
-        /** @param {import('./run.js').Run} run @param {number} block place among the run's blocks; -1: none */
+        /** @param {import('../runs/run.js').Run} run @param {number} block place among the run's blocks; -1: none */
         show(run, block) {
             element.hidden = block < 0;
             replace(frames, ...(block < 0 ? [] : run.stack(run.blocks.cell[block]).map((label) => h('li', {}, label))));

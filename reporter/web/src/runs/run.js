@@ -1,158 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A run as views ask for it: the cells, what they held at any moment, and sums of them.
-//
-// A cell is memory that the page does not tell apart: one node of the trie of stacks, one kind, owner, role, library and
-// Python line. A moment is a snapshot or a peak. Everything a view shows is a sum over cells at a moment, so views agree.
+// A run as views ask for it: what its cells held at any moment, and sums of them. Everything a view shows is a sum over cells
+// at a moment, so views agree.
 
-import { moment as time } from './units.js';
+import { moment as time } from '../base/units.js';
+import { MAPPED } from './parts.js';
 
-/** @typedef {import('./data.js').RunData} RunData */
-/** @typedef {import('./data.js').RunHead} RunHead */
-/** @typedef {'bytes'|'blocks'|'allocated'} Measure live bytes, live blocks, all bytes ever allocated */
+/** @typedef {import('./parts.js').Parts} Parts */
+/** @typedef {import('./parts.js').Measure} Measure */
+/** @typedef {import('./parts.js').MappedFigures} MappedFigures */
 /** @typedef {'owner'|'group'|'kind'|'library'|'role'|'line'|'process'} Dimension */
 /** @typedef {{index: number, time: number, id: number, reason: string, name: string, isPeak: boolean, host: number, device: number}} Moment */
 /** @typedef {{bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Held by cell */
-/** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, line: Uint32Array, process: Uint32Array, places: Uint32Array, inherited: Uint32Array}} Cells */
-/** @typedef {{begin: Uint32Array, cell: Uint32Array, bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Rows */
-/** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array}} Blocks */
-/** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
-/** @typedef {{parent: Uint32Array, frame: Uint32Array}} Nodes */
-/** Mapped memory, by moment and name: `figures` are those of MAPPED, by row. @typedef {{begin: Uint32Array, name: Uint32Array, figures: Float64Array[]}} MappedRows */
-/** @typedef {{resident: number, virtual: number, shared: number, swapped: number}} MappedFigures bytes */
-/** A figure of the machine: from each time on, so many bytes. @typedef {{label: string, wantsMuch: boolean, isOfProcess: boolean, time: Float64Array, bytes: Float64Array}} Figure */
 /** @typedef {{host: number, device: number, hostBlocks: number, deviceBlocks: number, allocated: number, listed: number}} Sum bytes, but for the blocks */
-
-/**
- * What was held, by cell and moment.
- * @typedef {object} HeldParts
- * @property {RunHead} head
- * @property {string[]} processes the processes' names; one, but for a sum
- * @property {Nodes} nodes
- * @property {Cells} cells
- * @property {{time: Float64Array, id: Float64Array, reason: string[]}} moments
- * @property {Rows} rows
- */
-/**
- * What else was recorded.
- * @typedef {object} OtherParts
- * @property {Blocks} blocks
- * @property {Outline} outline
- * @property {Figure[]} machine
- * @property {MappedRows} mapped
- * @property {import('./data.js').Together} [together] of a sum
- * @property {Measure[]} [measures] what is known of cells (all, if left out)
- */
-/** @typedef {HeldParts & OtherParts} Parts */
 
 // A moment is had by replaying the rows since the last of those kept.
 const KEPT_EVERY = 64;
 const CACHED = 8;
-const MAPPED = /** @type {(keyof MappedFigures)[]} */ (['resident', 'virtual', 'shared', 'swapped']);
-
-/** @param {Float64Array} column */
-const whole = (column) => Uint32Array.from(column);
-
-/** @param {Float64Array} rowsOf by moment */
-function bounds(rowsOf) {
-    const begin = new Uint32Array(rowsOf.length + 1);
-    for (let i = 0; i < rowsOf.length; i++) begin[i + 1] = begin[i] + rowsOf[i];
-    return begin;
-}
 
 /** @param {string} reason @param {number} id */
 function nameOf(reason, id) {
     if (reason === 'peak-total') return 'total peak';
     if (reason.startsWith('peak-')) return `${reason.slice(5)} peak`;
     return reason === 'ended' ? 'end of a process' : `snapshot ${id}`;
-}
-
-/** @param {RunData} data @returns {Figure[]} */
-function machineOf({ head, column }) {
-    const [time, bytes] = [column('machine.time'), column('machine.bytes')];
-    let end = 0;
-    return head.machine.map(({ label, rows, wants_much, is_of_process }) => {
-        const begin = end;
-        end += rows;
-        return { label, wantsMuch: wants_much, isOfProcess: is_of_process, time: time.subarray(begin, end), bytes: bytes.subarray(begin, end) };
-    });
-}
-
-/** @param {RunData} data @returns {HeldParts} */
-export function heldParts({ head, column }) {
-    const begin = bounds(column('moment.rows'));
-    const steps = column('row.cell');
-    const cell = new Uint32Array(steps.length);
-    for (let moment = 0; moment + 1 < begin.length; moment++) {
-        for (let row = begin[moment], at = 0; row < begin[moment + 1]; row++) cell[row] = at += steps[row];
-    }
-    const bytes = column('row.bytes');
-    // Told beyond what the live bytes grew by.
-    const allocated = column('row.allocated').map((beyond, row) => beyond + Math.max(0, bytes[row]));
-    const reasons = column('moment.reason');
-    const cells = {
-        node: whole(column('cell.node')),
-        kind: whole(column('cell.kind')),
-        owner: whole(column('cell.owner')),
-        role: whole(column('cell.role')),
-        library: whole(column('cell.library')),
-        line: whole(column('cell.line')),
-        process: new Uint32Array(head.columns['cell.node'].rows),
-        places: whole(column('cell.places')),
-        inherited: whole(column('cell.inherited')),
-    };
-    return {
-        head,
-        processes: [`${head.pid || '?'} ${head.command}`.trim()],
-        nodes: { parent: whole(column('node.parent')), frame: whole(column('node.frame')) },
-        cells,
-        moments: {
-            time: column('moment.time'),
-            id: column('moment.id'),
-            reason: Array.from(reasons, (place) => head.reasons[place]),
-        },
-        rows: {
-            begin,
-            cell,
-            bytes,
-            blocks: column('row.blocks'),
-            allocated,
-        },
-    };
-}
-
-/** Of what has no time. @returns {OtherParts} */
-export function noOtherParts() {
-    const numbers = new Float64Array(0);
-    return {
-        blocks: { begin: numbers, end: numbers, bytes: numbers, address: new BigUint64Array(0), cell: new Uint32Array(0) },
-        outline: { time: numbers, host: numbers, device: numbers, maximum: numbers },
-        machine: [],
-        mapped: { begin: new Uint32Array(1), name: new Uint32Array(0), figures: MAPPED.map(() => numbers) },
-    };
-}
-
-/** @param {RunData} data @returns {Parts} */
-export function partsOf(data) {
-    const { column, addresses } = data;
-    return {
-        ...heldParts(data),
-        blocks: {
-            begin: column('block.begin'),
-            end: column('block.end'),
-            bytes: column('block.bytes'),
-            address: addresses('block.address'),
-            cell: whole(column('block.cell')),
-        },
-        outline: {
-            time: column('timeline.time'),
-            host: column('timeline.host'),
-            device: column('timeline.device'),
-            maximum: column('timeline.maximum'),
-        },
-        machine: machineOf(data),
-        mapped: { begin: bounds(column('mapped.rows')), name: whole(column('mapped.name')), figures: MAPPED.map((name) => column(`mapped.${name}`)) },
-    };
 }
 
 export class Run {

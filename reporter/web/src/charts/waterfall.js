@@ -2,8 +2,8 @@
 //
 // A waterfall: a sum whose parts stand one after the other, a bar each that begins where the one before has ended.
 
-import { h } from './dom.js';
-import { percent, size, whole } from './units.js';
+import { h } from '../base/dom.js';
+import { percent, size, whole } from '../base/units.js';
 
 /**
  * What a part adds to what stands before it; a negative one takes away.

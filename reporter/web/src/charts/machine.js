@@ -3,39 +3,20 @@
 // The machine around the program, below the timeline and on its axis: how much memory was left, and whether it ran short.
 
 import uPlot from 'uplot';
-import { listColour } from '../colours.js';
-import { h } from '../dom.js';
-import { axes, chooseByClick, cursor, isZoomed, overlay, theme, times, widthOf, zoomOut } from '../plot.js';
-import { table } from '../table.js';
-import { moment as time, size } from '../units.js';
+import { h } from '../base/dom.js';
+import { moment as time, size } from '../base/units.js';
+import { times } from '../runs/areas.js';
+import { listColour } from '../runs/colours.js';
+import { valueAt } from '../runs/machine.js';
+import { axes, chooseByClick, cursor, isZoomed, overlay, theme, widthOf, zoomOut } from './plot.js';
+import { Table } from './table.js';
 
-/** @typedef {import('../page.js').Page} Page */
-/** @typedef {import('../run.js').Run} Run */
-/** @typedef {import('../run.js').Figure} Figure */
+/** @typedef {import('../runs/page.js').Page} Page */
+/** @typedef {import('../runs/run.js').Run} Run */
+/** @typedef {import('../runs/parts.js').Figure} Figure */
 /** @typedef {{figure: Figure, colour: string, first: number, chosen: number|null, last: number, worst: number, worstAt: number}} Row */
 
 const HEIGHT = 180;
-
-/** What was said last; null before anything was. @param {Figure} figure @param {number} at */
-function valueAt({ time, bytes }, at) {
-    let low = 0;
-    let high = time.length;
-    while (low < high) {
-        const middle = (low + high) >> 1;
-        if (time[middle] <= at) low = middle + 1;
-        else high = middle;
-    }
-    return low ? bytes[low - 1] : null;
-}
-
-/** In words; "" where nothing is known. @param {Run} run @param {number} at */
-export function machineAt(run, at) {
-    const known = run.parts.machine.flatMap((figure) => {
-        const bytes = valueAt(figure, at);
-        return bytes === null ? [] : [`${figure.label} ${size(bytes)}`];
-    });
-    return known.length ? `the machine: ${known.join(', ')}` : '';
-}
 
 /** @param {Run} run @param {number} now @returns {Row[]} */
 function rowsOf(run, now) {
@@ -67,7 +48,8 @@ export class MachinePlot {
         const within = figures.flatMap(({ time }) => Array.from(time)).filter((at) => at > all[0] && at < all[all.length - 1]);
         this.x = Float64Array.from(new Set([...all, ...within])).sort();
         this.canvas = h('div', { class: 'machine', role: 'img', 'aria-label': 'The machine over time; the table below has the figures' });
-        this.grid = /** @type {ReturnType<typeof table<Row>>} */ (table('The machine', { note: this.#note() }));
+        /** @type {Table<Row>} */
+        this.grid = new Table('The machine', { note: this.#note() });
         this.element = h('figure', {}, this.canvas);
     }
 
@@ -109,6 +91,11 @@ export class MachinePlot {
         zoomOut(this.#plot, this.x);
     }
 
+    destroy() {
+        this.#plot?.destroy();
+        this.#plot = null;
+    }
+
     resize() {
         this.#plot?.setSize({ width: widthOf(this.canvas), height: HEIGHT });
     }
@@ -119,7 +106,7 @@ export class MachinePlot {
         const { unit } = run.head;
         this.#overlay.moved(this.#plot);
         const now = run.moments[page.moment];
-        /** @type {(head: string, value: (row: Row) => number|null) => import('../table.js').Column<Row>} */
+        /** @type {(head: string, value: (row: Row) => number|null) => import('./table.js').Column<Row>} */
         const bytes = (head, value) => ({ head, isFigure: true, value: (row) => value(row) ?? '', show: (row) => (value(row) === null ? '' : size(value(row) ?? 0)) });
         this.grid.show(
             [

@@ -6,18 +6,8 @@
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./data.js').PageData} PageData */
 
-/**
- * A view is a section of the page. `mount` fills `place` once for each run and returns what brings it up to date after the
- * reader has chosen another moment; it is called once right after mounting.
- * @typedef {object} View
- * @property {string} id letters and hyphens: the section's anchor
- * @property {string} title
- * @property {(run: Run) => boolean} [fits] whether the run has anything to show in it (always, if left out)
- * @property {(place: HTMLElement, page: Page) => () => void} mount
- */
-
 export class Page {
-    /** @type {((what: 'run'|'moment') => void)[]} */
+    /** @type {(() => void)[]} */
     #listeners = [];
 
     /** @param {PageData} data @param {Run[]} runs */
@@ -31,14 +21,13 @@ export class Page {
         this.other = data.difference && this.moment > 0 ? 0 : null;
     }
 
-    /** @param {(what: 'run'|'moment') => void} listener */
+    /** @param {() => void} listener */
     onChange(listener) {
         this.#listeners.push(listener);
     }
 
-    /** @param {'run'|'moment'} what */
-    #tell(what) {
-        for (const listener of this.#listeners) listener(what);
+    #tell() {
+        for (const listener of this.#listeners) listener();
     }
 
     /** @param {number} moment */
@@ -48,7 +37,7 @@ export class Page {
         if (chosen === this.moment || last < 0) return;
         this.moment = chosen;
         if (this.other === chosen) this.other = null;
-        this.#tell('moment');
+        this.#tell();
     }
 
     /** @param {number|null} moment */
@@ -56,7 +45,7 @@ export class Page {
         const chosen = moment === this.moment ? null : moment;
         if (chosen === this.other) return;
         this.other = chosen;
-        this.#tell('moment');
+        this.#tell();
     }
 
     /** @param {Run} run */
@@ -65,6 +54,6 @@ export class Page {
         this.run = run;
         this.moment = run.mainMoment;
         this.other = null;
-        this.#tell('run');
+        this.#tell();
     }
 }

@@ -3,27 +3,16 @@
 // Runs laid side by side, as jm_diff lays them. What they held by call stack is told as a run's is, with a moment a column,
 // so whatever draws two moments of a run draws two columns. The counterpart of jmassif/page/comparison.py.
 
-import { Run, heldParts, noOtherParts } from './run.js';
+import { heldParts, noOtherParts } from './parts.js';
+import { Run } from './run.js';
 
-/** @typedef {{host: number, device: number, number: number}} Figures bytes; `number` of blocks or calls */
-/** @typedef {'host'|'device'|'bytes'} Pool `bytes`: both */
-/** @typedef {Figures & {ranges: Record<Pool, [number, number]>, change: Figures, status: string, beyond_spread: boolean|null}} Cell */
-/** @typedef {{name: string, inside: string[], in_total: boolean, cells: Cell[]}} Row a cell a column */
-/** @typedef {{by: string, number_is: 'blocks'|'calls', rows: Row[], other_rows: number, other: Row|null, remainder: Row|null, total: Row}} Table */
-/** @typedef {{label: string, stacks_of: string, runs: {file: string, complete: boolean}[]}} Column */
-/**
- * As jm_diff(1) describes --format=json, but for `stacks_of`, `is_detail` and `common`.
- * @typedef {object} Difference
- * @property {string} moment
- * @property {boolean} discrete
- * @property {number} min_bytes
- * @property {Column[]} columns
- * @property {{key: string, label: string, values: string[], is_detail: boolean}[]} facts
- * @property {[string, string][]} common
- * @property {Table[]} views
- */
+/** @typedef {import('./data.js').Difference} Difference */
+/** @typedef {import('./data.js').Pool} Pool */
+/** @typedef {import('./data.js').DifferenceRow} DifferenceRow */
+/** @typedef {import('./data.js').DifferenceCell} DifferenceCell */
+/** @typedef {import('./data.js').DifferenceTable} DifferenceTable */
 
-/** @param {Cell} cell @param {Pool} pool */
+/** @param {DifferenceCell} cell @param {Pool} pool */
 export const held = (cell, pool) => (pool === 'bytes' ? cell.host + cell.device : cell[pool]);
 
 export class Comparison extends Run {
@@ -42,7 +31,7 @@ export class Comparison extends Run {
         return this.difference.columns.some((column) => column.runs.length > 1);
     }
 
-    /** What may be added up in a table: both sides of unified boards, or each of a discrete GPU. @param {Table} table @returns {Pool[]} */
+    /** What may be added up in a table: both sides of unified boards, or each of a discrete GPU. @param {DifferenceTable} table @returns {Pool[]} */
     pools(table) {
         const hasDevice = table.total.cells.some((cell) => cell.ranges.device[0] || cell.ranges.device[1]);
         return this.difference.discrete && hasDevice ? ['host', 'device'] : ['bytes'];
@@ -52,9 +41,16 @@ export class Comparison extends Run {
 /** The comparison that a page is about. @param {import('./page.js').Page} page @returns {Comparison} */
 export const comparisonOf = (page) => /** @type {Comparison} */ (page.run);
 
-/** Whether two columns differ by more than their runs differ among each other; null: no runs are repeated. @param {Comparison} run @param {Row} row @param {number} one @param {number} other */
+/** Whether two columns differ by more than their runs differ among each other; null: no runs are repeated. @param {Comparison} run @param {DifferenceRow} row @param {number} one @param {number} other */
 export function isBeyond(run, row, one, other) {
     if (!run.hasRanges) return null;
     const [a, b] = [row.cells[one].ranges, row.cells[other].ranges];
     return /** @type {Pool[]} */ (['host', 'device', 'bytes']).some((pool) => a[pool][1] < b[pool][0] || b[pool][1] < a[pool][0]);
+}
+
+/** How much more, in words; "" for nothing worth telling. @param {number} before @param {number} now */
+export function percentOf(before, now) {
+    if (!before || !now) return now ? 'new' : before ? 'gone' : '';
+    const text = before > 0 ? `${now > before ? '+' : ''}${((100 * (now - before)) / before).toFixed(1)} %` : '';
+    return text === '+0.0 %' || text === '-0.0 %' || text === '0.0 %' ? '' : text;
 }

@@ -3,8 +3,6 @@
 // Colours that mean the same in every view: an owner has a shade of its group's hue; other names follow a palette in which
 // neighbours differ also for people who see red and green alike.
 
-import { h } from './dom.js';
-
 /** By group: the hue in degrees, and the chroma. */
 const GROUPS = /** @type {Record<string, [number, number]>} */ ({
     yours: [250, 0.13],
@@ -72,13 +70,4 @@ function assign(run, dimension) {
         else colours[name] = listColour(place);
     });
     return colours;
-}
-
-/** A colour of the style sheet as a canvas takes it: resolved for the theme in force. @param {string} name of a CSS variable */
-export function themed(name) {
-    const probe = h('i', { style: { color: `var(${name})`, display: 'none' } });
-    document.body.append(probe);
-    const { color } = getComputedStyle(probe);
-    probe.remove();
-    return color;
 }

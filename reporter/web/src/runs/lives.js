@@ -7,39 +7,42 @@
 /** @typedef {{block: number, begin: number, end: number, bytes: number, at: Float64Array, floor: Float64Array}} Life `floor[i]` from the time `at[i]` on */
 /** @typedef {{lives: Life[], end: number, top: number, least: number, nLeftOut: number}} Lives */
 
-/** @param {Run} run @param {'host'|'device'} side @param {number} most how many blocks @returns {Lives} */
-export function livesOf(run, side, most) {
-    const { begin, end, bytes, cell } = run.blocks;
+/** The largest first. @param {Run} run @param {'host'|'device'} side */
+function blocksOf(run, side) {
+    const { begin, bytes, cell } = run.blocks;
     const wanted = side === 'device' ? 1 : 0;
-    const last = Math.max(run.head.end_time ?? 0, run.moments.at(-1)?.time ?? 0, run.outline.time.at(-1) ?? 0);
     /** @type {number[]} */
-    const candidates = [];
+    const blocks = [];
     for (let block = 0; block < begin.length; block++) {
         // A segment is there for what lies in it, and would hide it.
-        if (run.side[cell[block]] === wanted && run.head.owners[run.cells.owner[cell[block]]].name !== 'cache') candidates.push(block);
+        if (run.side[cell[block]] === wanted && run.head.owners[run.cells.owner[cell[block]]].name !== 'cache') blocks.push(block);
     }
-    candidates.sort((a, b) => bytes[b] - bytes[a]);
-    const kept = candidates.slice(0, most);
-    const least = kept.length ? bytes[kept[kept.length - 1]] : 0;
+    return blocks.sort((a, b) => bytes[b] - bytes[a]);
+}
 
+/** Births and deaths in order; `index` is the block's in the list. @param {Run} run @param {number[]} blocks by birth */
+function eventsOf(run, blocks) {
+    const { begin, end } = run.blocks;
     /** @type {{time: number, isEnd: boolean, index: number}[]} */
     const events = [];
-    kept.sort((a, b) => begin[a] - begin[b] || a - b);
-    kept.forEach((block, index) => {
+    blocks.forEach((block, index) => {
         events.push({ time: begin[block], isEnd: false, index });
         if (end[block]) events.push({ time: end[block] - 1, isEnd: true, index });
     });
     // What dies within the tick in which it was born is never seen: its end is not before its beginning.
-    events.sort((a, b) => a.time - b.time || a.index - b.index || Number(a.isEnd) - Number(b.isEnd));
+    return events.sort((a, b) => a.time - b.time || a.index - b.index || Number(a.isEnd) - Number(b.isEnd));
+}
 
+/** How each block lies on those below it, and how high the pile was at most. @param {Run} run @param {number[]} blocks by birth */
+function piled(run, blocks) {
     /** @type {{at: number[], floor: number[]}[]} */
-    const steps = kept.map(() => ({ at: [], floor: [] }));
+    const steps = blocks.map(() => ({ at: [], floor: [] }));
     /** @type {number[]} */
     const pile = [];
     let height = 0;
     let top = 0;
-    for (const { time, isEnd, index } of events) {
-        const size = bytes[kept[index]];
+    for (const { time, isEnd, index } of eventsOf(run, blocks)) {
+        const size = run.blocks.bytes[blocks[index]];
         if (!isEnd) {
             steps[index].at.push(time);
             steps[index].floor.push(height);
@@ -61,6 +64,18 @@ export function livesOf(run, side, most) {
             }
         }
     }
+    return { steps, top };
+}
+
+/** @param {Run} run @param {'host'|'device'} side @param {number} most how many blocks @returns {Lives} */
+export function livesOf(run, side, most) {
+    const { begin, end, bytes } = run.blocks;
+    const last = Math.max(run.head.end_time ?? 0, run.moments.at(-1)?.time ?? 0, run.outline.time.at(-1) ?? 0);
+    const candidates = blocksOf(run, side);
+    const kept = candidates.slice(0, most);
+    const least = kept.length ? bytes[kept[kept.length - 1]] : 0;
+    kept.sort((a, b) => begin[a] - begin[b] || a - b);
+    const { steps, top } = piled(run, kept);
     const lives = kept.map((block, index) => ({
         block,
         begin: begin[block],

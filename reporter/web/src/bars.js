@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The bar that stays in sight: which process, which moment, and what it is compared with; in a comparison, which columns.
+// A bar lives as long as the page.
+
+import { choice, h, replace } from './base/dom.js';
+import { tellTheme } from './base/theme.js';
+import { count, growth, size } from './base/units.js';
+import { comparisonOf } from './runs/comparison.js';
+
+/** @typedef {import('./runs/page.js').Page} Page */
+/** @typedef {{element: HTMLElement, update: () => void}} Bar `update`: after each choice */
+
+/** What is held at a moment; of two pools that do not add up, both. @param {import('./runs/run.js').Run} run @param {number} index */
+function momentSize(run, index) {
+    const { host, device } = run.moments[index];
+    if (!run.uses('device')) return size(host);
+    const both = `${size(host)} host, ${size(device)} device`;
+    return run.head.is_discrete ? both : `${size(host + device)} (${both})`;
+}
+
+const THEMES = /** @type {[string, string][]} */ ([
+    ['', 'as the system has it'],
+    ['light', 'light'],
+    ['dark', 'dark'],
+]);
+
+const themes = () =>
+    choice('Colours', THEMES, '', (value) => {
+        document.documentElement.dataset.theme = value;
+        tellTheme();
+    });
+
+/** @param {Page} page */
+function processes(page) {
+    if (page.runs.length < 2) return null;
+    const options = page.runs.map((run, i) => /** @type {[string, string]} */ ([String(i), i ? `${run.head.pid} ${run.head.command}` : run.head.command]));
+    return choice('Process', options, '0', (value) => page.show(page.runs[Number(value)]));
+}
+
+/** @param {Page} page */
+function neighbours(page) {
+    const button = (/** @type {number} */ by, /** @type {string} */ name, /** @type {string} */ arrow) =>
+        h('button', { type: 'button', onclick: () => page.select(page.moment + by), 'aria-label': name, title: name }, arrow);
+    return h('span', { class: 'buttons' }, button(-1, 'The moment before', '◂'), button(1, 'The next moment', '▸'));
+}
+
+/** Nothing, or the other moment, how far it is from the chosen one, and the way out. @param {Page} page */
+function comparedWith(page) {
+    const { run, moment, other } = page;
+    if (other === null) return [];
+    const total = (/** @type {number} */ i) => run.moments[i].host + run.moments[i].device;
+    const change = run.head.is_discrete && run.uses('device') ? '' : `: ${growth(total(moment) - total(other))}`;
+    return [`compared with ${run.label(other)}${change} `, h('button', { type: 'button', onclick: () => page.compare(null) }, 'end comparison')];
+}
+
+/** A button for each moment that has a name of its own. @param {Page} page */
+function namedMoments(page) {
+    const { run, moment } = page;
+    const { at, peaks } = run.head;
+    /** @type {[string, number][]} */
+    const moments = [
+        ['peak', at.peak],
+        ['host peak', peaks.host?.moment ?? -1],
+        ['device peak', run.uses('device') ? (peaks.device?.moment ?? -1) : -1],
+        ['end', at.end],
+    ];
+    const first = moments.filter(([, index], i) => index >= 0 && moments.findIndex((each) => each[1] === index) === i);
+    return first.map(([name, index]) => h('button', { type: 'button', onclick: () => page.select(index), 'aria-pressed': String(index === moment) }, name));
+}
+
+/** Of a report. @param {Page} page @returns {Bar} */
+export function bar(page) {
+    const text = h('output', { id: 'chosen' });
+    const comparison = h('span', { class: 'comparison' });
+    const named = h('span', { class: 'buttons' });
+    const element = h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, processes(page), neighbours(page), text, comparison, named, themes());
+    const update = () => {
+        const { run, moment } = page;
+        if (!run.moments.length) return replace(text, 'no complete snapshot');
+        replace(text, h('b', {}, run.label(moment)), `: ${momentSize(run, moment)}`);
+        replace(comparison, ...comparedWith(page));
+        replace(named, ...namedMoments(page));
+        text.title = `${count(run.moments.length, 'moment')}; moment ${moment + 1}`;
+    };
+    return { element, update };
+}
+
+/** Of a comparison: a choice of columns. @param {Page} page @returns {Bar} */
+export function columnsBar(page) {
+    const { columns } = comparisonOf(page).difference;
+    const options = columns.map(({ label }, i) => /** @type {[string, string]} */ ([String(i), label]));
+    const shown = choice('Show', options, String(page.moment), (value) => page.select(Number(value)));
+    const base = choice('compared with', [['', 'nothing'], ...options], String(page.other ?? ''), (value) => page.compare(value === '' ? null : Number(value)));
+    const update = () => {
+        for (const [label, value] of /** @type {[HTMLElement, number|null][]} */ ([
+            [shown, page.moment],
+            [base, page.other],
+        ])) {
+            const select = label.querySelector('select');
+            if (select) select.value = String(value ?? '');
+        }
+    };
+    return { element: h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, shown, base, themes()), update };
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Light or dark: what a canvas, which no style sheet reaches, has to know of it.
+
+import { h } from './dom.js';
+
+const CHANGE = 'themechange';
+
+/** A colour of the style sheet as a canvas takes it: resolved for the theme in force. @param {string} name of a CSS variable */
+export function themed(name) {
+    const probe = h('i', { style: { color: `var(${name})`, display: 'none' } });
+    document.body.append(probe);
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+}
+
+/** After the reader has chosen a theme. */
+export const tellTheme = () => window.dispatchEvent(new Event(CHANGE));
+
+/** Calls `redraw` whenever another theme is in force, chosen here or by the system. @param {import('./hold.js').Hold} hold @param {() => void} redraw */
+export function onTheme(hold, redraw) {
+    hold.listen(window, CHANGE, redraw);
+    hold.listen(matchMedia('(prefers-color-scheme: dark)'), 'change', redraw);
+}

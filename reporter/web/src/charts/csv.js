@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What a reader takes away from a table: a CSV file, or text for the clipboard.
+
+import { h } from '../base/dom.js';
+
+/** A field of a CSV file. A text that a spreadsheet would take for a formula is marked as text. @param {string|number} value */
+function field(value) {
+    if (typeof value === 'number') return String(value);
+    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** @param {(string|number)[][]} rows the first has the columns' names */
+export const csv = (rows) => rows.map((fields) => fields.map(field).join(',')).join('\r\n') + '\r\n';
+
+/** @param {(string|number)[][]} rows */
+export const tabbed = (rows) => rows.map((fields) => fields.map((value) => String(value).replaceAll(/[\t\n\r]/g, ' ')).join('\t')).join('\n') + '\n';
+
+/** @param {string} name @param {string} text */
+export function save(name, text) {
+    const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));
+    const link = h('a', { href: url, download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
+
+/** @param {string} text */
+export async function copy(text) {
+    try {
+        await navigator.clipboard.writeText(text);
+    } catch {
+        // Not allowed here, as on some browsers for pages opened from a disk.
+        const area = h('textarea', { value: text, class: 'unseen' });
+        document.body.append(area);
+        area.select();
+        document.execCommand('copy');
+        area.remove();
+    }
+}

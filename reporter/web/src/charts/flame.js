@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A call tree as an icicle: callers above, what they call below, or the other way round; of two moments the difference: red
+// has grown, blue has shrunk. The drawing is d3-flame-graph's, the keys are ours.
+
+import flamegraph from 'd3-flame-graph';
+import { select } from 'd3-selection';
+import { h } from '../base/dom.js';
+import { growth, percent, whole } from '../base/units.js';
+
+/** @typedef {import('../runs/tree.js').TreeNode} TreeNode */
+/** @typedef {{name: string, value: number, node: TreeNode, children: Frame[], hide?: boolean, fade?: boolean}} Frame what d3-flame-graph draws */
+/** @typedef {{data: Frame, parent: Placed|null, children?: Placed[], id: number, x0: number, x1: number, highlight?: boolean}} Placed */
+/** @typedef {{top: TreeNode, isCompared: boolean, isBytes: boolean, amount: (n: number) => string}} Shown `top`: all; `amount`: in words */
+/** @typedef {{say: (text: string) => void, found: (text: string) => void, zoomed: (isZoomed: boolean) => void, leave: () => void}} Told `say`: what is said of a frame; `leave`: the reader wants to see all again */
+
+const ROW = 20;
+const NARROWEST = 1.5; // pixels, of a frame that is drawn
+
+const HUES = /** @type {Record<string, [number, number]>} */ ({ python: [80, 0.12], native: [245, 0.07], internal: [160, 0.05], note: [250, 0.01], '': [250, 0.01] });
+
+/** @param {string} name */
+function shade(name) {
+    let sum = 0;
+    for (let i = 0; i < name.length && i < 40; i++) sum = (sum * 31 + name.charCodeAt(i)) % 997;
+    return sum / 997;
+}
+
+/** @param {string} type @param {string} name */
+function colourOf(type, name) {
+    const [hue, chroma] = HUES[type];
+    return `oklch(${76 + 9 * shade(name)}% ${chroma} ${hue + 16 * shade(`${name}.`)})`;
+}
+
+/** @param {TreeNode} node @param {boolean} isCompared */
+function colour(node, isCompared) {
+    if (!isCompared) return colourOf(node.type, node.name);
+    const whole = Math.max(node.now, node.before);
+    const part = whole ? (node.now - node.before) / whole : 0;
+    return `oklch(${80 - 22 * Math.abs(part)}% ${0.16 * Math.abs(part)} ${part > 0 ? 25 : 255})`;
+}
+
+/** What the colours mean. @param {boolean} isCompared */
+export function flameLegend(isCompared) {
+    const kinds = isCompared
+        ? [['has grown', 'oklch(58% 0.16 25)'], ['has shrunk', 'oklch(58% 0.16 255)'], ['is as it was', 'oklch(80% 0 0)']]
+        : [['Python', colourOf('python', 'a')], ['native', colourOf('native', 'a')], ['inside a package', colourOf('internal', 'a')], ['found', 'var(--found)']];
+    return kinds.map(([name, background]) => h('li', { class: 'key' }, h('i', { style: { background } }), name));
+}
+
+/** In a comparison what is gone is as wide as it was; children never outgrow their parent. @param {TreeNode} node @param {boolean} isCompared @returns {Frame} */
+function framed(node, isCompared) {
+    const children = node.children.map((child) => framed(child, isCompared));
+    const inside = children.reduce((all, { value }) => all + value, 0);
+    return { name: node.name, value: isCompared ? Math.max(node.now, node.before, inside) : node.now, node, children };
+}
+
+/** @param {Placed} frame @param {number} by */
+function neighbour(frame, by) {
+    const siblings = frame.parent?.children ?? [frame];
+    return siblings[siblings.indexOf(frame) + by];
+}
+
+/** @param {TreeNode} node @param {Shown} shown */
+function about(node, { top, isCompared, isBytes, amount }) {
+    const parts = [amount(node.now), percent(node.now, top.now)];
+    const change = node.now - node.before;
+    if (isCompared) parts.push(`before ${amount(node.before)}`, isBytes ? growth(change) : `${change >= 0 ? '+' : ''}${whole(change)}`);
+    return `${node.name || 'all'}: ${parts.join(', ')}`;
+}
+
+export class Flame {
+    element = h('div', { class: 'flame', tabIndex: 0, role: 'group', 'aria-label': 'Call tree: arrow keys go to callers, calls and neighbours; Enter enlarges; Escape shows all', onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) });
+    /** @type {ReturnType<typeof flamegraph>|null} */
+    #chart = null;
+    /** @type {Shown|null} */
+    #shown = null;
+    /** @type {Placed|null} */
+    #focused = null;
+
+    /** @param {Told} told */
+    constructor(told) {
+        this.told = told;
+    }
+
+    clear() {
+        this.#chart?.destroy();
+        this.element.replaceChildren();
+        this.#chart = null;
+        this.#focused = null;
+        this.told.zoomed(false);
+    }
+
+    get isEmpty() {
+        return !this.#chart;
+    }
+
+    /** After clear(). @param {Shown} shown */
+    show(shown) {
+        const { top, isCompared, amount } = shown;
+        const all = isCompared ? `all: ${amount(top.now)}, before ${amount(top.before)}` : `all: ${amount(top.now)}`;
+        const { found, say } = this.told;
+        this.#shown = shown;
+        this.#chart = flamegraph()
+            .width(Math.max(280, this.element.clientWidth))
+            .cellHeight(ROW)
+            .inverted(true)
+            .transitionDuration(0)
+            .minFrameSize(NARROWEST)
+            .selfValue(false)
+            .sort(false)
+            .setColorMapper((/** @type {Placed} */ frame) => (frame.highlight ? 'var(--found)' : colour(frame.data.node, isCompared)))
+            .setLabelHandler((/** @type {Placed} */ frame) => about(frame.data.node, shown))
+            .getName((/** @type {Placed} */ frame) => (frame.parent ? frame.data.name : all))
+            .setSearchMatch((/** @type {Placed} */ frame, /** @type {string} */ term) => new RegExp(term, 'i').test(frame.data.name))
+            .setSearchHandler((/** @type {Placed[]} */ frames, /** @type {number} */ sum) => found(`${whole(frames.length)} found: ${amount(sum)}, ${percent(sum, top.now)}`))
+            .setDetailsHandler(() => {})
+            .onHover((/** @type {Placed} */ frame) => say(about(frame.data.node, shown)))
+            .onClick((/** @type {Placed} */ frame) => this.#afterZoom(frame));
+        select(this.element).datum(framed(top, isCompared)).call(this.#chart);
+    }
+
+    /** @param {string} pattern "" finds nothing */
+    search(pattern) {
+        this.#chart?.clear();
+        if (pattern) this.#chart?.search(pattern);
+    }
+
+    /** @returns {Placed} */
+    get #root() {
+        return /** @type {Placed} */ (select(this.element).datum());
+    }
+
+    /** @param {Placed} frame */
+    #focus(frame) {
+        this.#focused = frame;
+        this.element.querySelector('.focused')?.classList.remove('focused');
+        const element = [...this.element.querySelectorAll('g')].find((g) => select(g).datum() === frame);
+        element?.classList.add('focused');
+        element?.scrollIntoView({ block: 'nearest' });
+        if (this.#shown) this.told.say(about(frame.data.node, this.#shown));
+    }
+
+    /** @param {Placed} frame */
+    #afterZoom(frame) {
+        this.told.zoomed(!!frame.parent);
+        this.#focus(frame);
+    }
+
+    /** @param {Placed} frame */
+    #isVisible(frame) {
+        return !frame.data.hide && (frame.x1 - frame.x0) * this.element.clientWidth >= NARROWEST;
+    }
+
+    /** @param {KeyboardEvent} event */
+    #key(event) {
+        if (!this.#chart) return;
+        const root = this.#root;
+        const at = this.#focused ?? root;
+        /** @type {Record<string, Placed|null|undefined>} */
+        const next = { ArrowDown: at.children?.[0], ArrowUp: at.parent, ArrowLeft: neighbour(at, -1), ArrowRight: neighbour(at, 1), Home: root };
+        if (event.key in next) {
+            const to = next[event.key];
+            if (to && this.#isVisible(to)) this.#focus(to);
+        } else if (event.key === 'Enter') {
+            this.#chart.zoomTo(at);
+            this.#afterZoom(at);
+        } else if (event.key === 'Escape') this.told.leave();
+        else return;
+        event.preventDefault();
+    }
+}

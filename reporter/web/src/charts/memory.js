@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Memory over time: stacked areas, and on them the peak, the snapshots, regions, marks and start-up calls (marks.js). The line
+// on top is the most since the total told before.
+
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { h, replace } from '../base/dom.js';
+import { moment as time, size } from '../base/units.js';
+import { areas, edges, exact, nearestMoment, times } from '../runs/areas.js';
+import { machineAt } from '../runs/machine.js';
+import { drawMarks, LANE, lanesOf } from './marks.js';
+import { axes, chooseByClick, cursor, isZoomed, overlay, theme, widthOf, zoomOut } from './plot.js';
+
+/** @typedef {import('../runs/page.js').Page} Page */
+/** @typedef {import('../runs/run.js').Dimension} Dimension */
+/** @typedef {import('../runs/areas.js').Side} Side */
+/** @typedef {import('../runs/areas.js').Area} Area */
+
+const HEIGHT = 340;
+
+/** One plot: of all memory, or of one pool. */
+export class MemoryPlot {
+    /** @param {Page} page @param {Side} side @param {(text: string[]) => void} say what is under the pointer @param {string} key of plots that share an axis */
+    constructor(page, side, say, key) {
+        this.page = page;
+        this.run = page.run;
+        this.side = side;
+        this.say = say;
+        this.key = key;
+        this.x = times(this.run);
+        const { now, most } = exact(this.run, this.x, side);
+        this.now = now;
+        this.exact = most;
+        this.legend = h('ul', { class: 'legend' });
+        const what = side === 'both' ? 'Memory' : side === 'host' ? 'Host memory' : 'Device memory';
+        this.canvas = h('div', {
+            class: 'plot',
+            tabIndex: 0,
+            role: 'slider',
+            'aria-label': `${what} over time: arrow keys choose a moment, with shift another one to compare with`,
+            'aria-valuemin': 0,
+            'aria-valuemax': Math.max(0, this.run.moments.length - 1),
+            onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
+        });
+        this.element = h('figure', {}, side !== 'both' && h('figcaption', {}, h('b', {}, what)), this.canvas, this.legend);
+        /** @type {uPlot|null} */
+        this.plot = null;
+        /** @type {Area[]} */
+        this.areas = [];
+        /** @type {Record<string, string>} */
+        this.theme = {};
+        this.overlay = overlay((u) => drawMarks(u, this));
+        this.lanes = lanesOf(this.run);
+    }
+
+    /** @param {Dimension} dimension */
+    draw(dimension) {
+        const { run } = this;
+        this.areas = areas(run, dimension, this.side);
+        this.theme = theme();
+        this.plot?.destroy();
+        this.plot = this.#made();
+        chooseByClick(this.plot, this.page);
+        replace(
+            this.legend,
+            ...this.areas.map((area) => h('li', { class: 'key', 'data-name': area.name }, h('i', { style: { background: area.colour } }), `${area.name} `, h('b', {}))),
+        );
+        this.update();
+    }
+
+    #made() {
+        const { run, x } = this;
+        // The topmost is drawn first.
+        const stacked = edges(run, this.areas, x, this.now).reverse();
+        /** @type {uPlot.Series[]} */
+        const series = [{}];
+        for (const area of stacked) series.push({ label: area.name, fill: area.colour, stroke: area.colour, width: 1, points: { show: false } });
+        series.push({ label: 'exact total', stroke: this.theme['--text'], width: 1, points: { show: false } });
+        return new uPlot(
+            {
+                width: widthOf(this.canvas),
+                height: HEIGHT + this.lanes * LANE,
+                padding: [10 + this.lanes * LANE, 12, 0, 0],
+                legend: { show: false },
+                cursor: cursor(this.key, () => this.resetAll?.()),
+                scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
+                axes: axes(this.theme, run.head.unit),
+                series,
+                hooks: {
+                    draw: [this.overlay.drawn],
+                    setCursor: [(u) => this.#hover(u)],
+                    setScale: [(_u, key) => key === 'x' && this.onZoom?.()],
+                },
+            },
+            [Array.from(x), ...stacked.map((area) => Array.from(area.sums)), Array.from(this.exact)],
+            this.canvas,
+        );
+    }
+
+    /** @type {(() => void)|undefined} */
+    onZoom;
+    /** Shows the whole run in all plots of the section. @type {(() => void)|undefined} */
+    resetAll;
+
+    get isZoomed() {
+        return isZoomed(this.plot, this.x);
+    }
+
+    reset() {
+        zoomOut(this.plot, this.x);
+    }
+
+    destroy() {
+        this.plot?.destroy();
+        this.plot = null;
+    }
+
+    resize() {
+        this.plot?.setSize({ width: widthOf(this.canvas), height: HEIGHT + this.lanes * LANE });
+    }
+
+    /** After another moment was chosen: the lines, the figures of the legend, and what a screen reader says. */
+    update() {
+        const { page, run } = this;
+        this.overlay.moved(this.plot);
+        const chosen = run.moments[page.moment];
+        if (!chosen) return;
+        [...this.legend.querySelectorAll('b')].forEach((figure, i) => (figure.textContent = size(this.areas[i].bytes[page.moment])));
+        this.canvas.setAttribute('aria-valuenow', String(page.moment));
+        const held = this.side === 'both' ? chosen.host + chosen.device : chosen[this.side];
+        this.canvas.setAttribute('aria-valuetext', `${chosen.name} at ${time(chosen.time, run.head.unit)}: ${size(held)}`);
+    }
+
+    /** What is at the pointer. @param {uPlot} u */
+    #hover(u) {
+        const { left = -1, idx } = u.cursor;
+        if (left < 0 || idx === null || idx === undefined) return;
+        const { run } = this;
+        const { unit } = run.head;
+        const at = this.x[idx];
+        const moment = run.moments[nearestMoment(run, u.posToVal(left, 'x'))];
+        if (!moment) return;
+        const parts = this.areas.map((area) => ({ name: area.name, bytes: area.bytes[moment.index] })).filter((part) => part.bytes > 0);
+        parts.sort((a, b) => b.bytes - a.bytes);
+        const list = parts.slice(0, 6).map((part) => `${part.name} ${size(part.bytes)}`).join(', ');
+        this.say([
+            `${time(at, unit)}: ${size(this.exact[idx])}${this.side === 'both' ? '' : ` ${this.side}`}`,
+            `nearest: ${moment.name} at ${time(moment.time, unit)}: ${list || 'nothing'}${parts.length > 6 ? ', …' : ''}`,
+            ...this.#eventsAt(u, at, left),
+            machineAt(run, at),
+        ]);
+    }
+
+    /** @param {uPlot} u @param {number} at @param {number} left the same in pixels */
+    #eventsAt(u, at, left) {
+        const { regions, marks, exhaustion, scopes } = this.run.head;
+        const isNear = (/** @type {number} */ time) => Math.abs(u.valToPos(time, 'x') - left) < 5;
+        const inside = regions.filter((region) => region.begin <= at && (region.end ?? Infinity) >= at).map((region) => region.text);
+        const near = marks.filter((mark) => isNear(mark.time)).map((mark) => mark.text);
+        const failed = exhaustion.incidents.filter((incident) => isNear(incident.time)).map((incident) => incident.verdict);
+        // Most calls are narrower than a pointer.
+        const [from, to] = [u.posToVal(left - 3, 'x'), u.posToVal(left + 3, 'x')];
+        const calls = scopes.filter((scope) => scope.begin <= to && scope.end >= from).map((scope) => scope.name);
+        return [
+            inside.length ? `in ${inside.join(' › ')}` : '',
+            near.length ? `mark: ${near.join(', ')}` : '',
+            failed.length ? `out of memory: ${failed.join(', ')}` : '',
+            calls.length ? `during ${calls.slice(0, 3).join(', ')}` : '',
+        ];
+    }
+
+    /** @param {KeyboardEvent} event */
+    #key(event) {
+        const { page, run } = this;
+        const last = run.moments.length - 1;
+        const from = event.shiftKey ? (page.other ?? page.moment) : page.moment;
+        const steps = /** @type {Record<string, number>} */ ({
+            ArrowLeft: from - 1,
+            ArrowRight: from + 1,
+            PageUp: from - 10,
+            PageDown: from + 10,
+            Home: 0,
+            End: last,
+            p: run.head.at.peak,
+        });
+        if (event.key === 'Escape') {
+            if (this.isZoomed) this.resetAll?.();
+            else page.compare(null);
+        } else if (event.key in steps && !event.ctrlKey && !event.altKey && !event.metaKey) {
+            const chosen = Math.max(0, Math.min(last, steps[event.key]));
+            if (event.shiftKey) page.compare(chosen);
+            else page.select(chosen);
+        } else return;
+        event.preventDefault();
+    }
+}

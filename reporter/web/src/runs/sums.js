@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What each owner, library, line or role held at the chosen moment, and at the one that it is compared with.
+
+/** @typedef {import('./run.js').Run} Run */
+/** @typedef {import('./run.js').Sum} Sum */
+/** @typedef {import('./run.js').Dimension} Dimension */
+/** @typedef {import('./page.js').Page} Page */
+/** @typedef {{name: string, index: number, members: number[], sum: Sum, before: Sum|null}} Row `before`: at the moment that is compared with; `members`: indices of the names that it is the sum of */
+
+/** @type {Sum} */
+export const NOTHING = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
+
+/** @param {Sum} a @param {Sum} b @returns {Sum} */
+const plus = (a, b) => ({
+    host: a.host + b.host,
+    device: a.device + b.device,
+    hostBlocks: a.hostBlocks + b.hostBlocks,
+    deviceBlocks: a.deviceBlocks + b.deviceBlocks,
+    allocated: a.allocated + b.allocated,
+    listed: a.listed + b.listed,
+});
+
+/** @param {Sum} sum */
+export const total = (sum) => sum.host + sum.device;
+
+/** @param {Row[]} rows @param {string} [name] @returns {Row} */
+export const sumOf = (rows, name = 'total') => ({
+    name,
+    index: -1,
+    members: rows.flatMap((row) => row.members),
+    sum: rows.reduce((all, row) => plus(all, row.sum), NOTHING),
+    before: rows.every((row) => row.before) ? rows.reduce((all, row) => plus(all, row.before ?? NOTHING), NOTHING) : null,
+});
+
+/** What each name holds at a moment. @param {Run} run @param {Dimension} dimension @param {number} moment */
+export const sumsOf = (run, dimension, moment) => {
+    const sums = run.sums(dimension, moment);
+    return run.dimension(dimension).names.map((name, index) => ({ name, index, members: [index], sum: sums[index] }));
+};
+
+/** The names that hold or held anything, the largest first. @param {Page} page @param {Dimension} dimension @param {(sum: Sum) => boolean} [keeps] @returns {Row[]} */
+export function rowsOf(page, dimension, keeps = (sum) => total(sum) > 0 || sum.hostBlocks + sum.deviceBlocks > 0) {
+    const { run, moment, other } = page;
+    if (!run.moments.length) return [];
+    const before = other === null ? null : run.sums(dimension, other);
+    return sumsOf(run, dimension, moment)
+        .map((row) => ({ ...row, before: before ? before[row.index] : null }))
+        .filter((row) => keeps(row.sum) || (row.before && keeps(row.before)))
+        .sort((a, b) => total(b.sum) - total(a.sum) || (a.name < b.name ? -1 : 1));
+}
+
+/** The pools that the run used. @param {Run} run @returns {('host'|'device')[]} */
+export function sidesOf(run) {
+    const sides = /** @type {('host'|'device')[]} */ (['host', 'device'].filter((side) => run.uses(/** @type {'host'|'device'} */ (side))));
+    return sides.length ? sides : ['host'];
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What the tables of owners, libraries, lines and roles share: the columns of figures.
+
+import { growth, percent, size, whole } from '../base/units.js';
+import { NOTHING, sidesOf, sumOf, total } from '../runs/sums.js';
+
+/** @typedef {import('../runs/sums.js').Row} Row */
+/** @typedef {import('../runs/run.js').Sum} Sum */
+/** @typedef {import('../runs/page.js').Page} Page */
+
+/**
+ * The columns of figures: bytes and blocks in each pool, the sum where pools add up, and shares of what may be added up.
+ * @param {Page} page @param {Row[]} rows
+ * @returns {import('../charts/table.js').Column<Row>[]}
+ */
+export function figures(page, rows) {
+    const { run } = page;
+    const sides = sidesOf(run);
+    const all = sumOf(rows).sum;
+    /** @type {import('../charts/table.js').Column<Row>[]} */
+    const columns = [];
+    const bytes = (/** @type {string} */ head, /** @type {(sum: Sum) => number} */ of) =>
+        columns.push({ head, isFigure: true, value: (row) => of(row.sum), show: (row) => (of(row.sum) ? size(of(row.sum)) : '–') });
+    const share = (/** @type {string} */ head, /** @type {(sum: Sum) => number} */ of) =>
+        columns.push({ head, isFigure: true, value: (row) => (of(all) ? (100 * of(row.sum)) / of(all) : 0), show: (row) => percent(of(row.sum), of(all)), title: () => '' });
+    const isApart = sides.length > 1 && run.head.is_discrete;
+    for (const side of sides) {
+        bytes(sides.length > 1 ? side : 'held', (sum) => sum[side]);
+        if (isApart) share(`${side} share`, (sum) => sum[side]);
+    }
+    if (sides.length > 1 && !isApart) bytes('together', total);
+    if (!isApart) share('share', total);
+    columns.push({
+        head: 'blocks',
+        isFigure: true,
+        value: (row) => row.sum.hostBlocks + row.sum.deviceBlocks,
+        show: (row) => whole(row.sum.hostBlocks + row.sum.deviceBlocks),
+    });
+    if (page.other !== null) {
+        for (const [head, of] of /** @type {[string, (sum: Sum) => number][]} */ (
+            isApart ? sides.map((side) => [`${side} change`, (/** @type {Sum} */ sum) => sum[side]]) : [['change', total]]
+        )) {
+            const change = (/** @type {Row} */ row) => of(row.sum) - of(row.before ?? NOTHING);
+            columns.push({ head, isFigure: true, value: change, show: (row) => growth(change(row)) });
+        }
+    }
+    return columns;
+}
+
+/** @type {import('../charts/table.js').Column<Row>} */
+export const allocated = {
+    head: 'allocated so far',
+    isFigure: true,
+    value: (row) => row.sum.allocated,
+    show: (row) => size(row.sum.allocated),
+};

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What a view is: a section of the page. It is made anew for each run that it fits, lives through
+//
+//     mount(place)    once: fills the empty place, which is in the document
+//     update()        after mount, and whenever the reader has chosen another moment or one to compare with
+//     destroy()       once, before another run is shown: nothing outside of the view may know of it any more
+//
+// and is then forgotten with its elements. Listeners on its own elements need no care. Whatever else it takes hold of
+// (window, the place, observers, plots) goes through `hold`, which destroy() lets go.
+
+import { append } from '../base/dom.js';
+import { Hold } from '../base/hold.js';
+
+/** @typedef {import('../base/dom.js').Child} Child */
+/** @typedef {import('../runs/page.js').Page} Page */
+/** @typedef {import('../runs/run.js').Run} Run */
+/** @typedef {{id: string, title: string, fits: (run: Run) => boolean, new (page: Page): View}} ViewClass what a list of views has */
+
+export class View {
+    /** Letters and hyphens: the section's anchor. */
+    static id = '';
+    static title = '';
+
+    /** Whether a run has anything to show in it. @param {Run} _run */
+    static fits(_run) {
+        return true;
+    }
+
+    hold = new Hold();
+
+    /** @param {Page} page */
+    constructor(page) {
+        this.page = page;
+        this.run = page.run;
+    }
+
+    /** What it consists of, asked for once; for views that need no other mount(). @returns {Child[]} */
+    content() {
+        return [];
+    }
+
+    /** @param {HTMLElement} place */
+    mount(place) {
+        append(place, ...this.content());
+    }
+
+    update() {}
+
+    destroy() {
+        this.hold.release();
+    }
+}
