@@ -7,8 +7,10 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.cli import main
-from jmassif.processes import FORKED, REPLACED, SPAWNED, Processes, join
+from jmassif.commands.jm_print import main
+from jmassif.model.job import FORKED, REPLACED, SPAWNED
+from jmassif.questions.job.processes import join
+from jmassif.questions.job.processes import Processes
 from tests import harness
 from tests.reporter.traces import Trace
 

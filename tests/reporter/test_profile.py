@@ -6,9 +6,9 @@ from typing import Callable, List
 
 import pytest
 
-from jmassif.load import load
-from jmassif.profile import Counts, Mark, Region
-from jmassif.trace import TraceError
+from jmassif.model.records import Counts, Mark, Region
+from jmassif.trace.builder import load
+from jmassif.trace.grammar import TraceError
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 
 

@@ -6,7 +6,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.profile import Profile
+from jmassif.model.profile import Profile
 from tests.harness import PYTHON, Recording, compile_c, record, run
 from tests.tool.programs import assert_readable, live_at, run_both
 

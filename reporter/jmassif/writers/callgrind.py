@@ -12,13 +12,13 @@ A line is a record and a name runs to its end, so control characters in names ar
 from array import array
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from jmassif import __version__
-from jmassif.names import describe
-from jmassif.profile import Profile
-from jmassif.samples import NOTHING, VALUES, Figures, Samples, samples
-from jmassif.summary import Moment, select
+from jmassif.model.profile import Profile
+from jmassif.questions.moments import Moment, select
+from jmassif.questions.samples import NOTHING, VALUES, Figures, Samples, samples
 from jmassif.units import moment, printable
-from jmassif.writers import View
+from jmassif.version import __version__
+from jmassif.whose.names import describe
+from jmassif.writers.view import View
 
 # In the order of samples.VALUES.
 _EVENTS = (
@@ -151,7 +151,7 @@ def _header(profile: Profile, at: Moment, totals: Sequence[int]) -> Iterator[str
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
-    """The lines. Raises summary.SelectionError."""
+    """The lines. Raises moments.SelectionError."""
     at = select(profile, view.selector or "peak")
     columns = samples(profile, at.composition)
     costs = _costs(profile, columns)

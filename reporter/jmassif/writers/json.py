@@ -7,21 +7,21 @@ Written piece by piece, a row a line: a PyTorch run has half a million of them. 
 import json
 from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 
-from jmassif import __version__
-from jmassif.exhaustion import Incident, call, incidents
-from jmassif.identity import labels_of_run, run_id
-from jmassif.ledger import Row as LedgerRow
-from jmassif.ledger import ledger
-from jmassif.levels import naming
-from jmassif.names import Names
-from jmassif.profile import PEAKS, Exhaustion, Profile
-from jmassif.reconciliation import books, nearest_to
-from jmassif.samples import VALUES, Figures, by_name, samples
-from jmassif.segments import Layout, layouts
-from jmassif.summary import Moment, select
-from jmassif.trace import Growth
+from jmassif.model.kinds import PEAKS
+from jmassif.model.profile import Profile
+from jmassif.model.records import Exhaustion, Growth
+from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.identity import labels_of_run, run_id
+from jmassif.questions.ledger import Row as LedgerRow, ledger
+from jmassif.questions.moments import Moment, select
+from jmassif.questions.reconciliation import books, nearest_to
+from jmassif.questions.samples import VALUES, Figures, by_name, samples
+from jmassif.questions.segments import Layout, layouts
 from jmassif.units import unicode_text
-from jmassif.writers import View
+from jmassif.version import __version__
+from jmassif.whose.levels import naming
+from jmassif.whose.names import Names
+from jmassif.writers.view import View
 
 VERSION = 1
 
@@ -253,7 +253,7 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
-    """The lines. Raises summary.SelectionError."""
+    """The lines. Raises moments.SelectionError."""
     at = select(profile, view.selector or "peak")
     names = Names(profile)
     head = {"format": "jmassif", "version": VERSION, "creator": f"jmassif {__version__}", "run": _run(profile)}

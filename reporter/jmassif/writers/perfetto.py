@@ -11,16 +11,17 @@ Times are microseconds there. A trace whose times are instructions or bytes has 
 import json
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from jmassif import __version__
-from jmassif.exhaustion import incidents
-from jmassif.levels import naming
-from jmassif.names import Names
-from jmassif.profile import PEAKS, Profile
-from jmassif.regions import region_figures
-from jmassif.series import Balance, series
-from jmassif.summary import growth_by_side
+from jmassif.model.kinds import PEAKS
+from jmassif.model.profile import Profile
+from jmassif.questions.exhaustion import incidents
+from jmassif.questions.regions import region_figures
+from jmassif.questions.scopes import growth_by_side
+from jmassif.questions.series import Balance, series
 from jmassif.units import unicode_text
-from jmassif.writers import View
+from jmassif.version import __version__
+from jmassif.whose.levels import naming
+from jmassif.whose.names import Names
+from jmassif.writers.view import View
 
 # Threads of the second track on, whose numbers must not be those of real threads.
 _FIRST_TRACK = 1 << 24
