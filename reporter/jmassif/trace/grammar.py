@@ -223,13 +223,14 @@ def _hand_over(run: List[bytes], begin: int, handle: Handler) -> None:
 def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     """Reads `stream` and calls the handler of each record's letter with the record's fields.
 
-    Every letter of `RECORDS` needs a handler, and for a trace of version 1 those of `RECORDS_OF_1`; it may raise Corrupt. Returns None if the last line was complete, else a
-    sentence that says where the trace was cut. Raises TraceError.
+    Every letter of `RECORDS` needs a handler, and for a trace of version 1 those of `RECORDS_OF_1`; it may raise Corrupt.
+    Returns None if the last line was complete, else a sentence that says where the trace was cut. Raises TraceError.
     """
     number = 1
     truncation: Optional[str] = None
+    rows: List[_Row] = []
     try:
-        rows = _compile(handlers, _version(stream.readline(_FIRST_LINE_BYTES)))
+        rows += _compile(handlers, _version(stream.readline(_FIRST_LINE_BYTES)))
         run: List[bytes] = []
         run_begin = 0
 
@@ -265,4 +266,7 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
         raise _damaged(number, "a sum beyond 64 bits")
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}")
+    finally:
+        # `end` holds the rows, which hold it, and the handlers a whole profile: nobody else would ever free that.
+        rows.clear()
     return truncation
