@@ -32,6 +32,8 @@ from jmassif.model.records import (
     Snapshot,
     Timeline,
 )
+from jmassif.model.replay import Replay
+from jmassif.model.rows import BlockEvents
 
 
 class Profile:
@@ -51,10 +53,8 @@ class Profile:
         self.timeline = Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
         self.snapshots: List[Snapshot] = []
         self.peaks: Dict[str, Peak] = {}
-        # Rows of four, in the order of the trace: time, address, size, account. A freed block has size 0 and is in
-        # `frees`, which holds the indices of such rows.
-        self.blocks = array("Q")
-        self.frees = array("Q")
+        self.blocks = BlockEvents()  # in the order of the trace
+        self.frees = array("Q")  # indices of those of them that went
         self.mappings: List[Mapped] = []  # of device memory
         self.exhaustions: Dict[int, Exhaustion] = {}  # by id
         self.block_thresholds: List[Tuple[int, int]] = []  # (time, bytes)
@@ -124,17 +124,17 @@ class Profile:
 
     def composition(self, snapshot: int) -> Composition:
         """Who held what at the snapshot with this index."""
-        return _without_zeros(*self._replay(snapshot))
+        return _without_zeros(self._replay(snapshot))
 
     def peak_composition(self, which: str) -> Composition:
         """Who held what when `which` of PEAKS was at its largest."""
         peak = self.peaks[which]
-        live_bytes, live_blocks = self._replay(peak.snapshot)
+        replay = self._replay(peak.snapshot)
         rows = peak.differences
-        for account, n_bytes, blocks in zip(rows[0::3], rows[1::3], rows[2::3]):
-            live_bytes[account] = n_bytes
-            live_blocks[account] = blocks
-        return _without_zeros(live_bytes, live_blocks)
+        for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):
+            replay.bytes[account] = n_bytes
+            replay.blocks[account] = blocks
+        return _without_zeros(replay)
 
     @property
     def has_pages(self) -> bool:
@@ -155,7 +155,7 @@ class Profile:
         found: Dict[int, Pages] = {}
         for earlier in self.snapshots[: snapshot + 1]:
             rows = earlier.pages
-            for account, *numbers in zip(rows[0::4], rows[1::4], rows[2::4], rows[3::4]):
+            for account, *numbers in zip(rows.account, rows.virtual, rows.shared, rows.swapped):
                 found[account] = Pages(*numbers)
         return {account: pages for account, pages in found.items() if any(pages)}
 
@@ -164,7 +164,7 @@ class Profile:
         found: Dict[int, Counts] = {}
         for snapshot in self.snapshots:
             rows = snapshot.changes
-            for account, *numbers in zip(rows[0::6], rows[3::6], rows[4::6], rows[5::6]):
+            for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
                 if numbers[2] >= least_temporaries:
                     found[account] = Counts(*numbers)
         return found
@@ -174,7 +174,7 @@ class Profile:
         columns = [array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields]
         for snapshot in self.snapshots:
             rows = snapshot.changes
-            for account, *numbers in zip(rows[0::6], rows[3::6], rows[4::6], rows[5::6]):
+            for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
                 for column, number in zip(columns, numbers):
                     column[account] = number
         return Lifetime(*columns)
@@ -184,7 +184,7 @@ class Profile:
         total_bytes = array("Q", bytes(8 * len(self.accounts)))
         for snapshot in self.snapshots:
             rows = snapshot.changes
-            for account, n_bytes in zip(rows[0::6], rows[3::6]):
+            for account, n_bytes in zip(rows.account, rows.all_bytes):
                 total_bytes[account] = n_bytes
         return total_bytes
 
@@ -194,21 +194,17 @@ class Profile:
         at = bisect_right(times, time)
         return values[at - 1] if at else None
 
-    def _replay(self, snapshot: int) -> Tuple["array[int]", "array[int]"]:
-        """Columns by account id: bytes and blocks."""
-        live_bytes = array("Q", bytes(8 * len(self.accounts)))
-        live_blocks = array("Q", live_bytes)
+    def _replay(self, snapshot: int) -> Replay:
+        """Up to the snapshot with this index."""
+        replay = Replay(len(self.accounts))
         for earlier in self.snapshots[: snapshot + 1]:
-            rows = earlier.changes
-            for account, n_bytes, blocks in zip(rows[0::6], rows[1::6], rows[2::6]):
-                live_bytes[account] = n_bytes
-                live_blocks[account] = blocks
-        return live_bytes, live_blocks
+            replay.advance(earlier)
+        return replay
 
 
-def _without_zeros(live_bytes: "array[int]", live_blocks: "array[int]") -> Composition:
+def _without_zeros(replay: Replay) -> Composition:
     return {
         account: (n_bytes, blocks)
-        for account, (n_bytes, blocks) in enumerate(zip(live_bytes, live_blocks))
+        for account, (n_bytes, blocks) in enumerate(zip(replay.bytes, replay.blocks))
         if n_bytes or blocks
     }

@@ -4,6 +4,8 @@
 from array import array
 from typing import Dict, NamedTuple, Optional, Tuple
 
+from jmassif.model.rows import Changes, Differences, PageChanges
+
 from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
 
 # Account id: (live bytes, live blocks). Accounts that hold nothing are left out.
@@ -34,8 +36,8 @@ class Snapshot(NamedTuple):
     time: int
     reason: str
     by_kind: Dict[str, int]  # live bytes; every kind that ever occurred
-    changes: "array[int]"  # rows of six: the fields of a `c` record
-    pages: "array[int]" = array("Q")  # rows of four: the fields of a `v` record
+    changes: Changes
+    pages: PageChanges = PageChanges()
     position: int = 0  # rows of Profile.blocks before it
 
     @property
@@ -54,7 +56,7 @@ class Peak(NamedTuple):
     device: int
     snapshot: int  # index of the snapshot that its composition is told against
     by_kind: Dict[str, int]
-    differences: "array[int]"  # rows of three: the fields of a `d` record
+    differences: Differences
 
 
 class Pages(NamedTuple):

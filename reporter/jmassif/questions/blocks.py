@@ -32,7 +32,7 @@ def blocks(profile: Profile, limit: int = MAX_BLOCKS) -> Blocks:
     frees = set(profile.frees)
     found: List[Block] = []
     live: Dict[Tuple[int, int], int] = {}
-    for row, fields in enumerate(zip(columns[0::4], columns[1::4], columns[2::4], columns[3::4])):
+    for row, fields in enumerate(zip(columns.time, columns.address, columns.size, columns.account)):
         time, address, n_bytes, account = fields
         key = (address, account)
         if row in frees:

@@ -11,6 +11,7 @@ from typing import Callable, Dict, List, Optional
 
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
+from jmassif.model.replay import Replay
 from jmassif.whose.charges import Innermost
 
 _PARTS = 5
@@ -30,8 +31,7 @@ def _imported(profile: Profile) -> int:
     sums: List[int] = []
     so_far = 0
     for snapshot in profile.snapshots:
-        rows = snapshot.changes
-        for account, total_bytes in zip(rows[0::6], rows[3::6]):
+        for account, total_bytes in zip(snapshot.changes.account, snapshot.changes.all_bytes):
             if importing(profile.accounts[account].node):
                 so_far += total_bytes - allocated.get(account, 0)
                 allocated[account] = total_bytes
@@ -48,17 +48,15 @@ def rising(profile: Profile, label: Callable[[int], Optional[str]], end: int) ->
     n_snapshots = end + 1 - first
     if n_snapshots < _PARTS:
         return []
-    live: Dict[int, int] = {}  # by account
+    replay = Replay(len(profile.accounts))
     held: Dict[str, int] = {}
     least: List[Dict[str, int]] = []  # by part, of what is held
     for index, snapshot in enumerate(profile.snapshots[: end + 1]):
-        rows = snapshot.changes
         touched = set()
-        for account, n_bytes in zip(rows[0::6], rows[1::6]):
+        for account, n_bytes, _ in replay.growths(snapshot):
             to = label(account) if side_of(profile.accounts[account].kind) else None
             if to is not None:
-                held[to] = held.get(to, 0) + n_bytes - live.get(account, 0)
-                live[account] = n_bytes
+                held[to] = held.get(to, 0) + n_bytes
                 touched.add(to)
         if index < first:
             continue

@@ -213,7 +213,7 @@ def position_of_peak(profile: Profile, which: str) -> int:
 
     That is one of them, for what is counted of the device are blocks; a pool's reserve apart, which is in none.
     """
-    times = profile.blocks[0::4]
+    times = profile.blocks.time
     time = profile.peaks[which].time
     first, last = bisect_left(times, time), bisect_right(times, time)
     replay = _Replay(profile)

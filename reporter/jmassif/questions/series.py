@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What each owner, kind, library or line held at each snapshot."""
 
-from array import array
 from typing import Callable, Dict, Iterator, List, Tuple
 
 from jmassif.model.kinds import counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Snapshot
+from jmassif.model.replay import Replay
 
 
 class Balance:
@@ -28,12 +28,10 @@ def series(profile: Profile, name_of: Callable[[int], str]) -> Iterator[Tuple[Sn
     balances: Dict[str, Balance] = {}
     of: List[Balance] = [Balance()] * len(profile.accounts)
     is_known = bytearray(len(profile.accounts))
-    live_bytes = array("Q", bytes(8 * len(profile.accounts)))
-    live_blocks = array("Q", live_bytes)
+    replay = Replay(len(profile.accounts))
     sides = [side_of(account.kind) for account in profile.accounts]
     for snapshot in profile.snapshots:
-        rows = snapshot.changes
-        for account, n_bytes, blocks in zip(rows[0::6], rows[1::6], rows[2::6]):
+        for account, n_bytes, blocks in replay.growths(snapshot):
             side = sides[account]
             if side is None:
                 continue
@@ -44,9 +42,6 @@ def series(profile: Profile, name_of: Callable[[int], str]) -> Iterator[Tuple[Sn
                     balances[name] = Balance()
                 of[account] = balances[name]
             balance = of[account]
-            blocks = counted_blocks(profile.accounts[account].kind, blocks)
-            balance.bytes[side] += n_bytes - live_bytes[account]
-            balance.blocks[side] += blocks - live_blocks[account]
-            live_bytes[account] = n_bytes
-            live_blocks[account] = blocks
+            balance.bytes[side] += n_bytes
+            balance.blocks[side] += counted_blocks(profile.accounts[account].kind, blocks)
         yield snapshot, balances

@@ -7,6 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion
+from jmassif.model.replay import Replay
 from jmassif.questions.segments import Layout, fragmentation
 from jmassif.units import count, size
 
@@ -49,15 +50,13 @@ class Holdings(NamedTuple):
 def holdings_at_snapshots(profile: Profile, wanted: Sequence[int]) -> Dict[int, Holdings]:
     """By index of the snapshot: what the program held. One pass for all of them."""
     found: Dict[int, Holdings] = {}
-    live: Dict[int, int] = {}
+    replay = Replay(len(profile.accounts))
     by_owner: Dict[str, int] = {}
     for index, snapshot in enumerate(profile.snapshots[: max(wanted, default=-1) + 1]):
-        rows = snapshot.changes
-        for account, n_bytes in zip(rows[0::6], rows[1::6]):
+        for account, n_bytes, _ in replay.growths(snapshot):
             _, kind, owner = profile.accounts[account]
             if side_of(kind):
-                by_owner[owner] = by_owner.get(owner, 0) + n_bytes - live.get(account, 0)
-                live[account] = n_bytes
+                by_owner[owner] = by_owner.get(owner, 0) + n_bytes
         if index in wanted:
             found[index] = Holdings(snapshot.host, snapshot.device, dict(by_owner))
     return found

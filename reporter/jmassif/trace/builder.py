@@ -25,6 +25,7 @@ from jmassif.model.records import (
     ScopeSum,
     Snapshot,
 )
+from jmassif.model.rows import Changes, Differences, PageChanges
 from jmassif.trace.definitions import Definitions, no_node, require
 from jmassif.trace.grammar import Corrupt, Handler, TraceError, read
 from jmassif.trace.inputs import Progress, open_input
@@ -38,7 +39,7 @@ class _OpenPeak(NamedTuple):
     host: int
     device: int
     by_kind: Dict[str, int]
-    differences: "array[int]"
+    differences: Differences
 
 
 class _Group:
@@ -50,8 +51,8 @@ class _Group:
         self.reason = reason
         self.host = host
         self.device = device
-        self.changes = array("Q")
-        self.pages = array("Q")
+        self.changes = Changes()
+        self.pages = PageChanges()
         self.peaks: List[_OpenPeak] = []
         self.position = 0
 
@@ -104,7 +105,7 @@ class _Builder(Definitions):
             raise Corrupt("an account's balance stands outside of its place in a snapshot")
         accounts, live, by_kind = self.profile.accounts, self.live_bytes, self.by_kind
         n_accounts = len(accounts)
-        for row, (account, live_bytes) in enumerate(zip(rows[0::6], rows[1::6])):
+        for row, (account, live_bytes) in enumerate(zip(rows[0 :: Changes.WIDTH], rows[1 :: Changes.WIDTH])):
             kind = accounts[account].kind if account < n_accounts else ""
             if not kind:
                 raise Corrupt(f"account {account} is not defined", row)
@@ -121,7 +122,7 @@ class _Builder(Definitions):
         group = self._open_group()
         require(which in PEAKS or which == ALLOCATED, f'"{which}" is not a peak')
         require(time <= group.time, f"the {which} peak lies after its snapshot")
-        group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), array("Q")))
+        group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), Differences()))
 
     def at_peak(self, account: int, live_bytes: int, live_blocks: int) -> None:
         peaks = self._open_group().peaks
@@ -172,7 +173,7 @@ class _Builder(Definitions):
         self.profile.block_thresholds.append((time, n_bytes))
 
     def _position(self) -> int:
-        return len(self.profile.blocks) // 4
+        return self.profile.blocks.n_rows
 
     def mapped_memory(self, time: int, address: int, size: int, handle: int) -> None:
         self.profile.mappings.append(Mapped(self._position(), address, size, handle))

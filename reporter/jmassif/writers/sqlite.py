@@ -283,14 +283,15 @@ class _Run:
             rows = snapshot.changes
             if max(rows, default=0) > _LARGEST:
                 _clean(_LARGEST + 1)
-            self._insert("balance", zip(repeat(snapshot.id), *(rows[field::6] for field in range(6)), until), True)
+            columns = (rows.account, rows.bytes, rows.blocks, rows.all_bytes, rows.all_blocks, rows.temporaries)
+            self._insert("balance", zip(repeat(snapshot.id), *columns, until), True)
 
     def _until(self) -> "List[List[Optional[int]]]":
         """By snapshot and row of its changes: the id of the snapshot at which the account's next one comes."""
         coming: Dict[int, int] = {}
         found = []
         for snapshot in reversed(self._profile.snapshots):
-            accounts = snapshot.changes[0::6]
+            accounts = snapshot.changes.account
             found.append([coming.get(account) for account in accounts])
             coming.update(zip(accounts, repeat(snapshot.id)))
         found.reverse()

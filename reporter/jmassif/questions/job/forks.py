@@ -58,7 +58,7 @@ def left_of(process: Process, opening: Opening, fork: int, measure: str) -> Left
             continue
         rows = snapshot.changes
         allocated = 0
-        for account, live, total in zip(rows[0::6], rows[1::6], rows[3::6]):
+        for account, live, total in zip(rows.account, rows.bytes, rows.all_bytes):
             if not counts[account]:
                 continue
             since = max(0, total - opening.total[account]) if account < n_opening else total

@@ -7,6 +7,7 @@ from typing import List, NamedTuple, Tuple
 from jmassif.model.job import Process
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
+from jmassif.model.rows import Changes
 from jmassif.questions.job.curves import Curve, curve_of
 
 # What a sum can be of: all memory, or one side's.
@@ -31,10 +32,10 @@ class Balances:
             bool(side_of(account.kind)) and measure in ("total", side_of(account.kind)) for account in profile.accounts
         ]
 
-    def apply(self, rows: "array[int]") -> "_Change":
+    def apply(self, rows: Changes) -> "_Change":
         """Goes on by a snapshot's changes."""
         dip, freed, allocated = 0, 0, 0
-        for account, live, total in zip(rows[0::6], rows[1::6], rows[3::6]):
+        for account, live, total in zip(rows.account, rows.bytes, rows.all_bytes):
             if self.counts[account]:
                 before = self.live[account]
                 new = max(0, total - self.total[account])

@@ -94,13 +94,12 @@ def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
     allocated = array("Q", most)
     for snapshot in profile.snapshots:
         rows = snapshot.changes
-        for account, n_bytes, total in zip(rows[0::6], rows[1::6], rows[3::6]):
+        for account, n_bytes, total in zip(rows.account, rows.bytes, rows.all_bytes):
             if n_bytes > most[account]:
                 most[account] = n_bytes
             allocated[account] = total
     for peak in profile.peaks.values():
-        rows = peak.differences
-        for account, n_bytes in zip(rows[0::3], rows[1::3]):
+        for account, n_bytes in zip(peak.differences.account, peak.differences.bytes):
             if n_bytes > most[account]:
                 most[account] = n_bytes
     return most, allocated
@@ -245,10 +244,10 @@ def _estimate_rows(profile: Profile, cell_of: Sequence[int]) -> int:
     step = max(1, len(profile.snapshots) // _SAMPLED_SNAPSHOTS)
     n_rows = n_changes = 0
     for snapshot in profile.snapshots[::step]:
-        accounts = snapshot.changes[0::6]
+        accounts = snapshot.changes.account
         n_changes += len(accounts)
         n_rows += len({cell_of[account] for account in accounts})
-    n_all = sum(len(snapshot.changes) // 6 for snapshot in profile.snapshots)
+    n_all = sum(snapshot.changes.n_rows for snapshot in profile.snapshots)
     return n_rows * n_all // (n_changes or 1)
 
 
@@ -331,7 +330,7 @@ def _at_peak(peak: Peak, now: Dict[int, Tuple[int, int, int]], ledger: _Ledger) 
     A peak does not tell what was allocated by then: no less than before, and than what was added since.
     """
     rows = peak.differences
-    then = {account: (n_bytes, blocks) for account, n_bytes, blocks in zip(rows[0::3], rows[1::3], rows[2::3])}
+    then = {account: (n_bytes, blocks) for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks)}
     for account, (n_bytes, blocks, total) in now.items():
         n_bytes, blocks = then.get(account, (n_bytes, blocks))
         least = ledger.allocated[account] + max(0, n_bytes - ledger.held(account)[0])
@@ -342,7 +341,7 @@ def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
     moments = []
     for index, snapshot in enumerate(profile.snapshots):
         rows = snapshot.changes
-        changes: Iterable[_Change] = zip(rows[0::6], rows[1::6], rows[2::6], rows[3::6])
+        changes: Iterable[_Change] = zip(rows.account, rows.bytes, rows.blocks, rows.all_bytes)
         peaks = sorted(
             (peak for peak in profile.peaks.values() if peak.snapshot == index and peak.which in PEAKS),
             key=lambda peak: (peak.time, PEAKS.index(peak.which)),
@@ -351,7 +350,7 @@ def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
             # A peak is told against the snapshot after it, so all that differs in any of them is gone through for each.
             now = {account: (n_bytes, blocks, total) for account, n_bytes, blocks, total in changes}
             for peak in peaks:
-                for account in peak.differences[0::3]:
+                for account in peak.differences.account:
                     now.setdefault(account, (*ledger.held(account), ledger.allocated[account]))
             for peak in peaks:
                 n_rows = ledger.step(list(_at_peak(peak, now, ledger)))

@@ -51,18 +51,20 @@ class _Mappings:
         changed = set(self._then)
         for index in range(self._n_read, snapshot + 1):
             told = self._profile.snapshots[index]
-            for account, n_bytes in zip(told.changes[0::6], told.changes[1::6]):
+            for account, n_bytes in zip(told.changes.account, told.changes.bytes):
                 if account in self._accounts:
                     self._resident[account] = n_bytes
                     changed.add(account)
             rows = told.pages
-            for account, *numbers in zip(rows[0::4], rows[1::4], rows[2::4], rows[3::4]):
+            for account, *numbers in zip(rows.account, rows.virtual, rows.shared, rows.swapped):
                 if account in self._accounts:
                     self._pages[account] = Pages(*numbers)
                     changed.add(account)
         self._n_read = max(self._n_read, snapshot + 1)
-        differences = self._profile.peaks[peak].differences if peak else ()
-        self._then = {a: n for a, n in zip(differences[0::3], differences[1::3]) if a in self._accounts}
+        self._then = {}
+        if peak:
+            then = self._profile.peaks[peak].differences
+            self._then = {a: n for a, n in zip(then.account, then.bytes) if a in self._accounts}
         for account in changed | set(self._then):
             resident = self._then.get(account, self._resident.get(account, 0))
             pages = self._pages.get(account, _NOTHING)

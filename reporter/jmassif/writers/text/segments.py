@@ -132,7 +132,7 @@ def _choose(profile: Profile, number: str, selector: Optional[str]) -> _Chosen:
     if chosen.snapshot is not None:
         return _Chosen(chosen.name, chosen.time, profile.snapshots[chosen.snapshot].position, chosen.composition)
     which = (selector or "peak-device")[len("peak-") :] or main_peak(profile)
-    position = position_of_peak(profile, which) if which in profile.peaks else len(profile.blocks) // 4
+    position = position_of_peak(profile, which) if which in profile.peaks else profile.blocks.n_rows
     return _Chosen(chosen.name, chosen.time, position, chosen.composition)
 
 
