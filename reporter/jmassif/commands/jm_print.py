@@ -138,16 +138,16 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format) -> V
     if threshold is None:
         threshold = min(profile.option("threshold", _DEFAULT_THRESHOLD), 100.0)
     return View(
-        arguments.snapshot,
-        threshold,
-        arguments.by or (format_.by or BY)[0],
-        arguments.x or _DEFAULT_WIDTH,
-        arguments.y,
-        arguments.fold,
-        not arguments.no_source,
-        arguments.value or next(iter(VALUES)),
-        arguments.segments,
-        arguments.pages,
+        selector=arguments.snapshot,
+        threshold=threshold,
+        by=arguments.by or (format_.by or BY)[0],
+        width=arguments.x or _DEFAULT_WIDTH,
+        height=arguments.y,
+        fold=arguments.fold,
+        with_source=not arguments.no_source,
+        value=arguments.value or next(iter(VALUES)),
+        segments=arguments.segments,
+        with_pages=arguments.pages,
     )
 
 

@@ -97,21 +97,21 @@ def situation_of(profile: Profile, event: Exhaustion, layout: Layout, held: Hold
     pieces = fragmentation(layout)
     gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
     return Situation(
-        side,
-        max(event.bytes + gathered, figures.get("framework-request", 0)) or None,
-        free,
-        gathered,
-        total,
-        pieces.reserved,
-        pieces.free,
-        pieces.holes,
-        pieces.largest_hole,
-        pieces.returnable,
-        max(0, figures.get("pool-reserved", 0) - figures.get("pool-used", 0)),
-        own,
-        others,
-        figures.get("address-space-limit"),
-        held.by_owner,
+        side=side,
+        asked=max(event.bytes + gathered, figures.get("framework-request", 0)) or None,
+        free=free,
+        gathered=gathered,
+        total=total,
+        reserved=pieces.reserved,
+        cached=pieces.free,
+        holes=pieces.holes,
+        largest_hole=pieces.largest_hole,
+        returnable=pieces.returnable,
+        pool_unused=max(0, figures.get("pool-reserved", 0) - figures.get("pool-used", 0)),
+        own=own,
+        others=others,
+        limit=figures.get("address-space-limit"),
+        by_owner=held.by_owner,
     )
 
 

@@ -176,6 +176,50 @@ def _accounts(profile: Profile, at: Moment) -> Iterator[str]:
         yield f'[{account},{node},"{kind}","{owner}",{role_text},{",".join(map(str, figures))}]'
 
 
+def _named_by_the_program(profile: Profile) -> Iterator[str]:
+    """Marks and regions."""
+    yield from _rows("marks", (_object({"time": mark.time, "name": mark.text}) for mark in profile.marks))
+    yield from _rows(
+        "regions",
+        (
+            _object({"name": r.text, "thread": r.thread, "depth": r.depth, "begin": r.begin, "end": r.end})
+            for r in profile.regions
+        ),
+    )
+    yield from _rows(
+        "region_sums",
+        (_object({"name": r.text, "calls": r.calls, "time": r.time}) for r in profile.region_sums.values()),
+    )
+
+
+def _scopes(profile: Profile) -> Iterator[str]:
+    yield from _rows(
+        "scopes",
+        (
+            _object(
+                {
+                    "scope": s.id,
+                    "parent": s.parent or None,
+                    "name": s.name,
+                    "thread": s.thread,
+                    "begin": s.begin,
+                    "end": s.end,
+                    "stack": s.node or None,
+                    "growths": _growths(s.growths),
+                }
+            )
+            for s in profile.scopes
+        ),
+    )
+    yield from _rows(
+        "scope_sums",
+        (
+            _object({"name": s.name, "calls": s.calls, "time": s.time, "growths": _growths(s.growths)})
+            for s in profile.scope_sums.values()
+        ),
+    )
+
+
 def _sections(profile: Profile, at: Moment) -> Iterator[str]:
     """What there are few of: an object each."""
     peaks = [profile.peaks[which] for which in PEAKS if which in profile.peaks]
@@ -208,43 +252,8 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
         name: {"time": times.tolist(), "bytes": values.tolist()} for name, (times, values) in profile.system.items()
     }
     yield ',"system":' + _object(system)
-    yield from _rows("marks", (_object({"time": mark.time, "name": mark.text}) for mark in profile.marks))
-    yield from _rows(
-        "regions",
-        (
-            _object({"name": r.text, "thread": r.thread, "depth": r.depth, "begin": r.begin, "end": r.end})
-            for r in profile.regions
-        ),
-    )
-    yield from _rows(
-        "region_sums",
-        (_object({"name": r.text, "calls": r.calls, "time": r.time}) for r in profile.region_sums.values()),
-    )
-    yield from _rows(
-        "scopes",
-        (
-            _object(
-                {
-                    "scope": s.id,
-                    "parent": s.parent or None,
-                    "name": s.name,
-                    "thread": s.thread,
-                    "begin": s.begin,
-                    "end": s.end,
-                    "stack": s.node or None,
-                    "growths": _growths(s.growths),
-                }
-            )
-            for s in profile.scopes
-        ),
-    )
-    yield from _rows(
-        "scope_sums",
-        (
-            _object({"name": s.name, "calls": s.calls, "time": s.time, "growths": _growths(s.growths)})
-            for s in profile.scope_sums.values()
-        ),
-    )
+    yield from _named_by_the_program(profile)
+    yield from _scopes(profile)
     failures = profile.failures.items()
     yield from _rows("failures", (_object({"api": api, "code": code, "calls": n}) for (api, code), n in failures))
     yield from _rows("out_of_memory", _incidents(profile))
