@@ -9,8 +9,7 @@ import pytest
 
 from jmassif.commands.jm_print import main
 from jmassif.model.job import FORKED, REPLACED, SPAWNED
-from jmassif.questions.job.processes import join
-from jmassif.questions.job.processes import Processes
+from jmassif.questions.job.processes import Processes, join
 from tests import harness
 from tests.reporter.traces import Trace
 

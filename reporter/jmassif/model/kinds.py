@@ -13,6 +13,8 @@ DRIVER_KINDS = ("driver", "driver-host")
 LISTED_KINDS = ("imported",)  # never part of a sum
 KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
 GROUPS = ("yours", "cached", "libraries", "runtime")
+# In the place of a group: of owners whose group the trace does not tell.
+OTHER = "other"
 PEAKS = ("total", "host", "device")
 # The peak of what was allocated: of everything but sampled pages. Only a trace with pages has it.
 ALLOCATED = "allocated"

@@ -8,7 +8,7 @@ all. Sizes are bytes; times are in the unit that `time_unit` names, as in the tr
 
 from array import array
 from bisect import bisect_right
-from typing import Dict, Iterator, List, Optional, Tuple, Union
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS, PAGE_KINDS, TENSOR, TIME_UNITS
 from jmassif.model.records import (

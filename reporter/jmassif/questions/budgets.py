@@ -9,11 +9,10 @@ import difflib
 from fnmatch import fnmatchcase
 from typing import Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Set
 
-from jmassif.model.kinds import DRIVER_KINDS, GROUPS, KINDS, ROLES, counted_blocks, side_of
+from jmassif.model.kinds import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 from jmassif.quantities import Allowance, QuantityError, parse_allowance, parse_bytes, parse_number
-from jmassif.questions.ledger import OTHER
 from jmassif.questions.moments import SELECTORS, mark_snapshots, select
 from jmassif.questions.reconciliation import Books, books, nearest_to
 from jmassif.whose import alignment

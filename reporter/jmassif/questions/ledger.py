@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ledger: a composition as a table of owners by side, and the few facts that a reader wants first."""
 
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.model.kinds import GROUPS, ROLES, counted_blocks, side_of
+from jmassif.model.kinds import GROUPS, OTHER, ROLES, counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-
-# Owners whose group the trace does not tell.
-OTHER = "other"
 
 
 class Held(NamedTuple):
@@ -78,6 +75,19 @@ def rows_by(profile: Profile, composition: Composition, name_of: Callable[[int],
     return _rows(_sums(profile, composition, name_of))
 
 
+def ledger_of_rows(rows: Iterable[Row], group_of: Mapping[str, str], imported: Held = Held()) -> Ledger:
+    """From a row an owner."""
+    members: Dict[str, List[Row]] = {}
+    for row in rows:
+        members.setdefault(group_of.get(row.name, OTHER), []).append(row)
+    groups = []
+    for name in GROUPS + (OTHER,):
+        owners = sorted(members.get(name, []), key=lambda row: (-row.bytes, row.name))
+        if owners:
+            groups.append((_total(name, owners), owners))
+    return Ledger(groups, _total("total", [group for group, _ in groups]), imported)
+
+
 def ledger(profile: Profile, composition: Composition) -> Ledger:
     """Who holds what."""
     accounts = profile.accounts
@@ -86,15 +96,7 @@ def ledger(profile: Profile, composition: Composition) -> Ledger:
     for (_, kind), held in sums.items():
         if not side_of(kind):
             imported = imported.plus(*held)
-    members: Dict[str, List[Row]] = {}
-    for row in _rows(sums):
-        members.setdefault(profile.group_of.get(row.name, OTHER), []).append(row)
-    groups = []
-    for name in GROUPS + (OTHER,):
-        rows = sorted(members.get(name, []), key=lambda row: (-row.bytes, row.name))
-        if rows:
-            groups.append((_total(name, rows), rows))
-    return Ledger(groups, _total("total", [group for group, _ in groups]), imported)
+    return ledger_of_rows(_rows(sums), profile.group_of, imported)
 
 
 def roles(profile: Profile, composition: Composition) -> Tuple[List[Row], Row]:

@@ -12,8 +12,8 @@ from jmassif.questions.moments import select
 from jmassif.questions.samples import VALUES, by_name, samples
 from jmassif.questions.series import series
 from jmassif.units import printable
-from jmassif.whose.levels import naming
 from jmassif.whose.names import Names
+from jmassif.whose.views import naming
 from jmassif.writers.view import View
 
 ALL = "all"

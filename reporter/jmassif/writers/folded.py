@@ -12,8 +12,8 @@ from jmassif.model.profile import Profile
 from jmassif.questions.calltree import CallTree, build
 from jmassif.questions.moments import select
 from jmassif.questions.samples import samples
-from jmassif.whose.levels import naming
 from jmassif.whose.names import Names
+from jmassif.whose.views import naming
 from jmassif.writers.view import View
 
 

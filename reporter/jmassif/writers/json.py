@@ -19,8 +19,8 @@ from jmassif.questions.samples import VALUES, Figures, by_name, samples
 from jmassif.questions.segments import Layout, layouts
 from jmassif.units import unicode_text
 from jmassif.version import __version__
-from jmassif.whose.levels import naming
 from jmassif.whose.names import Names
+from jmassif.whose.views import naming
 from jmassif.writers.view import View
 
 VERSION = 1

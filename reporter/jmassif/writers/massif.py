@@ -20,8 +20,8 @@ from jmassif.model.records import Composition
 from jmassif.questions.moments import select
 from jmassif.questions.tree import Node, Shape, build
 from jmassif.units import printable
-from jmassif.whose.lines import LINE_VIEWS, charges
-from jmassif.whose.names import NO_TENSOR, Names
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
 from jmassif.writers.view import View
 
 _EXTRA_KIND = "heap-overhead"
@@ -162,17 +162,10 @@ def _levels(profile: Profile, names: Names, view: View) -> List[Callable[[int], 
     def owner(account: int) -> str:
         return profile.accounts[account].owner
 
-    if view.by in LINE_VIEWS:
-        charged = charges(profile, names, view.by, view.fold != "none")
-        return [lambda account: _safe(charged(account).label), kind]
-    table: Dict[str, List[Callable[[int], str]]] = {
-        "stack": [kind, owner],
-        "kind": [kind, owner],
-        "owner": [owner, kind],
-        "role": [lambda account: profile.role(account) or NO_TENSOR, kind],
-        "library": [lambda account: _safe(names.library(account)), kind],
-    }
-    return table[view.by]
+    if view.by == "stack":
+        return [kind, owner]
+    name = naming(profile, names, view.by, view.fold != "none")
+    return [lambda account: _safe(name(account)), owner if view.by == "kind" else kind]
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

@@ -23,8 +23,8 @@ from jmassif.questions.scopes import growth_by_side
 from jmassif.questions.series import Balance, series
 from jmassif.units import unicode_text
 from jmassif.version import __version__
-from jmassif.whose.levels import naming
 from jmassif.whose.names import Names
+from jmassif.whose.views import naming
 from jmassif.writers.view import FormatError, View
 
 VERSION = 1

@@ -9,14 +9,16 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.questions.ledger import OTHER, Row, rows_by
+from jmassif.questions.ledger import Row, rows_by
 from jmassif.questions.moments import Moment
 from jmassif.questions.reconciliation import BESIDE_LEDGER, books, nearest_to, whose
 from jmassif.questions.scopes import growth_by_side
 from jmassif.units import printable
 from jmassif.whose import alignment
 from jmassif.whose.lines import LINE_VIEWS, charges
-from jmassif.whose.names import NO_STACK, NO_TENSOR, Names, base_name
+from jmassif.whose.names import Names
+from jmassif.whose.sites import NO_STACK, base_name
+from jmassif.whose.views import naming
 
 SCOPE = "scope"
 PROCESS = "process"
@@ -76,21 +78,16 @@ def _function(profile: Profile, names: Names, account: int) -> str:
 
 def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     """A function from an account to the name that it goes by in a view of HELD; names are safe to show."""
-    accounts = profile.accounts
     if view in LINE_VIEWS:
         charged = charges(profile, names, view, True, is_below_cwd=False)
         if view == "module":
             return lambda account: alignment.library(charged(account).label)
         return lambda account: charged(account).label
-    by_view: Dict[str, Callable[[int], str]] = {
-        "owner": lambda account: accounts[account].owner,
-        "group": lambda account: profile.group_of.get(accounts[account].owner, OTHER),
-        "kind": lambda account: accounts[account].kind,
-        "role": lambda account: profile.role(account) or NO_TENSOR,
-        "library": lambda account: alignment.library(names.library(account)),
-        "function": lambda account: _function(profile, names, account),
-    }
-    return by_view[view]
+    if view == "library":
+        return lambda account: alignment.library(names.library(account))
+    if view == "function":
+        return lambda account: _function(profile, names, account)
+    return naming(profile, names, view)
 
 
 def _parts_of(rows: Iterable[Row]) -> Parts:

@@ -9,11 +9,10 @@ from array import array
 from itertools import chain
 from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
-from jmassif.model.kinds import GROUPS, KINDS, side_of
+from jmassif.model.kinds import GROUPS, KINDS, OTHER, side_of
 from jmassif.questions.compare.difference import Column, Difference, Run
 from jmassif.questions.compare.stacks import Held, Stacks
 from jmassif.questions.facts import is_told_by_others, label
-from jmassif.questions.ledger import OTHER
 from jmassif.writers.compare.data import as_json
 from jmassif.writers.page.cells import OTHER_LIBRARIES
 from jmassif.writers.page.columns import MAX_EXACT, Columns, TooLarge, fold

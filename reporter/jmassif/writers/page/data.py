@@ -4,7 +4,7 @@
 docs/architecture.md, section "The page", says what is in it. Every text is fit to be shown and of a bearable length.
 """
 
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from jmassif.model.kinds import GROUPS, KINDS, PEAKS, ROLES, side_of
 from jmassif.model.profile import Profile
@@ -20,7 +20,8 @@ from jmassif.questions.reconciliation import books, doubts, sampled
 from jmassif.questions.regions import region_figures
 from jmassif.questions.scopes import growth_by_side, waterfall
 from jmassif.units import printable
-from jmassif.whose.names import NO_TENSOR, Names, base_name
+from jmassif.whose.names import NO_TENSOR, Names
+from jmassif.whose.sites import base_name
 from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion

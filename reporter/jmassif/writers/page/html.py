@@ -16,8 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from jmassif.model.job import FORKED
 from jmassif.model.profile import Profile
-from jmassif.questions.job.processes import join
-from jmassif.questions.job.processes import Processes
+from jmassif.questions.job.processes import Processes, join
 from jmassif.version import __version__
 from jmassif.writers.page.data import RunData, run_data, shown, together
 from jmassif.writers.view import FormatError, View

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The text report of several traces: a table of the processes and their sum, then the report of the largest one."""
 
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Callable, Iterator, List, Tuple
 
 from jmassif.model.job import FORKED, REPLACED, Process
-from jmassif.model.kinds import GROUPS
 from jmassif.model.profile import Profile
 from jmassif.questions.about import ending, used_sides
 from jmassif.questions.exhaustion import incidents
+from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Peak, Processes
-from jmassif.questions.ledger import OTHER, Row, ledger
+from jmassif.questions.ledger import Row
 from jmassif.units import count, moment, printable, size
 from jmassif.writers.text import report
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, Point, draw
@@ -147,36 +147,15 @@ def _by_owner(processes: Processes) -> Lines:
     if processes.no_clock:
         return []
     time = processes.peak(main_measure(processes)).time
-    owners: Dict[str, Row] = {}
-    group_of: Dict[str, str] = {}
-    for process, composition in processes.compositions(time):
-        for group, rows in ledger(process.profile, composition).groups:
-            for row in rows:
-                group_of[row.name] = group.name
-                owners[row.name] = (
-                    owners.get(row.name, Row(row.name)).plus("host", *row.host).plus("device", *row.device)
-                )
-    if not owners:
+    table = ledger_of(processes, time)
+    if not table.groups:
         return []
-
-    def total(name: str, rows: List[Row]) -> Row:
-        added = Row(name)
-        for row in rows:
-            added = added.plus("host", *row.host).plus("device", *row.device)
-        return added
-
     shown: List[Tuple[str, Row]] = []
-    for name in GROUPS + (OTHER,):
-        members = sorted(
-            (row for row in owners.values() if group_of[row.name] == name), key=lambda row: (-row.bytes, row.name)
-        )
-        if members:
-            shown += [("", total(name, members))] + [("  ", row) for row in members]
+    for group, owners in table.groups:
+        shown += [("", group)] + [("  ", owner) for owner in owners]
     sides = _sides(processes)
     lines = heading(f"Where the memory went, in all processes, at {moment(time, 'ms')}")
-    lines += rows_table(
-        sides, len(sides) == 1 or not processes.is_discrete, shown, total("total", list(owners.values()))
-    )
+    lines += rows_table(sides, len(sides) == 1 or not processes.is_discrete, shown, table.total)
     return lines + paragraph("Of each process: its snapshot, or peak, that is nearest.")
 
 

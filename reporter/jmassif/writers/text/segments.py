@@ -4,7 +4,7 @@
     7f2a10000000   20.0 MiB  75 %  TTTTTTTTTTTTTTTTTT-----TTTTttttttt------
 """
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The sections with call stacks: trees, indented by how deep they branch."""
 
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
@@ -9,7 +9,8 @@ from jmassif.model.records import Composition
 from jmassif.questions.moments import Moment
 from jmassif.questions.tree import Node, Shape, build
 from jmassif.units import count, percent
-from jmassif.whose.names import NO_TENSOR, Names
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
 from jmassif.writers.text.layout import Lines, heading
 from jmassif.writers.view import View
 
@@ -53,17 +54,6 @@ def _tree_lines(root: Node, n_levels: int, threshold: float) -> Iterator[str]:
         pending.extend((child, depth + 1, inner, node) for child in reversed(node.children))
 
 
-def _level(profile: Profile, names: Names, by: str) -> List[Callable[[int], str]]:
-    """What stands above the stacks."""
-    table: Dict[str, Callable[[int], str]] = {
-        "owner": lambda account: profile.accounts[account].owner,
-        "library": names.library,
-        "kind": lambda account: profile.accounts[account].kind,
-        "role": lambda account: profile.role(account) or NO_TENSOR,
-    }
-    return [table[by]] if by in table else []
-
-
 def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
     def side(account: int) -> Optional[str]:
         return side_of(profile.accounts[account].kind)
@@ -73,7 +63,7 @@ def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
 
     sides: List[Tuple[str, ...]] = [("device",), ("host",)] if profile.is_discrete else [("host", "device")]
     is_folded = view.fold == "internal"
-    levels = _level(profile, names, view.by)
+    levels = [] if view.by == "stack" else [naming(profile, names, view.by)]  # what stands above the stacks
     shape = Shape(levels, names.frame, names.folding, view.threshold, is_folded)
     lines: Lines = []
     for wanted in sides:

@@ -3,13 +3,14 @@
 
 from typing import Callable, Dict
 
+from jmassif.model.kinds import OTHER
 from jmassif.model.profile import Profile
 from jmassif.whose.lines import LINE_VIEWS, charges
 from jmassif.whose.names import NO_TENSOR, Names
 
 
 def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> Callable[[int], str]:
-    """A function from an account to its name in one of view.BY, "stack" excepted.
+    """A function from an account to its name in one of view.BY, "stack" excepted; or in "group".
 
     Unless `is_folded` the views by line charge memory to the innermost Python frame, internal or not.
     """
@@ -20,6 +21,7 @@ def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> C
     table: Dict[str, Callable[[int], str]] = {
         "kind": lambda account: accounts[account].kind,
         "owner": lambda account: accounts[account].owner,
+        "group": lambda account: profile.group_of.get(accounts[account].owner, OTHER),
         "role": lambda account: profile.role(account) or NO_TENSOR,
         "library": names.library,
     }
