@@ -9,6 +9,7 @@ from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 from jmassif.model.kinds import counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
+from jmassif.questions.about import used_sides
 from jmassif.whose.lines import Charged
 
 
@@ -60,3 +61,60 @@ def total(rows: Sequence[LineRow]) -> LineRow:
     for row in rows:
         host, device = host.plus(row.host), device.plus(row.device)
     return LineRow(Charged("total", 0, False), host, device)
+
+
+# From a row to its figures: of one side, or of both where those add up.
+Pick = Callable[[LineRow], Figures]
+
+
+def both_sides(row: LineRow) -> Figures:
+    return row.host.plus(row.device)
+
+
+def on_side(name: str) -> Pick:
+    return (lambda row: row.host) if name == "host" else (lambda row: row.device)
+
+
+def pools_of(profile: Profile) -> List[Tuple[str, Pick]]:
+    """What may be added up, each with its name: both sides of a unified board, or each of a discrete GPU."""
+    sides = used_sides(profile)
+    if len(sides) == 1 or profile.is_discrete:
+        return [(side, on_side(side)) for side in sides]
+    return [("", both_sides)]
+
+
+def _share(row: LineRow, sum_: LineRow, pools: Sequence[Tuple[str, Pick]], figure: Callable[[Figures], int]) -> float:
+    """The row's part of the sum, in percent; the larger one where there are two pools."""
+    parts = [(figure(pick(row)), figure(pick(sum_))) for _, pick in pools]
+    return max(100 * part / whole if whole else 0.0 for part, whole in parts)
+
+
+_FIGURES: Dict[str, Callable[[Figures], int]] = {
+    "held": lambda figures: figures.held,
+    "growth": lambda figures: figures.growth,
+    "allocated": lambda figures: figures.allocated,
+}
+
+
+def places(
+    profile: Profile, rows: Sequence[LineRow], sum_: LineRow, threshold: float, risen: Sequence[str], by_growth: bool
+) -> Tuple[List[LineRow], List[LineRow]]:
+    """The places that have `threshold` percent of any figure, the largest first; and the others.
+
+    With `by_growth` those that grew most come first, and before them what is in `risen`.
+    """
+    pools = pools_of(profile)
+    first = _FIGURES["growth" if by_growth else "held"]
+    ranked = [row for row in rows if row.charged.is_place]
+    ranked.sort(key=lambda row: (-_share(row, sum_, pools, first), row.charged.label))
+    rank = {label: place for place, label in enumerate(risen)}
+    if by_growth:
+        ranked.sort(key=lambda row: rank.get(row.charged.label, len(rank)))
+    small: List[LineRow] = []
+    shown: List[LineRow] = []
+    for row in ranked:
+        is_worth = row.charged.label in rank or any(
+            _share(row, sum_, pools, figure) >= threshold for figure in _FIGURES.values()
+        )
+        (shown if is_worth else small).append(row)
+    return shown, small

@@ -5,11 +5,11 @@ Sorted by what a row held at the peak or, where a moment is asked for, by its gr
 top what the program never let go of.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence
 
 from jmassif.model.profile import Profile
 from jmassif.questions.about import used_sides, where_arenas_are
-from jmassif.questions.lines import Figures, LineRow, line_rows, total
+from jmassif.questions.lines import LineRow, Pick, both_sides, line_rows, on_side, places, pools_of, total
 from jmassif.questions.moments import Moment, select
 from jmassif.questions.rising import rising
 from jmassif.units import count, growth, moment, percent, size
@@ -21,93 +21,40 @@ from jmassif.writers.view import View
 
 _MAX_LABEL = 44
 
-# From a row to its figures: of one side, or of both where those add up.
-_Pick = Callable[[LineRow], Figures]
-
 
 class _Column(NamedTuple):
     head: str
     text: Callable[[LineRow], str]
 
 
-def _both(row: LineRow) -> Figures:
-    return row.host.plus(row.device)
-
-
-def _side(name: str) -> _Pick:
-    return (lambda row: row.host) if name == "host" else (lambda row: row.device)
-
-
-def _pools(profile: Profile) -> List[Tuple[str, _Pick]]:
-    """What may be added up, each with its name: both sides of a unified board, or each of a discrete GPU."""
-    sides = used_sides(profile)
-    if len(sides) == 1 or profile.is_discrete:
-        return [(side, _side(side)) for side in sides]
-    return [("", _both)]
-
-
 def _columns(profile: Profile, sum_: LineRow) -> List[_Column]:
-    pools = _pools(profile)
+    pools = pools_of(profile)
     sides = used_sides(profile)
 
-    def held(pick: _Pick) -> Callable[[LineRow], str]:
+    def held(pick: Pick) -> Callable[[LineRow], str]:
         return lambda row: size(pick(row).held) if pick(row).held or pick(row).blocks else "-"
 
-    def share(pick: _Pick) -> Callable[[LineRow], str]:
+    def share(pick: Pick) -> Callable[[LineRow], str]:
         return lambda row: percent(pick(row).held, pick(sum_).held)
 
-    def grown(pick: _Pick) -> Callable[[LineRow], str]:
+    def grown(pick: Pick) -> Callable[[LineRow], str]:
         return lambda row: growth(pick(row).growth)
 
-    def allocated(pick: _Pick) -> Callable[[LineRow], str]:
+    def allocated(pick: Pick) -> Callable[[LineRow], str]:
         return lambda row: size(pick(row).allocated)
 
     columns = []
     for side in sides:
-        columns.append(_Column(side if len(sides) > 1 else "held", held(_side(side))))
+        columns.append(_Column(side if len(sides) > 1 else "held", held(on_side(side))))
         if len(pools) > 1:
-            columns.append(_Column("share", share(_side(side))))
+            columns.append(_Column("share", share(on_side(side))))
     if len(pools) == 1:
         columns.append(_Column("share", share(pools[0][1])))
-    columns.append(_Column("blocks", lambda row: f"{_both(row).blocks:,}"))
+    columns.append(_Column("blocks", lambda row: f"{both_sides(row).blocks:,}"))
     prefixes = [f"{name} " if len(pools) > 1 else "" for name, _ in pools]
     columns += [_Column(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
     columns += [_Column(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
     return columns
-
-
-def _share(row: LineRow, sum_: LineRow, pools: Sequence[Tuple[str, _Pick]], figure: Callable[[Figures], int]) -> float:
-    """The row's part of the sum, in percent; the larger one where there are two pools."""
-    parts = [(figure(pick(row)), figure(pick(sum_))) for _, pick in pools]
-    return max(100 * part / whole if whole else 0.0 for part, whole in parts)
-
-
-_FIGURES: Dict[str, Callable[[Figures], int]] = {
-    "held": lambda figures: figures.held,
-    "growth": lambda figures: figures.growth,
-    "allocated": lambda figures: figures.allocated,
-}
-
-
-def _places(
-    profile: Profile, rows: Sequence[LineRow], sum_: LineRow, view: View, risen: Sequence[str]
-) -> Tuple[List[LineRow], List[LineRow]]:
-    """The places that are worth a line for any figure, the largest first; and the others."""
-    pools = _pools(profile)
-    first = _FIGURES["growth" if view.selector else "held"]
-    places = [row for row in rows if row.charged.is_place]
-    places.sort(key=lambda row: (-_share(row, sum_, pools, first), row.charged.label))
-    rank = {label: place for place, label in enumerate(risen)}
-    if view.selector:
-        places.sort(key=lambda row: rank.get(row.charged.label, len(rank)))
-    small: List[LineRow] = []
-    shown: List[LineRow] = []
-    for row in places:
-        is_worth = row.charged.label in rank or any(
-            _share(row, sum_, pools, figure) >= view.threshold for figure in _FIGURES.values()
-        )
-        (shown if is_worth else small).append(row)
-    return shown, small
 
 
 def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> str:
@@ -168,7 +115,7 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     rows = line_rows(profile, charged, peak.composition, chosen.composition)
     sum_ = total(rows)
     risen = _risen(profile, charged)
-    shown, small = _places(profile, rows, sum_, view, risen)
+    shown, small = places(profile, rows, sum_, view.threshold, risen, bool(view.selector))
     if small:
         noun = LINE_VIEWS[view.by]
         label = f"{count(len(small), f'more {noun}')} below {view.threshold:g} %"
