@@ -6,7 +6,7 @@ import re
 
 from setuptools import setup
 
-with open(os.path.join("jmassif", "__init__.py"), encoding="utf-8") as stream:
+with open(os.path.join("jmassif", "version.py"), encoding="utf-8") as stream:
     found = re.search(r'^__version__ = "(.+)"$', stream.read(), re.MULTILINE)
 assert found
 
@@ -29,9 +29,9 @@ setup(
     package_data={"jmassif": other_files},
     entry_points={
         "console_scripts": [
-            "jm_check = jmassif.check_cli:run",
-            "jm_diff = jmassif.diff_cli:run",
-            "jm_print = jmassif.cli:run",
+            "jm_check = jmassif.commands.jm_check:run",
+            "jm_diff = jmassif.commands.jm_diff:run",
+            "jm_print = jmassif.commands.jm_print:run",
         ]
     },
     zip_safe=False,

@@ -21,8 +21,8 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 import pytest
 
-from jmassif.load import load_file
-from jmassif.profile import Profile
+from jmassif.model.profile import Profile
+from jmassif.trace.builder import load_file
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()

@@ -4,8 +4,9 @@
 In the profiled program, region(), mark() and snapshot() (client.py) reach the recorder; importing them costs nothing else.
 Profile.load() reads a trace; docs/python-api.md tells what can be asked of it.
 
-The reporter: trace.py reads the file's records, profile.py keeps them as a model, tree.py and ledger.py answer questions
-about it, and each module in writers/ turns the answers into one output format. Nothing here needs more than Python 3.6.
+The reporter's rooms, in the order of the data's way; each uses only those before it: model/ (what a run is), trace/ (reads a
+file into a model), whose/ (who is to blame, and what it is called), questions/ (functions of a run), writers/ (a module an output
+format), commands/ and api.py. Nothing here needs more than Python 3.6.
 """
 
 import sys
@@ -14,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 from jmassif.client import is_recording, mark, region, snapshot
 
 if TYPE_CHECKING or sys.version_info < (3, 7):
-    from jmassif.processes import Processes
-    from jmassif.profile import Profile
-    from jmassif.trace import TraceError
+    from jmassif.api import Processes, Profile, TraceError
+    from jmassif.version import __version__
 
 __all__ = ["Processes", "Profile", "TraceError", "is_recording", "mark", "region", "snapshot"]
-__version__ = "0.1.0"
 
 # Not what a training script needs, so it is imported at first use.
-_LAZY = {"Processes": "jmassif.processes", "Profile": "jmassif.profile", "TraceError": "jmassif.trace"}
+_LAZY = {
+    "Processes": "jmassif.api",
+    "Profile": "jmassif.api",
+    "TraceError": "jmassif.api",
+    "__version__": "jmassif.version",
+}
 
 
 def __getattr__(name: str) -> Any:

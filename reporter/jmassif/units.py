@@ -69,7 +69,7 @@ def moment(time: Union[int, float], unit: str) -> str:
 
 def _escaped(character: str) -> str:
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, see trace.py
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, see grammar.py
         code -= 0xDC00
     if code < 0x100:
         return f"\\x{code:02x}"

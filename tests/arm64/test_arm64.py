@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jmassif.profile import DEVICE_KINDS
+from jmassif.model.kinds import DEVICE_KINDS
 from tests.harness import (
     allocated_by_function,
     arm64_build,

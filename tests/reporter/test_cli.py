@@ -13,7 +13,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
-from jmassif.cli import main
+from jmassif.commands.jm_print import main
 from tests.reporter.massif_grammar import parse
 from tests.reporter.traces import ROOT, Trace, random_run, small_training_run
 

@@ -8,8 +8,8 @@ from typing import Dict, Iterator
 
 import pytest
 
-from jmassif.formats import FORMATS
-from jmassif.profile import Profile
+from jmassif.commands.formats import FORMATS
+from jmassif.model.profile import Profile
 from tests.reporter.consumers import CHROMIUM, SPEEDSCOPE, Speedscope
 from tests.reporter.test_formats import HOSTILE, RUNS, expected, pprof, written
 

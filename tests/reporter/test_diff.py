@@ -11,9 +11,9 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif import check_cli
-from jmassif.breakdown import VIEWS
-from jmassif.diff_cli import main
+from jmassif.commands import jm_check as check_cli
+from jmassif.commands.jm_diff import main
+from jmassif.questions.compare.breakdown import VIEWS
 from tests.reporter.commands import Done, assert_one_line_error, call, documented_options, program
 from tests.reporter.test_difference import called, held
 from tests.reporter.traces import ROOT, Trace, random_run, small_training_run

@@ -6,9 +6,9 @@ from typing import Dict, List, Sequence, Tuple
 
 import pytest
 
-from jmassif.breakdown import HELD, VIEWS, Figures
-from jmassif.difference import Column, Difference, Row, Run, View, compare, difference_of, measure
-from jmassif.summary import SelectionError
+from jmassif.questions.compare.breakdown import HELD, VIEWS, Figures
+from jmassif.questions.compare.difference import Column, Difference, Row, Run, View, compare, difference_of, measure
+from jmassif.questions.moments import SelectionError
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 MIB = 1 << 20

@@ -9,12 +9,12 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import pytest
 
-from jmassif.cli import main
-from jmassif.exhaustion import Incident, call, incidents
-from jmassif.formats import FORMATS
-from jmassif.profile import Profile
-from jmassif.trace import TraceError
-from jmassif.writers import View
+from jmassif.commands.formats import FORMATS
+from jmassif.commands.jm_print import main
+from jmassif.model.profile import Profile
+from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.trace.grammar import TraceError
+from jmassif.writers.view import View
 from tests.reporter.commands import call as call_main
 from tests.reporter.traces import ROOT, Trace
 

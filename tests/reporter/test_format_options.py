@@ -12,8 +12,8 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.cli import main
-from jmassif.formats import BINARY, DATABASE, FORMATS
+from jmassif.commands.formats import BINARY, DATABASE, FORMATS
+from jmassif.commands.jm_print import main
 from tests.reporter.traces import ROOT, small_training_run
 
 # html needs what is built from npm's packages, and has tests of its own.

@@ -15,14 +15,15 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 import pytest
 
-from jmassif.formats import FORMATS
-from jmassif.identity import run_id
-from jmassif.ledger import ledger
-from jmassif.load import load
-from jmassif.profile import LISTED_KINDS, Profile, counted_blocks, side_of
-from jmassif.samples import VALUES
-from jmassif.summary import select
-from jmassif.writers import BY, FOLDS, FormatError, View
+from jmassif.commands.formats import FORMATS
+from jmassif.model.kinds import LISTED_KINDS, counted_blocks, side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.identity import run_id
+from jmassif.questions.ledger import ledger
+from jmassif.questions.moments import select
+from jmassif.questions.samples import VALUES
+from jmassif.trace.builder import load
+from jmassif.writers.view import BY, FOLDS, FormatError, View
 from tests.reporter.consumers import PROFILE_PROTO, output_of
 from tests.reporter.generate import generate
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run

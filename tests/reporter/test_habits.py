@@ -14,8 +14,8 @@ from typing import Callable, Dict, List, Mapping, Optional
 
 import pytest
 
-from jmassif.inputs import expand
-from jmassif.terminal import coloured
+from jmassif.commands.terminal import coloured
+from jmassif.trace.inputs import expand
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 JM_PRINT = ROOT / "reporter" / "jm_print"

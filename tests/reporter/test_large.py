@@ -13,8 +13,8 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from jmassif.formats import FORMATS
-from jmassif.load import load_file
+from jmassif.commands.formats import FORMATS
+from jmassif.trace.builder import load_file
 from tests.harness import BUILD
 from tests.reporter.consumers import output_of
 from tests.reporter.generate import generate

@@ -5,10 +5,12 @@ from typing import List
 
 import pytest
 
-from jmassif.ledger import Churn, Held, Row, hottest_temporaries, ledger, roles
-from jmassif.names import Names
-from jmassif.profile import LISTED_KINDS
-from jmassif.summary import Place, SelectionError, answer, largest_place, select, waterfall
+from jmassif.model.kinds import LISTED_KINDS
+from jmassif.questions.answer import Place, answer, largest_place
+from jmassif.questions.ledger import Churn, Held, Row, hottest_temporaries, ledger, roles
+from jmassif.questions.moments import SelectionError, select
+from jmassif.questions.scopes import waterfall
+from jmassif.whose.names import Names
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 

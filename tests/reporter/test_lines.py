@@ -8,13 +8,15 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.lines import LINE_VIEWS, Figures, charges, line_rows
-from jmassif.names import Names
-from jmassif.profile import PEAKS, Profile, side_of
-from jmassif.sources import Sources
-from jmassif.summary import SelectionError, select
-from jmassif.writers import View
-from jmassif.writers.lines import write_lines
+from jmassif.model.kinds import PEAKS, side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.lines import Figures, line_rows
+from jmassif.questions.moments import SelectionError, select
+from jmassif.whose.lines import LINE_VIEWS, charges
+from jmassif.whose.names import Names
+from jmassif.writers.sources import Sources
+from jmassif.writers.text.lines import write_lines
+from jmassif.writers.view import View
 from tests.reporter.traces import Trace, random_run
 
 KIB = 1 << 10

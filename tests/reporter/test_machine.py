@@ -3,9 +3,9 @@
 
 from typing import List
 
-from jmassif.machine import machine, sources, was_short
-from jmassif.writers import View
-from jmassif.writers.text import write
+from jmassif.questions.machine import machine, sources, was_short
+from jmassif.writers.text.report import write
+from jmassif.writers.view import View
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20

@@ -12,10 +12,12 @@ from typing import Callable, Dict, List, Tuple
 
 import pytest
 
-from jmassif.load import load_file
-from jmassif.profile import LISTED_KINDS, Profile
-from jmassif.summary import SelectionError
-from jmassif.writers import BY, FOLDS, View, massif
+from jmassif.model.kinds import LISTED_KINDS
+from jmassif.model.profile import Profile
+from jmassif.questions.moments import SelectionError
+from jmassif.trace.builder import load_file
+from jmassif.writers import massif
+from jmassif.writers.view import BY, FOLDS, View
 from tests.reporter.massif_grammar import GrammarError, MassifFile, every_node, parse
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from jmassif.names import Names, describe, short_names
-from jmassif.profile import Frame
+from jmassif.model.records import Frame
+from jmassif.whose.names import Names, describe, short_names
 from tests.reporter.traces import Trace
 
 

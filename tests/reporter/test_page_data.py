@@ -12,15 +12,17 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from jmassif.load import load
-from jmassif.names import Names
-from jmassif.page import cells as cells_module
-from jmassif.page.blocks import Block, blocks
-from jmassif.page.columns import Columns, TooLarge, fold
-from jmassif.page.data import RunData, run_data, shown
-from jmassif.processes import join
-from jmassif.profile import Composition, Profile, counted_blocks
-from jmassif.writers import FormatError, View, html
+from jmassif.model.kinds import counted_blocks
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.questions.blocks import Block, blocks
+from jmassif.questions.job.processes import join
+from jmassif.trace.builder import load
+from jmassif.whose.names import Names
+from jmassif.writers.page import cells as cells_module, html
+from jmassif.writers.page.columns import Columns, TooLarge, fold
+from jmassif.writers.page.data import RunData, run_data, shown
+from jmassif.writers.view import FormatError, View
 
 from tests.reporter.traces import Trace, random_run, small_training_run
 

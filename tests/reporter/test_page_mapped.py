@@ -3,12 +3,12 @@
 
 from typing import Dict, List, Tuple
 
-from jmassif.mappings import mappings
-from jmassif.names import Names
-from jmassif.page.cells import cells
-from jmassif.page.mapped import mapped
-from jmassif.profile import Profile
-from jmassif.summary import select
+from jmassif.model.profile import Profile
+from jmassif.questions.mappings import mappings
+from jmassif.questions.moments import select
+from jmassif.whose.names import Names
+from jmassif.writers.page.cells import cells
+from jmassif.writers.page.mapped import mapped
 from tests.reporter.traces import Trace, small_training_run
 
 MIB = 1 << 20

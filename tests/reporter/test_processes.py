@@ -7,8 +7,9 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.cli import main
-from jmassif.processes import FORKED, REPLACED, SPAWNED, Processes, join
+from jmassif.commands.jm_print import main
+from jmassif.model.job import FORKED, REPLACED, SPAWNED
+from jmassif.questions.job.processes import Processes, join
 from tests import harness
 from tests.reporter.traces import Trace
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the records add up to, and which of them contradict each other."""
 
+import gc
 import io
+import weakref
 from typing import Callable, List
 
 import pytest
 
-from jmassif.load import load
-from jmassif.profile import Counts, Mark, Region
-from jmassif.trace import TraceError
+from jmassif.model.records import Counts, Mark, Region
+from jmassif.trace.builder import load
+from jmassif.trace.grammar import TraceError
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 
 
@@ -313,3 +315,18 @@ def test_a_trace_cut_at_any_byte_is_read_up_to_there_or_refused_as_empty() -> No
         is_at_line_end = content[length - 1 : length] == b"\n"
         assert is_at_line_end or profile.truncation
     assert n_snapshots == 3
+
+
+@pytest.mark.parametrize("n_lost", [0, 1, 200])
+def test_a_profile_is_freed_without_the_garbage_collector(n_lost: int) -> None:
+    """The commands switch it off, and read traces by the dozen."""
+    whole = random_run(1).bytes()
+    gc.disable()
+    try:
+        profile = load(io.BytesIO(whole[: len(whole) - n_lost]))
+        assert (profile.truncation is None) == (n_lost == 0)
+        freed = weakref.ref(profile)
+        del profile
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -12,7 +12,7 @@ from typing import Dict, List, Union
 import pytest
 
 import jmassif
-from jmassif.ledger import ledger
+from jmassif.questions.ledger import ledger
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 PAGE = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")

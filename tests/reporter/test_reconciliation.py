@@ -5,12 +5,12 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.budgets import BudgetError, Meter
-from jmassif.difference import Column, compare, measure
-from jmassif.profile import Profile
-from jmassif.reconciliation import Books, books, device_books, fullest, nearest, sampled, whose
-from jmassif.writers import View
-from jmassif.writers.text import write
+from jmassif.model.profile import Profile
+from jmassif.questions.budgets import BudgetError, Meter
+from jmassif.questions.compare.difference import Column, compare, measure
+from jmassif.questions.reconciliation import Books, books, device_books, fullest, nearest, sampled, whose
+from jmassif.writers.text.report import write
+from jmassif.writers.view import View
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20

@@ -5,10 +5,10 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.names import Names
-from jmassif.rising import rising
-from jmassif.writers import View
-from jmassif.writers.lines import write_lines
+from jmassif.questions.rising import rising
+from jmassif.whose.names import Names
+from jmassif.writers.text.lines import write_lines
+from jmassif.writers.view import View
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20

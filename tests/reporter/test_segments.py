@@ -7,8 +7,8 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.cli import main
-from jmassif.segments import Layout, fragmentation, is_placed, layout_at, layouts, position_of_peak
+from jmassif.commands.jm_print import main
+from jmassif.questions.segments import Layout, fragmentation, is_placed, layout_at, layouts, position_of_peak
 from tests.reporter.commands import Done, assert_one_line_error
 from tests.reporter.commands import call as call_main
 from tests.reporter.traces import Trace

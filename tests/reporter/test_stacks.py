@@ -5,14 +5,15 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from jmassif.breakdown import namer
-from jmassif.difference import Column, Difference, compare, measure
-from jmassif.names import Names
-from jmassif.page import comparison as comparison_module
-from jmassif.page.columns import TooLarge
-from jmassif.page.comparison import comparison, stacks_data
-from jmassif.profile import Profile, counted_blocks, side_of
-from jmassif.stacks import Stacks
+from jmassif.model.kinds import counted_blocks, side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.compare.breakdown import namer
+from jmassif.questions.compare.difference import Column, Difference, compare, measure
+from jmassif.questions.compare.stacks import Stacks
+from jmassif.whose.names import Names
+from jmassif.writers.compare import page as comparison_module
+from jmassif.writers.compare.page import comparison, stacks_data
+from jmassif.writers.page.columns import TooLarge
 from tests.reporter.test_page_data import column, moments
 from tests.reporter.traces import Trace, random_run
 

@@ -7,11 +7,13 @@ from typing import Callable, Dict, List
 
 import pytest
 
-from jmassif.load import load
-from jmassif.profile import Profile, side_of
-from jmassif.summary import select
-from jmassif.lines import LINE_VIEWS
-from jmassif.writers import BY, View, text
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.moments import select
+from jmassif.trace.builder import load
+from jmassif.whose.lines import LINE_VIEWS
+from jmassif.writers.text import report as text
+from jmassif.writers.view import BY, View
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
 TREES = [by for by in BY if by not in LINE_VIEWS]

@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from jmassif.trace import RECORDS, Corrupt, Growth, TraceError, read
+from jmassif.model.records import Growth
+from jmassif.trace.grammar import RECORDS, Corrupt, TraceError, read
 from tests.reporter.traces import ROOT, documented_example
 
 HEAD = b"jmassif-trace 2\n"

@@ -5,9 +5,10 @@ from typing import Any, List
 
 import pytest
 
-from jmassif.names import STACK_ENDS, Names
-from jmassif.profile import Profile, counted_blocks
-from jmassif.tree import Node, Shape, build
+from jmassif.model.kinds import counted_blocks
+from jmassif.model.profile import Profile
+from jmassif.questions.tree import Node, Shape, build
+from jmassif.whose.names import STACK_ENDS, Names
 from tests.reporter.traces import Trace, random_run
 
 

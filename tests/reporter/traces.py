@@ -13,8 +13,9 @@ import re
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from jmassif.load import load
-from jmassif.profile import DEVICE_KINDS, HOST_KINDS, Profile
+from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
+from jmassif.model.profile import Profile
+from jmassif.trace.builder import load
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,8 @@ from typing import Dict, List, Mapping, Sequence
 
 import pytest
 
-from jmassif.profile import Composition, Profile
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
 from tests import harness
 from tests.harness import Argument, Recording
 

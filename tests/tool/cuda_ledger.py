@@ -11,7 +11,9 @@ import re
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.profile import Composition, Profile, side_of
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
 from tests import harness
 from tests.harness import Recording
 

@@ -4,7 +4,9 @@
 from pathlib import Path
 from typing import Callable, Dict, List, Sequence, Tuple
 
-from jmassif.profile import HOST_KINDS, Account, Composition, Profile
+from jmassif.model.kinds import HOST_KINDS
+from jmassif.model.profile import Profile
+from jmassif.model.records import Account, Composition
 from tests import harness
 
 DIRECTORY = Path(__file__).parent / "programs"

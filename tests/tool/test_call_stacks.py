@@ -8,7 +8,8 @@ from typing import Dict, List, Set, Tuple
 
 import pytest
 
-from jmassif.profile import Frame, Profile
+from jmassif.model.profile import Profile
+from jmassif.model.records import Frame
 from tests.harness import compile_c, record
 from tests.tool.programs import functions, heap_stacks, library, linked_to, run_both, stack_of
 

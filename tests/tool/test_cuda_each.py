@@ -11,7 +11,7 @@ from typing import Dict
 
 import pytest
 
-from jmassif.profile import Profile
+from jmassif.model.profile import Profile
 from tests import harness
 from tests.tool.cuda_ledger import Made, held_by_kind, last, made_in, run_sim
 

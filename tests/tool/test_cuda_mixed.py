@@ -12,7 +12,8 @@ from typing import Dict, Mapping, Optional, Tuple
 
 import pytest
 
-from jmassif.profile import DEVICE_KINDS, HOST_KINDS, Profile
+from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
+from jmassif.model.profile import Profile
 from tests import harness
 from tests.harness import Recording
 from tests.tool import programs

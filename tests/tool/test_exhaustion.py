@@ -12,9 +12,10 @@ from typing import Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.exhaustion import Incident, call, incidents
-from jmassif.profile import Exhaustion, Profile
-from jmassif.segments import Layout, layout_at
+from jmassif.model.profile import Profile
+from jmassif.model.records import Exhaustion
+from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.segments import Layout, layout_at
 from tests.harness import BUILD, VALGRIND, Recording, compile_c, record
 from tests.tool.cuda_ledger import figures
 from tests.tool.programs import functions, print_report

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import List, NamedTuple, Tuple
 
-from jmassif.load import load_file
-from jmassif.profile import Profile
+from jmassif.model.profile import Profile
+from jmassif.trace.builder import load_file
 from tests.harness import BUILD, VALGRIND, compile_c
 from tests.tool.programs import functions, print_report
 

@@ -11,9 +11,9 @@ from typing import Dict, Iterator, List
 
 import pytest
 
-from jmassif.load import load_file
-from jmassif.machine import machine, was_short
-from jmassif.profile import Profile
+from jmassif.model.profile import Profile
+from jmassif.questions.machine import machine, was_short
+from jmassif.trace.builder import load_file
 from tests.harness import BUILD, PYTHON, VALGRIND, compile_c, record
 from tests.tool.programs import functions, live_at, print_report
 

@@ -13,7 +13,8 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.profile import Frame, Profile
+from jmassif.model.profile import Profile
+from jmassif.model.records import Frame
 from tests.harness import PYTHON, VALGRIND, compile_c, record, run
 
 TEXT = "#include <stdlib.h>\nint main(int argc, char **argv) { free(malloc(1000)); return argc - 3; }\n"

@@ -11,11 +11,12 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.load import load_file
-from jmassif.mappings import libraries, mappings
-from jmassif.names import Names
-from jmassif.profile import Profile
-from jmassif.summary import growth_by_side, select
+from jmassif.model.profile import Profile
+from jmassif.questions.mappings import libraries, mappings
+from jmassif.questions.moments import select
+from jmassif.questions.scopes import growth_by_side
+from jmassif.trace.builder import load_file
+from jmassif.whose.names import Names
 from tests.harness import (
     ARM64_VALGRIND,
     BUILD,

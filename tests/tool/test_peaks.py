@@ -12,7 +12,9 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.profile import PEAKS, Composition, Profile, side_of
+from jmassif.model.kinds import PEAKS, side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
 from tests import harness
 from tests.tool import programs
 from tests.tool.cuda_ledger import assert_totals_are_sums, at_marks

@@ -8,8 +8,8 @@ from typing import List
 
 import pytest
 
-from jmassif.profile import Profile
-from jmassif.reconciliation import Books, books, device_books, fullest, sampled
+from jmassif.model.profile import Profile
+from jmassif.questions.reconciliation import Books, books, device_books, fullest, sampled
 from tests.harness import BUILD, PYTHON, ROOT, compile_c, record, sim_build
 
 MIB = 1 << 20

@@ -8,8 +8,9 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.profile import Profile, Region
-from jmassif.regions import RegionFigures, region_figures, regions_by_name
+from jmassif.model.profile import Profile
+from jmassif.model.records import Region
+from jmassif.questions.regions import RegionFigures, region_figures, regions_by_name
 from tests.harness import PYTHON, ROOT, Recording, record, run
 from tests.tool.programs import assert_readable, program
 

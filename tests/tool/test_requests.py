@@ -12,7 +12,7 @@ from typing import Dict, Iterator, List, NamedTuple
 
 import pytest
 
-from jmassif.load import load_file
+from jmassif.trace.builder import load_file
 from tests.harness import BUILD, PYTHON, ROOT, VALGRIND, compile_c, record, run
 from tests.tool.programs import assert_readable, run_both
 

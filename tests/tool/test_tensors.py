@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Tuple
 
 import pytest
 
-from jmassif.profile import Composition
+from jmassif.model.records import Composition
 from tests.harness import MADE, Recording, check_run, lock, record
 
 SOURCES = Path(__file__).parent / "programs" / "c10"

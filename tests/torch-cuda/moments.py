@@ -5,7 +5,8 @@ import collections
 from pathlib import Path
 from typing import Counter, Dict, List, NamedTuple
 
-from jmassif.profile import DEVICE_KINDS, Profile
+from jmassif.model.kinds import DEVICE_KINDS
+from jmassif.model.profile import Profile
 
 
 class Moment(NamedTuple):

@@ -14,9 +14,10 @@ from typing import Any, Callable, Counter, Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.load import load_file
-from jmassif.names import Names
-from jmassif.profile import Composition, Profile
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.trace.builder import load_file
+from jmassif.whose.names import Names
 from tests.harness import BUILD, MADE, PYTHON, lock, record
 
 SCRIPTS = Path(__file__).parent / "scripts"

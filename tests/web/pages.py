@@ -4,10 +4,12 @@
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
-from jmassif.ledger import ledger
-from jmassif.load import load_file
-from jmassif.names import Names
-from jmassif.profile import Composition, Profile, side_of
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.questions.ledger import ledger
+from jmassif.trace.builder import load_file
+from jmassif.whose.names import Names
 
 from tests.web.browser import write_page
 

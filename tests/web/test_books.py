@@ -6,8 +6,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jmassif.profile import Profile
-from jmassif.reconciliation import books, fullest, sampled, whose
+from jmassif.model.profile import Profile
+from jmassif.questions.reconciliation import books, fullest, sampled, whose
 from jmassif.units import size
 from tests.harness import PYTHON, ROOT, Argument, record, sim_build
 from tests.reporter.test_reconciliation import LATER, trace

@@ -9,10 +9,10 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import pytest
 
-from jmassif import diff_cli
+from jmassif.commands import jm_diff as diff_cli
 from jmassif.units import growth, size
-from jmassif.writers import html
-from jmassif.writers.difference import _percent
+from jmassif.writers.compare.tables import _percent
+from jmassif.writers.page import html
 from tests.reporter.commands import call
 from tests.reporter.test_difference import held
 from tests.reporter.traces import Trace, small_training_run

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from jmassif.exhaustion import arithmetic, incidents
-from jmassif.profile import Profile
-from jmassif.segments import layout_at
+from jmassif.model.profile import Profile
+from jmassif.questions.exhaustion import incidents
+from jmassif.questions.segments import layout_at
+from jmassif.questions.situation import arithmetic
 from jmassif.units import size
 from tests.harness import sim_build
 from tests.reporter.test_exhaustion import BOARD, MIB, Run, fragmented, on_board

@@ -5,8 +5,8 @@ import csv
 import io
 from typing import Any, List
 
-from jmassif.mappings import libraries
-from jmassif.summary import select
+from jmassif.questions.mappings import libraries
+from jmassif.questions.moments import select
 from tests.web.browser import look
 from tests.web.pages import Page
 

@@ -8,9 +8,10 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.ledger import roles
-from jmassif.profile import Profile, counted_blocks, side_of
-from jmassif.summary import select
+from jmassif.model.kinds import counted_blocks, side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.ledger import roles
+from jmassif.questions.moments import select
 from jmassif.units import moment, size
 
 from tests.reporter.traces import Trace

@@ -11,8 +11,8 @@ from typing import Any, List
 
 import pytest
 
-from jmassif.load import load_file
-from jmassif.summary import select
+from jmassif.questions.moments import select
+from jmassif.trace.builder import load_file
 
 from tests.harness import ROOT
 from tests.reporter.test_large import trace  # noqa: F401  pylint: disable=unused-import

@@ -11,9 +11,10 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from jmassif.ledger import ledger
-from jmassif.profile import side_of
-from jmassif.summary import answer, select
+from jmassif.model.kinds import side_of
+from jmassif.questions.answer import answer
+from jmassif.questions.ledger import ledger
+from jmassif.questions.moments import select
 from jmassif.units import moment, size
 
 from tests.harness import ROOT

@@ -1,31 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One module an output format. A writer turns a profile into lines of text, or into bytes, and does nothing else.
+"""One module an output format, or a folder where it has many sections: a writer turns a profile and a view into lines of
+text, or into bytes, and does nothing else. view.py says what a user can ask to see; the table of all formats is
+commands/formats.py. text/, page/ and compare/ use the modules beside them, in that order; none of those uses a folder.
 
-formats.py has the table of all formats.
+Uses model/, whose/ and questions/.
 """
-
-from typing import NamedTuple, Optional
-
-from jmassif.lines import LINE_VIEWS
-
-BY = ("stack", "owner", "library", "kind", "role") + tuple(LINE_VIEWS)
-FOLDS = ("internal", "none")
-
-
-class View(NamedTuple):
-    """What the user asked to see."""
-
-    selector: Optional[str]  # a snapshot's id or one of summary.SELECTORS; None: not asked
-    threshold: float  # percent of the total below which places are folded
-    by: str  # one of BY
-    width: int  # of the graph, in columns
-    height: Optional[int]  # of the graph, in rows; None: what fits
-    fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
-    with_source: bool = True  # show the text of Python lines
-    value: str = "live-bytes"  # of a stack; one of samples.VALUES
-    segments: Optional[str] = None  # map device memory: at the failed allocation of this number, or ""; None: do not
-    with_pages: bool = False  # count resident pages where massif would not
-
-
-class FormatError(Exception):
-    """The format cannot hold this profile, or its file cannot be written. The message is one line."""

@@ -7,14 +7,14 @@ escaped, so that a line is a row. A name that a spreadsheet would take for a for
 
 from typing import Iterable, Iterator
 
-from jmassif.levels import naming
-from jmassif.names import Names
-from jmassif.profile import Profile
-from jmassif.samples import VALUES, by_name, samples
-from jmassif.series import series
-from jmassif.summary import select
+from jmassif.model.profile import Profile
+from jmassif.questions.moments import select
+from jmassif.questions.samples import VALUES, by_name, samples
+from jmassif.questions.series import series
 from jmassif.units import printable
-from jmassif.writers import View
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
+from jmassif.writers.view import View
 
 ALL = "all"
 
@@ -53,7 +53,7 @@ def _over_time(profile: Profile, view: View, names: Names) -> Iterator[str]:
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
-    """The lines. Raises summary.SelectionError."""
+    """The lines. Raises moments.SelectionError."""
     names = Names(profile)
     if view.selector == ALL:
         yield from _over_time(profile, view, names)

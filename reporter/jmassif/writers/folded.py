@@ -8,17 +8,17 @@ ends in a parenthesis), which flamegraph.pl would take for the first of two valu
 
 from typing import Iterator
 
-from jmassif.calltree import CallTree, build
-from jmassif.levels import naming
-from jmassif.names import Names
-from jmassif.profile import Profile
-from jmassif.samples import samples
-from jmassif.summary import select
-from jmassif.writers import View
+from jmassif.model.profile import Profile
+from jmassif.questions.calltree import CallTree, build
+from jmassif.questions.moments import select
+from jmassif.questions.samples import samples
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
+from jmassif.writers.view import View
 
 
 def call_tree(profile: Profile, view: View) -> CallTree:
-    """The tree that the view asks for. Raises summary.SelectionError."""
+    """The tree that the view asks for. Raises moments.SelectionError."""
     figures = samples(profile, select(profile, view.selector or "peak").composition)
     names = Names(profile)
     level = None if view.by == "stack" else naming(profile, names, view.by, view.fold != "none")
@@ -27,7 +27,7 @@ def call_tree(profile: Profile, view: View) -> CallTree:
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
-    """The lines. Raises summary.SelectionError."""
+    """The lines. Raises moments.SelectionError."""
     tree = call_tree(profile, view)
     for path, value in tree.stacks(view.threshold):
         yield ";".join(tree.labels[label].text.replace(";", "\\x3b") for label in path) + f" {value}"

@@ -7,21 +7,21 @@ Written piece by piece, a row a line: a PyTorch run has half a million of them. 
 import json
 from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 
-from jmassif import __version__
-from jmassif.exhaustion import Incident, call, incidents
-from jmassif.identity import labels_of_run, run_id
-from jmassif.ledger import Row as LedgerRow
-from jmassif.ledger import ledger
-from jmassif.levels import naming
-from jmassif.names import Names
-from jmassif.profile import PEAKS, Exhaustion, Profile
-from jmassif.reconciliation import books, nearest_to
-from jmassif.samples import VALUES, Figures, by_name, samples
-from jmassif.segments import Layout, layouts
-from jmassif.summary import Moment, select
-from jmassif.trace import Growth
+from jmassif.model.kinds import PEAKS
+from jmassif.model.profile import Profile
+from jmassif.model.records import Exhaustion, Growth
+from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.identity import labels_of_run, run_id
+from jmassif.questions.ledger import Row as LedgerRow, ledger
+from jmassif.questions.moments import Moment, select
+from jmassif.questions.reconciliation import books, nearest_to
+from jmassif.questions.samples import VALUES, Figures, by_name, samples
+from jmassif.questions.segments import Layout, layouts
 from jmassif.units import unicode_text
-from jmassif.writers import View
+from jmassif.version import __version__
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
+from jmassif.writers.view import View
 
 VERSION = 1
 
@@ -176,6 +176,50 @@ def _accounts(profile: Profile, at: Moment) -> Iterator[str]:
         yield f'[{account},{node},"{kind}","{owner}",{role_text},{",".join(map(str, figures))}]'
 
 
+def _named_by_the_program(profile: Profile) -> Iterator[str]:
+    """Marks and regions."""
+    yield from _rows("marks", (_object({"time": mark.time, "name": mark.text}) for mark in profile.marks))
+    yield from _rows(
+        "regions",
+        (
+            _object({"name": r.text, "thread": r.thread, "depth": r.depth, "begin": r.begin, "end": r.end})
+            for r in profile.regions
+        ),
+    )
+    yield from _rows(
+        "region_sums",
+        (_object({"name": r.text, "calls": r.calls, "time": r.time}) for r in profile.region_sums.values()),
+    )
+
+
+def _scopes(profile: Profile) -> Iterator[str]:
+    yield from _rows(
+        "scopes",
+        (
+            _object(
+                {
+                    "scope": s.id,
+                    "parent": s.parent or None,
+                    "name": s.name,
+                    "thread": s.thread,
+                    "begin": s.begin,
+                    "end": s.end,
+                    "stack": s.node or None,
+                    "growths": _growths(s.growths),
+                }
+            )
+            for s in profile.scopes
+        ),
+    )
+    yield from _rows(
+        "scope_sums",
+        (
+            _object({"name": s.name, "calls": s.calls, "time": s.time, "growths": _growths(s.growths)})
+            for s in profile.scope_sums.values()
+        ),
+    )
+
+
 def _sections(profile: Profile, at: Moment) -> Iterator[str]:
     """What there are few of: an object each."""
     peaks = [profile.peaks[which] for which in PEAKS if which in profile.peaks]
@@ -208,43 +252,8 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
         name: {"time": times.tolist(), "bytes": values.tolist()} for name, (times, values) in profile.system.items()
     }
     yield ',"system":' + _object(system)
-    yield from _rows("marks", (_object({"time": mark.time, "name": mark.text}) for mark in profile.marks))
-    yield from _rows(
-        "regions",
-        (
-            _object({"name": r.text, "thread": r.thread, "depth": r.depth, "begin": r.begin, "end": r.end})
-            for r in profile.regions
-        ),
-    )
-    yield from _rows(
-        "region_sums",
-        (_object({"name": r.text, "calls": r.calls, "time": r.time}) for r in profile.region_sums.values()),
-    )
-    yield from _rows(
-        "scopes",
-        (
-            _object(
-                {
-                    "scope": s.id,
-                    "parent": s.parent or None,
-                    "name": s.name,
-                    "thread": s.thread,
-                    "begin": s.begin,
-                    "end": s.end,
-                    "stack": s.node or None,
-                    "growths": _growths(s.growths),
-                }
-            )
-            for s in profile.scopes
-        ),
-    )
-    yield from _rows(
-        "scope_sums",
-        (
-            _object({"name": s.name, "calls": s.calls, "time": s.time, "growths": _growths(s.growths)})
-            for s in profile.scope_sums.values()
-        ),
-    )
+    yield from _named_by_the_program(profile)
+    yield from _scopes(profile)
     failures = profile.failures.items()
     yield from _rows("failures", (_object({"api": api, "code": code, "calls": n}) for (api, code), n in failures))
     yield from _rows("out_of_memory", _incidents(profile))
@@ -253,7 +262,7 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
-    """The lines. Raises summary.SelectionError."""
+    """The lines. Raises moments.SelectionError."""
     at = select(profile, view.selector or "peak")
     names = Names(profile)
     head = {"format": "jmassif", "version": VERSION, "creator": f"jmassif {__version__}", "run": _run(profile)}

@@ -14,13 +14,15 @@ are resident pages, unless they are asked for: massif does not know them, and fi
 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.lines import LINE_VIEWS, charges
-from jmassif.names import NO_TENSOR, Names
-from jmassif.profile import ALLOCATED, KINDS, LISTED_KINDS, Composition, Profile
-from jmassif.summary import select
-from jmassif.tree import Node, Shape, build
+from jmassif.model.kinds import ALLOCATED, KINDS, LISTED_KINDS
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.questions.moments import select
+from jmassif.questions.tree import Node, Shape, build
 from jmassif.units import printable
-from jmassif.writers import View
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
+from jmassif.writers.view import View
 
 _EXTRA_KIND = "heap-overhead"
 _STACK_KIND = "stack"
@@ -160,24 +162,17 @@ def _levels(profile: Profile, names: Names, view: View) -> List[Callable[[int], 
     def owner(account: int) -> str:
         return profile.accounts[account].owner
 
-    if view.by in LINE_VIEWS:
-        charged = charges(profile, names, view.by, view.fold != "none")
-        return [lambda account: _safe(charged(account).label), kind]
-    table: Dict[str, List[Callable[[int], str]]] = {
-        "stack": [kind, owner],
-        "kind": [kind, owner],
-        "owner": [owner, kind],
-        "role": [lambda account: profile.role(account) or NO_TENSOR, kind],
-        "library": [lambda account: _safe(names.library(account)), kind],
-    }
-    return table[view.by]
+    if view.by == "stack":
+        return [kind, owner]
+    name = naming(profile, names, view.by, view.fold != "none")
+    return [lambda account: _safe(name(account)), owner if view.by == "kind" else kind]
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The file's lines.
 
     Every `detailed-freq`th snapshot has its tree, and the peak always; with view.selector the one snapshot that it names
-    has its tree instead. Raises summary.SelectionError.
+    has its tree instead. Raises moments.SelectionError.
     """
     entries, peak = _entries(profile, view)
     wanted = [peak]

@@ -9,76 +9,18 @@ Times are microseconds there. A trace whose times are instructions or bytes has 
 """
 
 import json
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from jmassif import __version__
-from jmassif.exhaustion import incidents
-from jmassif.levels import naming
-from jmassif.names import Names
-from jmassif.profile import PEAKS, Profile
-from jmassif.regions import region_figures
-from jmassif.series import Balance, series
-from jmassif.summary import growth_by_side
+from jmassif.model.kinds import PEAKS
+from jmassif.model.profile import Profile
+from jmassif.questions.exhaustion import incidents
+from jmassif.questions.series import Balance, series
+from jmassif.questions.slices import Tracks, slices
 from jmassif.units import unicode_text
-from jmassif.writers import View
-
-# Threads of the second track on, whose numbers must not be those of real threads.
-_FIRST_TRACK = 1 << 24
-
-
-class _Slice(NamedTuple):
-    thread: int
-    begin: int
-    end: int
-    category: str
-    name: str
-    figures: Dict[str, Any]
-
-
-def _slices(profile: Profile) -> List[_Slice]:
-    """In order of time, the outer one first."""
-    slices = []
-    for region in profile.regions:
-        end = max(region.begin, profile.last_time) if region.end is None else region.end
-        most, host, device = region_figures(profile, region)
-        figures = {"most_bytes": most, "host_growth_bytes": host, "device_growth_bytes": device}
-        if region.end is None:
-            figures["still_open"] = True
-        slices.append(_Slice(region.thread, region.begin, end, "region", region.text, figures))
-    for scope in sorted(profile.scopes, key=lambda scope: (scope.begin, -scope.end, scope.id)):
-        host, device = growth_by_side(scope.growths)
-        figures = {"host_growth_bytes": host, "device_growth_bytes": device}
-        figures.update((f"{growth.kind}_blocks", growth.blocks) for growth in scope.growths)
-        slices.append(_Slice(scope.thread, scope.begin, scope.end, "scope", scope.name, figures))
-    # Stable: of slices with the same ends the region is the outer one, and a scope that was begun first.
-    return sorted(slices, key=lambda slice_: (slice_.begin, -slice_.end))
-
-
-class _Tracks:
-    """Which track of its thread a slice goes to: the first where it nests in those that are open."""
-
-    def __init__(self) -> None:
-        self._open: Dict[int, List[List[int]]] = {}  # by thread and track: the ends of the open slices
-        self.names: Dict[int, str] = {}
-
-    def place(self, slice_: _Slice) -> int:
-        tracks = self._open.setdefault(slice_.thread, [])
-        for number, ends in enumerate(tracks):
-            # One that ends where this one begins is not around it.
-            while ends and ends[-1] <= slice_.begin and ends[-1] < slice_.end:
-                ends.pop()
-            if not ends or slice_.end <= ends[-1]:
-                break
-        else:
-            number, ends = len(tracks), []
-            tracks.append(ends)
-        ends.append(slice_.end)
-        if not number:
-            self.names[slice_.thread] = f"thread {slice_.thread}"
-            return slice_.thread
-        track = _FIRST_TRACK * number + slice_.thread
-        self.names[track] = f"thread {slice_.thread}, overlapping ({number + 1})"
-        return track
+from jmassif.version import __version__
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
+from jmassif.writers.view import View
 
 
 class _Events:
@@ -152,8 +94,8 @@ def _events(profile: Profile, view: View) -> Iterator[str]:
     yield from _totals(profile, events)
     yield from _by_name(profile, view, events)
     yield from _machine(profile, events)
-    tracks = _Tracks()
-    for slice_ in _slices(profile):
+    tracks = Tracks()
+    for slice_ in slices(profile):
         yield events.event(
             "X",
             slice_.name,

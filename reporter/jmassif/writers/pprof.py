@@ -9,15 +9,17 @@ profiles, which pprof and the stores that are built on it know.
 import zlib
 from typing import Dict, Iterator, List, Tuple
 
-from jmassif import __version__
-from jmassif.identity import labels_of_run
-from jmassif.names import describe
-from jmassif.profile import Account, Profile, side_of
-from jmassif.samples import Figures, samples
-from jmassif.summary import Moment, select
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Account
+from jmassif.questions.identity import labels_of_run
+from jmassif.questions.moments import Moment, select
+from jmassif.questions.samples import Figures, samples
 from jmassif.units import moment, unicode_text
-from jmassif.writers import FormatError, View
+from jmassif.version import __version__
+from jmassif.whose.names import describe
 from jmassif.writers.protobuf import delimited, number, packed, varint
+from jmassif.writers.view import FormatError, View
 
 # Name and unit, in the order of samples.VALUES.
 _SAMPLE_TYPES = (
@@ -216,7 +218,7 @@ def _message(profile: Profile, view: View) -> Iterator[bytes]:
 
 
 def write(profile: Profile, view: View) -> Iterator[bytes]:
-    """The compressed message, in pieces. Raises summary.SelectionError, FormatError."""
+    """The compressed message, in pieces. Raises moments.SelectionError, FormatError."""
     # 31: gzip's own head and tail. Its time stamp is 0, so that the same trace gives the same file.
     compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
     pending: List[bytes] = []

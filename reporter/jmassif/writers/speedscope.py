@@ -8,19 +8,19 @@ have been written as \\xHH before, since JSON has nothing for them.
 import json
 from typing import Dict, Iterable, Iterator
 
-from jmassif import __version__
-from jmassif.profile import Profile
-from jmassif.samples import VALUES
-from jmassif.summary import select
+from jmassif.model.profile import Profile
+from jmassif.questions.moments import select
+from jmassif.questions.samples import VALUES
 from jmassif.units import moment, printable
-from jmassif.writers import View
+from jmassif.version import __version__
 from jmassif.writers.folded import call_tree
+from jmassif.writers.view import View
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
-    """The file, a few lines a stack. Raises summary.SelectionError."""
+    """The file, a few lines a stack. Raises moments.SelectionError."""
     at = select(profile, view.selector or "peak")
     tree = call_tree(profile, view)
     # The node of what is below the threshold is a label too, from here on.

@@ -13,17 +13,19 @@ import sqlite3
 from itertools import repeat
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from jmassif import __version__
-from jmassif.facts import jetpack
-from jmassif.exhaustion import Incident, call, incidents
-from jmassif.identity import run_id
-from jmassif.levels import naming
-from jmassif.names import Names
-from jmassif.profile import PEAKS, Composition, Profile, counted_blocks, side_of
-from jmassif.series import Balance, series
-from jmassif.summary import growth_by_side
+from jmassif.model.kinds import PEAKS, counted_blocks, side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.facts import jetpack
+from jmassif.questions.identity import run_id
+from jmassif.questions.scopes import growth_by_side
+from jmassif.questions.series import Balance, series
 from jmassif.units import unicode_text
-from jmassif.writers import FormatError, View
+from jmassif.version import __version__
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
+from jmassif.writers.view import FormatError, View
 
 VERSION = 1
 # "jmsf": by it file(1) and this module tell the database from others.
@@ -281,14 +283,15 @@ class _Run:
             rows = snapshot.changes
             if max(rows, default=0) > _LARGEST:
                 _clean(_LARGEST + 1)
-            self._insert("balance", zip(repeat(snapshot.id), *(rows[field::6] for field in range(6)), until), True)
+            columns = (rows.account, rows.bytes, rows.blocks, rows.all_bytes, rows.all_blocks, rows.temporaries)
+            self._insert("balance", zip(repeat(snapshot.id), *columns, until), True)
 
     def _until(self) -> "List[List[Optional[int]]]":
         """By snapshot and row of its changes: the id of the snapshot at which the account's next one comes."""
         coming: Dict[int, int] = {}
         found = []
         for snapshot in reversed(self._profile.snapshots):
-            accounts = snapshot.changes[0::6]
+            accounts = snapshot.changes.account
             found.append([coming.get(account) for account in accounts])
             coming.update(zip(accounts, repeat(snapshot.id)))
         found.reverse()

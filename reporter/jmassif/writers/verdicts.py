@@ -5,7 +5,7 @@ import json
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from jmassif.budgets import Verdict
+from jmassif.questions.budgets import Verdict
 from jmassif.units import printable, size
 
 JSON_VERSION = 1

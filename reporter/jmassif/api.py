@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What docs/python-api.md promises: a run and a job as the model has them, with load() to read them from files."""
+
+import os
+from typing import Sequence, Union
+
+from jmassif.model import profile as model
+from jmassif.model.job import tree
+from jmassif.questions.job import processes as job
+from jmassif.trace.builder import load_file
+from jmassif.trace.grammar import TraceError
+from jmassif.units import printable
+
+__all__ = ["Processes", "Profile", "TraceError"]
+
+
+class Profile(model.Profile):
+    """One run."""
+
+    @staticmethod
+    def load(path: "Union[str, os.PathLike[str]]") -> "Profile":
+        """Reads the trace at `path`, which may be compressed with gzip or zstd; "-" is standard input.
+
+        A trace that ends early, because the program was killed or still runs, is read as far as it goes: `is_complete` and
+        `truncation` tell. Raises jmassif.TraceError, whose text is one line, for what is no trace, damaged or not readable.
+        """
+        name = os.fspath(path)
+        profile = Profile()
+        try:
+            load_file(name, into=profile)
+        except TraceError as error:
+            raise TraceError(f"{printable(name)}: {error}") from None
+        return profile
+
+
+class Processes(job.Processes):
+    """The processes of a job, in the order of their tree: each one before those it started."""
+
+    @staticmethod
+    def load(paths: "Sequence[Union[str, os.PathLike[str]]]") -> "Processes":
+        """Reads the traces of a job's processes. Raises jmassif.TraceError, as Profile.load does."""
+        return Processes(*tree([(os.fspath(path), Profile.load(path)) for path in paths]))

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the commands share: whatever goes wrong becomes one line on standard error and exit status 2.
+
+A command is a function from its arguments to an exit status, run by `main`; `run` makes a process of it.
+"""
+
+import argparse
+import gc
+import os
+import signal
+import sys
+from typing import Callable, Iterable, List, NoReturn, Optional, Sequence
+
+from jmassif.commands.output import write_file, write_stream
+from jmassif.commands.terminal import ProgressBar, coloured, is_terminal, page, pager, wants_colour
+from jmassif.model.profile import Profile
+from jmassif.trace.builder import load_file
+from jmassif.trace.grammar import TraceError
+from jmassif.trace.inputs import STDIN
+from jmassif.units import printable
+from jmassif.version import __version__
+
+
+class Problem(Exception):
+    """One line for the user."""
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, name: str, description: str, epilog: str) -> None:
+        """`epilog` is shown as it is broken into lines."""
+        super().__init__(
+            prog=name,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        self.add_argument("--version", action="version", version=f"{name} {__version__}")
+
+    def error(self, message: str) -> NoReturn:
+        raise Problem(f"{message} ({self.prog} --help lists the options)")
+
+
+def say(command: str, text: str) -> None:
+    """One line on standard error, whatever the text holds."""
+    if sys.stderr:
+        sys.stderr.write(f"{command}: {printable(text)}\n")
+
+
+def read(command: str, name: str, consequence: Optional[str]) -> Profile:
+    """The trace in a file. Says so if it is truncated, and what follows from that; None: that it is a problem.
+
+    Raises Problem.
+    """
+    shown = "standard input" if name == STDIN else name
+    try:
+        with ProgressBar(shown) as progress:
+            profile = load_file(name, progress)
+    except TraceError as error:
+        raise Problem(f"{shown}: {error}")
+    if not profile.is_complete:
+        where = profile.truncation or "no end on record, the program was killed or still runs"
+        if consequence is None:
+            raise Problem(f"{shown}: truncated: {where}")
+        say(command, f"{shown}: truncated: {where}; {consequence}")
+    return profile
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def keep_inputs(output: Optional[str], inputs: Sequence[str]) -> None:
+    """Raises Problem if the output would replace an input."""
+    if output and any(_is_same_file(name, output) for name in inputs):
+        raise Problem(f"{output}: is the input too: name another file with -o")
+
+
+def write(lines: Iterable[str], output: Optional[str]) -> None:
+    """Writes to the file, or to standard output if there is none. Raises Problem."""
+    try:
+        if output:
+            write_file(output, lines)
+        else:
+            write_stream(sys.stdout, lines)
+    except OSError as error:
+        raise Problem(f"{output or 'standard output'}: cannot be written: {error.strerror}")
+
+
+def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: bool) -> None:
+    """write() for a report that people read: with colours if `colour` (auto, always or never) says so, and paged on request.
+
+    Raises Problem.
+    """
+    if wants_colour(colour, None if output else sys.stdout):
+        lines = coloured(lines)
+    if not is_paged or output or not is_terminal(sys.stdout):
+        write(lines, output)
+        return
+    try:
+        page(lines, pager())
+    except OSError as error:
+        raise Problem(f"the report cannot be paged: {error.strerror}: set PAGER, or leave --pager out")
+
+
+def main(name: str, command: Callable[[Optional[List[str]]], int], arguments: Optional[List[str]]) -> int:
+    """Runs a command with `arguments` (those of the process by default); the exit status."""
+    try:
+        return command(arguments)
+    except Problem as problem:
+        say(name, str(problem))
+        return 2
+
+
+def run(main_function: Callable[[], int]) -> NoReturn:
+    """The program: like any other filter it dies quietly when its reader has gone, or at Ctrl-C."""
+    # A profile is a million small objects without a cycle: to search them for some takes a tenth of the time.
+    gc.disable()
+    for number in (signal.SIGPIPE, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    sys.exit(main_function())

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of output formats: what each is called, which module writes it, and which options mean something to it."""
+
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+
+from jmassif.whose.lines import LINE_VIEWS
+from jmassif.writers import callgrind, csv, folded, json, massif, perfetto, pprof, speedscope, sqlite
+from jmassif.writers.page import html
+from jmassif.writers.text import processes, report
+from jmassif.writers.view import BY
+
+TEXT = "text"
+BINARY = "binary"
+DATABASE = "database"  # a file that a run is added to, and that holds others
+
+# The options of what shows a tree of calls at a moment.
+_TREE = ("snapshot", "threshold", "by", "fold")
+# The options of jm_print that choose what is shown; each format says which of them it takes.
+_VIEW_OPTIONS = _TREE + ("no-source", "x", "y", "segments", "value")
+
+# Percent. A flame graph of a screen's width shows nothing smaller.
+_FLAMES = 0.01
+
+_LINES = tuple(LINE_VIEWS)
+_TABLES = ("owner", "kind", "library", "role") + _LINES
+
+
+class Format(NamedTuple):
+    name: str
+    help: str  # a line: what opens it
+    content: str  # TEXT, BINARY or DATABASE
+    # From a profile and a view to lines or bytes. A database's takes the file's name as well, and returns nothing.
+    write: Callable[..., Any]
+    options: Tuple[str, ...]
+    by: Tuple[str, ...] = ()  # what --by may be, the default first
+    threshold: Optional[float] = None  # percent, by default; None: the recorder's
+    # From several processes' traces (processes.Processes), what makes a view of each, and whether each is reported on; None:
+    # the format shows one process.
+    write_several: Optional[Callable[..., Any]] = None
+    check: Callable[[], Any] = lambda: None  # before a trace is read; raises view.FormatError
+
+    def does_not_take(self, given: Tuple[str, ...]) -> Optional[str]:
+        """The first of the options given that means nothing here."""
+        return next((name for name in given if name in _VIEW_OPTIONS and name not in self.options), None)
+
+
+_ALL = (
+    Format(
+        "text", "a report for a terminal", TEXT, report.write, _VIEW_OPTIONS[:-1], BY, write_several=processes.write
+    ),
+    Format(
+        "html",
+        "a browser: one page, with everything in it",
+        TEXT,
+        html.write,
+        ("no-source",),
+        write_several=html.write_several,
+        check=html.read_assets,
+    ),
+    Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, _TREE, BY),
+    Format(
+        "json", "programs: the whole run, a documented schema", TEXT, json.write, ("snapshot", "by", "fold"), _TABLES
+    ),
+    Format("csv", "spreadsheets: a table, also over time", TEXT, csv.write, ("snapshot", "by", "fold"), _TABLES),
+    Format(
+        "folded",
+        "flamegraph.pl",
+        TEXT,
+        folded.write,
+        _TREE + ("value",),
+        BY,
+        threshold=_FLAMES,
+    ),
+    Format(
+        "speedscope",
+        "speedscope",
+        TEXT,
+        speedscope.write,
+        _TREE + ("value",),
+        BY,
+        threshold=_FLAMES,
+    ),
+    Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, pprof.write, ("snapshot",)),
+    Format("perfetto", "ui.perfetto.dev, chrome://tracing", TEXT, perfetto.write, ("threshold", "by", "fold"), _TABLES),
+    Format("callgrind", "KCachegrind, callgrind_annotate", TEXT, callgrind.write, ("snapshot",)),
+    Format("sqlite", "SQL over many runs; adds to the file of -o", DATABASE, sqlite.store, ("by",), ("stack", "owner")),
+)
+
+FORMATS: Dict[str, Format] = {format_.name: format_ for format_ in _ALL}

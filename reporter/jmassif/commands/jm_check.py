@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command jm_check: its options, and the exit status that a build script acts on."""
+
+import argparse
+from typing import List, NoReturn, Optional, Set
+
+from jmassif.commands import common
+from jmassif.commands.common import Parser, Problem
+from jmassif.model.profile import Profile
+from jmassif.quantities import Allowance, QuantityError, parse_allowance
+from jmassif.questions.budgets import Budget, BudgetError, Meter, judge, parse_budget, parse_budgets
+from jmassif.writers.verdicts import WRITERS, Checked
+
+_NAME = "jm_check"
+_KEPT, _OVER = 0, 1
+
+# What is compared with a baseline where no names are given.
+_OF_A_BASELINE = ("peak.total", "peak-host.host", "peak-device.device")
+_OF_A_DISCRETE_BASELINE = ("peak-host.host", "peak-device.device")
+
+_EPILOG = """\
+A NAME is a moment (peak, peak-host, peak-device, start, end, last, or a mark) and what is held then: total,
+host, device, an owner such as cudnn, group.G, kind.K, role.R, library.GLOB, or leak.OWNER, what OWNER never
+freed (end only). A part of it: .host, .device, .file. Of the whole machine: process, valgrind, unaccounted.
+It is also a count over the run: failures, failures.CALL, temporaries, allocations, allocated, cuda-alloc-
+retries. Sizes have units: B, KiB, MiB, GiB, kB, MB, GB.
+
+examples:
+  jm_check --max peak.total=3GiB --max peak.cudnn=800MiB --max end.leak.tensor=0 jmassif.out.4711
+  jm_check --budgets=memory.budgets --format=junit -o memory.xml jmassif.out.4711
+  jm_check --baseline=main.jmassif --allow=+2% --allow=+10MiB jmassif.out.4711
+
+exit status: 0 within all budgets, 1 over one, 2 bad input"""
+
+
+def _budget(text: str) -> Budget:
+    try:
+        return parse_budget(text, "=")
+    except BudgetError as error:
+        raise argparse.ArgumentTypeError(str(error))
+
+
+def _allowance(text: str) -> Allowance:
+    try:
+        return parse_allowance(text)
+    except QuantityError as error:
+        raise argparse.ArgumentTypeError(str(error))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(_NAME, "Holds recorded runs against memory budgets.", _EPILOG)
+    option = parser.add_argument
+    option("traces", nargs="+", metavar="TRACE", help="what valgrind --tool=jmassif recorded")
+    option(
+        "--max",
+        type=_budget,
+        action="append",
+        default=[],
+        metavar="NAME[=LIMIT]",
+        help="a budget; a LIMIT with a sign (+2%%, +10MiB) is on top of the baseline's value, as --allow is without LIMIT",
+    )
+    option("--budgets", action="append", default=[], metavar="FILE", help="more budgets, NAME <= LIMIT a line")
+    option("--baseline", metavar="TRACE", help="the run to compare with")
+    option(
+        "--allow",
+        type=_allowance,
+        action="append",
+        default=[],
+        metavar="+N%|+SIZE",
+        help="how much more than the baseline is allowed; of several the most generous counts [none]",
+    )
+    option("--complete", action="store_true", help="take a truncated trace for bad input")
+    option("--format", choices=sorted(WRITERS), default="text", help="what to write [text]")
+    option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
+    return parser
+
+
+def _budgets_of_file(name: str) -> List[Budget]:
+    try:
+        with open(name, encoding="utf-8", errors="surrogateescape") as stream:
+            return parse_budgets(stream.read())
+    except OSError as error:
+        raise Problem(f"{name}: cannot be read: {error.strerror}")
+    except BudgetError as error:
+        raise Problem(f"{name}: {error}")
+
+
+def _budgets(arguments: argparse.Namespace) -> List[Budget]:
+    """Those that were given; none if the baseline's own are meant. Raises Problem."""
+    budgets: List[Budget] = [budget for name in arguments.budgets for budget in _budgets_of_file(name)] + arguments.max
+    if not budgets and arguments.budgets:
+        raise Problem(f"{arguments.budgets[0]}: has no budgets in it")
+    if not budgets and not arguments.baseline:
+        raise Problem("no budgets: give some with --max or --budgets, or a --baseline")
+    if arguments.allow and not arguments.baseline:
+        raise Problem("--allow says how much more than a baseline: give one with --baseline")
+    return budgets
+
+
+def _checked(
+    name: str, profile: Profile, budgets: List[Budget], baseline: Optional[Profile], allow: List[Allowance]
+) -> Checked:
+    if not budgets:
+        budgets = [Budget(each) for each in (_OF_A_DISCRETE_BASELINE if profile.is_discrete else _OF_A_BASELINE)]
+    owners: Set[str] = Meter(baseline).owners if baseline else set()
+    meter = Meter(profile, owners)
+    try:
+        verdicts = judge(budgets, meter, Meter(baseline, meter.owners) if baseline else None, allow)
+    except BudgetError as error:
+        raise Problem(f"{name}: {error}")
+    truncation = None if profile.is_complete else profile.truncation or "no end on record"
+    return Checked(name, truncation, verdicts)
+
+
+def _check(given: Optional[List[str]]) -> int:
+    arguments = _parser().parse_args(given)
+    budgets = _budgets(arguments)
+    inputs = arguments.traces + arguments.budgets + ([arguments.baseline] if arguments.baseline else [])
+    common.keep_inputs(arguments.output, inputs)
+
+    def read(name: str) -> Profile:
+        return common.read(_NAME, name, None if arguments.complete else "judged on what came before")
+
+    baseline = read(arguments.baseline) if arguments.baseline else None
+    checked = [_checked(name, read(name), budgets, baseline, arguments.allow) for name in arguments.traces]
+    common.write(WRITERS[arguments.format](checked), arguments.output)
+    return _KEPT if all(one.is_kept for one in checked) else _OVER
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Runs jm_check with `arguments` (those of the process by default); the exit status."""
+    return common.main(_NAME, _check, arguments)
+
+
+def run() -> NoReturn:
+    common.run(main)

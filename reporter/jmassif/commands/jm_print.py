@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command jm_print: its options. What goes wrong is one line and exit status 2; see common.py."""
+
+import argparse
+import os
+import sys
+from typing import List, NoReturn, Optional
+
+from jmassif.commands import common
+from jmassif.commands.common import Parser, Problem
+from jmassif.commands.formats import BINARY, DATABASE, FORMATS, Format
+from jmassif.model.job import twice
+from jmassif.model.profile import Profile
+from jmassif.questions.job.processes import join
+from jmassif.questions.moments import SelectionError
+from jmassif.questions.samples import VALUES
+from jmassif.trace.inputs import expand
+from jmassif.writers.view import BY, FOLDS, FormatError, View
+
+# What recorder and reporter take for granted when nobody says otherwise, as massif does.
+_DEFAULT_THRESHOLD = 1.0
+
+_DEFAULT_WIDTH = 70
+
+_EPILOG = (
+    """\
+FILE may be compressed with gzip or zstd, and - is standard input.
+
+Without options jm_print answers where the memory went at the peak: the ledger by owner, what the
+start cost, and the stacks. The formats, and what opens them:
+"""
+    + "".join(f"\n  {format_.name:<12}{format_.help}" for format_ in FORMATS.values())
+    + """
+
+examples:
+  jm_print jmassif.out.4711                         where the memory went
+  jm_print --by=python-line jmassif.out.4711        by line of the script
+  jm_print --snapshot=end jmassif.out.4711          what was held in the end
+  jm_print --by=library --pager jmassif.out.4711    by library, a page at a time
+  jm_print jmassif.out.*                            several processes, and their sum
+  ssh board zstd -c jmassif.out.4711 | jm_print -   from a board, without a copy
+  jm_print --format=massif -o massif.out.4711 jmassif.out.4711
+"""
+)
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text[:-1] if text.endswith("%") else text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f'"{text}" is no percentage from 0 to 100')
+    return value
+
+
+def _extent(text: str) -> int:
+    value = int(text) if text.isdigit() and len(text) < 5 else 0
+    if not 4 <= value <= 1000:
+        raise argparse.ArgumentTypeError(f'"{text}" is no number from 4 to 1000')
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser("jm_print", "Shows what valgrind --tool=jmassif recorded.", _EPILOG)
+    option = parser.add_argument
+    option(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a trace, as a rule jmassif.out.PID; several of several processes; - for standard input",
+    )
+    option("--format", choices=list(FORMATS), default="text", help="what to write; see below [text]")
+    option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
+    option(
+        "--snapshot",
+        metavar="WHICH",
+        help="the moment to explain: a snapshot's number, a mark, peak, peak-host, peak-device, peak-allocated, start, end"
+        " or last [peak]; csv: or all",
+    )
+    option(
+        "--threshold",
+        type=_percent,
+        metavar="PERCENT",
+        help="fold places below this share of the total [the recorder's --threshold, else 1]",
+    )
+    option(
+        "--by",
+        choices=BY,
+        help="what the trees begin with; python-line, python-function and module are tables [stack, in tables owner]",
+    )
+    option(
+        "--fold",
+        choices=FOLDS,
+        help="make runs of frames inside Python, PyTorch and other packages one [internal in tables, none in trees]",
+    )
+    option(
+        "--segments",
+        metavar="N",
+        help="instead, map the device's memory: at --snapshot [peak-device], or at the Nth failed allocation (--segments=N)",
+    )
+    option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
+    option("--pages", action="store_true", help="count resident pages in massif output too, which massif does not")
+    option("--no-source", action="store_true", help="leave the text of source lines out")
+    option("--value", choices=list(VALUES), help="what folded and speedscope tell of a stack [live-bytes]")
+    option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
+    option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
+    option("--color", choices=("auto", "always", "never"), default="auto", help="colour the text [auto: on a terminal]")
+    option(
+        "--pager",
+        action="store_true",
+        default=bool(os.environ.get("JMASSIF_PAGER")),
+        help="on a terminal, page the text through $JMASSIF_PAGER, $PAGER or less [if JMASSIF_PAGER is set]",
+    )
+    option("--no-pager", action="store_false", dest="pager", help="do not")
+    return parser
+
+
+def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
+    """What means nothing to the format is refused rather than ignored."""
+    given = tuple(name.replace("_", "-") for name, value in vars(arguments).items() if value not in (None, False))
+    stranger = format_.does_not_take(given)
+    if stranger:
+        takers = ", ".join(other.name for other in FORMATS.values() if stranger in other.options)
+        raise Problem(f"--{stranger} means nothing to --format={format_.name}, only to: {takers}")
+    if arguments.by and arguments.by not in format_.by:
+        raise Problem(f"--format={format_.name} has no --by={arguments.by}, only: {', '.join(format_.by)}")
+    if format_.content == DATABASE and not arguments.output:
+        raise Problem(f"--format={format_.name} adds to a file: name it with -o")
+    if format_.content == BINARY and not arguments.output and sys.stdout and sys.stdout.isatty():
+        raise Problem(f"--format={format_.name} is nothing for a terminal: name a file with -o")
+
+
+def _view(arguments: argparse.Namespace, profile: Profile, format_: Format) -> View:
+    threshold = arguments.threshold
+    if threshold is None:
+        threshold = format_.threshold
+    if threshold is None:
+        threshold = min(profile.option("threshold", _DEFAULT_THRESHOLD), 100.0)
+    return View(
+        selector=arguments.snapshot,
+        threshold=threshold,
+        by=arguments.by or (format_.by or BY)[0],
+        width=arguments.x or _DEFAULT_WIDTH,
+        height=arguments.y,
+        fold=arguments.fold,
+        with_source=not arguments.no_source,
+        value=arguments.value or next(iter(VALUES)),
+        segments=arguments.segments,
+        with_pages=arguments.pages,
+    )
+
+
+def _print(given: Optional[List[str]]) -> int:
+    # Its value is optional, and what follows it may be a file.
+    words = ["--segments=" if word == "--segments" else word for word in (sys.argv[1:] if given is None else given)]
+    arguments = _parser().parse_args(words)
+    format_ = FORMATS[arguments.format]
+    _check_options(arguments, format_)
+    names = expand(arguments.files)
+    if format_.content == DATABASE:
+        return _store(arguments, format_, names)
+    if len(names) > 1 and not format_.write_several:
+        raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
+    try:
+        format_.check()
+    except FormatError as error:
+        raise Problem(str(error))
+    profiles = [common.read("jm_print", name, "showing what came before") for name in names]
+    common.keep_inputs(arguments.output, names)
+    copies = twice(list(zip(names, profiles)))
+    if copies:
+        raise Problem(f"{copies[1]}: is of the same process as {copies[0]}: name one of them")
+    try:
+        _write(arguments, format_, names, profiles)
+    except SelectionError as error:
+        raise Problem(f"{names[0]}: {error}")
+    except FormatError as error:
+        raise Problem(f"{arguments.output or names[0]}: {error}")
+    except OverflowError:
+        raise Problem(f"{names[0]}: a sum is beyond 64 bits")
+    return 0
+
+
+def _store(arguments: argparse.Namespace, format_: Format, names: List[str]) -> int:
+    """Adds one run after the other: of a whole fleet's traces no more than one is in memory."""
+    common.keep_inputs(arguments.output, names)
+    for name in names:
+        profile = common.read("jm_print", name, "adding what came before")
+        try:
+            format_.write(profile, _view(arguments, profile, format_), arguments.output)
+        except FormatError as error:
+            raise Problem(f"{arguments.output}: {error}")
+        except OverflowError:
+            raise Problem(f"{name}: a sum is beyond 64 bits")
+    return 0
+
+
+def _write(arguments: argparse.Namespace, format_: Format, names: List[str], profiles: List[Profile]) -> None:
+    def view(profile: Profile) -> View:
+        return _view(arguments, profile, format_)
+
+    if len(profiles) > 1 and format_.write_several:
+        lines = format_.write_several(join(list(zip(names, profiles))), view, arguments.each)
+    else:
+        lines = format_.write(profiles[0], view(profiles[0]))
+    if format_.name == "text":
+        common.show(lines, arguments.output, arguments.color, arguments.pager)
+    else:
+        common.write(lines, arguments.output)
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Runs jm_print with `arguments` (those of the process by default); the exit status."""
+    return common.main("jm_print", _print, arguments)
+
+
+def run() -> NoReturn:
+    """The program."""
+    common.run(main)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The model of one recorded run: what the records of a trace add up to.
+
+Snapshots are kept as the recorder wrote them, as changes against the snapshot before, packed into arrays of 64-bit
+numbers; `composition` replays them, so any snapshot, and the program's peaks, can be had in full without keeping them
+all. Sizes are bytes; times are in the unit that `time_unit` names, as in the trace.
+"""
+
+from array import array
+from bisect import bisect_right
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS, PAGE_KINDS, TENSOR, TIME_UNITS
+from jmassif.model.records import (
+    NO_ACCOUNT,
+    Account,
+    Composition,
+    Counts,
+    End,
+    Exhaustion,
+    Frame,
+    Lifetime,
+    LoadedObject,
+    Mapped,
+    Mark,
+    Pages,
+    Peak,
+    Region,
+    RegionSum,
+    Scope,
+    ScopeSum,
+    Snapshot,
+    Timeline,
+)
+from jmassif.model.replay import Replay
+from jmassif.model.rows import BlockEvents
+
+
+class Profile:
+    """One run. Filled by trace/builder.py, read-only for everybody else."""
+
+    def __init__(self) -> None:
+        self.manifest: Dict[str, str] = {}
+        self.group_of: Dict[str, str] = {}  # by owner
+        self.strings: Dict[int, str] = {0: ""}
+        # (type, function, object, file, line, address), strings by id: see frame().
+        self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
+        # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
+        self.node_parent = array("Q", [0])
+        self.node_frame = array("Q", [0])
+        self.accounts: List[Account] = [NO_ACCOUNT]  # by id
+        self.roles: Dict[int, str] = {}  # by account; tensors without one are "other"
+        self.timeline = Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
+        self.snapshots: List[Snapshot] = []
+        self.peaks: Dict[str, Peak] = {}
+        self.blocks = BlockEvents()  # in the order of the trace
+        self.frees = array("Q")  # indices of those of them that went
+        self.mappings: List[Mapped] = []  # of device memory
+        self.exhaustions: Dict[int, Exhaustion] = {}  # by id
+        self.block_thresholds: List[Tuple[int, int]] = []  # (time, bytes)
+        self.scopes: List[Scope] = []
+        self.scope_sums: Dict[str, ScopeSum] = {}
+        self.failures: Dict[Tuple[str, int], int] = {}  # (API, error code): calls
+        self.counters: Dict[str, int] = {}
+        # By figure of the machine, as docs/trace-format.md names them: times, and bytes from then on.
+        self.system: Dict[str, Tuple["array[int]", "array[int]"]] = {}
+        self.marks: List[Mark] = []
+        self.regions: List[Region] = []
+        self.region_sums: Dict[str, RegionSum] = {}
+        self.objects: List[LoadedObject] = []
+        self.end: Optional[End] = None
+        self.truncation: Optional[str] = None  # where the trace was cut, if it was
+
+    @property
+    def time_unit(self) -> str:
+        unit = self.manifest.get("time-unit", "ms")
+        return unit if unit in TIME_UNITS else "ms"
+
+    @property
+    def is_complete(self) -> bool:
+        """The trace goes on to where the program ended, or became another one."""
+        became_another = bool(self.snapshots) and self.snapshots[-1].reason == "exec"
+        return self.truncation is None and (self.end is not None or became_another)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Host and device are two pools, which must not be added up."""
+        return self.manifest.get("memory") == "discrete"
+
+    @property
+    def last_time(self) -> int:
+        """When the program ended or, where that is not on record, the last that is known of it."""
+        return max(self.timeline.time[-1:].tolist() + ([self.end.time] if self.end else [0]))
+
+    def number(self, key: str) -> Optional[int]:
+        """A number from the manifest; None where it is missing or none of 64 bits."""
+        text = self.manifest.get(key, "")
+        return int(text) if text.isdecimal() and len(text) <= 20 else None
+
+    def option(self, name: str, default: float) -> float:
+        """A number among the recorder's options; `default` where it is missing or none."""
+        try:
+            value = float(self.manifest.get(f"option.{name}", default))
+        except ValueError:
+            return default
+        return value if 0 <= value < float("inf") else default
+
+    def role(self, account: int) -> Optional[str]:
+        """What the tensors of an account are for; None if it holds none."""
+        if self.accounts[account].owner != TENSOR:
+            return None
+        return self.roles.get(account, "other")
+
+    def frame(self, frame: int) -> Frame:
+        type_, function, object_, file, line, address = self.frames[frame]
+        text = self.strings
+        return Frame(type_, text[function], text[object_], text[file], line, address)
+
+    def stack(self, node: int) -> Iterator[int]:
+        """The ids of the frames of a stack, innermost first."""
+        while node:
+            yield self.node_frame[node]
+            node = self.node_parent[node]
+
+    def composition(self, snapshot: int) -> Composition:
+        """Who held what at the snapshot with this index."""
+        return _without_zeros(self._replay(snapshot))
+
+    def peak_composition(self, which: str) -> Composition:
+        """Who held what when `which` of PEAKS was at its largest."""
+        peak = self.peaks[which]
+        replay = self._replay(peak.snapshot)
+        rows = peak.differences
+        for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):
+            replay.bytes[account] = n_bytes
+            replay.blocks[account] = blocks
+        return _without_zeros(replay)
+
+    @property
+    def has_pages(self) -> bool:
+        return self.manifest.get("option.pages") == "yes"
+
+    def is_sampled(self, kind: str) -> bool:
+        """Whether accounts of the kind hold resident pages."""
+        is_exact = kind == "stack" and self.manifest.get("option.stacks") == "yes"
+        return self.has_pages and kind in PAGE_KINDS and not is_exact
+
+    def allocated_bytes(self, by_kind: Dict[str, int]) -> int:
+        """Of both sides, without sampled pages."""
+        kinds = [kind for kind in HOST_KINDS + DEVICE_KINDS if not self.is_sampled(kind)]
+        return sum(by_kind.get(kind, 0) for kind in kinds)
+
+    def pages(self, snapshot: int) -> Dict[int, Pages]:
+        """By account: its mappings at the snapshot with this index."""
+        found: Dict[int, Pages] = {}
+        for earlier in self.snapshots[: snapshot + 1]:
+            rows = earlier.pages
+            for account, *numbers in zip(rows.account, rows.virtual, rows.shared, rows.swapped):
+                found[account] = Pages(*numbers)
+        return {account: pages for account, pages in found.items() if any(pages)}
+
+    def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
+        """By account: everything it ever allocated, up to the last snapshot. Leaves out accounts with fewer temporaries."""
+        found: Dict[int, Counts] = {}
+        for snapshot in self.snapshots:
+            rows = snapshot.changes
+            for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
+                if numbers[2] >= least_temporaries:
+                    found[account] = Counts(*numbers)
+        return found
+
+    def lifetime(self) -> Lifetime:
+        """Columns by account id: everything that it ever allocated, up to the last snapshot."""
+        columns = [array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields]
+        for snapshot in self.snapshots:
+            rows = snapshot.changes
+            for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
+                for column, number in zip(columns, numbers):
+                    column[account] = number
+        return Lifetime(*columns)
+
+    def allocated(self) -> "array[int]":
+        """By account id: all bytes that it ever allocated, up to the last snapshot."""
+        total_bytes = array("Q", bytes(8 * len(self.accounts)))
+        for snapshot in self.snapshots:
+            rows = snapshot.changes
+            for account, n_bytes in zip(rows.account, rows.all_bytes):
+                total_bytes[account] = n_bytes
+        return total_bytes
+
+    def system_at(self, figure: str, time: int) -> Optional[int]:
+        """What the kernel said last of a figure of the machine, in bytes; None where it said nothing."""
+        times, values = self.system.get(figure, ((), ()))
+        at = bisect_right(times, time)
+        return values[at - 1] if at else None
+
+    def _replay(self, snapshot: int) -> Replay:
+        """Up to the snapshot with this index."""
+        replay = Replay(len(self.accounts))
+        for earlier in self.snapshots[: snapshot + 1]:
+            replay.advance(earlier)
+        return replay
+
+
+def _without_zeros(replay: Replay) -> Composition:
+    return {
+        account: (n_bytes, blocks)
+        for account, (n_bytes, blocks) in enumerate(zip(replay.bytes, replay.blocks))
+        if n_bytes or blocks
+    }

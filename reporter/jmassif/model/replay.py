@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Walks a run's snapshots, which tell what has changed, and knows what every account holds on the way."""
+
+from array import array
+from typing import Iterator, Tuple
+
+from jmassif.model.records import Snapshot
+
+
+class Replay:
+    """Columns by account id, as of the last snapshot that was gone through."""
+
+    def __init__(self, n_accounts: int) -> None:
+        self.bytes = array("Q", bytes(8 * n_accounts))
+        self.blocks = array("Q", self.bytes)
+
+    def advance(self, snapshot: Snapshot) -> None:
+        """Goes on to the next snapshot."""
+        changes = snapshot.changes
+        live_bytes, live_blocks = self.bytes, self.blocks
+        for account, n_bytes, blocks in zip(changes.account, changes.bytes, changes.blocks):
+            live_bytes[account] = n_bytes
+            live_blocks[account] = blocks
+
+    def growths(self, snapshot: Snapshot) -> Iterator[Tuple[int, int, int]]:
+        """Likewise, with (account, bytes, blocks) of what each change adds; negative for what it takes away."""
+        changes = snapshot.changes
+        live_bytes, live_blocks = self.bytes, self.blocks
+        for account, n_bytes, blocks in zip(changes.account, changes.bytes, changes.blocks):
+            grown = account, n_bytes - live_bytes[account], blocks - live_blocks[account]
+            live_bytes[account] = n_bytes
+            live_blocks[account] = blocks
+            yield grown

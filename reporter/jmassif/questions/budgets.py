@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Budgets: names for what a run held or did, limits for them, and whether they were kept.
+
+A name is a counter, or a moment and what is held then, joined by a dot: `peak.cudnn`, `end.leak.tensor`,
+`peak-device.library.libcudnn*`. A name that a run cannot have is an error; one of which it holds nothing is 0.
+"""
+
+import difflib
+from fnmatch import fnmatchcase
+from typing import Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Set
+
+from jmassif.model.kinds import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, counted_blocks, side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.quantities import Allowance, QuantityError, parse_allowance, parse_bytes, parse_number
+from jmassif.questions.moments import SELECTORS, mark_snapshots, select
+from jmassif.questions.reconciliation import Books, books, nearest_to
+from jmassif.whose import alignment
+from jmassif.whose.names import Names
+
+# What the recorder counts; docs/jmassif.1 says what they mean.
+COUNTERS = (
+    "cuda-address-space-reserved-bytes",
+    "cuda-alloc-retries",
+    "cuda-block-ended-unseen",
+    "cuda-free-of-unknown-pointer",
+    "cuda-function-not-covered",
+    "driver-address-spaces",
+    "driver-block-without-memory",
+    "driver-channels",
+    "driver-objects-without-size",
+    "driver-rm-channels",
+    "framework-out-of-memory",
+    "free-of-unknown-pointer",
+    "heap-allocation-failed",
+    "host-registered-bytes",
+    "out-of-memory",
+    "python-frame-cut",
+    "python-frame-unreadable",
+    "python-stack-not-interleaved",
+    "realloc-of-unknown-pointer",
+    "regions-left-out",
+    "stack-completed-from-api-call",
+    "tensor-allocated-differs",
+    "tensor-free-unknown",
+    "tensor-reserved-differs",
+    "tensor-without-segment",
+)
+# What is left there has leaked.
+_LEAK = "leak."
+_LEAK_MOMENTS = ("end", "last")
+_SIDES = ("host", "device")
+# What may follow behind a dot, to mean that part alone.
+_PARTS = _SIDES + KINDS
+# What the driver has committed and no block of the API lies in.
+_DRIVER = "driver"
+# Rows of the books of the whole machine. What they say is off by that much, whatever the sign.
+_BOOKS: Dict[str, Callable[[Books], int]] = {
+    "allocators": lambda made: made.allocators,
+    "elsewhere": lambda made: abs(made.elsewhere),
+    "process": lambda made: made.process,
+    "unaccounted": lambda made: abs(made.unaccounted),
+    "valgrind": lambda made: made.valgrind,
+}
+_N_SUGGESTIONS = 4
+_MAX_NAME = 200  # of a name that nothing is like
+
+
+class BudgetError(Exception):
+    """A budget that means nothing. The message says what would."""
+
+
+class Value(NamedTuple):
+    number: int
+    is_bytes: bool
+    note: str = ""
+
+
+_Chosen = Callable[[int], bool]  # an account
+
+
+class Meter:
+    """Reads off a run what names stand for. `owners` are further ones that exist, if the run holds nothing of them."""
+
+    def __init__(self, profile: Profile, owners: Collection[str] = ()) -> None:
+        self._profile = profile
+        self.owners: Set[str] = set(owners) | set(profile.group_of) | {each.owner for each in profile.accounts[1:]}
+        self._moments = SELECTORS + tuple(mark_snapshots(profile))
+        self._compositions: Dict[str, Composition] = {}
+        self._names: Optional[Names] = None
+
+    def value(self, name: str) -> Value:
+        """What the run has of `name`. Raises BudgetError if there is no such thing."""
+        call = "failures."
+        if name.startswith(call):
+            return Value(sum(n for (api, _), n in self._profile.failures.items() if api == name[len(call) :]), False)
+        counters = self._counters()
+        if name in counters:
+            return counters[name]()
+        moments = [moment for moment in self._moments if name.startswith(moment + ".")]
+        if not moments:
+            raise self._unknown(name)
+        moment = max(moments, key=len)
+        what = name[len(moment) + 1 :]
+        if what in _BOOKS and what not in self.owners:
+            return self._of_books(name, moment, _BOOKS[what])
+        if what.startswith(_LEAK) and moment in _LEAK_MOMENTS:
+            moment, what = "last", what[len(_LEAK) :]
+        return self._held(name, moment, what)
+
+    def names(self) -> List[str]:
+        """Those with nothing to fill in, for suggestions."""
+        held = ["total", "host", "device", _DRIVER] + sorted(self.owners)
+        held += [f"group.{group}" for group in GROUPS] + [f"kind.{kind}" for kind in KINDS]
+        held += [f"role.{role}" for role in self._roles()] + list(_BOOKS)
+        found = [f"{moment}.{what}" for moment in self._moments for what in held]
+        return found + [f"end.{_LEAK}{what}" for what in held] + sorted(self._counters())
+
+    # ---- what happened in the whole run ----
+
+    def _counters(self) -> Dict[str, Callable[[], Value]]:
+        profile, accounts = self._profile, self._profile.accounts
+
+        def counter(key: str) -> Callable[[], Value]:
+            return lambda: Value(profile.counters.get(key, 0), key.endswith("-bytes"))
+
+        def allocations() -> Value:
+            counts = profile.counts().items()
+            return Value(sum(counted_blocks(accounts[account].kind, each.blocks) for account, each in counts), False)
+
+        def allocated() -> Value:
+            totals = enumerate(profile.allocated())
+            return Value(sum(n_bytes for account, n_bytes in totals if side_of(accounts[account].kind)), True)
+
+        found = {key: counter(key) for key in COUNTERS + tuple(profile.counters)}
+        found["failures"] = lambda: Value(sum(profile.failures.values()), False)
+        found["temporaries"] = lambda: Value(sum(each.temporaries for each in profile.counts().values()), False)
+        found["allocations"] = allocations
+        found["allocated"] = allocated
+        return found
+
+    # ---- what was held at a moment ----
+
+    def _held(self, name: str, moment: str, what: str) -> Value:
+        accounts = self._profile.accounts
+        part = ""
+        chosen = self._choose(what)
+        if chosen is None:
+            what, _, part = what.rpartition(".")
+            chosen = self._choose(what) if part in _PARTS else None
+        if chosen is None:
+            raise self._unknown(name)
+        if moment not in self._compositions:
+            self._compositions[moment] = select(self._profile, moment).composition
+        held = 0
+        for account, (n_bytes, _) in self._compositions[moment].items():
+            kind = accounts[account].kind
+            side = side_of(kind)
+            is_in = part in (side, kind) if part else side is not None or what.startswith("kind.")
+            if is_in and chosen(account):
+                held += n_bytes
+        return Value(held, True, "" if part else self._note(what, held))
+
+    def _of_books(self, name: str, moment: str, row: Callable[[Books], int]) -> Value:
+        at = nearest_to(self._profile, select(self._profile, moment))
+        if at is None:
+            raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
+        return Value(row(books(self._profile, at)), True)
+
+    def _note(self, what: str, held: int) -> str:
+        if what == "total" and self._profile.is_discrete and self._profile.peaks.get("device"):
+            return "adds up the two pools of a discrete GPU" if self._profile.peaks["device"].device else ""
+        field, _, glob = what.partition(".")
+        loaded = [each.path.rpartition("/")[2] for each in self._profile.objects]
+        if field == "library" and not held and not any(_is_library(name, glob) for name in loaded):
+            return "no such library was loaded"
+        return ""
+
+    def _choose(self, what: str) -> Optional[_Chosen]:
+        """Which accounts are meant; None: there is nothing of that name."""
+        profile, accounts = self._profile, self._profile.accounts
+        field, _, value = what.partition(".")
+        if what == "total":
+            return lambda account: True
+        if what in _SIDES:
+            return lambda account: side_of(accounts[account].kind) == what
+        if what == _DRIVER:
+            return lambda account: accounts[account].kind in DRIVER_KINDS
+        if field == "group" and value in GROUPS + (OTHER,):
+            return lambda account: profile.group_of.get(accounts[account].owner, OTHER) == value
+        if field == "kind" and value in KINDS:
+            return lambda account: accounts[account].kind == value
+        if field == "role" and value in self._roles():
+            return lambda account: profile.role(account) == value
+        if field == "library" and value and not value.endswith(tuple(f".{part}" for part in _PARTS)):
+            names = self._names = self._names or Names(profile)
+            return lambda account: _is_library(names.library(account), value)
+        if what in self.owners:
+            return lambda account: accounts[account].owner == what
+        return None
+
+    def _roles(self) -> List[str]:
+        return list(ROLES) + sorted(set(self._profile.roles.values()) - set(ROLES))
+
+    def _unknown(self, name: str) -> BudgetError:
+        near = difflib.get_close_matches(name[:_MAX_NAME], self.names(), _N_SUGGESTIONS, 0.5)
+        return BudgetError(f'there is no "{name[:_MAX_NAME]}": is it {" or ".join(near or _MOST_USED)}?')
+
+
+_MOST_USED = ["peak.total", "peak-host.host", "peak-device.device"]
+
+
+def _is_library(name: str, glob: str) -> bool:
+    return fnmatchcase(name, glob) or fnmatchcase(alignment.library(name), glob)
+
+
+# ---- limits ------------------------------------------------------------------------------------
+
+
+class Budget(NamedTuple):
+    name: str
+    limit: str = ""  # as it was written: an amount, or with a sign what may come on top of the baseline's
+
+
+def parse_budget(text: str, sign: str) -> Budget:
+    """ "peak.cudnn=800MiB", where `sign` is "=", or the name alone. Raises BudgetError."""
+    name, found, limit = text.rpartition(sign)
+    budget = Budget(name.strip(), limit.strip()) if found else Budget(limit.strip())
+    if not budget.name or (found and not budget.limit):
+        raise BudgetError(f'"{text}" is no budget: write a name and {sign} and how much')
+    return budget
+
+
+def parse_budgets(text: str) -> List[Budget]:
+    """A budget a line, "peak.cudnn <= 800MiB"; what follows a # is a comment. Raises BudgetError."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        if line:
+            try:
+                found.append(parse_budget(line, "<="))
+            except BudgetError as error:
+                raise BudgetError(f"line {number}: {error}")
+    return found
+
+
+class Verdict(NamedTuple):
+    name: str
+    value: int
+    limit: int
+    is_bytes: bool
+    before: Optional[int]  # the baseline's
+    note: str
+
+    @property
+    def left(self) -> int:
+        """Head-room; negative: how much too much it is."""
+        return self.limit - self.value
+
+    @property
+    def is_kept(self) -> bool:
+        return self.value <= self.limit
+
+
+def _limit(budget: Budget, is_bytes: bool, before: Optional[int], allowances: Sequence[Allowance]) -> int:
+    if budget.limit and not budget.limit.startswith("+"):
+        return parse_bytes(budget.limit) if is_bytes else parse_number(budget.limit)
+    if before is None:
+        raise BudgetError(f"{budget.name}: has no limit of its own: write one, or give a --baseline")
+    if budget.limit:
+        allowances = [parse_allowance(budget.limit)]
+    return max([before] + [allowance.beyond(before) for allowance in allowances])
+
+
+def judge(
+    budgets: Sequence[Budget], meter: Meter, baseline: Optional[Meter] = None, allowances: Sequence[Allowance] = ()
+) -> List[Verdict]:
+    """A verdict a budget. Where a limit follows from the baseline's, the most generous allowance counts.
+
+    Raises BudgetError.
+    """
+    verdicts = []
+    for budget in budgets:
+        value = meter.value(budget.name)
+        try:
+            before = baseline.value(budget.name).number if baseline else None
+        except BudgetError as error:
+            raise BudgetError(f"the baseline: {error}")
+        try:
+            limit = _limit(budget, value.is_bytes, before, allowances)
+        except QuantityError as error:
+            raise BudgetError(f"{budget.name}: {error}")
+        verdicts.append(Verdict(budget.name, value.number, limit, value.is_bytes, before, value.note))
+    return verdicts

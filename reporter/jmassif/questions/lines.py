@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory by Python line, function or module: what each held at the peak, what is left of it, and all it ever allocated.
+
+Every account is charged to one row (see charges.py), so the rows add up to the totals, to the byte.
+"""
+
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
+
+from jmassif.model.kinds import counted_blocks, side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.questions.about import used_sides
+from jmassif.whose.lines import Charged
+
+
+class Figures(NamedTuple):
+    """Of one side. Bytes, but for the blocks."""
+
+    held: int  # at the peak
+    blocks: int  # likewise
+    growth: int  # net, from the start to the moment that was chosen
+    allocated: int  # all in all
+
+    def plus(self, other: "Figures") -> "Figures":
+        return Figures(*(mine + theirs for mine, theirs in zip(self, other)))
+
+
+class LineRow(NamedTuple):
+    charged: Charged
+    host: Figures
+    device: Figures
+
+
+def line_rows(
+    profile: Profile, charged: Callable[[int], Charged], at_peak: Composition, now: Composition
+) -> List[LineRow]:
+    """The rows, in no order. Memory of kinds that are only listed is left out."""
+    found: Dict[str, Tuple[Charged, Dict[str, List[int]]]] = {}
+    nothing = (0, 0)
+    allocated = profile.allocated()
+    for account, (_, kind, _) in enumerate(profile.accounts):
+        side = side_of(kind)
+        held, blocks = at_peak.get(account, nothing)
+        grown = now.get(account, nothing)[0]
+        if side is None or not (held or blocks or grown or allocated[account]):
+            continue
+        to = charged(account)
+        row = found.get(to.label)
+        if row is None:
+            row = found[to.label] = (to, {"host": [0] * 4, "device": [0] * 4})
+        sums = row[1][side]
+        sums[0] += held
+        sums[1] += counted_blocks(kind, blocks)
+        sums[2] += grown
+        sums[3] += allocated[account]
+    return [LineRow(to, Figures(*sums["host"]), Figures(*sums["device"])) for to, sums in found.values()]
+
+
+def total(rows: Sequence[LineRow]) -> LineRow:
+    host = device = Figures(0, 0, 0, 0)
+    for row in rows:
+        host, device = host.plus(row.host), device.plus(row.device)
+    return LineRow(Charged("total", 0, False), host, device)
+
+
+# From a row to its figures: of one side, or of both where those add up.
+Pick = Callable[[LineRow], Figures]
+
+
+def both_sides(row: LineRow) -> Figures:
+    return row.host.plus(row.device)
+
+
+def on_side(name: str) -> Pick:
+    return (lambda row: row.host) if name == "host" else (lambda row: row.device)
+
+
+def pools_of(profile: Profile) -> List[Tuple[str, Pick]]:
+    """What may be added up, each with its name: both sides of a unified board, or each of a discrete GPU."""
+    sides = used_sides(profile)
+    if len(sides) == 1 or profile.is_discrete:
+        return [(side, on_side(side)) for side in sides]
+    return [("", both_sides)]
+
+
+def _share(row: LineRow, sum_: LineRow, pools: Sequence[Tuple[str, Pick]], figure: Callable[[Figures], int]) -> float:
+    """The row's part of the sum, in percent; the larger one where there are two pools."""
+    parts = [(figure(pick(row)), figure(pick(sum_))) for _, pick in pools]
+    return max(100 * part / whole if whole else 0.0 for part, whole in parts)
+
+
+_FIGURES: Dict[str, Callable[[Figures], int]] = {
+    "held": lambda figures: figures.held,
+    "growth": lambda figures: figures.growth,
+    "allocated": lambda figures: figures.allocated,
+}
+
+
+def places(
+    profile: Profile, rows: Sequence[LineRow], sum_: LineRow, threshold: float, risen: Sequence[str], by_growth: bool
+) -> Tuple[List[LineRow], List[LineRow]]:
+    """The places that have `threshold` percent of any figure, the largest first; and the others.
+
+    With `by_growth` those that grew most come first, and before them what is in `risen`.
+    """
+    pools = pools_of(profile)
+    first = _FIGURES["growth" if by_growth else "held"]
+    ranked = [row for row in rows if row.charged.is_place]
+    ranked.sort(key=lambda row: (-_share(row, sum_, pools, first), row.charged.label))
+    rank = {label: place for place, label in enumerate(risen)}
+    if by_growth:
+        ranked.sort(key=lambda row: rank.get(row.charged.label, len(rank)))
+    small: List[LineRow] = []
+    shown: List[LineRow] = []
+    for row in ranked:
+        is_worth = row.charged.label in rank or any(
+            _share(row, sum_, pools, figure) >= threshold for figure in _FIGURES.values()
+        )
+        (shown if is_worth else small).append(row)
+    return shown, small

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The moments of a run that have a name: its peaks, its start and end, snapshots and marks."""
+
+from typing import Dict, NamedTuple, Optional
+
+from jmassif.model.kinds import ALLOCATED
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.units import printable
+
+SELECTORS = ("peak", "peak-host", "peak-device", "peak-allocated", "start", "end", "last")
+
+
+class SelectionError(Exception):
+    """The trace does not have the moment that was asked for. The message says what it has."""
+
+
+class Moment(NamedTuple):
+    """One moment of the run and who held what then."""
+
+    name: str  # "the peak", "snapshot 7"
+    time: int
+    composition: Composition
+    snapshot: Optional[int]  # index, where it is a snapshot
+
+
+def main_peak(profile: Profile) -> str:
+    """The peak that "the peak" means. On a discrete GPU a sum of both pools says nothing: it is the device's there."""
+    if profile.is_discrete:
+        device = profile.peaks.get("device")
+        return "device" if device and device.device else "host"
+    return "total"
+
+
+def _fullest_snapshot(profile: Profile) -> int:
+    """For a trace without a record of the peak: killed before it was first written."""
+    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+    return totals.index(max(totals))
+
+
+# Of what was held before the program let go of it all, at least this much is still there at "the end".
+_END_SHARE = 0.9
+
+
+def _last_before_the_fall(profile: Profile) -> int:
+    """Programs free their memory as they end, Python all of its modules: what they held until then is told before.
+
+    Where the recorder saw an interpreter's end, and the program did not grow beyond that without it, it is the moment.
+    """
+    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+    index = len(totals) - 1
+    if profile.snapshots[index].reason not in ("exit", "signal"):
+        return index
+    for told in range(index - 1, -1, -1):
+        if profile.snapshots[told].reason == "end" and totals[told] >= totals[index]:
+            return told
+    if profile.snapshots[index].reason == "signal":
+        return index
+    top = index
+    while top and totals[top - 1] > totals[top]:
+        top -= 1
+    while totals[index] < _END_SHARE * totals[top]:
+        index -= 1
+    return index
+
+
+# As many as a message can list.
+_MAX_MARKS = 10
+_MAX_MARK = 60  # characters
+
+
+def _snapshot(profile: Profile, index: int, name: str) -> Moment:
+    return Moment(name, profile.snapshots[index].time, profile.composition(index), index)
+
+
+def mark_snapshots(profile: Profile) -> Dict[str, int]:
+    """By the text of each mark that the program took a snapshot at: the index of that, for the last time."""
+    return {mark.text: mark.snapshot for mark in profile.marks if mark.snapshot is not None}
+
+
+def select(profile: Profile, selector: str) -> Moment:
+    """The moment that `selector` names: one of SELECTORS, a snapshot's id, or a mark. Raises SelectionError."""
+    if not profile.snapshots:
+        if selector in SELECTORS:
+            return Moment("the start", 0, {}, None)
+        raise SelectionError("the trace has no complete snapshot")
+    if selector == "start":
+        return _snapshot(profile, 0, "the start")
+    if selector == "last":
+        return _snapshot(profile, len(profile.snapshots) - 1, "the last snapshot")
+    if selector == "end":
+        return _snapshot(profile, _last_before_the_fall(profile), "the end")
+    if selector in SELECTORS:
+        which = selector[len("peak-") :] or main_peak(profile)
+        name = "the peak" if selector == "peak" else f"the {which} peak"
+        if which == ALLOCATED and not profile.has_pages:
+            which = "total"
+        if which in profile.peaks:
+            peak = profile.peaks[which]
+            return Moment(name, peak.time, profile.peak_composition(which), None)
+        return _snapshot(profile, _fullest_snapshot(profile), "the fullest snapshot")
+    for index, snapshot in enumerate(profile.snapshots):
+        if str(snapshot.id) == selector:
+            return _snapshot(profile, index, f"snapshot {selector}")
+    marks = mark_snapshots(profile)
+    if selector in marks:
+        return _snapshot(profile, marks[selector], f'the mark "{printable(selector[:_MAX_MARK])}"')
+    ids = [snapshot.id for snapshot in profile.snapshots]
+    named = SELECTORS + tuple(f'"{text[:_MAX_MARK]}"' for text in list(marks)[:_MAX_MARKS])
+    raise SelectionError(f'no snapshot "{selector}": there are {min(ids)} to {max(ids)}, {", ".join(named)}')

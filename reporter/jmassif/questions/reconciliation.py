@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The books of the whole board: what the kernel says is in use against what the ledger knows, down to what nobody knows.
+
+    board = before + the ledger, owner by owner + allocators + Valgrind + unaccounted + elsewhere + free
+
+The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
+machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
+"""
+
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.ledger import Ledger, ledger
+from jmassif.questions.moments import Moment
+from jmassif.units import growth, size
+
+# Beyond this share of the process, what is unaccounted deserves a warning.
+WARN_ABOVE = 0.05
+
+# What others do on a board at rest.
+_QUIET_BYTES = 16 << 20
+
+_HEAP_KINDS = ("heap", "heap-overhead")
+
+
+class Books(NamedTuple):
+    """Bytes, and the snapshot (index) that they are of."""
+
+    snapshot: int
+    board: int  # all memory
+    # In use before the program started: the system and other programs.
+    before: int
+    held: int  # by the ledger, in this memory
+    # What allocators keep and nobody has asked for, less what was asked for and has no pages: it was never written to,
+    # or is swapped out.
+    allocators: int
+    valgrind: int  # pages of Valgrind's core and of jmassif
+    unaccounted: int  # pages of the process that are none of the above
+    # In use beyond all that, and not before the start: other programs that have grown, the kernel's own, and what a
+    # driver keeps for the process without a call that shows it. Negative where others have shrunk.
+    elsewhere: int
+    free: int  # what the kernel could still give, if the process's libraries stay in memory
+    nvmap: Optional[int]  # what NvMap has come to use since the start; None where the kernel does not say
+    share_of_peak: float  # of what the ledger held at its peak
+
+    @property
+    def process(self) -> int:
+        """All that the process has, with Valgrind."""
+        return self.board - self.before - self.elsewhere - self.free
+
+    @property
+    def is_off(self) -> bool:
+        return abs(self.unaccounted) > WARN_ABOVE * self.process
+
+
+# What a process has beside what the ledger holds: the name that reports give it, what they say of it, how much it is.
+BESIDE_LEDGER: Tuple[Tuple[str, str, Callable[[Books], int]], ...] = (
+    ("its allocators", "kept free, less never touched", lambda made: made.allocators),
+    ("Valgrind and jmassif", "the price of profiling", lambda made: made.valgrind),
+    ("unaccounted", "its pages that nothing explains", lambda made: made.unaccounted),
+)
+
+
+class _Figures:
+    """The kernel's, at one time."""
+
+    def __init__(self, profile: Profile, time: int) -> None:
+        self._profile = profile
+        self._time = time
+
+    def __getitem__(self, figure: str) -> int:
+        return self._profile.system_at(figure, self._time) or 0
+
+
+def sampled(profile: Profile) -> List[int]:
+    """The snapshots (indices) at which the books can be made."""
+    if not {"resident", "mem-available", "mem-total", "process-files"} <= profile.system.keys():
+        return []
+    times = set(profile.system["resident"][0])
+    return [index for index, snapshot in enumerate(profile.snapshots) if snapshot.time in times]
+
+
+def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
+    """The bytes of the kinds that lie in the board's memory."""
+    sides = ("host",) if profile.is_discrete else ("host", "device")
+    return sum(n_bytes for kind, n_bytes in by_kind.items() if side_of(kind) in sides)
+
+
+def fullest(profile: Profile) -> Optional[int]:
+    """Of the snapshots at which the books can be made, the one nearest to the peak: that holds most."""
+    found = sampled(profile)
+    return max(found, key=lambda index: _on(profile, profile.snapshots[index].by_kind)) if found else None
+
+
+def nearest(profile: Profile, time: int) -> Optional[int]:
+    """Of the snapshots at which the books can be made, the one nearest in time."""
+    found = sampled(profile)
+    return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
+
+
+def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
+    """Of the snapshots at which the books can be made, that for a moment: for a peak the fullest."""
+    return fullest(profile) if chosen.snapshot is None else nearest(profile, chosen.time)
+
+
+def books(profile: Profile, snapshot: int) -> Books:
+    """The books of one of the snapshots that `sampled` lists."""
+    by_kind = profile.snapshots[snapshot].by_kind
+    start, now = _Figures(profile, profile.snapshots[0].time), _Figures(profile, profile.snapshots[snapshot].time)
+    held = _on(profile, by_kind)
+    heap = sum(by_kind.get(kind, 0) for kind in _HEAP_KINDS)
+    pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
+    in_mappings = now["blocks-in-mappings"]
+    # Blocks of custom allocators are of the heap's kind and lie elsewhere.
+    from_malloc = heap - now["custom-blocks"]
+    # What a driver has committed and the process has mapped is among its pages.
+    outside = held - from_malloc - pages - in_mappings - now["resident-devices"]
+    allocators = now["resident-heap"] + now["resident-blocks"] - from_malloc - in_mappings
+    explained = ("resident-heap", "resident-valgrind", "resident-blocks", "resident-devices")
+    unaccounted = now["resident"] - sum(now[part] for part in explained) - pages
+    # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
+    free = max(0, now["mem-available"] - now["process-files"])
+    before = now["mem-total"] - start["mem-available"] - (start["process-resident"] - start["process-files"])
+    peak = profile.peaks.get("host" if profile.is_discrete else "total")
+    top = max(peak.host if profile.is_discrete else peak.host + peak.device, held) if peak else held
+    return Books(
+        snapshot=snapshot,
+        board=now["mem-total"],
+        before=before,
+        held=held,
+        allocators=allocators,
+        valgrind=now["resident-valgrind"],
+        unaccounted=unaccounted,
+        elsewhere=now["mem-total"] - free - before - now["resident"] - outside,
+        free=free,
+        nvmap=now["nvmap-used"] - start["nvmap-used"] if "nvmap-used" in profile.system else None,
+        share_of_peak=held / top if top else 1.0,
+    )
+
+
+def whose(profile: Profile, made: Books) -> Ledger:
+    """What is held, by owner."""
+    composition = profile.composition(made.snapshot)
+    if profile.is_discrete:
+        accounts = profile.accounts
+        composition = {id_: held for id_, held in composition.items() if side_of(accounts[id_].kind) != "device"}
+    return ledger(profile, composition)
+
+
+class DeviceBooks(NamedTuple):
+    """A discrete GPU's memory, in bytes, when the recorder looked at it. `board` is the sum of the four after it."""
+
+    time: int
+    board: int
+    before: int  # in use when it was first looked at, beyond the ledger: other programs, and contexts
+    held: int  # by the ledger
+    unaccounted: int  # in use beyond both; negative where others have given back
+    free: int
+
+
+def device_books(profile: Profile) -> Optional[DeviceBooks]:
+    """Of the looks at the GPU the one at which the ledger held most. None where there were none."""
+    if "device-free" not in profile.system:
+        return None
+
+    def look(time: int) -> Tuple[int, int, int]:
+        board, free, held = (
+            profile.system_at(name, time) or 0 for name in ("device-total", "device-free", "device-ledger")
+        )
+        return board, free, held
+
+    times = profile.system["device-free"][0]
+    board, free, held = look(times[0])
+    before = board - free - held
+    time = max(times, key=lambda time: look(time)[2])
+    board, free, held = look(time)
+    return DeviceBooks(time, board, before, held, board - free - before - held, free)
+
+
+def doubts(made: Books) -> List[str]:
+    """What a reader should know of the rows that nobody can explain, in sentences."""
+    found = []
+    if made.is_off:
+        found.append(
+            f"Unaccounted are {size(made.unaccounted)}, more than 5 % of the process: it may have mapped or freed much while"
+            " its pages were being sampled, or mapped a device's memory whose driver jmassif does not know."
+        )
+    if abs(made.elsewhere) > max(_QUIET_BYTES, made.process // 20):
+        text = (
+            f"Elsewhere, {size(abs(made.elsewhere))} {'more' if made.elsewhere > 0 else 'less'} than at the start are"
+        )
+        text += (
+            " in use: by other programs, by the kernel, or by a driver for this process without a call that shows it."
+        )
+        if made.nvmap is not None:
+            text += f" NvMap's use has changed by {growth(made.nvmap)}."
+        found.append(text)
+    return found

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds a Profile from a trace: what each record means, and which records may follow which.
+
+One method a record; those of definitions are in definitions.py. They refuse (raise Corrupt) what contradicts the records before,
+such as a snapshot whose accounts do not add up to its totals. A snapshot group reaches the profile when it is closed, so one that
+the program's death left open is dropped as a whole.
+"""
+
+from array import array
+from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from jmassif.model.kinds import ALLOCATED, DEVICE_KINDS, HOST_KINDS, KINDS, PAGE_KINDS, PEAKS
+from jmassif.model.profile import Profile
+from jmassif.model.records import (
+    End,
+    Exhaustion,
+    Growth,
+    LoadedObject,
+    Mapped,
+    Mark,
+    Peak,
+    Region,
+    RegionSum,
+    Scope,
+    ScopeSum,
+    Snapshot,
+)
+from jmassif.model.rows import Changes, Differences, PageChanges
+from jmassif.trace.definitions import Definitions, no_node, require
+from jmassif.trace.grammar import Corrupt, Handler, TraceError, read
+from jmassif.trace.inputs import Progress, open_input
+
+_REASONS = ("start", "time", "request", "mark", "low-memory", "out-of-memory", "fork", "exec", "end", "signal", "exit")
+
+
+class _OpenPeak(NamedTuple):
+    which: str
+    time: int
+    host: int
+    device: int
+    by_kind: Dict[str, int]
+    differences: Differences
+
+
+class _Group:
+    """A snapshot group that is being read."""
+
+    def __init__(self, id_: int, time: int, reason: str, host: int, device: int) -> None:
+        self.id = id_
+        self.time = time
+        self.reason = reason
+        self.host = host
+        self.device = device
+        self.changes = Changes()
+        self.pages = PageChanges()
+        self.peaks: List[_OpenPeak] = []
+        self.position = 0
+
+
+def _check_sums(what: str, by_kind: Mapping[str, int], host: int, device: int) -> None:
+    for side, kinds, stated in (("host", HOST_KINDS, host), ("device", DEVICE_KINDS, device)):
+        held = sum(by_kind.get(kind, 0) for kind in kinds)
+        require(held == stated, f"{what} has {stated} {side} bytes, but its accounts hold {held}")
+
+
+class _Builder(Definitions):
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        self.group: Optional[_Group] = None
+        self.snapshot_ids: Dict[int, int] = {}
+        self.scope_ids: Dict[int, int] = {}
+        self.clock = 0
+        self.by_kind: Dict[str, int] = {}  # as of the `c` records read so far
+        self.open_regions: Dict[int, List[int]] = {}  # thread: indices, innermost last
+        self.mapped: Dict[int, int] = {}  # address: index of the object there
+
+    # ---- totals and snapshots ----------------------------------------------------------------
+
+    def totals(self, time: int, host: int, device: int, maximum: int) -> None:
+        require(time >= self.clock, f"time goes back from {self.clock} to {time}")
+        self.clock = time
+        timeline = self.profile.timeline
+        timeline.time.append(time)
+        timeline.host.append(host)
+        timeline.device.append(device)
+        timeline.maximum.append(max(maximum, host + device))
+
+    def snapshot(self, id_: int, time: int, reason: str, host: int, device: int) -> None:
+        require(not self.group, "a snapshot begins inside another one")
+        require(reason in _REASONS, f'"{reason}" is not a reason for a snapshot')
+        self.define(self.snapshot_ids, "snapshot", id_, id_)
+        self.totals(time, host, device, 0)
+        self.group = _Group(id_, time, reason, host, device)
+        self.group.position = self._position()
+
+    def _open_group(self) -> _Group:
+        if not self.group:
+            raise Corrupt("a record of a snapshot stands outside of one")
+        return self.group
+
+    def changes(self, rows: "array[int]") -> None:
+        """A run of accounts' balances, the fields of one after the other's."""
+        group = self.group
+        if group is None or group.peaks:
+            raise Corrupt("an account's balance stands outside of its place in a snapshot")
+        accounts, live, by_kind = self.profile.accounts, self.live_bytes, self.by_kind
+        n_accounts = len(accounts)
+        for row, (account, live_bytes) in enumerate(zip(rows[0 :: Changes.WIDTH], rows[1 :: Changes.WIDTH])):
+            kind = accounts[account].kind if account < n_accounts else ""
+            if not kind:
+                raise Corrupt(f"account {account} is not defined", row)
+            by_kind[kind] = by_kind.get(kind, 0) + live_bytes - live[account]
+            live[account] = live_bytes
+        group.changes.extend(rows)
+
+    def pages(self, account: int, virtual: int, shared: int, swapped: int) -> None:
+        kind = self.kind_of(account)
+        require(kind in PAGE_KINDS, f"account {account} has mappings, but is of kind {kind}")
+        self._open_group().pages.extend((account, virtual, shared, swapped))
+
+    def peak(self, which: str, time: int, host: int, device: int) -> None:
+        group = self._open_group()
+        require(which in PEAKS or which == ALLOCATED, f'"{which}" is not a peak')
+        require(time <= group.time, f"the {which} peak lies after its snapshot")
+        group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), Differences()))
+
+    def at_peak(self, account: int, live_bytes: int, live_blocks: int) -> None:
+        peaks = self._open_group().peaks
+        require(peaks, "a balance at a peak stands before the peak")
+        by_kind = peaks[-1].by_kind
+        kind = self.kind_of(account)
+        by_kind[kind] = by_kind.get(kind, 0) + live_bytes - self.live_bytes[account]
+        peaks[-1].differences.extend((account, live_bytes, live_blocks))
+
+    def snapshot_end(self, id_: int) -> None:
+        group = self._open_group()
+        require(id_ == group.id, f"snapshot {group.id} is closed as {id_}")
+        _check_sums(f"snapshot {id_}", self.by_kind, group.host, group.device)
+        index = len(self.profile.snapshots)
+        self.profile.snapshots.append(
+            Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes, group.pages, group.position)
+        )
+        if group.reason == "mark" and self.profile.marks:
+            self.profile.marks[-1] = self.profile.marks[-1]._replace(snapshot=index)
+        if group.reason == "out-of-memory" and self.profile.exhaustions:
+            newest = max(self.profile.exhaustions)
+            self._change(newest, snapshot=index)
+        for peak in group.peaks:
+            _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
+            self.profile.peaks[peak.which] = Peak(
+                peak.which,
+                peak.time,
+                peak.host,
+                peak.device,
+                index,
+                peak.by_kind,
+                peak.differences,
+            )
+        self.group = None
+
+    # ---- events ------------------------------------------------------------------------------
+
+    def block(self, time: int, address: int, size: int, account: int) -> None:
+        self.kind_of(account)
+        self.profile.blocks.extend((time, address, size, account))
+
+    def block_end(self, time: int, address: int, account: int) -> None:
+        self.kind_of(account)
+        self.profile.frees.append(self._position())
+        self.profile.blocks.extend((time, address, 0, account))
+
+    def block_threshold(self, time: int, n_bytes: int) -> None:
+        self.profile.block_thresholds.append((time, n_bytes))
+
+    def _position(self) -> int:
+        return self.profile.blocks.n_rows
+
+    def mapped_memory(self, time: int, address: int, size: int, handle: int) -> None:
+        self.profile.mappings.append(Mapped(self._position(), address, size, handle))
+
+    def unmapped_memory(self, time: int, address: int, size: int) -> None:
+        self.profile.mappings.append(Mapped(self._position(), address, size, None))
+
+    def exhaustion(
+        self, id_: int, time: int, thread: int, account: int, api: int, error: int, n_bytes: int, again: int
+    ) -> None:
+        self.kind_of(account)
+        events = self.profile.exhaustions
+        require(not again or again in events, f"event {again} is not defined")
+        event = Exhaustion(id_, time, thread, account, self.text(api), error, n_bytes, again, {}, self._position())
+        self.define(events, "event", id_, event)
+
+    def _event(self, id_: int) -> Exhaustion:
+        require(id_ in self.profile.exhaustions, f"event {id_} is not defined")
+        return self.profile.exhaustions[id_]
+
+    def _change(self, event: int, **fields: Any) -> None:
+        self.profile.exhaustions[event] = self._event(event)._replace(**fields)
+
+    def exhaustion_figure(self, event: int, figure: str, n_bytes: int) -> None:
+        self._event(event).figures[figure] = n_bytes
+
+    def outcome(self, event: int, time: int, outcome: str) -> None:
+        require(outcome in ("retried", "raised"), f'"{outcome}" is not an outcome')
+        self._change(event, outcome=outcome, outcome_time=time, outcome_position=self._position())
+
+    def _check_growths(self, growths: Tuple[Growth, ...]) -> None:
+        for growth in growths:
+            require(growth.kind in KINDS, f'"{growth.kind}" is not a kind of memory')
+
+    def scope(
+        self,
+        id_: int,
+        parent: int,
+        thread: int,
+        begin: int,
+        end: int,
+        node: int,
+        name: int,
+        growths: Tuple[Growth, ...],
+    ) -> None:
+        nodes = self.profile.node_frame
+        if node and (node >= len(nodes) or not nodes[node]):
+            raise no_node(node)
+        self._check_growths(growths)
+        self.define(self.scope_ids, "scope", id_, id_)
+        require(begin <= end, f"scope {id_} ends before it begins")
+        require(parent not in self.scope_ids, f"scope {id_} is written after the one around it")
+        self.profile.scopes.append(Scope(id_, parent, thread, begin, end, node, self.text(name), growths))
+
+    def scope_sum(self, name: int, count: int, time: int, growths: Tuple[Growth, ...]) -> None:
+        self._check_growths(growths)
+        text = self.text(name)
+        self.profile.scope_sums[text] = ScopeSum(text, count, time, growths)
+
+    def failure(self, name: int, code: int, count: int) -> None:
+        self.profile.failures[(self.text(name), code)] = count
+
+    def counter(self, key: str, count: int) -> None:
+        self.profile.counters[key] = count
+
+    def system(self, time: int, figure: str, n_bytes: int) -> None:
+        times, values = self.profile.system.setdefault(figure, (array("Q"), array("Q")))
+        times.append(time)
+        values.append(n_bytes)
+
+    def mark(self, time: int, name: int) -> None:
+        self.profile.marks.append(Mark(time, self.text(name)))
+
+    def region(self, time: int, thread: int, name: int) -> None:
+        around = self.open_regions.setdefault(thread, [])
+        row = len(self.profile.timeline.time)
+        self.profile.regions.append(Region(time, None, thread, len(around), self.text(name), row, row))
+        around.append(len(self.profile.regions) - 1)
+
+    def region_end(self, time: int, thread: int, name: int) -> None:
+        """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
+        regions = self.profile.regions
+        text = self.text(name)
+        row = len(self.profile.timeline.time)
+        open_ = self.open_regions.get(thread, [])
+        for index in reversed(open_):
+            if regions[index].text == text:
+                regions[index] = regions[index]._replace(end=time, end_row=row)
+                open_.remove(index)
+                return
+
+    def region_sum(self, name: int, count: int, time: int) -> None:
+        text = self.text(name)
+        self.profile.region_sums[text] = RegionSum(text, count, time)
+
+    def object(self, time: int, address: int, size: int, soname: int, path: str) -> None:
+        objects = self.profile.objects
+        self.mapped[address] = len(objects)
+        objects.append(LoadedObject(time, None, address, size, self.text(soname), path))
+
+    def object_end(self, time: int, address: int) -> None:
+        """An object that was mapped before this trace began, by the parent of a fork, is not known: passed over."""
+        index = self.mapped.pop(address, None)
+        if index is not None:
+            self.profile.objects[index] = self.profile.objects[index]._replace(end=time)
+
+    def end(self, time: int, reason: str, code: int) -> None:
+        require(reason in ("exit", "signal"), f'"{reason}" is not a way to end')
+        require(not self.group, "the program ends inside a snapshot")
+        self.profile.end = End(time, reason, code)
+
+    def handlers(self) -> Dict[str, Handler]:
+        return {
+            "m": self.manifest,
+            "g": self.owner_group,
+            "s": self.string,
+            "f": self.frame,
+            "n": self.nodes,
+            "a": self.account,
+            "n1": self.node_of_version_1,
+            "a1": self.account_of_version_1,
+            "r": self.role,
+            "t": self.totals,
+            "S": self.snapshot,
+            "c": self.changes,
+            "v": self.pages,
+            "P": self.peak,
+            "d": self.at_peak,
+            "E": self.snapshot_end,
+            "+": self.block,
+            "-": self.block_end,
+            "l": self.block_threshold,
+            "W": self.mapped_memory,
+            "w": self.unmapped_memory,
+            "O": self.exhaustion,
+            "o": self.exhaustion_figure,
+            "q": self.outcome,
+            "x": self.scope,
+            "X": self.scope_sum,
+            "e": self.failure,
+            "k": self.counter,
+            "y": self.system,
+            "M": self.mark,
+            "B": self.region,
+            "D": self.region_end,
+            "R": self.region_sum,
+            "L": self.object,
+            "U": self.object_end,
+            "Z": self.end,
+        }
+
+
+def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
+    """Reads a whole trace into a profile, a new one by default. Raises TraceError."""
+    builder = _Builder(Profile() if into is None else into)
+    truncation = read(stream, builder.handlers())
+    if builder.group:
+        unfinished = f"snapshot {builder.group.id} is unfinished and left out"
+        truncation = f"{truncation}; {unfinished}" if truncation else unfinished
+    builder.profile.truncation = truncation
+    return builder.profile
+
+
+def load_file(path: str, progress: Optional[Progress] = None, into: Optional[Profile] = None) -> Profile:
+    """Reads the trace at `path`, which may be compressed; "-" is standard input. Raises TraceError."""
+    try:
+        with open_input(path, progress) as stream:
+            return load(stream, into)
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}")

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The half of building a profile that is about definitions: what other records refer to by number.
+
+One method a record. They refuse (raise Corrupt) what contradicts the records before: an id that is not defined, or is twice.
+"""
+
+from array import array
+from typing import Any, Dict, List
+
+from jmassif.model.kinds import GROUPS, KINDS, TENSOR
+from jmassif.model.profile import Profile
+from jmassif.model.records import NO_ACCOUNT, Account
+from jmassif.trace.grammar import Corrupt
+
+# Ids of nodes and accounts come in order from a recorder. They may have gaps, but a gap must not cost gigabytes.
+_MAX_GAP = 1 << 20
+
+
+def require(condition: Any, problem: str) -> None:
+    if not condition:
+        raise Corrupt(problem)
+
+
+def no_node(node: int) -> Corrupt:
+    return Corrupt(f"node {node} is not defined")
+
+
+class Definitions:
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.live_bytes = array("Q", [0])  # by account, as of the `c` records read so far
+
+    def define(self, table: Dict[int, Any], what: str, id_: int, value: Any) -> None:
+        require(id_ and id_ not in table, f"{what} {id_} is defined twice")
+        table[id_] = value
+
+    def manifest(self, key: str, text: str) -> None:
+        self.profile.manifest[key] = text
+
+    def owner_group(self, owner: str, group: str) -> None:
+        require(group in GROUPS, f'"{group}" is not a group')
+        self.profile.group_of[owner] = group
+
+    def string(self, id_: int, text: str) -> None:
+        self.define(self.profile.strings, "string", id_, text)
+
+    def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
+        require(type_ in ("n", "i", "p", "m"), f'"{type_}" is not a type of frame')
+        strings = self.profile.strings
+        require(
+            function in strings and object_ in strings and file in strings,
+            f"frame {id_} uses a string that is not defined",
+        )
+        frame = (type_, function, object_, file, line, address)
+        self.define(self.profile.frames, "frame", id_, frame)
+
+    def nodes(self, up: int, new_frames: List[int]) -> None:
+        parents, frames = self.profile.node_parent, self.profile.node_frame
+        id_ = len(frames)
+        if up >= id_:
+            raise Corrupt(f"node {id_} has no node {up} before it")
+        for frame in new_frames:
+            if frame not in self.profile.frames:
+                raise Corrupt(f"frame {frame} is not defined")
+        parents.append(id_ - up if up else 0)
+        parents.extend(range(id_, id_ + len(new_frames) - 1))
+        frames.extend(new_frames)
+
+    def node_of_version_1(self, id_: int, parent: int, frame: int) -> None:
+        parents, frames = self.profile.node_parent, self.profile.node_frame
+        n_nodes = len(frames)
+        if parent and (parent >= n_nodes or not frames[parent]):
+            raise no_node(parent)
+        if frame not in self.profile.frames:
+            raise Corrupt(f"frame {frame} is not defined")
+        if id_ < n_nodes:
+            require(id_ and not frames[id_], f"node {id_} is defined twice")
+            parents[id_], frames[id_] = parent, frame
+            return
+        if id_ > n_nodes:
+            require(id_ - n_nodes < _MAX_GAP, f"node {id_} is far beyond the others")
+            parents.extend([0] * (id_ - n_nodes))
+            frames.extend([0] * (id_ - n_nodes))
+        parents.append(parent)
+        frames.append(frame)
+
+    def account(self, back: int, kind: str, owner: str) -> None:
+        node = len(self.profile.node_frame) - 1 - back
+        if node < 0:
+            raise Corrupt(f"there are no {back} nodes before this account")
+        if kind not in KINDS:
+            raise Corrupt(f'"{kind}" is not a kind of memory')
+        self.profile.accounts.append(Account(node, kind, owner))
+        self.live_bytes.append(0)
+
+    def account_of_version_1(self, id_: int, node: int, kind: str, owner: str) -> None:
+        accounts = self.profile.accounts
+        frames = self.profile.node_frame
+        if node and (node >= len(frames) or not frames[node]):
+            raise no_node(node)
+        if kind not in KINDS:
+            raise Corrupt(f'"{kind}" is not a kind of memory')
+        n_accounts = len(accounts)
+        if id_ < n_accounts:
+            require(id_ and accounts[id_] is NO_ACCOUNT, f"account {id_} is defined twice")
+            accounts[id_] = Account(node, kind, owner)
+            return
+        if id_ > n_accounts:
+            require(id_ - n_accounts < _MAX_GAP, f"account {id_} is far beyond the others")
+            accounts.extend([NO_ACCOUNT] * (id_ - n_accounts))
+            self.live_bytes.extend([0] * (id_ - n_accounts))
+        accounts.append(Account(node, kind, owner))
+        self.live_bytes.append(0)
+
+    def role(self, account: int, role: str) -> None:
+        self.kind_of(account)
+        owner = self.profile.accounts[account].owner
+        require(owner == TENSOR, f"account {account} has a role, but its owner is {owner}")
+        self.define(self.profile.roles, "the role of account", account, role)
+
+    def kind_of(self, account: int) -> str:
+        accounts = self.profile.accounts
+        kind = accounts[account].kind if account < len(accounts) else ""
+        if not kind:
+            raise Corrupt(f"account {account} is not defined")
+        return kind
+
+    def text(self, id_: int) -> str:
+        require(id_ in self.profile.strings, f"string {id_} is not defined")
+        return self.profile.strings[id_]

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The grammar of a trace file, and the loop that reads one.
+
+docs/trace-format.md is the contract; `RECORDS` below is its table of records. This module knows how a record is spelt
+and nothing of what it means: each record's fields, converted, go to the handler of its letter. A trace has millions of
+lines, so a line costs one regular expression and one call, and no object is made to carry its fields; the balances of a
+snapshot, which come by the thousand, even share a call.
+
+A trace may end anywhere, because the program, or the whole board, may have died: a last line without its newline is
+left out and reported. Whatever else does not fit is corruption, and ends the reading with one clear line.
+"""
+
+import re
+import sys
+from array import array
+from functools import lru_cache
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Match, Optional, Tuple
+
+from jmassif.model.records import Growth
+from jmassif.units import printable
+
+VERSION = 3
+MAGIC = b"jmassif-trace "
+# No line of the header, and no other tool's first line that we want to recognise, is longer.
+_FIRST_LINE_BYTES = 256
+
+
+class TraceError(Exception):
+    """The input is no trace, or is a damaged one. The message is one line: what, where, and the mend."""
+
+
+class Corrupt(Exception):
+    """Raised by a handler whose record contradicts what came before. The reader adds the line number.
+
+    `row` says which of them it was, where the handler was given a run of records.
+    """
+
+    def __init__(self, problem: str, row: int = 0) -> None:
+        super().__init__(problem)
+        self.row = row
+
+
+def _hexadecimal(field: bytes) -> int:
+    return int(field, 16)
+
+
+@lru_cache(maxsize=4096)
+def _name(field: bytes) -> str:
+    return sys.intern(field.decode("ascii"))
+
+
+_ESCAPE = re.compile(rb"\\x(..)")
+
+
+def _text(field: bytes) -> str:
+    """The text as it was in the program. Bytes that are no UTF-8 become surrogates, so that none is lost."""
+    if b"\\" in field:
+        field = _ESCAPE.sub(lambda escape: bytes([int(escape.group(1), 16)]), field)
+    return field.decode("utf-8", "surrogateescape")
+
+
+def _numbers(field: bytes) -> List[int]:
+    return [int(word) for word in field.split()]
+
+
+def _growths(field: bytes) -> Tuple[Growth, ...]:
+    words = field.split()
+    return tuple(
+        Growth(words[i].decode("ascii"), int(words[i + 1]), int(words[i + 2])) for i in range(0, len(words), 3)
+    )
+
+
+def _numbers_up_to(limit: int) -> bytes:
+    """A pattern for the decimal numbers from 0 to `limit`."""
+    digits = str(limit)
+    # As many digits as the limit has: equal to it up to some place and smaller there.
+    smaller = [
+        f"{digits[:place]}[0-{int(digit) - 1}]\\d{{{len(digits) - place - 1}}}"
+        for place, digit in enumerate(digits)
+        if digit != "0"
+    ]
+    return "|".join([f"(?:\\d{{1,{len(digits) - 1}}}"] + smaller + [f"{digits})"]).encode("ascii")
+
+
+_NUMBER = _numbers_up_to(2**64 - 1)
+_NAME = rb"[A-Za-z0-9_.+-]+"
+_PLAIN = rb"[^\x00-\x1f\x7f\\]*"
+
+# How a field of each type is spelt (with the space before it) and read.
+_FIELDS: Dict[str, Tuple[bytes, Callable[[bytes], Any]]] = {
+    "number": (rb" (" + _NUMBER + rb")", int),
+    "address": (rb" ([0-9a-f]{1,16})", _hexadecimal),
+    "name": (rb" (" + _NAME + rb")", _name),
+    "text": (rb" (" + _PLAIN + rb"(?:\\x[0-9a-f]{2}" + _PLAIN + rb")*)", _text),
+    "numbers": (rb"((?: " + _NUMBER + rb")+)", _numbers),
+    "growths": (rb"((?: " + _NAME + rb" -?" + _NUMBER + rb" -?" + _NUMBER + rb")*)", _growths),
+}
+
+# Letter: the record's fields, as docs/trace-format.md has them.
+RECORDS: Dict[str, str] = {
+    "m": "name text",
+    "g": "name name",
+    "s": "number text",
+    "f": "number name number number number number address",
+    "n": "number numbers",
+    "a": "number name name",
+    "r": "number name",
+    "t": "number number number number",
+    "S": "number number name number number",
+    "c": "number number number number number number",
+    "v": "number number number number",
+    "P": "name number number number",
+    "d": "number number number",
+    "E": "number",
+    "+": "number address number number",
+    "-": "number address number",
+    "l": "number number",
+    "W": "number address number address",
+    "w": "number address number",
+    "O": "number number number number number number number number",
+    "o": "number name number",
+    "q": "number number name",
+    "x": "number number number number number number number growths",
+    "X": "number number number growths",
+    "e": "number number number",
+    "k": "name number",
+    "y": "number name number",
+    "M": "number number",
+    "B": "number number number",
+    "D": "number number number",
+    "R": "number number number",
+    "L": "number address number number text",
+    "U": "number address",
+    "Z": "number name number",
+}
+
+# What version 1 spelt otherwise: its ids were written out. The handlers of these have the names of their letters with a 1.
+# (Version 2 had one node in each record.)
+RECORDS_OF_1: Dict[str, str] = {
+    "n": "number number number",
+    "a": "number number name name",
+}
+
+_LAST = "Z"
+
+# What people hand us by mistake: how it begins, what it is, what to do.
+_FOREIGN = (
+    (b"desc: ", "a massif file", "open it with ms_print"),
+    (b"\x1f\x8b", "compressed with gzip", "unpack it with gunzip"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unpack it with unzstd"),
+    (b"\xfd7zXZ", "compressed with xz", "unpack it with unxz"),
+    (b"\x7fELF", "a program", "give the jmassif.out file that its run left"),
+)
+
+# The record that comes in runs of thousands, for which a call each would cost more than reading them: its handler is given
+# the numbers of a run, or of a part of it, as one array.
+_RUN = ord("c")
+_MAX_RUN_FIELDS = 6 << 12
+Handler = Callable[..., None]
+# A line's match, or None; the converters, None if every field is a decimal number; the handler.
+_Row = Tuple[Callable[[bytes], Optional[Match[bytes]]], Optional[List[Callable[[bytes], Any]]], Handler]
+_UNKNOWN: _Row = (lambda line: None, None, lambda *fields: None)
+
+
+def _compile(handlers: Mapping[str, Handler], version: int) -> List[_Row]:
+    """By the first byte of a line."""
+    rows = [_UNKNOWN] * 256
+    for letter, shape in RECORDS.items():
+        handler = handlers[letter]
+        if version == 1 and letter in RECORDS_OF_1:
+            shape, handler = RECORDS_OF_1[letter], handlers[letter + "1"]
+        types = shape.split()
+        pattern = re.escape(letter.encode("ascii")) + b"".join(_FIELDS[type_][0] for type_ in types)
+        converters = [_FIELDS[type_][1] for type_ in types]
+        only_numbers = all(converter is int for converter in converters)
+        rows[ord(letter)] = (
+            re.compile(pattern + rb"\n").fullmatch,
+            None if only_numbers else converters,
+            handler,
+        )
+    return rows
+
+
+def _version(line: bytes) -> int:
+    """That the first line of a trace tells. Raises TraceError for what this reader cannot read."""
+    for known in range(1, VERSION + 1):
+        if line == MAGIC + b"%d\n" % known:
+            return known
+    if not line:
+        raise TraceError("is empty: nothing was recorded; did the program start?")
+    version = re.fullmatch(re.escape(MAGIC) + rb"(\d{1,9})(\n?)", line)
+    if (MAGIC.startswith(line) or version) and not line.endswith(b"\n"):
+        raise TraceError("is cut off inside its first line: nothing was recorded")
+    if version:
+        raise TraceError(
+            f"line 1: trace format version {int(version.group(1))}, and this jm_print reads versions up to"
+            f" {VERSION}: use the jm_print that came with the recorder"
+        )
+    for beginning, what, mend in _FOREIGN:
+        if line.startswith(beginning):
+            raise TraceError(f"is {what}, not a jmassif trace: {mend}")
+    raise TraceError("is not a jmassif trace: give the jmassif.out file that valgrind --tool=jmassif wrote")
+
+
+def _excerpt(line: bytes) -> str:
+    text = printable(line[:40].rstrip(b"\n").decode("utf-8", "surrogateescape"))
+    return f'"{text}…"' if len(line) > 41 else f'"{text}"'
+
+
+def _damaged(number: int, problem: object) -> TraceError:
+    return TraceError(f"line {number}: {problem}: the file is damaged, record again")
+
+
+def _hand_over(run: List[bytes], begin: int, handle: Handler) -> None:
+    """Calls the handler with a run that begins at line `begin`, and empties it."""
+    try:
+        handle(array("Q", map(int, run)))
+    except Corrupt as error:
+        raise _damaged(begin + error.row, error)
+    run.clear()
+
+
+def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
+    """Reads `stream` and calls the handler of each record's letter with the record's fields.
+
+    Every letter of `RECORDS` needs a handler, and for a trace of version 1 those of `RECORDS_OF_1`; it may raise Corrupt.
+    Returns None if the last line was complete, else a sentence that says where the trace was cut. Raises TraceError.
+    """
+    number = 1
+    truncation: Optional[str] = None
+    rows: List[_Row] = []
+    try:
+        rows += _compile(handlers, _version(stream.readline(_FIRST_LINE_BYTES)))
+        run: List[bytes] = []
+        run_begin = 0
+
+        def end(*fields: Any) -> None:
+            handlers[_LAST](*fields)
+            rows[:] = [_UNKNOWN] * 256
+
+        rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (end,)
+        for number, line in enumerate(stream, 2):
+            letter = line[0]
+            if run and (letter != _RUN or len(run) >= _MAX_RUN_FIELDS):
+                _hand_over(run, run_begin, rows[_RUN][2])
+            matched, converters, handle = rows[letter]
+            match = matched(line)
+            if match is None:
+                if not line.endswith(b"\n"):
+                    truncation = f"line {number} is cut off"
+                    break
+                problem = "a record after the last" if rows[_RUN] is _UNKNOWN else "not a record of this format"
+                raise Corrupt(f"{problem}: {_excerpt(line)}")
+            if letter == _RUN:
+                run_begin = run_begin if run else number
+                run.extend(match.groups())
+            elif converters is None:
+                handle(*map(int, match.groups()))
+            else:
+                handle(*[convert(field) for convert, field in zip(converters, match.groups())])
+        if run:
+            _hand_over(run, run_begin, rows[_RUN][2])
+    except Corrupt as error:
+        raise _damaged(number, error)
+    except OverflowError:
+        raise _damaged(number, "a sum beyond 64 bits")
+    except OSError as error:
+        raise TraceError(f"cannot be read: {error.strerror}")
+    finally:
+        # `end` holds the rows, which hold it, and the handlers a whole profile: nobody else would ever free that.
+        rows.clear()
+    return truncation

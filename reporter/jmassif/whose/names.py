@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What to call a frame, a stack and an account, in words that are safe to show.
+
+Python files go by their path inside the package, or by their last name, with as many directories as it takes to tell all
+files of the run apart.
+"""
+
+import re
+from collections import Counter
+from typing import Dict, Iterable, Optional
+
+from jmassif.model.profile import Profile
+from jmassif.model.records import Frame
+from jmassif.units import printable
+from jmassif.whose.sites import Sites, base_name
+
+# Where Python keeps packages: what follows is the module's path.
+_PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|python3(?:\.\d+)?)/")
+NO_TENSOR = "(no tensor)"
+STACK_ENDS = "(the stack ends here)"
+
+
+def _module_path(path: str) -> str:
+    """/usr/lib/python3/dist-packages/torch/nn/modules/linear.py → torch/nn/modules/linear.py"""
+    found = _PACKAGES.match(path)
+    return path[found.end() :] if found else base_name(path)
+
+
+def short_names(paths: Iterable[str]) -> Dict[str, str]:
+    """By path: the shortest ends of the paths that tell them apart, and whole packages' paths."""
+    names = {path: _module_path(path) for path in paths}
+    ambiguous = True
+    while ambiguous:
+        ambiguous = False
+        shared = Counter(names.values())
+        for path, name in names.items():
+            if shared[name] > 1 and name != path:
+                longer = base_name(path[: -len(name) - 1])
+                names[path] = f"{longer}/{name}" if longer else path
+                ambiguous = True
+    return names
+
+
+def describe(frame: Frame, file: Optional[str] = None) -> str:
+    """ "main (a.c:5)", "train.py:87 (<module>)", "cudnnCreate (libcudnn.so.8)", "0x4005d0 (libfoo.so)".
+
+    `file` is what to call a Python frame's file.
+    """
+    if frame.type == "p":
+        function = frame.function or "?"
+        text = f"{file or _module_path(frame.file) or '?'}:{frame.line} ({function})"
+    else:
+        function = frame.function or f"0x{frame.address:x}"
+        if frame.file:
+            place = base_name(frame.file) + (f":{frame.line}" if frame.line else "")
+        else:
+            place = base_name(frame.object) or "no object file"
+        text = f"{function} ({place})"
+    return printable(text)
+
+
+class Names(Sites):
+    """Words for the frames and stacks of one profile. Remembers what it worked out: stacks share most frames."""
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        self._files = short_names({profile.strings[frame[3]] for frame in profile.frames.values() if frame[0] == "p"})
+        self._described: Dict[int, str] = {}
+
+    def frame(self, frame: int) -> str:
+        text = self._described.get(frame)
+        if text is None:
+            fields = self._profile.frame(frame)
+            text = self._described[frame] = describe(fields, self._files.get(fields.file))
+        return text
+
+    def file(self, frame: int) -> str:
+        """What a Python frame's file is called."""
+        return printable(self._files[self._profile.frame(frame).file]) or "?"
+
+    def site_frame(self, account: int) -> str:
+        """The frame to blame. The account must have a stack."""
+        return self.frame(self.site_id(account))
+
+    def site(self, account: int) -> Optional[str]:
+        """The frame to blame and, where that is native, the Python line it was called from; None without a stack."""
+        node = self.site_node(account)
+        if not node:
+            return None
+        frame = self._profile.node_frame[node]
+        line = self.charged(account) or self.charged(account, False)
+        if line and line != frame:
+            return f"{self.frame(frame)}, from {self.frame(line)}"
+        return self.frame(frame)

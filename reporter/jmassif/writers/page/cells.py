@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cells: accounts that the page does not tell apart, summed.
+
+A run has accounts by the hundred thousand, most of them tiny. The page gets the branches of the trie of stacks that held
+or allocated most, as many as its budget allows; an account deeper than that counts in the cell of the innermost node that
+was kept, marked as folded. Whatever else a view groups by (kind, owner, role, library, Python line) is part of a cell, so
+every view is a sum over the same cells and agrees with every other one, at every moment, to the byte.
+
+A *moment* is a snapshot or a peak, in order. Each is told as rows, one a cell that changed since the moment before.
+"""
+
+from array import array
+from operator import ge
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
+
+from jmassif.model.kinds import PEAKS
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition, Peak
+from jmassif.whose.names import NO_TENSOR, Names
+from jmassif.writers.page.columns import fold
+
+# How many nodes, Python lines and libraries are told apart at most; the first row whose cells change in few enough rows is
+# taken. That is what keeps a page below 15 MB and a click below a tenth of a second.
+_BUDGETS = (
+    (16000, 2000, 300),
+    (8000, 1000, 200),
+    (4000, 500, 100),
+    (2000, 250, 60),
+    (1000, 120, 40),
+    (500, 60, 20),
+    (250, 30, 12),
+    (100, 15, 6),
+    (70, 10, 5),
+    (40, 6, 3),
+)
+_MAX_ROWS = 1700000
+_SAMPLED_SNAPSHOTS = 24
+
+_Key = TypeVar("_Key", int, str)
+
+# In the place of a line or a library that is not told apart from others of its like.
+OTHERS = -1
+NO_LINE = 0
+
+OTHER_LIBRARIES = "(other libraries)"
+
+
+class Attributes(NamedTuple):
+    """What accounts are grouped by, besides their stacks."""
+
+    kind: str
+    owner: str
+    role: str
+    library: str
+    line: int  # the Python frame charged; NO_LINE or OTHERS
+
+
+class Cell(NamedTuple):
+    node: int  # index in the kept nodes; 0: no stack
+    attributes: int
+    places: int  # > 0: the cell stands for that many accounts whose stacks go on beyond the node
+    is_inherited: bool  # what a forked process had from its parent, and still has: in a sum over processes it counts there
+
+
+class Moment(NamedTuple):
+    time: int
+    snapshot: Optional[int]  # index
+    peak: str  # one of PEAKS, or "" for a snapshot
+    n_rows: int
+
+
+class Cells(NamedTuple):
+    nodes: List[int]  # the trie's ids of the kept nodes, a parent before its children; [0] is 0
+    parents: List[int]  # indices
+    attributes: List[Attributes]
+    cells: List[Cell]
+    cell_of: List[int]  # by account; 0 for accounts that are not there
+    moments: List[Moment]
+    # By row, moment after moment. `cell` is told as the distance from the row before in the same moment.
+    cell: "array[int]"
+    live_bytes: "array[int]"  # folded, as the next two: what was added since the moment before
+    live_blocks: "array[int]"
+    allocated: "array[int]"  # beyond what live_bytes grew by
+
+
+class _Weights(NamedTuple):
+    account: List[float]
+    node: List[float]
+
+
+def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
+    """By account: the most bytes it held at any moment, and all it ever allocated."""
+    most = array("Q", bytes(8 * len(profile.accounts)))
+    allocated = array("Q", most)
+    for snapshot in profile.snapshots:
+        rows = snapshot.changes
+        for account, n_bytes, total in zip(rows.account, rows.bytes, rows.all_bytes):
+            if n_bytes > most[account]:
+                most[account] = n_bytes
+            allocated[account] = total
+    for peak in profile.peaks.values():
+        for account, n_bytes in zip(peak.differences.account, peak.differences.bytes):
+            if n_bytes > most[account]:
+                most[account] = n_bytes
+    return most, allocated
+
+
+def _outermost_first(parents: Sequence[int]) -> Sequence[int]:
+    """All nodes but the root; as a rule their ids are in that order already."""
+    ids = range(1, len(parents))
+    if not any(map(ge, parents[1:], ids)):
+        return ids
+    depths = [0] * len(parents)
+    for node in ids:
+        outer, depth = node, 0
+        while outer and not depths[outer]:
+            outer, depth = parents[outer], depth + 1
+        depth += depths[outer]
+        outer = node
+        while outer and not depths[outer]:
+            depths[outer] = depth
+            outer, depth = parents[outer], depth - 1
+    return sorted(ids, key=depths.__getitem__)
+
+
+def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
+    """How much each account, and each node with all below it, matters: what share it ever held, and ever allocated.
+
+    A node never weighs less than one below it, so the heaviest nodes are a tree.
+    """
+    most, allocated = _largest(profile)
+    all_most, all_allocated = sum(most) or 1, sum(allocated) or 1
+    weights = [held / all_most + total / all_allocated for held, total in zip(most, allocated)]
+    nodes = [0.0] * len(profile.node_parent)
+    for (node, _, _), weight in zip(profile.accounts, weights):
+        nodes[node] += weight
+    nodes[0] = 0.0
+    parents = profile.node_parent
+    for node in reversed(order):
+        nodes[parents[node]] += nodes[node]
+    return _Weights(weights, nodes)
+
+
+class _Accounts(NamedTuple):
+    """What accounts are grouped by: the distinct attributes, which of them each account has, and how much each matters."""
+
+    attributes: List[Attributes]
+    of_account: List[int]
+    weights: List[float]
+
+
+def _attributes(profile: Profile, names: Names, weights: Sequence[float]) -> _Accounts:
+    index: Dict[Attributes, int] = {}
+    of_account = [0]
+    for account in range(1, len(profile.accounts)):
+        _, kind, owner = profile.accounts[account]
+        role = profile.role(account) or NO_TENSOR
+        key = Attributes(kind, owner, role, names.library(account), names.charged(account))
+        of_account.append(index.setdefault(key, len(index)))
+    sums = [0.0] * len(index)
+    for place, weight in zip(of_account[1:], weights[1:]):
+        sums[place] += weight
+    return _Accounts(list(index), of_account, sums)
+
+
+def _heaviest(keys: Iterable[_Key], weights: Iterable[float], limit: int) -> Set[_Key]:
+    sums: Dict[_Key, float] = {}
+    for key, weight in zip(keys, weights):
+        sums[key] = sums.get(key, 0.0) + weight
+    return set(sorted(sums, key=lambda key: (-sums[key], key))[:limit])
+
+
+def _reduced(accounts: _Accounts, n_lines: int, n_libraries: int) -> Tuple[List[Attributes], List[int]]:
+    """The attributes with so many lines and libraries only, and which of these each of `accounts.attributes` becomes."""
+    rows = accounts.attributes
+    lines = _heaviest((row.line for row in rows), accounts.weights, n_lines) | {NO_LINE}
+    libraries = _heaviest((row.library for row in rows), accounts.weights, n_libraries)
+    index: Dict[Attributes, int] = {}
+    places = []
+    for row in rows:
+        line = row.line if row.line in lines else OTHERS
+        library = row.library if row.library in libraries else OTHER_LIBRARIES
+        key = row if (line, library) == (row.line, row.library) else row._replace(line=line, library=library)
+        places.append(index.setdefault(key, len(index)))
+    return list(index), places
+
+
+class _Assignment(NamedTuple):
+    nodes: List[int]
+    parents: List[int]
+    cells: List[Cell]
+    cell_of: List[int]
+    inherited: Dict[int, int]  # by account: the cell of what it had from the parent
+
+
+def _assign(
+    profile: Profile,
+    order: Sequence[int],
+    ranked: Sequence[int],
+    n_kept: int,
+    attributes: Sequence[int],
+    opening: Composition,
+) -> _Assignment:
+    """The cells, if the first `n_kept` of the nodes in `ranked` are kept."""
+    kept = set(ranked[:n_kept])
+    nodes, parents = [0], [0]
+    kept_of = [0] * len(profile.node_parent)
+    trie_parents = profile.node_parent
+    for node in order:
+        outer = kept_of[trie_parents[node]]
+        if node in kept:
+            kept_of[node] = len(nodes)
+            nodes.append(node)
+            parents.append(outer)
+        else:
+            kept_of[node] = outer
+    index: Dict[Tuple[int, bool, int, bool], int] = {}
+    cell_of = [0]
+    places: List[int] = []
+    inherited: Dict[int, int] = {}
+    for account, ((node, kind, _), attribute) in enumerate(zip(profile.accounts, attributes)):
+        if not kind:  # an id that no account has
+            if account:
+                cell_of.append(0)
+            continue
+        is_folded = bool(node) and node not in kept
+        cell = index.setdefault((kept_of[node], is_folded, attribute, False), len(index))
+        if cell == len(places):
+            places.append(0)
+        places[cell] += is_folded
+        cell_of.append(cell)
+        if account in opening:
+            cell = index.setdefault((kept_of[node], is_folded, attribute, True), len(index))
+            if cell == len(places):
+                places.append(0)
+            places[cell] += is_folded
+            inherited[account] = cell
+    cells = [Cell(node, attribute, n, is_inherited) for (node, _, attribute, is_inherited), n in zip(index, places)]
+    return _Assignment(nodes, parents, cells, cell_of, inherited)
+
+
+def _estimate_rows(profile: Profile, cell_of: Sequence[int]) -> int:
+    """About how many rows the cells will have, from a few of the snapshots."""
+    step = max(1, len(profile.snapshots) // _SAMPLED_SNAPSHOTS)
+    n_rows = n_changes = 0
+    for snapshot in profile.snapshots[::step]:
+        accounts = snapshot.changes.account
+        n_changes += len(accounts)
+        n_rows += len({cell_of[account] for account in accounts})
+    n_all = sum(snapshot.changes.n_rows for snapshot in profile.snapshots)
+    return n_rows * n_all // (n_changes or 1)
+
+
+_Change = Tuple[int, int, int, int]  # account, live bytes, live blocks, bytes allocated: as they are now
+
+
+class _Ledger:
+    """Follows the accounts from moment to moment, and writes down how the cells change."""
+
+    def __init__(self, profile: Profile, assigned: _Assignment, opening: Composition) -> None:
+        n_accounts = len(profile.accounts)
+        self._no_blocks = {
+            account for account in range(n_accounts) if profile.accounts[account].kind == "heap-overhead"
+        }
+        # What an account inherited is followed as an account of its own, behind all others.
+        self._opening = opening
+        self._second: Dict[int, int] = {}
+        self._cell_of = list(assigned.cell_of)
+        for account, cell in assigned.inherited.items():
+            self._second[account] = len(self._cell_of)
+            self._cell_of.append(cell)
+            if account in self._no_blocks:
+                self._no_blocks.add(self._second[account])
+        self.bytes = array("Q", bytes(8 * len(self._cell_of)))
+        self.blocks = array("Q", self.bytes)
+        self.allocated = array("Q", self.bytes)
+        self.rows = (array("Q"), array("Q"), array("Q"), array("Q"))
+
+    def held(self, account: int) -> Tuple[int, int]:
+        """Bytes and blocks, with what was inherited."""
+        second = self._second.get(account)
+        if second is None:
+            return self.bytes[account], self.blocks[account]
+        return self.bytes[account] + self.bytes[second], self.blocks[account] + self.blocks[second]
+
+    def _parted(self, changes: Iterable[_Change]) -> Iterator[_Change]:
+        for account, n_bytes, blocks, total in changes:
+            second = self._second.get(account)
+            if second is None:
+                yield account, n_bytes, blocks, total
+                continue
+            had_bytes, had_blocks = self._opening[account]
+            yield second, min(n_bytes, had_bytes), min(blocks, had_blocks), 0
+            yield account, max(0, n_bytes - had_bytes), max(0, blocks - had_blocks), total
+
+    def step(self, changes: Iterable[_Change]) -> int:
+        """The number of rows."""
+        live_bytes, live_blocks, allocated, cell_of = self.bytes, self.blocks, self.allocated, self._cell_of
+        no_blocks = self._no_blocks
+        grown: Dict[int, List[int]] = {}
+        for account, n_bytes, blocks, total in self._parted(changes) if self._second else changes:
+            cell = cell_of[account]
+            sums = grown.get(cell)
+            if sums is None:
+                sums = grown[cell] = [0, 0, 0]
+            sums[0] += n_bytes - live_bytes[account]
+            if account not in no_blocks:
+                sums[1] += blocks - live_blocks[account]
+            sums[2] += total - allocated[account]
+            live_bytes[account] = n_bytes
+            live_blocks[account] = blocks
+            allocated[account] = total
+        previous = n_rows = 0
+        add_cell, add_bytes, add_blocks, add_allocated = (column.append for column in self.rows)
+        for cell in sorted(grown):
+            n_bytes, blocks, total = grown[cell]
+            if n_bytes or blocks or total:
+                add_cell(cell - previous)
+                add_bytes(fold(n_bytes))
+                add_blocks(fold(blocks))
+                add_allocated(fold(total - n_bytes if n_bytes > 0 else total))
+                previous = cell
+                n_rows += 1
+        return n_rows
+
+
+def _at_peak(peak: Peak, now: Dict[int, Tuple[int, int, int]], ledger: _Ledger) -> Iterator[_Change]:
+    """What the accounts of `now`, the snapshot after the peak, held at it.
+
+    A peak does not tell what was allocated by then: no less than before, and than what was added since.
+    """
+    rows = peak.differences
+    then = {account: (n_bytes, blocks) for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks)}
+    for account, (n_bytes, blocks, total) in now.items():
+        n_bytes, blocks = then.get(account, (n_bytes, blocks))
+        least = ledger.allocated[account] + max(0, n_bytes - ledger.held(account)[0])
+        yield account, n_bytes, blocks, max(ledger.allocated[account], min(least, total))
+
+
+def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
+    moments = []
+    for index, snapshot in enumerate(profile.snapshots):
+        rows = snapshot.changes
+        changes: Iterable[_Change] = zip(rows.account, rows.bytes, rows.blocks, rows.all_bytes)
+        peaks = sorted(
+            (peak for peak in profile.peaks.values() if peak.snapshot == index and peak.which in PEAKS),
+            key=lambda peak: (peak.time, PEAKS.index(peak.which)),
+        )
+        if peaks:
+            # A peak is told against the snapshot after it, so all that differs in any of them is gone through for each.
+            now = {account: (n_bytes, blocks, total) for account, n_bytes, blocks, total in changes}
+            for peak in peaks:
+                for account in peak.differences.account:
+                    now.setdefault(account, (*ledger.held(account), ledger.allocated[account]))
+            for peak in peaks:
+                n_rows = ledger.step(list(_at_peak(peak, now, ledger)))
+                moments.append(Moment(peak.time, None, peak.which, n_rows))
+            changes = [(account, *numbers) for account, numbers in now.items()]
+        moments.append(Moment(snapshot.time, index, "", ledger.step(changes)))
+    return moments
+
+
+def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool = False) -> Cells:
+    """The cells of a run and how they change, with that share of a page's budget.
+
+    `has_parent`: the process was forked from another one that is on the page; what it inherited is in cells of its own.
+    """
+    opening = profile.composition(0) if has_parent and profile.snapshots else {}
+    order = _outermost_first(profile.node_parent)
+    if profile.node_frame.count(0) > 1:  # ids that no node has
+        order = [node for node in order if profile.node_frame[node]]
+    weights = _weigh(profile, order)
+    accounts = _attributes(profile, names, weights.account)
+    ranked = sorted(order, key=weights.node.__getitem__, reverse=True)
+    for n_nodes, n_lines, n_libraries in _BUDGETS:
+        attributes, places = _reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
+        of_account = [places[place] for place in accounts.of_account] if places else accounts.of_account
+        assigned = _assign(profile, order, ranked, int(n_nodes * share) + 1, of_account, opening)
+        if _estimate_rows(profile, assigned.cell_of) <= _MAX_ROWS * share:
+            break
+    ledger = _Ledger(profile, assigned, opening)
+    moments = _walk(profile, ledger)
+    return Cells(
+        assigned.nodes,
+        assigned.parents,
+        attributes,
+        assigned.cells,
+        assigned.cell_of,
+        moments,
+        *ledger.rows,
+    )

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Everything the page knows of a run, as one JSON object and the columns it names.
+
+docs/architecture.md, section "The page", says what is in it. Every text is fit to be shown and of a bearable length.
+"""
+
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+
+from jmassif.model.kinds import GROUPS, KINDS, PEAKS, ROLES, side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Growth
+from jmassif.questions.about import about, where_arenas_are
+from jmassif.questions.answer import answer
+from jmassif.questions.blocks import blocks
+from jmassif.questions.job.processes import Processes
+from jmassif.questions.ledger import hottest_temporaries, ledger
+from jmassif.questions.machine import histories, was_short
+from jmassif.questions.moments import main_peak, select
+from jmassif.questions.reconciliation import books, doubts, sampled
+from jmassif.questions.regions import region_figures
+from jmassif.questions.scopes import growth_by_side, waterfall
+from jmassif.units import printable
+from jmassif.whose.names import NO_TENSOR, Names
+from jmassif.whose.sites import base_name
+from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
+from jmassif.writers.page.columns import Columns
+from jmassif.writers.page.exhaustion import exhaustion
+from jmassif.writers.page.mapped import Figures, mapped
+from jmassif.writers.sources import Sources
+
+_MAX_TEXT = 400
+_MAX_SCOPES = 200
+_MAX_EVENTS = 2000
+_MAX_TEMPORARIES = 100
+_MAX_COUNTS = 200
+_MAX_TIMELINE_ROWS = 20000
+
+
+class RunData(NamedTuple):
+    head: Dict[str, Any]  # fit for JSON
+    columns: bytes  # what head["columns"] describes
+
+
+def shown(text: str) -> str:
+    """Fit to be shown, and cut where no person would read on."""
+    # What is escaped grows: the rest of a text of a megabyte is not even looked at.
+    safe = printable(text[: _MAX_TEXT + 1])
+    return safe if len(safe) <= _MAX_TEXT else f"{safe[:_MAX_TEXT]}… ({len(text):,} characters)"
+
+
+class _Index:
+    """Gives values their places in a list, in the order in which they come."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.places: Dict[Any, int] = {}
+        for value in values:
+            self.place(value)
+
+    def place(self, value: Any) -> int:
+        return self.places.setdefault(value, len(self.places))
+
+    @property
+    def values(self) -> List[Any]:
+        return list(self.places)
+
+
+# ---- where memory was allocated --------------------------------------------------------------
+
+
+def _frames(profile: Profile, names: Names, frames: Sequence[int]) -> Dict[str, List[Any]]:
+    """Columns, by place in `frames`. The first stands for no frame."""
+    packages = _Index([""])
+    libraries = _Index([""])
+    table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0], "line": [0]}
+    for frame in frames[1:]:
+        fields = profile.frame(frame)
+        table["label"].append(shown(names.frame(frame)))
+        table["type"].append(fields.type)
+        table["package"].append(packages.place(shown(names.folding.internal(frame).package)))
+        table["library"].append(libraries.place(shown(base_name(fields.object))))
+        table["line"].append(fields.line)
+    table["packages"] = packages.values
+    table["libraries"] = libraries.values
+    return table
+
+
+def _lines(profile: Profile, names: Names, frames: Sequence[int], with_source: bool) -> Dict[str, List[Any]]:
+    """Columns, by place in `frames`, of the Python lines that memory is charged to."""
+    sources = Sources(profile)
+    table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": []}
+    changed: Dict[str, None] = {}
+    for frame in frames:
+        if frame in (NO_LINE, OTHERS):
+            label = "(no Python line)" if frame == NO_LINE else "(other lines)"
+            function = path = source = ""
+        else:
+            fields = profile.frame(frame)
+            label = shown(f"{names.file(frame)}:{fields.line}")
+            function, path = shown(fields.function), shown(fields.file)
+            source = shown(sources.line(fields.file, fields.line)) if with_source else ""
+            if source and fields.file in sources.changed:
+                changed[shown(names.file(frame))] = None
+        for name, text in (("label", label), ("function", function), ("path", path), ("source", source)):
+            table[name].append(text)
+    table["changed"] = list(changed)
+    return table
+
+
+def _cells(profile: Profile, names: Names, found: Cells, with_source: bool, columns: Columns) -> Dict[str, Any]:
+    """The cells, what they are grouped by, and how they change."""
+    frame_index = _Index([0])
+    columns.add("node.parent", found.parents)
+    columns.add("node.frame", [frame_index.place(profile.node_frame[node]) for node in found.nodes])
+    used = found.attributes
+    kinds = [kind for kind in KINDS if any(row.kind == kind for row in used)]
+    owners = sorted({row.owner for row in used})
+    roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
+    libraries = sorted({row.library for row in used})
+    lines = _Index(row.line for row in used)
+    per_cell: List[Tuple[str, Callable[[Any], int]]] = [
+        ("kind", lambda row: kinds.index(row.kind)),
+        ("owner", lambda row: owners.index(row.owner)),
+        ("role", lambda row: roles.index(row.role)),
+        ("library", lambda row: libraries.index(row.library)),
+        ("line", lambda row: lines.place(row.line)),
+    ]
+    for name, place_of in per_cell:
+        places = [place_of(row) for row in used]
+        columns.add(f"cell.{name}", [places[cell.attributes] for cell in found.cells])
+    columns.add("cell.node", [cell.node for cell in found.cells])
+    columns.add("cell.places", [cell.places for cell in found.cells])
+    columns.add("cell.inherited", [int(cell.is_inherited) for cell in found.cells])
+    columns.add("row.cell", found.cell)
+    columns.add("row.bytes", found.live_bytes, "signed")
+    columns.add("row.blocks", found.live_blocks, "signed")
+    columns.add("row.allocated", found.allocated, "signed")
+    return {
+        "kinds": [
+            {"name": kind, "side": side_of(kind) or "", "is_sampled": profile.is_sampled(kind)} for kind in kinds
+        ],
+        "owners": [{"name": owner, "group": profile.group_of.get(owner, "other")} for owner in owners],
+        "groups": [group for group in GROUPS + ("other",)],
+        "roles": [role if role != NO_TENSOR else "" for role in roles],
+        "libraries": [shown(library) for library in libraries],
+        "lines": _lines(profile, names, lines.values, with_source),
+        "frames": _frames(profile, names, frame_index.values),
+        "accounts": len(profile.accounts) - 1,
+        "nodes": len(profile.node_frame) - 1,
+    }
+
+
+# ---- time ------------------------------------------------------------------------------------
+
+
+def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]:
+    """The snapshots and peaks in order, and where the headline and the leaks are among them."""
+    columns.add("moment.time", [moment.time for moment in found.moments])
+    columns.add("moment.rows", [moment.n_rows for moment in found.moments])
+    columns.add(
+        "moment.id",
+        [0 if moment.snapshot is None else profile.snapshots[moment.snapshot].id for moment in found.moments],
+    )
+    reasons = [
+        f"peak-{moment.peak}" if moment.snapshot is None else profile.snapshots[moment.snapshot].reason
+        for moment in found.moments
+    ]
+    kinds = sorted(set(reasons))
+    columns.add("moment.reason", [kinds.index(reason) for reason in reasons])
+    peaks = {}
+    for index, moment in enumerate(found.moments):
+        if moment.peak:
+            peak = profile.peaks[moment.peak]
+            peaks[moment.peak] = {"moment": index, "time": peak.time, "host": peak.host, "device": peak.device}
+    at = {"peak": -1, "end": -1, "before_clean_up": -1, "exit": -1}
+    for name in ("peak", "end"):
+        chosen = select(profile, name)
+        for index, moment in enumerate(found.moments):
+            is_it = (
+                moment.snapshot == chosen.snapshot if chosen.snapshot is not None else moment.peak == main_peak(profile)
+            )
+            if profile.snapshots and is_it:
+                at[name] = index
+    if profile.snapshots and profile.snapshots[-1].reason == "exit":
+        at["exit"] = len(found.moments) - 1
+    for index, moment in enumerate(found.moments):
+        if moment.snapshot is not None and profile.snapshots[moment.snapshot].reason == "end":
+            at["before_clean_up"] = index
+    return {"reasons": kinds, "peaks": peaks, "at": at}
+
+
+# In the order of the sum; the ledger stands between the first and the second, and is in the cells.
+_BOOKS = ("before", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
+
+
+def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
+    """The books of the whole machine, for each moment that has them."""
+    index_of = {moment.snapshot: index for index, moment in enumerate(found.moments) if moment.snapshot is not None}
+    rows = []
+    for snapshot in sampled(profile):
+        made = books(profile, snapshot)
+        row = {"moment": index_of[snapshot], "board": made.board, "held": made.held, "doubts": doubts(made)}
+        rows.append({**row, **{name: getattr(made, name) for name in _BOOKS}})
+    return rows
+
+
+def _timeline(profile: Profile, columns: Columns) -> None:
+    """The totals between snapshots. Of very many, the fullest of each of as many equal runs as are kept."""
+    timeline = profile.timeline
+    n_rows = len(timeline.time)
+    rows: Sequence[int] = range(n_rows)
+    if n_rows > _MAX_TIMELINE_ROWS:
+        bounds = [place * n_rows // _MAX_TIMELINE_ROWS for place in range(_MAX_TIMELINE_ROWS + 1)]
+        rows = [max(range(a, b), key=timeline.maximum.__getitem__) for a, b in zip(bounds, bounds[1:])]
+    for name, column in zip(("time", "host", "device", "maximum"), timeline):
+        columns.add(f"timeline.{name}", [column[row] for row in rows])
+
+
+def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]:
+    """The names that mapped memory goes by: library and kind."""
+    changes = mapped(profile, found)
+    columns.add("mapped.rows", changes.n_rows)
+    columns.add("mapped.name", changes.name)
+    for place, name in enumerate(Figures._fields):
+        columns.add(f"mapped.{name}", [figures[place] for figures in changes.figures])
+    return [[shown(library), kind] for library, kind in changes.names]
+
+
+def _machine(profile: Profile, columns: Columns) -> Dict[str, Any]:
+    """The figures of the machine over time: their names, and rows of all of them, one figure after the other."""
+    found = histories(profile)
+    columns.add("machine.time", [time for history in found for time in history.times])
+    columns.add("machine.bytes", [value for history in found for value in history.values])
+    figures = [
+        {
+            "label": history.label,
+            "rows": len(history.times),
+            "wants_much": history.wants_much,
+            "is_of_process": history.is_of_process,
+        }
+        for history in found
+    ]
+    return {"machine": figures, "short_at": was_short(profile)}
+
+
+def _events(profile: Profile) -> Dict[str, Any]:
+    """Marks and regions."""
+    regions = []
+    for region in profile.regions[:_MAX_EVENTS]:
+        figures = region_figures(profile, region)
+        regions.append(
+            {
+                "text": shown(region.text),
+                "begin": region.begin,
+                "end": region.end,
+                "thread": region.thread,
+                "depth": region.depth,
+                "most": figures.most,
+                "host": figures.host,
+                "device": figures.device,
+            }
+        )
+    return {
+        "marks": [{"time": mark.time, "text": shown(mark.text)} for mark in profile.marks[:_MAX_EVENTS]],
+        "regions": regions,
+        "events_left_out": max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),
+    }
+
+
+def _growths(growths: Tuple[Growth, ...]) -> Dict[str, Any]:
+    host, device = growth_by_side(growths)
+    return {"host": host, "device": device, "kinds": [[part.kind, part.bytes] for part in growths if part.bytes]}
+
+
+def _scopes(profile: Profile) -> Dict[str, Any]:
+    fall = waterfall(profile, _MAX_SCOPES)
+    rows = []
+    for scope, depth in fall.rows:
+        rows.append({"name": shown(scope.name), "depth": depth, "begin": scope.begin, "end": scope.end})
+        rows[-1].update(_growths(scope.growths))
+    sums = []
+    for total in sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_COUNTS]:
+        sums.append({"name": shown(total.name), "calls": total.calls, "time": total.time})
+        sums[-1].update(_growths(total.growths))
+    return {"scopes": rows, "scopes_left_out": [fall.n_left_out, fall.left_out_bytes], "scope_sums": sums}
+
+
+# ---- blocks ----------------------------------------------------------------------------------
+
+
+def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> Dict[str, Any]:
+    kept = blocks(profile, max(1, int(share * 20000)))
+    columns.add("block.begin", [block.begin for block in kept.rows])
+    columns.add("block.end", [block.end for block in kept.rows])
+    columns.add("block.bytes", [block.bytes for block in kept.rows])
+    columns.add("block.address", [block.address for block in kept.rows], "address")
+    columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
+    return {
+        "blocks_left_out": [kept.n_left_out, kept.left_out_bytes],
+        "block_thresholds": [list(row) for row in profile.block_thresholds],
+    }
+
+
+def _temporaries(profile: Profile, names: Names, found: Cells) -> List[Dict[str, Any]]:
+    rows = []
+    for churn in hottest_temporaries(profile, _MAX_TEMPORARIES):
+        _, kind, owner = profile.accounts[churn.account]
+        rows.append(
+            {
+                "site": shown(names.site(churn.account) or "(memory without a stack)"),
+                "kind": kind,
+                "owner": owner,
+                "temporaries": churn.temporaries,
+                "blocks": churn.blocks,
+                "bytes": churn.bytes,
+                "cell": found.cell_of[churn.account],
+            }
+        )
+    return rows
+
+
+# ---- the run ---------------------------------------------------------------------------------
+
+
+def _about(profile: Profile) -> Dict[str, Any]:
+    failures = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "facts": [[name, shown(text)] for name, text in about(profile)],
+        "manifest": [[shown(key), shown(text)] for key, text in sorted(profile.manifest.items())],
+        "failures": [{"name": shown(name), "code": code, "calls": n} for (name, code), n in failures[:_MAX_COUNTS]],
+        "counters": [[shown(key), n] for key, n in sorted(profile.counters.items()) if n][:_MAX_COUNTS],
+        "notes": [note for note in [where_arenas_are(profile)] if note],
+        "truncation": shown(profile.truncation or ""),
+        "is_complete": profile.is_complete,
+    }
+
+
+def _answers(profile: Profile, names: Names) -> Dict[str, str]:
+    """Where the memory went at each of the moments that have a name, in words."""
+    texts = {}
+    for name in ("peak", "end") + tuple(f"peak-{which}" for which in PEAKS if which in profile.peaks):
+        selector = "peak" if name == "peak-total" and not profile.is_discrete else name
+        if name == "peak-total" and profile.is_discrete:
+            continue
+        chosen = select(profile, selector)
+        texts[name] = answer(profile, names, chosen.composition, ledger(profile, chosen.composition))
+    return texts
+
+
+def together(job: Processes) -> Dict[str, Any]:
+    """What the processes of a job held together, with what forks share counted once. Times are on the common clock."""
+    rows = job.timeline()
+    step = len(rows) // _MAX_TIMELINE_ROWS + 1
+    runs = [rows[at : at + step] for at in range(0, len(rows), step)]
+    return {
+        "no_clock": shown(job.no_clock),
+        "time": [run[-1].time for run in runs],
+        "host": [run[-1].host for run in runs],
+        "device": [run[-1].device for run in runs],
+        "maximum": [max(row.maximum for row in run) for run in runs],
+        "peaks": {which: job.peak(which)._asdict() for which in PEAKS},
+    }
+
+
+def run_data(
+    profile: Profile, share: float = 1.0, with_source: bool = True, offset: int = 0, has_parent: bool = False
+) -> RunData:
+    """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
+
+    `offset` is what its times are behind the clock that the page's processes have in common; see cells() for `has_parent`.
+    """
+    names = Names(profile)
+    columns = Columns()
+    found = cells(profile, names, share, has_parent)
+    head: Dict[str, Any] = {
+        "offset": offset,
+        "pid": shown(profile.manifest.get("pid", "")),
+        "command": shown(profile.manifest.get("command", "")),
+        "unit": profile.time_unit,
+        "is_discrete": profile.is_discrete,
+        "end_time": profile.end.time if profile.end else None,
+        "board_bytes": profile.number("mem-total-bytes"),
+        "answers": _answers(profile, names),
+        "temporaries": _temporaries(profile, names, found),
+    }
+    head.update(_cells(profile, names, found, with_source, columns))
+    head.update(_moments(profile, found, columns))
+    head["books"] = _books(profile, found)
+    head["exhaustion"] = exhaustion(profile, names)
+    head.update(_events(profile))
+    head.update(_scopes(profile))
+    head.update(_blocks(profile, found, share, columns))
+    head.update(_about(profile))
+    head["mapped"] = _mapped(profile, found, columns)
+    head.update(_machine(profile, columns))
+    _timeline(profile, columns)
+    head["columns"] = columns.specs
+    return RunData(head, columns.bytes())

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One self-contained HTML page: what the reporter's web build made (assets/), with the runs' data in it.
+
+The page may load nothing and run no script but its own: its policy names that script by its hash. The data is text to the
+browser, deflated, in base64, and reaches the page's script alone.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import struct
+import zlib
+from html import escape
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+from jmassif.model.job import FORKED
+from jmassif.model.profile import Profile
+from jmassif.questions.job.processes import Processes, join
+from jmassif.version import __version__
+from jmassif.writers.page.data import RunData, run_data, shown, together
+from jmassif.writers.view import FormatError, View
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ASSETS = os.path.join(_PACKAGE, "assets")
+
+# What the page's script expects; see reporter/web/src/data.js.
+DATA_VERSION = 1
+
+
+class NoAssets(FormatError):
+    """The page's script and style are not there. The message is one line: what is missing, and the mend."""
+
+
+class Assets(NamedTuple):
+    shell: str
+    script: str
+    style: str
+    licences: str
+
+
+def read_assets(directory: Optional[str] = None) -> Assets:
+    """What `make page` built. Raises NoAssets."""
+    directory = directory or ASSETS
+    texts = []
+    try:
+        for name in ("page.html", "page.js", "page.css", "licences.txt"):
+            with open(os.path.join(directory, name), encoding="utf-8") as stream:
+                texts.append(stream.read())
+    except OSError:
+        raise NoAssets(
+            f"the page is not built (no {name} in {directory}): run make page in the build directory, which needs Node.js,"
+            " or take a release, which has it"
+        )
+    return Assets(*texts)
+
+
+def pack(
+    runs: Sequence[RunData],
+    title: str,
+    sum_: Optional[Dict[str, Any]] = None,
+    difference: Optional[Dict[str, Any]] = None,
+) -> bytes:
+    """The data as the page reads it: the length of the JSON in 4 bytes, the JSON, the runs' columns one after the other."""
+    described = []
+    at = 0
+    for run in runs:
+        described.append(dict(run.head, columns_at=at))
+        at += len(run.columns)
+    head = {
+        "version": DATA_VERSION,
+        "generator": f"jmassif {__version__}",
+        "title": title,
+        "together": sum_,
+        "difference": difference,
+        "runs": described,
+    }
+    text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return struct.pack("<I", len(text)) + text + b"".join(run.columns for run in runs)
+
+
+def _policy(assets: Assets) -> str:
+    digest = base64.b64encode(hashlib.sha256(assets.script.encode("utf-8")).digest()).decode("ascii")
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
+
+
+def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
+    """The shell with its places, `{{name}}`, filled in. What is filled in is not looked at again."""
+    names = ("policy", "title", "style", "answer", "licences", "data", "script")
+    at = 0
+    for name, text in zip(names, parts):
+        place = shell.index("{{%s}}" % name, at)
+        yield shell[at:place]
+        yield text
+        at = place + len(name) + 4
+    yield shell[at:]
+
+
+def fill_page(title: str, answer: str, packed: bytes) -> Iterator[str]:
+    """The page with what pack() made in it; `answer` is for readers without scripts. Raises NoAssets."""
+    assets = read_assets()
+    parts = (
+        escape(_policy(assets)),
+        escape(title),
+        assets.style,
+        escape(answer),
+        escape(assets.licences),
+        base64.b64encode(zlib.compress(packed, 8)).decode("ascii"),
+        assets.script,
+    )
+    yield "".join(_fill(assets.shell, parts)).rstrip("\n")
+
+
+def _page(job: Processes, with_source: bool) -> Iterator[str]:
+    processes = job.members
+    share = 1.0 / len(processes)
+    runs: List[RunData] = []
+    for process in processes:
+        has_parent = process.relation == FORKED and process.parent is not None
+        runs.append(run_data(process.profile, share, with_source, process.offset, has_parent))
+    title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
+    packed = pack(runs, title, together(job) if len(runs) > 1 else None)
+    return fill_page(title, runs[0].head["answers"].get("peak", ""), packed)
+
+
+def write(profile: Profile, view: View) -> Iterator[str]:
+    """The page for a process. Raises FormatError."""
+    return _page(join([("", profile)]), view.with_source)
+
+
+def write_several(job: Processes, view_of: Callable[[Profile], View], is_each: bool) -> Iterator[str]:
+    """The page for the processes of a job: each of them, and their sum. Raises FormatError."""
+    return _page(job, view_of(job.members[0].profile).with_source)

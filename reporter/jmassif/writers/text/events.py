@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sections about what happened: failed calls, regions and marks, temporaries, snapshots."""
+
+from typing import Dict, List, NamedTuple, Tuple
+
+from jmassif.model.profile import Profile
+from jmassif.model.records import Snapshot
+from jmassif.questions.ledger import hottest_temporaries
+from jmassif.questions.moments import main_peak
+from jmassif.questions.regions import region_figures, regions_by_name
+from jmassif.units import count, growth, moment, printable, size
+from jmassif.whose.names import Names
+from jmassif.writers.text.layout import Lines, heading
+
+_MARKS_SHOWN = 40
+_REGIONS_SHOWN = 20
+_REGIONS_SHOWN_OF_A_NAME = 3
+_TEMPORARIES_SHOWN = 5
+_SNAPSHOTS_SHOWN = 24
+_FAILURES_SHOWN = 16
+
+# Error codes that the CUDA runtime and driver API share (driver_types.h, cuda.h).
+_CUDA_ERRORS = {
+    1: "invalid value",
+    2: "out of memory",
+    3: "not initialized",
+    4: "driver shutting down",
+    35: "driver too old",
+    100: "no device",
+    101: "invalid device",
+    201: "invalid context",
+    304: "operating system call failed",
+    400: "invalid handle",
+    700: "illegal address",
+    712: "host memory already registered",
+    713: "host memory not registered",
+    719: "launch failure",
+    801: "not supported",
+    999: "unknown error",
+}
+
+
+def failures(profile: Profile) -> Lines:
+    lines: Lines = []
+    ranked = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
+    for (name, code), calls in ranked[:_FAILURES_SHOWN]:
+        is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
+        meaning = _CUDA_ERRORS.get(code) if is_cuda else None
+        error = f"error {code} ({meaning})" if meaning else f"error {code}"
+        lines.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
+    if len(ranked) > _FAILURES_SHOWN:
+        lines.append(f"and {len(ranked) - _FAILURES_SHOWN:,} other pairs of function and error")
+    for key, n in sorted(profile.counters.items()):
+        if n:
+            lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
+    return heading("Failed calls and oddities") + lines if lines else []
+
+
+def regions(profile: Profile) -> Lines:
+    """Regions that come again and again, a row a name."""
+    names = regions_by_name(profile)
+    if all(row.calls == 1 for row in names):
+        return []
+    unit = profile.time_unit
+    form = "{:>9} {:>11} {:>10} {:>10} {:>10}  {}"
+    lines = heading("Regions by name")
+    lines.append(form.format("times", "took", "at most", "host", "device", "region"))
+    for row in names[:_REGIONS_SHOWN]:
+        figures = (size(row.most), growth(row.host), growth(row.device)) if row.told else ("", "", "")
+        text = printable(row.text)
+        if row.told < row.calls:
+            text += f" (sizes: of {row.told:,} of them)"
+        lines.append(form.format(f"{row.calls:,}", moment(row.time, unit), *figures, text))
+    if len(names) > _REGIONS_SHOWN:
+        lines.append(f"and {len(names) - _REGIONS_SHOWN:,} more names")
+    return lines
+
+
+def marks(profile: Profile) -> Lines:
+    unit = profile.time_unit
+    rows: List[Tuple[int, str]] = []
+    for mark in profile.marks:
+        rows.append((mark.time, f"mark: {mark.text}"))
+    shown: Dict[str, int] = {}
+    for region in profile.regions:
+        shown[region.text] = shown.get(region.text, 0) + 1
+        if shown[region.text] > _REGIONS_SHOWN_OF_A_NAME or len(rows) > 2 * _MARKS_SHOWN:
+            continue
+        lasted = "still open at the end" if region.end is None else f"took {moment(region.end - region.begin, unit)}"
+        figures = region_figures(profile, region)
+        held = f"held at most {size(figures.most)}, host {growth(figures.host)}, device {growth(figures.device)}"
+        text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted}; {held})"
+        rows.append((region.begin, f"region: {text}"))
+    n_more = len(profile.marks) + len(profile.regions) - min(len(rows), _MARKS_SHOWN)
+    if not rows:
+        return []
+    rows.sort(key=lambda row: row[0])
+    lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:_MARKS_SHOWN]]
+    if n_more:
+        lines.append(f"and {n_more:,} more")
+    return heading("Marks and regions") + lines
+
+
+def temporaries(profile: Profile, names: Names) -> Lines:
+    churns = hottest_temporaries(profile, _TEMPORARIES_SHOWN)
+    if not churns:
+        return []
+    lines = heading("Temporaries: freed before their thread allocated anything else")
+    for churn in churns:
+        site = names.site(churn.account) or "memory without a stack"
+        lines.append(f"{churn.temporaries:>12,} of {count(churn.blocks, 'block')} in {site}")
+    return lines
+
+
+class _TableRow(NamedTuple):
+    time: int
+    name: str
+    host: int
+    device: int
+    reason: str
+
+
+def _snapshots_shown(profile: Profile) -> List[Snapshot]:
+    """What was taken for a reason, and the fullest of each of a number of equal spans of time."""
+    fullest: Dict[int, Snapshot] = {}
+    shown = []
+    duration = max([1] + [snapshot.time for snapshot in profile.snapshots])
+    for snapshot in profile.snapshots:
+        span = snapshot.time * _SNAPSHOTS_SHOWN // duration
+        if snapshot.reason != "time":
+            shown.append(snapshot)
+        elif span not in fullest or snapshot.host + snapshot.device > fullest[span].host + fullest[span].device:
+            fullest[span] = snapshot
+    return shown + list(fullest.values())
+
+
+def snapshots(profile: Profile) -> Lines:
+    """Snapshots and peaks in order of time."""
+    shown = _snapshots_shown(profile)
+    rows = [_TableRow(s.time, str(s.id), s.host, s.device, s.reason) for s in shown]
+    for peak in profile.peaks.values():
+        which = "peak" if peak.which == main_peak(profile) else f"peak-{peak.which}"
+        if which != "peak-total":
+            rows.append(_TableRow(peak.time, which, peak.host, peak.device, ""))
+    if not rows:
+        return []
+    rows.sort(key=lambda row: (row.time, row.name.rjust(20)))
+    time_head = f"time ({profile.time_unit})"
+    lines = heading("Snapshots and peaks: --snapshot=n explains one")
+    lines.append(f"{'n':>11}{time_head:>15}{'host (B)':>17}{'device (B)':>17}  reason")
+    for row in rows:
+        numbers = f"{row.time:>15,}{row.host:>17,}{row.device:>17,}"
+        lines.append(f"{row.name:>11}{numbers}  {row.reason}".rstrip())
+    left_out = len(profile.snapshots) - len(shown)
+    if left_out:
+        lines.append(f"{'':>11}  and {left_out:,} more between these")
+    return lines

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The section on the machine around the program: how much memory was left, and whether it ran short."""
+
+from typing import Optional
+
+from jmassif.model.profile import Profile
+from jmassif.questions.machine import machine, sources, total_memory, was_short
+from jmassif.units import moment, size
+from jmassif.writers.text.layout import Lines, heading, paragraph
+
+
+def _shown(n_bytes: Optional[int]) -> str:
+    return "" if n_bytes is None else size(n_bytes)
+
+
+def machine_section(profile: Profile, chosen_name: str, chosen_time: int) -> Lines:
+    """Empty where the trace tells nothing of the machine."""
+    figures = machine(profile, chosen_time)
+    if not figures:
+        return []
+    unit = profile.time_unit
+    total = total_memory(profile)
+    lines = heading("The machine" if total is None else f"The machine, with {size(total)} of memory")
+    short = was_short(profile)
+    if short is not None:
+        text = f"Memory ran short {moment(short, unit)} after the start."
+        if not profile.is_complete:
+            text += " The program has no end on record, so it was probably killed for it; this is what was told before."
+        lines += paragraph(text) + [""]
+    form = "{:<34} {:>10} {:>10} {:>10} {:>10}"
+    lines.append(form.format("", "at first", chosen_name.replace("the ", "at "), "at last", "at worst"))
+    for figure in figures:
+        row = form.format(
+            figure.label, _shown(figure.first), _shown(figure.chosen), _shown(figure.last), _shown(figure.worst)
+        )
+        lines.append(row)
+    return lines + paragraph(f"Told by {', '.join(sources(profile))}.")

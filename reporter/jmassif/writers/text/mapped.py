@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sections of a text report on mapped memory: what is resident of it, and what each library holds in all."""
+
+from functools import partial
+from typing import Callable, Dict, List, Tuple
+
+from jmassif.model.kinds import DEVICE_KINDS
+from jmassif.model.profile import Profile
+from jmassif.questions.mappings import Library, libraries, mappings
+from jmassif.questions.moments import Moment
+from jmassif.units import size
+from jmassif.whose.names import Names
+from jmassif.writers.text.layout import Lines, heading
+
+_MAPPED_SHOWN = 12
+_LIBRARIES_SHOWN = 24
+
+
+def mapped(profile: Profile, names: Names, chosen: Moment) -> Lines:
+    """Resident against virtual; empty for a trace without pages."""
+    rows = mappings(profile, names, chosen)
+    if not rows:
+        return []
+    lines = heading(f"Mapped memory besides the heap, at {chosen.name}")
+    form = "{:>10} {:>10} {:>10} {:>10}  {:<5}  {}"
+    lines.append(form.format("resident", "virtual", "its share", "swapped", "kind", "file, or who mapped it"))
+
+    def line(resident: int, virtual: int, shared: int, swapped: int, kind: str, name: str) -> str:
+        swap = size(swapped) if swapped else "-"
+        return form.format(size(resident), size(virtual), size(shared), swap, kind, name).rstrip()
+
+    for row in rows[:_MAPPED_SHOWN]:
+        lines.append(line(row.resident, row.pages.virtual, row.pages.shared, row.pages.swapped, row.kind, row.name))
+    rest = rows[_MAPPED_SHOWN:]
+    if rest:
+        totals = [sum(column) for column in zip(*((row.resident,) + row.pages for row in rest))]
+        lines.append(line(totals[0], totals[1], totals[2], totals[3], "", f"{len(rest):,} others"))
+    return lines
+
+
+# The kinds that a column stands for; a column that nobody has anything in is left out.
+_COLUMNS: Dict[str, Tuple[str, ...]] = {
+    "file": ("file",),
+    "anon": ("anon", "stack"),
+    "heap": ("heap", "heap-overhead", "pinned"),
+    "device": DEVICE_KINDS,
+}
+
+
+def by_library(profile: Profile, names: Names, chosen: Moment) -> Lines:
+    """What each library holds: pages of its file, heap and device memory that it allocated."""
+    rows = libraries(profile, names, chosen.composition, mappings(profile, names, chosen))
+    if not rows:
+        return []
+
+    def held(column: str, row: Library) -> int:
+        return sum(row.by_kind.get(kind, 0) for kind in _COLUMNS[column])
+
+    columns: List[Tuple[str, Callable[[Library], int]]] = [("together", lambda row: row.bytes)]
+    columns += [(name, partial(held, name)) for name in _COLUMNS if any(held(name, row) for row in rows)]
+    if any(row.virtual for row in rows):
+        columns.append(("(virtual)", lambda row: row.virtual))
+    lines = heading(f"What each library holds, at {chosen.name}")
+    lines.append("".join(f"{name:>10}" for name, _ in columns) + "  library")
+    shown = rows[:_LIBRARIES_SHOWN]
+    lines += [
+        "".join(f"{size(of(row)) if of(row) else '-':>10}" for _, of in columns) + f"  {row.name}" for row in shown
+    ]
+    rest = rows[_LIBRARIES_SHOWN:]
+    if rest:
+        sums = [sum(of(row) for row in rest) for _, of in columns]
+        lines.append(
+            "".join(f"{size(n_bytes) if n_bytes else '-':>10}" for n_bytes in sums) + f"  {len(rest):,} others"
+        )
+    return lines

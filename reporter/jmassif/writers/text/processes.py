@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The text report of several traces: a table of the processes and their sum, then the report of the largest one."""
+
+from typing import Callable, Iterator, List, Tuple
+
+from jmassif.model.job import FORKED, REPLACED, Process
+from jmassif.model.profile import Profile
+from jmassif.questions.about import ending, used_sides
+from jmassif.questions.exhaustion import incidents
+from jmassif.questions.job.owners import ledger_of
+from jmassif.questions.job.processes import Peak, Processes
+from jmassif.questions.ledger import Row
+from jmassif.units import count, moment, printable, size
+from jmassif.writers.text import report
+from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, Point, draw
+from jmassif.writers.text.layout import PAGE, Lines, heading, paragraph
+from jmassif.writers.text.table_of_owners import rows_table
+from jmassif.writers.view import View
+
+_COMMAND_SHOWN = 60
+_HEIGHT = 11
+_HOW = {FORKED: "fork: ", REPLACED: "exec: "}
+
+
+def _sides(processes: Processes) -> List[str]:
+    used = {side for process in processes.members for side in used_sides(process.profile)}
+    return [side for side in ("host", "device") if side in used]
+
+
+def _measures(processes: Processes) -> List[str]:
+    """What can be added up: all memory where the pools are one, else each pool."""
+    sides = _sides(processes)
+    return sides if processes.is_discrete or len(sides) == 1 else ["total"]
+
+
+def main_measure(processes: Processes) -> str:
+    """What the largest process, and the peak of the sum, are found by."""
+    return _measures(processes)[-1]
+
+
+def largest(processes: Processes) -> Process:
+    """The process with the largest peak."""
+    measure = main_measure(processes)
+    return max(processes.members, key=lambda process: process.peak(measure))
+
+
+def _bounds(peak: Peak) -> str:
+    low, high = size(peak.at_least), size(peak.at_most)
+    return low if low == high else f"{low} to {high}"
+
+
+def _command(process: Process) -> str:
+    words = printable(process.profile.manifest.get("command", "") or process.name)
+    if len(words) > _COMMAND_SHOWN:
+        words = f"{words[: _COMMAND_SHOWN - 1]}…"
+    how = ending(process.profile)
+    return f"{'  ' * process.depth}{_HOW.get(process.relation, '')}{words}" + (
+        "" if how == "exit status 0" else f" ({how})"
+    )
+
+
+def _table(processes: Processes) -> Lines:
+    sides = _sides(processes)
+    columns = sides + ["total"] * (len(sides) > 1 and not processes.is_discrete)
+    has_forks = any(process.is_fork for process in processes.members)
+    has_clock = not processes.no_clock
+
+    def row(pid: str, began: str, ended: str, peaks: List[str], inherited: str, what: str) -> str:
+        line = f"{pid:>9}"
+        if has_clock:
+            line += f"{began:>12}{ended:>12}"
+        line += "".join(f"{peak:>12}" for peak in peaks)
+        return (line + (f"{inherited:>12}" if has_forks else "") + f"  {what}").rstrip()
+
+    names = [f"{column} peak" if column != "total" else "peak" for column in columns]
+    lines = heading("Processes") + [row("pid", "began", "ended", names, "inherited", "command")]
+    for process in processes.members:
+        lines.append(
+            row(
+                str(process.pid or "?"),
+                moment(process.begin, "ms"),
+                moment(process.end, "ms"),
+                [size(process.peak(column)) for column in columns],
+                size(process.inherited_bytes) if process.is_fork else "",
+                _command(process),
+            )
+        )
+    return lines
+
+
+def _sum(processes: Processes) -> Lines:
+    n = count(len(processes.members), "process").replace("processs", "processes")
+    sentences: List[str] = []
+    measures = _measures(processes)
+    for measure in measures:
+        peak = processes.peak(measure)
+        side = f" of {measure} memory" if len(measures) > 1 else ""
+        if processes.no_clock:
+            sentences.append(
+                f"Together these {n} held {_bounds(peak)}{side} at the most: when each of them did is not comparable,"
+                f" because {processes.no_clock}."
+            )
+        else:
+            sentences.append(f"Together these {n} held {_bounds(peak)}{side} at the peak ({moment(peak.time, 'ms')}).")
+    if not processes.no_clock and any(" to " in _bounds(processes.peak(measure)) for measure in measures):
+        sentences.append("It is a range because between two records a trace tells no more than its largest total.")
+    if any(process.relation == FORKED for process in processes.members):
+        sentences.append("What a fork inherited is counted once, as long as nobody has written to it.")
+    if processes.orphans:
+        pids = ", ".join(str(process.pid) for process in processes.orphans)
+        sentences.append(
+            f"The traces that {pids} were forked from are not here: what they inherited counts in each of them."
+        )
+    if len(processes.machines) > 1 and not processes.no_clock:
+        machines = printable(", ".join(processes.machines))
+        sentences.append(
+            f"The processes ran on {len(processes.machines)} machines ({machines}), whose clocks are taken to agree."
+        )
+    return heading("Their sum") + paragraph(" ".join(sentences))
+
+
+def _graph(processes: Processes, view: View) -> Lines:
+    rows = processes.timeline()
+    if not rows:
+        return []
+    lines: Lines = []
+    measures = _measures(processes)
+    for measure in measures:
+        peak = processes.peak(measure)
+        if measure == "total":
+            points = [Point(*row) for row in rows]
+        elif measure == "host":
+            points = [Point(row.time, row.host, 0, min(row.maximum, peak.at_most)) for row in rows]
+        else:
+            points = [Point(row.time, 0, row.device, min(row.maximum, peak.at_most)) for row in rows]
+        if len(measures) > 1:  # the largest sum of both pools says nothing of one
+            points = [point._replace(maximum=point.host + point.device) for point in points]
+        what = f"sum of {measure} memory" if len(measures) > 1 else "sum"
+        caption = f"peak of the {what}: {_bounds(peak)} at {moment(peak.time, 'ms')}"
+        lines += [""] + draw(points, view.width, view.height or _HEIGHT, "ms", caption)
+    drawn = "".join(lines)
+    legend = [f"{HOST} host", f"{DEVICE} device", f"{BETWEEN} reached between two samples, at most"]
+    return lines + [" " * 10 + "   ".join(entry for entry in legend if entry[0] in drawn)]
+
+
+def _by_owner(processes: Processes) -> Lines:
+    if processes.no_clock:
+        return []
+    time = processes.peak(main_measure(processes)).time
+    table = ledger_of(processes, time)
+    if not table.groups:
+        return []
+    shown: List[Tuple[str, Row]] = []
+    for group, owners in table.groups:
+        shown += [("", group)] + [("  ", owner) for owner in owners]
+    sides = _sides(processes)
+    lines = heading(f"Where the memory went, in all processes, at {moment(time, 'ms')}")
+    lines += rows_table(sides, len(sides) == 1 or not processes.is_discrete, shown, table.total)
+    return lines + paragraph("Of each process: its snapshot, or peak, that is nearest.")
+
+
+def _exhausted(processes: Processes) -> Lines:
+    lines: Lines = []
+    for process in processes.members:
+        failed = [incident for incident in incidents(process.profile) if not incident.is_resolved]
+        if failed:
+            times = count(len(failed), "allocation")
+            lines += paragraph(
+                f"{process.pid or printable(process.name)}: {times} failed; verdict on the last: {failed[-1].verdict}."
+            )
+    return heading("Out of memory, by process") + lines if lines else []
+
+
+def _of(process: Process, n: int) -> Lines:
+    which = "the largest process; --each shows all of them" if n == 1 else f"the trace {printable(process.name)}"
+    title = f"Process {process.pid or '?'}, {which}"
+    return ["", "=" * PAGE] + paragraph(title) + ["=" * PAGE]
+
+
+def write(processes: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    """The report's lines; `is_each` adds the reports of all processes, not of the largest one only. Raises SelectionError."""
+    view = view_of(largest(processes).profile)
+    yield from _table(processes)[1:]
+    yield from _sum(processes)
+    yield from _graph(processes, view)
+    yield from _exhausted(processes)
+    yield from _by_owner(processes)
+    chosen = processes.members if is_each else [largest(processes)]
+    for process in chosen:
+        yield from _of(process, len(chosen))
+        yield from report.write(process.profile, view_of(process.profile))

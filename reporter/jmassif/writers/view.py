@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the user asked to see, and how a writer says that it cannot show it."""
+
+from typing import NamedTuple, Optional
+
+from jmassif.whose.lines import LINE_VIEWS
+
+BY = ("stack", "owner", "library", "kind", "role") + tuple(LINE_VIEWS)
+FOLDS = ("internal", "none")
+
+
+class View(NamedTuple):
+    """What the user asked to see."""
+
+    selector: Optional[str]  # a snapshot's id or one of moments.SELECTORS; None: not asked
+    threshold: float  # percent of the total below which places are folded
+    by: str  # one of BY
+    width: int  # of the graph, in columns
+    height: Optional[int]  # of the graph, in rows; None: what fits
+    fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
+    with_source: bool = True  # show the text of Python lines
+    value: str = "live-bytes"  # of a stack; one of samples.VALUES
+    segments: Optional[str] = None  # map device memory: at the failed allocation of this number, or ""; None: do not
+    with_pages: bool = False  # count resident pages where massif would not
+
+
+class FormatError(Exception):
+    """The format cannot hold this profile, or its file cannot be written. The message is one line."""

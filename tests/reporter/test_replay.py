@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rows of a trace by the names of their columns, and what accounts hold from snapshot to snapshot."""
+
+import pytest
+
+from jmassif.model.replay import Replay
+from jmassif.model.rows import Changes, Differences, PageChanges
+from tests.reporter.traces import random_run
+
+
+def test_columns_have_names() -> None:
+    rows = Changes()
+    rows.extend([7, 100, 2, 300, 6, 1, 8, 0, 0, 50, 5, 0])
+    assert rows.n_rows == 2
+    assert (list(rows.account), list(rows.bytes), list(rows.blocks)) == ([7, 8], [100, 0], [2, 0])
+    assert (list(rows.all_bytes), list(rows.all_blocks), list(rows.temporaries)) == ([300, 50], [6, 5], [1, 0])
+
+
+def test_nothing_has_no_rows() -> None:
+    assert not Differences() and Differences().n_rows == 0 and list(PageChanges().swapped) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_growths_add_up_to_what_each_snapshot_has(seed: int) -> None:
+    profile = random_run(seed).load()
+    replay, sums = Replay(len(profile.accounts)), {account: [0, 0] for account in range(len(profile.accounts))}
+    for index, snapshot in enumerate(profile.snapshots):
+        for account, n_bytes, blocks in replay.growths(snapshot):
+            sums[account][0] += n_bytes
+            sums[account][1] += blocks
+        held = {account: (n_bytes, blocks) for account, (n_bytes, blocks) in sums.items() if n_bytes or blocks}
+        assert held == profile.composition(index)
+        assert list(replay.bytes) == [sums[account][0] for account in range(len(profile.accounts))]
