@@ -313,7 +313,8 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
             ran_out(tid, "realloc", bytes);
             return NULL; // the old block stays as it is
         }
-        VG_(memcpy)(to, p, block.bytes < bytes ? block.bytes : bytes);
+        // Programs write to all that malloc_usable_size promises, and what has no room in place is larger than that.
+        VG_(memcpy)(to, p, usable_bytes((Addr)p, &block));
     }
     settle(tid, (Addr)p, &block);
     if (to != p)

@@ -92,6 +92,33 @@ def test_large_alignments_are_kept() -> None:
     assert recording.stdout == "0 0 0\n"
 
 
+def test_realloc_carries_all_that_malloc_usable_size_promises() -> None:
+    """Programs such as servers with counters of their own write to every usable byte, whatever they asked for."""
+    recording = run_main(
+        """
+        int lost = 0, cut = 0;
+        for (size_t size = 1; size < 6000; size++) {
+            char *p = malloc(size);
+            for (int step = 0; step < 6; step++) {
+                size_t usable = malloc_usable_size(p), to = (size_t[]){usable + 1, size / 2 + 1, usable + 5000,
+                                                                      size, 3 * usable, 9}[step];
+                memset(p, 1 + step, usable);
+                p = realloc(p, to);
+                for (size_t i = 0; i < usable && i < to; i++)
+                    if (p[i] != 1 + step) {
+                        lost++;
+                        break;
+                    }
+                cut += malloc_usable_size(p) < to;
+            }
+            free(p);
+        }
+        printf("%d lost, %d too small\\n", lost, cut);
+        """
+    )
+    assert recording.stdout == "0 lost, 0 too small\n"
+
+
 def test_new_and_free_may_be_mixed() -> None:
     text = """
     #include <cstdlib>
