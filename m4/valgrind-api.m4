@@ -145,4 +145,11 @@ AS_IF([test -n "$reads_debug_info"], [
     CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$reads_debug_info"
 ])
 AC_SUBST([CORE_WRAP_LDFLAGS])
+
+dnl Its replacement of pvalloc, by the tag that ours must have too.
+AC_MSG_CHECKING([the tag of the replaced pvalloc])
+pvalloc_tag=`grep -a -o '_vgr[[0-9]]*0ZU_libcZdsoZa_pvalloc' "$VG_LIBDIR/libreplacemalloc_toolpreload-$VG_ARCH-linux.a" | \
+    sed -n 's/_vgr\([[0-9]]*\)0ZU.*/\1/p' | sed 1q`
+AC_MSG_RESULT([${pvalloc_tag:-not known}])
+AC_DEFINE_UNQUOTED([PVALLOC_TAG], [${pvalloc_tag:-1019}1], [The tag of the replaced pvalloc, with a higher priority.])
 ])

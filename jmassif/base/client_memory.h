@@ -50,6 +50,9 @@ static inline Bool jm_read_uint(Addr address, UInt *value)
     return is_readable;
 }
 
+// No program has as many bytes, nor an address beyond: 2^47 on x86-64, 2^48 on arm64.
+#define JM_ADDRESS_SPACE ((UWord)1 << 48)
+
 Bool jm_read_bytes(Addr address, void *to, SizeT bytes);
 
 // A string of at most `size - 1` bytes; false if it cannot be read.

@@ -6,6 +6,7 @@
 #include "heap/heap.h"
 #include "ledger/account.h"
 #include "heap/blocks.h"
+#include "base/client_memory.h"
 #include "base/clock.h"
 #include "snapshot/exhaustion.h"
 #include "base/options.h"
@@ -51,6 +52,44 @@ static Bool wants_record(SizeT bytes)
     return bytes >= jm_options.large_bytes;
 }
 
+// ---- blocks with great alignments ----------------------------------------------------------------------------
+
+// The core's allocator ends the run if it is asked for more (VG_(arena_memalign)).
+#define MAX_ALIGNMENT ((SizeT)16 << 20)
+
+// So such a block lies somewhere in a larger one. They are rare.
+typedef struct {
+    Addr address;
+    void *memory;
+    SizeT usable;
+} FarAligned;
+
+static XArray *far_aligned;
+
+// -1: it is none of these.
+static inline Word far_aligned_at(Addr address)
+{
+    if (!far_aligned || address % (2 * MAX_ALIGNMENT) != 0)
+        return -1;
+    for (Word i = VG_(sizeXA)(far_aligned) - 1; i >= 0; i--)
+        if (((FarAligned *)VG_(indexXA)(far_aligned, i))->address == address)
+            return i;
+    return -1;
+}
+
+static void *take_far_aligned(SizeT align, SizeT bytes)
+{
+    SizeT usable = VG_ROUNDUP(bytes, JM_SLAB_ALIGN);
+    void *memory = (SSizeT)(usable + align) < 0 ? NULL : VG_(cli_malloc)(MAX_ALIGNMENT, usable + align);
+    if (!memory)
+        return NULL;
+    if (!far_aligned)
+        far_aligned = VG_(newXA)(VG_(malloc), "jm.heap", VG_(free), sizeof(FarAligned));
+    FarAligned block = {VG_ROUNDUP((Addr)memory, align), memory, usable};
+    VG_(addToXA)(far_aligned, &block);
+    return (void *)block.address;
+}
+
 // ---- bookkeeping ---------------------------------------------------------------------------------------------
 
 static inline Addr *last_of(ThreadId tid)
@@ -60,7 +99,10 @@ static inline Addr *last_of(ThreadId tid)
 
 static inline SizeT usable_bytes(Addr address, const Block *block)
 {
-    return block->is_small ? block->usable : VG_(cli_malloc_usable_size)((void *)address);
+    if (block->is_small)
+        return block->usable;
+    Word i = far_aligned_at(address);
+    return i < 0 ? VG_(cli_malloc_usable_size)((void *)address) : ((FarAligned *)VG_(indexXA)(far_aligned, i))->usable;
 }
 
 static inline ULong overhead_of(Addr address, const Block *block)
@@ -188,14 +230,13 @@ static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_over
 
 // ---- malloc and its kin --------------------------------------------------------------------------------------
 
-// The core's allocator ends the run if it is asked for more (VG_(arena_memalign)).
-#define MAX_ALIGNMENT (16u << 20)
-
 // NULL: the program may have no more. `*block` is told what it has got.
 static void *take_memory(SizeT align, SizeT bytes, Block *block)
 {
     void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
     *block = (Block){.bytes = bytes, .is_small = p != NULL, .usable = VG_ROUNDUP(bytes, JM_SLAB_ALIGN)};
+    if (align > MAX_ALIGNMENT)
+        return take_far_aligned(align, bytes);
     return p ? p : VG_(cli_malloc)(align, bytes);
 }
 
@@ -205,6 +246,11 @@ static void give_back_memory(void *p)
     if (jm_slab_free((Addr)p))
         return;
     jm_blocks_remove((Addr)p);
+    Word i = far_aligned_at((Addr)p);
+    if (i >= 0) {
+        p = ((FarAligned *)VG_(indexXA)(far_aligned, i))->memory;
+        VG_(removeIndexXA)(far_aligned, i);
+    }
     VG_(cli_free)(p);
 }
 
@@ -220,21 +266,19 @@ static void ran_out(ThreadId tid, const HChar *api, SizeT bytes)
     jm_exhaustion_failed(tid, api, VKI_ENOMEM, KIND_HEAP, bytes);
 }
 
+// `api` NULL: a failure is not told.
 static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, Bool zeroed)
 {
     // A size with its top bit set is a negative number gone astray; the C library refuses it too.
-    if ((SSizeT)bytes < 0) {
-        counters.failed++;
-        return NULL;
-    }
-    if (align > MAX_ALIGNMENT) {
-        counters.failed++;
+    if ((SSizeT)bytes < 0 || align >= JM_ADDRESS_SPACE) {
+        counters.failed += api != NULL;
         return NULL;
     }
     Block block;
     void *p = take_memory(align, bytes, &block);
     if (!p) {
-        ran_out(tid, api, bytes);
+        if (api)
+            ran_out(tid, api, bytes);
         return NULL;
     }
     if (zeroed)
@@ -252,7 +296,11 @@ static void release(ThreadId tid, void *p)
     if (!p)
         return;
     if (!find_own(p, &block)) {
-        counters.free_unknown++;
+        if (counters.free_unknown++ == 0 && VG_(clo_verbosity) > 0)
+            VG_(umsg)
+            ("jmassif: the program frees %p, which is no block of malloc's; it goes on, and the trace counts such "
+             "calls\n",
+             p);
         return;
     }
     settle(tid, (Addr)p, &block);
@@ -307,7 +355,7 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
     Block now = {.bytes = bytes};
     if (block.is_small && jm_slab_resize((Addr)p, bytes)) {
         jm_blocks_find((Addr)p, &now);
-    } else if (block.is_small || bytes > VG_(cli_malloc_usable_size)(p)) {
+    } else if (block.is_small || bytes > usable_bytes((Addr)p, &block)) {
         to = take_memory(VG_(clo_alignment), bytes, &now);
         if (!to) {
             ran_out(tid, "realloc", bytes);
@@ -365,6 +413,57 @@ static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
     release(tid, p);
 }
 #endif
+
+// ---- what the preload library asks for -----------------------------------------------------------------------
+
+void *jm_heap_calloc(ThreadId tid, SizeT n, SizeT each)
+{
+    return jm_calloc(tid, n, each);
+}
+
+void *jm_heap_pvalloc(ThreadId tid, SizeT bytes)
+{
+    SizeT whole = VG_PGROUNDUP(bytes ? bytes : 1);
+    return allocate(tid, "pvalloc", whole < bytes ? bytes : whole, VKI_PAGE_SIZE, False);
+}
+
+void *jm_heap_new(ThreadId tid, SizeT bytes, SizeT align)
+{
+    return allocate(tid, NULL, bytes, align > VG_(clo_alignment) ? align : VG_(clo_alignment), False);
+}
+
+// The core's answer to mallinfo knows its own allocator alone, so the linker leads the call of it here (--wrap).
+typedef struct {
+    Int fields[JM_N_MALLINFO_FIELDS];
+} CoreMallinfo;
+
+enum { MALLINFO_ARENA = 0, MALLINFO_USED = 7, MALLINFO_FREE = 8 }; // malloc.h: arena, uordblks, fordblks
+
+void __real_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told);
+void __wrap_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told);
+
+void jm_heap_mallinfo(ThreadId tid, SizeT *fields)
+{
+    CoreMallinfo core;
+    __real_vgPlain_mallinfo(tid, &core);
+    for (UInt i = 0; i < JM_N_MALLINFO_FIELDS; i++)
+        fields[i] = (UInt)core.fields[i];
+    SizeT mapped, used;
+    jm_slab_sums(&mapped, &used);
+    fields[MALLINFO_ARENA] += mapped;
+    fields[MALLINFO_USED] += used;
+    fields[MALLINFO_FREE] += mapped - used;
+}
+
+void __wrap_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told)
+{
+    SizeT fields[JM_N_MALLINFO_FIELDS];
+    jm_heap_mallinfo(tid, fields);
+    for (UInt i = 0; i < JM_N_MALLINFO_FIELDS; i++)
+        told->fields[i] = (Int)fields[i];
+}
+
+// ---- registration --------------------------------------------------------------------------------------------
 
 void jm_heap_init(void)
 {

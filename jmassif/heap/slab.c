@@ -283,6 +283,15 @@ Bool jm_slab_free(Addr address)
     return True;
 }
 
+void jm_slab_sums(SizeT *mapped, SizeT *used)
+{
+    *mapped = (SizeT)n_slabs * SLAB_BYTES;
+    *used = 0;
+    for (UInt at = 0; by_address && at < 1u << address_bits; at++)
+        if (by_address[at] && by_address[at]->n_fresh)
+            *used += (SizeT)by_address[at]->n_live * by_address[at]->grains * GRAIN;
+}
+
 void jm_slab_stats(void)
 {
     jm_stats_row("jm.slab", "live small blocks", n_blocks,

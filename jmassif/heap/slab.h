@@ -33,6 +33,9 @@ Bool jm_slab_free(Addr address);
 // A live block's size changes. It stays as large as it was when it shrinks, as the core's do. False: it has no room.
 Bool jm_slab_resize(Addr address, SizeT bytes);
 
+// Of the program's memory: what is mapped for slabs, and how much of it live blocks have.
+void jm_slab_sums(SizeT *mapped, SizeT *used);
+
 void jm_slab_stats(void); // tells what it keeps (stats.h)
 
 #endif

@@ -14,11 +14,17 @@ enum {
     JM_REQ_ENTER = JM_REQ_BASE, // (row, words): a wrapped call begins
     JM_REQ_LEAVE,               // (row, result, words, original address, queries): it ended. Returns 1: run the queries
     JM_REQ_ANSWER,              // (queries): they were run. Returns 1: there are more
-    JM_REQ_TWIN,        // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
-    JM_REQ_NVTX,        // (call, domain, form, argument): one call of NVTX; returns what the call does
-    JM_REQ_NVTX_LIBRARY // (address, buffer, size): the path of the object at the address; returns 1 if NVTX shall load
-                        // it
+    JM_REQ_TWIN,         // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
+    JM_REQ_NVTX,         // (call, domain, form, argument): one call of NVTX; returns what the call does
+    JM_REQ_NVTX_LIBRARY, // (address, buffer, size): the path of the object at the address; returns 1 if NVTX shall load
+                         // it
+    JM_REQ_CALLOC,       // (number, size of each): these return the block's address, 0 where there is no memory
+    JM_REQ_PVALLOC,      // (size)
+    JM_REQ_NEW,          // (size, alignment; 0: the usual): no failure is told
+    JM_REQ_MALLINFO2     // (array): mallinfo's numbers
 };
+
+#define JM_N_MALLINFO 10
 
 // Calls of NVTX; the argument is a text or, for NVTX_END, a range.
 enum {

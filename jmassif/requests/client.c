@@ -148,6 +148,19 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
     case VG_USERREQ__JMASSIF_REGION_END:
         jm_region_end_named(tid, jm_region_name(request_text(args[1])));
         return True;
+    case JM_REQ_CALLOC:
+        *result = (UWord)jm_heap_calloc(tid, args[1], args[2]);
+        return True;
+    case JM_REQ_PVALLOC:
+        *result = (UWord)jm_heap_pvalloc(tid, args[1]);
+        return True;
+    case JM_REQ_NEW:
+        *result = (UWord)jm_heap_new(tid, args[1], args[2]);
+        return True;
+    case JM_REQ_MALLINFO2:
+        if (VG_(am_is_valid_for_client)(args[1], JM_N_MALLINFO * sizeof(SizeT), VKI_PROT_READ | VKI_PROT_WRITE))
+            jm_heap_mallinfo(tid, (SizeT *)args[1]);
+        return True;
     case JM_REQ_NVTX:
         *result = jm_nvtx_call(tid, args[1], args[2], args[3], args[4]);
         return True;

@@ -8,7 +8,7 @@ says so in the trace's counters.
 from typing import Sequence
 
 from tests.harness import Recording, compile_c, record
-from tests.tool.programs import assert_readable, at_peak, live_at
+from tests.tool.programs import assert_readable, at_peak, live_at, run_both
 
 PRELUDE = """
 #include <errno.h>
@@ -117,6 +117,121 @@ def test_realloc_carries_all_that_malloc_usable_size_promises() -> None:
         """
     )
     assert recording.stdout == "0 lost, 0 too small\n"
+
+
+def test_mallinfo_adds_up() -> None:
+    """Small blocks are the recorder's own, large ones the core's: a program sees both, and both go."""
+    recording = run_main(
+        """
+        enum { SMALL = 1000, LARGE = 10 };
+        static char *block[SMALL + LARGE];
+        struct mallinfo before = mallinfo();
+        struct mallinfo2 before2 = mallinfo2();
+        for (int i = 0; i < SMALL + LARGE; i++)
+            block[i] = malloc(i < SMALL ? 96 : 100000);
+        struct mallinfo now = mallinfo();
+        struct mallinfo2 now2 = mallinfo2();
+        for (int i = 0; i < SMALL + LARGE; i++)
+            free(block[i]);
+        struct mallinfo after = mallinfo();
+        int used = now.uordblks - before.uordblks;
+        printf("%d %d ", used >= SMALL * 96 + LARGE * 100000, used <= SMALL * 112 + LARGE * 100064);
+        printf("%d ", now2.uordblks - before2.uordblks == used && now2.uordblks == now.uordblks);
+        printf("%d ", now.arena >= now.uordblks + now.fordblks && now2.arena == now.arena && now2.fordblks == now.fordblks);
+        printf("%d %d\\n", after.uordblks == before.uordblks, after.fordblks - now.fordblks >= used);
+        """
+    )
+    assert recording.stdout == "1 1 1 1 1 1\n"
+
+
+def test_every_alignment_is_kept() -> None:
+    recording = run_main(
+        """
+        for (int bits = 3; bits < 31; bits++) {
+            size_t align = (size_t)1 << bits;
+            void *p = memalign(align, 100), *q = NULL, *r = aligned_alloc(align, 100000);
+            posix_memalign(&q, align, bits);
+            if (!p || !q || !r || ((uintptr_t)p | (uintptr_t)q | (uintptr_t)r) % align)
+                printf("%d: %p %p %p\\n", bits, p, q, r);
+            memset(p, 1, malloc_usable_size(p));
+            memset(r, 2, malloc_usable_size(r));
+            r = realloc(realloc(r, 50), 200000);
+            printf("%d", ((char *)r)[49] - 2);
+            free(p); free(q); free(r);
+        }
+        """
+    )
+    assert recording.stdout == "0" * 28
+    assert live_at(recording.profile, -1) == 0
+    assert recording.profile.counters == {}
+
+
+def test_what_fails_says_so_as_the_c_library_does() -> None:
+    """Addresses differ, so results are told as yes or no, with errno."""
+    text = f"""{PRELUDE}
+    #define TELL(call) (errno = 0, printf("%-40s %d", #call, (call) != NULL), printf(" %d\\n", errno))
+    int main(void)
+    {{
+        void *p = NULL;
+        int error;
+        TELL(malloc((size_t)1 << 46)); TELL(malloc(SIZE_MAX / 2 + 1)); TELL(malloc(SIZE_MAX));
+        TELL(calloc(SIZE_MAX / 2, 4)); TELL(calloc((size_t)1 << 46, 1));
+        TELL(realloc(malloc(1), (size_t)1 << 46)); TELL(reallocarray(malloc(1), SIZE_MAX / 2, 4));
+        TELL(aligned_alloc(64, SIZE_MAX)); TELL(aligned_alloc(64, SIZE_MAX - 10)); TELL(aligned_alloc(64, SIZE_MAX / 2 + 10));
+        TELL(memalign(4096, SIZE_MAX - 10)); TELL(memalign((size_t)1 << 30, SIZE_MAX / 2));
+        TELL(valloc(SIZE_MAX - 100)); TELL(valloc(5000)); TELL(pvalloc(SIZE_MAX - 100)); TELL(pvalloc(5000));
+        error = posix_memalign(&p, 3, 100); printf("%d\\n", error);
+        error = posix_memalign(&p, 64, SIZE_MAX - 100); printf("%d\\n", error);
+        printf("%d\\n", (int)((uintptr_t)pvalloc(1) % 4096));
+        return 0;
+    }}
+    """
+    run_both([compile_c(text, "-fno-builtin", "-w")])
+
+
+def test_a_new_that_fails_throws() -> None:
+    text = """
+    #include <cstdio>
+    #include <new>
+    #include <thread>
+    static int calls;
+    static void handler()
+    {
+        if (++calls == 3)
+            std::set_new_handler(nullptr);
+    }
+    template <typename Allocate> static void tell(const char *name, Allocate allocate)
+    {
+        try {
+            std::printf("%s: %s\\n", name, allocate() ? "memory" : "none");
+        } catch (std::bad_alloc &) {
+            std::printf("%s: bad_alloc, %d calls\\n", name, calls);
+        }
+    }
+    int main()
+    {
+        const std::size_t huge = (std::size_t)1 << 46;
+        const std::align_val_t aligned{256};
+        tell("nothrow", [&] { return operator new(huge, std::nothrow); });
+        tell("nothrow []", [&] { return operator new[](huge, std::nothrow); });
+        tell("nothrow aligned", [&] { return operator new(huge, aligned, std::nothrow); });
+        std::set_new_handler(handler);
+        tell("new", [&] { return operator new(huge); });
+        tell("new []", [&] { return operator new[](huge); });
+        tell("aligned", [&] { return operator new(huge, aligned); });
+        tell("aligned []", [&] { return operator new[](huge, aligned); });
+        std::thread([&] { tell("in a thread", [&] { return operator new(huge); }); }).join();
+        tell("small", [&] { return operator new(10); });
+    }
+    """
+    for linking in ((), ("-static-libstdc++", "-static-libgcc")):
+        run_both([compile_c(text, "-std=c++17", "-pthread", *linking, suffix=".cc")])
+
+
+def test_the_first_wild_free_is_told() -> None:
+    recording = run_main("free(region); free(region + 16);")
+    told = [line for line in recording.stderr.splitlines() if "no block of malloc's" in line]
+    assert len(told) == 1, recording.stderr
 
 
 def test_new_and_free_may_be_mixed() -> None:

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What the core's own replacements of malloc and its kin leave undone: pvalloc, which they end the program for; new,
+// likewise where it fails; mallinfo2; and errno where calloc's product overflows. These have the tags of theirs, and a
+// higher priority (pub_tool_redir.h).
+
+#include <errno.h>
+#include <valgrind/valgrind.h>
+
+typedef unsigned long UWord;
+
+#include "preload/protocol.h"
+
+#define FUNCTION(kind_and_tag, soname, name) kind_and_tag##ZU_##soname##_##name
+#define REPLACED(tag, soname, name)          FUNCTION(_vgr##tag, soname, name)
+#define WRAPPED(tag, soname, name)           FUNCTION(_vgw##tag, soname, name)
+
+// Weak: a program need not have the C library's.
+extern int *__errno_location(void) __attribute__((weak));
+
+static void *or_no_memory(UWord address)
+{
+    int *place = !address && __errno_location ? __errno_location() : 0;
+    if (place)
+        *place = ENOMEM;
+    return (void *)address;
+}
+
+// ---- the C library's -----------------------------------------------------------------------------------------
+
+#define CALLOC(soname)                                                                                                 \
+    void *REPLACED(10071, soname, calloc)(UWord n, UWord each);                                                        \
+    void *REPLACED(10071, soname, calloc)(UWord n, UWord each)                                                         \
+    {                                                                                                                  \
+        return or_no_memory(VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_CALLOC, n, each, 0, 0, 0));                      \
+    }
+CALLOC(libcZdsoZa)
+CALLOC(VgSoSynsomalloc)
+
+// The tag is another one in some releases; configure has looked.
+#define PVALLOC_AS(tag, soname)                                                                                        \
+    void *REPLACED(tag, soname, pvalloc)(UWord n);                                                                     \
+    void *REPLACED(tag, soname, pvalloc)(UWord n)                                                                      \
+    {                                                                                                                  \
+        return or_no_memory(VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_PVALLOC, n, 0, 0, 0, 0));                        \
+    }
+#define PVALLOC(tag, soname) PVALLOC_AS(tag, soname)
+PVALLOC(PVALLOC_TAG, libcZdsoZa)
+
+struct mallinfo2 {
+    UWord field[JM_N_MALLINFO];
+};
+
+#define MALLINFO2(soname)                                                                                              \
+    struct mallinfo2 REPLACED(10216, soname, mallinfo2)(void);                                                         \
+    struct mallinfo2 REPLACED(10216, soname, mallinfo2)(void)                                                          \
+    {                                                                                                                  \
+        struct mallinfo2 told;                                                                                         \
+        VALGRIND_DO_CLIENT_REQUEST_STMT(JM_REQ_MALLINFO2, told.field, 0, 0, 0, 0);                                     \
+        return told;                                                                                                   \
+    }
+MALLINFO2(libcZdsoZa)
+MALLINFO2(VgSoSynsomalloc)
+
+// ---- new -----------------------------------------------------------------------------------------------------
+
+// Where there is no memory the library's own function is called: it knows what a new handler is, and how to throw. It
+// asks malloc, which fails again unless the handler has freed some, and tells that.
+#define NEW(soname, name)                                                                                              \
+    void *WRAPPED(10031, soname, name)(UWord n);                                                                       \
+    void *WRAPPED(10031, soname, name)(UWord n)                                                                        \
+    {                                                                                                                  \
+        OrigFn original;                                                                                               \
+        VALGRIND_GET_ORIG_FN(original);                                                                                \
+        UWord address = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NEW, n, 0, 0, 0, 0);                                 \
+        if (!address)                                                                                                  \
+            CALL_FN_W_W(address, original, n);                                                                         \
+        return (void *)address;                                                                                        \
+    }
+#define NEW_ALIGNED(soname, name)                                                                                      \
+    void *WRAPPED(10031, soname, name)(UWord n, UWord alignment);                                                      \
+    void *WRAPPED(10031, soname, name)(UWord n, UWord alignment)                                                       \
+    {                                                                                                                  \
+        OrigFn original;                                                                                               \
+        VALGRIND_GET_ORIG_FN(original);                                                                                \
+        UWord address = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NEW, n, alignment, 0, 0, 0);                         \
+        if (!address)                                                                                                  \
+            CALL_FN_W_WW(address, original, n, alignment);                                                             \
+        return (void *)address;                                                                                        \
+    }
+#define ALL_NEW(soname)                                                                                                \
+    NEW(soname, _Znwm)                                                                                                 \
+    NEW(soname, _Znam)                                                                                                 \
+    NEW_ALIGNED(soname, _ZnwmSt11align_val_t)                                                                          \
+    NEW_ALIGNED(soname, _ZnamSt11align_val_t)
+ALL_NEW(libstdcZpZpZa)
+ALL_NEW(libcZpZpZa)
+ALL_NEW(VgSoSynsomalloc)
