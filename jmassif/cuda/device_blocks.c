@@ -8,6 +8,7 @@
 #include "cuda/pool.h"
 #include "cuda/registered.h"
 #include "ledger/account.h"
+#include "base/client_memory.h"
 #include "base/clock.h"
 #include "ledger/pending.h"
 #include "stack/scope.h"
@@ -54,6 +55,7 @@ typedef struct {
 
 static BlockRange *ranges;
 static UInt n_ranges, ranges_capacity;
+static Bool ranges_overlap; // once: an import of memory that is the program's own, say
 static ULong cached_bytes;
 static void (*carved_close)(DeviceBlock *block);
 
@@ -73,13 +75,13 @@ static Bool is_cached(const DeviceBlock *b)
     return jm_kind_side(b->kind) == SIDE_DEVICE && jm_device_block_is_segment(b);
 }
 
-// The first range that ends behind `address`.
-static UInt range_at(Addr address)
+// The first range that begins behind `address`.
+static UInt range_behind(Addr address)
 {
     UInt low = 0, high = n_ranges;
     while (low < high) {
         UInt middle = low + (high - low) / 2;
-        if (ranges[middle].end <= address)
+        if (ranges[middle].start <= address)
             low = middle + 1;
         else
             high = middle;
@@ -87,22 +89,26 @@ static UInt range_at(Addr address)
     return low;
 }
 
+// A block whose size is not known yet has none.
 static void add_range(Addr start, ULong bytes, DeviceBlock *block)
 {
+    if (!bytes || start + bytes < start)
+        return;
     if (n_ranges == ranges_capacity) {
         ranges_capacity = ranges_capacity ? 2 * ranges_capacity : 64;
         ranges = VG_(realloc)("jm.ranges", ranges, ranges_capacity * sizeof *ranges);
     }
-    UInt i = range_at(start);
+    UInt i = range_behind(start);
+    ranges_overlap |= (i > 0 && ranges[i - 1].end > start) || (i < n_ranges && ranges[i].start < start + bytes);
     VG_(memmove)(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
     ranges[i] = (BlockRange){start, start + bytes, block};
     n_ranges++;
 }
 
-static void remove_range(Addr start)
+static void remove_range(Addr start, const DeviceBlock *block)
 {
-    for (UInt i = range_at(start); i < n_ranges && ranges[i].start <= start; i++) {
-        if (ranges[i].start != start)
+    for (UInt i = range_behind(start); i-- > 0 && ranges[i].start == start;) {
+        if (ranges[i].block != block)
             continue;
         VG_(memmove)(&ranges[i], &ranges[i + 1], (n_ranges - i - 1) * sizeof *ranges);
         n_ranges--;
@@ -112,11 +118,15 @@ static void remove_range(Addr start)
 
 DeviceBlock *jm_device_block_around(Addr address, Addr *end)
 {
-    UInt i = range_at(address);
-    if (i == n_ranges || ranges[i].start > address)
-        return NULL;
-    *end = ranges[i].end;
-    return ranges[i].block;
+    for (UInt i = range_behind(address); i-- > 0;) {
+        if (address < ranges[i].end) {
+            *end = ranges[i].end;
+            return ranges[i].block;
+        }
+        if (!ranges_overlap)
+            return NULL;
+    }
+    return NULL;
 }
 
 DeviceBlock *jm_device_any_cached(ULong bytes)
@@ -194,11 +204,27 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     return b;
 }
 
+// Memory that ends while it is mapped (fork): nothing of it may be found by an address any more.
+static void forget_mappings(DeviceBlock *b)
+{
+    for (Word i = VG_(sizeXA)(mappings) - 1; i >= 0; i--) {
+        Mapping m = *(Mapping *)VG_(indexXA)(mappings, i);
+        if (m.handle != b->key)
+            continue;
+        VG_(removeIndexXA)(mappings, i);
+        remove_range(m.address, b);
+        jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
+    }
+    b->n_mappings = 0;
+}
+
 // After the block has left its table.
 static void end_block(ThreadId tid, DeviceBlock *b)
 {
     if (b->space == SPACE_POINTER)
-        remove_range(b->key);
+        remove_range(b->key, b);
+    if (b->n_mappings)
+        forget_mappings(b);
     if (b->carved && carved_close)
         carved_close(b);
     if (is_cached(b))
@@ -226,13 +252,19 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *block)
 
 void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
 {
-    if (bytes <= block->bytes || !block->account)
+    if (bytes <= block->bytes || bytes >= JM_ADDRESS_SPACE || !block->account)
         return;
     ULong more = bytes - block->bytes;
     ULong made = jm_driver_carve(tid, &block->made_of, block->account, block->key, more, True);
     jm_ledger_adjust(block->account, more - made);
     block->made += made;
     jm_scope_grow(tid, block->kind, more, 0);
+    if (is_cached(block))
+        cached_bytes += more;
+    if (block->space == SPACE_POINTER) {
+        remove_range(block->key, block);
+        add_range(block->key, bytes, block);
+    }
     block->bytes = bytes;
 }
 
@@ -283,10 +315,10 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
         if (m.address < address || m.address + m.bytes > address + bytes)
             continue;
         VG_(removeIndexXA)(mappings, i);
-        remove_range(m.address);
         jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
         DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
         if (b) {
+            remove_range(m.address, b);
             b->n_mappings--;
             jm_device_block_release_if_unused(tid, b);
         }

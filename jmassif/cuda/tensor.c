@@ -49,6 +49,21 @@ static VgHashTable *table(void)
     return tensors;
 }
 
+// A tensor's bytes move from its segment's account to its own, so all it is made of is on one side.
+static Bool fits(const Tensor *t, const DeviceBlock *segment)
+{
+    UInt node;
+    Kind kind = segment->kind;
+    OwnerId owner;
+    if (!segment->account || (t->is_exact && !jm_device_block_is_segment(segment)))
+        return False;
+    if (t->account)
+        jm_ledger_describe(t->account, &node, &kind, &owner);
+    else if (t->n_parts)
+        kind = t->parts[0].segment->kind;
+    return jm_kind_side(kind) == jm_kind_side(segment->kind);
+}
+
 // The parts of [address, address + bytes) in the segments they lie in. Without an address that lies in one (PyTorch up
 // to 1.9 reports another number), any segment with enough cache left will do: the sums are the same.
 static Bool find_parts(Tensor *t)
@@ -57,7 +72,7 @@ static Bool find_parts(Tensor *t)
     ULong left = t->bytes;
     while (left > 0) {
         DeviceBlock *segment = jm_device_block_around(at, &end);
-        if (!segment || !segment->account || (t->is_exact && !jm_device_block_is_segment(segment)))
+        if (!segment || !fits(t, segment))
             break;
         ULong bytes = end - at < left ? end - at : left;
         if (segment->bytes - segment->carved < bytes)
@@ -73,7 +88,7 @@ static Bool find_parts(Tensor *t)
     if (t->is_exact)
         return False;
     DeviceBlock *segment = jm_device_any_cached(t->bytes);
-    if (!segment)
+    if (!segment || !fits(t, segment))
         return False;
     t->parts = VG_(realloc)("jm.tensor", t->parts, sizeof *t->parts);
     t->parts[t->n_parts++] = (Part){segment, t->bytes};
