@@ -34,6 +34,7 @@
 #include "driver/driver.h"
 #include "cuda/cuda.h"
 #include "cuda/device_blocks.h"
+#include "cuda/query.h"
 #include "cuda/tensor.h"
 #include "pages/mappings.h"
 #include "pages/pages.h"
@@ -80,6 +81,7 @@ static void on_unmap(Addr start, SizeT bytes)
     if (jm_symbol_unmapped(start, bytes)) {
         jm_stack_forget();
         jm_unwind_forget();
+        jm_query_unmapped(start, bytes);
     }
     jm_mappings_unmapped(start, bytes);
 }

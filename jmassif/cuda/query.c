@@ -69,15 +69,26 @@ void jm_query_begin(const CudaCall *call)
 
 // ---- asking --------------------------------------------------------------------------------------------------
 
+typedef struct {
+    Addr code;
+    const HChar *name;
+    Addr found;
+} Known;
+
+static XArray *known;
+
+void jm_query_unmapped(Addr start, SizeT bytes)
+{
+    for (Word i = known ? VG_(sizeXA)(known) - 1 : -1; i >= 0; i--) {
+        const Known *k = VG_(indexXA)(known, i);
+        if (k->code - start < bytes || k->found - start < bytes)
+            VG_(removeIndexXA)(known, i);
+    }
+}
+
 // Looks up each function once per library: the table of dynamic symbols is searched from end to end.
 static Addr function_in(Addr library_code, const HChar *name)
 {
-    typedef struct {
-        Addr code;
-        const HChar *name;
-        Addr found;
-    } Known;
-    static XArray *known;
     if (!name)
         return 0;
     if (!known)

@@ -42,6 +42,9 @@ Bool jm_query_room_for_event(const CudaCall *call);
 // or of the machine, after the questions that the call has, if it `has_others`.
 Bool jm_query_room(const CudaCall *call, Bool has_others);
 
+// What was known of a library's functions there is forgotten.
+void jm_query_unmapped(Addr start, SizeT bytes);
+
 // The wrapper has called what it was given.
 Bool jm_query_answered(ThreadId tid, struct jm_queries *queries);
 

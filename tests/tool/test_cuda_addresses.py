@@ -4,6 +4,10 @@
 The libraries here are ours, so that they give out the addresses that a test needs.
 """
 
+import re
+from pathlib import Path
+from typing import List
+
 import pytest
 
 from tests.harness import Recording, compile_c, record
@@ -56,11 +60,11 @@ static const Address AT = 0x700000000000;
 """
 
 
-def run_main(body: str) -> Recording:
+def run_main(body: str, *options: str) -> Recording:
     driver = programs.library(DRIVER, "libcuda.so.1", "-w")
     c10 = programs.library(C10, "libc10.so", "-DFORM=20")
     text = f"{PROGRAM}\nint main(void)\n{{\n{body}\nreturn 7;\n}}\n"
-    recording = record([compile_c(text, "-w", *programs.linked_to(driver, c10))])
+    recording = record([compile_c(text, "-w", *programs.linked_to(driver, c10))], options)
     assert recording.returncode == 7, recording.stderr
     assert_readable(recording.trace)
     return recording
@@ -128,9 +132,12 @@ def test_imports_that_come_and_go_leave_nothing_behind(size: str) -> None:
             cuIpcCloseMemHandle(p);
             report(p + 8192, 512, 512, 0, 1);
         }}
-        """
+        """,
+        "--stats=yes",
+        "--pages=yes",
     )
     assert live_device(recording) == 0
+    assert re.findall(r"jm\.ranges +([\d,]+) ranges of device memory", recording.stderr) in ([], ["0"])
 
 
 def test_blocks_that_overlap_end_one_by_one() -> None:
@@ -190,3 +197,44 @@ def test_a_tensor_that_reaches_from_device_memory_into_pinned_memory() -> None:
         """
     )
     assert live_device(recording) == 0
+
+
+def library_with(order: List[str]) -> Path:
+    """A driver whose functions lie in this order, each at a multiple of 64 bytes from the first."""
+    bodies = {
+        "alloc": "int cuMemAlloc_v2(Address *p, unsigned long bytes) { *p = 0x700000000000; return 0; }",
+        "free": "int cuMemFree_v2(Address p) { return 0; }",
+        "context": "int cuCtxGetCurrent(Address *p) { *p = 5; return 0; }",
+        "trap": "int trap(void) { __builtin_trap(); }",
+    }
+    text = "typedef unsigned long long Address;\n" + "\n".join(
+        f"__attribute__((aligned(64))) {bodies[name]}" for name in order
+    )
+    return programs.library(text, "libcuda.so.1", "-w", "-O1", "-fno-toplevel-reorder")
+
+
+def test_a_library_that_is_replaced_by_another_build_of_it() -> None:
+    """The recorder asks the library that is there now, and not at the addresses of the one before."""
+    first = library_with(["alloc", "free", "context", "trap"])
+    second = library_with(["alloc", "free", "trap", "context"])
+    text = f"""
+    #include <dlfcn.h>
+    #include <stdio.h>
+    static void *use(const char *path)
+    {{
+        unsigned long long p;
+        void *library = dlopen(path, RTLD_NOW);
+        int (*alloc)(unsigned long long *, unsigned long) = dlsym(library, "cuMemAlloc_v2");
+        int (*release)(unsigned long long) = dlsym(library, "cuMemFree_v2");
+        alloc(&p, 4096);
+        release(p);
+        dlclose(library);
+        return alloc;
+    }}
+    int main(void)
+    {{
+        return use("{first}") == use("{second}") ? 7 : 8;
+    }}
+    """
+    recording = record([compile_c(text, "-w", "-ldl")])
+    assert recording.returncode == 7, recording.stderr
