@@ -124,6 +124,7 @@ static void after_fork_in_child(ThreadId tid)
 
 static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {
+    jm_clock_before_syscall(number, args);
     jm_driver_before_syscall(tid, number, args);
     // What exec replaces can tell nothing later.
     if (number == __NR_execve || number == __NR_execveat)

@@ -30,8 +30,23 @@ static ULong read_ms, read_count; // when the kernel was asked last
 static ULong start_count;
 static ULong counts_between_reads; // 0: not known
 
+// A thread may forbid itself the counter, and its children; then reading it would end the program.
+#define PR_SET_TSC    26 // linux/prctl.h
+#define PR_TSC_ENABLE 1
+static Bool is_counter_forbidden;
+
+void jm_clock_before_syscall(UInt number, const UWord *args)
+{
+    if (number == __NR_prctl && args[0] == PR_SET_TSC && args[1] != PR_TSC_ENABLE)
+        is_counter_forbidden = True; // from here on, whatever other threads may do
+}
+
 static inline ULong counter(void)
 {
+    if (UNLIKELY(is_counter_forbidden)) {
+        counts_between_reads = 0; // the kernel is asked each time
+        return 0;
+    }
 #if defined(VGA_amd64)
     return __builtin_ia32_rdtsc();
 #elif defined(VGA_arm64)
@@ -59,7 +74,7 @@ ULong jm_clock_ms(void)
     if (count - read_count >= counts_between_reads) {
         read_ms = monotonic_ms() - start_ms;
         read_count = count;
-        ULong per_ms = read_ms >= MS_FOR_ITS_SPEED ? (count - start_count) / read_ms : 0;
+        ULong per_ms = read_ms >= MS_FOR_ITS_SPEED && !is_counter_forbidden ? (count - start_count) / read_ms : 0;
         counts_between_reads = per_ms <= MAX_COUNTS_PER_MS ? per_ms / READS_PER_MS : 0;
     }
     return read_ms;

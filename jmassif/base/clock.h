@@ -10,6 +10,9 @@
 
 void jm_clock_init(void);
 
+// A system call of the program, which may forbid the processor's counter.
+void jm_clock_before_syscall(UInt number, const UWord *args);
+
 // Now, and (in ms) the last value that jm_clock_now returned. In ms, instructions or bytes since the start; never
 // decreases.
 ULong jm_clock_now(void);
