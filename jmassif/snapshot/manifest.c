@@ -16,9 +16,12 @@ static void write_command(void)
         size += VG_(strlen)(*(HChar **)VG_(indexXA)(VG_(args_for_client), i)) + 1;
     HChar *text = VG_(malloc)("jm.manifest", size);
     VG_(strcpy)(text, jm_options.anonymize ? VG_(basename)(VG_(args_the_exename)) : VG_(args_the_exename));
+    HChar *end = text + VG_(strlen)(text); // there may be a hundred thousand
     for (Word i = 0; !jm_options.anonymize && i < VG_(sizeXA)(VG_(args_for_client)); i++) {
-        VG_(strcat)(text, " ");
-        VG_(strcat)(text, *(HChar **)VG_(indexXA)(VG_(args_for_client), i));
+        const HChar *argument = *(HChar **)VG_(indexXA)(VG_(args_for_client), i);
+        *end++ = ' ';
+        VG_(strcpy)(end, argument);
+        end += VG_(strlen)(argument);
     }
     jm_trace_manifest("command", text);
     VG_(free)(text);

@@ -150,3 +150,16 @@ def test_anonymize_does_without_a_home(tmp_path: Path) -> None:
         recording = record([compile_c(TEXT, "-fno-builtin"), "a", "b"], ["--anonymize=yes"], env={"HOME": home})
         assert recording.returncode == 0
         assert any(loaded.path.endswith("/program") for loaded in recording.profile.objects)
+
+
+def test_a_long_command_takes_no_time() -> None:
+    arguments = [f"{i:010d}" for i in range(60000)]
+    seconds = []
+    for n in (15000, 60000):
+        begin = time.monotonic()
+        recording = record(["/bin/true", *arguments[:n]])
+        seconds.append(time.monotonic() - begin)
+        assert recording.returncode == 0, recording.stderr
+        assert recording.profile.manifest["command"] == " ".join(["/bin/true", *arguments[:n]])
+    # Four times the arguments, where sixteen times the time would be the square.
+    assert seconds[1] < 3 * seconds[0] + 1
