@@ -257,14 +257,29 @@ static void symbolise(Location *at, Addr ip)
 #define RECENT_BITS 10
 static const Location *recent[1u << RECENT_BITS];
 
+static void symbolise_again(Location *at)
+{
+    Addr ip = at->ip;
+    if (at->inlined) {
+        n_inlined -= at->n_frames;
+        VG_(free)(at->inlined);
+    }
+    VG_(memset)(at, 0, sizeof *at);
+    symbolise(at, ip);
+}
+
 static const Location *look_up(Addr ip)
 {
     jm_index_reserve(&location_index, location_hash_of);
     UInt slot = (UInt)jm_hash(ip) & location_index.mask;
     while (location_index.slots[slot]) {
         Location *known = jm_table_at(&locations, location_index.slots[slot]);
-        if (known->ip == ip && !known->is_forgotten)
+        if (known->ip == ip) {
+            // A library that comes and goes is at the same place each time.
+            if (known->is_forgotten)
+                symbolise_again(known);
             return known;
+        }
         slot = (slot + 1) & location_index.mask;
     }
     UInt id = jm_table_add(&locations);

@@ -353,3 +353,34 @@ def test_the_frames_of_a_new_stack_are_one_record() -> None:
     assert stack_of_bytes(recording.profile, 1000) == [("down", "n")] * 101 + [("main", "n")]
     longest = max(line.count(" ") for line in recording.trace.read_text().splitlines() if line.startswith("n "))
     assert longest > 90
+
+
+def test_a_library_that_comes_and_goes_is_kept_once() -> None:
+    """What is kept of its code does not grow with each time, and neither does the time to look for it."""
+    guest = library(
+        """
+        #include <stdlib.h>
+        void *inner(int n) { return malloc(100 + n); }
+        __attribute__((constructor)) static void begin(void) { free(inner(1)); free(inner(2)); }
+        """,
+        "libguest.so",
+        "-fno-builtin",
+    )
+    text = f"""
+    #include <dlfcn.h>
+    #include <stdlib.h>
+    int main(int argc, char **argv)
+    {{
+        for (int n = atoi(argv[1]); n > 0; n--)
+            dlclose(dlopen("{guest}", RTLD_NOW));
+        return 7;
+    }}
+    """
+    program = compile_c(text, "-ldl")
+    kept = []
+    for rounds in ("20", "300"):
+        recording = record([program, rounds], ["--stats=yes"])
+        assert recording.returncode == 7, recording.stderr
+        kept += re.findall(r"([\d,]+) code addresses$", recording.stderr, re.MULTILINE)
+    assert len(kept) == 2
+    assert kept[0] == kept[1]
