@@ -91,10 +91,12 @@ static void add_named_by_code(void)
     rank(JM_OWNER_UNKNOWN);
 }
 
+#define MAX_GLOB 255
+
 // True if `text` matches one of the globs in `globs` ("a*|b?").
 static Bool matches_any(const HChar *globs, const HChar *text)
 {
-    HChar glob[256];
+    HChar glob[MAX_GLOB + 1];
     while (*globs) {
         UInt n = 0;
         while (*globs && *globs != '|') {
@@ -111,9 +113,12 @@ static Bool matches_any(const HChar *globs, const HChar *text)
     return False;
 }
 
+// A record of the trace has room for a name, and so has a report.
+#define MAX_NAME 64
+
 static Bool is_name(const HChar *s)
 {
-    if (!*s)
+    if (!*s || VG_(strlen)(s) > MAX_NAME)
         return False;
     for (; *s; s++)
         if (!(VG_(isdigit)(*s) || (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '-' || *s == '_'))
@@ -131,15 +136,27 @@ static Rule frame_rule(const HChar *objects, const HChar *functions)
     return rule;
 }
 
+static const HChar too_long_glob[] = "a pattern is too long; 255 characters are the most, and | joins several";
+
+static Bool has_long_glob(const HChar *globs)
+{
+    UInt n = 0;
+    for (; *globs && n <= MAX_GLOB; globs++)
+        n = *globs == '|' ? 0 : n + 1;
+    return n > MAX_GLOB;
+}
+
 // role ROLE OBJECT FUNCTION [survivors]
 static const HChar *add_role_rule(HChar **words, UInt n)
 {
     if (n < 4 || n > 5 || (n == 5 && !VG_STREQ(words[4], "survivors")))
         return "expected: role ROLE OBJECT FUNCTION [survivors]";
     if (!is_name(words[1]))
-        return "a role's name is made of letters, digits, - and _";
+        return "a role's name is made of letters, digits, - and _, 64 at most";
     if (VG_(sizeXA)(role_rules) >= MAX_ROLE_RULES)
         return "too many role rules; 250 are the most";
+    if (has_long_glob(words[2]) || has_long_glob(words[3]))
+        return too_long_glob;
     RoleRule rule = {frame_rule(words[2], words[3]), VG_(strdup)("jm.owner", words[1]), n == 5};
     VG_(addToXA)(role_rules, &rule);
     return NULL;
@@ -157,7 +174,7 @@ static const HChar *add_to_group(HChar **words, UInt n)
         return "the group must be yours, cached, libraries or runtime";
     for (UInt i = 2; i < n; i++) {
         if (!is_name(words[i]))
-            return "an owner's name is made of letters, digits, - and _";
+            return "an owner's name is made of letters, digits, - and _, 64 at most";
         OwnerId owner = intern_owner(words[i]);
         if (owner == JM_OWNER_NONE)
             return too_many_owners;
@@ -173,7 +190,9 @@ static const HChar *add_rule(HChar **words, UInt n)
         return "expected: OWNER OBJECT FUNCTION [host|device|driver]";
     Bool passes = VG_STREQ(words[0], "-");
     if (!passes && !is_name(words[0]))
-        return "an owner's name is made of letters, digits, - and _ (or is - to pass the frame over)";
+        return "an owner's name is made of letters, digits, - and _, 64 at most (or is - to pass the frame over)";
+    if (has_long_glob(words[1]) || has_long_glob(words[2]))
+        return too_long_glob;
     Rule rule = frame_rule(words[1], words[2]);
     rule.host = n == 3 || VG_STREQ(words[3], "host");
     rule.device = n == 3 || VG_STREQ(words[3], "device");
@@ -232,6 +251,8 @@ static void append_all(XArray *to, XArray *from)
     VG_(deleteXA)(from);
 }
 
+#define MAX_FILE (1u << 20)
+
 void jm_owner_init(const HChar *extra_rules_file)
 {
     rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
@@ -248,9 +269,11 @@ void jm_owner_init(const HChar *extra_rules_file)
     XArray *builtin_rules = rules, *builtin_role_rules = role_rules;
     rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
     role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
-    HChar *extra = jm_text_read_file(extra_rules_file, 1 << 20);
+    HChar *extra = jm_text_read_file(extra_rules_file, MAX_FILE + 1);
     if (!extra)
         jm_usage_error("--owners=%s: cannot read the file; give the path of a rules file", extra_rules_file);
+    if (VG_(strlen)(extra) > MAX_FILE)
+        jm_usage_error("--owners=%s: the file is too large; a mebibyte is the most", extra_rules_file);
     parse(extra_rules_file, extra);
     VG_(free)(extra);
     append_all(rules, builtin_rules);

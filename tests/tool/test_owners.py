@@ -105,10 +105,18 @@ ERRORS: List[Tuple[str, int, str]] = [
     ("group yours n/t", 1, "letters, digits"),
     ("group yours " + "net " * 40, 1, "split it"),
     ("\n".join(f"owner{i} * *" for i in range(300)), 0, "fewer names"),
+    ("n" * 65 + " libnet* *", 1, "64 at most"),
+    ("n" * 400000 + " libnet* *", 1, "64 at most"),
+    ("group yours " + "n" * 40000, 1, "64 at most"),
+    ("role " + "n" * 40000 + " libnet* *", 1, "64 at most"),
+    ("net libnet*|" + "l" * 256 + " *", 1, "255 characters"),
+    ("role scratch * " + "l" * 256, 1, "255 characters"),
 ]
 
 
-@pytest.mark.parametrize("rules,line,mend", ERRORS, ids=[mend + str(line) for _, line, mend in ERRORS])
+@pytest.mark.parametrize(
+    "rules,line,mend", ERRORS, ids=[f"{mend}{line}-{i}" for i, (_, line, mend) in enumerate(ERRORS)]
+)
 def test_a_mistake_is_told_with_its_place_and_its_mend(rules: str, line: int, mend: str, tmp_path: Path) -> None:
     recording = recorded(tmp_path, rules)
     assert recording.returncode == 2
@@ -116,6 +124,13 @@ def test_a_mistake_is_told_with_its_place_and_its_mend(rules: str, line: int, me
     assert mend in message
     assert re.search(rf"my\.rules:{line or '[0-9]+'}: ", message)
     assert not recording.traces
+
+
+def test_a_long_name_and_a_long_pattern_are_taken(tmp_path: Path) -> None:
+    pattern = "|".join(["l" * 255] * 50 + ["program"])
+    recording = recorded(tmp_path, f"{'n' * 64} {pattern} *")
+    assert recording.returncode == 0, recording.stderr
+    assert {account.owner for account in recording.profile.accounts if account} >= {"n" * 64}
 
 
 @pytest.mark.parametrize("path", ["no/such/file", "."])
