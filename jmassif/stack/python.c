@@ -29,8 +29,9 @@
 typedef struct {
     Bool is_known;
     PythonLayout layout;
-    Addr runtime;   // _PyRuntime
-    Addr code_type; // PyCode_Type; 0: not known
+    Addr runtime;    // _PyRuntime
+    Addr code_type;  // PyCode_Type; 0: not known
+    SizeT code_head; // bytes of a code object that hold all that is read of it
 } Interpreter;
 
 static Interpreter python;
@@ -91,6 +92,11 @@ void jm_python_object(const HChar *path, Addr code)
     }
     python.runtime = runtime;
     python.code_type = jm_find_dynamic_symbol(code, "PyCode_Type");
+    const UShort read_at[] = {python.layout.code_firstlineno, python.layout.code_filename, python.layout.code_name,
+                              python.layout.code_lines, python.layout.code_bytes};
+    for (UInt i = 0; i < sizeof read_at / sizeof read_at[0]; i++)
+        if (python.code_head < read_at[i] + sizeof(Addr))
+            python.code_head = read_at[i] + sizeof(Addr);
     python.is_known = True;
 }
 
@@ -207,7 +213,7 @@ static Bool find_str(Addr object, Str *str)
     str->width = state >> 2 & 7;
     str->data = object + (is_ascii ? python.layout.string_ascii : python.layout.string_compact);
     return is_compact && (str->width == 1 || str->width == 2 || str->width == 4) &&
-           jm_is_readable(str->data, str->length * str->width);
+           jm_is_readable(object, str->data + str->length * str->width - object);
 }
 
 // As UTF-8, cut at the size of the buffer.
@@ -348,7 +354,7 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h, ULong mark)
 static FrameId frame_of(Addr code, Int at)
 {
     const PythonLayout *l = &python.layout;
-    if (!jm_is_readable(code, l->code_bytes + sizeof(Addr)) || !is_code(code)) {
+    if (!jm_is_readable(code, python.code_head) || !is_code(code)) {
         counters.unreadable++;
         return 0;
     }
@@ -362,7 +368,7 @@ static FrameId frame_of(Addr code, Int at)
                   .first_line = *(Int *)(code + l->code_firstlineno)};
     if (!find_str(h.filename, &h.file) || !find_str(h.function, &h.name) ||
         !jm_read_word(h.lines + BYTES_LENGTH, &h.n_lines) || h.n_lines > MAX_LINE_TABLE ||
-        !jm_is_readable(h.lines + BYTES_DATA, h.n_lines)) {
+        !jm_is_readable(h.lines, BYTES_DATA + h.n_lines)) {
         counters.unreadable++;
         return 0;
     }

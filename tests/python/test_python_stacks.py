@@ -121,6 +121,12 @@ def test_inconsistent_memory_costs_frames_but_no_crash() -> None:
     assert recording.profile.counters["python-frame-unreadable"] > 50
 
 
+def test_objects_at_the_end_of_a_mapping_are_read_no_further() -> None:
+    recording, (afterwards,) = run_script("mapping_end")
+    assert afterwards.python_frames == afterwards.expected
+    assert recording.profile.counters["python-frame-unreadable"] > 10
+
+
 def test_embedded_interpreter_has_frames_while_it_runs() -> None:
     embedding = compile_c(Path(__file__).with_name("embedding.c"), "-ldl", "-pthread")
     recording, noted = run_noting([embedding, shared_library(), SCRIPTS])
