@@ -4,6 +4,7 @@
 // written.
 
 #include "trace/trace_file.h"
+#include "base/kernel.h"
 #include "base/options.h"
 #include "base/stats.h"
 #include "base/text.h"
@@ -25,7 +26,9 @@ static HChar *path;
 // A forked child's file, until it exists.
 static Bool is_pending;
 static HChar *parent_path;
-static Long parent_bytes; // of the parent's file at the fork
+static Long parent_bytes;    // of the parent's file at the fork
+static Bool is_parents_file; // a regular one, from which a child can copy
+static Bool is_parents_sink; // a device that takes all, such as /dev/null
 static Int parent_pid;
 
 // ---- the file ------------------------------------------------------------------------------------------------
@@ -117,6 +120,22 @@ static void stop_writing(Int error)
 
 #define RLIMIT_FSIZE 1 // asm-generic/resource.h, and the same on every machine
 
+// To write where nobody reads any more (a pipe) is answered with a signal too, which only this thread gets. It is taken
+// back before the program could see it.
+static Int write_quietly(const HChar *bytes, SizeT n)
+{
+    const ULong pipe_signal = 1ULL << (VKI_SIGPIPE - 1);
+    ULong pending_before = 0, mask;
+    struct vki_timespec now = {0, 0};
+    jm_kernel_call(__NR_rt_sigprocmask, VKI_SIG_BLOCK, (UWord)&pipe_signal, (UWord)&mask, sizeof mask, 0);
+    jm_kernel_call(__NR_rt_sigpending, (UWord)&pending_before, sizeof pending_before, 0, 0, 0);
+    Int written = VG_(write)(fd, bytes, n);
+    if (written == -VKI_EPIPE && !(pending_before & pipe_signal))
+        jm_kernel_call(__NR_rt_sigtimedwait, (UWord)&pipe_signal, 0, (UWord)&now, sizeof pipe_signal, 0);
+    jm_kernel_call(__NR_rt_sigprocmask, VKI_SIG_SETMASK, (UWord)&mask, 0, sizeof mask, 0);
+    return written;
+}
+
 static void write_out(const HChar *bytes, SizeT n)
 {
     // To write beyond the limit is answered with a signal, which would kill the program.
@@ -124,7 +143,7 @@ static void write_out(const HChar *bytes, SizeT n)
     if (n > 0 && fd >= 0 && VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && file_bytes + n > limit.rlim_cur)
         stop_writing(VKI_EFBIG);
     while (n > 0 && fd >= 0) {
-        Int written = VG_(write)(fd, bytes, n);
+        Int written = write_quietly(bytes, n);
         if (written <= 0) {
             if (-written == VKI_EINTR)
                 continue;
@@ -186,6 +205,16 @@ static void allocate_buffer(void)
 static void create_pending(void)
 {
     is_pending = False;
+    // What is written there is gone: nothing to copy from. (Two writers would spoil a pipe.)
+    if (!is_parents_file && !is_parents_sink)
+        VG_(umsg)
+        ("jmassif: %s is not a regular file, so the trace of its child %d is not written\n", parent_path,
+         VG_(getpid)());
+    if (!is_parents_file) {
+        given_up = True;
+        used = 0;
+        return;
+    }
     SizeT held = used;
     HChar *held_bytes = buffer;
     allocate_buffer();
@@ -249,7 +278,10 @@ void jm_trace_before_fork(void)
 {
     jm_trace_flush();
     struct vg_stat st;
-    parent_bytes = fd >= 0 && VG_(fstat)(fd, &st) == 0 ? st.size : 0;
+    Bool is_known = fd >= 0 && VG_(fstat)(fd, &st) == 0;
+    parent_bytes = is_known ? st.size : 0;
+    is_parents_file = is_known && VKI_S_ISREG(st.mode);
+    is_parents_sink = is_known && VKI_S_ISCHR(st.mode);
     parent_pid = VG_(getpid)();
 }
 

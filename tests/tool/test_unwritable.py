@@ -123,3 +123,35 @@ def test_a_program_that_closes_every_descriptor_leaves_the_trace_alone() -> None
     recording = record([compile_c(text, "-fno-builtin")])
     assert recording.returncode == 0
     assert recording.profile.is_complete
+
+
+def test_a_pipe_whose_reader_goes(tmp_path: Path) -> None:
+    """To write to it sends a signal as well, which would kill the program."""
+    fifo = tmp_path / "trace"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["head", "-c", "100", str(fifo)], stdout=subprocess.PIPE) as reader:
+        done = run_limited(str(fifo))
+        assert reader.communicate()[0].startswith(b"jmassif-trace")
+    assert_one_message(done)
+
+
+def test_a_pipe_gets_the_parents_trace_alone(tmp_path: Path) -> None:
+    fifo, kept = tmp_path / "pipes" / "trace", tmp_path / "kept"
+    fifo.parent.mkdir()
+    os.mkfifo(fifo)
+    with kept.open("wb") as file, subprocess.Popen(["cat", str(fifo)], stdout=file) as reader:
+        done = run_limited(str(fifo), None, "forks")
+        reader.wait(timeout=30)
+    assert (done.stdout, done.returncode) == ("all the same\n", 33), done.stderr
+    assert done.stderr.count("not a regular file, so the trace of its child") == 1
+    assert list(fifo.parent.iterdir()) == [fifo]
+    assert_readable(kept)
+    assert load_file(str(kept)).is_complete
+
+
+def test_the_null_device_takes_every_trace() -> None:
+    before = set(os.listdir("/dev"))
+    done = run_limited("/dev/null", None, "forks")
+    assert (done.stdout, done.returncode) == ("all the same\n", 33), done.stderr
+    assert "jmassif: cannot" not in done.stderr and "not a regular file" not in done.stderr
+    assert not [name for name in set(os.listdir("/dev")) - before if name.startswith("null")]
