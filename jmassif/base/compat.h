@@ -49,6 +49,9 @@ extern Int VG_(safe_fd)(Int fd);
 // the soft limit before the tool is started.
 extern Int VG_(fd_hard_limit);
 
+// The result of a call that has failed; likewise exported.
+extern SysRes VG_(mk_SysRes_Error)(UWord error);
+
 // What --sim-hints has asked for, a bit each; lax-ioctls is the first.
 extern UInt VG_(clo_sim_hints);
 #define JM_LAX_IOCTLS 1u

@@ -36,6 +36,8 @@
 
 typedef struct {
     Bool is_active;
+    UInt number;
+    UWord fd;
     DriverFile *file; // held while the call is under way; of close: taken
     DriverCall call;
 } Pending;
@@ -109,13 +111,15 @@ static void device_opened(ThreadId tid, Addr path_address, UWord fd)
 
 // ---- calls ---------------------------------------------------------------------------------------------------
 
-static Pending *start(ThreadId tid, DriverFile *file)
+static Pending *start(ThreadId tid, DriverFile *file, UInt number, UWord fd)
 {
     Pending **of_thread = JM_OF_THREAD(&pending, Pending *, tid);
     if (!*of_thread)
         *of_thread = VG_(calloc)("jm.driver", 1, sizeof **of_thread);
     Pending *p = *of_thread;
     p->is_active = True;
+    p->number = number;
+    p->fd = fd;
     p->file = file;
     return p;
 }
@@ -142,7 +146,7 @@ static void before_ioctl(ThreadId tid, const UWord *args)
     if (!file)
         return;
     jm_driver_file_hold(file);
-    DriverCall *call = &start(tid, file)->call;
+    DriverCall *call = &start(tid, file, __NR_ioctl, args[0])->call;
     jm_driver_call_begins(call, file, args, decoders[file->type].n_bytes);
     if (decoders[file->type].before)
         decoders[file->type].before(tid, call);
@@ -167,41 +171,6 @@ static void remapped(ThreadId tid, Addr from, ULong old_bytes, Addr to, ULong ne
     jm_driver_map_remove(tid, own, from + kept, old_bytes - kept);
     if (from != to)
         jm_driver_map_move(tid, own, from, kept, to);
-}
-
-void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
-{
-    if (!jm_driver_n_fds || !jm_options.driver)
-        return;
-    DriverFile *file;
-    switch (number) {
-    case __NR_ioctl:
-        before_ioctl(tid, args);
-        break;
-    case __NR_close:
-        file = jm_driver_fd_take(args[0]);
-        if (file)
-            start(tid, file);
-        else
-            jm_driver_socket_closes(tid, args[0]);
-        break;
-    case __NR_sendmsg:
-        jm_driver_before_send(tid, args[0], args[1]);
-        break;
-    case __NR_mmap:
-        file = args[3] & MAP_ANONYMOUS_MEMORY ? NULL : jm_driver_fd((UInt)args[4]);
-        if (file) {
-            jm_driver_file_hold(file);
-            start(tid, file);
-        }
-        break;
-    case __NR_execve:
-    case __NR_execveat:
-        jm_driver_fd_around_exec(False);
-        break;
-    default:
-        break;
-    }
 }
 
 Bool jm_driver_is_mapping(ThreadId tid)
@@ -275,12 +244,67 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
     }
 }
 
+// What the thread had begun, when it makes another call before that one has ended: a signal came, whose handler runs
+// first, and then the call is made again. Until then nothing has happened.
+static void interrupted(ThreadId tid)
+{
+    Pending *p = pending_of(tid);
+    jm_driver_after_send(tid, True);
+    if (!p || !p->is_active)
+        return;
+    p->is_active = False;
+    SysRes failure = VG_(mk_SysRes_Error)(VKI_EINTR);
+    if (p->number == __NR_close) {
+        after_close(tid, p->fd, p->file, failure);
+        return;
+    }
+    if (p->number == __NR_ioctl)
+        after_ioctl(tid, &p->call, failure);
+    jm_driver_file_release(tid, p->file);
+}
+
+void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
+{
+    if (!jm_options.driver)
+        return;
+    interrupted(tid);
+    jm_driver_fd_before_syscall(number, args);
+    if (!jm_driver_n_fds)
+        return;
+    DriverFile *file;
+    switch (number) {
+    case __NR_ioctl:
+        before_ioctl(tid, args);
+        break;
+    case __NR_close:
+        file = jm_driver_fd_take(args[0]);
+        if (file)
+            start(tid, file, number, args[0]);
+        else
+            jm_driver_socket_closes(tid, args[0]);
+        break;
+    case __NR_sendmsg:
+        jm_driver_before_send(tid, args[0], args[1]);
+        break;
+    case __NR_mmap:
+        file = args[3] & MAP_ANONYMOUS_MEMORY ? NULL : jm_driver_fd((UInt)args[4]);
+        if (file) {
+            jm_driver_file_hold(file);
+            start(tid, file, number, args[4]);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
 void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes result)
 {
     if (!jm_options.driver)
         return;
+    jm_driver_fd_after_syscall(number, args, sr_isError(result));
     Pending *p = pending_of(tid);
-    if (p && p->is_active) {
+    if (p && p->is_active && p->number == number) {
         p->is_active = False;
         if (number == __NR_close) {
             after_close(tid, args[0], p->file, result);
@@ -295,8 +319,6 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
     }
     if (number == __NR_sendmsg)
         jm_driver_after_send(tid, sr_isError(result));
-    if (number == __NR_execve || number == __NR_execveat)
-        jm_driver_fd_around_exec(True); // or it would not have come back
     if (sr_isError(result))
         return;
     switch (number) {
