@@ -5,7 +5,12 @@
 // and looked up at each system call that has one, so they are in a hash table by their number.
 
 #include "driver/file.h"
+#include "base/kernel.h"
 #include "base/stats.h"
+
+#ifndef __NR_close_range
+#define __NR_close_range 436
+#endif
 
 typedef struct Descriptor {
     struct Descriptor *next; // VgHashNode
@@ -109,6 +114,28 @@ DriverFile *jm_driver_fd_take(UWord fd)
 
 static struct vki_rlimit started_with, raised;
 
+// Descriptors of the core's, and of the trace, that were above its limit before that was raised: the program must not
+// close them, nor put others in their place.
+static UWord protected[4 * CORES_OWN];
+static UInt n_protected;
+static Int limit_for_all; // while the core is told another one for a call
+
+static void protect(UWord first, UWord end, UWord not_this)
+{
+    struct vg_stat found;
+    for (UWord fd = first; fd < end && n_protected < sizeof protected / sizeof protected[0]; fd++)
+        if (fd != not_this && VG_(fstat)(fd, &found) == 0 && !jm_driver_fd(fd))
+    protected[n_protected++] = fd;
+}
+
+static Bool is_protected(UWord fd)
+{
+    for (UInt i = 0; i < n_protected; i++)
+        if (protected[i] == (UInt)fd)
+            return True;
+    return False;
+}
+
 void jm_driver_fd_allow(UWord fd)
 {
     static Bool has_failed;
@@ -121,6 +148,7 @@ void jm_driver_fd_allow(UWord fd)
     if (fd + CORES_OWN < most && VG_(setrlimit)(VKI_RLIMIT_NOFILE, &raised) == 0) {
         if (!started_with.rlim_cur)
             started_with = limit;
+        protect(VG_(fd_hard_limit), limit.rlim_cur, fd);
         VG_(fd_hard_limit) = most - CORES_OWN;
         return;
     }
@@ -130,10 +158,66 @@ void jm_driver_fd_allow(UWord fd)
      "jmassif: Valgrind to let the program map and close them; run first:  ulimit -n 65536\n");
 }
 
-void jm_driver_fd_around_exec(Bool has_failed)
+// The core refuses what is beyond its limit, so for a call that would hit a protected descriptor it is told a lower
+// one.
+static Bool hits_protected(UInt number, const UWord *args)
 {
-    if (started_with.rlim_cur)
-        VG_(setrlimit)(VKI_RLIMIT_NOFILE, has_failed ? &raised : &started_with);
+    switch (number) {
+    case __NR_close:
+        return is_protected(args[0]);
+#ifdef __NR_dup2
+    case __NR_dup2:
+#endif
+    case __NR_dup3:
+        return is_protected(args[1]);
+    case __NR_close_range:
+        return n_protected && (UInt)args[1] >= protected[0];
+    default:
+        return False;
+    }
+}
+
+void jm_driver_fd_before_syscall(UInt number, const UWord *args)
+{
+    if (!started_with.rlim_cur)
+        return;
+    if (number == __NR_execve || number == __NR_execveat)
+        VG_(setrlimit)(VKI_RLIMIT_NOFILE, &started_with);
+    if (hits_protected(number, args)) {
+        limit_for_all = VG_(fd_hard_limit);
+        VG_(fd_hard_limit) = protected[0];
+    }
+}
+
+// What the core has not closed of a range, as it was told a limit in it.
+static void close_between(UInt first, UInt last, UWord flags)
+{
+    if (last >= (UInt)VG_(fd_hard_limit))
+        last = VG_(fd_hard_limit) - 1;
+    UWord from = first > protected[0] ? first : protected[0];
+    for (UInt i = 0; i <= n_protected; i++) {
+        UWord to = i < n_protected ? protected[i] : (UWord)last + 1;
+        if (to > (UWord)last + 1)
+            to = (UWord)last + 1;
+        if (from < to)
+            jm_kernel_call(__NR_close_range, from, to - 1, flags, 0, 0);
+        if (i < n_protected && protected[i] >= from)
+            from = protected[i] + 1;
+    }
+}
+
+void jm_driver_fd_after_syscall(UInt number, const UWord *args, Bool has_failed)
+{
+    if (!started_with.rlim_cur)
+        return;
+    if (number == __NR_execve || number == __NR_execveat)
+        VG_(setrlimit)(VKI_RLIMIT_NOFILE, &raised); // or it would not have come back
+    if (!limit_for_all)
+        return;
+    VG_(fd_hard_limit) = limit_for_all;
+    limit_for_all = 0;
+    if (number == __NR_close_range && (!has_failed || (UInt)args[0] >= protected[0]))
+        close_between((UInt)args[0], (UInt)args[1], args[2]);
 }
 
 void jm_driver_fds_check(ThreadId tid, UWord first, UWord last)

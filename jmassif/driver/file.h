@@ -50,7 +50,11 @@ DriverFile *jm_driver_fd_take(UWord fd);
 // Lets the program use a descriptor that the core would refuse: r32's nvmap gives out descriptors beyond any limit,
 // from 1024 on, and the core's is the usual soft limit of 1024.
 void jm_driver_fd_allow(UWord fd);
-void jm_driver_fd_around_exec(Bool has_failed); // a new program has the limit that this one was started with
+
+// Around each system call of the program, once that has been done: the core's own descriptors stay beyond its reach,
+// and a new program has the limit that this one was started with.
+void jm_driver_fd_before_syscall(UInt number, const UWord *args);
+void jm_driver_fd_after_syscall(UInt number, const UWord *args, Bool has_failed);
 
 // Drops those from `first` to `last` that the program has no more.
 void jm_driver_fds_check(ThreadId tid, UWord first, UWord last);

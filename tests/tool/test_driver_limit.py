@@ -61,3 +61,64 @@ def test_a_valgrind_that_checks_mappings_too(sim: Path) -> None:
     )
     assert recording.returncode == 0, recording.stderr
     assert recording.profile.peaks["device"].by_kind["driver"] > 0
+
+
+CLOSES_ALL = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct create { uint32_t bytes, handle; };
+
+int main(int argc, char **argv)
+{
+    int nvmap = open("/dev/nvmap", O_RDWR);
+    struct create create = {1 << 20, 0};
+    if (nvmap < 0 || ioctl(nvmap, _IOWR('N', 0, struct create), &create) || create.handle < 1024)
+        return 1;
+    if (strcmp(argv[1], "close") == 0)
+        for (int fd = 3; fd < 20000; fd++)
+            close(fd);
+    else if (strcmp(argv[1], "close_range") == 0)
+        syscall(SYS_close_range, 3, ~0u, 0);
+    else
+        for (int fd = 1024; fd < 1100; fd++)
+            dup2(1, fd);
+    printf("%d\\n", strcmp(argv[1], "dup2") == 0 || fcntl(create.handle, F_GETFD) < 0);
+    fflush(stdout);
+    for (int i = 0; i < 1000; i++)
+        free(malloc(70000 + i));
+    malloc(12345);
+    if (argc > 2)
+        execl("/bin/sh", "sh", "-c", "ulimit -n", NULL);
+    return 7;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["close", "close_range", "dup2"])
+def test_a_program_that_closes_every_descriptor_closes_none_of_the_recorders(sim: Path, way: str) -> None:
+    board.require_board(sim)
+    launcher = [*limited(1024, 20000), *board.launcher(sim, "r32")]
+    recording = harness.record([harness.compile_c(CLOSES_ALL, "-w"), way], launcher=launcher)
+    assert (recording.returncode, recording.stdout) == (7, "1\n"), recording.stderr
+    programs.assert_readable(recording.trace)
+    assert programs.live_at(recording.profile, -1) >= 12345
+    assert recording.profile.end is not None
+
+
+def test_a_new_program_has_the_limit_that_the_first_was_started_with(sim: Path) -> None:
+    board.require_board(sim)
+    launcher = [*limited(1024, 20000), *board.launcher(sim, "r32")]
+    program = harness.compile_c(CLOSES_ALL, "-w")
+    kept = harness.record([program, "dup2", "exec"], launcher=launcher).stdout.split()
+    closed = harness.record([program, "close", "exec"], launcher=launcher).stdout.split()
+    assert kept == closed
+    assert int(closed[1]) < 2000
