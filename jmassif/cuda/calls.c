@@ -19,6 +19,7 @@
 #include "stack/scope.h"
 
 static ULong n_unknown_frees;
+static ULong n_refused;
 static ULong reserved_addresses;
 
 // ---- words of a call -----------------------------------------------------------------------------------------
@@ -109,6 +110,10 @@ static Bool open_block(const CudaCall *call, Space space, UWord key, ULong bytes
     Kind kind = call->function->kind;
     if (!key || jm_scope_has_made(call->tid, kind))
         return False;
+    if (bytes >= JM_ADDRESS_SPACE) {
+        jm_calls_refuse();
+        return False;
+    }
     jm_device_block_open(call->tid, space, key, kind, bytes);
     return True;
 }
@@ -525,6 +530,16 @@ Requested jm_calls_requested(const CudaCall *call)
     if (!actions[call->function->action].request)
         return (Requested){KIND_DRIVER, 0}; // a context, a module
     return (Requested){call->function->kind, actions[call->function->action].request(call)};
+}
+
+void jm_calls_refuse(void)
+{
+    n_refused++;
+}
+
+ULong jm_calls_n_refused(void)
+{
+    return n_refused;
 }
 
 ULong jm_calls_n_unknown_frees(void)

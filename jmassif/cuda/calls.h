@@ -39,6 +39,10 @@ Requested jm_calls_requested(const CudaCall *call);
 // A stream is being captured. Then only a few functions may be called.
 Bool jm_calls_is_capturing(void);
 
+// A request that no wrapper makes, or a size that no device has.
+void jm_calls_refuse(void);
+ULong jm_calls_n_refused(void);
+
 ULong jm_calls_n_unknown_frees(void);    // of pointers and handles that are no block's
 ULong jm_calls_reserved_addresses(void); // bytes of address space, live
 

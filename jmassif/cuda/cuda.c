@@ -173,14 +173,35 @@ static Bool leave(const CudaCall *call)
     count_attempt(call, failed);
     if (jm_calls_is(function, LOADS_LIBRARY) && library_loaded)
         library_loaded(call->tid);
-    n_ends_under_way -= jm_calls_is(function, ENDS_PROGRAM);
+    n_ends_under_way -= n_ends_under_way && jm_calls_is(function, ENDS_PROGRAM);
     jm_scope_leave(call->tid, name);
     return has_question;
+}
+
+// What the wrappers say is true; but a request is only a few words, and a program can say any.
+static Bool is_sound(const UWord *args)
+{
+    const Int writable = VKI_PROT_READ | VKI_PROT_WRITE;
+    switch (args[0]) {
+    case JM_REQ_ENTER:
+        return args[1] < JM_N_ROWS && jm_is_readable(args[2], JM_MAX_WORDS * sizeof(UWord));
+    case JM_REQ_LEAVE:
+        return args[1] < JM_N_ROWS && jm_is_readable(args[3], JM_MAX_WORDS * sizeof(UWord)) &&
+               VG_(am_is_valid_for_client)(args[5], sizeof(struct jm_queries), writable);
+    case JM_REQ_ANSWER:
+        return VG_(am_is_valid_for_client)(args[1], sizeof(struct jm_queries), writable);
+    default:
+        return True;
+    }
 }
 
 Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
 {
     *result = 0;
+    if (!is_sound(args)) {
+        jm_calls_refuse();
+        return True;
+    }
     switch (args[0]) {
     case JM_REQ_ENTER:
         enter(tid, jm_cuda_function(args[1]), (const UWord *)args[2]);
@@ -216,6 +237,8 @@ void jm_cuda_write_counters(void)
         jm_trace_counter("cuda-block-ended-unseen", jm_device_blocks_n_stale());
     if (jm_stack_n_completed())
         jm_trace_counter("stack-completed-from-api-call", jm_stack_n_completed());
+    if (jm_calls_n_refused())
+        jm_trace_counter("cuda-report-refused", jm_calls_n_refused());
     if (jm_registered_bytes() != told_registered)
         jm_trace_counter("host-registered-bytes", told_registered = jm_registered_bytes());
     if (jm_calls_reserved_addresses() != told_reserved)

@@ -25,6 +25,7 @@ static struct {
     ULong failed;
     ULong free_unknown;
     ULong realloc_unknown;
+    ULong absurd; // announced, but no block can be as large
 } counters;
 
 // ---- block records of large blocks ---------------------------------------------------------------------------
@@ -480,10 +481,19 @@ void jm_heap_init(void)
 
 // ---- custom allocators ---------------------------------------------------------------------------------------
 
+// Announced sizes are only numbers, and sums of them must stay within theirs.
+static Bool is_absurd(Addr address, SizeT bytes)
+{
+    Bool fits = address < JM_ADDRESS_SPACE && bytes < JM_ADDRESS_SPACE &&
+                jm_ledger_total(SIDE_HOST) + bytes < JM_ADDRESS_SPACE << 8;
+    counters.absurd += !fits;
+    return !fits;
+}
+
 void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes)
 {
     Block known;
-    if (!jm_options.heap || !address)
+    if (!jm_options.heap || !address || is_absurd(address, bytes))
         return;
     // At the start of malloc's own block, of which it is a part: that one stands. Announced twice: the newer one does.
     if (jm_blocks_find(address, &known) && !known.is_custom)
@@ -498,7 +508,7 @@ void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
         counters.realloc_unknown += jm_options.heap;
         return;
     }
-    if (!block.is_custom)
+    if (!block.is_custom || is_absurd(address, new_bytes))
         return;
     settle(tid, address, &block);
     jm_blocks_remove(address);
@@ -531,6 +541,8 @@ void jm_heap_write_counters(void)
         jm_trace_counter("free-of-unknown-pointer", counters.free_unknown);
     if (counters.realloc_unknown)
         jm_trace_counter("realloc-of-unknown-pointer", counters.realloc_unknown);
+    if (counters.absurd)
+        jm_trace_counter("absurd-block-announced", counters.absurd);
 }
 
 void jm_heap_stats(void)

@@ -165,7 +165,8 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         *result = jm_nvtx_call(tid, args[1], args[2], args[3], args[4]);
         return True;
     case JM_REQ_NVTX_LIBRARY:
-        *result = jm_nvtx_library_path(args[1], (HChar *)args[2], args[3]);
+        *result = VG_(am_is_valid_for_client)(args[2], args[3], VKI_PROT_READ | VKI_PROT_WRITE) &&
+                  jm_nvtx_library_path(args[1], (HChar *)args[2], args[3]);
         return True;
     case VG_USERREQ__GDB_MONITOR_COMMAND:
         *result = monitor_command((HChar *)args[1]);

@@ -200,3 +200,59 @@ def test_python_reaches_the_same_requests() -> None:
     assert [region.text for region in profile.regions] == ["größer"]
     assert profile.regions[0].end is not None
     assert [snapshot.reason for snapshot in profile.snapshots].count("request") == 1
+
+
+WILD = """
+#include <stdio.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <valgrind/valgrind.h>
+#include "jmassif.h"
+#include "preload/protocol.h"
+#define REQUEST(...) VALGRIND_DO_CLIENT_REQUEST_EXPR(0, __VA_ARGS__)
+
+int main(void)
+{
+    static const unsigned long wild[] = {0, 1, 7, 4095, 0x7fffffffffffffff, ~0ul, ~0ul - 7, 0x800000000000, 1ul << 40};
+    enum { N = sizeof wild / sizeof wild[0] };
+    static char block[4096];
+    /* Nothing can be written there. */
+    char *constant = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) {
+            for (unsigned long request = JM_REQ_ENTER; request <= JM_REQ_MALLINFO2 + 2; request++) {
+                if (request == JM_REQ_CALLOC || request == JM_REQ_PVALLOC || request == JM_REQ_NEW)
+                    continue;
+                REQUEST(request, wild[i], wild[j], wild[i], wild[j], wild[(i + j) % N]);
+                REQUEST(request, wild[j] % 200, constant, constant, constant, constant);
+                REQUEST(request, constant, constant, 4096, wild[i], constant);
+            }
+            VALGRIND_MALLOCLIKE_BLOCK(wild[i], wild[j], 0, 0);
+            VALGRIND_RESIZEINPLACE_BLOCK(wild[i], wild[j], wild[(i + j) % N], 0);
+            VALGRIND_MALLOCLIKE_BLOCK(block + 64 * i, wild[j], 0, 0);
+            VALGRIND_RESIZEINPLACE_BLOCK(block + 64 * i, wild[j], wild[(i + j) % N], 0);
+            VALGRIND_FREELIKE_BLOCK(wild[i], 0);
+        }
+        JMASSIF_MARK((const char *)wild[i]);
+        JMASSIF_REGION_BEGIN((const char *)wild[i]);
+        JMASSIF_REGION_END((const char *)wild[i]);
+    }
+    for (int i = 0; i < 100000; i++)
+        VALGRIND_MALLOCLIKE_BLOCK(block + i % 4096, 1ul << 47, 0, 0);
+    for (int i = 0; i < 4096; i++)
+        VALGRIND_FREELIKE_BLOCK(block + i, 0);
+    puts("done");
+    return 3;
+}
+"""
+
+
+def test_requests_with_wild_arguments_are_refused_and_counted() -> None:
+    program = compile_c(WILD, "-w", "-fno-builtin", "-I", str(ROOT / "jmassif"))
+    recording = record([program])
+    assert (recording.returncode, recording.stdout) == (3, "done\n"), recording.stderr
+    assert_readable(recording.trace)
+    counters = recording.profile.counters
+    assert counters["cuda-report-refused"] > 0
+    assert counters["absurd-block-announced"] > 0

@@ -20,11 +20,13 @@ from jmassif.whose.names import Names
 
 # What the recorder counts; docs/jmassif.1 says what they mean.
 COUNTERS = (
+    "absurd-block-announced",
     "cuda-address-space-reserved-bytes",
     "cuda-alloc-retries",
     "cuda-block-ended-unseen",
     "cuda-free-of-unknown-pointer",
     "cuda-function-not-covered",
+    "cuda-report-refused",
     "driver-address-spaces",
     "driver-block-without-memory",
     "driver-channels",
