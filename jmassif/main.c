@@ -64,8 +64,11 @@ static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong
     jm_mappings_mapped(start, bytes);
 }
 
+static Bool has_preload; // the library through which malloc and CUDA are seen
+
 static void on_object(const HChar *soname, const HChar *path, Addr code)
 {
+    has_preload |= VG_(strncmp)(VG_(basename)(path), "vgpreload_", 10) == 0;
     jm_manifest_object(soname, path);
     jm_python_object(path, code);
 }
@@ -225,6 +228,8 @@ static void fini(Int exit_code)
     if (VG_(clo_stats))
         print_stats();
     jm_trace_close();
+    if (VG_(clo_verbosity) > 0 && has_called_exit && !has_preload)
+        VG_(umsg)("jmassif: the program is linked statically: of its heap, only the pages have been seen\n");
     if (VG_(clo_verbosity) > 0 && jm_trace_path())
         VG_(umsg)("jmassif: read the trace with: jm_print %s\n", jm_trace_path());
 }

@@ -103,3 +103,11 @@ def test_where_to_read_the_trace_is_said_once_at_the_end() -> None:
     assert recording.stderr.count(f"jm_print {recording.trace}") == 1
     quiet = record(["/bin/true"], ["-q"])
     assert quiet.stderr == ""
+
+
+@pytest.mark.parametrize("linking", ["-static", "-pie"])
+def test_a_program_whose_heap_cannot_be_seen_is_told_so(linking: str) -> None:
+    text = "#include <stdlib.h>\nint main(void) { free(malloc(100)); return 7; }\n"
+    recording = record([compile_c(text, "-fno-builtin", linking)])
+    assert recording.returncode == 7
+    assert recording.stderr.count("linked statically") == (linking == "-static")
