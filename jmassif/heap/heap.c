@@ -298,10 +298,7 @@ static void release(ThreadId tid, void *p)
         return;
     if (!find_own(p, &block)) {
         if (counters.free_unknown++ == 0 && VG_(clo_verbosity) > 0)
-            VG_(umsg)
-            ("jmassif: the program frees %p, which is no block of malloc's; it goes on, and the trace counts such "
-             "calls\n",
-             p);
+            VG_(umsg)("jmassif: %p is freed, no block of malloc's; such calls go on, and are counted\n", p);
         return;
     }
     settle(tid, (Addr)p, &block);

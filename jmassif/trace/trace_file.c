@@ -206,10 +206,9 @@ static void create_pending(void)
 {
     is_pending = False;
     // What is written there is gone: nothing to copy from. (Two writers would spoil a pipe.)
+    Int pid = VG_(getpid)();
     if (!is_parents_file && !is_parents_sink)
-        VG_(umsg)
-        ("jmassif: %s is not a regular file, so the trace of its child %d is not written\n", parent_path,
-         VG_(getpid)());
+        VG_(umsg)("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path, pid);
     if (!is_parents_file) {
         given_up = True;
         used = 0;
