@@ -208,7 +208,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
 static void forget_mappings(DeviceBlock *b)
 {
     for (Word i = VG_(sizeXA)(mappings) - 1; i >= 0; i--) {
-        Mapping m = *(Mapping *)VG_(indexXA)(mappings, i);
+        VmmMapping m = *(VmmMapping *)VG_(indexXA)(mappings, i);
         if (m.handle != b->key)
             continue;
         VG_(removeIndexXA)(mappings, i);

@@ -78,7 +78,7 @@ static inline Word far_aligned_at(Addr address)
     return -1;
 }
 
-static void *take_far_aligned(SizeT align, SizeT bytes)
+static __attribute__((noinline)) void *take_far_aligned(SizeT align, SizeT bytes)
 {
     SizeT usable = VG_ROUNDUP(bytes, JM_SLAB_ALIGN);
     void *memory = (SSizeT)(usable + align) < 0 ? NULL : VG_(cli_malloc)(MAX_ALIGNMENT, usable + align);
@@ -232,23 +232,23 @@ static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_over
 // ---- malloc and its kin --------------------------------------------------------------------------------------
 
 // NULL: the program may have no more. `*block` is told what it has got.
-static void *take_memory(SizeT align, SizeT bytes, Block *block)
+static inline __attribute__((always_inline)) void *take_memory(SizeT align, SizeT bytes, Block *block)
 {
     void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
     *block = (Block){.bytes = bytes, .is_small = p != NULL, .usable = VG_ROUNDUP(bytes, JM_SLAB_ALIGN)};
-    if (align > MAX_ALIGNMENT)
+    if (UNLIKELY(align > MAX_ALIGNMENT))
         return take_far_aligned(align, bytes);
     return p ? p : VG_(cli_malloc)(align, bytes);
 }
 
 // Also of what is kept of the block.
-static void give_back_memory(void *p)
+static inline __attribute__((always_inline)) void give_back_memory(void *p)
 {
     if (jm_slab_free((Addr)p))
         return;
     jm_blocks_remove((Addr)p);
     Word i = far_aligned_at((Addr)p);
-    if (i >= 0) {
+    if (UNLIKELY(i >= 0)) {
         p = ((FarAligned *)VG_(indexXA)(far_aligned, i))->memory;
         VG_(removeIndexXA)(far_aligned, i);
     }

@@ -184,8 +184,8 @@ INNER_DECLARATION = re.compile(
 )
 DECLARED = re.compile(r"[\w\s*]*?[\s*]([A-Za-z_]\w*)\s*(\(|\[|;)")
 # What a .c file may declare by itself: what the linker leads elsewhere (--wrap; also by the names that configure has for
-# it), and what Valgrind's core has in no header that tools get.
-THE_LINKERS_OR_CORES = re.compile(r"^(__wrap_|__real_|WRAP_|REAL_|VG_$|ML_$|vgPlain_|vgModuleLocal_)")
+# it), what Valgrind's core has in no header that tools get, and what a profiled program may or may not have.
+THE_LINKERS_OR_CORES = re.compile(r"^(__wrap_|__real_|WRAP_|REAL_|VG_$|ML_$|vgPlain_|vgModuleLocal_|__errno_location$)")
 
 
 class Recorder(Half):

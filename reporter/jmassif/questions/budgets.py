@@ -25,7 +25,6 @@ COUNTERS = (
     "cuda-alloc-retries",
     "cuda-block-ended-unseen",
     "cuda-free-of-unknown-pointer",
-    "cuda-function-not-covered",
     "cuda-report-refused",
     "driver-address-spaces",
     "driver-block-without-memory",
