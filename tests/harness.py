@@ -232,7 +232,7 @@ def compile_c(source: Argument, *flags: str, compiler: str = "", suffix: str = "
         compiler = "gcc" if suffix == ".c" else "g++"
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    key = hashlib.sha256(repr((compiler, flags, suffix, text)).encode()).hexdigest()[:24]
+    key = hashlib.sha256(repr((compiler, flags, suffix, text, _included(text, flags))).encode()).hexdigest()[:24]
     directory = MADE / "cache" / key
     program = directory / name
     if program.exists():
@@ -244,6 +244,21 @@ def compile_c(source: Argument, *flags: str, compiler: str = "", suffix: str = "
     check_run([compiler, "-g", "-o", unfinished, code, *flags])
     unfinished.rename(program)
     return program
+
+
+def _included(text: str, flags: Sequence[str]) -> Dict[str, str]:
+    """By path: the files that a text includes by a name in quotes, and what they include so, as far as -I leads to them."""
+    directories = [Path(after) for flag, after in zip(flags, flags[1:]) if flag == "-I"]
+    directories += [Path(flag[2:]) for flag in flags if flag.startswith("-I") and flag != "-I"]
+    found: Dict[str, str] = {}
+    texts = [text]
+    while texts:
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', texts.pop(), re.MULTILINE):
+            paths = [directory / name for directory in directories if (directory / name).is_file()]
+            if paths and str(paths[0]) not in found:
+                texts.append(paths[0].read_text())
+                found[str(paths[0])] = texts[-1]
+    return found
 
 
 def compile_arm64(source: Argument, *flags: str, suffix: str = ".c") -> Path:

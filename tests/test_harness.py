@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Other tests are only as good as the harness' reading of what it runs."""
 
-from tests.harness import MassifPeak, allocated_by_function, compile_c, massif, massif_peak, record
+from pathlib import Path
+
+from tests.harness import MassifPeak, allocated_by_function, check_run, compile_c, massif, massif_peak, record
 
 SNAPSHOT = """#-----------
 snapshot={number}
@@ -32,6 +34,17 @@ PROGRAM = "#include <stdlib.h>\nint main(void) { free(malloc(4000)); return 3; }
 
 def test_massif_is_run_and_its_peak_read() -> None:
     assert massif([compile_c(PROGRAM)]).heap == 4000
+
+
+def test_a_program_is_compiled_anew_when_what_it_includes_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "outer.h").write_text('#include "inner.h"\n')
+    for number in ("17", "18"):
+        (tmp_path / "inner.h").write_text(f"#define NUMBER {number}\n")
+        program = compile_c(
+            '#include <stdio.h>\n#include "outer.h"\nint main(void) { return printf("%d", NUMBER) < 0; }',
+            f"-I{tmp_path}",
+        )
+        assert check_run([program]) == number
 
 
 def test_jmassif_is_run_and_its_trace_read() -> None:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Where a release of CPython keeps what python_layout.c says of it, as its own headers have it: a line "field offset"
-// for each field of PythonLayout that the release has.
+// for each field of PythonLayout that the release has. With an argument, from 3.13 on: where in _Py_DebugOffsets it
+// publishes each, which is a row of debug_positions.
 
 #define Py_BUILD_CORE 1
 #include <Python.h>
@@ -33,8 +34,37 @@ typedef CFrame Record;
 
 #define TELL(field, type, member) printf("%s %zu\n", #field, offsetof(type, member))
 
-int main(void)
+static void tell_positions(void)
 {
+#if SINCE(13)
+#define PUBLISHED(field, member) TELL(field, _Py_DebugOffsets, member)
+    PUBLISHED(interpreters_head, runtime_state.interpreters_head);
+    PUBLISHED(interpreter_next, interpreter_state.next);
+    PUBLISHED(interpreter_threads, interpreter_state.threads_head);
+    PUBLISHED(thread_next, thread_state.next);
+    PUBLISHED(thread_interpreter, thread_state.interp);
+    PUBLISHED(thread_frame, thread_state.current_frame);
+    PUBLISHED(thread_id, thread_state.thread_id);
+    PUBLISHED(frame_previous, interpreter_frame.previous);
+    PUBLISHED(frame_code, interpreter_frame.executable);
+    PUBLISHED(frame_instruction, interpreter_frame.instr_ptr);
+    PUBLISHED(frame_owner, interpreter_frame.owner);
+    PUBLISHED(code_filename, code_object.filename);
+    PUBLISHED(code_plain_name, code_object.name);
+    PUBLISHED(code_name, code_object.qualname);
+    PUBLISHED(code_lines, code_object.linetable);
+    PUBLISHED(code_firstlineno, code_object.firstlineno);
+    PUBLISHED(code_bytes, code_object.co_code_adaptive);
+    PUBLISHED(string_ascii, unicode_object.asciiobject_size);
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) {
+        tell_positions();
+        return 0;
+    }
 #if SINCE(7)
     TELL(interpreters_head, _PyRuntimeState, interpreters.head);
 #endif

@@ -8,7 +8,7 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import pytest
 
@@ -181,13 +181,17 @@ PUBLISHED_3_13 = {
 
 
 def published(
-    offsets: Dict[str, int], version: int = 0x030D00F0, cookie: bytes = b"xdebugpy", threads: int = 0
+    offsets: Dict[str, int],
+    version: int = 0x030D00F0,
+    cookie: bytes = b"xdebugpy",
+    threads: int = 0,
+    positions: Mapping[int, str] = PUBLISHED_3_13,
 ) -> bytes:
-    image = bytearray(584)
+    image = bytearray(max(positions) + 24)
     image[0:8] = cookie
     image[8:16] = version.to_bytes(8, "little")
     image[16:24] = threads.to_bytes(8, "little")
-    for at, field in PUBLISHED_3_13.items():
+    for at, field in positions.items():
         image[at : at + 8] = offsets[field].to_bytes(8, "little")
     return bytes(image)
 
@@ -203,17 +207,35 @@ def test_releases_from_3_6_to_3_15_are_known_and_no_others(library: ctypes.CDLL)
     assert known == [(3, minor) for minor in range(6, 16)]
 
 
-def test_known_offsets_are_those_of_the_release_s_headers(library: ctypes.CDLL) -> None:
+def told_by_headers(*arguments: str) -> Dict[str, int]:
+    """What layout_headers.c says of the interpreter that is tested."""
     code = "import sysconfig; print(sysconfig.get_path('include'))"
     include = Path(check_run([INTERPRETER, "-c", code]).strip())
     if not (include / "Python.h").exists():
         pytest.skip("this interpreter has come without its headers")
     headers = Path(__file__).with_name("layout_headers.c")
     teller = compile_c(headers, "-w", f"-I{include}", f"-I{include / 'internal'}")
-    told = {field: int(offset) for field, offset in map(str.split, check_run([teller]).splitlines())}
+    return {field: int(offset) for field, offset in map(str.split, check_run([teller, *arguments]).splitlines())}
+
+
+def test_known_offsets_are_those_of_the_release_s_headers(library: ctypes.CDLL) -> None:
+    told = told_by_headers()
     known = Layout(library, *version()).fields()
     assert {field: known[field] for field in told} == told
     assert [field for field, offset in known.items() if offset and field not in told] == []
+
+
+def test_offsets_are_read_where_the_release_s_headers_publish_them(library: ctypes.CDLL) -> None:
+    if version() < (3, 13):
+        pytest.skip("older releases do not publish their offsets")
+    positions = told_by_headers("published")
+    layout = Layout(library, *version())
+    # Each field has a number of its own, so that none can be taken for another.
+    fields = {field: 8 * n for n, field in enumerate(sorted(positions), 1)}
+    release = version()[0] << 24 | version()[1] << 16 | 0xF0
+    image = published(fields, version=release, positions={at: field for field, at in positions.items()})
+    assert apply(library, layout, image)
+    assert {field: layout.fields()[field] for field in fields} == fields
 
 
 def test_published_offsets_replace_the_known_ones(library: ctypes.CDLL) -> None:

@@ -76,6 +76,32 @@ def test_rules_decide_whose_memory_it_is(rules: str, expected: Dict[int, str], t
     assert owners(recording.profile) == expected
 
 
+# Libraries by the names that releases have for them, and whose their heap is by the built-in rules.
+LIBRARIES = [
+    ("libcudnn_ops_infer.so.8", "cudnn"),
+    ("libcublasLt.so.11", "cublas"),
+    ("libcufft.so.10", "cufft"),
+    ("libcusparse.so.11", "cusparse"),
+    ("libcusolver.so.11", "cusolver"),
+    ("libcurand.so.10", "curand"),
+    ("libnccl.so.2", "nccl"),
+    ("libnvrtc-builtins.so.11.4", "nvrtc"),
+    ("libnvinfer_plugin.so.8", "tensorrt"),
+    ("libcudart-9335f6a2.so.11.0", "cudart"),
+    ("libtorch_cpu.so", "framework"),
+    ("libonnxruntime.so.1.15.1", "framework"),
+    ("libgomp.so.1", "lib"),
+]
+
+
+@pytest.mark.parametrize("soname, owner", LIBRARIES)
+def test_a_library_has_an_owner_by_its_name(soname: str, owner: str) -> None:
+    lib = library(LIBRARY, soname, "-fno-builtin")
+    recording = record([compile_c(PROGRAM, "-fno-builtin", *linked_to(lib))])
+    assert recording.returncode == 0, recording.stderr
+    assert owners(recording.profile) == {1000: owner, 2000: owner, 300: "app"}
+
+
 def test_overhead_belongs_to_the_blocks_owner(tmp_path: Path) -> None:
     profile = recorded(tmp_path, "net libnet* *").profile
     overhead = [account for account in map(profile.accounts.__getitem__, profile.counts()) if account.kind != "heap"]

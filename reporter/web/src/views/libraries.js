@@ -11,18 +11,19 @@ import { View } from './view.js';
 /** @typedef {import('../runs/sums.js').Row} Row */
 /** @typedef {import('../runs/parts.js').MappedFigures & {library: string, kind: string}} Mapped */
 
-/** Kinds of memory as a reader of this table tells them apart. */
-const COLUMNS = /** @type {[string, string[]][]} */ ([
-    ['heap', ['heap', 'heap-overhead']],
-    ['files', ['file']],
-    ['other host', ['stack', 'anon', 'pinned']],
+/** Kinds of the host's memory as a reader of this table tells them apart; `OTHER` has the rest of them. */
+const COLUMNS = new Map([
+    ['heap', 'heap'],
+    ['heap-overhead', 'heap'],
+    ['file', 'files'],
 ]);
+const OTHER = 'other host';
 
-/** Bytes of some kinds by library. @param {import('../runs/page.js').Page} page @param {string[]} kinds */
-function byLibrary(page, kinds) {
+/** Bytes by library of the kinds in a column. @param {import('../runs/page.js').Page} page @param {string} column */
+function byLibrary(page, column) {
     const { run } = page;
     const held = run.at(page.moment).bytes;
-    const wanted = run.head.kinds.map((kind) => kinds.includes(kind.name));
+    const wanted = run.head.kinds.map(({ name, side }) => side === 'host' && (COLUMNS.get(name) ?? OTHER) === column);
     const sums = new Float64Array(run.head.libraries.length);
     for (let cell = 0; cell < run.nCells; cell++) if (wanted[run.cells.kind[cell]]) sums[run.cells.library[cell]] += held[cell];
     return sums;
@@ -79,8 +80,8 @@ export class Libraries extends View {
         const rows = rowsOf(page, 'library');
         /** @type {import('../charts/table.js').Column<Row>[]} */
         const kinds = [];
-        for (const [head, names] of rows.length ? COLUMNS : []) {
-            const sums = byLibrary(page, names);
+        for (const head of rows.length ? new Set([...COLUMNS.values(), OTHER]) : []) {
+            const sums = byLibrary(page, head);
             const of = (/** @type {Row} */ row) => row.members.reduce((bytes, library) => bytes + sums[library], 0);
             if (sums.some((bytes) => bytes)) kinds.push({ head, isFigure: true, value: of, show: (row) => (of(row) ? size(of(row)) : '–') });
         }
