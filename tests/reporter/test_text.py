@@ -7,12 +7,14 @@ from typing import Callable, Dict, List
 
 import pytest
 
-from jmassif.model.kinds import side_of
+from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS, side_of
 from jmassif.model.profile import Profile
 from jmassif.questions.moments import select
 from jmassif.trace.builder import load
 from jmassif.whose.lines import LINE_VIEWS
+from jmassif.whose.names import Names
 from jmassif.writers.text import report as text
+from jmassif.writers.text.mapped import by_library
 from jmassif.writers.view import BY, View
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
@@ -222,6 +224,18 @@ def test_branches_are_indented_and_frames_without_a_branch_stand_below_each_othe
         "          main (a.c:9)",
         "  0.1 % 1 B in 1 block, in 1 place below 1 %",
     ]
+
+
+def test_the_columns_of_a_library_add_up_whatever_its_kinds() -> None:
+    trace = Trace(**{"option.pages": "yes"})
+    accounts = {kind: trace.account(kind, "app", ["take (libapp.so)"]) for kind in HOST_KINDS + DEVICE_KINDS}
+    trace.snapshot(1, "exit", {account: (n << 20, 1) for n, account in enumerate(accounts.values(), 1)})
+    profile = trace.load()
+    table = by_library(profile, Names(profile), select(profile, "end"))
+    heads, row = (line.split() for line in table[-2:])
+    together, *columns = [float(figure) for figure, unit in zip(row[0::2], row[1::2]) if unit == "MiB"]
+    assert heads[:6] == ["together", "file", "anon", "heap", "other", "device"]
+    assert sum(columns[:5]) == together
 
 
 def test_by_library_names_the_object_of_the_site() -> None:

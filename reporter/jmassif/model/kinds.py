@@ -10,6 +10,8 @@ DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
 PAGE_KINDS = ("anon", "file", "stack")
 # What GPU drivers commit below the CUDA API.
 DRIVER_KINDS = ("driver", "driver-host")
+# Of these the trace has handles in the place of addresses.
+HANDLE_KINDS = ("array", "vmm", "driver")
 LISTED_KINDS = ("imported",)  # never part of a sum
 KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
 GROUPS = ("yours", "cached", "libraries", "runtime")

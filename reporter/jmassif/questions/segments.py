@@ -8,14 +8,12 @@ that follow each other are one segment. What is in no segment is a block by itse
 from bisect import bisect_left, bisect_right
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from jmassif.model.kinds import side_of
+from jmassif.model.kinds import HANDLE_KINDS, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 
 # Owner of what an allocator has reserved and not handed out.
 CACHE = "cache"
-# Kinds of which the trace has handles, not addresses.
-_HANDLES = ("array", "vmm", "driver")
 # Of rows at the time of a peak, in search of it.
 _MOST_TRIED = 200
 
@@ -133,7 +131,7 @@ class _Replay:
 
         for (address, account), live in self._blocks.items():
             # A tensor in cuMemCreate'd memory is of that kind too, and has an address.
-            if accounts[account].kind in _HANDLES and not is_mapped(address):
+            if accounts[account].kind in HANDLE_KINDS and not is_mapped(address):
                 handles[address] = live
             else:
                 placed.append(_Piece(address, live.bytes, account, ((live.row, live.bytes),)))

@@ -6,7 +6,7 @@ docs/architecture.md, section "The page", says what is in it. Every text is fit 
 
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
-from jmassif.model.kinds import GROUPS, KINDS, PEAKS, ROLES, side_of
+from jmassif.model.kinds import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Growth
 from jmassif.questions.about import about, where_arenas_are
@@ -136,7 +136,13 @@ def _cells(profile: Profile, names: Names, found: Cells, with_source: bool, colu
     columns.add("row.allocated", found.allocated, "signed")
     return {
         "kinds": [
-            {"name": kind, "side": side_of(kind) or "", "is_sampled": profile.is_sampled(kind)} for kind in kinds
+            {
+                "name": kind,
+                "side": side_of(kind) or "",
+                "is_sampled": profile.is_sampled(kind),
+                "is_handle": kind in HANDLE_KINDS,
+            }
+            for kind in kinds
         ],
         "owners": [{"name": owner, "group": profile.group_of.get(owner, "other")} for owner in owners],
         "groups": [group for group in GROUPS + ("other",)],

@@ -4,7 +4,7 @@
 from functools import partial
 from typing import Callable, Dict, List, Tuple
 
-from jmassif.model.kinds import DEVICE_KINDS
+from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
 from jmassif.model.profile import Profile
 from jmassif.questions.mappings import Library, libraries, mappings
 from jmassif.questions.moments import Moment
@@ -38,11 +38,15 @@ def mapped(profile: Profile, names: Names, chosen: Moment) -> Lines:
     return lines
 
 
-# The kinds that a column stands for; a column that nobody has anything in is left out.
-_COLUMNS: Dict[str, Tuple[str, ...]] = {
+_HOST_COLUMNS: Dict[str, Tuple[str, ...]] = {
     "file": ("file",),
     "anon": ("anon", "stack"),
     "heap": ("heap", "heap-overhead", "pinned"),
+}
+# The kinds that a column stands for; a column that nobody has anything in is left out. Together they are all of both sides.
+_COLUMNS: Dict[str, Tuple[str, ...]] = {
+    **_HOST_COLUMNS,
+    "other": tuple(kind for kind in HOST_KINDS if not any(kind in kinds for kinds in _HOST_COLUMNS.values())),
     "device": DEVICE_KINDS,
 }
 

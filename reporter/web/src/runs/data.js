@@ -3,7 +3,7 @@
 // Unpacks what the reporter put into the page: the counterpart of jmassif/page/data.py and jmassif/page/columns.py.
 
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
-/** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean}} Kind */
+/** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean, is_handle: boolean}} Kind */
 /** @typedef {{name: string, group: string}} Owner */
 /** @typedef {{label: string[], type: string[], package: number[], library: number[], line: number[], packages: string[], libraries: string[]}} Frames */
 /** @typedef {{label: string[], function: string[], path: string[], source: string[], changed: string[]}} Lines */

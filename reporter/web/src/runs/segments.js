@@ -9,16 +9,13 @@ import { liveBlocks } from './blocks.js';
 /** @typedef {{block: number, offset: number, bytes: number}} Part `block`: place among the run's blocks; -1: a hole */
 /** @typedef {{block: number, address: bigint, bytes: number, isSegment: boolean, parts: Part[], used: number, largestHole: number, holes: number}} Segment */
 
-// Kinds whose addresses are handles and say nothing of where the memory lies.
-const HANDLES = new Set(['array', 'vmm']);
-
 /** The owner of what an allocator has reserved and not handed out. */
 const CACHE = 'cache';
 
 /** @param {Run} run @param {number} block */
 const ownerOf = (run, block) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
-/** @param {Run} run @param {number} block */
-const kindOf = (run, block) => run.head.kinds[run.cells.kind[run.blocks.cell[block]]].name;
+/** Its address is a handle, and says nothing of where the memory lies. @param {Run} run @param {number} block */
+const isHandle = (run, block) => run.head.kinds[run.cells.kind[run.blocks.cell[block]]].is_handle;
 
 /** The parts of a segment with the holes between them. @param {Run} run @param {number} segment @param {number[]} inside by address @returns {Part[]} */
 function partsOf(run, segment, inside) {
@@ -41,7 +38,7 @@ function partsOf(run, segment, inside) {
 export function segmentsAt(run, now) {
     const { address, bytes } = run.blocks;
     const onDevice = liveBlocks(run, now).filter((block) => run.side[run.blocks.cell[block]] === 1);
-    const placed = onDevice.filter((block) => !HANDLES.has(kindOf(run, block)));
+    const placed = onDevice.filter((block) => !isHandle(run, block));
     // A segment begins where its first block does: the larger one comes first.
     placed.sort((a, b) => (address[a] < address[b] ? -1 : address[a] > address[b] ? 1 : bytes[b] - bytes[a]));
     /** @type {{block: number, inside: number[]}[]} */
@@ -51,7 +48,7 @@ export function segmentsAt(run, now) {
         if (last && address[block] < address[last.block] + BigInt(bytes[last.block])) last.inside.push(block);
         else outer.push({ block, inside: [] });
     }
-    for (const block of onDevice) if (HANDLES.has(kindOf(run, block))) outer.push({ block, inside: [] });
+    for (const block of onDevice) if (isHandle(run, block)) outer.push({ block, inside: [] });
     return outer
         .map(({ block, inside }) => {
             const isSegment = inside.length > 0 || ownerOf(run, block) === CACHE;
