@@ -30,8 +30,7 @@ typedef struct {
     ULong side_bytes[2]; // both sides' totals at the peak
     Section *since;      // NULL: it is rising, or has not begun to
     Bool rising;         // the total is at its maximum right now, so live values are the composition
-    Bool is_news;        // since it was last told
-    ULong told_at;       // n_changes then
+    Bool grown;          // since it was last asked for
 } Peak;
 
 static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
@@ -138,14 +137,6 @@ static void join(Peak *peak, Section *s)
     s->n_peaks++;
 }
 
-// What was told of the peak no longer holds.
-static inline void tell_again(PeakId p)
-{
-    peaks[p].is_news = True;
-    if (!has_device && p == PEAK_TOTAL)
-        peaks[PEAK_HOST].is_news = True;
-}
-
 // Before a total falls: if it was rising, this is its peak.
 static inline void close_peak(PeakId p)
 {
@@ -154,9 +145,6 @@ static inline void close_peak(PeakId p)
         return;
     peak->rising = False;
     n_rising--;
-    // Accounts that changed while the total stayed, as by a transfer, are part of the peak.
-    if (peak->told_at != n_changes)
-        tell_again(p);
     if (!n_sections || sections[n_sections - 1]->n_changes != n_changes)
         sections[n_sections++]->n_changes = n_changes;
     join(peak, sections[n_sections - 1]);
@@ -197,7 +185,9 @@ static inline void raise_peak(PeakId p)
         peak->rising = True;
         if (peak->since)
             leave(peak);
-        tell_again(p);
+        peak->grown = True;
+        if (!has_device && p == PEAK_TOTAL)
+            peaks[PEAK_HOST].grown = True;
     }
     if (peak->rising) {
         // Also when the other side moved while this peak stands at its maximum: the composition is live, so are both
@@ -219,10 +209,9 @@ static inline void mark_changed(AccountId id, Account *a)
 // The first device memory comes: from here on the host's peak is one of its own.
 static __attribute__((noinline)) void part_peaks(void)
 {
-    Peak told = peaks[PEAK_HOST];
+    Bool host_grown = peaks[PEAK_HOST].grown;
     peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
-    peaks[PEAK_HOST].is_news = told.is_news;
-    peaks[PEAK_HOST].told_at = told.told_at;
+    peaks[PEAK_HOST].grown = host_grown;
     if (peaks[PEAK_TOTAL].since)
         join(&peaks[PEAK_HOST], peaks[PEAK_TOTAL].since);
     has_device = True;
@@ -404,7 +393,9 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
         PeakId p = kept[i];
         if (!peaks[p].since || born > peaks[p].since->n_changes)
             continue;
-        tell_again(p);
+        peaks[p].grown = True; // to be told again
+        if (!has_device && p == PEAK_TOTAL)
+            peaks[PEAK_HOST].grown = True;
     }
     jm_balance_add(from, (Balance){-bytes, -1, -bytes, -1, 0});
     jm_balance_add(to, (Balance){bytes, 1, bytes, 1, 0});
@@ -480,20 +471,11 @@ void jm_ledger_clear_changed(void)
     changed.n = 1;
 }
 
-// Without pages that of what was allocated is the total's.
-static inline Bool is_told(PeakId p)
+Bool jm_ledger_peak_has_grown(PeakId p)
 {
-    return p != PEAK_ALLOCATED || has_pages;
-}
-
-Bool jm_ledger_peak_is_news(PeakId p)
-{
-    if (!is_told(p))
-        return False;
-    Bool is_news = peaks[p].is_news || (peaks[kept_as(p)].rising && peaks[p].told_at != n_changes);
-    peaks[p].is_news = False;
-    peaks[p].told_at = n_changes;
-    return is_news;
+    Bool was = peaks[p].grown;
+    peaks[p].grown = False;
+    return was;
 }
 
 void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_bytes)
@@ -524,7 +506,7 @@ void jm_ledger_mark_all_changed(void)
     for (AccountId id = 1; id < accounts.n; id++)
         mark_changed(id, at(id));
     for (PeakId p = 0; p < N_PEAKS; p++)
-        peaks[p].is_news = peaks[kept_as(p)].max_bytes > 0 && is_told(p);
+        peaks[p].grown = peaks[kept_as(p)].max_bytes > 0 && (p != PEAK_ALLOCATED || has_pages);
 }
 
 void jm_ledger_stats(void)

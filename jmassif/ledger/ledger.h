@@ -72,8 +72,8 @@ UInt jm_ledger_n_changed(void);
 AccountId jm_ledger_changed(UInt i);
 void jm_ledger_clear_changed(void);
 
-// Peaks. `is_news`: it has grown, or what accounts held at it is not what it was, since this was asked for last.
-Bool jm_ledger_peak_is_news(PeakId peak);
+// Peaks. `has_grown` is True once per growth.
+Bool jm_ledger_peak_has_grown(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
 
 // Calls `use` with what each account held at a peak that may hold something else now; all others held what they hold

@@ -184,7 +184,7 @@ static void take(SnapshotReason reason)
         if (sources[i].inside)
             sources[i].inside();
     for (PeakId p = 0; p < N_PEAKS; p++)
-        if (jm_ledger_peak_is_news(p))
+        if (jm_ledger_peak_has_grown(p))
             write_peak(p);
     jm_trace_snapshot_end(id);
     schedule(now);

@@ -11,7 +11,7 @@ import random
 import re
 import subprocess
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -305,11 +305,9 @@ class Walk:
 
 
 def dumps(text: str) -> Iterator[Dump]:
-    """As a reader of the trace sees them: of a peak it knows what was told when it was last said to be news."""
     accounts: List[Tuple[int, ...]] = []
     changed: List[int] = []
     live: Dict[int, Dict[int, Tuple[int, int]]] = {}
-    told: Set[int] = set()
     for line in text.splitlines():
         what, *fields = line.split()
         numbers = [int(field) for field in fields]
@@ -317,16 +315,15 @@ def dumps(text: str) -> Iterator[Dump]:
             accounts.append(tuple(numbers[1:]))
         elif what == "changed":
             changed.append(numbers[0])
-        elif what == "peak" and numbers[1] + numbers[2] and numbers[3]:
-            told.add(numbers[0])
+        elif what == "peak" and numbers[1] + numbers[2]:
             live[numbers[0]] = {i: (row[0], row[1]) for i, row in enumerate(accounts, 1)}
-        elif what == "differing" and numbers[0] in told:
+        elif what == "differing" and numbers[0] in live:
             which, account, n_bytes, n_blocks = numbers
             live[which][account] = n_bytes, n_blocks
         elif what == "end":
             peaks = {which: {i: v for i, v in held.items() if v != (0, 0)} for which, held in live.items()}
             yield Dump(accounts, changed, peaks)
-            accounts, changed, told = [], [], set()
+            accounts, changed, live = [], [], {}
 
 
 @pytest.mark.parametrize("has_pages", [False, True], ids=["exact-kinds", "pages"])
