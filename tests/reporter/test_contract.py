@@ -6,7 +6,8 @@ from typing import List, Tuple
 
 import pytest
 
-from jmassif.profile import Profile, side_of
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
 from tests.reporter.traces import ROOT, Trace
 
 PAGE = (ROOT / "docs" / "trace-format.md").read_text(encoding="utf-8")

@@ -21,7 +21,8 @@ from jmassif.trace.builder import load
 from jmassif.whose.names import Names
 from jmassif.writers.page import cells as cells_module, html
 from jmassif.writers.page.columns import Columns, TooLarge, fold
-from jmassif.writers.page.data import RunData, run_data, shown
+from jmassif.writers.page.data import RunData, run_data
+from jmassif.writers.page.texts import shown
 from jmassif.writers.view import FormatError, View
 
 from tests.reporter.traces import Trace, random_run, small_training_run

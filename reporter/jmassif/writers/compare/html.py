@@ -8,7 +8,7 @@ from jmassif.questions.compare.difference import POOLS, Difference
 from jmassif.questions.compare.stacks import Stacks
 from jmassif.units import growth, size
 from jmassif.writers.compare.page import comparison, stacks_data
-from jmassif.writers.page.data import shown
+from jmassif.writers.page.texts import shown
 from jmassif.writers.page.html import fill_page, pack
 
 

@@ -16,7 +16,8 @@ from jmassif.questions.facts import is_told_by_others, label
 from jmassif.writers.compare.data import as_json
 from jmassif.writers.page.cells import OTHER_LIBRARIES
 from jmassif.writers.page.columns import MAX_EXACT, Columns, TooLarge, fold
-from jmassif.writers.page.data import RunData, shown
+from jmassif.writers.page.data import RunData
+from jmassif.writers.page.texts import shown
 
 _MAX_NODES = 16000
 _MAX_LIBRARIES = 300

@@ -1,36 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Everything the page knows of a run, as one JSON object and the columns it names.
 
-docs/architecture.md, section "The page", says what is in it. Every text is fit to be shown and of a bearable length.
+docs/page.md says what is in it. Every text is fit to be shown and of a bearable length.
 """
 
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from jmassif.model.kinds import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, side_of
 from jmassif.model.profile import Profile
-from jmassif.model.records import Growth
 from jmassif.questions.about import about, where_arenas_are
 from jmassif.questions.answer import answer
 from jmassif.questions.blocks import blocks
 from jmassif.questions.job.processes import Processes
 from jmassif.questions.ledger import hottest_temporaries, ledger
-from jmassif.questions.machine import histories, was_short
 from jmassif.questions.moments import main_peak, select
 from jmassif.questions.reconciliation import books, doubts, sampled
-from jmassif.questions.regions import region_figures
-from jmassif.questions.scopes import growth_by_side, waterfall
-from jmassif.units import printable
 from jmassif.whose.names import NO_TENSOR, Names
 from jmassif.whose.sites import base_name
 from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion
+from jmassif.writers.page.history import events, machine_figures, scopes
 from jmassif.writers.page.mapped import Figures, mapped
+from jmassif.writers.page.texts import shown
 from jmassif.writers.sources import Sources
 
-_MAX_TEXT = 400
-_MAX_SCOPES = 200
-_MAX_EVENTS = 2000
 _MAX_TEMPORARIES = 100
 _MAX_COUNTS = 200
 _MAX_TIMELINE_ROWS = 20000
@@ -39,13 +33,6 @@ _MAX_TIMELINE_ROWS = 20000
 class RunData(NamedTuple):
     head: Dict[str, Any]  # fit for JSON
     columns: bytes  # what head["columns"] describes
-
-
-def shown(text: str) -> str:
-    """Fit to be shown, and cut where no person would read on."""
-    # What is escaped grows: the rest of a text of a megabyte is not even looked at.
-    safe = printable(text[: _MAX_TEXT + 1])
-    return safe if len(safe) <= _MAX_TEXT else f"{safe[:_MAX_TEXT]}… ({len(text):,} characters)"
 
 
 class _Index:
@@ -231,65 +218,6 @@ def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]
     return [[shown(library), kind] for library, kind in changes.names]
 
 
-def _machine(profile: Profile, columns: Columns) -> Dict[str, Any]:
-    """The figures of the machine over time: their names, and rows of all of them, one figure after the other."""
-    found = histories(profile)
-    columns.add("machine.time", [time for history in found for time in history.times])
-    columns.add("machine.bytes", [value for history in found for value in history.values])
-    figures = [
-        {
-            "label": history.label,
-            "rows": len(history.times),
-            "wants_much": history.wants_much,
-            "is_of_process": history.is_of_process,
-        }
-        for history in found
-    ]
-    return {"machine": figures, "short_at": was_short(profile)}
-
-
-def _events(profile: Profile) -> Dict[str, Any]:
-    """Marks and regions."""
-    regions = []
-    for region in profile.regions[:_MAX_EVENTS]:
-        figures = region_figures(profile, region)
-        regions.append(
-            {
-                "text": shown(region.text),
-                "begin": region.begin,
-                "end": region.end,
-                "thread": region.thread,
-                "depth": region.depth,
-                "most": figures.most,
-                "host": figures.host,
-                "device": figures.device,
-            }
-        )
-    return {
-        "marks": [{"time": mark.time, "text": shown(mark.text)} for mark in profile.marks[:_MAX_EVENTS]],
-        "regions": regions,
-        "events_left_out": max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),
-    }
-
-
-def _growths(growths: Tuple[Growth, ...]) -> Dict[str, Any]:
-    host, device = growth_by_side(growths)
-    return {"host": host, "device": device, "kinds": [[part.kind, part.bytes] for part in growths if part.bytes]}
-
-
-def _scopes(profile: Profile) -> Dict[str, Any]:
-    fall = waterfall(profile, _MAX_SCOPES)
-    rows = []
-    for scope, depth in fall.rows:
-        rows.append({"name": shown(scope.name), "depth": depth, "begin": scope.begin, "end": scope.end})
-        rows[-1].update(_growths(scope.growths))
-    sums = []
-    for total in sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_COUNTS]:
-        sums.append({"name": shown(total.name), "calls": total.calls, "time": total.time})
-        sums[-1].update(_growths(total.growths))
-    return {"scopes": rows, "scopes_left_out": [fall.n_left_out, fall.left_out_bytes], "scope_sums": sums}
-
-
 # ---- blocks ----------------------------------------------------------------------------------
 
 
@@ -392,12 +320,12 @@ def run_data(
     head.update(_moments(profile, found, columns))
     head["books"] = _books(profile, found)
     head["exhaustion"] = exhaustion(profile, names)
-    head.update(_events(profile))
-    head.update(_scopes(profile))
+    head.update(events(profile))
+    head.update(scopes(profile))
     head.update(_blocks(profile, found, share, columns))
     head.update(_about(profile))
     head["mapped"] = _mapped(profile, found, columns)
-    head.update(_machine(profile, columns))
+    head.update(machine_figures(profile, columns))
     _timeline(profile, columns)
     head["columns"] = columns.specs
     return RunData(head, columns.bytes())

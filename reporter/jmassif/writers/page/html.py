@@ -18,7 +18,8 @@ from jmassif.model.job import FORKED
 from jmassif.model.profile import Profile
 from jmassif.questions.job.processes import Processes, join
 from jmassif.version import __version__
-from jmassif.writers.page.data import RunData, run_data, shown, together
+from jmassif.writers.page.data import RunData, run_data, together
+from jmassif.writers.page.texts import shown
 from jmassif.writers.view import FormatError, View
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
