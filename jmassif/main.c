@@ -158,7 +158,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
                         const VexGuestExtents *extents, const VexArchInfo *archinfo_host, IRType guest_word,
                         IRType host_word)
 {
-    IRSB *out = has_fma ? jm_fma_in_hardware(in) : in;
+    IRSB *out = has_fma ? jm_fma_in_hardware(in, archinfo_host) : in;
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_clock_count_instructions(out);
     out = jm_request_answer_at_once(out);

@@ -3,11 +3,13 @@
 
 import platform
 import re
+import resource
 from pathlib import Path
+from typing import List
 
 import pytest
 
-from tests.harness import BUILD, MADE, compile_c, configure_and_make, record
+from tests.harness import BUILD, MADE, Argument, compile_c, configure_and_make, record, run
 from tests.tool.programs import DIRECTORY, heap_stacks
 
 PROGRAM = r"""
@@ -67,6 +69,54 @@ def test_another_valgrinds_unwinder_is_taken_over_too(release: str) -> None:
     crash = record([compile_c(DIRECTORY / "crashes.c", "-pthread", "-O1"), "function"], build=tree, valgrind=valgrind)
     shown = re.findall(r"(?:at|by) 0x\w+: (\S+)", crash.stderr)
     assert shown[:5] == ["crash"] * 4 + ["main"]
+
+
+FMA = r"""
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef float Lanes __attribute__((vector_size(32)));
+
+int main(int argc, char **argv)
+{
+    Lanes sum[4], x, y;
+    for (int lane = 0; lane < 8; lane++) {
+        x[lane] = 1 + 1e-6f * lane * argc;
+        y[lane] = 1e-3f;
+        for (int i = 0; i < 4; i++)
+            sum[i][lane] = i;
+    }
+    for (long i = atol(argv[1]); i > 0; i--)
+        for (int chain = 0; chain < 4; chain++)
+            __asm__ volatile("vfmadd213ps %2, %1, %0" : "+x"(sum[chain]) : "x"(x), "x"(y));
+    for (int lane = 0; lane < 8; lane++)
+        printf("%a\\n", sum[0][lane] + sum[1][lane] + sum[2][lane] + sum[3][lane]);
+    return 0;
+}
+"""
+
+
+def children_s() -> float:
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+
+
+@pytest.mark.skipif("fma" not in Path("/proc/cpuinfo").read_text().split(), reason="the processor has no FMA")
+@EACH_RELEASE
+def test_multiply_adds_are_no_slower_than_under_another_valgrinds_none(release: str) -> None:
+    root = unpacked(release)
+    tree = configure_and_make(MADE / f"valgrind-{release}", f"--with-valgrind={root}")
+    valgrind = str(root / "usr/bin/valgrind")
+    program: List[Argument] = [compile_c(FMA, "-O1", "-mavx2"), "3000000"]
+    library = str(next(root.glob("usr/lib*/**/none-*-linux")).parent)
+    ratios = []
+    for _ in range(3):
+        start = children_s()
+        none = run([valgrind, "-q", "--tool=none", *program], env={"VALGRIND_LIB": library})
+        middle = children_s()
+        ours = record(program, build=tree, valgrind=valgrind)
+        ratios.append((children_s() - middle) / (middle - start))
+        assert none.returncode == 0 and ours.stdout == none.stdout
+    assert min(ratios) < 1.5, ratios
 
 
 def unpacked_version(root: Path) -> str:
