@@ -41,7 +41,7 @@ _RULES: Tuple[Tuple["re.Pattern[str]", Callable[["re.Match[str]"], str]], ...] =
     (re.compile(r"(.{9}[|^])([ :@']*)"), _graph),
     (re.compile(r"( {10})((?:: host|@ device).*)"), _graph),
     (re.compile(r"((?:Truncated|Stopped): +)(.*)"), lambda line: _in(_BOLD, line.group(1)) + _in(_RED, line.group(2))),
-    (re.compile(r"([A-Z][a-z]+: {2,})(.*)"), lambda line: _in(_BOLD, line.group(1)) + line.group(2)),
+    (re.compile(r"((?:Environment|[A-Z][a-z]+(?=: {2})): +)(.*)"), lambda line: _in(_BOLD, line.group(1)) + line.group(2)),
     (re.compile(r"((?:yours|cached|libraries|runtime|other|total) .*\d.*)"), lambda line: _in(_BOLD, line.group())),
     (re.compile(r"( *)(\d+\.\d %)( [\d,]+ B\b.*)"), lambda line: line[1] + _in(_BOLD, line[2]) + line[3]),
     (re.compile(r"( {8,})(\S+\.py:\d+ \(.*\))"), lambda line: line.group(1) + _in(_GREEN, line.group(2))),
