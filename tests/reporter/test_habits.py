@@ -19,6 +19,8 @@ import pytest
 
 from jmassif.commands.terminal import coloured
 from jmassif.trace.inputs import expand
+from jmassif.writers.text import roles
+from jmassif.writers.text.roles import Line
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 JM_PRINT = ROOT / "reporter" / "jm_print"
@@ -135,12 +137,32 @@ def test_the_whole_report_in_colour(
 
 
 def test_both_pools_and_lines_of_python_have_colours_of_their_own() -> None:
-    lines = [" 1.0 MiB ^  ::::@@@'", "        train.py:87 (<module>)", "  ordinary --- text ---"]
+    bars = [(" 1.0 MiB ^  ", ""), ("::::", roles.HOST), ("@@@", roles.DEVICE), ("'", "")]
+    lines = [Line(*bars), Line(" " * 8, ("train.py:87 (<module>)", roles.PYTHON)), "  ordinary --- text ---"]
     assert list(coloured(lines)) == [
         " 1.0 MiB ^  \x1b[36m::::\x1b[0m\x1b[35m@@@\x1b[0m'",
         "        \x1b[32mtrain.py:87 (<module>)\x1b[0m",
         "  ordinary --- text ---",
     ]
+
+
+def test_what_only_looks_like_a_heading_or_a_sum_is_not_coloured() -> None:
+    lines = [
+        "--- a mark's text ---",
+        "total (sums.py)    1.00 MiB",
+        "Command:     rm",
+        "  1.0 % 5 B",
+        "        a.py:1 (f)",
+    ]
+    assert list(coloured(lines)) == lines
+
+
+@pytest.mark.parametrize("role", roles.ROLES)
+def test_each_role_has_a_look(role: str) -> None:
+    line = Line("before ", ("it", role), Line(" after", ("!", roles.WARNING)))
+    assert line == "before it after!" and line.parts[-1] == ("!", roles.WARNING)
+    (shown,) = coloured([line])
+    assert re.fullmatch(r"before \x1b\[\d+mit\x1b\[0m after\x1b\[31m!\x1b\[0m", shown)
 
 
 def test_names_cannot_colour_the_terminal(tmp_path: Path) -> None:

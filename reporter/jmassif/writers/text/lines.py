@@ -17,6 +17,7 @@ from jmassif.whose.lines import LINE_VIEWS, Charged, charges
 from jmassif.whose.names import Names
 from jmassif.writers.sources import Sources
 from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.writers.text.roles import SUM, Line
 from jmassif.writers.view import View
 
 _MAX_LABEL = 44
@@ -140,5 +141,5 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
         if row.charged.frame and view.with_source:
             frame = profile.frame(row.charged.frame)
             text += f"  {sources.line(frame.file, frame.line)}"
-        lines.append(text.rstrip())
+        lines.append(Line((text.rstrip(), SUM)) if row is sum_ else text.rstrip())
     return lines + _changed(profile, names, shown, sources)
