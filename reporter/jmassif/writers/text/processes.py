@@ -14,6 +14,7 @@ from jmassif.writers.text import report
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, Point, draw, legend
 from jmassif.writers.text.layout import PAGE, Lines, heading, paragraph
 from jmassif.writers.text.roles import HEADING, Line
+from jmassif.writers.text.table import Column, Table
 from jmassif.writers.text.table_of_owners import groups_table
 from jmassif.writers.view import View
 
@@ -65,27 +66,19 @@ def _table(processes: Processes) -> Lines:
     has_forks = any(process.is_fork for process in processes.members)
     has_clock = not processes.no_clock
 
-    def row(pid: str, began: str, ended: str, peaks: List[str], inherited: str, what: str) -> str:
-        line = f"{pid:>9}"
-        if has_clock:
-            line += f"{began:>12}{ended:>12}"
-        line += "".join(f"{peak:>12}" for peak in peaks)
-        return (line + (f"{inherited:>12}" if has_forks else "") + f"  {what}").rstrip()
+    heads = ["began", "ended"] if has_clock else []
+    heads += [f"{column} peak" if column != "total" else "peak" for column in columns]
+    heads += ["inherited"] if has_forks else []
+    table = Table(Column("pid", 9), *(Column(head, 12) for head in heads), Column("command", gap=2))
 
-    names = [f"{column} peak" if column != "total" else "peak" for column in columns]
-    lines = heading("Processes") + [row("pid", "began", "ended", names, "inherited", "command")]
-    for process in processes.members:
-        lines.append(
-            row(
-                str(process.pid or "?"),
-                moment(process.begin, "ms"),
-                moment(process.end, "ms"),
-                [size(process.peak(column)) for column in columns],
-                size(process.inherited_bytes) if process.is_fork else "",
-                _command(process),
-            )
-        )
-    return lines
+    def row(process: Process) -> str:
+        cells = [moment(process.begin, "ms"), moment(process.end, "ms")] if has_clock else []
+        cells += [size(process.peak(column)) for column in columns]
+        if has_forks:
+            cells.append(size(process.inherited_bytes) if process.is_fork else "")
+        return table.row(str(process.pid or "?"), *cells, _command(process)).rstrip()
+
+    return heading("Processes") + [table.head] + [row(process) for process in processes.members]
 
 
 def _sum(processes: Processes) -> Lines:

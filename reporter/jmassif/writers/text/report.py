@@ -28,6 +28,7 @@ from jmassif.writers.text.mapped import by_library, mapped
 from jmassif.writers.text.reconciliation import reconciliation_section
 from jmassif.writers.text.segments import write_segments
 from jmassif.writers.text.stacks import trees
+from jmassif.writers.text.table import Column, Table
 from jmassif.writers.text.table_of_owners import groups_table, rows_table
 from jmassif.writers.view import View
 
@@ -115,19 +116,26 @@ def _kinds(growths: Tuple[Growth, ...]) -> str:
     return ", ".join(f"{part.kind} {growth(part.bytes)}" for part in parts if part.bytes)
 
 
+_SCOPES = Table(
+    Column("at", 11),
+    Column("took", 10, gap=1),
+    Column("host", 10, gap=1),
+    Column("device", 10, gap=1),
+    Column("call: net growth by kind", gap=2),
+)
+
+
 def _scopes(profile: Profile) -> Lines:
     if not profile.scopes and not profile.scope_sums:
         return []
     unit = profile.time_unit
-    form = "{:>11} {:>10} {:>10} {:>10}  {}"
-    lines = heading("What start-up calls cost")
-    lines.append(form.format("at", "took", "host", "device", "call: net growth by kind"))
+    lines = heading("What start-up calls cost") + [_SCOPES.head]
 
     def row(at: str, took: int, growths: Tuple[Growth, ...], call: str) -> str:
         host, device = growth_by_side(growths)
         kinds = _kinds(growths)
         text = f"{call}: {kinds}" if kinds else call
-        return form.format(at, moment(took, unit), growth(host), growth(device), text)
+        return _SCOPES.row(at, moment(took, unit), growth(host), growth(device), text)
 
     fall = waterfall(profile, _SCOPES_SHOWN)
     for scope, depth in fall.rows:

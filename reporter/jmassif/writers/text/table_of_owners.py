@@ -7,6 +7,7 @@ from jmassif.questions.ledger import Ledger, Row
 from jmassif.units import percent, size
 from jmassif.writers.text.layout import Lines
 from jmassif.writers.text.roles import SUM, Line
+from jmassif.writers.text.table import Column, Table
 
 
 class _Entry(NamedTuple):
@@ -18,25 +19,28 @@ class _Entry(NamedTuple):
 def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total: Row) -> Lines:
     width = max([12] + [len(entry.indent + entry.row.name) + 1 for entry in entries])
 
+    share = Column("share", 9)
+    columns = [Column("", width, align="<")]
+    for side in sides:
+        columns += [Column(side, 9), Column("blocks", 11)] + ([] if is_sum else [share])
+    if is_sum:
+        columns += [Column("bytes" if len(sides) == 1 else "together (B)", 17), share]
+    table = Table(*columns)
+
     def line(entry: _Entry) -> str:
         row = entry.row
-        text = f"{entry.indent + row.name:<{width}}"
+        cells = [entry.indent + row.name]
         for side in sides:
             held = row.on(side)
-            blocks = f"{held.blocks:,}" if held.blocks else ""
-            text += f"{size(held.bytes) if held.bytes or held.blocks else '-':>9}{blocks:>11}"
+            cells.append(size(held.bytes) if held.bytes or held.blocks else "-")
+            cells.append(f"{held.blocks:,}" if held.blocks else "")
             if not is_sum:
-                text += f"{percent(held.bytes, total.on(side).bytes) if held.bytes else '':>9}"
+                cells.append(percent(held.bytes, total.on(side).bytes) if held.bytes else "")
         if is_sum:
-            text += f"{row.bytes:>17,}{percent(row.bytes, total.bytes):>9}"
-        return Line((text.rstrip(), entry.role))
+            cells += [f"{row.bytes:,}", percent(row.bytes, total.bytes)]
+        return Line((table.row(*cells).rstrip(), entry.role))
 
-    head = " " * width
-    for side in sides:
-        head += f"{side:>9}{'blocks':>11}" + ("" if is_sum else f"{'share':>9}")
-    if is_sum:
-        head += f"{'bytes' if len(sides) == 1 else 'together (B)':>17}{'share':>9}"
-    return [head] + [line(entry) for entry in entries]
+    return [table.head] + [line(entry) for entry in entries]
 
 
 def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[Row], total: Row) -> Lines:
