@@ -5,8 +5,8 @@ import os
 import re
 from typing import Callable, Iterator, List, NamedTuple
 
-from jmassif.questions.compare.breakdown import SCOPE, Figures
-from jmassif.questions.compare.difference import POOLS, Column, Difference, Row, View
+from jmassif.questions.compare.breakdown import SCOPE, PartFigures
+from jmassif.questions.compare.difference import POOLS, Column, Difference, DifferenceRow, View
 from jmassif.questions.facts import is_told_by_others, label
 from jmassif.units import count, growth, printable, size
 from jmassif.writers.text.layout import heading, paragraph
@@ -26,7 +26,7 @@ class Section(NamedTuple):
 
 class _Column(NamedTuple):
     head: str
-    text: Callable[[Row], str]
+    text: Callable[[DifferenceRow], str]
 
 
 def _short(text: str, width: int) -> str:
@@ -54,16 +54,16 @@ def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> L
     pick = POOLS[pool]
     amount, change = (_exact, _exact_change) if is_exact else (size, growth)
 
-    def held(number: int) -> Callable[[Row], str]:
+    def held(number: int) -> Callable[[DifferenceRow], str]:
         return lambda row: amount(pick(row.cells[number].figures))
 
-    def spread(number: int) -> Callable[[Row], str]:
+    def spread(number: int) -> Callable[[DifferenceRow], str]:
         return lambda row: amount(row.cells[number].ranges[pool][1] - row.cells[number].ranges[pool][0])
 
-    def changed(of: Callable[[Figures], int]) -> Callable[[Row], str]:
+    def changed(of: Callable[[PartFigures], int]) -> Callable[[DifferenceRow], str]:
         return lambda row: change(of(row.cells[-1].change))
 
-    def percent(row: Row) -> str:
+    def percent(row: DifferenceRow) -> str:
         return "" if row is view.remainder else _percent(*(pick(row.cells[n].figures) for n in (0, -1)))
 
     columns = [(number, _short(printable(column.label), _MAX_HEAD)) for number, column in enumerate(difference.columns)]
@@ -89,11 +89,11 @@ def _pools(difference: Difference, view: View) -> List[str]:
     return ["host", "device"] if difference.is_discrete and has_device else ["bytes"]
 
 
-def _is_in(row: Row, pool: str) -> bool:
+def _is_in(row: DifferenceRow, pool: str) -> bool:
     return pool == "bytes" or any(cell.ranges[pool] != (0, 0) for cell in row.cells)
 
 
-def _name(row: Row) -> str:
+def _name(row: DifferenceRow) -> str:
     return "  " * len(row.path) + row.name + (": further calls, in no sum" if row.is_listed else "")
 
 

@@ -21,7 +21,7 @@ from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion
 from jmassif.writers.page.history import events, machine_figures, scopes
-from jmassif.writers.page.mapped import Figures, mapped
+from jmassif.writers.page.mapped import MappedFigures, mapped
 from jmassif.writers.page.texts import shown
 from jmassif.writers.sources import Sources
 
@@ -213,7 +213,7 @@ def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]
     changes = mapped(profile, found)
     columns.add("mapped.rows", changes.n_rows)
     columns.add("mapped.name", changes.name)
-    for place, name in enumerate(Figures._fields):
+    for place, name in enumerate(MappedFigures._fields):
         columns.add(f"mapped.{name}", [figures[place] for figures in changes.figures])
     return [[shown(library), kind] for library, kind in changes.names]
 

@@ -3,7 +3,7 @@
 
 from typing import List, NamedTuple, Sequence
 
-from jmassif.questions.ledger import Ledger, Row
+from jmassif.questions.ledger import Ledger, LedgerRow
 from jmassif.units import percent, size
 from jmassif.writers.text.layout import Lines
 from jmassif.writers.text.roles import SUM, Line
@@ -11,12 +11,12 @@ from jmassif.writers.text.table import Column, Table
 
 
 class _Entry(NamedTuple):
-    row: Row
+    row: LedgerRow
     indent: str = ""
     role: str = ""
 
 
-def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total: Row) -> Lines:
+def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total: LedgerRow) -> Lines:
     width = max([12] + [len(entry.indent + entry.row.name) + 1 for entry in entries])
 
     share = Column("share", 9)
@@ -43,7 +43,7 @@ def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total:
     return [table.head] + [line(entry) for entry in entries]
 
 
-def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[Row], total: Row) -> Lines:
+def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[LedgerRow], total: LedgerRow) -> Lines:
     """Rows and their sum: bytes and blocks in each pool that the program used.
 
     Where the pools add up (`is_sum`), the sum in bytes and its percents follow; else each pool has percents of its own.
