@@ -6,8 +6,17 @@ from typing import Dict, List, Sequence, Tuple
 
 import pytest
 
-from jmassif.questions.compare.breakdown import HELD, VIEWS, Figures
-from jmassif.questions.compare.difference import Column, Difference, Row, Run, View, compare, difference_of, measure
+from jmassif.questions.compare.breakdown import HELD, VIEWS, PartFigures
+from jmassif.questions.compare.difference import (
+    Column,
+    Difference,
+    DifferenceRow,
+    Run,
+    View,
+    compare,
+    difference_of,
+    measure,
+)
 from jmassif.questions.moments import SelectionError
 from tests.reporter.traces import Trace, random_run, small_training_run
 
@@ -74,10 +83,10 @@ def test_each_view_tells_the_same_difference() -> None:
     assert told(views["library"])["libcudnn.so"] == cudnn
     assert told(views["function"]) == {"cudnnCreate (libcudnn.so)": cudnn, "main (train.c)": tensors}
     assert [cell.figures for cell in views["owner"].total.cells] == [
-        Figures(3 * MIB, 5000, 2),
-        Figures(9 * MIB, 5000, 2),
+        PartFigures(3 * MIB, 5000, 2),
+        PartFigures(9 * MIB, 5000, 2),
     ]
-    assert views["owner"].rows[0].cells[1].change == Figures(6 * MIB, 0, 0)
+    assert views["owner"].rows[0].cells[1].change == PartFigures(6 * MIB, 0, 0)
 
 
 def test_what_is_only_in_one_run_is_new_or_gone() -> None:
@@ -92,7 +101,7 @@ def test_memory_that_moves_from_host_to_device_is_a_change() -> None:
         return trace
 
     (row,) = compared([moved("heap")], [moved("device")])["owner"].rows
-    assert row.cells[1].change == Figures(-4096, 4096, 0) and row.cells[1].status == "changed"
+    assert row.cells[1].change == PartFigures(-4096, 4096, 0) and row.cells[1].status == "changed"
     assert difference_of(row) == 4096
 
 
@@ -216,17 +225,17 @@ def test_calls_are_compared_with_those_inside_them_beneath() -> None:
         (row.path, row.name, row.is_counted, row.is_listed) + tuple(cell.figures for cell in row.cells)
         for row in view.rows
     ]
-    nothing = Figures()
+    nothing = PartFigures()
     assert rows == [
-        ((), "cuModuleLoadData", False, True, Figures(360, 0, 12), nothing),
-        ((), "cudnnCreate", True, False, Figures(40, 60, 1), Figures(90, 60, 1)),
-        (("cudnnCreate",), "cuModuleLoadData", False, False, Figures(30, 50, 1), Figures(60, 0, 2)),
-        ((), "cuModuleLoadData", True, False, Figures(30, 0, 1), nothing),
-        ((), "cublasCreate", True, False, nothing, Figures(-5, 0, 1)),
-        ((), "cuInit", True, False, Figures(100, 0, 1), Figures(100, 0, 1)),
-        ((), "dlopen libcudnn.so", True, False, Figures(7, 0, 1), Figures(7, 0, 1)),
+        ((), "cuModuleLoadData", False, True, PartFigures(360, 0, 12), nothing),
+        ((), "cudnnCreate", True, False, PartFigures(40, 60, 1), PartFigures(90, 60, 1)),
+        (("cudnnCreate",), "cuModuleLoadData", False, False, PartFigures(30, 50, 1), PartFigures(60, 0, 2)),
+        ((), "cuModuleLoadData", True, False, PartFigures(30, 0, 1), nothing),
+        ((), "cublasCreate", True, False, nothing, PartFigures(-5, 0, 1)),
+        ((), "cuInit", True, False, PartFigures(100, 0, 1), PartFigures(100, 0, 1)),
+        ((), "dlopen libcudnn.so", True, False, PartFigures(7, 0, 1), PartFigures(7, 0, 1)),
     ]
-    assert [cell.figures for cell in view.total.cells] == [Figures(177, 60, 4), Figures(192, 60, 4)]
+    assert [cell.figures for cell in view.total.cells] == [PartFigures(177, 60, 4), PartFigures(192, 60, 4)]
 
 
 def test_calls_nested_without_end_are_told_to_a_depth() -> None:
@@ -235,7 +244,7 @@ def test_calls_nested_without_end_are_told_to_a_depth() -> None:
         f"x {depth} 0 1 0 1 0 'cuInit' heap 10 1"
     ]
     view = compared([called(*records)], views=["scope"])["scope"]
-    assert len(view.rows) == 16 and view.total.cells[0].figures == Figures(10, 0, 1)
+    assert len(view.rows) == 16 and view.total.cells[0].figures == PartFigures(10, 0, 1)
 
 
 # ---- what is left out, and repeats ---------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import List, Set
 import pytest
 
 from jmassif.model.records import Frame
-from jmassif.whose.folding import CORE, INSTALLED, OWN, Internal, Run, classify, run_of
+from jmassif.whose.folding import CORE, INSTALLED, OWN, FrameRun, Internal, classify, run_of
 from jmassif.whose.names import Names
 from tests.reporter.traces import Trace
 
@@ -87,8 +87,8 @@ def test_a_run_is_named_after_what_stands_highest_in_it(packages: Set[str], labe
 
 
 def test_a_run_tells_how_many_frames_it_stands_for() -> None:
-    assert Run(("torch",)).label(1, 1) == "… 1 frame of torch"
-    assert Run(("torch",)).label(2, 1200) == "… 2 to 1,200 frames of torch"
+    assert FrameRun(("torch",)).label(1, 1) == "… 1 frame of torch"
+    assert FrameRun(("torch",)).label(2, 1200) == "… 2 to 1,200 frames of torch"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""jm_print in a person's hands: on a terminal, with compressed traces, at the end of a pipe, completed by bash."""
+"""jm_print in a person's hands: on a terminal, with compressed traces, at the end of a pipe, completed by bash.
+
+Whole reports in colour are compared with tests/reporter/golden/; JM_UPDATE_GOLDEN=1 writes those anew.
+"""
 
 import gzip
 import os
@@ -16,9 +19,12 @@ import pytest
 
 from jmassif.commands.terminal import coloured
 from jmassif.trace.inputs import expand
+from jmassif.writers.text import roles
+from jmassif.writers.text.roles import Line
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 JM_PRINT = ROOT / "reporter" / "jm_print"
+GOLDEN = ROOT / "tests" / "reporter" / "golden"
 
 
 @pytest.fixture(name="trace")
@@ -102,13 +108,61 @@ def test_colours_go_into_pipes_and_files_on_request_only(trace: Path, tmp_path: 
     assert b"\x1b" not in (tmp_path / "report").read_bytes()
 
 
+def cut_off_and_of_another_process(trace: Path) -> Path:
+    """The same run under another pid, in a trace that ends in the middle of a line."""
+    path = trace.with_name("jmassif.out.4712")
+    path.write_bytes(trace.read_bytes().replace(b"m pid 4711\n", b"m pid 4712\n")[:-4])
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, arguments, n_traces",
+    [
+        ("coloured-job", ["--each"], 2),
+        ("coloured-by-line", ["--by=python-line"], 1),
+        ("coloured-by-owner", ["--by=owner", "--fold=internal"], 1),
+        ("coloured-segments", ["--segments"], 1),
+    ],
+)
+def test_the_whole_report_in_colour(
+    name: str, arguments: List[str], n_traces: int, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trace.parent)
+    traces = [trace.name, cut_off_and_of_another_process(trace).name][:n_traces]
+    shown = piped("--color=always", *arguments, *traces).stdout
+    golden = GOLDEN / f"{name}.txt"
+    if os.environ.get("JM_UPDATE_GOLDEN"):
+        golden.write_bytes(shown)
+    assert shown == golden.read_bytes()
+
+
 def test_both_pools_and_lines_of_python_have_colours_of_their_own() -> None:
-    lines = [" 1.0 MiB ^  ::::@@@'", "        train.py:87 (<module>)", "  ordinary --- text ---"]
+    bars = [(" 1.0 MiB ^  ", ""), ("::::", roles.HOST), ("@@@", roles.DEVICE), ("'", "")]
+    lines = [Line(*bars), Line(" " * 8, ("train.py:87 (<module>)", roles.PYTHON)), "  ordinary --- text ---"]
     assert list(coloured(lines)) == [
         " 1.0 MiB ^  \x1b[36m::::\x1b[0m\x1b[35m@@@\x1b[0m'",
         "        \x1b[32mtrain.py:87 (<module>)\x1b[0m",
         "  ordinary --- text ---",
     ]
+
+
+def test_what_only_looks_like_a_heading_or_a_sum_is_not_coloured() -> None:
+    lines = [
+        "--- a mark's text ---",
+        "total (sums.py)    1.00 MiB",
+        "Command:     rm",
+        "  1.0 % 5 B",
+        "        a.py:1 (f)",
+    ]
+    assert list(coloured(lines)) == lines
+
+
+@pytest.mark.parametrize("role", roles.ROLES)
+def test_each_role_has_a_look(role: str) -> None:
+    line = Line("before ", ("it", role), Line(" after", ("!", roles.WARNING)))
+    assert line == "before it after!" and line.parts[-1] == ("!", roles.WARNING)
+    (shown,) = coloured([line])
+    assert re.fullmatch(r"before \x1b\[\d+mit\x1b\[0m after\x1b\[31m!\x1b\[0m", shown)
 
 
 def test_names_cannot_colour_the_terminal(tmp_path: Path) -> None:

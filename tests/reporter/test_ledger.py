@@ -7,7 +7,7 @@ import pytest
 
 from jmassif.model.kinds import LISTED_KINDS
 from jmassif.questions.answer import Place, answer, largest_place
-from jmassif.questions.ledger import Churn, Held, Row, hottest_temporaries, ledger, roles
+from jmassif.questions.ledger import Churn, Held, LedgerRow, hottest_temporaries, ledger, roles
 from jmassif.questions.moments import SelectionError, select
 from jmassif.questions.scopes import waterfall
 from jmassif.whose.names import Names
@@ -221,12 +221,12 @@ def test_roles_come_in_the_order_of_training_and_add_up() -> None:
     profile = trace.load()
     rows, total = roles(profile, profile.composition(0))
     assert rows == [
-        Row("parameter", Held(8, 1), Held(32, 1)),
-        Row("gradient", Held(4, 1)),
-        Row("other", Held(17, 2)),
-        Row("whim", Held(2, 1)),
+        LedgerRow("parameter", Held(8, 1), Held(32, 1)),
+        LedgerRow("gradient", Held(4, 1)),
+        LedgerRow("other", Held(17, 2)),
+        LedgerRow("whim", Held(2, 1)),
     ]
-    assert total == Row("all tensors", Held(31, 5), Held(32, 1))
+    assert total == LedgerRow("all tensors", Held(31, 5), Held(32, 1))
 
 
 def test_a_trace_that_tells_no_roles_has_none() -> None:

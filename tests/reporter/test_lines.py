@@ -10,7 +10,7 @@ import pytest
 
 from jmassif.model.kinds import PEAKS, side_of
 from jmassif.model.profile import Profile
-from jmassif.questions.lines import Figures, line_rows
+from jmassif.questions.lines import LineFigures, line_rows
 from jmassif.questions.moments import SelectionError, select
 from jmassif.whose.lines import LINE_VIEWS, charges
 from jmassif.whose.names import Names
@@ -191,7 +191,7 @@ def test_the_rows_of_a_random_run_add_up(seed: int, view: str, is_folded: bool) 
     rows = line_rows(profile, charges(profile, Names(profile), view, is_folded), peak, last)
     assert len({row.charged.label for row in rows}) == len(rows) > 2
     for side in ("host", "device"):
-        figures: List[Figures] = [getattr(row, side) for row in rows]
+        figures: List[LineFigures] = [getattr(row, side) for row in rows]
         for at, held in ((peak, [f.held for f in figures]), (last, [f.growth for f in figures])):
             assert sum(held) == sum(n for a, (n, _) in at.items() if side_of(profile.accounts[a].kind) == side)
         accounts = [a for a, account in enumerate(profile.accounts) if side_of(account.kind) == side]

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a report is when a person looks at it in a terminal: coloured, paged, and with a sign of life while it is read.
 
-Colours are put on finished lines, so that writers know nothing of them. There are few, from the terminal's own palette and
-those that show on dark and on light: bold for headings and what they are about, cyan for the host's memory, magenta for the
-device's, green for lines of Python.
+Writers know nothing of colours: they mark what the parts of a line are there for, and here a role is given a colour. There are
+few, from the terminal's own palette and those that show on dark and on light: bold for headings and what they are about, cyan
+for the host's memory, magenta for the device's, green for lines of Python.
 """
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from typing import Callable, IO, Iterable, Iterator, Optional, Tuple
+from typing import Callable, IO, Iterable, Iterator, Optional
 
 from jmassif.units import printable, size
+from jmassif.writers.text import roles
 
 _BOLD, _RED, _GREEN, _MAGENTA, _CYAN, _PLAIN = "1", "31", "32", "35", "36", "0"
 
@@ -26,36 +26,23 @@ def _in(colour: str, text: str) -> str:
 
 # ---- colours ---------------------------------------------------------------------------------
 
-_BARS = re.compile(r":+|@+")
-
-
-def _graph(line: "re.Match[str]") -> str:
-    bars = _BARS.sub(lambda run: _in(_CYAN if run.group()[0] == ":" else _MAGENTA, run.group()), line.group(2))
-    return line.group(1) + bars
-
-
-# (a line's pattern, its colours); the first that matches counts.
-_RULES: Tuple[Tuple["re.Pattern[str]", Callable[["re.Match[str]"], str]], ...] = (
-    (re.compile(r"-{3} .* -{3,}"), lambda line: _in(_BOLD, line.group())),
-    (re.compile(r"={80}|Process \S+, th.*"), lambda line: _in(_BOLD, line.group())),
-    (re.compile(r"(.{9}[|^])([ :@']*)"), _graph),
-    (re.compile(r"( {10})((?:: host|@ device).*)"), _graph),
-    (re.compile(r"((?:Truncated|Stopped): +)(.*)"), lambda line: _in(_BOLD, line.group(1)) + _in(_RED, line.group(2))),
-    (re.compile(r"([A-Z][a-z]+: {2,})(.*)"), lambda line: _in(_BOLD, line.group(1)) + line.group(2)),
-    (re.compile(r"((?:yours|cached|libraries|runtime|other|total) .*\d.*)"), lambda line: _in(_BOLD, line.group())),
-    (re.compile(r"( *)(\d+\.\d %)( [\d,]+ B\b.*)"), lambda line: line[1] + _in(_BOLD, line[2]) + line[3]),
-    (re.compile(r"( {8,})(\S+\.py:\d+ \(.*\))"), lambda line: line.group(1) + _in(_GREEN, line.group(2))),
-)
+_COLOUR_OF = {
+    roles.HEADING: _BOLD,
+    roles.LABEL: _BOLD,
+    roles.WARNING: _RED,
+    roles.SUM: _BOLD,
+    roles.SHARE: _BOLD,
+    roles.HOST: _CYAN,
+    roles.DEVICE: _MAGENTA,
+    roles.PYTHON: _GREEN,
+}
 
 
 def coloured(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a text report with colours."""
+    """The lines of a text report with colours, by the roles that are marked in them."""
     for line in lines:
-        for pattern, colours in _RULES:
-            match = pattern.fullmatch(line)
-            if match:
-                line = colours(match)
-                break
+        if isinstance(line, roles.Line):
+            line = "".join(_in(_COLOUR_OF[role], text) if role else text for text, role in line.parts)
         yield line
 
 

@@ -6,7 +6,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.questions.ledger import Ledger, Row
+from jmassif.questions.ledger import Ledger, LedgerRow
 from jmassif.units import percent, size
 from jmassif.whose.names import Names
 
@@ -19,7 +19,7 @@ _WHOSE = {
 }
 
 
-def _shares(table: Ledger, bytes_of: Callable[[Row], int]) -> str:
+def _shares(table: Ledger, bytes_of: Callable[[LedgerRow], int]) -> str:
     """ "62.1 % is yours (tensor 1.20 GiB, app 3.00 MiB); 30.0 % is held by libraries (…)" """
     total = bytes_of(table.total)
     shares = []
@@ -68,7 +68,7 @@ def answer(profile: Profile, names: Names, composition: Composition, table: Ledg
     total = table.total
     if not total.bytes:
         return "No memory is on record here."
-    sides: List[Tuple[str, Callable[[Row], int]]] = [
+    sides: List[Tuple[str, Callable[[LedgerRow], int]]] = [
         ("device", lambda row: row.device.bytes),
         ("host", lambda row: row.host.bytes),
     ]

@@ -9,7 +9,7 @@ from array import array
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from jmassif.model.profile import Profile
-from jmassif.whose.folding import Run
+from jmassif.whose.folding import FrameRun
 from jmassif.whose.names import Names
 
 # Account: the node above its stack; None: there is none.
@@ -90,15 +90,15 @@ def build(profile: Profile, names: Names, values: Iterable[Tuple[int, int]], lev
     groups: Dict[str, List[Tuple[int, int]]] = {}
     for account, value in values:
         groups.setdefault(level(account) if level else "", []).append((account, value))
-    labels: Dict[Union[int, Run], int] = {}
+    labels: Dict[Union[int, FrameRun], int] = {}
     parents, frames = profile.node_parent, profile.node_frame
 
-    def label_of(key: Union[int, Run]) -> int:
+    def label_of(key: Union[int, FrameRun]) -> int:
         if key not in labels:
-            labels[key] = tree.label_of(*((key.name(), 0) if isinstance(key, Run) else (names.frame(key), key)))
+            labels[key] = tree.label_of(*((key.name(), 0) if isinstance(key, FrameRun) else (names.frame(key), key)))
         return labels[key]
 
-    def step(node: int) -> Tuple[Union[int, Run], int]:
+    def step(node: int) -> Tuple[Union[int, FrameRun], int]:
         if not is_folded:
             return frames[node], parents[node]
         ((key, outer, _),) = names.folding.steps([node], True)

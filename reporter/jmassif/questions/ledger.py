@@ -16,7 +16,7 @@ class Held(NamedTuple):
         return Held(self.bytes + n_bytes, self.blocks + blocks)
 
 
-class Row(NamedTuple):
+class LedgerRow(NamedTuple):
     name: str  # an owner or a group
     host: Held = Held()
     device: Held = Held()
@@ -28,15 +28,15 @@ class Row(NamedTuple):
     def on(self, side: str) -> Held:
         return self.host if side == "host" else self.device
 
-    def plus(self, side: str, n_bytes: int, blocks: int) -> "Row":
+    def plus(self, side: str, n_bytes: int, blocks: int) -> "LedgerRow":
         if side == "host":
             return self._replace(host=self.host.plus(n_bytes, blocks))
         return self._replace(device=self.device.plus(n_bytes, blocks))
 
 
 class Ledger(NamedTuple):
-    groups: List[Tuple[Row, List[Row]]]  # the group's sum and its owners; both the largest first
-    total: Row
+    groups: List[Tuple[LedgerRow, List[LedgerRow]]]  # the group's sum and its owners; both the largest first
+    total: LedgerRow
     imported: Held  # listed, in no sum
 
 
@@ -60,24 +60,24 @@ def _sums(
     return {key: Held(*sums) for key, sums in found.items()}
 
 
-def _rows(sums: Mapping[Tuple[str, str], Held]) -> List[Row]:
+def _rows(sums: Mapping[Tuple[str, str], Held]) -> List[LedgerRow]:
     """A row a name; kinds that are only listed are left out."""
-    rows: Dict[str, Row] = {}
+    rows: Dict[str, LedgerRow] = {}
     for (name, kind), held in sums.items():
         side = side_of(kind)
         if side:
-            rows[name] = rows.get(name, Row(name)).plus(side, held.bytes, counted_blocks(kind, held.blocks))
+            rows[name] = rows.get(name, LedgerRow(name)).plus(side, held.bytes, counted_blocks(kind, held.blocks))
     return list(rows.values())
 
 
-def rows_by(profile: Profile, composition: Composition, name_of: Callable[[int], Optional[str]]) -> List[Row]:
+def rows_by(profile: Profile, composition: Composition, name_of: Callable[[int], Optional[str]]) -> List[LedgerRow]:
     """A row a name that `name_of` gives to accounts, in no order. Accounts without a name are left out."""
     return _rows(_sums(profile, composition, name_of))
 
 
-def ledger_of_rows(rows: Iterable[Row], group_of: Mapping[str, str], imported: Held = Held()) -> Ledger:
+def ledger_of_rows(rows: Iterable[LedgerRow], group_of: Mapping[str, str], imported: Held = Held()) -> Ledger:
     """From a row an owner."""
-    members: Dict[str, List[Row]] = {}
+    members: Dict[str, List[LedgerRow]] = {}
     for row in rows:
         members.setdefault(group_of.get(row.name, OTHER), []).append(row)
     groups = []
@@ -99,20 +99,20 @@ def ledger(profile: Profile, composition: Composition) -> Ledger:
     return ledger_of_rows(_rows(sums), profile.group_of, imported)
 
 
-def roles(profile: Profile, composition: Composition) -> Tuple[List[Row], Row]:
+def roles(profile: Profile, composition: Composition) -> Tuple[List[LedgerRow], LedgerRow]:
     """What tensors are for: a row a role, in the order of ROLES, and their sum. None if the trace tells no roles."""
     if not profile.roles:
-        return [], Row("all tensors")
+        return [], LedgerRow("all tensors")
 
-    def rank(row: Row) -> Tuple[int, str]:
+    def rank(row: LedgerRow) -> Tuple[int, str]:
         return (ROLES.index(row.name) if row.name in ROLES else len(ROLES), row.name)
 
     rows = sorted(rows_by(profile, composition, profile.role), key=rank)
     return rows, _total("all tensors", rows)
 
 
-def _total(name: str, rows: Sequence[Row]) -> Row:
-    total = Row(name)
+def _total(name: str, rows: Sequence[LedgerRow]) -> LedgerRow:
+    total = LedgerRow(name)
     for row in rows:
         total = total.plus("host", *row.host).plus("device", *row.device)
     return total

@@ -13,7 +13,7 @@ from jmassif.questions.about import used_sides
 from jmassif.whose.lines import Charged
 
 
-class Figures(NamedTuple):
+class LineFigures(NamedTuple):
     """Of one side. Bytes, but for the blocks."""
 
     held: int  # at the peak
@@ -21,14 +21,14 @@ class Figures(NamedTuple):
     growth: int  # net, from the start to the moment that was chosen
     allocated: int  # all in all
 
-    def plus(self, other: "Figures") -> "Figures":
-        return Figures(*(mine + theirs for mine, theirs in zip(self, other)))
+    def plus(self, other: "LineFigures") -> "LineFigures":
+        return LineFigures(*(mine + theirs for mine, theirs in zip(self, other)))
 
 
 class LineRow(NamedTuple):
     charged: Charged
-    host: Figures
-    device: Figures
+    host: LineFigures
+    device: LineFigures
 
 
 def line_rows(
@@ -53,21 +53,21 @@ def line_rows(
         sums[1] += counted_blocks(kind, blocks)
         sums[2] += grown
         sums[3] += allocated[account]
-    return [LineRow(to, Figures(*sums["host"]), Figures(*sums["device"])) for to, sums in found.values()]
+    return [LineRow(to, LineFigures(*sums["host"]), LineFigures(*sums["device"])) for to, sums in found.values()]
 
 
 def total(rows: Sequence[LineRow]) -> LineRow:
-    host = device = Figures(0, 0, 0, 0)
+    host = device = LineFigures(0, 0, 0, 0)
     for row in rows:
         host, device = host.plus(row.host), device.plus(row.device)
     return LineRow(Charged("total", 0, False), host, device)
 
 
 # From a row to its figures: of one side, or of both where those add up.
-Pick = Callable[[LineRow], Figures]
+Pick = Callable[[LineRow], LineFigures]
 
 
-def both_sides(row: LineRow) -> Figures:
+def both_sides(row: LineRow) -> LineFigures:
     return row.host.plus(row.device)
 
 
@@ -83,13 +83,15 @@ def pools_of(profile: Profile) -> List[Tuple[str, Pick]]:
     return [("", both_sides)]
 
 
-def _share(row: LineRow, sum_: LineRow, pools: Sequence[Tuple[str, Pick]], figure: Callable[[Figures], int]) -> float:
+def _share(
+    row: LineRow, sum_: LineRow, pools: Sequence[Tuple[str, Pick]], figure: Callable[[LineFigures], int]
+) -> float:
     """The row's part of the sum, in percent; the larger one where there are two pools."""
     parts = [(figure(pick(row)), figure(pick(sum_))) for _, pick in pools]
     return max(100 * part / whole if whole else 0.0 for part, whole in parts)
 
 
-_FIGURES: Dict[str, Callable[[Figures], int]] = {
+_FIGURES: Dict[str, Callable[[LineFigures], int]] = {
     "held": lambda figures: figures.held,
     "growth": lambda figures: figures.growth,
     "allocated": lambda figures: figures.allocated,

@@ -21,8 +21,8 @@ VALUES = {
 }
 
 # In the order of VALUES.
-Figures = Tuple[int, int, int, int, int]
-NOTHING: Figures = (0, 0, 0, 0, 0)
+SampleFigures = Tuple[int, int, int, int, int]
+NOTHING: SampleFigures = (0, 0, 0, 0, 0)
 
 
 class Samples(NamedTuple):
@@ -34,7 +34,7 @@ class Samples(NamedTuple):
     allocated_blocks: "array[int]"
     temporaries: "array[int]"
 
-    def rows(self) -> Iterator[Tuple[int, Figures]]:
+    def rows(self) -> Iterator[Tuple[int, SampleFigures]]:
         """(account, its figures) of the accounts that have any."""
         for account, figures in enumerate(zip(*self)):
             if figures != NOTHING:
@@ -64,15 +64,15 @@ def samples(profile: Profile, composition: Composition) -> Samples:
     return columns
 
 
-class Row(NamedTuple):
+class SampleRow(NamedTuple):
     """What goes under one name, by side."""
 
     name: str
-    host: Figures
-    device: Figures
+    host: SampleFigures
+    device: SampleFigures
 
 
-def by_name(profile: Profile, columns: Samples, name_of: Callable[[int], str]) -> List[Row]:
+def by_name(profile: Profile, columns: Samples, name_of: Callable[[int], str]) -> List[SampleRow]:
     """A row a name, sorted by what is held, the largest first."""
     sums: Dict[str, Dict[str, List[int]]] = {}
     for account, figures in columns.rows():
@@ -80,5 +80,5 @@ def by_name(profile: Profile, columns: Samples, name_of: Callable[[int], str]) -
         side = row[side_of(profile.accounts[account].kind) or "host"]
         for index, figure in enumerate(figures):
             side[index] += figure
-    rows = [Row(name, tuple(row["host"]), tuple(row["device"])) for name, row in sums.items()]  # type: ignore[arg-type]
+    rows = [SampleRow(name, tuple(row["host"]), tuple(row["device"])) for name, row in sums.items()]  # type: ignore[arg-type]
     return sorted(rows, key=lambda row: (-row.host[0] - row.device[0], row.name))

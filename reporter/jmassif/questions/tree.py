@@ -13,7 +13,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, 
 from jmassif.model.kinds import counted_blocks
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.whose.folding import Folding, Run
+from jmassif.whose.folding import Folding, FrameRun
 from jmassif.whose.names import STACK_ENDS
 
 
@@ -50,9 +50,9 @@ def _is_shown(n_bytes: int, total: int, threshold: float) -> bool:
     return not threshold or bool(total and n_bytes * 100 >= threshold * total)
 
 
-def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Dict[Union[str, Run], List[_Item]]:
+def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Dict[Union[str, FrameRun], List[_Item]]:
     """The items of a node by the child they go to; empty if all stacks end in the node."""
-    children: Dict[Union[str, Run], List[_Item]] = {}
+    children: Dict[Union[str, FrameRun], List[_Item]] = {}
     if level < len(shape.levels):
         label_of = shape.levels[level]
         for item in items:
@@ -63,12 +63,12 @@ def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Di
     ended = [item for item in items if not item[3]]
     if ended:
         items = [item for item in items if item[3]]
-    found: Dict[Union[int, Run], List[_Item]] = defaultdict(list)
+    found: Dict[Union[int, FrameRun], List[_Item]] = defaultdict(list)
     steps = shape.folding.steps([item[3] for item in items], shape.is_folded)
     for (n_bytes, blocks, account, _, _), (key, outer, n_frames) in zip(items, steps):
         found[key].append((n_bytes, blocks, account, outer, n_frames))
     for key, members in found.items():
-        children.setdefault(key if isinstance(key, Run) else shape.frame(key), []).extend(members)
+        children.setdefault(key if isinstance(key, FrameRun) else shape.frame(key), []).extend(members)
     if level > len(shape.levels):
         if children and ended:
             children.setdefault(STACK_ENDS, []).extend(ended)
@@ -80,7 +80,7 @@ def _split(items: List[_Item], level: int, shape: Shape, profile: Profile) -> Di
     return children
 
 
-def _label(label: Union[str, Run], items: List[_Item]) -> str:
+def _label(label: Union[str, FrameRun], items: List[_Item]) -> str:
     if isinstance(label, str):
         return label
     numbers = [item[4] for item in items]

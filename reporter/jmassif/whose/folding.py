@@ -81,7 +81,7 @@ def classify(frame: Frame) -> Internal:
     return _OWN
 
 
-class Run(NamedTuple):
+class FrameRun(NamedTuple):
     """What a run of internal frames is called in a tree, but for their number."""
 
     packages: Tuple[str, ...]
@@ -99,15 +99,15 @@ class Run(NamedTuple):
         return f"{', '.join(first)} and {last}" if first else last
 
 
-def run_of(packages: Set[str]) -> Run:
+def run_of(packages: Set[str]) -> FrameRun:
     for ground in _GROUND:
         if len(packages) > 1:
             packages.discard(ground)
-    return Run(tuple(sorted(packages)))
+    return FrameRun(tuple(sorted(packages)))
 
 
 # A frame's id or a run; the node of the trie where the stack goes on; how many frames that were.
-Step = Tuple[Union[int, Run], int, int]
+Step = Tuple[Union[int, FrameRun], int, int]
 
 
 class Folding:

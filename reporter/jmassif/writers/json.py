@@ -12,10 +12,10 @@ from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion, Growth
 from jmassif.questions.exhaustion import Incident, call, incidents
 from jmassif.questions.identity import labels_of_run, run_id
-from jmassif.questions.ledger import Row as LedgerRow, ledger
+from jmassif.questions.ledger import LedgerRow, ledger
 from jmassif.questions.moments import Moment, select
 from jmassif.questions.reconciliation import books, nearest_to
-from jmassif.questions.samples import VALUES, Figures, by_name, samples
+from jmassif.questions.samples import VALUES, SampleFigures, by_name, samples
 from jmassif.questions.segments import Layout, layouts
 from jmassif.units import unicode_text
 from jmassif.version import __version__
@@ -92,7 +92,7 @@ def _ledger(profile: Profile, at: Moment) -> Dict[str, Any]:
     return {"groups": groups, "total": _held(table.total), "imported": imported}
 
 
-def _figures(figures: Figures) -> Dict[str, int]:
+def _figures(figures: SampleFigures) -> Dict[str, int]:
     return dict(zip(_FIGURES, figures))
 
 

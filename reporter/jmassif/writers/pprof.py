@@ -14,7 +14,7 @@ from jmassif.model.profile import Profile
 from jmassif.model.records import Account
 from jmassif.questions.identity import labels_of_run
 from jmassif.questions.moments import Moment, select
-from jmassif.questions.samples import Figures, samples
+from jmassif.questions.samples import SampleFigures, samples
 from jmassif.units import moment, unicode_text
 from jmassif.version import __version__
 from jmassif.whose.names import describe
@@ -168,7 +168,7 @@ class _Samples:
             self._stackless[key] = self._n_locations
         return varint(self._stackless[key])
 
-    def message(self, account: int, figures: Figures) -> bytes:
+    def message(self, account: int, figures: SampleFigures) -> bytes:
         of = self._profile.accounts[account]
         fields = delimited(1, self._stack(of)) + packed(2, figures) + self._labels_of(account, of.kind, of.owner)
         return delimited(_SAMPLE, fields)

@@ -9,7 +9,7 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.questions.ledger import Row, rows_by
+from jmassif.questions.ledger import LedgerRow, rows_by
 from jmassif.questions.moments import Moment
 from jmassif.questions.reconciliation import BESIDE_LEDGER, books, nearest_to, whose
 from jmassif.questions.scopes import growth_by_side
@@ -30,7 +30,7 @@ VIEWS = HELD + (PROCESS, SCOPE)
 _MAX_DEPTH = 16
 
 
-class Figures(NamedTuple):
+class PartFigures(NamedTuple):
     host: int = 0  # bytes, as is the next
     device: int = 0
     number: int = 0  # of blocks; in a view by scope, of calls
@@ -39,11 +39,11 @@ class Figures(NamedTuple):
     def bytes(self) -> int:
         return self.host + self.device
 
-    def plus(self, other: "Figures") -> "Figures":
-        return Figures(self.host + other.host, self.device + other.device, self.number + other.number)
+    def plus(self, other: "PartFigures") -> "PartFigures":
+        return PartFigures(self.host + other.host, self.device + other.device, self.number + other.number)
 
-    def minus(self, other: "Figures") -> "Figures":
-        return Figures(self.host - other.host, self.device - other.device, self.number - other.number)
+    def minus(self, other: "PartFigures") -> "PartFigures":
+        return PartFigures(self.host - other.host, self.device - other.device, self.number - other.number)
 
 
 class Key(NamedTuple):
@@ -57,7 +57,7 @@ class Key(NamedTuple):
         return not self.is_listed and len(self.path) == 1
 
 
-Parts = Dict[Key, Figures]
+Parts = Dict[Key, PartFigures]
 
 
 def frame_name(profile: Profile, names: Names, frame_id: int) -> str:
@@ -90,9 +90,10 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     return naming(profile, names, view)
 
 
-def _parts_of(rows: Iterable[Row]) -> Parts:
+def _parts_of(rows: Iterable[LedgerRow]) -> Parts:
     return {
-        Key((row.name,)): Figures(row.host.bytes, row.device.bytes, row.host.blocks + row.device.blocks) for row in rows
+        Key((row.name,)): PartFigures(row.host.bytes, row.device.bytes, row.host.blocks + row.device.blocks)
+        for row in rows
     }
 
 
@@ -109,12 +110,12 @@ def whole_process(profile: Profile, moment: Moment) -> Parts:
     made = books(profile, snapshot)
     parts = _parts_of(row for _, owners in whose(profile, made).groups for row in owners)
     for name, _, bytes_of in BESIDE_LEDGER:
-        parts[Key((name,))] = Figures(bytes_of(made))
+        parts[Key((name,))] = PartFigures(bytes_of(made))
     return parts
 
 
-def _add(parts: Parts, key: Key, figures: Figures) -> None:
-    parts[key] = parts.get(key, Figures()).plus(figures)
+def _add(parts: Parts, key: Key, figures: PartFigures) -> None:
+    parts[key] = parts.get(key, PartFigures()).plus(figures)
 
 
 def spent(profile: Profile) -> Parts:
@@ -137,15 +138,15 @@ def spent(profile: Profile) -> Parts:
     for scope in profile.scopes:
         called = path(scope.id)
         if len(called) <= _MAX_DEPTH:
-            _add(parts, Key(called), Figures(*growth_by_side(scope.growths), 1))
+            _add(parts, Key(called), PartFigures(*growth_by_side(scope.growths), 1))
     for rest in profile.scope_sums.values():
         key = Key((printable(alignment.scope(rest.name)),), is_listed=True)
-        _add(parts, key, Figures(*growth_by_side(rest.growths), rest.calls))
+        _add(parts, key, PartFigures(*growth_by_side(rest.growths), rest.calls))
     return parts
 
 
-def total(parts: Parts) -> Figures:
-    found = Figures()
+def total(parts: Parts) -> PartFigures:
+    found = PartFigures()
     for key, figures in parts.items():
         if key.is_counted:
             found = found.plus(figures)

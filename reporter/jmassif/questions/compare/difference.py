@@ -11,14 +11,14 @@ from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from jmassif.model.profile import Profile
 from jmassif.questions.compare import breakdown
-from jmassif.questions.compare.breakdown import Figures, Key, Parts
-from jmassif.questions.compare.stacks import Held, Stacks
+from jmassif.questions.compare.breakdown import PartFigures, Key, Parts
+from jmassif.questions.compare.stacks import HeldStacks, Stacks
 from jmassif.questions.facts import facts
 from jmassif.questions.moments import select
 from jmassif.whose.names import Names
 
 # What can be compared of figures: the memory of either side, and of both.
-POOLS: Mapping[str, Callable[[Figures], int]] = {
+POOLS: Mapping[str, Callable[[PartFigures], int]] = {
     "host": lambda figures: figures.host,
     "device": lambda figures: figures.device,
     "bytes": lambda figures: figures.bytes,
@@ -34,7 +34,7 @@ class Run(NamedTuple):
     is_discrete: bool
     moment: str  # "the peak"
     views: Dict[str, Parts]
-    held: Optional[Held] = None  # by call stack, where that was asked for
+    held: Optional[HeldStacks] = None  # by call stack, where that was asked for
 
 
 class Column(NamedTuple):
@@ -45,14 +45,14 @@ class Column(NamedTuple):
 class Cell(NamedTuple):
     """A part in one column."""
 
-    figures: Figures  # the median of the runs; of an even number the lower one of the middle two
+    figures: PartFigures  # the median of the runs; of an even number the lower one of the middle two
     ranges: Dict[str, Tuple[int, int]]  # by pool: the smallest and the largest of any run
-    change: Figures  # against the first column
+    change: PartFigures  # against the first column
     status: str  # "same", "changed", "new" or "gone", against the first column
     is_beyond: Optional[bool]  # the ranges of this and of the first column have nothing in common; None: no ranges
 
 
-class Row(NamedTuple):
+class DifferenceRow(NamedTuple):
     name: str
     path: Tuple[str, ...]  # the calls around it, for a view by scope
     is_counted: bool  # is in the total; calls within calls are not
@@ -63,11 +63,11 @@ class Row(NamedTuple):
 class View(NamedTuple):
     by: str  # one of breakdown.VIEWS
     counts: str  # what `number` of figures counts: "blocks" or "calls"
-    rows: List[Row]  # the largest difference first; a nested call after the one around it
+    rows: List[DifferenceRow]  # the largest difference first; a nested call after the one around it
     n_other: int
-    other: Optional[Row]  # the sum of `n_other` rows that differ too little
-    remainder: Optional[Row]  # of medians
-    total: Row
+    other: Optional[DifferenceRow]  # the sum of `n_other` rows that differ too little
+    remainder: Optional[DifferenceRow]  # of medians
+    total: DifferenceRow
 
 
 class Fact(NamedTuple):
@@ -116,14 +116,14 @@ def _median(numbers: Sequence[int]) -> int:
     return sorted(numbers)[(len(numbers) - 1) // 2]
 
 
-def _medians(runs: Sequence[Figures]) -> Figures:
-    return Figures(*(_median(numbers) for numbers in zip(*runs)))
+def _medians(runs: Sequence[PartFigures]) -> PartFigures:
+    return PartFigures(*(_median(numbers) for numbers in zip(*runs)))
 
 
 _Ranges = Dict[str, Tuple[int, int]]
 
 
-def _ranges(runs: Sequence[Figures]) -> _Ranges:
+def _ranges(runs: Sequence[PartFigures]) -> _Ranges:
     numbers = {pool: [pick(figures) for figures in runs] for pool, pick in POOLS.items()}
     return {pool: (min(found), max(found)) for pool, found in numbers.items()}
 
@@ -132,14 +132,14 @@ def _are_apart(one: _Ranges, other: _Ranges) -> bool:
     return any(one[pool][1] < other[pool][0] or other[pool][1] < one[pool][0] for pool in POOLS)
 
 
-def _status(before: Figures, now: Figures) -> str:
-    nothing = Figures()
+def _status(before: PartFigures, now: PartFigures) -> str:
+    nothing = PartFigures()
     if before == now:
         return "same"
     return "new" if before == nothing else "gone" if now == nothing else "changed"
 
 
-def _cells(columns: Sequence[Sequence[Figures]]) -> List[Cell]:
+def _cells(columns: Sequence[Sequence[PartFigures]]) -> List[Cell]:
     """From the figures of each run of each column."""
     has_ranges = any(len(runs) > 1 for runs in columns)
     first, first_ranges = _medians(columns[0]), _ranges(columns[0])
@@ -151,33 +151,33 @@ def _cells(columns: Sequence[Sequence[Figures]]) -> List[Cell]:
     return cells
 
 
-def _row(name: str, key: Key, columns: Sequence[Sequence[Figures]]) -> Row:
-    return Row(name, key.path[:-1], key.is_counted, key.is_listed, _cells(columns))
+def _row(name: str, key: Key, columns: Sequence[Sequence[PartFigures]]) -> DifferenceRow:
+    return DifferenceRow(name, key.path[:-1], key.is_counted, key.is_listed, _cells(columns))
 
 
-def _largest(cells: Sequence[Cell], of: Callable[[Cell], Figures]) -> int:
+def _largest(cells: Sequence[Cell], of: Callable[[Cell], PartFigures]) -> int:
     return max(abs(pick(of(cell))) for cell in cells for pick in POOLS.values())
 
 
-def difference_of(row: Row) -> int:
+def difference_of(row: DifferenceRow) -> int:
     """The bytes by which a column differs from the first at most, in any pool."""
     return _largest(row.cells, lambda cell: cell.change)
 
 
-def _size_of(row: Row) -> int:
+def _size_of(row: DifferenceRow) -> int:
     return _largest(row.cells, lambda cell: cell.figures)
 
 
-def _rank(row: Row) -> Tuple[int, int, str]:
+def _rank(row: DifferenceRow) -> Tuple[int, int, str]:
     return (-difference_of(row), -_size_of(row), row.name)
 
 
-def _nested(rows: List[Row]) -> List[Row]:
+def _nested(rows: List[DifferenceRow]) -> List[DifferenceRow]:
     """Sorted, each row after the one it is nested in. A row whose outer one is not there is left out."""
-    inside: Dict[Tuple[str, ...], List[Row]] = {}
+    inside: Dict[Tuple[str, ...], List[DifferenceRow]] = {}
     for row in sorted(rows, key=_rank, reverse=True):
         inside.setdefault(row.path, []).append(row)
-    found: List[Row] = []
+    found: List[DifferenceRow] = []
     pending = list(inside.get((), []))
     while pending:
         row = pending.pop()
@@ -190,8 +190,8 @@ def _nested(rows: List[Row]) -> List[Row]:
 def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
     runs = [[run.views[by] for run in column.runs] for column in columns]
     keys = {key: None for parts in runs for run in parts for key in run}
-    nothing = Figures()
-    shown: List[Row] = []
+    nothing = PartFigures()
+    shown: List[DifferenceRow] = []
     small: List[Key] = []
     for key in keys:
         row = _row(key.path[-1], key, [[run.get(key, nothing) for run in parts] for parts in runs])
@@ -200,10 +200,10 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
         elif key.is_counted:
             small.append(key)
 
-    def sums(of: Callable[[Parts], Figures]) -> List[List[Figures]]:
+    def sums(of: Callable[[Parts], PartFigures]) -> List[List[PartFigures]]:
         return [[of(run) for run in parts] for parts in runs]
 
-    def rest(run: Parts) -> Figures:
+    def rest(run: Parts) -> PartFigures:
         return breakdown.total({key: run[key] for key in small if key in run})
 
     total = _row("total", Key(("total",)), sums(breakdown.total))
@@ -220,8 +220,8 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
     return View(by, counts, _nested(shown), len(small), other, remainder, total)
 
 
-def _sum(figures: Iterable[Figures]) -> Figures:
-    found = Figures()
+def _sum(figures: Iterable[PartFigures]) -> PartFigures:
+    found = PartFigures()
     for each in figures:
         found = found.plus(each)
     return found

@@ -34,7 +34,7 @@ class Place(NamedTuple):
     library: str  # of the frame to blame
 
 
-class Held(NamedTuple):
+class HeldStacks(NamedTuple):
     """What a run held: a row a place."""
 
     place: "array[int]"  # index in Stacks.places
@@ -77,7 +77,7 @@ class Stacks:
             self.frames.append(frame)
         return index
 
-    def add(self, profile: Profile, names: Names, composition: Composition) -> Held:
+    def add(self, profile: Profile, names: Names, composition: Composition) -> HeldStacks:
         """What a run held, but for memory of kinds that are only listed."""
         self.group_of.update(profile.group_of)
         frame_of: Dict[int, int] = {}
@@ -109,4 +109,4 @@ class Stacks:
             held[0] += n_bytes
             held[1] += counted_blocks(kind, blocks)
         rows = list(sums.values())
-        return Held(array("Q", sums), array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows)))
+        return HeldStacks(array("Q", sums), array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows)))

@@ -4,17 +4,17 @@
 from typing import Dict
 
 from jmassif.questions.job.processes import Processes
-from jmassif.questions.ledger import Ledger, Row, ledger, ledger_of_rows
+from jmassif.questions.ledger import Ledger, LedgerRow, ledger, ledger_of_rows
 
 
 def ledger_of(processes: Processes, time: int) -> Ledger:
     """At `time` on the common clock: of each process at its nearest snapshot or peak, without what it inherited."""
-    owners: Dict[str, Row] = {}
+    owners: Dict[str, LedgerRow] = {}
     group_of: Dict[str, str] = {}
     for process, composition in processes.compositions(time):
         for group, rows in ledger(process.profile, composition).groups:
             for row in rows:
                 group_of[row.name] = group.name
-                before = owners.get(row.name, Row(row.name))
+                before = owners.get(row.name, LedgerRow(row.name))
                 owners[row.name] = before.plus("host", *row.host).plus("device", *row.device)
     return ledger_of_rows(owners.values(), group_of)

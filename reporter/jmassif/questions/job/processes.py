@@ -31,7 +31,7 @@ class Peak(NamedTuple):
     time: int
 
 
-class Row(NamedTuple):
+class TimelineRow(NamedTuple):
     """One moment of the sum: what the processes hold from here on, as they last told, and the most since the row before."""
 
     time: int
@@ -145,7 +145,7 @@ class Processes:
             return Peak(max(peaks, default=0), sum(peaks), 0)
         return self._sum(measure).peak()
 
-    def timeline(self) -> List[Row]:
+    def timeline(self) -> List[TimelineRow]:
         """The sum over time; empty without a common clock."""
         if self.no_clock:
             return []
@@ -153,7 +153,7 @@ class Processes:
         levels = [values_after(self._sum(side).told, most.times) for side in ("host", "device")]
         # What was told at different times may never have been at once.
         return [
-            Row(time, min(host, maximum), min(device, max(0, maximum - host)), maximum)
+            TimelineRow(time, min(host, maximum), min(device, max(0, maximum - host)), maximum)
             for time, host, device, maximum in zip(most.times, *levels, most.at)
         ]
 

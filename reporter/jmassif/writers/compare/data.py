@@ -6,14 +6,14 @@ import io
 import json
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from jmassif.questions.compare.breakdown import Figures
-from jmassif.questions.compare.difference import Cell, Difference, Row, View
+from jmassif.questions.compare.breakdown import PartFigures
+from jmassif.questions.compare.difference import Cell, Difference, DifferenceRow, View
 from jmassif.questions.facts import label
 
 JSON_VERSION = 1
 
 
-def _figures(figures: Figures) -> Dict[str, int]:
+def _figures(figures: PartFigures) -> Dict[str, int]:
     return {"host": figures.host, "device": figures.device, "number": figures.number}
 
 
@@ -27,7 +27,7 @@ def _cell(cell: Cell) -> Dict[str, Any]:
     }
 
 
-def _row(row: Row) -> Dict[str, Any]:
+def _row(row: DifferenceRow) -> Dict[str, Any]:
     return {
         "name": row.name,
         "inside": list(row.path),
@@ -36,7 +36,7 @@ def _row(row: Row) -> Dict[str, Any]:
     }
 
 
-def _optional(row: Optional[Row]) -> Optional[Dict[str, Any]]:
+def _optional(row: Optional[DifferenceRow]) -> Optional[Dict[str, Any]]:
     return _row(row) if row else None
 
 
@@ -85,7 +85,7 @@ _HEAD = (
 ).split(",")
 
 
-def _rows(view: View) -> Iterator[Tuple[str, Row]]:
+def _rows(view: View) -> Iterator[Tuple[str, DifferenceRow]]:
     for row in view.rows:
         yield "part", row
     for what, rest in (("other", view.other), ("remainder", view.remainder), ("total", view.total)):

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from jmassif.model.kinds import GROUPS, KINDS, OTHER, side_of
 from jmassif.questions.compare.difference import Column, Difference, Run
-from jmassif.questions.compare.stacks import Held, Stacks
+from jmassif.questions.compare.stacks import HeldStacks, Stacks
 from jmassif.questions.facts import is_told_by_others, label
 from jmassif.writers.compare.data import as_json
 from jmassif.writers.page.cells import OTHER_LIBRARIES
@@ -29,11 +29,11 @@ def typical(column: Column) -> Run:
     return runs[(len(runs) - 1) // 2]
 
 
-def _held(difference: Difference) -> List[Held]:
+def _held(difference: Difference) -> List[HeldStacks]:
     return [run.held for run in map(typical, difference.columns) if run.held]
 
 
-def _weights(stacks: Stacks, columns: Sequence[Held]) -> List[float]:
+def _weights(stacks: Stacks, columns: Sequence[HeldStacks]) -> List[float]:
     """By node: its share, with all below it, of a column's bytes and blocks, over all columns."""
     weights = [0.0] * len(stacks.parent)
     for held in columns:
@@ -51,7 +51,7 @@ class _Kept(NamedTuple):
     index_of: List[int]  # by node of the trie: of the innermost node around it that was kept
 
 
-def _kept(stacks: Stacks, columns: Sequence[Held]) -> _Kept:
+def _kept(stacks: Stacks, columns: Sequence[HeldStacks]) -> _Kept:
     weights = _weights(stacks, columns)
     # No node is lighter than one below it, and of equal ones the outer comes first: what is kept is a tree.
     ranked = sorted(range(1, len(weights)), key=weights.__getitem__, reverse=True)
@@ -67,7 +67,7 @@ def _kept(stacks: Stacks, columns: Sequence[Held]) -> _Kept:
     return _Kept(nodes, parents, index_of)
 
 
-def _libraries(stacks: Stacks, columns: Sequence[Held]) -> Dict[str, int]:
+def _libraries(stacks: Stacks, columns: Sequence[HeldStacks]) -> Dict[str, int]:
     """The largest, and their places in a list."""
     sums: Dict[str, int] = {}
     for held in columns:
@@ -153,7 +153,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     return RunData(head, packed.bytes())
 
 
-def _rows(columns: Sequence[Held], cell_of: Dict[int, int], n_cells: int, packed: Columns) -> None:
+def _rows(columns: Sequence[HeldStacks], cell_of: Dict[int, int], n_cells: int, packed: Columns) -> None:
     """A moment a column: how each cell differs from the column before."""
     figures = [(array("q", bytes(8 * n_cells)), array("q", bytes(8 * n_cells)))]
     rows: Tuple[List[int], List[int], List[int]] = ([], [], [])

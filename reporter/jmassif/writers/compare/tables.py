@@ -5,11 +5,12 @@ import os
 import re
 from typing import Callable, Iterator, List, NamedTuple
 
-from jmassif.questions.compare.breakdown import SCOPE, Figures
-from jmassif.questions.compare.difference import POOLS, Column, Difference, Row, View
+from jmassif.questions.compare.breakdown import SCOPE, PartFigures
+from jmassif.questions.compare.difference import POOLS, Column, Difference, DifferenceRow, View
 from jmassif.questions.facts import is_told_by_others, label
 from jmassif.units import count, growth, printable, size
 from jmassif.writers.text.layout import heading, paragraph
+from jmassif.writers.text.table import Column as TableColumn, Table
 
 _MAX_NAME = 60
 _MAX_HEAD = 16
@@ -17,7 +18,7 @@ _MAX_FACT = 60
 _MAX_FILES = 3
 
 
-class Table(NamedTuple):
+class Section(NamedTuple):
     title: str
     heads: List[str]  # of the columns after the first, which holds names
     rows: List[List[str]]  # the name, and a cell a column; the last row is the total
@@ -25,7 +26,7 @@ class Table(NamedTuple):
 
 class _Column(NamedTuple):
     head: str
-    text: Callable[[Row], str]
+    text: Callable[[DifferenceRow], str]
 
 
 def _short(text: str, width: int) -> str:
@@ -53,16 +54,16 @@ def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> L
     pick = POOLS[pool]
     amount, change = (_exact, _exact_change) if is_exact else (size, growth)
 
-    def held(number: int) -> Callable[[Row], str]:
+    def held(number: int) -> Callable[[DifferenceRow], str]:
         return lambda row: amount(pick(row.cells[number].figures))
 
-    def spread(number: int) -> Callable[[Row], str]:
+    def spread(number: int) -> Callable[[DifferenceRow], str]:
         return lambda row: amount(row.cells[number].ranges[pool][1] - row.cells[number].ranges[pool][0])
 
-    def changed(of: Callable[[Figures], int]) -> Callable[[Row], str]:
+    def changed(of: Callable[[PartFigures], int]) -> Callable[[DifferenceRow], str]:
         return lambda row: change(of(row.cells[-1].change))
 
-    def percent(row: Row) -> str:
+    def percent(row: DifferenceRow) -> str:
         return "" if row is view.remainder else _percent(*(pick(row.cells[n].figures) for n in (0, -1)))
 
     columns = [(number, _short(printable(column.label), _MAX_HEAD)) for number, column in enumerate(difference.columns)]
@@ -88,11 +89,11 @@ def _pools(difference: Difference, view: View) -> List[str]:
     return ["host", "device"] if difference.is_discrete and has_device else ["bytes"]
 
 
-def _is_in(row: Row, pool: str) -> bool:
+def _is_in(row: DifferenceRow, pool: str) -> bool:
     return pool == "bytes" or any(cell.ranges[pool] != (0, 0) for cell in row.cells)
 
 
-def _name(row: Row) -> str:
+def _name(row: DifferenceRow) -> str:
     return "  " * len(row.path) + row.name + (": further calls, in no sum" if row.is_listed else "")
 
 
@@ -101,7 +102,7 @@ def _title(difference: Difference, view: View, pool: str) -> str:
     return title if pool == "bytes" else f"{title}: {pool} memory"
 
 
-def _tables(difference: Difference, is_exact: bool) -> Iterator[Table]:
+def _sections(difference: Difference, is_exact: bool) -> Iterator[Section]:
     for view in difference.views:
         for pool in _pools(difference, view):
             columns = _columns(difference, view, pool, is_exact)
@@ -112,7 +113,7 @@ def _tables(difference: Difference, is_exact: bool) -> Iterator[Table]:
                 rows.append(("(medians do not add up)", view.remainder))
             rows.append(("total", view.total))
             cells = [[name] + [column.text(row) for column in columns] for name, row in rows]
-            yield Table(_title(difference, view, pool), [column.head for column in columns], cells)
+            yield Section(_title(difference, view, pool), [column.head for column in columns], cells)
 
 
 def _files(column: Column) -> str:
@@ -160,13 +161,13 @@ def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
         yield f"{name + ':':<{width}}{text}"
     for note in _notes(difference):
         yield from [""] + paragraph(note)
-    for table in _tables(difference, is_exact):
-        yield from heading(table.title)
-        rows = [[_short(row[0], _MAX_NAME)] + row[1:] for row in [[""] + table.heads] + table.rows]
-        widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    for section in _sections(difference, is_exact):
+        yield from heading(section.title)
+        rows = [[_short(row[0], _MAX_NAME)] + row[1:] for row in [[""] + section.heads] + section.rows]
+        first, *others = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+        table = Table(TableColumn("", first, align="<"), *(TableColumn("", max(w, 8), gap=2) for w in others))
         for row in rows:
-            cells = [f"{cell:>{max(w, 8) + 2}}" for cell, w in zip(row[1:], widths[1:])]
-            yield (f"{row[0]:<{widths[0]}}" + "".join(cells)).rstrip()
+            yield table.row(*row).rstrip()
 
 
 # What Markdown, or the HTML that may stand in it, would act on.
@@ -185,14 +186,14 @@ def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
         yield f"| {_escaped(name)} | {_escaped(text)} |"
     for note in _notes(difference):
         yield from ["", note]
-    for table in _tables(difference, is_exact):
-        yield from ["", f"### {_escaped(table.title)}", ""]
-        yield f"| | {' | '.join(_escaped(head) for head in table.heads)} |"
-        yield "|:--|" + "--:|" * len(table.heads)
-        for row in table.rows:
+    for section in _sections(difference, is_exact):
+        yield from ["", f"### {_escaped(section.title)}", ""]
+        yield f"| | {' | '.join(_escaped(head) for head in section.heads)} |"
+        yield "|:--|" + "--:|" * len(section.heads)
+        for row in section.rows:
             name = row[0].lstrip(" ")
             indent = "&nbsp;" * (len(row[0]) - len(name))
             cells = [indent + _escaped(_short(name, _MAX_NAME))] + row[1:]
-            if row is table.rows[-1]:
+            if row is section.rows[-1]:
                 cells = [f"**{cell}**" if cell else "" for cell in cells]
             yield f"| {' | '.join(cells)} |"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Everything the page knows of a run, as one JSON object and the columns it names.
 
-docs/page.md says what is in it. Every text is fit to be shown and of a bearable length.
+Its fields are those of RunHead in reporter/web/src/runs/data.js, and docs/page.md says what is in the columns. Every text is
+fit to be shown and of a bearable length.
 """
 
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
@@ -21,7 +22,7 @@ from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion
 from jmassif.writers.page.history import events, machine_figures, scopes
-from jmassif.writers.page.mapped import Figures, mapped
+from jmassif.writers.page.mapped import MappedFigures, mapped
 from jmassif.writers.page.texts import shown
 from jmassif.writers.sources import Sources
 
@@ -213,7 +214,7 @@ def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]
     changes = mapped(profile, found)
     columns.add("mapped.rows", changes.n_rows)
     columns.add("mapped.name", changes.name)
-    for place, name in enumerate(Figures._fields):
+    for place, name in enumerate(MappedFigures._fields):
         columns.add(f"mapped.{name}", [figures[place] for figures in changes.figures])
     return [[shown(library), kind] for library, kind in changes.names]
 

@@ -15,7 +15,7 @@ _NOTHING = Pages(0, 0, 0)
 Name = Tuple[str, str]  # library, as the cells have it, and kind
 
 
-class Figures(NamedTuple):
+class MappedFigures(NamedTuple):
     """Bytes; see records.Pages."""
 
     resident: int
@@ -24,7 +24,7 @@ class Figures(NamedTuple):
     swapped: int
 
 
-_NO_FIGURES = Figures(0, 0, 0, 0)
+_NO_FIGURES = MappedFigures(0, 0, 0, 0)
 
 
 class Changes(NamedTuple):
@@ -32,7 +32,7 @@ class Changes(NamedTuple):
     n_rows: List[int]  # by moment
     # By row, moment after moment.
     name: List[int]  # index in `names`
-    figures: List[Figures]  # as they are from then on
+    figures: List[MappedFigures]  # as they are from then on
 
 
 class _Mappings:
@@ -46,7 +46,7 @@ class _Mappings:
         self._pages: Dict[int, Pages] = {}
         self._then: Dict[int, int] = {}  # by account: what was resident of it at the peak that was last asked for
 
-    def step(self, snapshot: int, peak: str) -> Iterator[Tuple[int, Figures]]:
+    def step(self, snapshot: int, peak: str) -> Iterator[Tuple[int, MappedFigures]]:
         """By account that may have changed: what it has at a snapshot, or at a peak that is told against it."""
         changed = set(self._then)
         for index in range(self._n_read, snapshot + 1):
@@ -68,11 +68,11 @@ class _Mappings:
         for account in changed | set(self._then):
             resident = self._then.get(account, self._resident.get(account, 0))
             pages = self._pages.get(account, _NOTHING)
-            yield account, Figures(resident, max(pages.virtual, resident), pages.shared, pages.swapped)
+            yield account, MappedFigures(resident, max(pages.virtual, resident), pages.shared, pages.swapped)
 
 
-def _plus(one: Figures, other: Figures, sign: int) -> Figures:
-    return Figures(*(a + sign * b for a, b in zip(one, other)))
+def _plus(one: MappedFigures, other: MappedFigures, sign: int) -> MappedFigures:
+    return MappedFigures(*(a + sign * b for a, b in zip(one, other)))
 
 
 def mapped(profile: Profile, found: Cells) -> Changes:
@@ -88,7 +88,7 @@ def mapped(profile: Profile, found: Cells) -> Changes:
         name_of[account] = places.setdefault((attributes.library, attributes.kind), len(places))
     changes.names.extend(places)
     mappings = _Mappings(profile, accounts)
-    known: Dict[int, Figures] = {}
+    known: Dict[int, MappedFigures] = {}
     sums = [_NO_FIGURES] * len(places)
     for moment in found.moments:
         before = list(sums)

@@ -11,6 +11,7 @@ from jmassif.questions.regions import region_figures, regions_by_name
 from jmassif.units import count, growth, moment, printable, size
 from jmassif.whose.names import Names
 from jmassif.writers.text.layout import Lines, heading
+from jmassif.writers.text.table import Column, Table
 
 _MARKS_SHOWN = 40
 _REGIONS_SHOWN = 20
@@ -56,21 +57,29 @@ def failures(profile: Profile) -> Lines:
     return heading("Failed calls and oddities") + lines if lines else []
 
 
+_REGIONS = Table(
+    Column("times", 9),
+    Column("took", 11, gap=1),
+    Column("at most", 10, gap=1),
+    Column("host", 10, gap=1),
+    Column("device", 10, gap=1),
+    Column("region", gap=2),
+)
+
+
 def regions(profile: Profile) -> Lines:
     """Regions that come again and again, a row a name."""
     names = regions_by_name(profile)
     if all(row.calls == 1 for row in names):
         return []
     unit = profile.time_unit
-    form = "{:>9} {:>11} {:>10} {:>10} {:>10}  {}"
-    lines = heading("Regions by name")
-    lines.append(form.format("times", "took", "at most", "host", "device", "region"))
+    lines = heading("Regions by name") + [_REGIONS.head]
     for row in names[:_REGIONS_SHOWN]:
         figures = (size(row.most), growth(row.host), growth(row.device)) if row.told else ("", "", "")
         text = printable(row.text)
         if row.told < row.calls:
             text += f" (sizes: of {row.told:,} of them)"
-        lines.append(form.format(f"{row.calls:,}", moment(row.time, unit), *figures, text))
+        lines.append(_REGIONS.row(f"{row.calls:,}", moment(row.time, unit), *figures, text))
     if len(names) > _REGIONS_SHOWN:
         lines.append(f"and {len(names) - _REGIONS_SHOWN:,} more names")
     return lines
@@ -145,12 +154,16 @@ def snapshots(profile: Profile) -> Lines:
     if not rows:
         return []
     rows.sort(key=lambda row: (row.time, row.name.rjust(20)))
-    time_head = f"time ({profile.time_unit})"
-    lines = heading("Snapshots and peaks: --snapshot=n explains one")
-    lines.append(f"{'n':>11}{time_head:>15}{'host (B)':>17}{'device (B)':>17}  reason")
+    table = Table(
+        Column("n", 11),
+        Column(f"time ({profile.time_unit})", 15),
+        Column("host (B)", 17),
+        Column("device (B)", 17),
+        Column("reason", gap=2),
+    )
+    lines = heading("Snapshots and peaks: --snapshot=n explains one") + [table.head]
     for row in rows:
-        numbers = f"{row.time:>15,}{row.host:>17,}{row.device:>17,}"
-        lines.append(f"{row.name:>11}{numbers}  {row.reason}".rstrip())
+        lines.append(table.row(row.name, f"{row.time:,}", f"{row.host:,}", f"{row.device:,}", row.reason).rstrip())
     left_out = len(profile.snapshots) - len(shown)
     if left_out:
         lines.append(f"{'':>11}  and {left_out:,} more between these")

@@ -12,6 +12,7 @@ from jmassif.units import count, moment, printable, size
 from jmassif.whose.names import Names
 from jmassif.writers.text.layout import PAGE, Lines, heading, paragraph
 from jmassif.writers.text.segments import map_lines
+from jmassif.writers.text.table import Column, Table
 
 _SHOWN = 3
 _FRAMES_SHOWN = 8
@@ -19,6 +20,8 @@ _INNERMOST_SHOWN = 2  # where there are Python frames as well
 _SEGMENTS_SHOWN = 8
 _OWNERS_SHOWN = 5
 _LINES_SHOWN = 10
+
+_ARITHMETIC = Table(Column("", 32, gap=2, align="<"), Column("", 10), Column("", gap=2))
 
 
 def _of(incident: Incident) -> str:
@@ -71,7 +74,7 @@ def _section(profile: Profile, names: Names, number: int, incident: Incident) ->
     lines = heading(f"Out of memory ({number}), at {when}: {incident.verdict}")
     lines += paragraph(f"{_what(profile, incident)}. {incident.reason}{_what_came(profile, incident)}") + [""]
     for label, n_bytes, remark in arithmetic(s):
-        lines.append(f"  {label:<32}{size(n_bytes):>10}  {remark}".rstrip())
+        lines.append(_ARITHMETIC.row(label, size(n_bytes), remark).rstrip())
     owners = sorted(s.by_owner.items(), key=lambda item: (-item[1], item[0]))
     held = ", ".join(f"{owner} {size(n_bytes)}" for owner, n_bytes in owners[:_OWNERS_SHOWN] if n_bytes)
     snapshot = incident.last.snapshot

@@ -6,16 +6,20 @@ bar has host memory at the bottom and device memory on top of it, and above both
 two samples. A graph of one pool has bars of one character.
 """
 
-from typing import List, NamedTuple, Sequence
+from itertools import groupby
+from typing import Iterable, List, NamedTuple, Sequence
 
 from jmassif.model.profile import Profile
 from jmassif.units import moment, size
+from jmassif.writers.text import roles
+from jmassif.writers.text.roles import Line, Part
 
 HOST = ":"
 DEVICE = "@"
 BETWEEN = "'"
 
 _MARGIN = 9  # columns left of the axis
+_ROLES = {HOST: roles.HOST, DEVICE: roles.DEVICE}
 
 
 class Point(NamedTuple):
@@ -87,17 +91,31 @@ def _pointer(column: int, text: str, width: int) -> str:
     return f"{text} v".rjust(column + 1)
 
 
+def _bars(margin: str, cells: str) -> Line:
+    runs = ("".join(run) for _, run in groupby(cells))
+    return Line(margin, *((run, _ROLES.get(run[0], "")) for run in runs))
+
+
+def legend(entries: Iterable[str]) -> Line:
+    """What the characters in bars mean; an entry begins with the character."""
+    parts: List[Part] = [(" " * (_MARGIN + 1), "")]
+    for entry in entries:
+        gap = "   " if len(parts) > 1 else ""
+        parts += [(gap, ""), (entry[0], _ROLES.get(entry[0], "")), (entry[1:], "")]
+    return Line(*parts)
+
+
 def draw(points: Sequence[Point], width: int, height: int, unit: str, caption: str) -> List[str]:
     """The graph's lines. `caption` names the largest value, to which a mark points; `points` are in order of time."""
     fullest = max(points, key=lambda point: point.maximum)
     top = max(1, fullest.maximum)
     bars = [_bar(column, top, height) for column in _columns(points, width)]
     margin = " " * _MARGIN
-    lines = [f"{margin} {_pointer(_column_of(fullest.time, points, width), caption, width)}".rstrip()]
+    lines: List[str] = [f"{margin} {_pointer(_column_of(fullest.time, points, width), caption, width)}".rstrip()]
     for row in range(height - 1, -1, -1):
         label = size(fullest.maximum) if row == height - 1 else ""
         axis = "^" if row == height - 1 else "|"
-        lines.append(f"{label:>{_MARGIN}}{axis}{''.join(bar[row] for bar in bars)}".rstrip())
+        lines.append(_bars(f"{label:>{_MARGIN}}{axis}", "".join(bar[row] for bar in bars).rstrip()))
     lines.append(f"{'0':>{_MARGIN}}+{'-' * (width - 1)}>")
     begin, end = moment(points[0].time, unit), moment(points[-1].time, unit)
     lines.append(f"{margin} {begin}{end:>{max(1, width - len(begin))}}")

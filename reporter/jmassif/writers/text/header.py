@@ -7,12 +7,17 @@ from jmassif.model.profile import Profile
 from jmassif.questions.about import about
 from jmassif.units import printable
 from jmassif.writers.text.layout import PAGE, Lines
+from jmassif.writers.text.roles import LABEL, WARNING, Line
+
+_WARNINGS = ("Stopped", "Truncated")
 
 
 def header(profile: Profile) -> Lines:
     """A line, or more, a fact."""
-    lines = []
+    lines: Lines = []
     for name, text in about(profile):
         wrapped = wrap(printable(text), PAGE - 13, break_on_hyphens=False) or [""]
-        lines += [f"{name + ':':<13}{wrapped[0]}"] + [" " * 13 + rest for rest in wrapped[1:]]
+        role = WARNING if name in _WARNINGS else ""
+        lines.append(Line((f"{name + ':':<13}", LABEL), (wrapped[0], role)))
+        lines += [" " * 13 + rest for rest in wrapped[1:]]
     return lines

@@ -4,13 +4,15 @@
 from textwrap import wrap
 from typing import List
 
+from jmassif.writers.text.roles import HEADING, Line
+
 PAGE = 80
 
 Lines = List[str]
 
 
 def heading(title: str) -> Lines:
-    return ["", f"--- {title} {'-' * max(3, PAGE - len(title) - 5)}"]
+    return ["", Line((f"--- {title} {'-' * max(3, PAGE - len(title) - 5)}", HEADING))]
 
 
 def paragraph(text: str) -> Lines:

@@ -17,17 +17,19 @@ from jmassif.whose.lines import LINE_VIEWS, Charged, charges
 from jmassif.whose.names import Names
 from jmassif.writers.sources import Sources
 from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.writers.text.roles import SUM, Line
+from jmassif.writers.text.table import Column, Table
 from jmassif.writers.view import View
 
 _MAX_LABEL = 44
 
 
-class _Column(NamedTuple):
+class _Figure(NamedTuple):
     head: str
     text: Callable[[LineRow], str]
 
 
-def _columns(profile: Profile, sum_: LineRow) -> List[_Column]:
+def _figures(profile: Profile, sum_: LineRow) -> List[_Figure]:
     pools = pools_of(profile)
     sides = used_sides(profile)
 
@@ -43,18 +45,18 @@ def _columns(profile: Profile, sum_: LineRow) -> List[_Column]:
     def allocated(pick: Pick) -> Callable[[LineRow], str]:
         return lambda row: size(pick(row).allocated)
 
-    columns = []
+    figures = []
     for side in sides:
-        columns.append(_Column(side if len(sides) > 1 else "held", held(on_side(side))))
+        figures.append(_Figure(side if len(sides) > 1 else "held", held(on_side(side))))
         if len(pools) > 1:
-            columns.append(_Column("share", share(on_side(side))))
+            figures.append(_Figure("share", share(on_side(side))))
     if len(pools) == 1:
-        columns.append(_Column("share", share(pools[0][1])))
-    columns.append(_Column("blocks", lambda row: f"{both_sides(row).blocks:,}"))
+        figures.append(_Figure("share", share(pools[0][1])))
+    figures.append(_Figure("blocks", lambda row: f"{both_sides(row).blocks:,}"))
     prefixes = [f"{name} " if len(pools) > 1 else "" for name, _ in pools]
-    columns += [_Column(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
-    columns += [_Column(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
-    return columns
+    figures += [_Figure(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    figures += [_Figure(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    return figures
 
 
 def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> str:
@@ -123,9 +125,10 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     shown += sorted((row for row in rows if not row.charged.is_place), key=lambda row: row.charged.label)
     shown.append(sum_)
 
-    columns = _columns(profile, sum_)
+    figures = _figures(profile, sum_)
     width = min(_MAX_LABEL, max(len(row.charged.label) for row in shown))
-    widths = [max(10, len(column.head) + 1) for column in columns]
+    columns = (Column(figure.head, max(10, len(figure.head) + 1)) for figure in figures)
+    table = Table(Column("", width, align="<"), *columns, Column("", gap=2))
     lines = heading(f"Memory by {view.by.replace('python-', 'Python ')}")
     lines += (
         paragraph(_explanation(profile, view, peak, chosen))
@@ -133,12 +136,13 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
         + _warning(risen)
         + [""]
     )
-    lines.append(" " * width + "".join(f"{column.head:>{w}}" for column, w in zip(columns, widths)))
+    lines.append(table.head.rstrip())
     sources = Sources(profile)
     for row in shown:
-        text = f"{row.charged.label:<{width}}" + "".join(f"{c.text(row):>{w}}" for c, w in zip(columns, widths))
+        source = ""
         if row.charged.frame and view.with_source:
             frame = profile.frame(row.charged.frame)
-            text += f"  {sources.line(frame.file, frame.line)}"
-        lines.append(text.rstrip())
+            source = sources.line(frame.file, frame.line)
+        text = table.row(row.charged.label, *(figure.text(row) for figure in figures), source).rstrip()
+        lines.append(Line((text, SUM)) if row is sum_ else text)
     return lines + _changed(profile, names, shown, sources)

@@ -7,6 +7,7 @@ from jmassif.model.profile import Profile
 from jmassif.questions.machine import machine, sources, total_memory, was_short
 from jmassif.units import moment, size
 from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.writers.text.table import Column, Table
 
 
 def _shown(n_bytes: Optional[int]) -> str:
@@ -27,11 +28,10 @@ def machine_section(profile: Profile, chosen_name: str, chosen_time: int) -> Lin
         if not profile.is_complete:
             text += " The program has no end on record, so it was probably killed for it; this is what was told before."
         lines += paragraph(text) + [""]
-    form = "{:<34} {:>10} {:>10} {:>10} {:>10}"
-    lines.append(form.format("", "at first", chosen_name.replace("the ", "at "), "at last", "at worst"))
+    heads = ("at first", chosen_name.replace("the ", "at "), "at last", "at worst")
+    table = Table(Column("", 34, align="<"), *(Column(head, 10, gap=1) for head in heads))
+    lines.append(table.head)
     for figure in figures:
-        row = form.format(
-            figure.label, _shown(figure.first), _shown(figure.chosen), _shown(figure.last), _shown(figure.worst)
-        )
-        lines.append(row)
+        shown = (_shown(n_bytes) for n_bytes in (figure.first, figure.chosen, figure.last, figure.worst))
+        lines.append(table.row(figure.label, *shown))
     return lines + paragraph(f"Told by {', '.join(sources(profile))}.")

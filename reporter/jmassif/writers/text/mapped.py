@@ -2,7 +2,7 @@
 """The sections of a text report on mapped memory: what is resident of it, and what each library holds in all."""
 
 from functools import partial
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, Iterable, List, Tuple
 
 from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
 from jmassif.model.profile import Profile
@@ -11,9 +11,20 @@ from jmassif.questions.moments import Moment
 from jmassif.units import size
 from jmassif.whose.names import Names
 from jmassif.writers.text.layout import Lines, heading
+from jmassif.writers.text.table import Column, Table
 
 _MAPPED_SHOWN = 12
 _LIBRARIES_SHOWN = 24
+
+
+_MAPPED = Table(
+    Column("resident", 10),
+    Column("virtual", 10, gap=1),
+    Column("its share", 10, gap=1),
+    Column("swapped", 10, gap=1),
+    Column("kind", 5, gap=2, align="<"),
+    Column("file, or who mapped it", gap=2),
+)
 
 
 def mapped(profile: Profile, names: Names, chosen: Moment) -> Lines:
@@ -21,13 +32,11 @@ def mapped(profile: Profile, names: Names, chosen: Moment) -> Lines:
     rows = mappings(profile, names, chosen)
     if not rows:
         return []
-    lines = heading(f"Mapped memory besides the heap, at {chosen.name}")
-    form = "{:>10} {:>10} {:>10} {:>10}  {:<5}  {}"
-    lines.append(form.format("resident", "virtual", "its share", "swapped", "kind", "file, or who mapped it"))
+    lines = heading(f"Mapped memory besides the heap, at {chosen.name}") + [_MAPPED.head]
 
     def line(resident: int, virtual: int, shared: int, swapped: int, kind: str, name: str) -> str:
         swap = size(swapped) if swapped else "-"
-        return form.format(size(resident), size(virtual), size(shared), swap, kind, name).rstrip()
+        return _MAPPED.row(size(resident), size(virtual), size(shared), swap, kind, name).rstrip()
 
     for row in rows[:_MAPPED_SHOWN]:
         lines.append(line(row.resident, row.pages.virtual, row.pages.shared, row.pages.swapped, row.kind, row.name))
@@ -64,16 +73,14 @@ def by_library(profile: Profile, names: Names, chosen: Moment) -> Lines:
     columns += [(name, partial(held, name)) for name in _COLUMNS if any(held(name, row) for row in rows)]
     if any(row.virtual for row in rows):
         columns.append(("(virtual)", lambda row: row.virtual))
-    lines = heading(f"What each library holds, at {chosen.name}")
-    lines.append("".join(f"{name:>10}" for name, _ in columns) + "  library")
-    shown = rows[:_LIBRARIES_SHOWN]
-    lines += [
-        "".join(f"{size(of(row)) if of(row) else '-':>10}" for _, of in columns) + f"  {row.name}" for row in shown
-    ]
+    table = Table(*(Column(name, 10) for name, _ in columns), Column("library", gap=2))
+
+    def line(figures: Iterable[int], name: str) -> str:
+        return table.row(*(size(n_bytes) if n_bytes else "-" for n_bytes in figures), name)
+
+    lines = heading(f"What each library holds, at {chosen.name}") + [table.head]
+    lines += [line((of(row) for _, of in columns), row.name) for row in rows[:_LIBRARIES_SHOWN]]
     rest = rows[_LIBRARIES_SHOWN:]
     if rest:
-        sums = [sum(of(row) for row in rest) for _, of in columns]
-        lines.append(
-            "".join(f"{size(n_bytes) if n_bytes else '-':>10}" for n_bytes in sums) + f"  {len(rest):,} others"
-        )
+        lines.append(line((sum(of(row) for row in rest) for _, of in columns), f"{len(rest):,} others"))
     return lines

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The text report of several traces: a table of the processes and their sum, then the report of the largest one."""
 
-from typing import Callable, Iterator, List, Tuple
+from typing import Callable, Iterator, List
 
 from jmassif.model.job import FORKED, REPLACED, Process
 from jmassif.model.profile import Profile
@@ -9,12 +9,13 @@ from jmassif.questions.about import ending, used_sides
 from jmassif.questions.exhaustion import incidents
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Peak, Processes
-from jmassif.questions.ledger import Row
 from jmassif.units import count, moment, printable, size
 from jmassif.writers.text import report
-from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, Point, draw
+from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, Point, draw, legend
 from jmassif.writers.text.layout import PAGE, Lines, heading, paragraph
-from jmassif.writers.text.table_of_owners import rows_table
+from jmassif.writers.text.roles import HEADING, Line
+from jmassif.writers.text.table import Column, Table
+from jmassif.writers.text.table_of_owners import groups_table
 from jmassif.writers.view import View
 
 _COMMAND_SHOWN = 60
@@ -65,27 +66,19 @@ def _table(processes: Processes) -> Lines:
     has_forks = any(process.is_fork for process in processes.members)
     has_clock = not processes.no_clock
 
-    def row(pid: str, began: str, ended: str, peaks: List[str], inherited: str, what: str) -> str:
-        line = f"{pid:>9}"
-        if has_clock:
-            line += f"{began:>12}{ended:>12}"
-        line += "".join(f"{peak:>12}" for peak in peaks)
-        return (line + (f"{inherited:>12}" if has_forks else "") + f"  {what}").rstrip()
+    heads = ["began", "ended"] if has_clock else []
+    heads += [f"{column} peak" if column != "total" else "peak" for column in columns]
+    heads += ["inherited"] if has_forks else []
+    table = Table(Column("pid", 9), *(Column(head, 12) for head in heads), Column("command", gap=2))
 
-    names = [f"{column} peak" if column != "total" else "peak" for column in columns]
-    lines = heading("Processes") + [row("pid", "began", "ended", names, "inherited", "command")]
-    for process in processes.members:
-        lines.append(
-            row(
-                str(process.pid or "?"),
-                moment(process.begin, "ms"),
-                moment(process.end, "ms"),
-                [size(process.peak(column)) for column in columns],
-                size(process.inherited_bytes) if process.is_fork else "",
-                _command(process),
-            )
-        )
-    return lines
+    def row(process: Process) -> str:
+        cells = [moment(process.begin, "ms"), moment(process.end, "ms")] if has_clock else []
+        cells += [size(process.peak(column)) for column in columns]
+        if has_forks:
+            cells.append(size(process.inherited_bytes) if process.is_fork else "")
+        return table.row(str(process.pid or "?"), *cells, _command(process)).rstrip()
+
+    return heading("Processes") + [table.head] + [row(process) for process in processes.members]
 
 
 def _sum(processes: Processes) -> Lines:
@@ -139,8 +132,8 @@ def _graph(processes: Processes, view: View) -> Lines:
         caption = f"peak of the {what}: {_bounds(peak)} at {moment(peak.time, 'ms')}"
         lines += [""] + draw(points, view.width, view.height or _HEIGHT, "ms", caption)
     drawn = "".join(lines)
-    legend = [f"{HOST} host", f"{DEVICE} device", f"{BETWEEN} reached between two samples, at most"]
-    return lines + [" " * 10 + "   ".join(entry for entry in legend if entry[0] in drawn)]
+    entries = [f"{HOST} host", f"{DEVICE} device", f"{BETWEEN} reached between two samples, at most"]
+    return lines + [legend(entry for entry in entries if entry[0] in drawn)]
 
 
 def _by_owner(processes: Processes) -> Lines:
@@ -150,12 +143,9 @@ def _by_owner(processes: Processes) -> Lines:
     table = ledger_of(processes, time)
     if not table.groups:
         return []
-    shown: List[Tuple[str, Row]] = []
-    for group, owners in table.groups:
-        shown += [("", group)] + [("  ", owner) for owner in owners]
     sides = _sides(processes)
     lines = heading(f"Where the memory went, in all processes, at {moment(time, 'ms')}")
-    lines += rows_table(sides, len(sides) == 1 or not processes.is_discrete, shown, table.total)
+    lines += groups_table(sides, len(sides) == 1 or not processes.is_discrete, table)
     return lines + paragraph("Of each process: its snapshot, or peak, that is nearest.")
 
 
@@ -174,7 +164,7 @@ def _exhausted(processes: Processes) -> Lines:
 def _of(process: Process, n: int) -> Lines:
     which = "the largest process; --each shows all of them" if n == 1 else f"the trace {printable(process.name)}"
     title = f"Process {process.pid or '?'}, {which}"
-    return ["", "=" * PAGE] + paragraph(title) + ["=" * PAGE]
+    return ["", *(Line((line, HEADING)) for line in ("=" * PAGE, *paragraph(title), "=" * PAGE))]
 
 
 def write(processes: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:

@@ -8,13 +8,17 @@ from jmassif.questions.moments import Moment
 from jmassif.questions.reconciliation import BESIDE_LEDGER, Books, books, device_books, doubts, nearest_to, whose
 from jmassif.units import count, moment, percent, size
 from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.writers.text.table import Column, Table
 
 # Owners that hold less than this share of the process are one row.
 _LEAST_SHARE = 0.02
 
 
+_TABLE = Table(Column("", 27, align="<"), Column("", 10), Column("", 9), Column("", gap=3))
+
+
 def _row(label: str, n_bytes: int, whole: int, note: str = "") -> str:
-    return f"{label:<27}{size(n_bytes):>10}{percent(n_bytes, whole):>9}{'   ' if note else ''}{note}"
+    return _TABLE.row(label, size(n_bytes), percent(n_bytes, whole), note).rstrip()
 
 
 def _owners(profile: Profile, made: Books) -> List[str]:

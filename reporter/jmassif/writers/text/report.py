@@ -5,13 +5,13 @@ Sections come in the order in which a reader asks: what ran, where the memory we
 cost, what went wrong, and last the stacks. A section without content is left out.
 """
 
-from typing import Iterator, List, Sequence, Tuple
+from typing import Iterator, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Growth
 from jmassif.questions.about import used_sides, where_arenas_are
 from jmassif.questions.answer import answer
-from jmassif.questions.ledger import Ledger, Row, ledger, roles
+from jmassif.questions.ledger import Ledger, ledger, roles
 from jmassif.questions.moments import Moment, select
 from jmassif.questions.scopes import growth_by_side, waterfall
 from jmassif.units import count, growth, moment, printable, size
@@ -19,7 +19,7 @@ from jmassif.whose.lines import LINE_VIEWS
 from jmassif.whose.names import Names
 from jmassif.writers.text.events import failures, marks, regions, snapshots, temporaries
 from jmassif.writers.text.exhaustion import exhaustion_sections
-from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, one_pool, timeline_points
+from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
 from jmassif.writers.text.header import header
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.lines import write_lines
@@ -28,7 +28,8 @@ from jmassif.writers.text.mapped import by_library, mapped
 from jmassif.writers.text.reconciliation import reconciliation_section
 from jmassif.writers.text.segments import write_segments
 from jmassif.writers.text.stacks import trees
-from jmassif.writers.text.table_of_owners import rows_table
+from jmassif.writers.text.table import Column, Table
+from jmassif.writers.text.table_of_owners import groups_table, rows_table
 from jmassif.writers.view import View
 
 _SCOPES_SHOWN = 16
@@ -58,26 +59,18 @@ def _graph(profile: Profile, view: View) -> Lines:
     top = max(points, key=lambda point: point.maximum)
     caption = f"peak: {size(top.maximum)} at {moment(top.time, unit)}"
     lines = [""] + draw(points, view.width, view.height or _HEIGHT_OF_ONE_GRAPH, unit, caption)
-    legend = [
+    entries = [
         f"{HOST} host" if has_host else "",
         f"{DEVICE} device" if has_device else "",
         f"{BETWEEN} reached between two samples" if any(BETWEEN in line for line in lines) else "",
     ]
-    return lines + [" " * 10 + "   ".join(entry for entry in legend if entry)]
-
-
-def _table(profile: Profile, rows: Sequence[Tuple[str, Row]], total: Row) -> Lines:
-    sides = used_sides(profile)
-    return rows_table(sides, len(sides) == 1 or not profile.is_discrete, rows, total)
+    return lines + [legend(entry for entry in entries if entry)]
 
 
 def _by_owner(profile: Profile, table: Ledger) -> Lines:
     """The ledger: owners by group."""
-    rows: List[Tuple[str, Row]] = []
-    for group, owners in table.groups:
-        rows.append(("", group))
-        rows += [("  ", owner) for owner in owners]
-    lines = _table(profile, rows, table.total)
+    sides = used_sides(profile)
+    lines = groups_table(sides, len(sides) == 1 or not profile.is_discrete, table)
     if table.imported.bytes or table.imported.blocks:
         imported = f"{size(table.imported.bytes)} in {count(table.imported.blocks, 'block')}"
         lines.append(f"Also mapped, and in no sum: {imported} imported from other processes.")
@@ -98,7 +91,10 @@ def _by_role(profile: Profile, chosen: Moment) -> Lines:
     rows, total = roles(profile, chosen.composition)
     if not rows:
         return []
-    return heading(f"Tensors by role, at {chosen.name}") + _table(profile, [("", row) for row in rows], total)
+    sides = used_sides(profile)
+    return heading(f"Tensors by role, at {chosen.name}") + rows_table(
+        sides, len(sides) == 1 or not profile.is_discrete, rows, total
+    )
 
 
 def _left_at_exit(profile: Profile) -> Lines:
@@ -120,19 +116,26 @@ def _kinds(growths: Tuple[Growth, ...]) -> str:
     return ", ".join(f"{part.kind} {growth(part.bytes)}" for part in parts if part.bytes)
 
 
+_SCOPES = Table(
+    Column("at", 11),
+    Column("took", 10, gap=1),
+    Column("host", 10, gap=1),
+    Column("device", 10, gap=1),
+    Column("call: net growth by kind", gap=2),
+)
+
+
 def _scopes(profile: Profile) -> Lines:
     if not profile.scopes and not profile.scope_sums:
         return []
     unit = profile.time_unit
-    form = "{:>11} {:>10} {:>10} {:>10}  {}"
-    lines = heading("What start-up calls cost")
-    lines.append(form.format("at", "took", "host", "device", "call: net growth by kind"))
+    lines = heading("What start-up calls cost") + [_SCOPES.head]
 
     def row(at: str, took: int, growths: Tuple[Growth, ...], call: str) -> str:
         host, device = growth_by_side(growths)
         kinds = _kinds(growths)
         text = f"{call}: {kinds}" if kinds else call
-        return form.format(at, moment(took, unit), growth(host), growth(device), text)
+        return _SCOPES.row(at, moment(took, unit), growth(host), growth(device), text)
 
     fall = waterfall(profile, _SCOPES_SHOWN)
     for scope, depth in fall.rows:

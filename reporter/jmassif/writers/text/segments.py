@@ -13,11 +13,23 @@ from jmassif.questions.moments import SelectionError, main_peak, select
 from jmassif.questions.segments import Layout, Segment, fragmentation, is_placed, layout_at, layouts, position_of_peak
 from jmassif.units import count, moment, percent, size
 from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.writers.text.table import Column, Table
 
 HOLE = "-"
 _BAR = 46
 _ROWS_SHOWN = 40
 _MOMENTS_SHOWN = 12
+
+_MAP = Table(Column("", 12), Column("", 9, gap=1), Column("", 7, gap=1), Column("", gap=2))
+_OVER_TIME = Table(
+    Column("at", 12),
+    Column("reserved", 10, gap=1),
+    Column("used", 10, gap=1),
+    Column("free", 10, gap=1),
+    Column("holes", 7, gap=1),
+    Column("largest hole", 12, gap=1),
+    Column("fragmentation", 13, gap=1),
+)
 
 
 # ---- letters ---------------------------------------------------------------------------------
@@ -92,7 +104,7 @@ def map_lines(profile: Profile, layout: Layout, composition: Optional[Compositio
     for segment in sorted(shown, key=lambda segment: segment.address):
         used = percent(segment.bytes - segment.free, segment.bytes).replace(".0", "") if segment.is_segment else ""
         bar = _bar(profile, segment, widest, letter_of)
-        lines.append(f"{segment.address:>12x} {size(segment.bytes):>9} {used:>7}  {bar}".rstrip())
+        lines.append(_MAP.row(f"{segment.address:x}", size(segment.bytes), used, bar).rstrip())
     rest = len(layout.segments) - len(shown)
     if rest:
         left_out = sum(segment.bytes for segment in layout.segments) - sum(segment.bytes for segment in shown)
@@ -149,7 +161,6 @@ def _moments(profile: Profile) -> List[Tuple[int, int]]:
 
 def _over_time(profile: Profile) -> Lines:
     rows = _moments(profile)
-    form = "{:>12} {:>10} {:>10} {:>10} {:>7} {:>12} {:>13}"
     lines: List[str] = []
     for (time, _), layout in zip(rows, layouts(profile, [position for _, position in rows])):
         pieces = fragmentation(layout)
@@ -158,11 +169,10 @@ def _over_time(profile: Profile) -> Lines:
         figures = [pieces.reserved, pieces.reserved - pieces.free, pieces.free]
         row = [moment(time, profile.time_unit)] + [size(n) for n in figures]
         share = percent(round(1000 * pieces.share), 1000) if pieces.free else "-"
-        lines.append(form.format(*row, f"{pieces.holes:,}", size(pieces.largest_hole), share))
+        lines.append(_OVER_TIME.row(*row, f"{pieces.holes:,}", size(pieces.largest_hole), share))
     if not lines:
         return []
-    head = form.format("at", "reserved", "used", "free", "holes", "largest hole", "fragmentation")
-    return heading("Segments over time") + [head] + lines
+    return heading("Segments over time") + [_OVER_TIME.head] + lines
 
 
 def write_segments(profile: Profile, number: str, selector: Optional[str]) -> Iterator[str]:

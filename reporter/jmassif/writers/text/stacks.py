@@ -12,6 +12,7 @@ from jmassif.units import count, percent
 from jmassif.whose.names import Names
 from jmassif.whose.views import naming
 from jmassif.writers.text.layout import Lines, heading
+from jmassif.writers.text.roles import PYTHON, SHARE, Line
 from jmassif.writers.view import View
 
 
@@ -35,20 +36,24 @@ def _tree_lines(root: Node, n_levels: int, threshold: float) -> Iterator[str]:
         node, depth, indent, parent = pending.pop()
         share = percent(node.bytes, root.bytes)
         blocks = f" in {count(node.blocks, 'block')}" if node.blocks else ""
-        head = f"{indent}{share:>7} {node.bytes:,} B{blocks}"
+
+        def head(rest: str) -> Line:
+            before = f"{indent}{share:>7}"
+            return Line(before[: -len(share)], (share, SHARE), f" {node.bytes:,} B{blocks}{rest}")
+
         if node.places:
-            yield f"{head}, in {count(node.places, 'place')} below {threshold:g} %"
+            yield head(f", in {count(node.places, 'place')} below {threshold:g} %")
             yield ""
             continue
         if depth <= n_levels:
             label = f": {node.label}" if node.label else ""
-            yield f"{head}{_tags(node, parent)}{label}"
+            yield head(f"{_tags(node, parent)}{label}")
         else:
-            yield f"{head}{_tags(node, parent)}"
-            yield f"{indent}{' ' * 8}{node.label}"
+            yield head(_tags(node, parent))
+            yield Line(f"{indent}{' ' * 8}", node.label)
         while depth > n_levels and len(node.children) == 1 and not node.children[0].places:
             node = node.children[0]
-            yield f"{indent}{' ' * 8}{node.label}"
+            yield Line(f"{indent}{' ' * 8}", node.label)
         yield ""
         inner = indent + ("  " if depth else "")
         pending.extend((child, depth + 1, inner, node) for child in reversed(node.children))
@@ -61,10 +66,15 @@ def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
     def part(wanted: Tuple[str, ...]) -> Composition:
         return {a: held for a, held in chosen.composition.items() if side(a) in wanted}
 
+    def label(frame: int) -> str:
+        text = names.frame(frame)
+        fields = profile.frame(frame)
+        return Line((text, PYTHON)) if fields.type == "p" and fields.file.endswith(".py") else text
+
     sides: List[Tuple[str, ...]] = [("device",), ("host",)] if profile.is_discrete else [("host", "device")]
     is_folded = view.fold == "internal"
     levels = [] if view.by == "stack" else [naming(profile, names, view.by)]  # what stands above the stacks
-    shape = Shape(levels, names.frame, names.folding, view.threshold, is_folded)
+    shape = Shape(levels, label, names.folding, view.threshold, is_folded)
     lines: Lines = []
     for wanted in sides:
         composition = part(wanted)

@@ -1,35 +1,59 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Rows of owners, groups or roles as a table: bytes and blocks in each pool that the program used."""
 
-from typing import Sequence, Tuple
+from typing import List, NamedTuple, Sequence
 
-from jmassif.questions.ledger import Row
+from jmassif.questions.ledger import Ledger, LedgerRow
 from jmassif.units import percent, size
 from jmassif.writers.text.layout import Lines
+from jmassif.writers.text.roles import SUM, Line
+from jmassif.writers.text.table import Column, Table
 
 
-def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[Tuple[str, Row]], total: Row) -> Lines:
-    """Rows, each with its indentation, and their sum: bytes and blocks in each pool that the program used.
+class _Entry(NamedTuple):
+    row: LedgerRow
+    indent: str = ""
+    role: str = ""
+
+
+def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total: LedgerRow) -> Lines:
+    width = max([12] + [len(entry.indent + entry.row.name) + 1 for entry in entries])
+
+    share = Column("share", 9)
+    columns = [Column("", width, align="<")]
+    for side in sides:
+        columns += [Column(side, 9), Column("blocks", 11)] + ([] if is_sum else [share])
+    if is_sum:
+        columns += [Column("bytes" if len(sides) == 1 else "together (B)", 17), share]
+    table = Table(*columns)
+
+    def line(entry: _Entry) -> str:
+        row = entry.row
+        cells = [entry.indent + row.name]
+        for side in sides:
+            held = row.on(side)
+            cells.append(size(held.bytes) if held.bytes or held.blocks else "-")
+            cells.append(f"{held.blocks:,}" if held.blocks else "")
+            if not is_sum:
+                cells.append(percent(held.bytes, total.on(side).bytes) if held.bytes else "")
+        if is_sum:
+            cells += [f"{row.bytes:,}", percent(row.bytes, total.bytes)]
+        return Line((table.row(*cells).rstrip(), entry.role))
+
+    return [table.head] + [line(entry) for entry in entries]
+
+
+def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[LedgerRow], total: LedgerRow) -> Lines:
+    """Rows and their sum: bytes and blocks in each pool that the program used.
 
     Where the pools add up (`is_sum`), the sum in bytes and its percents follow; else each pool has percents of its own.
     """
-    width = max([12] + [len(indent + row.name) + 1 for indent, row in rows])
+    return _table(sides, is_sum, [_Entry(row) for row in (*rows, total)], total)
 
-    def line(row: Row, indent: str) -> str:
-        text = f"{indent + row.name:<{width}}"
-        for side in sides:
-            held = row.on(side)
-            blocks = f"{held.blocks:,}" if held.blocks else ""
-            text += f"{size(held.bytes) if held.bytes or held.blocks else '-':>9}{blocks:>11}"
-            if not is_sum:
-                text += f"{percent(held.bytes, total.on(side).bytes) if held.bytes else '':>9}"
-        if is_sum:
-            text += f"{row.bytes:>17,}{percent(row.bytes, total.bytes):>9}"
-        return text.rstrip()
 
-    head = " " * width
-    for side in sides:
-        head += f"{side:>9}{'blocks':>11}" + ("" if is_sum else f"{'share':>9}")
-    if is_sum:
-        head += f"{'bytes' if len(sides) == 1 else 'together (B)':>17}{'share':>9}"
-    return [head] + [line(row, indent) for indent, row in rows] + [line(total, "")]
+def groups_table(sides: Sequence[str], is_sum: bool, ledger: Ledger) -> Lines:
+    """Like rows_table: groups, below each its owners."""
+    entries: List[_Entry] = []
+    for group, owners in ledger.groups:
+        entries += [_Entry(group, "", SUM)] + [_Entry(owner, "  ") for owner in owners]
+    return _table(sides, is_sum, entries + [_Entry(ledger.total, "", SUM)], ledger.total)

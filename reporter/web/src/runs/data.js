@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Unpacks what the reporter put into the page: the counterpart of jmassif/page/data.py and jmassif/page/columns.py.
+// Unpacks what the reporter put into the page: the counterpart of data.py and columns.py in
+// reporter/jmassif/writers/page/. The typedefs here are the contract of what is in the head (docs/page.md).
 
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
 /** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean, is_handle: boolean}} Kind */
@@ -24,7 +25,7 @@
  * @typedef {{number: number, time: number, snapshot: number, call: string, asked: number|null, error: number, tries: number[], outcome: string, freed: number, verdict: string, reason: string, helps: string[], arithmetic: [string, number, string][], line: string, stack: string[], map: DrawnSegment[], segments_left_out: number}} Incident
  */
 /**
- * What is told of one process. Cells, moments and rows are described in docs/architecture.md.
+ * What is told of one process. Cells, moments and the columns' rows are described in docs/page.md.
  * @typedef {object} RunHead
  * @property {string} pid
  * @property {string} command
@@ -88,6 +89,8 @@
 /**
  * As jm_diff(1) describes --format=json, but for `stacks_of`, `is_detail` and `common`.
  * @typedef {object} Difference
+ * @property {string} format
+ * @property {number} version of that format
  * @property {string} moment
  * @property {boolean} discrete
  * @property {number} min_bytes
