@@ -31,6 +31,11 @@
 #include "pub_tool_tooliface.h"
 #include "pub_tool_xarray.h"
 
+// A system call that older headers lack; it has the same number on every machine.
+#ifndef __NR_close_range
+#define __NR_close_range 436
+#endif
+
 // Read inlined-call information: the core decides by the name of the tool and has no public call to ask for it, but the
 // variable behind --read-inline-info is a global of libcoregrind in every release since 3.8.
 extern Bool VG_(clo_read_inline_info);

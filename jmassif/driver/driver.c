@@ -25,10 +25,6 @@
 #ifndef __NR_openat2
 #define __NR_openat2 437
 #endif
-#ifndef __NR_close_range
-#define __NR_close_range 436
-#endif
-
 #define CLOSE_RANGE_CLOEXEC  4 // linux/close_range.h
 #define DUP_FD               0 // fcntl.h
 #define DUP_FD_CLOEXEC       1030

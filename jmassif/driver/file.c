@@ -8,10 +8,6 @@
 #include "base/kernel.h"
 #include "base/stats.h"
 
-#ifndef __NR_close_range
-#define __NR_close_range 436
-#endif
-
 typedef struct Descriptor {
     struct Descriptor *next; // VgHashNode
     UWord key;               // VgHashNode: the number
