@@ -315,12 +315,13 @@ def source_tree() -> Path:
 
 
 def configure_and_make(tree: Path, *options: str) -> Path:
-    """Brings a build tree that lies outside of its sources up to date, and returns it."""
+    """Brings a build tree that lies outside of its sources up to date, and returns it. Without the page: that lies in the
+    sources, which several trees share."""
     source = source_tree()
     with lock(tree.name):
         tree.mkdir(parents=True, exist_ok=True)
         if not (tree / "config.status").exists():
-            check_run([source / "configure", "--quiet", *options], cwd=tree)
+            check_run([source / "configure", "--quiet", "--disable-page", *options], cwd=tree)
         check_run(["make", "--no-print-directory"], cwd=tree)
     return tree
 

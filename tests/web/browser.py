@@ -2,6 +2,7 @@
 """Pages made by jm_print, opened in Chromium: a test lists steps (drive.mjs has them) and gets what each returned."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,7 +26,10 @@ class Visit(NamedTuple):
 
 
 def need_page() -> None:
-    """Builds the page's script. Skips the test where the means are missing."""
+    """Builds the page's script. Skips the test where the means are missing; fails where ./bootstrap could not build it, and
+    says why."""
+    if os.environ.get("JMASSIF_NO_PAGE"):
+        pytest.fail(os.environ["JMASSIF_NO_PAGE"], pytrace=False)
     if shutil.which("npm") is None:
         pytest.skip("Node.js and npm are not installed")
     if not any(map(shutil.which, _BROWSERS)):

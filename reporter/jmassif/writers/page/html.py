@@ -50,8 +50,8 @@ def read_assets(directory: Optional[str] = None) -> Assets:
                 texts.append(stream.read())
     except OSError:
         raise NoAssets(
-            f"the page is not built (no {name} in {directory}): run make page in the build directory, which needs Node.js,"
-            " or take a release, which has it"
+            f"the page is not built (no {name} in {directory}): with Node.js 18 or later and npm installed, run make page and"
+            " make install where jmassif was built; or take a release, which has it"
         )
     return Assets(*texts)
 
