@@ -55,8 +55,8 @@ static void forget_mappings(void)
 
 static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
 {
-    if (!rr)
-        forget_mappings(); // it may lie over what could be read
+    if (!rr || xx)
+        forget_mappings(); // it may lie over what could be read, or over what was another object's
     if (xx)
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)

@@ -9,6 +9,10 @@
 
 // ---- headers -------------------------------------------------------------------------------------------------
 
+// How many segments are looked at below an address for its file's header. An object's own are a handful; where it is
+// aligned to large pages there are gaps between them, in which others may be mapped.
+#define MAX_SEGMENTS 64
+
 // The ELF header of the file that `inside` is mapped from: the start of its mapping at offset 0, which lies below.
 static Addr elf_header(Addr inside)
 {
@@ -16,11 +20,12 @@ static Addr elf_header(Addr inside)
     if (!here || here->kind != SkFileC)
         return 0;
     ULong dev = here->dev, ino = here->ino;
-    while (here && here->kind == SkFileC && here->dev == dev && here->ino == ino) {
-        if (here->offset == 0) {
+    for (UInt i = 0; here && i < MAX_SEGMENTS; i++) {
+        if (here->kind == SkFileC && here->dev == dev && here->ino == ino && here->offset == 0) {
             Elf64_Ehdr header;
-            if (jm_read_bytes(here->start, &header, sizeof header) && VG_(memcmp)(header.e_ident, ELFMAG, SELFMAG) == 0)
-                return here->start;
+            Bool is_object =
+                jm_read_bytes(here->start, &header, sizeof header) && VG_(memcmp)(header.e_ident, ELFMAG, SELFMAG) == 0;
+            return is_object ? here->start : 0;
         }
         here = here->start ? VG_(am_find_nsegment)(here->start - 1) : NULL;
     }
@@ -132,10 +137,11 @@ typedef struct {
 #define UDATA4         0x03
 #define DATAREL_SDATA4 0x3b
 
-// The tables of the objects that were asked for last: to find one takes a walk over the object's mappings.
+// The tables of the mappings that were asked for last: to find one takes a walk over the object's mappings, and to find
+// that there is none a longer one.
 typedef struct {
     Addr start, end; // of the code's mapping
-    Addr table;
+    Addr table;      // 0: none
     UInt n_entries;
 } UnwindTable;
 
@@ -148,22 +154,37 @@ void jm_elf_forget(void)
     n_unwind_tables = 0;
 }
 
+static UnwindTable find_unwind_table(Addr ip)
+{
+    const NSegment *code = VG_(am_find_nsegment)(ip);
+    UnwindTable found = {.start = code->start, .end = code->end + 1};
+    Addr bias, table;
+    EhFrameHeader header;
+    if (find_segment(elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) && jm_read_bytes(table, &header, sizeof header) &&
+        header.version == 1 && header.count_encoding == UDATA4 && header.table_encoding == DATAREL_SDATA4 &&
+        jm_is_readable(table + sizeof header, header.n_entries * 8ULL)) {
+        found.table = table;
+        found.n_entries = header.n_entries;
+    }
+    return found;
+}
+
+// NULL: there is none.
 static const UnwindTable *unwind_table_of(Addr ip)
 {
     UInt n = n_unwind_tables < N_REMEMBERED ? n_unwind_tables : N_REMEMBERED;
-    for (UInt i = 0; i < n; i++)
+    const UnwindTable *found = NULL;
+    for (UInt i = 0; i < n && !found; i++)
         if (ip >= unwind_tables[i].start && ip < unwind_tables[i].end)
-            return &unwind_tables[i];
-    Addr bias, table;
-    EhFrameHeader header;
-    const NSegment *code = VG_(am_find_nsegment)(ip);
-    if (!find_segment(elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) ||
-        !jm_read_bytes(table, &header, sizeof header) || header.version != 1 || header.count_encoding != UDATA4 ||
-        header.table_encoding != DATAREL_SDATA4 || !jm_is_readable(table + sizeof header, header.n_entries * 8ULL))
-        return NULL;
-    UnwindTable *found = &unwind_tables[n_unwind_tables++ % N_REMEMBERED];
-    *found = (UnwindTable){code->start, code->end + 1, table, header.n_entries};
-    return found;
+            found = &unwind_tables[i];
+    if (!found) {
+        if (!jm_is_readable(ip, 1))
+            return NULL;
+        UnwindTable *fresh = &unwind_tables[n_unwind_tables++ % N_REMEMBERED];
+        *fresh = find_unwind_table(ip);
+        found = fresh;
+    }
+    return found->table ? found : NULL;
 }
 
 // The pair of offsets (of a function, of its entry) for `ip`; NULL: there is none.

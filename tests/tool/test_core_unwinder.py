@@ -72,6 +72,19 @@ def test_the_core_reads_no_table_but_its_own(machine: Machine) -> None:
 
 
 @EACH_MACHINE
+def test_segments_of_an_object_may_have_gaps_between_them(machine: Machine) -> None:
+    """As where they are aligned to large pages: the table is in one, the code in another, and the header in a third."""
+    program = machine.compile(SHAPES, "-fno-builtin", "-O1")
+    apart = machine.compile(
+        SHAPES, "-fno-builtin", "-O1", "-no-pie", "-Wl,-z,separate-code", "-Wl,-z,max-page-size=0x200000"
+    )
+    recording = machine.record([apart], ["--trace-cfi=yes"])
+    read_by_core = re.findall(r"^CFI info: name (.*)$", recording.stderr, re.M)
+    assert all("/jmassif-" in name for name in read_by_core)
+    assert heap_stacks(recording.profile) == heap_stacks(machine.record([program]).profile)
+
+
+@EACH_MACHINE
 def test_tables_without_an_index_are_left_to_the_core(machine: Machine) -> None:
     program = machine.compile(SHAPES, "-fno-builtin", "-O1")
     without_index = machine.compile(SHAPES, "-fno-builtin", "-O1", "-Wl,--no-eh-frame-hdr")
