@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ledger, the answer, the choice of the moment, and the start-up waterfall."""
 
-from typing import List
+from typing import List, Tuple
 
 import pytest
 
 from jmassif.model.kinds import LISTED_KINDS
-from jmassif.questions.answer import Place, answer, largest_place
+from jmassif.questions.answer import answer
 from jmassif.questions.ledger import Churn, Held, LedgerRow, hottest_temporaries, ledger, roles
 from jmassif.questions.moments import SelectionError, select
+from jmassif.questions.place import place_to_look
 from jmassif.questions.scopes import waterfall
 from jmassif.whose.names import Names
 from tests.reporter.traces import Trace, random_run, small_training_run
@@ -176,12 +177,12 @@ def answer_of(trace: Trace, selector: str = "peak") -> str:
     return answer(profile, Names(profile), composition, ledger(profile, composition))
 
 
-def test_the_answer_names_the_shares_largest_first_and_the_largest_place() -> None:
+def test_the_answer_names_what_is_yours_first_and_where_to_look() -> None:
     assert answer_of(small_training_run()) == (
-        "The program held 233 MiB (43.0 MiB host + 190 MiB device). Of it 34.3 % is yours (tensor 80.0 MiB); 25.7 % is"
-        " held by the runtime (context 60.0 MiB); 21.5 % is reserved by a cache and not in use; 18.5 % is held by"
-        " libraries (cudnn 40.0 MiB, python 3.05 MiB). The largest single place: 80.0 MiB (34.3 %) of device memory"
-        " (tensor), allocated by train.py:87 (<module>)."
+        "The program held 233 MiB (43.0 MiB host + 190 MiB device): 34.3 % is yours (tensor 80.0 MiB); 21.5 % is cached"
+        " and not in use; 18.5 % is held by libraries (cudnn 40.0 MiB, python 3.05 MiB); 25.7 % is held by the runtime"
+        " (context 60.0 MiB). Look first at train.py:87 (<module>): 130 MiB, 55.8 % of all it held (tensor 80.0 MiB,"
+        " cache 50.0 MiB)."
     )
 
 
@@ -192,24 +193,32 @@ def test_on_a_discrete_gpu_the_answer_does_not_add_the_pools_up() -> None:
     assert "233 MiB" not in text
 
 
-def test_a_place_is_all_that_one_frame_allocated_for_one_owner() -> None:
+def place_in(trace: Trace, index: int) -> Tuple[str, int]:
+    profile = trace.load()
+    found = place_to_look(profile, Names(profile), profile.composition(index))
+    assert found
+    return found.label, found.bytes
+
+
+def test_a_place_is_all_that_one_frame_allocated() -> None:
     trace = Trace()
+    trace.group("yours", "app")
     for caller, size in (("a", 30), ("b", 40)):
         many = trace.account("heap", "app", ["malloc (libc.so.6)", "work (x.c:1)", f"{caller} (x.c:2)"])
         trace.snapshot(1, "time", {many: (size, 1)})
     trace.snapshot(2, "time", {trace.account("heap", "app", ["once (y.c:1)"]): (60, 1)})
-    profile = trace.load()
-    assert largest_place(profile, Names(profile), profile.composition(2)) == Place(70, "heap", "app", many)
+    assert place_in(trace, 2) == ("work (x.c:1)", 70)
 
 
 def test_a_place_in_a_python_program_is_all_that_one_line_of_the_users_own_caused() -> None:
     trace = Trace()
+    trace.group("yours", "tensor")
     relu = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:1457)"
     for frame, size in (("conv (libtorch.so)", 30), ("relu (libtorch.so)", 40)):
         line = trace.account("heap", "tensor", [frame, relu, "py forward (/a/net.py:7)", "py main (/a/train.py:9)"])
         trace.snapshot(1, "time", {line: (size, 1)})
     trace.snapshot(2, "time", {trace.account("heap", "tensor", ["once (y.c:1)"]): (60, 1)})
-    assert answer_of(trace, "3").endswith("70 B (53.8 %) of heap memory (tensor), allocated by net.py:7 (forward).")
+    assert place_in(trace, 2) == ("net.py:7 (forward)", 70)
 
 
 def test_roles_come_in_the_order_of_training_and_add_up() -> None:

@@ -54,7 +54,7 @@ def test_the_whole_report(name: str) -> None:
 
 def test_the_first_screen_answers_where_the_memory_went() -> None:
     screen = report(small_training_run().load())[:60]
-    assert any("The largest single place" in line for line in screen)
+    assert "Look first at train.py:87" in " ".join(screen)
     assert any(line.startswith("total ") for line in screen)
     assert all(len(line) <= 80 for line in screen[: screen.index(next(x for x in screen if x.startswith("total ")))])
 

@@ -27,17 +27,17 @@ _EXPANDABLE_PAGE = 20 * MIB
 _SPLITS = [n * MIB for n in (20, 32, 64, 128, 256, 512, 1024)]
 
 
-def _is_pytorch(profile: Profile) -> bool:
+def is_pytorch(profile: Profile) -> bool:
     return "pytorch" in profile.manifest or any("libc10_cuda" in loaded.path for loaded in profile.objects)
 
 
-def _at_least(version: str, *least: int) -> bool:
+def at_least(version: str, *least: int) -> bool:
     """Whether a version is known to be that or a later one."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[: len(least)]]
     return len(numbers) == len(least) and numbers >= list(least)
 
 
-def _whole_pages(layout: Layout) -> int:
+def whole_pages(layout: Layout) -> int:
     """Bytes of the holes that could be unmapped, were the segments made of pages."""
     found = 0
     for segment in layout.reserving:
@@ -74,8 +74,8 @@ def _framework_helps(profile: Profile, s: Situation, layout: Layout, verdict: st
     version = profile.manifest.get("pytorch", "")
     needed = s.asked - s.gathered - s.free
     if verdict == FRAGMENTATION:
-        pages = _whole_pages(layout)
-        if "expandable_segments:True" not in config and pages >= needed and (not version or _at_least(version, 2, 1)):
+        pages = whole_pages(layout)
+        if "expandable_segments:True" not in config and pages >= needed and (not version or at_least(version, 2, 1)):
             since = "" if version else " (PyTorch 2.1 and later, where the driver has virtual memory management)"
             helps.append(
                 f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True{since}: {size(pages)} of the holes are whole pages, which"
@@ -92,11 +92,11 @@ def _framework_helps(profile: Profile, s: Situation, layout: Layout, verdict: st
     return helps
 
 
-def _lazy_loading_is_off(profile: Profile) -> bool:
+def lazy_loading_is_off(profile: Profile) -> bool:
     mode = profile.manifest.get("env.CUDA_MODULE_LOADING", "").upper()
     cuda = fact(profile, "cuda")
-    is_default = _at_least(cuda, 12, 2)
-    return _at_least(cuda, 11, 7) and (mode == "EAGER" or (not mode and not is_default))
+    is_default = at_least(cuda, 12, 2)
+    return at_least(cuda, 11, 7) and (mode == "EAGER" or (not mode and not is_default))
 
 
 def helps_for(
@@ -106,7 +106,7 @@ def helps_for(
         return []
     helps: List[str] = []
     needed = None if s.asked is None or s.free is None else max(0, s.asked - s.gathered - s.free)
-    if _is_pytorch(profile):
+    if is_pytorch(profile):
         helps += _framework_helps(profile, s, layout, verdict, outcome)
     if needed is None or verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):
         return helps
@@ -120,7 +120,7 @@ def helps_for(
     elif profile.accounts[incident_account].owner == "workspace":
         helps.append("a smaller workspace: it was one that was asked for (CUBLAS_WORKSPACE_CONFIG).")
     module = s.by_owner.get("module", 0)
-    if needed and module >= needed and _lazy_loading_is_off(profile):
+    if needed and module >= needed and lazy_loading_is_off(profile):
         helps.append(f"CUDA_MODULE_LOADING=LAZY: the code of kernels holds {size(module)}, and most is seldom used.")
     missing = s.missing or 0
     if verdict in (OTHERS, FULL) and missing and s.others is not None and s.others >= missing:

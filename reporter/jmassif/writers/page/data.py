@@ -13,6 +13,8 @@ from jmassif.questions.about import about, where_arenas_are
 from jmassif.questions.answer import answer
 from jmassif.questions.blocks import blocks
 from jmassif.questions.job.processes import Processes
+from jmassif.questions.headline import as_data, headline
+from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.ledger import hottest_temporaries, ledger
 from jmassif.questions.moments import main_peak, select
 from jmassif.questions.reconciliation import books, doubts, sampled
@@ -287,6 +289,7 @@ def together(job: Processes) -> Dict[str, Any]:
     step = len(rows) // _MAX_TIMELINE_ROWS + 1
     runs = [rows[at : at + step] for at in range(0, len(rows), step)]
     return {
+        "headline": as_data(headline_of_job(job)),
         "no_clock": shown(job.no_clock),
         "time": [run[-1].time for run in runs],
         "host": [run[-1].host for run in runs],
@@ -314,6 +317,7 @@ def run_data(
         "is_discrete": profile.is_discrete,
         "end_time": profile.end.time if profile.end else None,
         "board_bytes": profile.number("mem-total-bytes"),
+        "headline": as_data(headline(profile, names)),
         "answers": _answers(profile, names),
         "temporaries": _temporaries(profile, names, found),
     }

@@ -16,8 +16,11 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from jmassif.model.job import FORKED
 from jmassif.model.profile import Profile
+from jmassif.questions.headline import headline, words
+from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import Processes, join
 from jmassif.version import __version__
+from jmassif.whose.names import Names
 from jmassif.writers.page.data import RunData, run_data, together
 from jmassif.writers.page.texts import shown
 from jmassif.writers.view import FormatError, View
@@ -115,6 +118,11 @@ def fill_page(title: str, answer: str, packed: bytes) -> Iterator[str]:
     yield "".join(_fill(assets.shell, parts)).rstrip("\n")
 
 
+def _headline(job: Processes) -> str:
+    profile = job.members[0].profile
+    return words(headline_of_job(job) if len(job.members) > 1 else headline(profile, Names(profile)))
+
+
 def _page(job: Processes, with_source: bool) -> Iterator[str]:
     processes = job.members
     share = 1.0 / len(processes)
@@ -124,7 +132,7 @@ def _page(job: Processes, with_source: bool) -> Iterator[str]:
         runs.append(run_data(process.profile, share, with_source, process.offset, has_parent))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     packed = pack(runs, title, together(job) if len(runs) > 1 else None)
-    return fill_page(title, runs[0].head["answers"].get("peak", ""), packed)
+    return fill_page(title, _headline(job), packed)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

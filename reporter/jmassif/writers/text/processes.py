@@ -6,12 +6,13 @@ from typing import Callable, Iterator, List
 from jmassif.model.job import FORKED, REPLACED, Process
 from jmassif.model.profile import Profile
 from jmassif.questions.about import ending, used_sides
-from jmassif.questions.exhaustion import incidents
+from jmassif.questions.job.headline import bounds, headline_of_job, largest, main_measure, measures
 from jmassif.questions.job.owners import ledger_of
-from jmassif.questions.job.processes import Peak, Processes
-from jmassif.units import count, moment, printable, size
+from jmassif.questions.job.processes import Processes
+from jmassif.units import moment, printable, size
 from jmassif.writers.text import report
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, Point, draw, legend
+from jmassif.writers.text.headline import headline_lines
 from jmassif.writers.text.layout import PAGE, Lines, heading, paragraph
 from jmassif.writers.text.roles import HEADING, Line
 from jmassif.writers.text.table import Column, Table
@@ -26,28 +27,6 @@ _HOW = {FORKED: "fork: ", REPLACED: "exec: "}
 def _sides(processes: Processes) -> List[str]:
     used = {side for process in processes.members for side in used_sides(process.profile)}
     return [side for side in ("host", "device") if side in used]
-
-
-def _measures(processes: Processes) -> List[str]:
-    """What can be added up: all memory where the pools are one, else each pool."""
-    sides = _sides(processes)
-    return sides if processes.is_discrete or len(sides) == 1 else ["total"]
-
-
-def main_measure(processes: Processes) -> str:
-    """What the largest process, and the peak of the sum, are found by."""
-    return _measures(processes)[-1]
-
-
-def largest(processes: Processes) -> Process:
-    """The process with the largest peak."""
-    measure = main_measure(processes)
-    return max(processes.members, key=lambda process: process.peak(measure))
-
-
-def _bounds(peak: Peak) -> str:
-    low, high = size(peak.at_least), size(peak.at_most)
-    return low if low == high else f"{low} to {high}"
 
 
 def _command(process: Process) -> str:
@@ -82,20 +61,16 @@ def _table(processes: Processes) -> Lines:
 
 
 def _sum(processes: Processes) -> Lines:
-    n = count(len(processes.members), "process").replace("processs", "processes")
+    """What the headline's sum does not say: the other pool's, and what to think of a range."""
     sentences: List[str] = []
-    measures = _measures(processes)
-    for measure in measures:
+    pools = measures(processes)
+    for measure in pools[:-1]:
         peak = processes.peak(measure)
-        side = f" of {measure} memory" if len(measures) > 1 else ""
-        if processes.no_clock:
-            sentences.append(
-                f"Together these {n} held {_bounds(peak)}{side} at the most: when each of them did is not comparable,"
-                f" because {processes.no_clock}."
-            )
-        else:
-            sentences.append(f"Together these {n} held {_bounds(peak)}{side} at the peak ({moment(peak.time, 'ms')}).")
-    if not processes.no_clock and any(" to " in _bounds(processes.peak(measure)) for measure in measures):
+        when = "" if processes.no_clock else f" ({moment(peak.time, 'ms')})"
+        sentences.append(f"Of {measure} memory they held {bounds(peak)} at the most{when}.")
+    if processes.no_clock:
+        sentences.append(f"When each of them held it is not comparable, because {processes.no_clock}.")
+    elif any(" to " in bounds(processes.peak(measure)) for measure in pools):
         sentences.append("It is a range because between two records a trace tells no more than its largest total.")
     if any(process.relation == FORKED for process in processes.members):
         sentences.append("What a fork inherited is counted once, as long as nobody has written to it.")
@@ -109,7 +84,7 @@ def _sum(processes: Processes) -> Lines:
         sentences.append(
             f"The processes ran on {len(processes.machines)} machines ({machines}), whose clocks are taken to agree."
         )
-    return heading("Their sum") + paragraph(" ".join(sentences))
+    return [""] + paragraph(" ".join(sentences)) if sentences else []
 
 
 def _graph(processes: Processes, view: View) -> Lines:
@@ -117,8 +92,8 @@ def _graph(processes: Processes, view: View) -> Lines:
     if not rows:
         return []
     lines: Lines = []
-    measures = _measures(processes)
-    for measure in measures:
+    pools = measures(processes)
+    for measure in pools:
         peak = processes.peak(measure)
         if measure == "total":
             points = [Point(*row) for row in rows]
@@ -126,10 +101,10 @@ def _graph(processes: Processes, view: View) -> Lines:
             points = [Point(row.time, row.host, 0, min(row.maximum, peak.at_most)) for row in rows]
         else:
             points = [Point(row.time, 0, row.device, min(row.maximum, peak.at_most)) for row in rows]
-        if len(measures) > 1:  # the largest sum of both pools says nothing of one
+        if len(pools) > 1:  # the largest sum of both pools says nothing of one
             points = [point._replace(maximum=point.host + point.device) for point in points]
-        what = f"sum of {measure} memory" if len(measures) > 1 else "sum"
-        caption = f"peak of the {what}: {_bounds(peak)} at {moment(peak.time, 'ms')}"
+        what = f"sum of {measure} memory" if len(pools) > 1 else "sum"
+        caption = f"peak of the {what}: {bounds(peak)} at {moment(peak.time, 'ms')}"
         lines += [""] + draw(points, view.width, view.height or _HEIGHT, "ms", caption)
     drawn = "".join(lines)
     entries = [f"{HOST} host", f"{DEVICE} device", f"{BETWEEN} reached between two samples, at most"]
@@ -149,18 +124,6 @@ def _by_owner(processes: Processes) -> Lines:
     return lines + paragraph("Of each process: its snapshot, or peak, that is nearest.")
 
 
-def _exhausted(processes: Processes) -> Lines:
-    lines: Lines = []
-    for process in processes.members:
-        failed = [incident for incident in incidents(process.profile) if not incident.is_resolved]
-        if failed:
-            times = count(len(failed), "allocation")
-            lines += paragraph(
-                f"{process.pid or printable(process.name)}: {times} failed; verdict on the last: {failed[-1].verdict}."
-            )
-    return heading("Out of memory, by process") + lines if lines else []
-
-
 def _of(process: Process, n: int) -> Lines:
     which = "the largest process; --each shows all of them" if n == 1 else f"the trace {printable(process.name)}"
     title = f"Process {process.pid or '?'}, {which}"
@@ -170,10 +133,10 @@ def _of(process: Process, n: int) -> Lines:
 def write(processes: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
     """The report's lines; `is_each` adds the reports of all processes, not of the largest one only. Raises SelectionError."""
     view = view_of(largest(processes).profile)
-    yield from _table(processes)[1:]
+    yield from headline_lines(headline_of_job(processes))
     yield from _sum(processes)
     yield from _graph(processes, view)
-    yield from _exhausted(processes)
+    yield from _table(processes)
     yield from _by_owner(processes)
     chosen = processes.members if is_each else [largest(processes)]
     for process in chosen:

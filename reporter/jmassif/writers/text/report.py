@@ -10,7 +10,7 @@ from typing import Iterator, Tuple
 from jmassif.model.profile import Profile
 from jmassif.model.records import Growth
 from jmassif.questions.about import used_sides, where_arenas_are
-from jmassif.questions.answer import answer
+from jmassif.questions.headline import headline
 from jmassif.questions.ledger import Ledger, ledger, roles
 from jmassif.questions.moments import Moment, select
 from jmassif.questions.scopes import growth_by_side, waterfall
@@ -21,6 +21,7 @@ from jmassif.writers.text.events import failures, marks, regions, snapshots, tem
 from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
 from jmassif.writers.text.header import header
+from jmassif.writers.text.headline import headline_lines
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.lines import write_lines
 from jmassif.writers.text.machine import machine_section
@@ -81,7 +82,7 @@ def _ledger(profile: Profile, names: Names, chosen: Moment) -> Lines:
     table = ledger(profile, chosen.composition)
     when = moment(chosen.time, profile.time_unit)
     lines = heading(f"Where the memory went, at {chosen.name} ({when})")
-    lines += paragraph(answer(profile, names, chosen.composition, table))
+    lines += headline_lines(headline(profile, names, chosen))
     if table.groups or table.imported.blocks:
         lines += [""] + _by_owner(profile, table) + paragraph(where_arenas_are(profile))
     return lines

@@ -24,6 +24,13 @@
  * An allocation that failed for lack of memory, with its further tries.
  * @typedef {{number: number, time: number, snapshot: number, call: string, asked: number|null, error: number, tries: number[], outcome: string, freed: number, verdict: string, reason: string, helps: string[], arithmetic: [string, number, string][], line: string, stack: string[], map: DrawnSegment[], segments_left_out: number}} Incident
  */
+/** @typedef {{about: 'happened'|'pool'|'whose'|'place'|'help', severity: 'alarm'|'warning'|'note', text: string}} Statement */
+/**
+ * What to read first (questions/headline.py): statements in order, of a moment. `held` bytes then, known to be no more than
+ * `at_most`; `pool` is the fullest with its capacity, `used` by everything in it; `place` is where to look first, with its
+ * bytes and those of the `whole` pool; `incident` is the number of the failed allocation that is told of.
+ * @typedef {{time: number, moment: string, held: number, at_most: number, statements: Statement[], pool: {name: string, capacity: number, used: number|null}|null, place: {label: string, bytes: number, whole: number, pool: ''|'host'|'device', is_yours: boolean, owners: [string, number][]}|null, incident: number|null}} HeadlineData
+ */
 /**
  * What is told of one process. Cells, moments and the columns' rows are described in docs/page.md.
  * @typedef {object} RunHead
@@ -34,6 +41,7 @@
  * @property {boolean} is_discrete
  * @property {number|null} end_time
  * @property {number|null} board_bytes
+ * @property {HeadlineData} headline
  * @property {Record<string, string>} answers
  * @property {Temporary[]} temporaries
  * @property {Kind[]} kinds
@@ -76,7 +84,7 @@
 /** @typedef {{head: RunHead, column: NumberColumn, addresses: (name: string) => BigUint64Array}} RunData */
 /**
  * What several processes held together, on the common clock.
- * @typedef {{no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
+ * @typedef {{headline: HeadlineData, no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
  */
 /** @typedef {{title: string, together: Together|null, generator: string, difference: Difference|null, runs: RunData[]}} PageData */
 

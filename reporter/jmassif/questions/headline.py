@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The headline of a run: what a reader wants to know in the first ten seconds, in the order in which it is asked.
+
+What happened, if it did not go well; how much was held, of the pool that is fullest against its capacity; whose that is; where
+to look first; and what would help, if the figures say that something would. All writers show the same statements.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from jmassif.model.profile import Profile
+from jmassif.questions import happened as story
+from jmassif.questions.answer import NOTHING, amount, pools_of, whose
+from jmassif.questions.answer import Pool as LedgerPool
+from jmassif.questions.exhaustion import incidents
+from jmassif.questions.happened import ALARM, NOTE, WARNING
+from jmassif.questions.ledger import Ledger, LedgerRow, ledger
+from jmassif.questions.moments import Moment, select
+from jmassif.questions.place import Place, place_sentence, place_to_look
+from jmassif.questions.pools import NEARLY_FULL, Pool, fullest, pools
+from jmassif.questions.savings import savings
+from jmassif.units import moment, percent, size
+from jmassif.whose.names import Names
+
+# What a statement is about, in the order of the headline.
+HAPPENED, POOL, WHOSE, PLACE, HELP = "happened", "pool", "whose", "place", "help"
+
+_MOST_HELPS = 3
+# Of its capacity: a pool of which less was in use is no reader's concern.
+_WORTH_TELLING = 0.5
+
+
+class Statement(NamedTuple):
+    about: str  # one of the above
+    severity: str  # happened.ALARM, WARNING or NOTE
+    text: str  # a sentence or more, safe to show
+
+
+class Headline(NamedTuple):
+    statements: List[Statement]
+    time: int  # of the moment that it is about
+    name: str  # of that moment: "the peak"
+    held: int  # bytes: what the first statement on a pool says that was held
+    at_most: int  # likewise; more than `held` where a sum is known within bounds
+    pool: Optional[Pool]  # the fullest; None where no capacity is known
+    place: Optional[Place]
+    incident: Optional[int]  # the number of the failed allocation that it tells of
+
+    def about(self, *abouts: str) -> List[Statement]:
+        return [statement for statement in self.statements if statement.about in abouts]
+
+
+def words(headline: Headline, *abouts: str) -> str:
+    """The statements, all or those about something, one after the other."""
+    return " ".join(each.text for each in (headline.about(*abouts) if abouts else headline.statements))
+
+
+# ---- how much, of which pool -----------------------------------------------------------------
+
+
+def _pool(profile: Profile, total: LedgerRow) -> Optional[Pool]:
+    """The fullest; None if it may well be one whose capacity is not known."""
+    known = pools(profile)
+    found = fullest(known, total.host.bytes, total.device.bytes)
+    is_told = not (profile.is_discrete and total.device.bytes) or any("device" in pool.sides for pool in known)
+    return found if found is not None and (is_told or found.fullness >= NEARLY_FULL) else None
+
+
+def _order(table: Ledger, is_discrete: bool, pool: Optional[Pool]) -> List[LedgerPool]:
+    """The pools of the ledger, that which the headline is about first."""
+    found = pools_of(table, is_discrete)
+    is_first = [of for of in found if pool is not None and pool.sides == (of[0],)]
+    return is_first + [of for of in found if of not in is_first]
+
+
+def capacity(pool: Optional[Pool], n_bytes: int) -> str:
+    """ ", 0.5 % of the machine's 23.5 GiB" """
+    return "" if pool is None else f", {percent(n_bytes, pool.capacity)} of {pool.owner} {size(pool.capacity)}"
+
+
+def all_in_use(pool: Optional[Pool], n_bytes: int) -> str:
+    """A sentence on what everything held, where that is known, more than the program's own, and much."""
+    if pool is None or pool.used is None or pool.used <= n_bytes or pool.fullness < _WORTH_TELLING:
+        return ""
+    besides = " and Valgrind" if "host" in pool.sides else ""
+    return f" With everything else{besides}, at most {percent(pool.used, pool.capacity)} of it was in use."
+
+
+def _severity(pool: Optional[Pool], n_bytes: int) -> str:
+    is_full = pool is not None and max(pool.fullness, pool.share(n_bytes)) >= NEARLY_FULL
+    return WARNING if is_full else NOTE
+
+
+def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]) -> List[Statement]:
+    found = []
+    when = f"at {chosen.name} ({moment(chosen.time, profile.time_unit)})"
+    for number, of in enumerate(_order(table, profile.is_discrete, pool)):
+        n_bytes = of[1](table.total)
+        if number:
+            found.append(Statement(POOL, NOTE, f"It also held {amount(table, of)}."))
+            continue
+        is_of_it = pool is not None and (not of[0] or of[0] in pool.sides)
+        limit = pool if is_of_it else None
+        text = f"The program held {amount(table, of)} {when}{capacity(limit, n_bytes)}.{all_in_use(limit, n_bytes)}"
+        found.append(Statement(POOL, _severity(limit, n_bytes), text))
+    return found
+
+
+# ---- all of it -------------------------------------------------------------------------------
+
+
+def headline(profile: Profile, names: Names, chosen: Optional[Moment] = None) -> Headline:
+    """Of a process; at its peak, unless a moment is chosen."""
+    chosen = chosen or select(profile, "peak")
+    table = ledger(profile, chosen.composition)
+    tried = incidents(profile)
+    failure = story.last_failure(tried)
+    statements = [Statement(HAPPENED, *each) for each in story.happened(profile, names, tried)]
+    total = table.total
+    pool = _pool(profile, total)
+    if not total.bytes:
+        statements.append(Statement(POOL, NOTE, NOTHING))
+        return Headline(statements, chosen.time, chosen.name, 0, 0, pool, None, failure.number if failure else None)
+    order = _order(table, profile.is_discrete, pool)
+    statements += _pools(profile, chosen, table, pool)
+    statements += [Statement(WHOSE, NOTE, whose(table, of)) for of in order]
+    place = place_to_look(profile, names, chosen.composition, order[0][0])
+    if place:
+        statements.append(Statement(PLACE, NOTE, place_sentence(place)))
+    helps = [f"Would have helped: {text}" for text in failure.incident.helps] if failure else []
+    helps += [] if failure else savings(profile, chosen, table)
+    statements += [Statement(HELP, NOTE, text) for text in helps[:_MOST_HELPS]]
+    held = order[0][1](total)
+    number = failure.number if failure else None
+    return Headline(statements, chosen.time, chosen.name, held, held, pool, place, number)
+
+
+def as_data(made: Headline) -> Dict[str, Any]:
+    """What formats for programs, and the page, have of it."""
+    pool, place = made.pool, made.place
+    return {
+        "time": made.time,
+        "moment": made.name,
+        "held": made.held,
+        "at_most": made.at_most,
+        "statements": [statement._asdict() for statement in made.statements],
+        "pool": pool and {"name": pool.name, "capacity": pool.capacity, "used": pool.used},
+        "place": place
+        and {
+            "label": place.label,
+            "bytes": place.bytes,
+            "whole": place.whole,
+            "pool": place.pool,
+            "is_yours": place.is_yours,
+            "owners": [list(row) for row in place.owners],
+        },
+        "incident": made.incident,
+    }

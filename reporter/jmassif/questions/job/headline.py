@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The headline of a job: the sum of its processes at their common peak, and in which of them to look first."""
+
+from typing import List, Optional
+
+from jmassif.model.job import Process
+from jmassif.questions import happened as story
+from jmassif.questions.about import used_sides
+from jmassif.questions.answer import amount, pools_of, whose
+from jmassif.questions.exhaustion import incidents
+from jmassif.questions.happened import NOTE, WARNING
+from jmassif.questions.headline import (
+    HAPPENED,
+    HELP,
+    PLACE,
+    POOL,
+    WHOSE,
+    Headline,
+    Statement,
+    all_in_use,
+    capacity,
+    headline,
+)
+from jmassif.questions.job.owners import ledger_of
+from jmassif.questions.job.processes import Peak, Processes
+from jmassif.questions.ledger import Ledger
+from jmassif.questions.place import Place, place_sentence, place_to_look
+from jmassif.questions.pools import NEARLY_FULL, Pool, fullest, pools
+from jmassif.units import moment, printable, size
+from jmassif.whose.names import Names
+
+
+def measures(job: Processes) -> List[str]:
+    """What can be added up: all memory where the pools are one, else each pool."""
+    used = {side for process in job.members for side in used_sides(process.profile)}
+    sides = [side for side in ("host", "device") if side in used]
+    return sides if job.is_discrete or len(sides) == 1 else ["total"]
+
+
+def main_measure(job: Processes) -> str:
+    """What the largest process, and the peak of the sum, are found by."""
+    return measures(job)[-1]
+
+
+def largest(job: Processes) -> Process:
+    """The process with the largest peak."""
+    measure = main_measure(job)
+    return max(job.members, key=lambda process: process.peak(measure))
+
+
+def bounds(peak: Peak) -> str:
+    low, high = size(peak.at_least), size(peak.at_most)
+    return low if low == high else f"{low} to {high}"
+
+
+def called(process: Process) -> str:
+    return f"process {process.pid}" if process.pid else printable(process.name)
+
+
+def _happened(job: Processes) -> List[Statement]:
+    found = []
+    for process in job.members:
+        profile = process.profile
+        for each in story.happened(profile, Names(profile), incidents(profile)):
+            name = called(process)
+            found.append(Statement(HAPPENED, each.severity, f"{name[:1].upper()}{name[1:]}: {each.text}"))
+    severities = (story.ALARM, WARNING, NOTE)
+    return sorted(found, key=lambda statement: severities.index(statement.severity))
+
+
+def _fullest(job: Processes, table: Ledger) -> Optional[Pool]:
+    """Of processes on one machine."""
+    if len(job.machines) > 1:
+        return None
+    found = [pool for process in job.members for pool in pools(process.profile)]
+    return fullest(found, table.total.host.bytes, table.total.device.bytes)
+
+
+def _place(job: Processes, time: int, side: str, whole: int) -> Optional[Place]:
+    """The place that holds most in any of them, one of the user's own first; its share is of what all of them held."""
+    found = []
+    for process, composition in job.compositions(time):
+        place = place_to_look(process.profile, Names(process.profile), composition, side)
+        if place:
+            of = f"their {side} memory" if side else "all they held"
+            label = f"{place.label} in {called(process)}"
+            found.append(place._replace(label=label, whole=whole, of=of))
+    return max(found, key=lambda place: (place.is_yours, place.bytes)) if found else None
+
+
+def _sum(job: Processes, pool: Optional[Pool], peak: Peak, side: str) -> Statement:
+    n = len(job.members)
+    of = f" of {side} memory" if side else ""
+    share = capacity(pool, peak.at_least) + "." + all_in_use(pool, peak.at_most)
+    is_full = pool is not None and max(pool.fullness, pool.share(peak.at_least)) >= NEARLY_FULL
+    when = f"at the peak ({moment(peak.time, 'ms')})" if not job.no_clock else "at the most"
+    return Statement(
+        POOL, WARNING if is_full else NOTE, f"Together these {n} processes held {bounds(peak)}{of} {when}{share}"
+    )
+
+
+def headline_of_job(job: Processes) -> Headline:
+    """Of several processes. Without a clock that they have in common, the rest is about the largest of them."""
+    statements = _happened(job)
+    measure = main_measure(job)
+    # Memory of the host has no name where there is no other.
+    side = measure if measure == "device" or len(measures(job)) > 1 else ""
+    peak = job.peak(measure)
+    biggest = largest(job)
+    if job.no_clock:
+        own = headline(biggest.profile, Names(biggest.profile))
+        statements.append(_sum(job, None, peak, side))
+        statements.append(Statement(POOL, NOTE, f"The largest is {called(biggest)}."))
+        statements += own.about(POOL, WHOSE, PLACE, HELP)
+        return own._replace(statements=statements, held=peak.at_least, at_most=peak.at_most, incident=None)
+    table = ledger_of(job, peak.time)
+    pool = _fullest(job, table)
+    limit = pool if pool is not None and (not side or side in pool.sides) else None
+    statements.append(_sum(job, limit, peak, side))
+    share = f"The largest is {called(biggest)}, with at most {size(biggest.peak(measure))}."
+    statements.append(Statement(POOL, NOTE, share))
+    for of in pools_of(table, job.is_discrete):
+        text = whose(table, of)
+        statements.append(
+            Statement(WHOSE, NOTE, text.replace("Of that", f"Of the {amount(table, of)} on record then", 1))
+        )
+    whole = table.total.on(side).bytes if side else table.total.bytes
+    found = _place(job, peak.time, side, whole)
+    if found:
+        statements.append(Statement(PLACE, NOTE, place_sentence(found)))
+    return Headline(statements, peak.time, "the peak", peak.at_least, peak.at_most, limit, found, None)

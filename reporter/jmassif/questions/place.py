@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The line to look at first: a place to look, not a culprit.
+
+A person can change what is theirs. So the place with most memory of their own counts, as long as it is worth a look; else the
+largest of all, which is as a rule an import.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
+
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.units import percent, size
+from jmassif.whose.folding import OWN
+from jmassif.whose.names import Names
+
+# Groups whose memory a line of the user's own can do something about.
+_MINE = ("yours", "cached")
+# Of the pool: what is less is not worth being looked at first.
+_LEAST_SHARE = 0.05
+_OWNERS_NAMED = 3
+
+
+class Place(NamedTuple):
+    """The memory that one Python line or, without Python, one frame is to blame for."""
+
+    label: str  # the frame, in words that are safe to show
+    bytes: int
+    whole: int  # bytes of the pool that it is in
+    pool: str  # "host", "device", or "" where they are one
+    of: str  # the pool in words: "its device memory"
+    owners: List[Tuple[str, int]]  # the largest first
+    is_yours: bool  # the memory is of an owner of yours, or cached for one
+    is_own_line: bool  # the place is a line of the program's own
+
+
+class _Sum(NamedTuple):
+    by_owner: Dict[str, int]
+    by_account: Dict[int, int]
+
+    def add(self, account: int, owner: str, n_bytes: int) -> None:
+        self.by_owner[owner] = self.by_owner.get(owner, 0) + n_bytes
+        self.by_account[account] = n_bytes
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.by_owner.values())
+
+
+_Key = Union[int, str]
+
+
+def _largest(sums: Dict[_Key, _Sum]) -> Optional[_Sum]:
+    """Of several that are alike the one that was known first, so that a run has one answer."""
+    return max(sums.values(), key=lambda sum_: (sum_.bytes, -min(sum_.by_account))) if sums else None
+
+
+def _line(names: Names, account: int) -> int:
+    """The Python frame to blame: one of the user's own, else of a package, else of Python itself; 0: none."""
+    return names.charged(account) or names.charged(account, False)
+
+
+def place_to_look(profile: Profile, names: Names, composition: Composition, pool: str = "") -> Optional[Place]:
+    """The place in a pool ("host", "device", or "" for both); None if all its memory is without a stack."""
+    mine: Dict[_Key, _Sum] = {}
+    everything: Dict[_Key, _Sum] = {}
+    whole = 0
+    for account, (n_bytes, _) in composition.items():
+        node, kind, owner = profile.accounts[account]
+        side = side_of(kind)
+        if not side or (pool and side != pool):
+            continue
+        whole += n_bytes
+        if not node or not n_bytes:
+            continue
+        key = _line(names, account) or names.site_frame(account)
+        everything.setdefault(key, _Sum({}, {})).add(account, owner, n_bytes)
+        if profile.group_of.get(owner) in _MINE:
+            mine.setdefault(key, _Sum({}, {})).add(account, owner, n_bytes)
+    own = _largest(mine)
+    is_yours = own is not None and own.bytes >= _LEAST_SHARE * whole
+    largest = _largest(everything)
+    if largest is None:
+        return None
+    found = own if own is not None and is_yours else largest
+    account = max(found.by_account, key=lambda id_: (found.by_account[id_], -id_))
+    line = _line(names, account)
+    return Place(
+        label=names.frame(line) if line else names.site_frame(account),
+        bytes=found.bytes,
+        whole=whole,
+        pool=pool,
+        of=f"its {pool} memory" if pool else "all it held",
+        owners=sorted(found.by_owner.items(), key=lambda item: (-item[1], item[0])),
+        is_yours=is_yours,
+        is_own_line=bool(line) and names.folding.internal(line).rank == OWN,
+    )
+
+
+def share_of(place: Place) -> str:
+    """ "84.0 MiB, 93.8 % of its device memory" """
+    return f"{size(place.bytes)}, {percent(place.bytes, place.whole)} of {place.of}"
+
+
+def owners_of(place: Place) -> str:
+    """ "tensor", or "tensor 1.00 GiB, data 36.0 MiB, …" """
+    if len(place.owners) == 1:
+        return place.owners[0][0]
+    named = [f"{owner} {size(n_bytes)}" for owner, n_bytes in place.owners[:_OWNERS_NAMED]]
+    return ", ".join(named) + (", …" if len(place.owners) > _OWNERS_NAMED else "")
+
+
+def place_sentence(place: Place) -> str:
+    """A sentence that says where to look, and how much is there."""
+    where = "Look first at" if place.is_yours or place.is_own_line else "The largest place is"
+    return f"{where} {place.label}: {share_of(place)} ({owners_of(place)})."
