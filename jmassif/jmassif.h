@@ -8,8 +8,15 @@
  *     …
  *     JMASSIF_REGION_END("load weights");
  *
+ * A caching allocator of your own asks CUDA for large segments and hands out parts of them. Let it say so, and the
+ * report has tensors and cache, as it has for PyTorch:
+ *
+ *     JMASSIF_TENSOR(address, n_bytes);     when it hands a part out
+ *     JMASSIF_TENSOR_FREED(address);        when it takes it back
+ *
  * Programs that cannot use macros (Python through ctypes) find functions of the same names, in lower case, in
- * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_region_begin(text), jmassif_region_end(text).
+ * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_region_begin(text), jmassif_region_end(text),
+ * jmassif_tensor(address, n_bytes), jmassif_tensor_freed(address).
  */
 
 #ifndef JMASSIF_H
@@ -21,7 +28,9 @@ enum {
     VG_USERREQ__JMASSIF_SNAPSHOT = VG_USERREQ_TOOL_BASE('J', 'M'),
     VG_USERREQ__JMASSIF_MARK,
     VG_USERREQ__JMASSIF_REGION_BEGIN,
-    VG_USERREQ__JMASSIF_REGION_END
+    VG_USERREQ__JMASSIF_REGION_END,
+    VG_USERREQ__JMASSIF_TENSOR,
+    VG_USERREQ__JMASSIF_TENSOR_FREED
 };
 
 /* Take a snapshot now and write everything recorded so far to the trace. */
@@ -33,5 +42,12 @@ enum {
 /* A named region of the timeline. Regions nest, per thread; the end names the region it ends. */
 #define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_BEGIN, (text), 0, 0, 0, 0)
 #define JMASSIF_REGION_END(text)   VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_END, (text), 0, 0, 0, 0)
+
+/* Part of a block from CUDA (device, pinned, managed or mapped memory) is handed out, or taken back. The block becomes
+ * the owner `cache`'s, the part `tensor`'s. What lies in no such block, or overlaps others, is ignored. */
+#define JMASSIF_TENSOR(address, n_bytes)                                                                               \
+    VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_TENSOR, (address), (n_bytes), 0, 0, 0)
+#define JMASSIF_TENSOR_FREED(address)                                                                                  \
+    VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_TENSOR_FREED, (address), 0, 0, 0, 0)
 
 #endif

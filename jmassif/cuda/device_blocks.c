@@ -194,6 +194,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
         b->made = jm_driver_carve(tid, &b->made_of, b->account, space == SPACE_POINTER ? key : 0, bytes, is_anywhere);
         jm_ledger_credit(b->account, bytes - b->made);
+        b->born = jm_ledger_n_changes();
         jm_scope_grow(tid, kind, bytes, 1);
         jm_trace_block(now, key, bytes, b->account);
         if (space == SPACE_POINTER && jm_account_is_tensor(b->account))
@@ -202,6 +203,26 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     jm_scope_mark_made(tid, kind);
     jm_snapshot_event();
     return b;
+}
+
+void jm_device_block_become_segment(DeviceBlock *b)
+{
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+    if (!b->account || b->kind == KIND_POOL || jm_device_block_is_segment(b))
+        return;
+    if (b->space == SPACE_POINTER)
+        jm_pending_forget(b->key);
+    jm_ledger_describe(b->account, &node, &kind, &owner);
+    AccountId cache = jm_account_owned(node, kind, JM_OWNER_CACHE);
+    jm_ledger_move(b->account, cache, b->bytes, b->born);
+    ULong now = jm_clock_now();
+    jm_trace_block_end(now, b->key, b->account);
+    jm_trace_block(now, b->key, b->bytes, cache);
+    b->account = cache;
+    if (is_cached(b))
+        cached_bytes += b->bytes;
 }
 
 // Memory that ends while it is mapped (fork): nothing of it may be found by an address any more.

@@ -27,6 +27,7 @@ typedef struct DeviceBlock {
     UInt n_mappings;
     Carve *made_of; // driver memory,
     ULong made;     // that many bytes; the rest is its own
+    ULong born;     // jm_ledger_n_changes()
     ULong carved;   // bytes that tensors (tensor.c) hold of it; the account has the rest
 } DeviceBlock;
 
@@ -66,6 +67,9 @@ DeviceBlock *jm_device_any_cached(ULong bytes);
 
 // Whether a caching allocator hands out parts of this block, device or pinned memory.
 Bool jm_device_block_is_segment(const DeviceBlock *block);
+
+// The block is a segment from now on, and was one since it was allocated, in the peaks too. A pool's is none.
+void jm_device_block_become_segment(DeviceBlock *block);
 
 // The live bytes of pointer and cuMemCreate'd blocks that the owner `cache` answers for, carved or not.
 ULong jm_device_cached_bytes(void);

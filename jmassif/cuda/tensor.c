@@ -226,6 +226,23 @@ void jm_tensor_report(ThreadId tid, const TensorReport *report)
     jm_snapshot_event();
 }
 
+void jm_tensor_handed_out(ThreadId tid, Addr address, ULong bytes)
+{
+    Addr end;
+    DeviceBlock *block = jm_device_block_around(address, &end);
+    if (!block || !bytes || bytes > end - address)
+        return;
+    jm_device_block_become_segment(block);
+    TensorReport report = {.is_exact = True, .address = address, .bytes = (Long)bytes};
+    jm_tensor_report(tid, &report);
+}
+
+void jm_tensor_taken_back(ThreadId tid, Addr address)
+{
+    TensorReport report = {.is_exact = True, .address = address, .bytes = -1};
+    jm_tensor_report(tid, &report);
+}
+
 void jm_tensor_write_counters(void)
 {
     if (counters.without_segment)

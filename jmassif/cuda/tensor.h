@@ -22,6 +22,10 @@ typedef struct {
 
 void jm_tensor_report(ThreadId tid, const TensorReport *report);
 
+// The program itself says so, of its own allocator: a block that it hands out parts of becomes a segment.
+void jm_tensor_handed_out(ThreadId tid, Addr address, ULong bytes);
+void jm_tensor_taken_back(ThreadId tid, Addr address);
+
 void jm_tensor_write_counters(void);
 
 void jm_tensor_stats(void); // tells what it keeps (stats.h)

@@ -391,8 +391,8 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
     correct(position, to_id, bytes, 1);
     for (UInt i = 0; i < n_kept; i++) {
         PeakId p = kept[i];
-        if (!peaks[p].since || born > peaks[p].since->n_changes)
-            continue;
+        if (peaks[p].since && born > peaks[p].since->n_changes)
+            continue;          // it was over before; one that still rises is as the accounts are now
         peaks[p].grown = True; // to be told again
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;

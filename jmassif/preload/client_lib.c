@@ -4,12 +4,16 @@
 // programs that link to it; outside Valgrind they do nothing. The preload library has them too, so whatever runs under
 // jmassif can look them up by name, as the Python package does.
 
+#include <stddef.h>
+
 #include "jmassif.h"
 
 void jmassif_snapshot(void);
 void jmassif_mark(const char *text);
 void jmassif_region_begin(const char *text);
 void jmassif_region_end(const char *text);
+void jmassif_tensor(const void *address, size_t n_bytes);
+void jmassif_tensor_freed(const void *address);
 
 void jmassif_snapshot(void)
 {
@@ -26,4 +30,12 @@ void jmassif_region_begin(const char *text)
 void jmassif_region_end(const char *text)
 {
     JMASSIF_REGION_END(text);
+}
+void jmassif_tensor(const void *address, size_t n_bytes)
+{
+    JMASSIF_TENSOR(address, n_bytes);
+}
+void jmassif_tensor_freed(const void *address)
+{
+    JMASSIF_TENSOR_FREED(address);
 }

@@ -6,6 +6,7 @@
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "cuda/cuda.h"
+#include "cuda/tensor.h"
 #include "heap/heap.h"
 #include "ledger/ledger.h"
 #include "requests/nvtx.h"
@@ -120,6 +121,18 @@ static const HChar *request_text(UWord address)
     return text;
 }
 
+// What the program says of its own allocator.
+static Bool tensor_request(ThreadId tid, const UWord *args)
+{
+    if (args[0] == VG_USERREQ__JMASSIF_TENSOR)
+        jm_tensor_handed_out(tid, args[1], args[2]);
+    else if (args[0] == VG_USERREQ__JMASSIF_TENSOR_FREED)
+        jm_tensor_taken_back(tid, args[1]);
+    else
+        return False;
+    return True;
+}
+
 Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
 {
     *result = 0;
@@ -172,6 +185,6 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         *result = monitor_command((HChar *)args[1]);
         return *result != 0;
     default:
-        return jm_cuda_handle_request(tid, args, result);
+        return tensor_request(tid, args) || jm_cuda_handle_request(tid, args, result);
     }
 }

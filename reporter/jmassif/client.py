@@ -11,6 +11,11 @@
 
     jmassif.mark("before validation")
 
+A caching allocator of your own says what it hands out, and the report has tensors and cache as for PyTorch:
+
+    jmassif.tensor(address, n_bytes)
+    jmassif.tensor_freed(address)
+
 Under jmassif they reach the recorder; anywhere else they do nothing, at the cost of a call. Importing this module
 imports nothing else that a Python program does not have already.
 """
@@ -46,6 +51,13 @@ def _text(name: str) -> bytes:
     return name.encode("utf-8", "replace").replace(b"\0", b"\xef\xbf\xbd")
 
 
+def _pointer(number: int) -> Any:
+    """As wide as an address; ctypes passes plain numbers as C's int."""
+    import ctypes
+
+    return ctypes.c_void_p(number)
+
+
 def is_recording() -> bool:
     """Whether this program runs under jmassif."""
     return _recorder() is not None
@@ -63,6 +75,20 @@ def snapshot() -> None:
     recorder = _recorder()
     if recorder is not None:
         recorder.jmassif_snapshot()
+
+
+def tensor(address: int, n_bytes: int) -> None:
+    """Part of a block that CUDA gave is handed out: the block is a cache's from now on, and this part of it a tensor."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.jmassif_tensor(_pointer(address), _pointer(n_bytes))
+
+
+def tensor_freed(address: int) -> None:
+    """That part is taken back."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.jmassif_tensor_freed(_pointer(address))
 
 
 class region:

@@ -4,12 +4,14 @@
 The allocator is a small one of ours that reports as each range of PyTorch releases does; the simulation gives it memory.
 """
 from pathlib import Path
-from typing import Dict, List, Mapping, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 import pytest
 
 from jmassif.model.records import Composition
-from tests.harness import MADE, Recording, check_run, lock, record
+from tests.harness import MADE, ROOT, Argument, Recording, check_run, compile_c, lock, record
+from tests.tool import board, cuda_ledger
+from tests.tool.programs import DIRECTORY
 
 SOURCES = Path(__file__).parent / "programs" / "c10"
 
@@ -140,6 +142,43 @@ def test_what_tensorflow_hands_out_of_a_region_is_a_tensor(namespace: str, sim: 
         {("pinned", "cache"): 8 * mib},
     ]
     assert not [key for key in profile.counters if key.startswith("tensor")]
+
+
+@pytest.mark.parametrize("releases", [(), ("--release=r32",)], ids=["api", "nvmap"])
+def test_a_program_says_what_its_own_allocator_hands_out(releases: Tuple[str, ...], sim: Path) -> None:
+    program = compile_c(
+        DIRECTORY / "own_allocator.c", f"-I{ROOT}/jmassif", str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}"
+    )
+    launcher: Sequence[Argument] = ()
+    if releases:
+        board.require_board(sim)
+        launcher = [sim / "jmsim-board", *releases, "--"]
+    recording = record([program], launcher=launcher)
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+
+    def device(held: Composition) -> Dict[str, int]:
+        sums = {"tensor": 0, "cache": 0, "app": 0}
+        for account, (n_bytes, _) in held.items():
+            _, kind, owner = profile.accounts[account]
+            if kind == "device" and owner in sums:
+                sums[owner] += n_bytes
+        return sums
+
+    marked = [index for index, snapshot in enumerate(profile.snapshots) if snapshot.reason == "mark"]
+    for mark, index in zip(profile.marks, marked):
+        assert list(device(profile.composition(index)).values()) == [int(word) for word in mark.text.split()], mark.text
+    assert len(marked) == len(profile.marks) == 5
+    # The peak is of the moment after both were allocated, and the segment was a cache's by then.
+    at_peak = device(profile.peak_composition("device"))
+    assert at_peak["cache"] + at_peak["tensor"] == 20 << 20 and at_peak["app"] == 3 << 20
+    cuda_ledger.assert_totals_are_sums(recording.trace)
+    stacks = {
+        tuple(profile.frame(frame).function for frame in profile.stack(account.node))[-1:]
+        for account in profile.accounts
+        if account.owner == "tensor"
+    }
+    assert stacks == {("main",)}
 
 
 def allocators(way: str, sim: Path, env: Mapping[str, str] = {}) -> Recording:
