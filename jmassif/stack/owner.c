@@ -28,13 +28,20 @@ typedef struct {
     Bool is_survivors;
 } RoleRule;
 
+typedef struct {
+    Rule frame; // its owner is not used
+    Code code;
+} CodeRule;
+
 #define MAX_ROLE_RULES 250 // a RoleId is a byte
 
 static XArray *rules;      // of Rule
 static XArray *role_rules; // of RoleRule
+static XArray *code_rules; // of CodeRule
 static struct {
     const HChar *name;
     const HChar *group;
+    OwnerId claimant;
     Bool is_ranked;
 } owners[MAX_OWNERS];
 static UInt n_owners;
@@ -42,6 +49,11 @@ static OwnerId by_rank[MAX_OWNERS]; // in the order in which the rules name them
 static UInt n_ranked;
 
 static const HChar *const groups[] = {"yours", "cached", "libraries", "runtime", NULL};
+
+static const struct {
+    const HChar *name;
+    Code code;
+} codes[] = {{"own", CODE_OWN}, {"main", CODE_MAIN}, {"library", CODE_LIBRARY}, {"import", CODE_IMPORT}};
 
 static const HChar too_many_owners[] = "more than 198 owners; use fewer names";
 
@@ -183,6 +195,45 @@ static const HChar *add_to_group(HChar **words, UInt n)
     return NULL;
 }
 
+// code SORT OBJECT FUNCTION
+static const HChar *add_code_rule(HChar **words, UInt n)
+{
+    if (n != 4)
+        return "expected: code own|main|library|import OBJECT FUNCTION";
+    UInt c = 0;
+    while (c < sizeof codes / sizeof codes[0] && !VG_STREQ(words[1], codes[c].name))
+        c++;
+    if (c == sizeof codes / sizeof codes[0])
+        return "code must be own, main, library or import";
+    if (has_long_glob(words[2]) || has_long_glob(words[3]))
+        return too_long_glob;
+    CodeRule rule = {frame_rule(words[2], words[3]), codes[c].code};
+    VG_(addToXA)(code_rules, &rule);
+    return NULL;
+}
+
+// claim CLAIMANT|- OWNER...
+static const HChar *add_claim(HChar **words, UInt n)
+{
+    if (n < 3)
+        return "expected: claim CLAIMANT OWNER... (- as the claimant takes a claim back)";
+    OwnerId claimant = JM_OWNER_NONE;
+    for (UInt i = 1; i < n; i++) {
+        if (i == 1 && VG_STREQ(words[i], "-"))
+            continue;
+        if (!is_name(words[i]))
+            return "an owner's name is made of letters, digits, - and _, 64 at most";
+        OwnerId owner = intern_owner(words[i]);
+        if (owner == JM_OWNER_NONE)
+            return too_many_owners;
+        if (i == 1)
+            claimant = owner;
+        else
+            owners[owner].claimant = claimant;
+    }
+    return NULL;
+}
+
 // OWNER OBJECT FUNCTION [host|device|driver]
 static const HChar *add_rule(HChar **words, UInt n)
 {
@@ -226,6 +277,10 @@ static const HChar *parse_line(HChar *line)
         return add_to_group(words, n);
     if (VG_STREQ(words[0], "role"))
         return add_role_rule(words, n);
+    if (VG_STREQ(words[0], "code"))
+        return add_code_rule(words, n);
+    if (VG_STREQ(words[0], "claim"))
+        return add_claim(words, n);
     return add_rule(words, n);
 }
 
@@ -251,12 +306,18 @@ static void append_all(XArray *to, XArray *from)
     VG_(deleteXA)(from);
 }
 
+static void begin_rules(void)
+{
+    rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
+    role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
+    code_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(CodeRule));
+}
+
 #define MAX_FILE (1u << 20)
 
 void jm_owner_init(const HChar *extra_rules_file)
 {
-    rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
-    role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
+    begin_rules();
     add_named_by_code();
     HChar *builtin = VG_(strdup)("jm.owner", jm_owners_rules);
     parse("owners.rules", builtin);
@@ -265,10 +326,10 @@ void jm_owner_init(const HChar *extra_rules_file)
     if (!extra_rules_file)
         return;
 
-    // A user's groups are read last, so that they override; a user's rules go first, because the first match decides.
-    XArray *builtin_rules = rules, *builtin_role_rules = role_rules;
-    rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(Rule));
-    role_rules = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(RoleRule));
+    // A user's groups and claims are read last, so that they override; a user's rules go first, because the first match
+    // decides.
+    XArray *builtin_rules = rules, *builtin_role_rules = role_rules, *builtin_code_rules = code_rules;
+    begin_rules();
     HChar *extra = jm_text_read_file(extra_rules_file, MAX_FILE + 1);
     if (!extra)
         jm_usage_error("--owners=%s: cannot read the file; give the path of a rules file", extra_rules_file);
@@ -278,6 +339,7 @@ void jm_owner_init(const HChar *extra_rules_file)
     VG_(free)(extra);
     append_all(rules, builtin_rules);
     append_all(role_rules, builtin_role_rules);
+    append_all(code_rules, builtin_code_rules);
 }
 
 static void decide(OwnerId owner, Bool applies, OwnerId *decided, Bool *has_decided)
@@ -324,16 +386,36 @@ void jm_owner_of_python_frame(const HChar *file, const HChar *function, FrameOwn
     apply_rules(is_python_match, file, NULL, function, found);
 }
 
-RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)
+// For rules of which one kind of memory is like another.
+static Bool is_frame_match(const Rule *rule, HChar type, const HChar *object, const HChar *soname,
+                           const HChar *function)
 {
     object = object ? type == 'p' ? object : VG_(basename)(object) : "";
-    for (Word i = 0; i < VG_(sizeXA)(role_rules) && i < 255; i++) {
-        const Rule *rule = &((RoleRule *)VG_(indexXA)(role_rules, i))->frame;
-        Bool is_match = type == 'p' ? is_python_match(rule, object, NULL) : is_native_match(rule, object, soname);
-        if (is_match && matches_any(rule->functions, function ? function : ""))
+    Bool is_match = type == 'p' ? is_python_match(rule, object, NULL) : is_native_match(rule, object, soname);
+    return is_match && matches_any(rule->functions, function ? function : "");
+}
+
+RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)
+{
+    for (Word i = 0; i < VG_(sizeXA)(role_rules) && i < 255; i++)
+        if (is_frame_match(&((RoleRule *)VG_(indexXA)(role_rules, i))->frame, type, object, soname, function))
             return i + 1;
-    }
     return 0;
+}
+
+Code jm_code_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)
+{
+    for (Word i = 0; i < VG_(sizeXA)(code_rules); i++) {
+        const CodeRule *rule = VG_(indexXA)(code_rules, i);
+        if (is_frame_match(&rule->frame, type, object, soname, function))
+            return rule->code;
+    }
+    return CODE_UNSAID;
+}
+
+OwnerId jm_owner_claimant(OwnerId owner)
+{
+    return owners[owner].claimant;
 }
 
 const HChar *jm_role_name(RoleId role)
@@ -373,4 +455,5 @@ void jm_owner_stats(void)
 {
     jm_stats_array("jm.owner", "owner rules", rules, sizeof(Rule));
     jm_stats_array("jm.owner", "role rules", role_rules, sizeof(RoleRule));
+    jm_stats_array("jm.owner", "code rules", code_rules, sizeof(CodeRule));
 }

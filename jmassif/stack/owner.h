@@ -2,7 +2,9 @@
 //
 // Whose a stack's memory is. Owners are data: the rules in owners.rules (compiled in) and in --owners=FILE say which
 // object files and functions belong to whom; the first rule that matches a frame names its owner. A stack is read from
-// the allocation outwards and its first frame with an owner decides.
+// the allocation outwards and its first frame with an owner decides. What that makes a library's or the interpreter's
+// becomes the program's data where a line of the program's own Python code has caused it: other rules say which code is
+// its own, and which owners can lose memory so.
 
 #ifndef JM_OWNER_H
 #define JM_OWNER_H
@@ -50,6 +52,20 @@ typedef UChar RoleId; // the rank of the rule: lower ranks decide; 0: none
 RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
 const HChar *jm_role_name(RoleId role); // "other" for none
 Bool jm_role_is_survivors(RoleId role); // the role is that of what outlives the frames (pending.h)
+
+// Whose code a frame runs, for claims.
+typedef enum {
+    CODE_UNSAID,  // no rule names it: look further out
+    CODE_OWN,     // the program's own Python code
+    CODE_MAIN,    // likewise, but only if no Python frame is further out: libraries have code with this name too
+    CODE_LIBRARY, // a library's Python code: look further out
+    CODE_IMPORT,  // what loads code: all that it causes is the libraries'
+} Code;
+
+Code jm_code_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
+
+// The owner that memory of `owner` has if own code has caused it; JM_OWNER_NONE: the same.
+OwnerId jm_owner_claimant(OwnerId owner);
 
 OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
 const HChar *jm_owner_name(OwnerId owner);

@@ -351,7 +351,7 @@ NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
 // ---- whose it is ---------------------------------------------------------------------------------------------
 
 // A frame without an owner leaves the decision to its callers.
-static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
+static OwnerId first_owner(NodeId node, OwnerId (*of_frame)(FrameId frame))
 {
     while (node) {
         OwnerId owner = of_frame(take_frame(&node));
@@ -359,6 +359,36 @@ static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
             return owner;
     }
     return JM_OWNER_UNKNOWN;
+}
+
+// Whether a line of the program's own code has caused it, other than by loading code.
+static Bool is_caused_by_own_code(NodeId node)
+{
+    Bool is_main = False; // it is so if no Python frame follows
+    while (node) {
+        switch (jm_symbol_code(take_frame(&node))) {
+        case CODE_OWN:
+            return True;
+        case CODE_IMPORT:
+            return False;
+        case CODE_MAIN:
+            is_main = True;
+            break;
+        case CODE_LIBRARY:
+            is_main = False;
+            break;
+        case CODE_UNSAID:
+            break;
+        }
+    }
+    return is_main;
+}
+
+static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
+{
+    OwnerId owner = first_owner(node, of_frame);
+    OwnerId claimant = jm_owner_claimant(owner);
+    return claimant != JM_OWNER_NONE && is_caused_by_own_code(node) ? claimant : owner;
 }
 
 OwnerId jm_stack_host_owner(NodeId node)

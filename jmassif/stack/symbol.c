@@ -21,6 +21,7 @@ typedef struct {
     HChar type;
     FrameOwners owners;
     RoleId role;
+    UChar code; // a Code
 } Frame;
 
 typedef struct {
@@ -102,6 +103,7 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
     else
         jm_owner_of_frame(object, soname, function, &fresh->owners);
     fresh->role = jm_role_of_frame(type, type == 'p' ? file : object, soname, function);
+    fresh->code = jm_code_of_frame(type, type == 'p' ? file : object, soname, function);
     jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
     return id;
 }
@@ -324,6 +326,11 @@ OwnerId jm_symbol_driver_owner(FrameId frame)
 RoleId jm_symbol_role(FrameId frame)
 {
     return ((Frame *)jm_table_at(&frames, frame))->role;
+}
+
+Code jm_symbol_code(FrameId frame)
+{
+    return ((Frame *)jm_table_at(&frames, frame))->code;
 }
 
 void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code))

@@ -41,6 +41,7 @@ OwnerId jm_symbol_host_owner(FrameId frame);
 OwnerId jm_symbol_device_owner(FrameId frame);
 OwnerId jm_symbol_driver_owner(FrameId frame);
 RoleId jm_symbol_role(FrameId frame);
+Code jm_symbol_code(FrameId frame);
 
 // An executable mapping came. If it is a file's, it becomes an object, to be told by a later call of `tell`: the core
 // reads its soname and symbols only after the last of the file's mappings, and of some files never (`all`: these too).

@@ -116,6 +116,35 @@ def test_owners_have_groups(tmp_path: Path) -> None:
     assert profile.group_of["cudnn"] == "libraries"
 
 
+# Rules about the code that has caused it; without Python all of it could be called own.
+CLAIMS: List[Tuple[str, Dict[int, str]]] = [
+    ("claim net lib\ncode own program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("claim net lib app\ncode own program load", {1000: "net", 2000: "lib", 300: "app"}),
+    # The first rule that matches a frame decides, and the innermost frame of own code or of an import for the stack.
+    ("claim net lib\ncode import program load\ncode own program main", {1000: "lib", 2000: "net", 300: "app"}),
+    ("claim net lib\ncode library program m*\ncode own program main", BUILT_IN),
+    ("claim net lib\ncode own libnet* weights\ncode import program main", {1000: "net", 2000: "lib", 300: "app"}),
+    ("claim net lib\nclaim - lib\ncode own program main", BUILT_IN),
+    ("claim net lib\ncode main program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("claim net lib\ncode main program load\ncode library program main", BUILT_IN),
+]
+
+
+@pytest.mark.parametrize("rules,expected", CLAIMS, ids=[rules for rules, _ in CLAIMS])
+def test_own_code_claims_what_it_causes(rules: str, expected: Dict[int, str], tmp_path: Path) -> None:
+    recording = recorded(tmp_path, rules)
+    assert recording.returncode == 0, recording.stderr
+    assert owners(recording.profile) == expected
+
+
+# Libraries that stand between a program and malloc or mmap.
+@pytest.mark.parametrize("soname", ["libucm.so.0", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"])
+def test_what_stands_before_malloc_is_passed_over(soname: str) -> None:
+    lib = library(LIBRARY, soname, "-fno-builtin")
+    recording = record([compile_c(PROGRAM, "-fno-builtin", *linked_to(lib))])
+    assert owners(recording.profile) == {1000: "app", 2000: "app", 300: "app"}
+
+
 # What is no rule, in which line (0: in some), and a part of what is said.
 ERRORS: List[Tuple[str, int, str]] = [
     ("net", 1, "OWNER OBJECT FUNCTION [host|device|driver]"),
@@ -126,6 +155,12 @@ ERRORS: List[Tuple[str, int, str]] = [
     ("role scratch libnet* * forever", 1, "role ROLE OBJECT FUNCTION [survivors]"),
     ("n.e.t libnet* *", 1, "letters, digits"),
     ("a libnet* *\n\n\nb! libnet* *\n", 4, "letters, digits"),
+    ("code own libnet*", 1, "code own|main|library|import OBJECT FUNCTION"),
+    ("code mine libnet* *", 1, "own, main, library or import"),
+    ("code own libnet*|" + "l" * 256 + " *", 1, "255 characters"),
+    ("claim net", 1, "claim CLAIMANT OWNER"),
+    ("claim net l!b", 1, "letters, digits"),
+    ("\n".join(f"claim net owner{i}" for i in range(300)), 0, "fewer names"),
     ("group yours", 1, "group GROUP OWNER"),
     ("group mine net", 1, "yours, cached, libraries or runtime"),
     ("group yours n/t", 1, "letters, digits"),
