@@ -41,11 +41,11 @@ function processes(page) {
 /** @param {Page} page */
 function neighbours(page) {
     const button = (/** @type {number} */ by, /** @type {string} */ name, /** @type {string} */ arrow) =>
-        h('button', { type: 'button', onclick: () => page.select(page.moment + by), 'aria-label': name, title: name }, arrow);
+        h('button', { type: 'button', onclick: () => page.select(page.chosen + by), 'aria-label': name, title: name }, arrow);
     return h('span', { class: 'buttons' }, button(-1, 'The moment before', '◂'), button(1, 'The next moment', '▸'));
 }
 
-/** Nothing, or the other moment, how far it is from the chosen one, and the way out. @param {Page} page */
+/** Nothing, or the earlier moment, by how much the later one has grown, and the way out. @param {Page} page */
 function comparedWith(page) {
     const { run, moment, other } = page;
     if (other === null) return [];

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // What the reader looks at: a run (a process, or the sum of all), a moment of it, and another moment to compare with.
-// Views ask for changes here and are told of them; they know nothing of each other.
+// Views ask for changes here and are told of them; they know nothing of each other. Of two moments the later one is shown as
+// compared with the earlier one, whichever was chosen first: what has grown is more. Columns of a comparison have no such
+// order, and are shown as they were asked for.
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./data.js').PageData} PageData */
@@ -15,10 +17,20 @@ export class Page {
         this.data = data;
         this.runs = runs;
         this.run = runs[0];
-        /** Index of the moment that all views show. */
-        this.moment = this.run.mainMoment;
-        /** Index of the moment it is compared with. @type {number|null} */
-        this.other = data.difference && this.moment > 0 ? 0 : null;
+        /** Index of the moment that the reader has chosen. */
+        this.chosen = this.run.mainMoment;
+        /** Index of the one to compare with. @type {number|null} */
+        this.against = data.difference && this.chosen > 0 ? 0 : null;
+    }
+
+    /** Index of the moment that all views show. */
+    get moment() {
+        return this.against === null || this.data.difference ? this.chosen : Math.max(this.chosen, this.against);
+    }
+
+    /** Index of the moment it is compared with. @returns {number|null} */
+    get other() {
+        return this.against === null || this.data.difference ? this.against : Math.min(this.chosen, this.against);
     }
 
     /** @param {() => void} listener */
@@ -34,17 +46,17 @@ export class Page {
     select(moment) {
         const last = this.run.moments.length - 1;
         const chosen = Math.max(0, Math.min(last, moment));
-        if (chosen === this.moment || last < 0) return;
-        this.moment = chosen;
-        if (this.other === chosen) this.other = null;
+        if (chosen === this.chosen || last < 0) return;
+        this.chosen = chosen;
+        if (this.against === chosen) this.against = null;
         this.#tell();
     }
 
     /** @param {number|null} moment */
     compare(moment) {
-        const chosen = moment === this.moment ? null : moment;
-        if (chosen === this.other) return;
-        this.other = chosen;
+        const against = moment === this.chosen ? null : moment;
+        if (against === this.against) return;
+        this.against = against;
         this.#tell();
     }
 
@@ -52,8 +64,8 @@ export class Page {
     show(run) {
         if (run === this.run) return;
         this.run = run;
-        this.moment = run.mainMoment;
-        this.other = null;
+        this.chosen = run.mainMoment;
+        this.against = null;
         this.#tell();
     }
 }
