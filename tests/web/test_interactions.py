@@ -35,10 +35,11 @@ def share_of_time(page: Page, time: float) -> float:
 
 
 def test_calls_and_marks_under_the_pointer_are_named(training: Page, pytorch: Page) -> None:
-    (create,) = [scope for scope in training.profile.scopes if scope.name == "cudnnCreate"]
-    at = share_of_time(training, (create.begin + create.end) / 2)
+    # How long a call takes depends on what else the machine does: the longest is wider than a pointer.
+    longest = max(training.profile.scopes, key=lambda scope: scope.end - scope.begin)
+    at = share_of_time(training, (longest.begin + longest.end) / 2)
     text = look(training.path, ["hover", "#timeline .u-over", at, 0.5], ["text", ".readout"])[1]
-    assert "during" in text and "cudnnCreate" in text
+    assert re.search(rf"during .*\b{longest.name}\b", text)
     mark = pytorch.profile.marks[0]
     at = share_of_time(pytorch, mark.time)
     text = look(pytorch.path, ["hover", "#timeline .u-over", at, 0.5], ["text", ".readout"])[1]
