@@ -3,13 +3,13 @@
 // What plots over time have in common: their axes, how they are zoomed together, and that a click chooses a moment.
 
 import { themed } from '../base/theme.js';
-import { moment as time, size } from '../base/units.js';
+import { labels, steps } from '../base/ticks.js';
 import { nearestMoment } from '../runs/areas.js';
 
 /** @typedef {import('uplot')} uPlot */
 /** @typedef {import('../runs/page.js').Page} Page */
 
-const THEME = ['--text', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--label', '--problem'];
+const THEME = ['--text', '--back', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--label', '--problem'];
 
 /** The style sheet's colours as a canvas takes them. @returns {Record<string, string>} */
 export const theme = () => Object.fromEntries(THEME.map((name) => [name, themed(name)]));
@@ -42,22 +42,22 @@ export function overlay(mark) {
     };
 }
 
-/** Steps of the axis in which sizes are round. */
-function binarySteps() {
-    const steps = [];
-    for (let unit = 1; unit < 2 ** 60; unit *= 1024) {
-        for (const factor of [1, 2, 5, 10, 20, 50, 100, 200, 500]) steps.push(factor * unit);
-    }
-    return steps;
-}
+/** One unit for all ticks of an axis, and round steps in it. @param {string} kind "B", "i" or "ms" @returns {Partial<import('uplot').Axis>} */
+const ticks = (kind) => ({
+    incrs: (_u, _axis, least, most) => steps(kind, least, most),
+    values: (u, splits, axis) => {
+        const { min = 0, max = 0 } = u.scales[axis ? 'y' : 'x'];
+        return labels(kind, splits, min ?? 0, max ?? 0);
+    },
+});
 
 /** Time below, bytes on the left. @param {Record<string, string>} theme @param {string} unit of time @returns {import('uplot').Axis[]} */
 export function axes(theme, unit) {
     const grid = { stroke: theme['--grid'], width: 1 };
     const axis = { stroke: theme['--quiet'], grid, ticks: grid, font: '12px system-ui, sans-serif' };
     return [
-        { ...axis, values: (_u, ticks) => ticks.map((value) => time(value, unit)), space: 90 },
-        { ...axis, values: (_u, ticks) => ticks.map((value) => size(value)), size: 76, incrs: binarySteps() },
+        { ...axis, ...ticks(unit), space: 90 },
+        { ...axis, ...ticks('B'), size: 76 },
     ];
 }
 
@@ -94,5 +94,7 @@ export function zoomOut(plot, x) {
     if (x.length) plot?.setScale('x', { min: x[0], max: x[x.length - 1] });
 }
 
+export const LEAST_WIDTH = 260;
+
 /** Pixels. @param {HTMLElement} canvas */
-export const widthOf = (canvas) => Math.max(260, canvas.clientWidth || canvas.parentElement?.clientWidth || 800);
+export const widthOf = (canvas) => Math.max(LEAST_WIDTH, canvas.clientWidth || canvas.parentElement?.clientWidth || 800);
