@@ -3,6 +3,9 @@
 // What must be let go of by hand, because it would outlive the elements that it is for: listeners on window and on other
 // long-lived things, observers, plots. Whatever takes hold of such a thing says here how to let go.
 
+/** What fits on A4 and on US letter. */
+const PAPER = 680;
+
 export class Hold {
     /** @type {(() => void)[]} */
     #releases = [];
@@ -23,6 +26,15 @@ export class Hold {
         const observer = new ResizeObserver(listener);
         observer.observe(element);
         this.add(() => observer.disconnect());
+    }
+
+    /**
+     * What is drawn for a screen's width is drawn anew for paper, before the browser lays the paper out, and back after it.
+     * @param {(width: number|null) => void} redraw pixels between a sheet's margins; null: as on the screen
+     */
+    onPrint(redraw) {
+        this.listen(window, 'beforeprint', () => redraw(PAPER));
+        this.listen(window, 'afterprint', () => redraw(null));
     }
 
     /** The last first. */

@@ -5,7 +5,7 @@
 
 import { h } from '../base/dom.js';
 import { themed } from '../base/theme.js';
-import { moment as time, size } from '../base/units.js';
+import { labels, ticksOf } from '../base/ticks.js';
 import { coloursOf } from '../runs/colours.js';
 import { floorAt } from '../runs/lives.js';
 
@@ -78,10 +78,10 @@ export class Bands {
         return this.#view[0] + ((pixel - LEFT) / (this.width - LEFT)) * (this.#view[1] - this.#view[0]);
     }
 
-    /** @param {HTMLElement} place that it lies in @param {number|undefined} now @returns {Set<number>|null} the names whose colours were used; null: there is no room */
-    draw(place, now) {
+    /** @param {HTMLElement} place that it lies in @param {number|undefined} now @param {number} [width] of the drawing @returns {Set<number>|null} the names whose colours were used; null: there is no room */
+    draw(place, now, width = place.clientWidth) {
         const { element: canvas } = this;
-        this.width = place.clientWidth;
+        this.width = width;
         if (!this.width) return null;
         const scale = window.devicePixelRatio || 1;
         canvas.width = this.width * scale;
@@ -153,21 +153,24 @@ export class Bands {
         context.lineWidth = 1;
         context.fillStyle = themed('--quiet');
         context.strokeStyle = themed('--grid');
-        const step = 2 ** Math.ceil(Math.log2((lives.top || 1) / 6));
         context.textAlign = 'right';
-        for (let bytes = 0; bytes <= lives.top; bytes += step) {
+        const sizes = ticksOf('B', 0, lives.top, 6);
+        const texts = labels('B', sizes, 0, lives.top);
+        sizes.forEach((bytes, i) => {
             const at = this.#y(bytes);
             context.beginPath();
             context.moveTo(LEFT, at);
             context.lineTo(width, at);
             context.stroke();
-            context.fillText(size(bytes), LEFT - 6, Math.max(10, at + 4));
-        }
-        const ticks = Math.max(2, Math.floor((width - LEFT) / 130));
-        for (let i = 0; i <= ticks; i++) {
-            const t = this.#view[0] + ((this.#view[1] - this.#view[0]) * i) / ticks;
-            context.textAlign = i === ticks ? 'right' : i ? 'center' : 'left';
-            context.fillText(time(t, run.head.unit), this.#x(t), HEIGHT - 7);
-        }
+            context.fillText(texts[i], LEFT - 6, Math.max(10, at + 4));
+        });
+        const [from, to] = this.#view;
+        const times = ticksOf(run.head.unit, from, to, Math.max(2, Math.floor((width - LEFT) / 110)));
+        labels(run.head.unit, times, from, to).forEach((text, i) => {
+            const at = this.#x(times[i]);
+            const half = context.measureText(text).width / 2;
+            context.textAlign = at - half < LEFT ? 'left' : at + half > width ? 'right' : 'center';
+            context.fillText(text, at, HEIGHT - 7);
+        });
     }
 }

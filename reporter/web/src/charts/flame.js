@@ -95,14 +95,14 @@ export class Flame {
         return !this.#chart;
     }
 
-    /** After clear(). @param {Shown} shown */
-    show(shown) {
+    /** After clear(). @param {Shown} shown @param {number} [width] */
+    show(shown, width = this.element.clientWidth) {
         const { top, isCompared, amount } = shown;
         const all = isCompared ? `all: ${amount(top.now)}, before ${amount(top.before)}` : `all: ${amount(top.now)}`;
         const { found, say } = this.told;
         this.#shown = shown;
         this.#chart = flamegraph()
-            .width(Math.max(280, this.element.clientWidth))
+            .width(Math.max(280, width))
             .cellHeight(ROW)
             .inverted(true)
             .transitionDuration(0)

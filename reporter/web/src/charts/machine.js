@@ -8,7 +8,7 @@ import { moment as time, size } from '../base/units.js';
 import { times } from '../runs/areas.js';
 import { listColour } from '../runs/colours.js';
 import { valueAt } from '../runs/machine.js';
-import { axes, chooseByClick, cursor, isZoomed, overlay, theme, widthOf, zoomOut } from './plot.js';
+import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, widthOf, zoomOut } from './plot.js';
 import { Table } from './table.js';
 
 /** @typedef {import('../runs/page.js').Page} Page */
@@ -96,8 +96,9 @@ export class MachinePlot {
         this.#plot = null;
     }
 
-    resize() {
-        this.#plot?.setSize({ width: widthOf(this.canvas), height: HEIGHT });
+    /** @param {number} width */
+    resize(width) {
+        this.#plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: HEIGHT });
     }
 
     /** After another moment was chosen. */

@@ -10,7 +10,7 @@ import { moment as time, size } from '../base/units.js';
 import { areas, edges, exact, nearestMoment, times } from '../runs/areas.js';
 import { machineAt } from '../runs/machine.js';
 import { drawMarks, LANE, lanesOf } from './marks.js';
-import { axes, chooseByClick, cursor, isZoomed, overlay, theme, widthOf, zoomOut } from './plot.js';
+import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, widthOf, zoomOut } from './plot.js';
 
 /** @typedef {import('../runs/page.js').Page} Page */
 /** @typedef {import('../runs/run.js').Dimension} Dimension */
@@ -75,7 +75,7 @@ export class MemoryPlot {
         const stacked = edges(run, this.areas, x, this.now).reverse();
         /** @type {uPlot.Series[]} */
         const series = [{}];
-        for (const area of stacked) series.push({ label: area.name, fill: area.colour, stroke: area.colour, width: 1, points: { show: false } });
+        for (const area of stacked) series.push({ label: area.name, fill: area.colour, stroke: this.theme['--back'], width: 0.5, points: { show: false } });
         series.push({ label: 'exact total', stroke: this.theme['--text'], width: 1, points: { show: false } });
         return new uPlot(
             {
@@ -116,8 +116,9 @@ export class MemoryPlot {
         this.plot = null;
     }
 
-    resize() {
-        this.plot?.setSize({ width: widthOf(this.canvas), height: HEIGHT + this.lanes * LANE });
+    /** @param {number} width */
+    resize(width) {
+        this.plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: HEIGHT + this.lanes * LANE });
     }
 
     /** After another moment was chosen: the lines, the figures of the legend, and what a screen reader says. */
@@ -174,7 +175,7 @@ export class MemoryPlot {
     #key(event) {
         const { page, run } = this;
         const last = run.moments.length - 1;
-        const from = event.shiftKey ? (page.other ?? page.moment) : page.moment;
+        const from = event.shiftKey ? (page.against ?? page.chosen) : page.chosen;
         const steps = /** @type {Record<string, number>} */ ({
             ArrowLeft: from - 1,
             ArrowRight: from + 1,

@@ -2,7 +2,7 @@
 //
 // A table that can be sorted by any column, filtered, copied, and saved as CSV. Figures are exact in the CSV and in the tooltip.
 
-import { append, h, replace } from '../base/dom.js';
+import { append, h, named, replace } from '../base/dom.js';
 import { copy, csv, save, tabbed } from './csv.js';
 
 /**
@@ -35,7 +35,8 @@ function cell(column, row, isHead) {
     const value = column.value(row);
     const exact = column.isFigure && typeof value === 'number' ? value.toLocaleString('en-US') : undefined;
     const properties = { class: column.isFigure ? 'figure' : column.isLong ? 'long' : '', title: column.title?.(row) ?? exact, 'data-value': column.isFigure && value !== '' ? value : undefined };
-    const content = column.show ? column.show(row) : String(value);
+    const text = column.show ? column.show(row) : String(value);
+    const content = isHead && !column.isFigure && typeof text === 'string' ? named(text) : text;
     return isHead ? h('th', { ...properties, scope: 'row' }, content) : h('td', properties, content);
 }
 

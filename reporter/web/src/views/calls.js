@@ -86,6 +86,7 @@ export class Calls extends View {
             this.#width = element.clientWidth;
             this.#show();
         });
+        this.hold.onPrint((width) => this.#show(width ?? element.clientWidth));
         this.hold.add(() => this.#flame.clear());
     }
 
@@ -123,7 +124,8 @@ export class Calls extends View {
         return this.#question.measure === 'blocks' ? whole(n) : size(n);
     }
 
-    #show() {
+    /** @param {number} [width] */
+    #show(width) {
         const { run } = this;
         const { moment, other, measure } = this.#question;
         const top = tree(run, this.#question);
@@ -137,7 +139,7 @@ export class Calls extends View {
             replace(this.#plain);
             return;
         }
-        this.#flame.show({ top, isCompared, isBytes: measure !== 'blocks', amount: (n) => this.#amount(n) });
+        this.#flame.show({ top, isCompared, isBytes: measure !== 'blocks', amount: (n) => this.#amount(n) }, width);
         replace(this.#legend, ...flameLegend(isCompared));
         replace(this.#detail, h('span', { class: 'quiet' }, `at ${run.label(moment)}${isCompared ? `, compared with ${run.label(other)}` : ''}; point at a frame, or click to enlarge it`));
         this.#look();

@@ -69,6 +69,7 @@ export class BlocksOverTime extends View {
         canvas.addEventListener('pointerup', (event) => this.#drop(event));
         canvas.addEventListener('keydown', (event) => this.#key(event));
         hold.onResize(place, () => place.clientWidth !== this.#bands.width && this.update());
+        hold.onPrint((width) => this.#draw(width ?? place.clientWidth));
         onTheme(hold, () => this.update());
     }
 
@@ -88,9 +89,14 @@ export class BlocksOverTime extends View {
     }
 
     update() {
+        this.#draw(this.#place?.clientWidth ?? 0);
+    }
+
+    /** @param {number} width */
+    #draw(width) {
         const { page, run } = this;
         const bands = this.#bands;
-        const used = this.#place && bands.draw(this.#place, run.moments[page.moment]?.time);
+        const used = this.#place && bands.draw(this.#place, run.moments[page.moment]?.time, width);
         if (!used) return;
         const { dimension, lives } = bands;
         const { names } = run.dimension(dimension);

@@ -69,6 +69,7 @@ export class Timeline extends View {
         this.#width = place.clientWidth;
         hold.listen(place, 'mouseleave', () => this.#say([HINT]));
         hold.onResize(place, () => this.#fit(place.clientWidth));
+        hold.onPrint((width) => this.#fit(width ?? place.clientWidth));
         onTheme(hold, () => this.#draw());
     }
 
@@ -84,7 +85,7 @@ export class Timeline extends View {
     #fit(width) {
         if (width === this.#width) return;
         this.#width = width;
-        this.plots.forEach((plot) => plot.resize());
+        this.plots.forEach((plot) => plot.resize(width));
     }
 
     /** @param {string[]} lines */
