@@ -6,12 +6,14 @@ Screenshots are left in the build tree's tests/made/screenshots.
 
 import json
 import os
+import re
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
 from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
 from jmassif.questions.answer import answer
 from jmassif.questions.ledger import ledger
 from jmassif.questions.moments import select
@@ -129,6 +131,34 @@ def test_a_click_with_shift_compares_with_another_moment(real: Page) -> None:
         name: now.get(name, [0, 0, 0])[2] - first.get(name, [0, 0, 0])[2] for name in set(now) | set(first)
     }
     assert after is None
+
+
+@pytest.mark.parametrize("first, second", [(0.02, 0.5), (0.5, 0.02)])
+def test_growth_from_the_earlier_to_the_later_moment_is_more(real: Page, first: float, second: float) -> None:
+    """Whichever of them is clicked, and whichever is clicked with shift."""
+    profile = real.profile
+    bar, compared, heads, rows, total = look(
+        real.path,
+        ["pick", "#timeline .u-over", first],
+        ["pick", "#timeline .u-over", second, ["Shift"]],
+        ["text", "#chosen"],
+        ["text", ".comparison"],
+        ["texts", "#owners thead th"],
+        ["rows", "#owners tbody"],
+        ["rows", "#owners tfoot"],
+    )[2:]
+    ids = {snapshot.id: index for index, snapshot in enumerate(profile.snapshots)}
+    later, earlier = (ids[int(re.findall(r"snapshot (\d+), ", text)[0])] for text in (bar, compared))
+    assert profile.snapshots[earlier].time < profile.snapshots[later].time
+    now = owners(profile, profile.composition(later))
+    before = owners(profile, profile.composition(earlier))
+    place = heads.index("change")
+    assert {row[0]: row[place] for row in rows} == {
+        name: now.get(name, [0, 0, 0])[2] - before.get(name, [0, 0, 0])[2] for name in set(now) | set(before)
+    }
+    change = sum(row[2] for row in now.values()) - sum(row[2] for row in before.values())
+    assert total[0][place] == change > 0
+    assert f": +{size(change)} " in compared
 
 
 def test_a_drag_zooms_in_and_a_double_click_out(real: Page) -> None:
@@ -262,22 +292,26 @@ def test_the_text_of_lines_can_be_left_out(tmp_path: Path) -> None:
     assert "password" in with_text[0] and "password" not in without[0] and "secret.py:1" in without[0]
 
 
-def test_blocks_are_those_that_live_at_the_moment(real: Page) -> None:
-    profile = real.profile
-    time = select(profile, "peak").time
-    live: Dict[Any, int] = {}
+def live_blocks(profile: Profile, time: int) -> Dict[Tuple[int, str], int]:
+    """By address and side, bytes."""
+    live: Dict[Tuple[int, str], int] = {}
     frees = set(profile.frees)
     rows = profile.blocks
     for row, (at, address, n_bytes, account) in enumerate(zip(rows[0::4], rows[1::4], rows[2::4], rows[3::4])):
-        key = (address, side_of(profile.accounts[account].kind))
+        key = (address, side_of(profile.accounts[account].kind) or "")
         if at > time:
             break
         if row in frees:
             live.pop(key, None)
         else:
             live[key] = n_bytes
+    return live
+
+
+def test_blocks_are_those_that_live_at_the_moment(pytorch: Page) -> None:
+    live = live_blocks(pytorch.profile, select(pytorch.profile, "peak").time)
     shown, stack = look(
-        real.path,
+        pytorch.path,
         ["rows", "#blocks tbody"],
         ["click", "#blocks tbody tr"],
         ["texts", "#blocks .stack li"],
@@ -285,6 +319,32 @@ def test_blocks_are_those_that_live_at_the_moment(real: Page) -> None:
     expected = sorted(live.values(), reverse=True)
     assert [row[0] for row in shown] == expected[: len(shown)]
     assert any("train.py" in frame for frame in stack)
+
+
+def test_tensors_are_listed_in_their_segments_and_counted_once(tmp_path: Path) -> None:
+    """Two segments with three tensors, and a block on the heap at an address that is also the device's."""
+    mib = 1 << 20
+    trace = Trace(memory="unified")
+    cache = trace.account("device", "cache", ["reserve (a.c:1)"])
+    tensor = trace.account("device", "tensor", ["take (a.c:2)"])
+    heap = trace.account("heap", "app", ["main (a.c:3)"])
+    trace.snapshot(0, "start", {})
+    blocks = [(0, 20, cache), (0, 8, tensor), (12, 8, tensor), (100, 10, cache), (100, 10, tensor), (2, 4, heap)]
+    for at, n, account in blocks:
+        trace.block(5, 0x10000000 + at * mib, n * mib, account)
+    trace.snapshot(9, "exit", {cache: (4 * mib, 2), tensor: (26 * mib, 3), heap: (4 * mib, 1)})
+    heads, rows, texts, total = look(
+        write_page(tmp_path, trace.save(tmp_path)),
+        ["texts", "#blocks thead th"],
+        ["rows", "#blocks tbody"],
+        ["texts", "#blocks tbody tr > :first-child"],
+        ["rows", "#blocks tfoot"],
+    )
+    assert heads[:2] == ["size", "of it handed out"]
+    assert [row[0] // mib for row in rows] == [20, 8, 8, 10, 10, 4]
+    assert [text.startswith("↳") for text in texts] == [False, True, True, False, True, False]
+    assert [row[1] and row[1] // mib for row in rows] == [16, "", "", 10, "", ""]
+    assert [n // mib for n in total[0][:2]] == [34, 26]
 
 
 def test_what_was_never_freed_is_told_by_owner(real: Page) -> None:

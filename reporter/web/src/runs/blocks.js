@@ -15,6 +15,33 @@ export function liveBlocks(run, now) {
     return live.sort((a, b) => bytes[b] - bytes[a]);
 }
 
+/** Its address is a handle, and says nothing of where the memory lies. @param {Run} run @param {number} block */
+const isHandle = (run, block) => run.head.kinds[run.cells.kind[run.blocks.cell[block]]].is_handle;
+
+/**
+ * Blocks with those that lie in them, such as the tensors in a segment: what is inside is not to be counted again. In no
+ * particular order, but for what is `inside`, which is by address.
+ * @param {Run} run @param {number[]} blocks @returns {{block: number, inside: number[]}[]}
+ */
+export function nested(run, blocks) {
+    const { address, bytes, cell } = run.blocks;
+    const sideOf = (/** @type {number} */ block) => run.side[cell[block]];
+    const processOf = (/** @type {number} */ block) => run.cells.process[cell[block]];
+    const placed = blocks.filter((block) => !isHandle(run, block));
+    // An outer block begins where its first inner one does: the larger one comes first.
+    placed.sort((a, b) => sideOf(a) - sideOf(b) || processOf(a) - processOf(b) || (address[a] < address[b] ? -1 : address[a] > address[b] ? 1 : bytes[b] - bytes[a]));
+    /** @type {{block: number, inside: number[]}[]} */
+    const outer = [];
+    for (const block of placed) {
+        const last = outer.at(-1);
+        const isApart = !last || sideOf(last.block) !== sideOf(block) || processOf(last.block) !== processOf(block);
+        if (!isApart && address[block] < address[last.block] + BigInt(bytes[last.block])) last.inside.push(block);
+        else outer.push({ block, inside: [] });
+    }
+    for (const block of blocks) if (isHandle(run, block)) outer.push({ block, inside: [] });
+    return outer;
+}
+
 /** The first frame that is not the recorder's own. @param {Run} run @param {number} cell */
 export const allocatorOf = (run, cell) => run.stack(cell).find((label) => !label.includes('vgpreload_')) || '(no stack)';
 

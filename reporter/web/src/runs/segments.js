@@ -3,7 +3,7 @@
 // Device memory as it lies: segments, which a caching allocator hands out in parts, the blocks inside them, and the holes
 // between. What is in no segment is a block by itself.
 
-import { liveBlocks } from './blocks.js';
+import { liveBlocks, nested } from './blocks.js';
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {{block: number, offset: number, bytes: number}} Part `block`: place among the run's blocks; -1: a hole */
@@ -14,8 +14,6 @@ const CACHE = 'cache';
 
 /** @param {Run} run @param {number} block */
 const ownerOf = (run, block) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
-/** Its address is a handle, and says nothing of where the memory lies. @param {Run} run @param {number} block */
-const isHandle = (run, block) => run.head.kinds[run.cells.kind[run.blocks.cell[block]]].is_handle;
 
 /** The parts of a segment with the holes between them. @param {Run} run @param {number} segment @param {number[]} inside by address @returns {Part[]} */
 function partsOf(run, segment, inside) {
@@ -38,18 +36,7 @@ function partsOf(run, segment, inside) {
 export function segmentsAt(run, now) {
     const { address, bytes } = run.blocks;
     const onDevice = liveBlocks(run, now).filter((block) => run.side[run.blocks.cell[block]] === 1);
-    const placed = onDevice.filter((block) => !isHandle(run, block));
-    // A segment begins where its first block does: the larger one comes first.
-    placed.sort((a, b) => (address[a] < address[b] ? -1 : address[a] > address[b] ? 1 : bytes[b] - bytes[a]));
-    /** @type {{block: number, inside: number[]}[]} */
-    const outer = [];
-    for (const block of placed) {
-        const last = outer.at(-1);
-        if (last && address[block] < address[last.block] + BigInt(bytes[last.block])) last.inside.push(block);
-        else outer.push({ block, inside: [] });
-    }
-    for (const block of onDevice) if (isHandle(run, block)) outer.push({ block, inside: [] });
-    return outer
+    return nested(run, onDevice)
         .map(({ block, inside }) => {
             const isSegment = inside.length > 0 || ownerOf(run, block) === CACHE;
             const parts = isSegment ? partsOf(run, block, inside) : [{ block, offset: 0, bytes: bytes[block] }];
