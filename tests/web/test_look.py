@@ -33,6 +33,32 @@ def test_a_phone_shows_a_waterfalls_bars_and_figures(books: Any) -> None:
     assert min(widths) >= 60
 
 
+# Names in the first column of tables: parts that hold together, and on how many lines each of them is.
+PARTS = """
+[...document.querySelectorAll('tbody .name')].filter((name) => name.checkVisibility()).flatMap((name) =>
+    [...name.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return [node.data, range.getClientRects().length];
+    }))
+"""
+
+
+def test_a_phone_breaks_names_after_slashes_only(pytorch: Page) -> None:
+    """ "torch / _cou / nters / .py:1" stood there."""
+    parts, over = look(
+        pytorch.path,
+        ["evaluate", PARTS],
+        ["evaluate", "document.documentElement.scrollWidth - document.documentElement.clientWidth"],
+        width=390,
+        height=844,
+    )
+    short = [(text, n_lines) for text, n_lines in parts if len(text) <= 16]
+    assert len(short) > 20 and any(text.endswith(".py:1") or ".py:" in text for text, _ in short)
+    assert [text for text, n_lines in short if n_lines > 1] == []
+    assert over <= 0
+
+
 def test_a_title_is_shown_once(training: Page) -> None:
     seen: List[str]
     (seen,) = look(

@@ -32,6 +32,13 @@ export function append(element, ...children) {
     }
 }
 
+/** A name that may go on in another line after a slash, and elsewhere only where it must. @param {string} name */
+export function named(name) {
+    const element = h('span', { class: 'name' });
+    name.split(/(?<=\/)/).forEach((part, i) => element.append(...(i ? [document.createElement('wbr')] : []), part));
+    return element;
+}
+
 /** @param {Element} element @param {...Child} children */
 export function replace(element, ...children) {
     element.replaceChildren();
