@@ -42,19 +42,26 @@ def _fullest_snapshot(profile: Profile) -> int:
 _END_SHARE = 0.9
 
 
-def _last_before_the_fall(profile: Profile) -> int:
-    """Programs free their memory as they end, Python all of its modules: what they held until then is told before.
+def before_clean_up(profile: Profile) -> int:
+    """The index of the last snapshot before an interpreter let go of all it held; of other programs, the last of all.
 
-    Where the recorder saw an interpreter's end, and the program did not grow beyond that without it, it is the moment.
+    A program that has grown beyond that without its interpreter has not ended with it. Pages of files do not count: much
+    is touched for the first time on the way out.
     """
-    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+    totals = [profile.allocated_bytes(snapshot.by_kind) for snapshot in profile.snapshots]
     index = len(totals) - 1
-    if profile.snapshots[index].reason not in ("exit", "signal"):
-        return index
-    for told in range(index - 1, -1, -1):
-        if profile.snapshots[told].reason == "end" and totals[told] >= totals[index]:
-            return told
-    if profile.snapshots[index].reason == "signal":
+    if profile.snapshots[index].reason in ("exit", "signal"):
+        for told in range(index - 1, -1, -1):
+            if profile.snapshots[told].reason == "end" and totals[told] >= totals[index]:
+                return told
+    return index
+
+
+def _last_before_the_fall(profile: Profile) -> int:
+    """Programs free their memory as they end, Python all of its modules: what they held until then is told before."""
+    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+    index = before_clean_up(profile)
+    if profile.snapshots[index].reason != "exit":
         return index
     top = index
     while top and totals[top - 1] > totals[top]:

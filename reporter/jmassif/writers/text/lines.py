@@ -5,15 +5,16 @@ Sorted by what a row held at the peak or, where a moment is asked for, by its gr
 top what the program never let go of.
 """
 
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Sequence
 
 from jmassif.model.profile import Profile
 from jmassif.questions.about import used_sides, where_arenas_are
+from jmassif.questions.growth import Growth, find_growth
+from jmassif.questions.leaks import growth_sentence
 from jmassif.questions.lines import LineRow, Pick, both_sides, line_rows, on_side, places, pools_of, total
 from jmassif.questions.moments import Moment, select
-from jmassif.questions.rising import rising
 from jmassif.units import count, growth, moment, percent, size
-from jmassif.whose.lines import LINE_VIEWS, Charged, charges
+from jmassif.whose.lines import LINE_VIEWS, charges
 from jmassif.whose.names import Names
 from jmassif.writers.sources import Sources
 from jmassif.writers.text.layout import Lines, heading, paragraph
@@ -67,7 +68,7 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
     else:
         what = f"What each {noun} of the program's own caused, with all that it called in Python and in packages."
     order = (
-        "Sorted by growth, what rises steadily first."
+        "Sorted by growth, what still grew at the end first."
         if view.selector
         else "Sorted by what was held; --snapshot=end sorts by growth."
     )
@@ -82,24 +83,17 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
     return " ".join(texts)
 
 
-_MAX_RISEN = 5
-
-
-def _risen(profile: Profile, charged: Callable[[int], Charged]) -> List[str]:
-    """The places that still grew in the end, what rises most first."""
-
-    def label(account: int) -> Optional[str]:
+def _grown(profile: Profile, view: View, names: Names, grown: Growth) -> List[str]:
+    """The labels of the places in `view` that still grew at the end, what grew most first."""
+    charged = charges(profile, names, view.by, view.fold != "none")
+    by_frame = {line.frame: rank for rank, line in reversed(list(enumerate(grown.lines)))}
+    found: Dict[str, int] = {}
+    for account in range(1, len(profile.accounts)):
+        rank = by_frame.get(names.charged(account))
         to = charged(account)
-        return to.label if to.is_place else None
-
-    end = select(profile, "end").snapshot
-    return [] if end is None else rising(profile, label, end)[:_MAX_RISEN]
-
-
-def _warning(risen: Sequence[str]) -> Lines:
-    if not risen:
-        return []
-    return paragraph(f"Rising steadily to the end, as what leaks does: {', '.join(risen)}.")
+        if rank is not None and to.is_place:
+            found[to.label] = min(rank, found.get(to.label, rank))
+    return sorted(found, key=lambda label: (found[label], label))
 
 
 def _changed(profile: Profile, names: Names, rows: Sequence[LineRow], sources: Sources) -> Lines:
@@ -116,7 +110,8 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     charged = charges(profile, names, view.by, view.fold != "none")
     rows = line_rows(profile, charged, peak.composition, chosen.composition)
     sum_ = total(rows)
-    risen = _risen(profile, charged)
+    grown = find_growth(profile, names)
+    risen = _grown(profile, view, names, grown)
     shown, small = places(profile, rows, sum_, view.threshold, risen, bool(view.selector))
     if small:
         noun = LINE_VIEWS[view.by]
@@ -133,7 +128,7 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     lines += (
         paragraph(_explanation(profile, view, peak, chosen))
         + paragraph(where_arenas_are(profile))
-        + _warning(risen)
+        + paragraph(growth_sentence(profile, grown))
         + [""]
     )
     lines.append(table.head.rstrip())

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was still growing when the program ended: which line, by how much each time, and since when.
+
+What a line holds goes up and down; what counts is what *stays*: of each account at each moment, as much as it never again
+holds less of until the end. That only rises, and a leak makes it rise again and again to the end, whatever comes and goes
+beside it. So a line is growing if, over at least a third of the run after its imports,
+
+- it rises from beginning to end, without a pause of a quarter of that time; a list made once, a warm-up, a cache that is
+  full rise and then stay;
+- that goes without any single rise that is half of it;
+- it does not slow down to a fraction of what it was, as what fills up does.
+
+The run is measured in repetitions (repetitions.py) where the program tells any, else in time. Sampled pages of files and
+stacks are no program's to free, and what imports leave is kept on purpose: neither counts.
+"""
+
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.moments import select
+from jmassif.questions.repetitions import LEAST, Repetitions, repetitions
+from jmassif.whose.charges import Innermost
+from jmassif.whose.folding import OWN
+from jmassif.whose.names import Names
+
+# Parts of the run.
+_LEAST_WINDOW = 1 / 3
+_LONGEST_PAUSE = 1 / 4
+_BEGINNINGS = 16  # how many are tried
+# Of what has come in the window.
+_LARGEST_RISE = 1 / 2
+_SLOWED_DOWN = 0.3  # the last third against the first
+# Of the usual distance between two rises: a longer pause before the end is an end of growing.
+_USUAL_PAUSES = 3
+_SHORT_PAUSE = 1 / 20  # of the window: it may pause so long in any case
+_LEAST_SAMPLES = 6
+# What rises by less is not worth a reader's time, and Python's own small tables do.
+_LEAST_BYTES = 8 << 10
+_LEAST_SHARE = 0.0001  # of all that is held in the end
+# Of all that imports allocate in the whole run: later ones, of a few small modules, are not waited for.
+_IMPORTED = 0.99
+
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+NOT_FREED = ("file", "stack")  # kinds of pages
+
+
+class Growing(NamedTuple):
+    """A line that was still growing."""
+
+    label: str  # the Python line or, without one, the place that allocated; safe to show
+    frame: int  # likewise, its id
+    owner: str
+    bytes_per_step: float  # where Growth.step is "" by unit of time
+    n_steps: int  # in which it grew; where Growth.step is "" how often it was seen to rise
+    grown: int  # bytes, in these
+    held: int  # bytes, at the end
+    since: int  # time
+
+
+class Growth(NamedTuple):
+    lines: List[Growing]  # what grew most first
+    step: str  # what the program repeats, by its name; "": it tells nothing of the kind, and time is all there is
+    n_steps: int
+    untold: str  # why nothing can be said; "": what is not in `lines` does not grow
+
+    @property
+    def grown(self) -> int:
+        return sum(line.grown for line in self.lines)
+
+
+def importing(profile: Profile, names: Names) -> Callable[[int], bool]:
+    """Whether an account is what an import left: the import system comes before any line of the program's own."""
+    of_imports, own = set(), set()
+    for id_, fields in profile.frames.items():
+        if profile.strings[fields[3]] == _IMPORT_SYSTEM:
+            of_imports.add(id_)
+        elif fields[0] == "p" and names.folding.internal(id_).rank == OWN:
+            own.add(id_)
+    first = Innermost(profile, of_imports | own)
+    return lambda account: first(profile.accounts[account].node) in of_imports
+
+
+def _started(profile: Profile, is_import: Callable[[int], bool], end: int) -> int:
+    """The index of the first snapshot that has nearly all of the imports' allocations behind it, or of a program without
+    imports the last one before it allocates: until then its libraries are loaded.
+    """
+    allocated: Dict[int, int] = {}  # by account
+    sums: List[int] = []
+    so_far = 0
+    idle = 0
+    for index, snapshot in enumerate(profile.snapshots[: end + 1]):
+        for account, total_bytes in zip(snapshot.changes.account, snapshot.changes.all_bytes):
+            if profile.is_sampled(profile.accounts[account].kind):
+                continue
+            if is_import(account):
+                so_far += total_bytes - allocated.get(account, 0)
+                allocated[account] = total_bytes
+            idle = idle or index
+        sums.append(so_far)
+    return max(idle - 1, next(index for index, sum_ in enumerate(sums) if sum_ >= _IMPORTED * so_far))
+
+
+# ---- what stays ------------------------------------------------------------------------------
+
+History = List[Tuple[int, int]]  # (index of a sample, bytes from then on)
+
+
+def _histories(profile: Profile, samples: Sequence[int], end: int, counts: Callable[[int], bool]) -> Dict[int, History]:
+    """By account, without those that hold nothing at the end or do not change after the first sample."""
+    position = {snapshot: at for at, snapshot in enumerate(samples)}
+    changed: Dict[int, History] = {}
+    pending: Dict[int, int] = {}
+    for index, snapshot in enumerate(profile.snapshots[: end + 1]):
+        pending.update(zip(snapshot.changes.account, snapshot.changes.bytes))
+        if index in position:
+            for account, n_bytes in pending.items():
+                changed.setdefault(account, []).append((position[index], n_bytes))
+            pending = {}
+    found = {}
+    for account, history in changed.items():
+        at_end = pending.get(account, history[-1][1])
+        if at_end and history[-1][0] and counts(account):
+            # What is gone at the end did not stay.
+            found[account] = history + [(len(samples), at_end)]
+    return found
+
+
+def _add_rises(history: History, rises: List[int]) -> None:
+    """Adds by how much what stays of an account rises at each sample. What it begins with is none."""
+    stays = history[-1][1]
+    for index in range(len(history) - 1, -1, -1):
+        at = history[index][0]
+        before = min(stays, history[index - 1][1] if index else 0)
+        if 0 < at < len(rises):
+            rises[at] += stays - before
+        stays = before
+
+
+# ---- whether it grows ------------------------------------------------------------------------
+
+
+class _Rises(NamedTuple):
+    """Of what one line holds, from a sample on."""
+
+    begin: float  # progress; likewise the others
+    end: float
+    points: List[Tuple[float, int]]  # progress and bytes of each rise
+
+
+def _is_steady(rises: _Rises) -> bool:
+    """It goes on from the beginning to the end."""
+    length = rises.end - rises.begin
+    places = [rises.begin] + [place for place, _ in rises.points]
+    longest = max(later - earlier for earlier, later in zip(places, places[1:] + [rises.end]))
+    usual = (places[-1] - rises.begin) / len(rises.points)
+    may_pause = max(_USUAL_PAUSES * usual, _SHORT_PAUSE * length)
+    return longest <= _LONGEST_PAUSE * length and rises.end - places[-1] <= may_pause
+
+
+def _without_outlier(points: List[Tuple[float, int]]) -> List[Tuple[float, int]]:
+    """A rise that is half of all is something else that the line has made."""
+    largest = max(points, key=lambda point: point[1])
+    if largest[1] > _LARGEST_RISE * sum(n_bytes for _, n_bytes in points):
+        return [point for point in points if point is not largest]
+    return points
+
+
+def _slows_down(rises: _Rises) -> bool:
+    third = (rises.end - rises.begin) / 3
+    early = sum(n_bytes for place, n_bytes in rises.points if place <= rises.begin + third)
+    late = sum(n_bytes for place, n_bytes in rises.points if place > rises.end - third)
+    return late < _SLOWED_DOWN * early
+
+
+def _longest_growth(progress: Sequence[float], column: Sequence[int], worth: float) -> Optional[_Rises]:
+    """From where on it grows to the end; None if it does not."""
+    begin, end = progress[0], progress[-1]
+    points = [(place, n_bytes) for place, n_bytes in zip(progress, column) if n_bytes]
+    for number in range(_BEGINNINGS):
+        start = begin + (end - begin) * (1 - _LEAST_WINDOW) * number / (_BEGINNINGS - 1)
+        later = [point for point in points if point[0] > start]
+        later = _without_outlier(later) if later else later
+        if sum(n_bytes for _, n_bytes in later) < worth:
+            return None
+        rises = _Rises(start, end, later)
+        if _is_steady(rises):
+            return None if _slows_down(rises) else rises
+    return None
+
+
+def _slope(progress: Sequence[float], points: Sequence[Tuple[float, int]]) -> float:
+    """Bytes by unit of progress: least squares through what stays."""
+    rises = dict(points)
+    total, line = 0, []
+    for place in progress:
+        total += rises.pop(place, 0)
+        line.append((place, total))
+    mean_x = sum(x for x, _ in line) / len(line)
+    mean_y = sum(y for _, y in line) / len(line)
+    spread = sum((x - mean_x) ** 2 for x, _ in line)
+    return sum((x - mean_x) * (y - mean_y) for x, y in line) / spread if spread else 0.0
+
+
+# ---- all lines -------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    frame: int
+    caller: int  # of native code; 0: whoever
+    owner: str
+
+
+class _Held(NamedTuple):
+    """What the accounts of one line hold."""
+
+    rises: List[int]  # by sample
+    at_end: List[int]  # one number
+
+    def add(self, other: "_Held") -> None:
+        self.rises[:] = [mine + theirs for mine, theirs in zip(self.rises, other.rises)]
+        self.at_end[0] += other.at_end[0]
+
+
+def _line(profile: Profile, names: Names, account: int) -> _Line:
+    owner = profile.accounts[account].owner
+    line = names.charged(account)
+    if line:
+        return _Line(line, 0, owner)
+    node = names.site_node(account)
+    return _Line(profile.node_frame[node], profile.node_frame[profile.node_parent[node]], owner)
+
+
+def _label(names: Names, line: _Line) -> str:
+    return names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else "")
+
+
+def _samples(profile: Profile, first: int, end: int, repeated: Optional[Repetitions]) -> List[int]:
+    """Indices of the snapshots that are looked at."""
+    if repeated and len(repeated.snapshots) >= LEAST:
+        return [snapshot for snapshot in repeated.snapshots if snapshot <= end]
+    if repeated:
+        times = [snapshot.time for snapshot in profile.snapshots]
+        return [i for i in range(end + 1) if repeated.times[0] <= times[i] <= repeated.times[-1]]
+    return list(range(first, end + 1))
+
+
+def _progress(profile: Profile, samples: Sequence[int], repeated: Optional[Repetitions]) -> List[float]:
+    if repeated and repeated.snapshots:
+        return [float(number) for number in range(len(samples))]
+    times = [profile.snapshots[sample].time for sample in samples]
+    return [repeated.at(time) for time in times] if repeated else [float(time) for time in times]
+
+
+def _untold(samples: Sequence[int], repeated: Optional[Repetitions]) -> str:
+    if repeated and repeated.n < LEAST:
+        return f'"{repeated.name}" came {repeated.n} times only, and it takes {LEAST} to tell'
+    least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
+    if len(samples) < least:
+        return f"there are {len(samples)} snapshots only after its start, and it takes {least} to tell"
+    return ""
+
+
+def _lines(
+    profile: Profile, names: Names, samples: Sequence[int], end: int, counts: Callable[[int], bool]
+) -> Dict[_Line, _Held]:
+    found: Dict[_Line, _Held] = {}
+    for account, history in _histories(profile, samples, end, counts).items():
+        line = _line(profile, names, account)
+        held = found.setdefault(line, _Held([0] * len(samples), [0]))
+        _add_rises(history, held.rises)
+        held.at_end[0] += history[-1][1]
+    return found
+
+
+def _growing(names: Names, line: _Line, held: _Held, progress: Sequence[float], worth: float) -> Optional[Growing]:
+    rises = _longest_growth(progress, held.rises, worth)
+    if rises is None:
+        return None
+    # It began between two samples.
+    begin = progress.index(rises.points[0][0]) - 1
+    slope = _slope(progress[begin:], rises.points)
+    grown = sum(n_bytes for _, n_bytes in rises.points)
+    label = _label(names, line)
+    return Growing(label, line.frame, line.owner, slope, len(rises.points), grown, held.at_end[0], begin)
+
+
+def find_growth(profile: Profile, names: Names) -> Growth:
+    """What was still growing at the end."""
+    end = select(profile, "end").snapshot
+    if end is None:
+        return Growth([], "", 0, "the trace has no snapshot")
+    accounts = profile.accounts
+    is_import = importing(profile, names)
+    repeated = repetitions(profile, profile.snapshots[end].time)
+    samples = _samples(profile, _started(profile, is_import, end), end, repeated)
+    step, n_steps = (repeated.name, repeated.n) if repeated else ("", 0)
+    untold = _untold(samples, repeated)
+    if untold:
+        return Growth([], step, n_steps, untold)
+
+    def counts(account: int) -> bool:
+        node, kind, _ = accounts[account]
+        return bool(node) and side_of(kind) is not None and kind not in NOT_FREED and not is_import(account)
+
+    progress = _progress(profile, samples, repeated)
+    worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
+    lines = _lines(profile, names, samples, end, counts)
+    found = [(line, _growing(names, line, held, progress, worth)) for line, held in lines.items()]
+    # What grows by little from each of many callers.
+    told = {(line.frame, line.owner) for line, each in found if each}
+    of_all_callers: Dict[_Line, _Held] = {}
+    for line, held in lines.items():
+        if line.caller and (line.frame, line.owner) not in told:
+            of_all_callers.setdefault(line._replace(caller=0), _Held([0] * len(samples), [0])).add(held)
+    found += [(line, _growing(names, line, held, progress, worth)) for line, held in of_all_callers.items()]
+
+    grown = []
+    for _, each in found:
+        if each:
+            times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
+            grown.append(each._replace(n_steps=times, since=profile.snapshots[samples[each.since]].time))
+    grown.sort(key=lambda each: (-each.grown, each.label, each.owner))
+    return Growth(grown, step, n_steps, "")

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is still growing at the end of a run, by hand-made runs: leaks are, and nothing else that programs do."""
+
+from typing import Dict, List
+
+import pytest
+
+from jmassif.questions.growth import Growth, find_growth
+from jmassif.whose.names import Names
+from jmassif.writers.text.lines import write_lines
+from jmassif.writers.view import View
+from tests.reporter.traces import Trace
+
+MIB = 1 << 20
+IMPORT = "py _load (<frozen importlib._bootstrap>:5)"
+SCRIPT = "py <module> (/a/b.py:{})"
+
+# What a line holds at the snapshots of a run, after the import.
+GROWS: Dict[str, List[int]] = {
+    "a leak": list(range(20)),
+    "a leak that starts late": [0] * 8 + list(range(12)),
+    "a leak beside what comes and goes": [n if n % 2 == 0 else 90 for n in range(20)],
+    "a leak that comes before something": [n // 2 for n in range(19)] + [50],
+    "a leak that is cut back a little": [n + n % 3 for n in range(20)],
+    "a leak after something large": [90] * 4 + [n // 2 for n in range(16)],
+    "a leak every third time": [n // 3 for n in range(20)],
+}
+DOES_NOT: Dict[str, List[int]] = {
+    "what is made once": [0] * 6 + [5] * 14,
+    "what is made once, late": [0] * 17 + [5] * 3,
+    "what is made twice": [0] + [5] * 10 + [9] * 9,
+    "what is made in a while": [0] * 5 + [1, 3, 5, 7, 9] + [9] * 10,
+    "what is held for longer in the end": [0, 5] * 9 + [5, 5],
+    "what is freed": list(range(20, 0, -1)),
+    "what rises and stops": list(range(15)) + [15] * 5,
+    "what rises until it is let go of": list(range(19)) + [0],
+    "what fills up ever more slowly": [1000 - 1000 * 2**12 // 2**n // 2**12 for n in range(20)],
+    "nothing": [0] * 20,
+}
+
+
+def run(**held: List[int]) -> Trace:
+    """An import, then what the lines hold, in MiB; their names are those of the accounts, as _1 for the line 1."""
+    trace = Trace()
+    start = trace.account("heap", "python", ["malloc (libc.so.6)", IMPORT, SCRIPT.format(99)])
+    for step in range(1, 11):
+        trace.snapshot(step, "time", {start: (step * 10 * MIB, step)})
+    accounts = {name: trace.account("heap", "tensor", [SCRIPT.format(name[1:])]) for name in held}
+    n_snapshots = max((len(sizes) for sizes in held.values()), default=10)
+    for step in range(n_snapshots):
+        changes = {accounts[name]: (sizes[step] * MIB, 1) for name, sizes in held.items()}
+        trace.snapshot(20 + step, "time" if step < n_snapshots - 1 else "end", changes)
+    trace.snapshot(20 + n_snapshots, "exit", {account: (0, 0) for account in accounts.values()})
+    return trace
+
+
+def grown(trace: Trace) -> Growth:
+    profile = trace.load()
+    return find_growth(profile, Names(profile))
+
+
+def found(trace: Trace) -> List[str]:
+    return [line.label for line in grown(trace).lines]
+
+
+@pytest.mark.parametrize("what", sorted(GROWS))
+def test_what_holds_more_and_more_grows(what: str) -> None:
+    assert found(run(_7=GROWS[what])) == ["b.py:7 (<module>)"]
+
+
+@pytest.mark.parametrize("what", sorted(DOES_NOT))
+def test_what_does_not_is_no_leak(what: str) -> None:
+    assert found(run(_7=DOES_NOT[what])) == []
+
+
+def test_what_grows_most_comes_first() -> None:
+    leaks = run(_1=list(range(20)), _2=[n * 5 for n in range(20)], _3=[9] * 20, _4=[n // 2 for n in range(20)])
+    assert found(leaks) == ["b.py:2 (<module>)", "b.py:1 (<module>)", "b.py:4 (<module>)"]
+
+
+def test_a_line_is_told_with_its_slope_its_owner_and_since_when() -> None:
+    told = grown(run(_7=[3] * 8 + list(range(3, 15))))
+    (line,) = told.lines
+    assert (line.owner, line.grown, line.held, line.since) == ("tensor", 11 * MIB, 14 * MIB, 28)
+    assert line.bytes_per_step == pytest.approx(MIB)  # a millisecond, for want of anything that the program repeats
+    assert (told.step, told.untold) == ("", "")
+
+
+def test_imports_are_no_leak_however_slowly_they_grow() -> None:
+    trace = run(_1=[1] * 10)
+    assert found(trace) == [] and grown(trace).untold == ""
+
+
+def test_a_module_of_the_programs_own_may_leak_while_it_is_imported() -> None:
+    trace = Trace()
+    account = trace.account("heap", "app", [SCRIPT.format(7), IMPORT, "py <module> (/a/main.py:1)"])
+    for step in range(20):
+        trace.snapshot(step, "time", {account: (step * MIB, 1)})
+    assert found(trace) == ["b.py:7 (<module>)"]
+
+
+def test_pages_of_files_that_are_touched_in_the_end_are_no_import() -> None:
+    trace = run(_7=list(range(20)))
+    trace.manifest("option.pages", "yes")
+    touched = trace.account("file", "python", ["x (libx.so)", IMPORT])
+    trace.snapshot(50, "exit", {touched: (900 * MIB, 1)})
+    assert found(trace) == ["b.py:7 (<module>)"]
+
+
+def test_a_file_that_is_read_into_memory_is_no_leak() -> None:
+    trace = Trace()
+    trace.manifest("option.pages", "yes")
+    account = trace.account("file", "app", [SCRIPT.format(7)])
+    for step in range(20):
+        trace.snapshot(step, "time", {account: (step * MIB, 1)})
+    assert found(trace) == []
+
+
+def test_a_trickle_is_not_told() -> None:
+    trace = Trace()
+    held = trace.account("heap", "app", [SCRIPT.format(1)])
+    trickle = trace.account("heap", "app", [SCRIPT.format(2)])
+    for step in range(20):
+        trace.snapshot(step, "time", {held: (100 * MIB, 1), trickle: (step * 300, 1)})
+    assert found(trace) == []
+
+
+def test_a_run_with_few_snapshots_gives_no_verdict() -> None:
+    told = grown(run(_1=list(range(4))))
+    assert told.lines == [] and "5 snapshots only" in told.untold
+
+
+# ---- repetitions -----------------------------------------------------------------------------
+
+
+def stepped(sizes: List[int], how: str, times: List[int], name: str = "step {}") -> Trace:
+    """A step at each of the times, and snapshots in between unless they are those of marks."""
+    trace = Trace(time_unit="ms")
+    account = trace.account("heap", "app", [SCRIPT.format(7)])
+    trace.snapshot(0, "start")
+    for number, (time, n_bytes) in enumerate(zip(times, sizes)):
+        if how == "mark":
+            trace.mark(time, name.format(number))
+            trace.snapshot(time, "mark", {account: (n_bytes, 1)})
+        else:
+            trace.region_begin(time, name.format(number))
+            trace.snapshot(time + 1, "time", {account: (n_bytes, 1)})
+            trace.region_end(time + 2, name.format(number))
+    trace.snapshot(times[-1] + 9, "exit")
+    return trace
+
+
+@pytest.mark.parametrize("how", ["mark", "region"])
+@pytest.mark.parametrize("name", ["step", "step {}", "epoch {} of 20"])
+def test_what_a_program_repeats_is_what_a_slope_is_by(how: str, name: str) -> None:
+    slower_and_slower = [100 + 10 * n * n for n in range(20)]
+    told = grown(stepped([1000 * n for n in range(20)], how, slower_and_slower, name))
+    (line,) = told.lines
+    assert told.n_steps == 20 and told.step in ("step", "epoch of")
+    assert line.bytes_per_step == pytest.approx(1000, rel=0.02)
+
+
+def test_of_regions_that_come_often_those_that_were_left_out_count() -> None:
+    """As the recorder does: 256 are told, then every second, and so on; a sum tells how many there were."""
+    trace = Trace(time_unit="ms")
+    account = trace.account("heap", "app", [SCRIPT.format(7)])
+    step = 1
+    for number in range(2000):
+        while number // step >= 256:
+            step *= 2
+        if number % step == 0:
+            trace.region_begin(number * 3, "step")
+            trace.region_end(number * 3 + 2, "step")
+        if number % 20 == 19:
+            trace.snapshot(number * 3 + 2, "time", {account: (500 * (number + 1), 1)})
+    trace.lines.append(f"R {trace.string('step')} 2000 4000")
+    trace.snapshot(6000, "exit")
+    told = grown(trace)
+    (line,) = told.lines
+    assert told.n_steps == 2000 and line.bytes_per_step == pytest.approx(500, rel=0.005)
+
+
+def test_three_steps_do_not_tell() -> None:
+    told = grown(stepped([1 * MIB, 2 * MIB, 3 * MIB], "mark", [1, 2, 3]))
+    assert told.lines == [] and told.untold == '"step" came 3 times only, and it takes 5 to tell'
+
+
+# ---- the table of lines ----------------------------------------------------------------------
+
+
+def table(trace: Trace, selector: str) -> List[str]:
+    profile = trace.load()
+    return write_lines(profile, Names(profile), View(selector or None, 5, "python-line", 70, None, None, False))
+
+
+def test_the_leaking_line_is_named_and_comes_first_though_others_hold_more() -> None:
+    trace = run(_7=[1 + n // 3 for n in range(20)], _8=[50] * 20)
+    lines = table(trace, "end")
+    assert any(line.startswith("Still growing at the end: b.py:7 (<module>) (tensor), ") for line in lines)
+    rows = [line.split()[0] for line in lines[lines.index("") + 1 :] if line.startswith("b.py")]
+    assert rows == ["b.py:7", "b.py:99", "b.py:8"]
+    rows = [line.split()[0] for line in table(trace, "") if line.startswith("b.py")]
+    assert rows == ["b.py:99", "b.py:8", "b.py:7"]
+
+
+def test_a_healthy_run_has_no_warning() -> None:
+    assert not [line for line in table(run(_7=[5] * 20), "end") if "growing" in line]
