@@ -5,7 +5,7 @@
 # Libraries go to OUTDIR, programs to OUTDIR/programs, a libcuda.so.1 without unwind tables to OUTDIR/nounwind, a program on
 # either of two JetPacks to OUTDIR/jetpack-*, the launcher of a board with device nodes to OUTDIR/jmsim-board. CC (a cross
 # compiler, say) and CFLAGS are honoured. Nothing is done when OUTDIR is newer than all sources and was built with the same
-# compiler and flags. With JMSIM_REAL_CUDART set to a directory that holds NVIDIA's own libcudart, programs/cuda_real_shared and
+# compiler and flags (but for the copies). With JMSIM_REAL_CUDART set to a directory that holds NVIDIA's own libcudart, programs/cuda_real_shared and
 # cuda_real_static are linked with that.
 set -euo pipefail
 
@@ -20,6 +20,11 @@ read -r -a cc <<<"${2:-${CC:-gcc}}" # may have arguments
 ar=${cc[-1]%gcc}ar
 command -v "$ar" >/dev/null 2>&1 || ar="ar"
 read -r -a extra <<<"${CFLAGS:-}"
+
+# What train.py (docs/examples) imports, and the rules that tell what its tensors are for.
+mkdir -p "$out/site-packages/jmsim"
+cp "$here"/site-packages/jmsim/*.py "$out/site-packages/jmsim/"
+cp "$here/jmsim.rules" "$out/"
 
 stamp="$out/.built"
 built_with="${cc[*]} ${CFLAGS:-} ${JMSIM_REAL_CUDART:-}"
@@ -153,11 +158,11 @@ versioned() { # FILE SONAME ARGUMENTS...
     ln -sf "$file" "$at/$soname"
 }
 
-while read -r release l4t revision runtime_version cudart cudart_soname cublas cublas_soname cudnn; do
+while read -r release board l4t revision runtime_version cudart cudart_soname cublas cublas_soname cudnn; do
     at="$out/jetpack-$release"
     mkdir -p "$at/root/etc" "$at/root/proc/device-tree" "$at/root/var/lib/dpkg"
     echo "# R$l4t (release), REVISION: $revision, GCID: 0, BOARD: simulated" >"$at/root/etc/nv_tegra_release"
-    printf 'Simulated Jetson' >"$at/root/proc/device-tree/model"
+    printf 'Simulated Jetson %s' "$board" >"$at/root/proc/device-tree/model"
     grep -v '^#' "$here/jetpacks/$release.packages" | while read -r package version; do
         printf 'Package: %s\nStatus: install ok installed\nVersion: %s\n\n' "$package" "$version"
     done >"$at/root/var/lib/dpkg/status"
@@ -184,8 +189,8 @@ while read -r release l4t revision runtime_version cudart cudart_soname cublas c
     "${cc[@]}" -std=gnu11 -g -O1 -Wall -Wextra -Werror "${beside[@]}" "${extra[@]}" -o "$at/jetpack" \
         "$here/programs/jetpack.c" "$at/$cudart" "$at/libcuda.so.1" "$at/$cudnn" "$at/$cublas"
 done <<'JETPACKS'
-4.6.1 32 7.1 10020 libcudart.so.10.2.300 libcudart.so.10.2 libcublas.so.10.2.3.300 libcublas.so.10 libcudnn.so.8.2.1
-5.1.2 35 4.1 11030 libcudart.so.11.4.298 libcudart.so.11.0 libcublas.so.11.6.6.84 libcublas.so.11 libcudnn.so.8.6.0
+4.6.1 Nano 32 7.1 10020 libcudart.so.10.2.300 libcudart.so.10.2 libcublas.so.10.2.3.300 libcublas.so.10 libcudnn.so.8.2.1
+5.1.2 Xavier 35 4.1 11030 libcudart.so.11.4.298 libcudart.so.11.0 libcublas.so.11.6.6.84 libcublas.so.11 libcudnn.so.8.6.0
 JETPACKS
 
 # With no loader path to the simulation, or they would find its libraries first.

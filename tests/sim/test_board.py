@@ -192,3 +192,27 @@ def test_a_context_makes_the_calls_that_were_counted_on_a_board(sim: Path, relea
     for name, n in (("setup_bind", 16), ("alloc_obj_ctx", 16), ("alloc_space", 4)):
         assert counted.count(name) == n, name
     assert before_more.count("get_fd") >= 553
+
+
+# ---- the machine's memory --------------------------------------------------------------------
+
+
+def test_the_machines_memory_is_the_boards(sim: Path) -> None:
+    script = "cat /proc/meminfo; cat /proc/buddyinfo; head -1 /proc/self/status"
+    done = on_board(sim, "r32", "sh", "-c", script, options=(f"--memory={4 << 30}", "--machine"))
+    assert done.returncode == 0, done.stderr
+    told = {name: int(kib) << 10 for name, kib in re.findall(r"^(\w+): +(\d+) kB$", done.stdout, re.MULTILINE)}
+    assert told["MemTotal"] == 4 << 30 and told["SwapTotal"] == 0
+    assert told["MemFree"] + told["Cached"] == told["MemAvailable"]
+    # The system's 560 MiB, and what a shell's child has touched.
+    assert 0 < (4 << 30) - (560 << 20) - told["MemAvailable"] < 16 * MIB
+    counts = [int(word) for word in done.stdout.split("Normal")[1].split()[:11]]
+    free = sum(n * (4096 << order) for order, n in enumerate(counts))
+    assert abs(free - told["MemFree"]) < 16 * MIB
+    assert "Name:\thead" in done.stdout
+
+
+def test_without_machine_the_kernels_figures_are_its_own(sim: Path) -> None:
+    done = on_board(sim, "r32", "grep", "MemTotal", "/proc/meminfo", options=(f"--memory={4 << 30}",))
+    (total,) = re.findall(r"^MemTotal:.*\n", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    assert done.stdout == total

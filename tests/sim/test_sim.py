@@ -445,7 +445,7 @@ def test_the_example_says_in_one_line_what_it_lacks(tmp_path: Path) -> None:
 
 
 def test_the_example_runs_out_of_memory_on_a_small_board(sim: Path) -> None:
-    done = run([PYTHON, TRAIN, "--device=sim"], env={"JMSIM_LIB": str(sim), "JMSIM_BOARD_BYTES": "120000000"})
+    done = run([PYTHON, TRAIN, "--device=sim"], env={"JMSIM_LIB": str(sim), "JMSIM_BOARD_BYTES": "1500000000"})
     assert done.returncode == 1
     assert done.stderr == "train.py: out of memory: cudaMalloc of 20971520 bytes\n"
 

@@ -174,7 +174,8 @@ def test_the_head_names_both_releases(pair: Pair, sim: Path) -> None:
         "cudnn": ("8.2.1", "8.6.0"),
         "cublas": ("10.2.3.300", "11.6.6.84"),
     }
-    assert {run["facts"]["board"] for column in found["columns"] for run in column["runs"]} == {"Simulated Jetson"}
+    boards = [run["facts"]["board"] for column in found["columns"] for run in column["runs"]]
+    assert boards == ["Simulated Jetson Nano", "Simulated Jetson Xavier"]
     text = pair.diff().out
     assert "JetPack: 4.6.1 → 5.1.2\n" in text and "cuDNN:   8.2.1 → 8.6.0\n" in text
 
@@ -198,7 +199,7 @@ def test_a_budget_notices_the_newer_release(pair: Pair) -> None:
 
 def test_board_root_is_where_the_boards_files_are(sim: Path) -> None:
     found = record(["true"], [f"--board-root={sim}/jetpack-5.1.2/root"]).profile.manifest
-    assert (found["l4t"], found["board"], found["memory"]) == ("35.4.1", "Simulated Jetson", "unified")
+    assert (found["l4t"], found["board"], found["memory"]) == ("35.4.1", "Simulated Jetson Xavier", "unified")
     assert found["package.libcudnn8"] == "8.6.0.166-1+cuda11.4"
     own = record(["true"]).profile.manifest
     assert found["package.libc6"] == own["package.libc6"]  # the container's own

@@ -76,8 +76,10 @@ bool client_read(pid_t tid, uint64_t from, void *to, size_t bytes);
 bool client_write(pid_t tid, uint64_t to, const void *from, size_t bytes);
 bool client_read_path(pid_t tid, uint64_t from, char *to, size_t bytes);
 pid_t client_process(pid_t tid);
+uint64_t client_private_bytes(pid_t process); /* resident, but for shared memory; 0: it is gone */
 uint64_t client_mapped(pid_t tid, uint64_t inode, const struct extent *exclude, size_t n_exclude);
 int client_hand_out(const struct call *call, const struct file *file, int from, bool close_on_exec);
+int client_add(const struct call *call, int ours, bool close_on_exec); /* a descriptor that is no device's */
 int client_close(const struct call *call, int fd);
 
 /* The argument's fields. */
@@ -140,6 +142,12 @@ void uvm_close(struct file *file);
 long uvm_mmap(const struct call *call, uint64_t address, uint64_t bytes, uint64_t offset);
 uint64_t uvm_managed(pid_t tid);
 uint64_t uvm_bytes_of(pid_t process);
+
+/* machine.c: the machine's memory as its kernel tells it */
+extern bool machine_is_board;
+void machine_knows(pid_t process);
+uint64_t machine_left(void);                                 /* for drivers to take */
+int machine_file(const struct call *call, const char *path); /* a descriptor of ours; negative: none of its files */
 
 /* notify.c */
 int listener_install(void);  /* in the child: a filter; returns the listener, or a negative error */

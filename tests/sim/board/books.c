@@ -40,9 +40,9 @@ void logged(const struct call *call, const char *name, long result)
 
 bool books_take(uint64_t *kind, uint64_t bytes)
 {
-    if (books.committed_bytes > memory_bytes || bytes > memory_bytes - books.committed_bytes)
+    if (bytes > machine_left())
         books_sweep();
-    if (books.committed_bytes > memory_bytes || bytes > memory_bytes - books.committed_bytes)
+    if (bytes > machine_left())
         return false;
     *kind += bytes;
     books.committed_bytes += bytes;

@@ -62,6 +62,11 @@ pid_t client_process(pid_t tid)
     return (pid_t)status_number(tid, "Tgid:");
 }
 
+uint64_t client_private_bytes(pid_t process)
+{
+    return (status_number(process, "RssAnon:") + status_number(process, "RssFile:")) << 10;
+}
+
 static uint64_t overlap(struct extent a, struct extent b)
 {
     uint64_t from = a.from > b.from ? a.from : b.from, to = a.to < b.to ? a.to : b.to;
@@ -113,6 +118,11 @@ static int add_fd(const struct call *call, int ours, int theirs, bool close_on_e
     };
     int fd = ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
     return fd < 0 ? -errno : fd;
+}
+
+int client_add(const struct call *call, int ours, bool close_on_exec)
+{
+    return add_fd(call, ours, -1, close_on_exec);
 }
 
 /* r32's driver takes numbers above the process' limit. The kernel has no such way for us, but the limit can be lifted

@@ -72,6 +72,7 @@ long device_open(const struct call *call, struct file **file, enum device device
     *file = file_new(device, device_bytes(device));
     if (!*file)
         return -ENFILE;
+    machine_knows(client_process(call->tid));
     if (device == NVMAP)
         nvmap_open(*file, client_process(call->tid));
     return 0;

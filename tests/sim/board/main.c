@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Runs a command on a board whose driver memory is simulated:
  *
- *     jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES] [--log FILE] -- COMMAND [ARGUMENT…]
+ *     jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--log FILE] -- COMMAND
+ * [ARGUMENT…]
  *
  * It ends as the command does, once all that the command started has ended: with its status, or 128 plus the number of
  * the signal that killed it. 77: this kernel does not let us supervise. */
@@ -28,7 +29,8 @@ enum release release = N_RELEASES;
 static void usage(void)
 {
     fprintf(stderr,
-            "usage: jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES] [--log FILE] -- COMMAND…\n");
+            "usage: jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--log FILE] -- "
+            "COMMAND…\n");
     exit(USAGE);
 }
 
@@ -43,6 +45,7 @@ static void arguments_read(int argc, char **argv)
     static const struct option OPTIONS[] = {
         {"release", required_argument, NULL, 'r'},
         {"memory", required_argument, NULL, 'm'},
+        {"machine", no_argument, NULL, 'M'},
         {"log", required_argument, NULL, 'l'},
         {NULL, 0, NULL, 0},
     };
@@ -59,6 +62,9 @@ static void arguments_read(int argc, char **argv)
             if (*end || end == optarg)
                 usage();
             break;
+        case 'M':
+            machine_is_board = true;
+            break;
         case 'l':
             if (!log_open(optarg)) {
                 fprintf(stderr, "jmsim-board: %s: %s\n", optarg, strerror(errno));
@@ -69,7 +75,7 @@ static void arguments_read(int argc, char **argv)
             usage();
         }
     }
-    if (release == N_RELEASES || optind == argc)
+    if (release == N_RELEASES || optind == argc || (machine_is_board && memory_bytes == UINT64_MAX))
         usage();
 }
 

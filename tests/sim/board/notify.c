@@ -144,6 +144,16 @@ struct answer {
 
 static const struct answer NOT_OURS = {false, 0};
 
+static struct answer answer_open_machine(const struct call *call, const char *path, uint64_t flags)
+{
+    int ours = machine_file(call, path);
+    if (ours < 0)
+        return NOT_OURS;
+    int theirs = client_add(call, ours, flags & O_CLOEXEC);
+    close(ours);
+    return (struct answer){true, theirs};
+}
+
 static struct answer answer_open(const struct call *call, uint64_t path_address, uint64_t flags)
 {
     char path[64];
@@ -151,7 +161,7 @@ static struct answer answer_open(const struct call *call, uint64_t path_address,
         return NOT_OURS;
     enum device device = device_of(path);
     if (device == NO_DEVICE)
-        return NOT_OURS;
+        return answer_open_machine(call, path, flags);
     struct file *file;
     long result = device_open(call, &file, device);
     if (result == 0) {
