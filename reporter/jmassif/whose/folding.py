@@ -15,6 +15,7 @@ from typing import Dict, Iterable, NamedTuple, Sequence, Set, Tuple, Union
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Frame
+from jmassif.units import printable
 
 OWN = 2
 INSTALLED = 1
@@ -23,7 +24,7 @@ CORE = 0
 
 class Internal(NamedTuple):
     rank: int  # OWN, INSTALLED or CORE
-    package: str  # whose it is; "" for OWN
+    package: str  # whose it is, safe to show; "" for OWN
 
 
 _OWN = Internal(OWN, "")
@@ -77,7 +78,7 @@ def classify(frame: Frame) -> Internal:
     for pattern, rule in patterns:
         match = pattern.fullmatch(path)
         if match:
-            return Internal(rule.rank, match.expand(rule.package))
+            return Internal(rule.rank, printable(match.expand(rule.package)))
     return _OWN
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A table for spreadsheets, as RFC 4180 has it: one row a name, or with --snapshot=all one a name and snapshot.
 
-There are no rows of sums, so that columns can be added up. Names are quoted where they need it; control characters are
-escaped, so that a line is a row. A name that a spreadsheet would take for a formula gets an apostrophe before it.
+There are no rows of sums, so that columns can be added up.
 """
 
 from typing import Iterable, Iterator
@@ -11,29 +10,19 @@ from jmassif.model.profile import Profile
 from jmassif.questions.moments import select
 from jmassif.questions.samples import VALUES, by_name, samples
 from jmassif.questions.series import series
-from jmassif.units import printable
 from jmassif.whose.names import Names
 from jmassif.whose.views import naming
+from jmassif.writers.spreadsheets import line
 from jmassif.writers.view import View
 
 ALL = "all"
 
-_FORMULA = ("=", "+", "-", "@")
 _SIDES = ("host", "device")
-
-
-def _cell(value: object) -> str:
-    text = printable(str(value))
-    if text.startswith(_FORMULA):
-        text = "'" + text
-    if any(special in text for special in ',"'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
 
 
 def _line(cells: Iterable[object]) -> str:
     # RFC 4180 ends lines with CR and LF.
-    return ",".join(map(_cell, cells)) + "\r"
+    return line(cells) + "\r"
 
 
 def _group(profile: Profile, view: View, name: str) -> "list[str]":

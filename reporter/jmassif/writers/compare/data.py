@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A difference for programs: JSON and CSV, whose fields docs/jm_diff.1 describes. Sizes are bytes."""
 
-import csv
-import io
 import json
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from jmassif.questions.compare.breakdown import PartFigures
 from jmassif.questions.compare.difference import Cell, Difference, DifferenceRow, View
 from jmassif.questions.facts import label
+from jmassif.writers.spreadsheets import line
 
 JSON_VERSION = 1
 
@@ -99,20 +98,10 @@ def write_csv(difference: Difference) -> Iterator[str]:
     for view in difference.views:
         for what, row in _rows(view):
             for column, cell in zip(difference.columns, row.cells):
-                yield _csv_line(
-                    [view.by, what, row.name, " > ".join(row.path), str(int(row.is_counted)), column.label]
-                    + [str(len(column.runs))]
-                    + [
-                        str(n)
-                        for n in (cell.figures.host, cell.figures.device, cell.figures.bytes, cell.figures.number)
-                    ]
-                    + [str(n) for n in cell.ranges["bytes"]]
-                    + [str(n) for n in (cell.change.host, cell.change.device, cell.change.bytes, cell.change.number)]
-                    + [cell.status, "" if cell.is_beyond is None else str(int(cell.is_beyond))]
+                figures, change = cell.figures, cell.change
+                yield line(
+                    [view.by, what, row.name, " > ".join(row.path), int(row.is_counted), column.label, len(column.runs)]
+                    + [figures.host, figures.device, figures.bytes, figures.number, *cell.ranges["bytes"]]
+                    + [change.host, change.device, change.bytes, change.number]
+                    + [cell.status, None if cell.is_beyond is None else int(cell.is_beyond)]
                 )
-
-
-def _csv_line(fields: List[str]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(fields)
-    return line.getvalue()
