@@ -6,12 +6,13 @@ a caching allocator has given back what it could. Sizes are bytes; None is not k
 """
 
 import re
+from bisect import bisect_left
 from typing import Dict, List, NamedTuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion
 from jmassif.questions.remedies import helps_for
-from jmassif.questions.segments import Layout, layouts
+from jmassif.questions.segments import layouts
 from jmassif.questions.situation import Situation, holdings_at_snapshots, nothing_known, situation_of
 from jmassif.questions.verdict import verdict_on
 
@@ -36,6 +37,8 @@ class Incident(NamedTuple):
 
 # The runtime's functions that ask the driver for memory.
 _RUNTIME_CALL = re.compile(r"cuda(?:Malloc\w*|HostAlloc|HostRegister|Free)")
+# Blocks in all the layouts that are looked at: a few seconds' work.
+_MOST_PIECES = 1 << 19
 _MOST_INSIDE = 12  # frames of the runtime around the driver's call
 
 
@@ -68,39 +71,55 @@ def _chains(profile: Profile) -> List[List[Exhaustion]]:
 # ---- all of it -------------------------------------------------------------------------------
 
 
-def _made(layout: Layout) -> Dict[int, int]:
-    """By row of Profile.blocks: bytes of device memory that lie in nothing else."""
-    return {row: n_bytes for segment in layout.segments for row, n_bytes in segment.made}
-
-
 def _positions(chain: List[Exhaustion]) -> List[int]:
     """Of the first failure, of the last, and of what came after it."""
     last = chain[-1]
     return [chain[0].position, last.position, last.outcome_position if last.outcome == "retried" else last.position]
 
 
-def incidents(profile: Profile) -> List[Incident]:
-    """In order of their first failures."""
+def _freed(before: Dict[int, int], now: Dict[int, int]) -> int:
+    """Bytes of the blocks that are there no more."""
+    return 0 if before is now else sum(n_bytes for row, n_bytes in before.items() if row not in now)
+
+
+def _last_chains(profile: Profile) -> List[List[Exhaustion]]:
+    """As many as the budget has room for; the last one always. A recorder writes a few hundred events at most."""
     chains = _chains(profile)
+    n_pieces = 0
+    for index in reversed(range(len(chains))):
+        for position in set(_positions(chains[index])):
+            n_pieces += position - 2 * bisect_left(profile.frees, position)
+        if n_pieces > _MOST_PIECES and index + 1 < len(chains):
+            return chains[index + 1 :]
+    return chains
+
+
+def incidents(profile: Profile) -> List[Incident]:
+    """In order of their first failures. Of a trace that tells of a great many among a great many blocks, the last ones."""
+    chains = _last_chains(profile)
     wanted = [chain[-1].snapshot for chain in chains if chain[-1].snapshot is not None]
     held = holdings_at_snapshots(profile, wanted)
     before: Dict[int, Dict[int, int]] = {}  # by index of the chain
     situations: Dict[int, Situation] = {}
     found: Dict[int, Incident] = {}
     positions = sorted({position for chain in chains for position in _positions(chain)})
+    at: Dict[int, List[int]] = {position: [] for position in positions}
+    for index, chain in enumerate(chains):
+        for position in set(_positions(chain)):
+            at[position].append(index)
     # Layouts are large: each is used as it comes by.
     for position, layout in zip(positions, layouts(profile, positions)):
-        for index, chain in enumerate(chains):
+        for index in at[position]:
+            chain = chains[index]
             first, last, after = _positions(chain)
             event = chain[-1]
             if position == first:
-                before[index] = _made(layout)
+                before[index] = layout.made
             if position == last:
                 snapshot = held.get(-1 if event.snapshot is None else event.snapshot) or nothing_known(profile, event)
                 situations[index] = situation_of(profile, event, layout, snapshot)
             if position == after:
-                now = _made(layout)
-                freed = sum(n_bytes for row, n_bytes in before[index].items() if row not in now)
+                freed = _freed(before.pop(index), layout.made)
                 s = situations[index]
                 verdict, reason = verdict_on(profile, chain, event.outcome, freed, s)
                 helps = helps_for(profile, event.account, s, layout, verdict, event.outcome)

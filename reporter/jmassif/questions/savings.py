@@ -10,7 +10,7 @@ from jmassif.model.profile import Profile
 from jmassif.questions.ledger import Ledger
 from jmassif.questions.moments import Moment, main_peak
 from jmassif.questions.remedies import at_least, is_pytorch, lazy_loading_is_off, whole_pages
-from jmassif.questions.segments import Layout, fragmentation, is_placed, layout_at, position_of_peak
+from jmassif.questions.segments import Layout, is_placed, layout_at, position_of_peak
 from jmassif.units import percent, size
 
 # What is less, or a smaller part of the pool, is not worth a change.
@@ -32,7 +32,7 @@ def _is_worth(n_bytes: int, whole: int) -> bool:
 
 def _from_cache(profile: Profile, layout: Layout, whole: int) -> str:
     """A sentence on how a caching allocator would hold less; "" if no way is known that helps."""
-    pieces = fragmentation(layout)
+    pieces = layout.fragmentation
     if _is_worth(pieces.returnable, whole):
         how = "torch.cuda.empty_cache() before" if is_pytorch(profile) else "its allocator, asked in time,"
         return f"{how} would have given {size(pieces.returnable)} of it back: segments that hold nothing."

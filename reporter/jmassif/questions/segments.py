@@ -43,17 +43,6 @@ class Segment(NamedTuple):
         return sum(self.holes)
 
 
-class Layout(NamedTuple):
-    """All device memory at a moment, by address; and what has handles only."""
-
-    segments: List[Segment]
-    by_handle: int  # bytes of arrays, of memory that is not mapped, of the driver's
-
-    @property
-    def reserving(self) -> List[Segment]:
-        return [segment for segment in self.segments if segment.is_segment]
-
-
 class Fragmentation(NamedTuple):
     reserved: int  # by segments
     free: int
@@ -65,6 +54,37 @@ class Fragmentation(NamedTuple):
     def share(self) -> float:
         """What of the free memory is not the largest hole: 0: one hole; near 1: crumbs."""
         return 1 - self.largest_hole / self.free if self.free else 0.0
+
+
+class Layout:
+    """All device memory at a moment, by address; and what has handles only. Many ask the same of it, so it remembers."""
+
+    def __init__(self, segments: List[Segment], by_handle: int) -> None:
+        self.segments = segments
+        self.by_handle = by_handle  # bytes of arrays, of memory that is not mapped, of the driver's
+        self._made: Optional[Dict[int, int]] = None
+        self._fragmentation: Optional[Fragmentation] = None
+
+    @property
+    def reserving(self) -> List[Segment]:
+        return [segment for segment in self.segments if segment.is_segment]
+
+    @property
+    def made(self) -> Dict[int, int]:
+        """By row of Profile.blocks: bytes of device memory that lie in nothing else."""
+        if self._made is None:
+            self._made = {row: n_bytes for segment in self.segments for row, n_bytes in segment.made}
+        return self._made
+
+    @property
+    def fragmentation(self) -> Fragmentation:
+        if self._fragmentation is None:
+            reserving = self.reserving
+            holes = [hole for segment in reserving for hole in segment.holes]
+            returnable = sum(segment.bytes for segment in reserving if segment.free == segment.bytes)
+            reserved = sum(segment.bytes for segment in reserving)
+            self._fragmentation = Fragmentation(reserved, sum(holes), len(holes), max(holes, default=0), returnable)
+        return self._fragmentation
 
 
 class _Live(NamedTuple):
@@ -195,11 +215,14 @@ def _segment(profile: Profile, outer: _Piece, inside: List[_Piece]) -> Segment:
 
 
 def layouts(profile: Profile, positions: Iterable[int]) -> Iterator[Layout]:
-    """One for each position, a number of rows of Profile.blocks; they must rise."""
+    """One for each position, a number of rows of Profile.blocks; they must not fall."""
     replay = _Replay(profile)
+    last, layout = -1, Layout([], 0)
     for position in positions:
         replay.advance(position)
-        yield replay.layout()
+        if position != last:
+            last, layout = position, replay.layout()
+        yield layout
 
 
 def layout_at(profile: Profile, position: int) -> Layout:
@@ -224,13 +247,6 @@ def position_of_peak(profile: Profile, which: str) -> int:
     return at
 
 
-def fragmentation(layout: Layout) -> Fragmentation:
-    holes = [hole for segment in layout.reserving for hole in segment.holes]
-    returnable = sum(segment.bytes for segment in layout.reserving if segment.free == segment.bytes)
-    reserved = sum(segment.bytes for segment in layout.reserving)
-    return Fragmentation(reserved, sum(holes), len(holes), max(holes, default=0), returnable)
-
-
 def is_placed(profile: Profile, layout: Layout, composition: Composition) -> bool:
     """Whether blocks lie where the map shows them. PyTorch up to 1.9 reports them with numbers that are no addresses.
 
@@ -242,5 +258,5 @@ def is_placed(profile: Profile, layout: Layout, composition: Composition) -> boo
         if profile.accounts[account].owner == CACHE and profile.accounts[account].kind in ("device", "managed", "vmm")
     )
     # The moments may differ by a block or two.
-    free = fragmentation(layout).free
+    free = layout.fragmentation.free
     return free - cached <= free // 20

@@ -8,7 +8,7 @@ from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion
 from jmassif.model.replay import Replay
-from jmassif.questions.segments import Layout, fragmentation
+from jmassif.questions.segments import Layout
 from jmassif.units import count, size
 
 MIB = 1 << 20
@@ -94,7 +94,7 @@ def situation_of(profile: Profile, event: Exhaustion, layout: Layout, held: Hold
         on_board = 0 if profile.is_discrete else held.device
         others = _rest(total, available, resident + on_board)
         free = None if available is None else available + swap
-    pieces = fragmentation(layout)
+    pieces = layout.fragmentation
     gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
     return Situation(
         side=side,

@@ -5,7 +5,6 @@ from typing import List, Optional, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion
-from jmassif.questions.segments import fragmentation
 from jmassif.questions.situation import MIB, Situation
 from jmassif.units import size
 

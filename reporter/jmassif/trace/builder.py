@@ -71,7 +71,8 @@ class _Builder(Definitions):
         self.scope_ids: Dict[int, int] = {}
         self.clock = 0
         self.by_kind: Dict[str, int] = {}  # as of the `c` records read so far
-        self.open_regions: Dict[int, List[int]] = {}  # thread: indices, innermost last
+        self.open_regions: Dict[int, Dict[str, List[int]]] = {}  # thread: by name indices, innermost last
+        self.n_open_regions: Dict[int, int] = {}  # by thread
         self.mapped: Dict[int, int] = {}  # address: index of the object there
 
     # ---- totals and snapshots ----------------------------------------------------------------
@@ -248,22 +249,23 @@ class _Builder(Definitions):
         self.profile.marks.append(Mark(time, self.text(name)))
 
     def region(self, time: int, thread: int, name: int) -> None:
-        around = self.open_regions.setdefault(thread, [])
+        text = self.text(name)
         row = len(self.profile.timeline.time)
-        self.profile.regions.append(Region(time, None, thread, len(around), self.text(name), row, row))
-        around.append(len(self.profile.regions) - 1)
+        depth = self.n_open_regions.get(thread, 0)
+        self.n_open_regions[thread] = depth + 1
+        self.open_regions.setdefault(thread, {}).setdefault(text, []).append(len(self.profile.regions))
+        self.profile.regions.append(Region(time, None, thread, depth, text, row, row))
 
     def region_end(self, time: int, thread: int, name: int) -> None:
         """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
         regions = self.profile.regions
         text = self.text(name)
         row = len(self.profile.timeline.time)
-        open_ = self.open_regions.get(thread, [])
-        for index in reversed(open_):
-            if regions[index].text == text:
-                regions[index] = regions[index]._replace(end=time, end_row=row)
-                open_.remove(index)
-                return
+        open_ = self.open_regions.get(thread, {}).get(text)
+        if open_:
+            index = open_.pop()
+            regions[index] = regions[index]._replace(end=time, end_row=row)
+            self.n_open_regions[thread] -= 1
 
     def region_sum(self, name: int, count: int, time: int) -> None:
         text = self.text(name)

@@ -12,8 +12,8 @@ from jmassif.model.profile import Profile
 from jmassif.model.records import NO_ACCOUNT, Account
 from jmassif.trace.grammar import Corrupt
 
-# Ids of nodes and accounts come in order from a recorder. They may have gaps, but a gap must not cost gigabytes.
-_MAX_GAP = 1 << 20
+# Ids of nodes and accounts come in order from a recorder. They may have gaps, but these must not cost gigabytes, all together.
+_MAX_GAPS = 1 << 18
 
 
 def require(condition: Any, problem: str) -> None:
@@ -29,6 +29,7 @@ class Definitions:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.live_bytes = array("Q", [0])  # by account, as of the `c` records read so far
+        self._n_left_out = 0  # ids
 
     def define(self, table: Dict[int, Any], what: str, id_: int, value: Any) -> None:
         require(id_ and id_ not in table, f"{what} {id_} is defined twice")
@@ -78,11 +79,15 @@ class Definitions:
             parents[id_], frames[id_] = parent, frame
             return
         if id_ > n_nodes:
-            require(id_ - n_nodes < _MAX_GAP, f"node {id_} is far beyond the others")
+            self._leave_out(id_ - n_nodes, f"node {id_}")
             parents.extend([0] * (id_ - n_nodes))
             frames.extend([0] * (id_ - n_nodes))
         parents.append(parent)
         frames.append(frame)
+
+    def _leave_out(self, n_ids: int, what: str) -> None:
+        self._n_left_out += n_ids
+        require(self._n_left_out < _MAX_GAPS, f"{what} is far beyond the others")
 
     def account(self, back: int, kind: str, owner: str) -> None:
         node = len(self.profile.node_frame) - 1 - back
@@ -106,7 +111,7 @@ class Definitions:
             accounts[id_] = Account(node, kind, owner)
             return
         if id_ > n_accounts:
-            require(id_ - n_accounts < _MAX_GAP, f"account {id_} is far beyond the others")
+            self._leave_out(id_ - n_accounts, f"account {id_}")
             accounts.extend([NO_ACCOUNT] * (id_ - n_accounts))
             self.live_bytes.extend([0] * (id_ - n_accounts))
         accounts.append(Account(node, kind, owner))

@@ -13,7 +13,7 @@ left out and reported. Whatever else does not fit is corruption, and ends the re
 import re
 import sys
 from array import array
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Match, Optional, Tuple
 
 from jmassif.model.records import Growth
@@ -21,6 +21,8 @@ from jmassif.units import printable
 
 VERSION = 3
 MAGIC = b"jmassif-trace "
+# A recorder's longest lines are stacks, of half a megabyte at most.
+_MOST_LINE_BYTES = 16 << 20
 # No line of the header, and no other tool's first line that we want to recognise, is longer.
 _FIRST_LINE_BYTES = 256
 
@@ -239,13 +241,15 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
             rows[:] = [_UNKNOWN] * 256
 
         rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (end,)
-        for number, line in enumerate(stream, 2):
+        for number, line in enumerate(iter(partial(stream.readline, _MOST_LINE_BYTES), b""), 2):
             letter = line[0]
             if run and (letter != _RUN or len(run) >= _MAX_RUN_FIELDS):
                 _hand_over(run, run_begin, rows[_RUN][2])
             matched, converters, handle = rows[letter]
             match = matched(line)
             if match is None:
+                if len(line) == _MOST_LINE_BYTES:
+                    raise Corrupt(f"longer than {_MOST_LINE_BYTES >> 20} MiB")
                 if not line.endswith(b"\n"):
                     truncation = f"line {number} is cut off"
                     break

@@ -25,6 +25,9 @@ STDIN = "-"
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK_BYTES = 1 << 18
+# What a recorder writes packs to a tenth, or a thirtieth where it repeats itself.
+_MOST_TIMES = 64
+_UNPACKED_ANYWAY = 16 << 20  # bytes
 
 # Bytes read so far and in all (None: not known), as they lie in the file.
 Progress = Callable[[int, Optional[int]], None]
@@ -103,9 +106,17 @@ class _Source(io.RawIOBase):
                 raise
             raise _Failed(f"its compressed data are damaged ({error})")  # gzip's own errors have no number
         self._n_read += n
+        self._check_ratio()
         if self._progress:
             self._progress(self._n_read if self._size is None else self._packed.tell(), self._size)
         return n
+
+    def _check_ratio(self) -> None:
+        """A small file that becomes a huge one is not read to its end."""
+        if self._unpacked is self._packed or self._n_read < _UNPACKED_ANYWAY or self._size is None:
+            return
+        if self._n_read > _MOST_TIMES * self._size:
+            raise _Failed(f"it unpacks to more than {_MOST_TIMES} times its size, which no trace does")
 
     def close(self) -> None:
         if not self.closed and self._unpacked is not self._packed:

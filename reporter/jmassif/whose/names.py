@@ -16,6 +16,8 @@ from jmassif.whose.sites import Sites, base_name
 
 # Where Python keeps packages: what follows is the module's path.
 _PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|python3(?:\.\d+)?)/")
+# Before a name, to tell it from others.
+_MOST_DIRECTORIES = 24
 NO_TENSOR = "(no tensor)"
 STACK_ENDS = "(the stack ends here)"
 
@@ -29,15 +31,18 @@ def _module_path(path: str) -> str:
 def short_names(paths: Iterable[str]) -> Dict[str, str]:
     """By path: the shortest ends of the paths that tell them apart, and whole packages' paths."""
     names = {path: _module_path(path) for path in paths}
-    ambiguous = True
-    while ambiguous:
-        ambiguous = False
+    unsettled = list(names)
+    for _ in range(_MOST_DIRECTORIES):
         shared = Counter(names.values())
-        for path, name in names.items():
-            if shared[name] > 1 and name != path:
-                longer = base_name(path[: -len(name) - 1])
-                names[path] = f"{longer}/{name}" if longer else path
-                ambiguous = True
+        unsettled = [path for path in unsettled if shared[names[path]] > 1 and names[path] != path]
+        if not unsettled:
+            return names
+        for path in unsettled:
+            name = names[path]
+            longer = base_name(path[: -len(name) - 1])
+            names[path] = f"{longer}/{name}" if longer else path
+    # Nobody would read so long a name to its end.
+    names.update((path, path) for path in unsettled)
     return names
 
 

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.questions.exhaustion import Incident, call, incidents
-from jmassif.questions.segments import Layout, Segment, fragmentation, layout_at, layouts
+from jmassif.questions.segments import Layout, Segment, layout_at, layouts
 from jmassif.questions.situation import arithmetic
 from jmassif.units import printable
 from jmassif.whose.names import Names
@@ -16,6 +16,7 @@ _MAX_MAPS = 8
 _MAX_SEGMENTS = 40
 _MAX_FRAMES = 40
 _MAX_MOMENTS = 400
+_MAX_PIECES = 1 << 19  # in all maps over time: a few seconds' work
 # Of a segment: what is narrower is drawn with its neighbour.
 _NARROWEST = 1 / 400
 
@@ -88,11 +89,12 @@ def exhaustion(profile: Profile, names: Names) -> Dict[str, Any]:
 def _over_time(profile: Profile) -> Dict[str, List[int]]:
     """Columns, at snapshots: what segments reserve, what of it is free, and the largest hole."""
     rows = [(snapshot.time, snapshot.position) for snapshot in profile.snapshots]
-    step = max(1, -(-len(rows) // _MAX_MOMENTS))
+    n_blocks = profile.blocks.n_rows - 2 * len(profile.frees)
+    step = max(1, -(-len(rows) // max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks)))))
     rows = rows[::-1][::step][::-1]
     columns: Dict[str, List[int]] = {"time": [], "reserved": [], "free": [], "largest_hole": []}
     for (time, _), layout in zip(rows, layouts(profile, [position for _, position in rows])):
-        pieces = fragmentation(layout)
+        pieces = layout.fragmentation
         if not pieces.reserved:
             continue
         for name, value in zip(columns, (time, pieces.reserved, pieces.free, pieces.largest_hole)):

@@ -10,7 +10,7 @@ from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 from jmassif.questions.exhaustion import incidents
 from jmassif.questions.moments import SelectionError, main_peak, select
-from jmassif.questions.segments import Layout, Segment, fragmentation, is_placed, layout_at, layouts, position_of_peak
+from jmassif.questions.segments import Layout, Segment, is_placed, layout_at, layouts, position_of_peak
 from jmassif.units import count, moment, percent, size
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.table import Column, Table
@@ -74,7 +74,7 @@ def _bar(profile: Profile, segment: Segment, widest: int, letter_of: Dict[str, s
 
 
 def _sum(layout: Layout) -> str:
-    pieces = fragmentation(layout)
+    pieces = layout.fragmentation
     n = len(layout.reserving)
     text = f"{count(n, 'segment')} of {size(pieces.reserved)}: {size(pieces.reserved - pieces.free)} used"
     if not pieces.free:
@@ -163,7 +163,7 @@ def _over_time(profile: Profile) -> Lines:
     rows = _moments(profile)
     lines: List[str] = []
     for (time, _), layout in zip(rows, layouts(profile, [position for _, position in rows])):
-        pieces = fragmentation(layout)
+        pieces = layout.fragmentation
         if not pieces.reserved:
             continue
         figures = [pieces.reserved, pieces.reserved - pieces.free, pieces.free]
