@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Tuple
 import pytest
 
 from jmassif.commands.jm_print import main
-from jmassif.questions.segments import Layout, fragmentation, is_placed, layout_at, layouts, position_of_peak
+from jmassif.questions.segments import Layout, is_placed, layout_at, layouts, position_of_peak
 from tests.reporter.commands import Done, assert_one_line_error
 from tests.reporter.commands import call as call_main
 from tests.reporter.traces import Trace
@@ -95,7 +95,7 @@ def test_random_segments_and_blocks_lie_where_they_were_put(seed: int) -> None:
     drawn = list(layouts(profile, positions))
     assert [painted(layout, n_units, unit) for layout in drawn] == expected
     for layout, picture in zip(drawn, expected):
-        pieces = fragmentation(layout)
+        pieces = layout.fragmentation
         assert pieces.free == picture.count("-") * unit
         assert pieces.reserved == (picture.count("-") + picture.count(str(tensor))) * unit
 

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A short search for faults, from another seed each time; `python3 -m tests.fuzz.traces` searches longer."""
+
+import random
+import time
+from pathlib import Path
+from typing import Callable, List, Optional, Tuple
+
+import pytest
+
+from tests.fuzz import traces
+from tests.fuzz.mutations import golden, mutant
+from tests.harness import BUILD
+from tests.reporter.traces import ROOT
+
+_SECONDS = 15
+
+
+def test_changed_traces_never_break_a_command(capsys: pytest.CaptureFixture) -> None:
+    seed = int(time.time())
+    tally = traces.search(seed, _SECONDS, BUILD / "fuzz")
+    print(f"seed {seed}: {tally.runs} runs, slowest {tally.slowest[0]:.1f} s, largest {tally.largest[0] >> 20} MiB")
+    assert tally.runs > 10
+    assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
+
+
+def test_the_search_sees_what_a_command_may_not_do(tmp_path: Path) -> None:
+    """Each rule, by a command that breaks it."""
+
+    def shows_an_escape(words: Optional[List[str]]) -> int:
+        print("\x1b[2J")
+        return 0
+
+    def fails_silently(words: Optional[List[str]]) -> int:
+        return 2
+
+    def raises(words: Optional[List[str]]) -> int:
+        raise KeyError("missing")
+
+    def fills_the_memory(words: Optional[List[str]]) -> int:
+        bytearray(traces.MOST_BYTES + (32 << 20))[:] = b"x" * (traces.MOST_BYTES + (32 << 20))
+        return 0
+
+    def writes_a_formula(words: Optional[List[str]]) -> int:
+        print("name,bytes\n=1+1,5")
+        return 0
+
+    def is_well(words: Optional[List[str]]) -> int:
+        print("name,bytes\nmain,-5")
+        return 0
+
+    breaking: List[Tuple[Callable[[Optional[List[str]]], int], List[str], str]] = [
+        (shows_an_escape, [], "terminal"),
+        (fails_silently, [], "without one line"),
+        (raises, [], "exit status 99"),
+        (fills_the_memory, [], "MiB"),
+        (writes_a_formula, ["--format=csv"], "formula"),
+    ]
+    for main, words, told in breaking:
+        assert told in (traces.fault("jm_print", words, traces.attempt(main, words, tmp_path)) or ""), main.__name__
+    assert traces.fault("jm_print", ["--format=csv"], traces.attempt(is_well, [], tmp_path)) is None
+
+
+def test_a_seed_makes_the_same_traces() -> None:
+    assert (ROOT / "tests" / "data" / "small.jmassif.gz").exists()
+    made = [[mutant(golden(), random.Random(7)) for _ in range(1)] for _ in range(2)]
+    assert made[0] == made[1]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Traces that mean harm: what is in them is shown and not obeyed, and a small file costs little time and memory.
+
+Each command runs in a child of its own, whose processor time and memory the kernel tells.
+"""
+
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import List
+
+import pytest
+
+from jmassif.commands import jm_diff, jm_print
+from tests.fuzz.traces import MOST_BYTES, MOST_SECONDS, Outcome, attempt
+from tests.reporter.traces import Trace
+
+_FORMATS = ("text", "massif", "json", "csv", "folded", "speedscope", "perfetto", "callgrind")
+
+
+def _print(tmp_path: Path, trace: bytes, *words: str) -> Outcome:
+    path = tmp_path / "trace"
+    path.write_bytes(trace)
+    return attempt(jm_print.main, [*words, str(path)], tmp_path)
+
+
+def _assert_cheap(outcome: Outcome, seconds: float = MOST_SECONDS) -> None:
+    assert outcome.status in (0, 2), outcome.err
+    assert outcome.seconds < seconds and outcome.peak_bytes < MOST_BYTES
+
+
+def _run(files: List[str], function: str = "f") -> Trace:
+    trace = Trace(time_unit="ms", memory="unified")
+    accounts = [trace.account("heap", "python", [f"malloc (libc.so)", f"py {function} ({file}:3)"]) for file in files]
+    trace.snapshot(5, "exit", {account: (6000 - n, 1) for n, account in enumerate(accounts)}, {"total": (5, {})})
+    trace.lines.append("Z 5 exit 0")
+    return trace
+
+
+# ---- what is shown ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ("stack", "owner", "kind", "library"))
+def test_a_package_named_after_an_escape_sequence_is_shown_escaped(tmp_path: Path, by: str) -> None:
+    trace = _run(["/usr/lib/python3/dist-packages/ev\x1b[2Jil\nforged line/m.py", "/home/u/own.py"])
+    done = _print(tmp_path, trace.bytes(), "--fold=internal", f"--by={by}")
+    assert done.status == 0 and all(line.isprintable() for line in done.out.decode().split("\n"))
+    assert b"ev\\x1b[2Jil\\x0aforged line" in done.out or by != "stack"
+
+
+@pytest.mark.parametrize("words", (["--by=python-line"], ["--by=library"]))
+def test_no_cell_of_a_difference_is_a_formula(tmp_path: Path, words: List[str]) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(_run(["/home/u/=cmd|'!A1.py", "/home/u/@SUM(1).py", "/home/u/-1+1.py"]).bytes())
+    new.write_bytes(_run(["/home/u/+1.py"]).bytes())
+    done = attempt(jm_diff.main, ["--format=csv", *words, str(old), str(new)], tmp_path)
+    assert done.status == 0
+    rows = list(csv.DictReader(io.StringIO(done.out.decode())))
+    names = {row["name"] for row in rows}
+    assert not any(name.startswith(("=", "@", "+", "-")) for name in names)
+    if words == ["--by=python-line"]:
+        assert "'=cmd|'!A1.py:3" in names
+    # Numbers stay numbers.
+    assert any(row["change"].startswith("-") and int(row["change"]) < 0 for row in rows)
+
+
+# ---- what a small file may cost --------------------------------------------------------------
+
+
+def test_gaps_between_ids_cost_nothing(tmp_path: Path) -> None:
+    lines = [b"jmassif-trace 1", b"m time-unit ms", b"s 1 f", b"f 1 n 1 0 0 0 400000"]
+    lines += [b"n %d 0 1" % (number * ((1 << 20) - 1)) for number in range(1, 40)]
+    done = _print(tmp_path, b"\n".join(lines) + b"\n")
+    assert done.status == 2 and "far beyond" in done.err
+    assert done.peak_bytes < 64 << 20
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    packed = gzip.compress(b"jmassif-trace 3\nm time-unit ms\nm command " + b"x" * (400 << 20), 1)
+    done = _print(tmp_path, packed)
+    assert done.status == 2 and "longer than" in done.err and done.err.count("\n") == 1
+    _assert_cheap(done)
+
+
+def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(b"jmassif-trace 3\nm time-unit ms\n" + b"t 1 1 1 1\n" * (20 << 20), 5)
+    assert len(packed) < 1 << 20
+    done = _print(tmp_path, packed)
+    assert done.status == 2 and "times its size" in done.err and done.err.count("\n") == 1
+    _assert_cheap(done)
+
+
+def test_what_a_recorder_writes_unpacks_even_where_it_repeats_itself(tmp_path: Path) -> None:
+    trace = _run(["/home/u/own.py"])
+    trace.lines[-1:-1] = [f"t {5 + n} 6000 0 6000" for n in range(200000)]
+    trace.lines[-1] = "Z 200005 exit 0"
+    assert _print(tmp_path, gzip.compress(trace.bytes())).status == 0
+
+
+def test_long_paths_that_end_alike_are_named_in_no_time(tmp_path: Path) -> None:
+    deep = "/".join("d" * 100000)
+    trace = _run([f"/{first}/{deep}/m.py" for first in "abcdefgh"])
+    _assert_cheap(_print(tmp_path, trace.bytes(), "--by=python-line"), 3)
+
+
+def test_regions_that_end_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    account = trace.account("heap", "app", ["f (a.c:1)"])
+    trace.snapshot(1, "time", {account: (100, 1)}, {"total": (1, {})})
+    for number in range(40000):
+        trace.region_begin(2, f"r{number}")
+    for number in range(40000):
+        trace.region_end(2, f"r{number}")
+    trace.snapshot(5, "exit")
+    _assert_cheap(_print(tmp_path, trace.bytes(), "--format=csv"), 5)
+
+
+@pytest.mark.parametrize("form", _FORMATS + ("html",))
+def test_hundreds_of_failures_among_many_blocks(tmp_path: Path, form: str) -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    account = trace.account("device", "cache", ["f (a.c:1)"])
+    trace.snapshot(1, "time", {account: (100, 1)}, {"total": (1, {})})
+    for number in range(5000):
+        trace.block(1, 0x7000000000 + (number << 21), 1 << 21, account)
+    # JSON tells each map in full.
+    for number in range(60 if form == "json" else 300):
+        trace.block(2 + number, 0x9000000000 + (number << 21), 1 << 21, account)
+        trace.exhaustion(2 + number, account, 4096 + number, figures={"device-free": 10, "device-total": 4 << 30})
+        trace.snapshot(2 + number, "out-of-memory", {account: (101 + number, 1)})
+    trace.lines.append("Z 2000 exit 0")
+    _assert_cheap(_print(tmp_path, trace.bytes(), f"--format={form}"), MOST_SECONDS)
