@@ -137,10 +137,10 @@ DeviceBlock *jm_device_any_cached(ULong bytes)
     return NULL;
 }
 
-void jm_device_blocks_each(void (*use)(Addr address, ULong bytes))
+void jm_device_blocks_each(void (*use)(Addr address, ULong bytes, Kind kind))
 {
     for (UInt i = 0; i < n_ranges; i++)
-        use(ranges[i].start, ranges[i].end - ranges[i].start);
+        use(ranges[i].start, ranges[i].end - ranges[i].start, ranges[i].block->kind);
 }
 
 void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block))

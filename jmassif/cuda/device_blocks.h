@@ -56,8 +56,8 @@ DeviceBlock *jm_device_mapped_at(Addr address);
 // block or the mapping ends.
 DeviceBlock *jm_device_block_around(Addr address, Addr *end);
 
-// Calls `use` with each range of addresses that blocks have.
-void jm_device_blocks_each(void (*use)(Addr address, ULong bytes));
+// Calls `use` with each range of addresses that blocks have, and the kind of the block's account.
+void jm_device_blocks_each(void (*use)(Addr address, ULong bytes, Kind kind));
 
 // Called before a block that tensors still hold a part of is closed.
 void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block));

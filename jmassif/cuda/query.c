@@ -260,3 +260,8 @@ Bool jm_query_is_discrete(void)
 {
     return is_discrete;
 }
+
+Bool jm_query_is_apart(void)
+{
+    return is_discrete || jm_options.memory == MEMORY_DISCRETE;
+}

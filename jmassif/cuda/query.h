@@ -51,4 +51,7 @@ Bool jm_query_answered(ThreadId tid, struct jm_queries *queries);
 // The device has memory of its own, which no figure of the machine's tells. False as long as that is not known.
 Bool jm_query_is_discrete(void);
 
+// Whether device memory is another pool than the host's, as far as is known or the user has said.
+Bool jm_query_is_apart(void);
+
 #endif

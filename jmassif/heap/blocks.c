@@ -242,6 +242,20 @@ void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
     }
 }
 
+void jm_blocks_each_large(ULong least_bytes, void (*use)(Addr address, ULong bytes))
+{
+    for (UInt i = 0; i < N_SHARDS; i++) {
+        for (UInt slot = 0; slot < shards[i].capacity; slot++) {
+            const Entry *e = &shards[i].entries[slot];
+            if (!e->address || e->bytes < least_bytes)
+                continue;
+            Block block = block_of(e, False);
+            if (block.account && !block.is_custom)
+                use(e->address, block.bytes);
+        }
+    }
+}
+
 void jm_blocks_stats(void)
 {
     SizeT bytes = 0;

@@ -35,6 +35,9 @@ void jm_blocks_set_account(Addr address, AccountId account);
 // Calls `use` with each block that a custom allocator announced.
 void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes));
 
+// Calls `use` with each recorded block of malloc's that has at least that many bytes; more than are ever in slabs.
+void jm_blocks_each_large(ULong least_bytes, void (*use)(Addr address, ULong bytes));
+
 void jm_blocks_stats(void); // tells what it keeps (stats.h)
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "cuda/device_blocks.h"
+#include "cuda/query.h"
 #include "driver/driver.h"
 #include "heap/blocks.h"
 #include "ledger/ledger.h"
@@ -50,7 +51,8 @@ static struct {
     // What those blocks have in pieces by their size, and custom allocators' wherever they are.
     ULong blocks_bytes;
     ULong custom_bytes;
-    Bool is_new; // since it was last told
+    ULong untouched; // of large heap blocks, what lies in pages that are not in memory
+    Bool is_new;     // since it was last told
 } process;
 
 static ULong *part_of_process(const NSegment *segment)
@@ -146,23 +148,65 @@ static void share_out(const Vma *vma)
 
 // What has an account of its own, and lies in a mapping: the blocks of a custom allocator, and of CUDA where it is the
 // program that maps the memory.
-static void leave_out(Addr address, ULong bytes)
+static void leave_out(Addr address, ULong bytes, ULong (*backed)(Addr start, Addr end))
 {
     for (Word i = jm_piece_first_after(address); bytes && i < jm_pieces_n() && jm_piece_at(i)->start < address + bytes;
          i++) {
         Piece *piece = jm_piece_at(i);
-        Vma block = {address, address + bytes, 0, 0, 0};
-        ULong part = overlap(piece, &block), resident = smaller(piece->measured, part);
+        Addr start = piece->start > address ? piece->start : address;
+        ULong part = backed(start, smaller(piece->end, address + bytes));
+        ULong resident = smaller(piece->measured, part);
         piece->measured -= resident;
         process.blocks += resident;
         process.blocks_bytes += part;
     }
 }
 
+static ULong backed_by_all(Addr start, Addr end)
+{
+    return end - start;
+}
+
+// So that an address means one thing on host and device, the driver reserves the device's in the process: mappings that
+// nobody may touch. There is nothing behind them here.
+static ULong backed_where_accessible(Addr start, Addr end)
+{
+    ULong backed = 0;
+    for (Addr at = start; at < end;) {
+        const NSegment *segment = VG_(am_find_nsegment)(at);
+        if (!segment)
+            break;
+        Addr next = smaller(end - 1, segment->end) + 1;
+        if (segment->hasR || segment->hasW || segment->hasX)
+            backed += next - at;
+        at = next;
+    }
+    return backed;
+}
+
+// A card's memory is not the process's, whatever lies at its addresses. What is imported is in no sum.
+static void leave_out_device(Addr address, ULong bytes, Kind kind)
+{
+    Side side = jm_kind_side(kind);
+    if (side == SIDE_HOST || (side == SIDE_DEVICE && !jm_query_is_apart()))
+        leave_out(address, bytes, backed_where_accessible);
+}
+
 static void leave_out_custom(Addr address, ULong bytes)
 {
     process.custom_bytes += bytes;
-    leave_out(address, bytes);
+    leave_out(address, bytes, backed_by_all);
+}
+
+// Smaller blocks that nobody writes to make no difference, and there may be many.
+#define LEAST_MEASURED (8 * 1024)
+
+// What the program asked malloc for and has not written to, or what is swapped out of it.
+static void measure_untouched(Addr address, ULong bytes)
+{
+    ULong present;
+    if (jm_pagemap_measure(pagemap, address, address + bytes, PAGE_PRESENT, &present))
+        process.untouched += bytes - present;
 }
 
 // Who opens less often than this sees nothing more.
@@ -183,13 +227,16 @@ static void sample(void)
     pagemap = 0;
     VG_(memset)(&process, 0, sizeof process);
     Bool is_whole = jm_smaps_each(share_out);
+    if (!pagemap)
+        pagemap = jm_pagemap_open();
+    jm_blocks_each_large(LEAST_MEASURED, measure_untouched);
     if (pagemap > 0)
         VG_(close)(pagemap);
     if (!is_whole)
         return;
     for (Word i = 0; i < jm_pieces_n(); i++)
         jm_piece_at(i)->measured = jm_piece_at(i)->present;
-    jm_device_blocks_each(leave_out);
+    jm_device_blocks_each(leave_out_device);
     jm_blocks_each_custom(leave_out_custom);
     for (Word i = 0; i < jm_pieces_n(); i++) {
         const Piece *piece = jm_piece_at(i);
@@ -286,6 +333,7 @@ void jm_pages_write_process(void)
     jm_trace_system(time, "resident-blocks", process.blocks);
     jm_trace_system(time, "blocks-in-mappings", process.blocks_bytes);
     jm_trace_system(time, "custom-blocks", process.custom_bytes);
+    jm_trace_system(time, "heap-untouched", process.untouched);
 }
 
 void jm_pages_after_fork_in_child(void)

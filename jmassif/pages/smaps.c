@@ -34,7 +34,11 @@ Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageBit bit, ULong *b
         UInt n = got / sizeof *entries;
         for (UInt i = 0; i < n; i++)
             *bytes += (entries[i] >> bit & 1) * VKI_PAGE_SIZE;
+        if (page == start / VKI_PAGE_SIZE)
+            *bytes -= (entries[0] >> bit & 1) * (start % VKI_PAGE_SIZE);
         page += n;
+        if (page == last)
+            *bytes -= (entries[n - 1] >> bit & 1) * (last * VKI_PAGE_SIZE - end);
     }
     return True;
 }

@@ -29,7 +29,8 @@ typedef enum { PAGE_SWAPPED = 62, PAGE_PRESENT = 63 } PageBit;
 
 Int jm_pagemap_open(void); // a descriptor for VG_(close); negative: there is none
 
-// How many bytes of a range are in pages with that bit. False: it does not say.
+// How many bytes of a range are in pages with that bit. The range need not begin and end with a page. False: it does
+// not say.
 Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageBit bit, ULong *bytes);
 
 #endif

@@ -22,6 +22,7 @@ typedef enum {
     NVMAP_FREE,
     LARGEST_FREE,
     FREE_IN_LARGEST,
+    FREE_PER_CPU,
     PROCESS_RESIDENT,
     PROCESS_FILES,
     PROCESS_SWAPPED,
@@ -45,6 +46,7 @@ static const HChar *const names[N_FIGURES] = {
     [NVMAP_FREE] = "nvmap-free",
     [LARGEST_FREE] = "largest-free",
     [FREE_IN_LARGEST] = "free-in-largest",
+    [FREE_PER_CPU] = "free-per-cpu",
     [PROCESS_RESIDENT] = "process-resident",
     [PROCESS_FILES] = "process-files",
     [PROCESS_SWAPPED] = "process-swapped",
@@ -182,6 +184,23 @@ static void read_buddyinfo(Figures *f)
     set(f, FREE_IN_LARGEST, largest.n * largest.block_bytes);
 }
 
+// "              count: 10210": how many free pages each processor has at hand, in each zone. The kernel counts none of
+// them as free, and gives them out first.
+static void zoneinfo_line(const HChar *line, void *context)
+{
+    ULong *pages = context;
+    line = skip_spaces(line);
+    if (VG_(strncmp)(line, "count:", 6) == 0)
+        *pages += VG_(strtoull10)(skip_spaces(line + 6), NULL);
+}
+
+static void read_zoneinfo(Figures *f)
+{
+    ULong pages = 0;
+    if (jm_text_each_line("/proc/zoneinfo", zoneinfo_line, &pages))
+        set(f, FREE_PER_CPU, pages * VKI_PAGE_SIZE);
+}
+
 // ---- the control group ---------------------------------------------------------------------------------------
 
 typedef struct {
@@ -302,6 +321,7 @@ void jm_system_write(ULong time)
     read_status(&now);
     read_nvmap(&now);
     read_buddyinfo(&now);
+    read_zoneinfo(&now);
     read_cgroup(&now);
     for (Figure i = 0; i < N_FIGURES; i++)
         if (now.is_known[i] && !(written.is_known[i] && written.bytes[i] == now.bytes[i]))

@@ -8,7 +8,18 @@ import pytest
 from jmassif.model.profile import Profile
 from jmassif.questions.budgets import BudgetError, Meter
 from jmassif.questions.compare.difference import Column, compare, measure
-from jmassif.questions.reconciliation import Books, books, device_books, fullest, nearest, sampled, whose
+from jmassif.questions.reconciliation import (
+    BEFORE,
+    BESIDE_LEDGER,
+    BESIDE_PROCESS,
+    Books,
+    books,
+    device_books,
+    fullest,
+    nearest,
+    sampled,
+    whose,
+)
 from jmassif.writers.text.report import write
 from jmassif.writers.view import View
 from tests.reporter.traces import Trace
@@ -29,6 +40,7 @@ LATER = {
     "resident-blocks": 5,
     "blocks-in-mappings": 8,
     "custom-blocks": 4,
+    "heap-untouched": 30,
 }
 
 
@@ -58,7 +70,7 @@ def trace(later: Dict[str, int], memory: str = "unified") -> Trace:
 
 
 def sum_of(made: Books) -> int:
-    rows = [made.before, made.held, made.allocators, made.valgrind]
+    rows = [made.before, made.held, made.untouched, made.allocators, made.valgrind]
     return sum(rows) + made.unaccounted + made.elsewhere + made.free
 
 
@@ -68,8 +80,9 @@ def test_each_row_is_what_it_is_called() -> None:
     made = books(profile, 1)
     assert made.before == 1000 * MIB
     assert made.held == whose(profile, made).total.bytes == 300 * MIB
-    # malloc has 110 in memory where 92 are asked for, and of the 8 that lie in mappings 5 are.
-    assert made.allocators == (110 - 92 + 5 - 8) * MIB
+    # malloc has 110 in memory where 92 are asked for, 30 of which have no pages; nor have 3 of the 8 that lie in mappings.
+    assert made.allocators == (110 - (92 - 30)) * MIB
+    assert made.untouched == -(30 + 8 - 5) * MIB
     assert made.valgrind == 80 * MIB
     assert made.unaccounted == (300 - 110 - 80 - 5 - 100) * MIB
     assert made.free == 2700 * MIB
@@ -78,6 +91,7 @@ def test_each_row_is_what_it_is_called() -> None:
     assert made.process == 400 * MIB
     assert sum_of(made) == made.board == 4096 * MIB
     assert made.share_of_peak == 300 / 410
+    assert made.outside == 100 * MIB
     assert not made.is_off
 
 
@@ -93,6 +107,23 @@ def test_device_memory_of_a_discrete_gpu_is_not_the_boards() -> None:
     assert made.held == whose(profile, made).total.bytes == 200 * MIB
     assert (made.unaccounted, made.elsewhere, made.process) == (5 * MIB, 96 * MIB, 300 * MIB)
     assert sum_of(made) == made.board
+
+
+def test_a_processors_free_pages_are_free() -> None:
+    made = trace({**LATER, "mem-available": 2700, "free-per-cpu": 60})
+    made.lines.insert(made.lines.index(f"y 0 mem-total {4096 * MIB}"), f"y 0 free-per-cpu {86 * MIB}")
+    found, plain = books(made.load(), 1), books(trace(LATER).load(), 1)
+    assert found.free == plain.free  # 2700 and 60
+    assert found.before == plain.before - 86 * MIB
+    assert sum_of(found) == found.board
+
+
+def test_of_older_traces_a_cards_blocks_are_not_taken_from_mappings_either() -> None:
+    old = {figure: n for figure, n in LATER.items() if figure != "heap-untouched"}
+    made = books(trace({**old, "blocks-in-mappings": 3800}, "discrete").load(), 1)
+    # 4 of pinned and 4 of custom blocks can lie there.
+    assert (made.untouched, made.allocators) == (-(8 - 5) * MIB, (110 - 92) * MIB)
+    assert (made.unaccounted, made.process, sum_of(made)) == (5 * MIB, 300 * MIB, made.board)
 
 
 @pytest.mark.parametrize("figure", sorted(LATER))
@@ -119,10 +150,11 @@ def test_the_report_has_them() -> None:
         "  lib                         100 MiB    2.4 %",
         "  app                        96.0 MiB    2.3 %",
         "  1 smaller owner            4.00 MiB    0.1 %",
-        "its allocators               15.0 MiB    0.4 %   kept free, less never touched",
+        "never touched               -33.0 MiB   -0.8 %   asked for, and without pages",
+        "its allocators               48.0 MiB    1.2 %   kept free",
         "Valgrind and jmassif         80.0 MiB    2.0 %   the price of profiling",
         "unaccounted                  5.00 MiB    0.1 %   its pages that nothing explains",
-        "elsewhere, since the start  -4.00 MiB   -0.1 %   other programs and the kernel",
+        "elsewhere, since the start  -4.00 MiB   -0.1 %   others have given back",
         "free                         2.64 GiB   65.9 %   what the kernel could still give",
         "together                     4.00 GiB  100.0 %",
     ]
@@ -137,6 +169,30 @@ def test_what_is_unaccounted_is_doubted_beyond_a_twentieth() -> None:
     assert not books(trace(at_limit).load(), 1).is_off
     beyond = section(trace({**LATER, "resident-valgrind": 64}).load())
     assert any(line.startswith("Unaccounted are 21.0 MiB, more than 5 %") for line in beyond)
+
+
+def test_little_is_never_doubted() -> None:
+    made = books(trace(LATER).load(), 1)
+    small = made._replace(
+        elsewhere=0, unaccounted=MIB, before=made.board - made.free - 2 * MIB
+    )  # of a process of 2 MiB
+    assert small.process == 2 * MIB and not small.is_off
+    assert small._replace(unaccounted=MIB + 1).is_off
+
+
+def test_a_negative_elsewhere_names_what_is_outside_of_the_process() -> None:
+    text = " ".join(section(trace({**LATER, "mem-available": 2800}).load()))
+    assert "44.0 MiB less than at the start are in use: other programs and the kernel have given back; or the" in text
+    assert "outside of the process (100 MiB), as it does not count a simulated device's." in text
+    alone = " ".join(section(trace({**LATER, "mem-available": 2900}, "discrete").load()))
+    assert "less than at the start are in use: other programs and the kernel have given back." in alone
+
+
+def test_a_row_that_can_be_negative_says_why() -> None:
+    made = books(trace(LATER).load(), 1)
+    for row in (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS):
+        if row.field not in ("valgrind", "free"):  # sums of pages
+            assert row.told(made._replace(**{row.field: -MIB})) not in ("", row.told(made._replace(**{row.field: MIB})))
 
 
 def test_what_is_elsewhere_is_doubted_and_nvmap_told() -> None:
@@ -163,8 +219,8 @@ def test_a_gpus_own_memory_has_books_of_its_own() -> None:
 
 def test_they_have_budgets() -> None:
     meter = Meter(trace(LATER).load())
-    names = ("peak.process", "peak.valgrind", "peak.allocators", "end.unaccounted", "last.elsewhere")
-    assert [meter.value(name).number // MIB for name in names] == [400, 80, 15, 5, 4]
+    names = ("peak.process", "peak.valgrind", "peak.untouched", "peak.allocators", "end.unaccounted", "last.elsewhere")
+    assert [meter.value(name).number // MIB for name in names] == [400, 80, 33, 48, 5, 4]
     assert meter.value("peak.unaccounted").is_bytes
 
 

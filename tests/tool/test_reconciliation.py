@@ -4,13 +4,23 @@
 import platform
 import re
 from pathlib import Path
-from typing import List
+from typing import List, Tuple
 
 import pytest
 
 from jmassif.model.profile import Profile
-from jmassif.questions.reconciliation import Books, books, device_books, fullest, sampled
-from tests.harness import BUILD, PYTHON, ROOT, compile_c, record, sim_build
+from jmassif.questions.reconciliation import (
+    BEFORE,
+    BESIDE_LEDGER,
+    BESIDE_PROCESS,
+    Books,
+    books,
+    device_books,
+    fullest,
+    sampled,
+)
+from tests.harness import BUILD, PYTHON, ROOT, Recording, compile_c, record, sim_build
+from tests.tool.programs import print_report
 
 MIB = 1 << 20
 WITH_PAGES = ["--pages=yes"]
@@ -63,9 +73,10 @@ def test_the_process_is_as_large_as_it_reads_in_proc() -> None:
         assert each.process == pytest.approx(resident, abs=2 * MIB)
         assert abs(each.unaccounted) <= 64 * 1024
         assert each.before + each.process + each.elsewhere + each.free == each.board
-    # What is asked for and never touched is the allocators', negative, until it is touched.
-    assert made[1].allocators - made[0].allocators == pytest.approx(-64 * MIB, abs=MIB)
-    assert made[2].allocators - made[1].allocators == pytest.approx(48 * MIB, abs=MIB)
+    # What is asked for has no pages until it is touched.
+    assert made[1].untouched - made[0].untouched == pytest.approx(-64 * MIB, abs=MIB)
+    assert made[2].untouched - made[1].untouched == pytest.approx(48 * MIB, abs=MIB)
+    assert all(0 <= each.allocators < MIB for each in made)
     assert made[2].held == made[1].held == pytest.approx(made[0].held + 64 * MIB, abs=MIB)
 
 
@@ -125,3 +136,130 @@ def test_a_gpus_own_memory_is_what_the_driver_says() -> None:
     assert abs(made.unaccounted) < 16 * MIB and made.before >= 48 * MIB
     unified = record([sim_build() / "programs" / "cuda_storm", "2000"], env={**env, "JMSIM_DISCRETE": "0"}).profile
     assert device_books(unified) is None  # it is the machine's memory
+
+
+# It takes device memory and, outside of the process, as much of the machine's, as a driver's buffers are.
+HOLDS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "jmassif.h"
+#define MIB (1 << 20)
+int cudaMalloc(void **pointer, size_t bytes);
+static long sum_of(const char *path, const char *format)
+{
+    FILE *file = fopen(path, "r");
+    char line[4096];
+    long sum = 0, n;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, format, &n) == 1)
+            sum += n;
+    fclose(file);
+    return sum;
+}
+static void tell(void)
+{
+    JMASSIF_SNAPSHOT();
+    long available = sum_of("/proc/meminfo", "MemAvailable: %ld kB") * 1024;
+    long at_hand = sum_of("/proc/zoneinfo", " count: %ld") * 4096;
+    printf("%ld %ld\\n", sum_of("/proc/self/smaps", "Rss: %ld kB") * 1024, available + at_hand);
+}
+int main(int argc, char **argv)
+{
+    void *pointer;
+    long device = atol(argv[1]) * MIB, outside = atol(argv[2]) * MIB;
+    if (cudaMalloc(&pointer, MIB))
+        return 1;
+    tell();
+    for (int i = 0; i < 4; i++)
+        if (cudaMalloc(&pointer, device / 4))
+            return 1;
+    if (outside && fallocate(memfd_create("buffer", 0), 0, 0, outside))
+        return 1;
+    memset(malloc(64 * MIB), 1, 48 * MIB);
+    tell();
+    return 0;
+}
+"""
+
+
+def holding(device: int, outside: int, **env: str) -> Recording:
+    """The program, with so many MiB of either."""
+    sim = sim_build()
+    program = compile_c(HOLDS, HEADERS, "-fno-builtin", str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}")
+    recording = record([program, str(device), str(outside)], WITH_PAGES, env={"JMSIM_RESERVED": "1", **env})
+    assert recording.returncode == 0, recording.stderr
+    return recording
+
+
+def check_books(recording: Recording, device: int) -> Tuple[Books, Books]:
+    """The books of both snapshots are the kernel's, of which so much more device memory is in use. Returns them."""
+    before, after = requested(recording.profile)
+    (resident_before, free_before), (resident_after, free_after) = (
+        [int(n) for n in line.split()] for line in recording.stdout.splitlines()
+    )
+    assert after.board == int(re.findall(r"MemTotal: +(\d+)", Path("/proc/meminfo").read_text())[0]) * 1024
+    for made in (before, after):
+        assert abs(made.unaccounted) <= 64 * 1024 and not made.is_off
+        # The simulated context never writes to its small blocks.
+        assert -MIB <= made.allocators <= MIB
+        assert sum(row.bytes(made) for row in (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)) + made.held == made.board
+    # 64 MiB were asked for and 48 written to.
+    assert after.untouched - before.untouched == pytest.approx(-16 * MIB, abs=MIB)
+    assert after.process - before.process == pytest.approx(resident_after - resident_before + device, abs=2 * MIB)
+    others = (free_before - free_after) - (resident_after - resident_before) - device
+    assert after.elsewhere - before.elsewhere == pytest.approx(others, abs=24 * MIB)
+    return before, after
+
+
+@pytest.mark.parametrize("reserved", ["1", "0"])
+def test_a_cards_memory_is_not_taken_from_the_mappings_that_have_its_addresses(reserved: str) -> None:
+    recording = holding(3800, 0, JMSIM_DISCRETE="1", JMSIM_RESERVED=reserved)
+    assert recording.profile.is_discrete
+    _, after = check_books(recording, 0)
+    assert after.held < 200 * MIB and after.outside < 16 * MIB
+    report = print_report(recording.trace).stdout.split("of the machine's memory")[1].split("\n---")[0]
+    assert "GiB" not in report.split("free ")[0].split("before the start")[1].split("\n", 1)[1], report
+    assert "Unaccounted" not in report
+
+
+def test_a_boards_device_memory_is_in_use_outside_of_the_process() -> None:
+    recording = holding(256, 256)
+    assert not recording.profile.is_discrete
+    before, after = check_books(recording, 256 * MIB)
+    assert after.outside - before.outside == 256 * MIB
+
+
+def test_device_memory_that_the_kernel_does_not_have_is_named_where_elsewhere_is_negative() -> None:
+    recording = holding(2000, 0)
+    _, after = check_books(recording, 2000 * MIB)
+    assert after.elsewhere < -1000 * MIB
+    report = " ".join(print_report(recording.trace).stdout.split())
+    assert re.search(r"elsewhere, since the start -\S+ GiB \S+ % others have given back", report)
+    assert "the kernel does not count as in use what the ledger has of the device outside of the process (1.9" in report
+
+
+# Only read, and so mapped to the page of zeros, or blocks too small to be measured.
+READS = """
+#include <stdlib.h>
+#include "jmassif.h"
+int main(void)
+{
+    volatile char *block = malloc(32 << 20);
+    for (long i = 0; i < 32 << 20; i += 4096)
+        (void)block[i];
+    JMASSIF_SNAPSHOT();
+    return 0;
+}
+"""
+
+
+def test_what_was_only_read_makes_a_negative_row_that_says_so() -> None:
+    recording = record([compile_c(READS, HEADERS, "-fno-builtin")], WITH_PAGES)
+    (made,) = requested(recording.profile)
+    assert made.untouched + made.allocators == pytest.approx(-32 * MIB, abs=MIB)
+    for row in BESIDE_LEDGER + BESIDE_PROCESS:
+        assert row.bytes(made) >= 0 or row.why_negative

@@ -15,7 +15,7 @@ from tests.web.browser import look, need_page, visit, write_page
 
 OWNERS = "#books .waterfall tbody tr"
 # After the owners; the last two are of the whole machine only, and "before the start" stands first.
-PROCESS = ["its allocators", "Valgrind and jmassif", "unaccounted"]
+PROCESS = ["never touched", "its allocators", "Valgrind and jmassif", "unaccounted"]
 MACHINE = ["elsewhere, since the start", "free"]
 
 
@@ -44,7 +44,7 @@ def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
     return {
         "before the start": made.before,
         **rows,
-        **dict(zip(PROCESS, (made.allocators, made.valgrind, made.unaccounted))),
+        **dict(zip(PROCESS, (made.untouched, made.allocators, made.valgrind, made.unaccounted))),
         **dict(zip(MACHINE, (made.elsewhere, made.free))),
     }
 
@@ -62,7 +62,7 @@ def test_the_steps_lead_from_what_was_there_to_what_is_free(training: Shown) -> 
     )
     wanted = expected(profile, snapshot)
     assert dict(zip(names, map(int, figures))) == wanted
-    assert names[0] == "before the start" and names[-5:] == PROCESS + MACHINE
+    assert names[0] == "before the start" and names[-6:] == PROCESS + MACHINE
     assert sum(wanted.values()) == books(profile, snapshot).board
     assert size(books(profile, snapshot).board) in total
     assert f"snapshot {profile.snapshots[snapshot].id}" in said
@@ -100,15 +100,25 @@ def test_another_moment_has_other_books(training: Shown) -> None:
 
 def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
     path = trace({**LATER, "resident-valgrind": 40, "mem-available": 2500}).save(tmp_path)
-    texts, steps = look(write_page(tmp_path, path), ["texts", "#books .problem"], ["count", "#books .step.negative"])
+    texts, steps = look(
+        write_page(tmp_path, path), ["texts", "#books .doubt"], ["attributes", f"{OWNERS}:has(.negative)", "data-owner"]
+    )
     assert len(texts) == 2 and texts[0].startswith("Unaccounted are 45.0 MiB")
-    assert steps == 0
+    assert steps == ["never touched"]
 
 
 def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
     path = trace({**LATER, "resident-heap": 60}).save(tmp_path)
-    (steps,) = look(write_page(tmp_path, path), ["attributes", f"{OWNERS}:has(.negative)", "data-owner"])
-    assert steps == ["its allocators", "elsewhere, since the start"]
+    negative = f"{OWNERS}:has(.negative)"
+    steps, why = look(
+        write_page(tmp_path, path), ["attributes", negative, "data-owner"], ["texts", f"{negative} .quiet"]
+    )
+    assert steps == ["never touched", "its allocators", "elsewhere, since the start"]
+    assert [text.strip() for text in why] == [
+        "asked for, and without pages",
+        "small blocks never touched, or only read",
+        "others have given back",
+    ]
 
 
 def test_a_run_without_them_has_no_such_section(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ _BOOKS: Dict[str, Callable[[Books], int]] = {
     "elsewhere": lambda made: abs(made.elsewhere),
     "process": lambda made: made.process,
     "unaccounted": lambda made: abs(made.unaccounted),
+    "untouched": lambda made: -made.untouched,
     "valgrind": lambda made: made.valgrind,
 }
 _N_SUGGESTIONS = 4

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The books of the whole board: what the kernel says is in use against what the ledger knows, down to what nobody knows.
 
-    board = before + the ledger, owner by owner + allocators + Valgrind + unaccounted + elsewhere + free
+    board = before + the ledger, owner by owner + untouched + allocators + Valgrind + unaccounted + elsewhere + free
 
-The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
+`untouched` takes away what the ledger has and no page stands for. Other rows may be negative too; a row says why it is. The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
 machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
@@ -15,8 +15,9 @@ from jmassif.questions.ledger import Ledger, ledger
 from jmassif.questions.moments import Moment
 from jmassif.units import growth, size
 
-# Beyond this share of the process, what is unaccounted deserves a warning.
+# Beyond this share of the process, what is unaccounted deserves a warning; less than this is never worth one.
 WARN_ABOVE = 0.05
+_LEAST_WARNED_BYTES = 1 << 20
 
 # What others do on a board at rest.
 _QUIET_BYTES = 16 << 20
@@ -32,8 +33,10 @@ class Books(NamedTuple):
     # In use before the program started: the system and other programs.
     before: int
     held: int  # by the ledger, in this memory
-    # What allocators keep and nobody has asked for, less what was asked for and has no pages: it was never written to,
-    # or is swapped out.
+    # What was asked for and has no pages, taken away: it was never written to, or is swapped out. Never positive.
+    untouched: int
+    # What the heap's allocators keep and nobody has asked for. Negative where pages are missing of small blocks, or of
+    # ones that were only read.
     allocators: int
     valgrind: int  # pages of Valgrind's core and of jmassif
     unaccounted: int  # pages of the process that are none of the above
@@ -41,6 +44,7 @@ class Books(NamedTuple):
     # driver keeps for the process without a call that shows it. Negative where others have shrunk.
     elsewhere: int
     free: int  # what the kernel could still give, if the process's libraries stay in memory
+    outside: int  # of what the ledger holds, that is in no page of the process: a driver's buffers
     nvmap: Optional[int]  # what NvMap has come to use since the start; None where the kernel does not say
     share_of_peak: float  # of what the ledger held at its peak
 
@@ -51,14 +55,42 @@ class Books(NamedTuple):
 
     @property
     def is_off(self) -> bool:
-        return abs(self.unaccounted) > WARN_ABOVE * self.process
+        return abs(self.unaccounted) > max(WARN_ABOVE * self.process, _LEAST_WARNED_BYTES)
 
 
-# What a process has beside what the ledger holds: the name that reports give it, what they say of it, how much it is.
-BESIDE_LEDGER: Tuple[Tuple[str, str, Callable[[Books], int]], ...] = (
-    ("its allocators", "kept free, less never touched", lambda made: made.allocators),
-    ("Valgrind and jmassif", "the price of profiling", lambda made: made.valgrind),
-    ("unaccounted", "its pages that nothing explains", lambda made: made.unaccounted),
+class Row(NamedTuple):
+    """A row of the books beside the ledger's."""
+
+    field: str  # of Books
+    name: str
+    note: str  # what it is
+    why_negative: str  # what it is where it is negative
+
+    def bytes(self, made: Books) -> int:
+        found: int = getattr(made, self.field)
+        return found
+
+    def told(self, made: Books) -> str:
+        return self.why_negative if self.bytes(made) < 0 else self.note
+
+
+_NEVER = ""  # a row that is no difference
+BEFORE = Row("before", "before the start", "the system and other programs", "the program had it as available")
+# What a process has beside what the ledger holds.
+BESIDE_LEDGER = (
+    Row(
+        "untouched",
+        "never touched",
+        "all that was asked for has pages",
+        "asked for, and without pages",
+    ),
+    Row("allocators", "its allocators", "kept free", "small blocks never touched, or only read"),
+    Row("valgrind", "Valgrind and jmassif", "the price of profiling", _NEVER),
+    Row("unaccounted", "unaccounted", "its pages that nothing explains", "given back while being counted"),
+)
+BESIDE_PROCESS = (
+    Row("elsewhere", "elsewhere, since the start", "other programs and the kernel", "others have given back"),
+    Row("free", "free", "what the kernel could still give", _NEVER),
 )
 
 
@@ -71,6 +103,11 @@ class _Figures:
 
     def __getitem__(self, figure: str) -> int:
         return self._profile.system_at(figure, self._time) or 0
+
+    @property
+    def available(self) -> int:
+        """With the free pages that each processor has at hand, which the kernel itself counts as in use."""
+        return self["mem-available"] + self["free-per-cpu"]
 
 
 def sampled(profile: Profile) -> List[int]:
@@ -104,6 +141,15 @@ def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
     return fullest(profile) if chosen.snapshot is None else nearest(profile, chosen.time)
 
 
+def _in_mappings(profile: Profile, by_kind: Dict[str, int], now: _Figures) -> int:
+    """The blocks that the recorder has found to lie in mappings of the process, those of this memory alone."""
+    found = now["blocks-in-mappings"]
+    if not profile.is_discrete or "heap-untouched" in profile.system:
+        return found
+    # Recorders that did not tell this figure counted a card's blocks where the process has mapped their addresses.
+    return min(found, by_kind.get("pinned", 0) + by_kind.get("driver-host", 0) + now["custom-blocks"])
+
+
 def books(profile: Profile, snapshot: int) -> Books:
     """The books of one of the snapshots that `sampled` lists."""
     by_kind = profile.snapshots[snapshot].by_kind
@@ -111,17 +157,19 @@ def books(profile: Profile, snapshot: int) -> Books:
     held = _on(profile, by_kind)
     heap = sum(by_kind.get(kind, 0) for kind in _HEAP_KINDS)
     pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
-    in_mappings = now["blocks-in-mappings"]
+    in_mappings = _in_mappings(profile, by_kind, now)
     # Blocks of custom allocators are of the heap's kind and lie elsewhere.
     from_malloc = heap - now["custom-blocks"]
     # What a driver has committed and the process has mapped is among its pages.
     outside = held - from_malloc - pages - in_mappings - now["resident-devices"]
-    allocators = now["resident-heap"] + now["resident-blocks"] - from_malloc - in_mappings
-    explained = ("resident-heap", "resident-valgrind", "resident-blocks", "resident-devices")
-    unaccounted = now["resident"] - sum(now[part] for part in explained) - pages
+    in_blocks = min(now["resident-blocks"], in_mappings)
+    without_pages = now["heap-untouched"] + in_mappings - in_blocks
+    allocators = now["resident-heap"] - from_malloc + now["heap-untouched"]
+    explained = ("resident-heap", "resident-valgrind", "resident-devices")
+    unaccounted = now["resident"] - sum(now[part] for part in explained) - in_blocks - pages
     # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
-    free = max(0, now["mem-available"] - now["process-files"])
-    before = now["mem-total"] - start["mem-available"] - (start["process-resident"] - start["process-files"])
+    free = max(0, now.available - now["process-files"])
+    before = now["mem-total"] - start.available - (start["process-resident"] - start["process-files"])
     peak = profile.peaks.get("host" if profile.is_discrete else "total")
     top = max(peak.host if profile.is_discrete else peak.host + peak.device, held) if peak else held
     return Books(
@@ -129,11 +177,13 @@ def books(profile: Profile, snapshot: int) -> Books:
         board=now["mem-total"],
         before=before,
         held=held,
+        untouched=-without_pages,
         allocators=allocators,
         valgrind=now["resident-valgrind"],
         unaccounted=unaccounted,
         elsewhere=now["mem-total"] - free - before - now["resident"] - outside,
         free=free,
+        outside=max(0, outside),
         nvmap=now["nvmap-used"] - start["nvmap-used"] if "nvmap-used" in profile.system else None,
         share_of_peak=held / top if top else 1.0,
     )
@@ -157,6 +207,12 @@ class DeviceBooks(NamedTuple):
     held: int  # by the ledger
     unaccounted: int  # in use beyond both; negative where others have given back
     free: int
+
+    @property
+    def told_of_unaccounted(self) -> str:
+        if self.unaccounted < 0:
+            return "others gave back; blocks in room from before"
+        return "the driver's own, other programs"
 
 
 def device_books(profile: Profile) -> Optional[DeviceBooks]:
@@ -187,12 +243,18 @@ def doubts(made: Books) -> List[str]:
             " its pages were being sampled, or mapped a device's memory whose driver jmassif does not know."
         )
     if abs(made.elsewhere) > max(_QUIET_BYTES, made.process // 20):
-        text = (
-            f"Elsewhere, {size(abs(made.elsewhere))} {'more' if made.elsewhere > 0 else 'less'} than at the start are"
-        )
-        text += (
-            " in use: by other programs, by the kernel, or by a driver for this process without a call that shows it."
-        )
+        if made.elsewhere > 0:
+            text = (
+                f"Elsewhere, {size(made.elsewhere)} more than at the start are in use: by other programs, by the kernel, or"
+                " by a driver for this process without a call that shows it."
+            )
+        else:
+            text = f"Elsewhere, {size(-made.elsewhere)} less than at the start are in use: other programs and the kernel have given back."
+            if made.outside > _QUIET_BYTES:
+                text = text[:-1] + (
+                    f"; or the kernel does not count as in use what the ledger has of the device outside of the process"
+                    f" ({size(made.outside)}), as it does not count a simulated device's."
+                )
         if made.nvmap is not None:
             text += f" NvMap's use has changed by {growth(made.nvmap)}."
         found.append(text)

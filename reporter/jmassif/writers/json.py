@@ -101,7 +101,7 @@ def _growths(growths: Tuple[Growth, ...]) -> List[Dict[str, Any]]:
     return [growth._asdict() for growth in growths]
 
 
-_BOOKS = ("board", "before", "held", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
+_BOOKS = ("board", "before", "held", "untouched", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
 
 
 def _books(profile: Profile, at: Moment) -> str:

@@ -2,7 +2,9 @@
 /* The board: how much memory it has, how much is taken, and the pages behind it. On a Jetson host
  * and device share it, so pinned memory counts against the limit as well; with JMSIM_DISCRETE=1
  * the board is a graphics card's memory and pinned memory does not. Pages are anonymous and
- * touched only by those who use them. */
+ * touched only by those who use them. With JMSIM_RESERVED=1 device memory has addresses and no
+ * pages, as under unified addressing: they come from a mapping that nobody may touch, made when
+ * the driver starts. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -14,18 +16,34 @@
 struct jmsim_stats live;
 static bool discrete;
 
+#define RESERVED_BYTES ((size_t)16 << 30)
+static uintptr_t reserved, reserved_end; /* what is left of it; addresses are given out once */
+
 void board_setup(void)
 {
     const char *limit = getenv("JMSIM_BOARD_BYTES");
     const char *kind = getenv("JMSIM_DISCRETE");
     live.board_bytes = limit ? strtoull(limit, NULL, 0) : DEFAULT_BOARD_BYTES;
     discrete = kind && kind[0] == '1';
+    const char *reserve = getenv("JMSIM_RESERVED");
+    if (reserve && reserve[0] == '1') {
+        void *at = mmap(NULL, RESERVED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (at != MAP_FAILED) {
+            reserved = (uintptr_t)at;
+            reserved_end = reserved + RESERVED_BYTES;
+        }
+    }
     nodes_setup();
 }
 
 bool board_integrated(void)
 {
     return !discrete;
+}
+
+bool board_has_contents(void)
+{
+    return !reserved_end;
 }
 
 static bool board_take(size_t bytes)
@@ -64,10 +82,22 @@ void pages_unmap(uintptr_t address, size_t bytes)
     munmap((void *)address, bytes);
 }
 
+static bool is_reserved(uintptr_t address)
+{
+    return address < reserved_end && address >= reserved_end - RESERVED_BYTES;
+}
+
 static bool pages_back(struct object *object, size_t span, enum backing backing)
 {
     if (backing <= NO_ADDRESS)
         return true;
+    if (backing == DEVICE_PAGES && reserved_end) {
+        if (span > reserved_end - reserved)
+            return false;
+        object->address = reserved;
+        reserved += span;
+        return true;
+    }
     object->address = pages_map(span, backing == LOW_PAGES);
     return object->address;
 }
@@ -101,7 +131,7 @@ void board_unback(struct object *object)
 {
     if (object->buffers)
         nodes_unback(object);
-    else if (object->address)
+    else if (object->address && !is_reserved(object->address))
         pages_unmap(object->address, object->span_bytes);
     board_give(object->board_bytes);
     object->board_bytes = 0;

@@ -25,21 +25,24 @@ static CUresult on_device(uintptr_t address, size_t bytes)
 static CUresult to_device(uintptr_t to, const void *from, size_t bytes)
 {
     TRY(on_device(to, bytes));
-    memmove((void *)to, from, bytes);
+    if (board_has_contents())
+        memmove((void *)to, from, bytes);
     return CUDA_SUCCESS;
 }
 
 static CUresult to_host(void *to, uintptr_t from, size_t bytes)
 {
     TRY(on_device(from, bytes));
-    memmove(to, (const void *)from, bytes);
+    if (board_has_contents())
+        memmove(to, (const void *)from, bytes);
     return CUDA_SUCCESS;
 }
 
 static CUresult fill(uintptr_t to, unsigned char value, size_t bytes)
 {
     TRY(on_device(to, bytes));
-    memset((void *)to, value, bytes);
+    if (board_has_contents())
+        memset((void *)to, value, bytes);
     return CUDA_SUCCESS;
 }
 

@@ -125,6 +125,7 @@ bool map_overlaps(uintptr_t address, size_t bytes);
 extern struct jmsim_stats live;
 void board_setup(void);
 bool board_integrated(void);
+bool board_has_contents(void); /* device memory may be read and written */
 /* Takes bytes from the board for the object, and addresses of span bytes where the backing has any. */
 bool board_back(struct object *object, size_t bytes, size_t span, enum backing backing);
 bool board_back_context(struct object *context, size_t bytes);

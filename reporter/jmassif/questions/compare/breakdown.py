@@ -109,8 +109,8 @@ def whole_process(profile: Profile, moment: Moment) -> Parts:
         return {}
     made = books(profile, snapshot)
     parts = _parts_of(row for _, owners in whose(profile, made).groups for row in owners)
-    for name, _, bytes_of in BESIDE_LEDGER:
-        parts[Key((name,))] = PartFigures(bytes_of(made))
+    for row in BESIDE_LEDGER:
+        parts[Key((row.name,))] = PartFigures(row.bytes(made))
     return parts
 
 

@@ -17,7 +17,7 @@ from jmassif.questions.headline import as_data, headline
 from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.ledger import hottest_temporaries, ledger
 from jmassif.questions.moments import main_peak, select
-from jmassif.questions.reconciliation import books, doubts, sampled
+from jmassif.questions.reconciliation import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.whose.names import NO_TENSOR, Names
 from jmassif.whose.sites import base_name
 from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
@@ -185,7 +185,7 @@ def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]
 
 
 # In the order of the sum; the ledger stands between the first and the second, and is in the cells.
-_BOOKS = ("before", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
+_BOOKS = ("before", "untouched", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
 
 
 def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
@@ -194,8 +194,14 @@ def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
     rows = []
     for snapshot in sampled(profile):
         made = books(profile, snapshot)
-        row = {"moment": index_of[snapshot], "board": made.board, "held": made.held, "doubts": doubts(made)}
-        rows.append({**row, **{name: getattr(made, name) for name in _BOOKS}})
+        row: Dict[str, Any] = {
+            "moment": index_of[snapshot],
+            "board": made.board,
+            "held": made.held,
+            "doubts": doubts(made),
+        }
+        notes = {each.field: each.told(made) for each in (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)}
+        rows.append({**row, "notes": notes, **{name: getattr(made, name) for name in _BOOKS}})
     return rows
 
 

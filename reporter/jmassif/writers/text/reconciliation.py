@@ -5,7 +5,18 @@ from typing import List
 
 from jmassif.model.profile import Profile
 from jmassif.questions.moments import Moment
-from jmassif.questions.reconciliation import BESIDE_LEDGER, Books, books, device_books, doubts, nearest_to, whose
+from jmassif.questions.reconciliation import (
+    BEFORE,
+    BESIDE_LEDGER,
+    BESIDE_PROCESS,
+    Books,
+    Row,
+    books,
+    device_books,
+    doubts,
+    nearest_to,
+    whose,
+)
 from jmassif.units import count, moment, percent, size
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.table import Column, Table
@@ -19,6 +30,10 @@ _TABLE = Table(Column("", 27, align="<"), Column("", 10), Column("", 9), Column(
 
 def _row(label: str, n_bytes: int, whole: int, note: str = "") -> str:
     return _TABLE.row(label, size(n_bytes), percent(n_bytes, whole), note).rstrip()
+
+
+def _told(made: Books, row: Row) -> str:
+    return _row(row.name, row.bytes(made), made.board, row.told(made))
 
 
 def _owners(profile: Profile, made: Books) -> List[str]:
@@ -42,7 +57,7 @@ def _device_section(profile: Profile) -> Lines:
     return heading(f"All {size(whole)} of the GPU's memory, at {moment(made.time, profile.time_unit)}") + [
         _row("before the first block", made.before, whole, "other programs, and contexts"),
         _row("this process", made.held, whole, "the ledger, when it held most"),
-        _row("unaccounted, since then", made.unaccounted, whole, "the driver's own, other programs"),
+        _row("unaccounted, since then", made.unaccounted, whole, made.told_of_unaccounted),
         _row("free", made.free, whole, "what the GPU could still give"),
         _row("together", whole, whole),
     ]
@@ -62,12 +77,10 @@ def _board_section(profile: Profile, chosen: Moment) -> Lines:
             f"When pages were last sampled near the peak; the ledger held {100 * made.share_of_peak:.1f} % of that."
         )
     whole = made.board
-    lines.append(_row("before the start", made.before, whole, "the system and other programs"))
+    lines.append(_told(made, BEFORE))
     lines.append(_row("this process", made.held, whole, "the ledger, by owner:"))
     lines += _owners(profile, made)
-    lines += [_row(name, bytes_of(made), whole, note) for name, note, bytes_of in BESIDE_LEDGER]
-    lines.append(_row("elsewhere, since the start", made.elsewhere, whole, "other programs and the kernel"))
-    lines.append(_row("free", made.free, whole, "what the kernel could still give"))
+    lines += [_told(made, row) for row in BESIDE_LEDGER + BESIDE_PROCESS]
     lines.append(_row("together", whole, whole))
     for doubt in doubts(made):
         lines += paragraph(doubt)

@@ -16,8 +16,8 @@
 /** @typedef {{moment: number, time: number, host: number, device: number}} Peak */
 
 /**
- * The whole machine's memory at a moment, in bytes: `board` is the sum of the others.
- * @typedef {{moment: number, board: number, held: number, doubts: string[], before: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
+ * The whole machine's memory at a moment, in bytes: `board` is the sum of the others, of which some may be negative. `notes`: what a row is, by its field, or why it is negative.
+ * @typedef {{moment: number, board: number, held: number, doubts: string[], notes: Record<string, string>, before: number, untouched: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
  */
 /** @typedef {{address: string, bytes: number, free: number, parts: [number, string][]}} DrawnSegment parts: bytes and owner, '' of a hole */
 /**

@@ -39,20 +39,16 @@ function owners(run, made) {
 
 /** @param {Run} run @param {Books} made @param {boolean} isWhole @returns {Step[]} */
 function steps(run, made, isWhole) {
-    const row = (/** @type {string} */ name, /** @type {string} */ group, /** @type {number} */ bytes, colour = QUIET) => ({ name, group, bytes, colour });
+    const row = (/** @type {string} */ name, /** @type {'before'|'untouched'|'allocators'|'valgrind'|'unaccounted'|'elsewhere'|'free'} */ field, colour = QUIET) => ({ name, group: made.notes[field], bytes: made[field], colour });
     const taken = [
         ...owners(run, made),
-        row('its allocators', 'kept free, less never touched', made.allocators),
-        row('Valgrind and jmassif', 'the price of profiling', made.valgrind),
-        row('unaccounted', 'its pages that nothing explains', made.unaccounted),
+        row('never touched', 'untouched'),
+        row('its allocators', 'allocators'),
+        row('Valgrind and jmassif', 'valgrind'),
+        row('unaccounted', 'unaccounted'),
     ];
     if (!isWhole) return taken;
-    return [
-        row('before the start', 'the system and other programs', made.before),
-        ...taken,
-        row('elsewhere, since the start', 'other programs, the kernel, drivers', made.elsewhere),
-        row('free', 'what the kernel could still give', made.free, 'transparent'),
-    ];
+    return [row('before the start', 'before'), ...taken, row('elsewhere, since the start', 'elsewhere'), row('free', 'free', 'transparent')];
 }
 
 export class BooksOfMachine extends View {
@@ -84,6 +80,6 @@ export class BooksOfMachine extends View {
         const moment = run.label(made.moment);
         replace(this.#when, made.moment === page.moment ? `At ${moment}` : `At ${moment}, where pages were last sampled near the chosen moment`);
         replace(this.#picture, waterfall(steps(run, made, isWhole), isWhole ? 'From what was in use before to what is free' : 'What this run has taken', isWhole ? 'the machine' : 'this process'));
-        replace(this.#doubts, ...made.doubts.map((text) => h('p', { class: 'problem' }, text)));
+        replace(this.#doubts, ...made.doubts.map((text) => h('p', { class: 'doubt' }, text)));
     }
 }
