@@ -36,6 +36,7 @@
 #include "cuda/device_blocks.h"
 #include "cuda/query.h"
 #include "cuda/tensor.h"
+#include "torch/roles.h"
 #include "pages/mappings.h"
 #include "pages/pages.h"
 #include "pages/stack_memory.h"
@@ -168,6 +169,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
 
 // What a snapshot tells besides the ledger, in this order.
 static const SnapshotSource snapshot_sources[] = {
+    {.before = jm_torch_hear_roles_in_passing},
     {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
     {.tell = jm_scope_write_sums},
     {.tell = jm_region_write_sums},
@@ -193,6 +195,7 @@ static void post_clo_init(void)
     has_fma = jm_fma_is_available();
     jm_cuda_on_library_loaded(jm_pages_measure_scope);
     jm_exhaustion_on_event(jm_device_tell_reserves);
+    jm_pending_on_settled(jm_torch_hear_roles);
     jm_pages_init();
     jm_driver_init();
     jm_trace_open();
@@ -208,13 +211,17 @@ static void post_clo_init(void)
 
 static void print_stats(void)
 {
-    static const TellStats modules[] = {jm_blocks_stats,  jm_slab_stats,       jm_heap_stats,
-                                        jm_stack_stats,   jm_unwind_stats,     jm_symbol_stats,
-                                        jm_account_stats, jm_ledger_stats,     jm_python_stats,
-                                        jm_owner_stats,   jm_mappings_stats,   jm_driver_stats,
-                                        jm_scope_stats,   jm_region_stats,     jm_device_blocks_stats,
-                                        jm_tensor_stats,  jm_exhaustion_stats, jm_pending_stats,
-                                        jm_trace_stats,   jm_trace_file_stats, NULL};
+    static const TellStats modules[] = {jm_blocks_stats,        jm_slab_stats,
+                                        jm_heap_stats,          jm_stack_stats,
+                                        jm_unwind_stats,        jm_symbol_stats,
+                                        jm_account_stats,       jm_ledger_stats,
+                                        jm_python_stats,        jm_owner_stats,
+                                        jm_mappings_stats,      jm_driver_stats,
+                                        jm_scope_stats,         jm_region_stats,
+                                        jm_device_blocks_stats, jm_tensor_stats,
+                                        jm_exhaustion_stats,    jm_pending_stats,
+                                        jm_torch_stats,         jm_trace_stats,
+                                        jm_trace_file_stats,    NULL};
     jm_stats_print(modules);
 }
 

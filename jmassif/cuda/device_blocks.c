@@ -244,6 +244,8 @@ static void end_block(ThreadId tid, DeviceBlock *b)
 {
     if (b->space == SPACE_POINTER)
         remove_range(b->key, b);
+    if (b->space == SPACE_POINTER && jm_account_is_tensor(b->account))
+        jm_pending_forget(b->key);
     if (b->n_mappings)
         forget_mappings(b);
     if (b->carved && carved_close)

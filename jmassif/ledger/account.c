@@ -12,13 +12,16 @@ static NodeId newest; // of all nodes that have an account
 static AccountId overhead_of_owner[256];
 
 // Accounts that differ from others only in their role. The index does not have them.
-typedef struct Survivors {
-    struct Survivors *next; // VgHashNode
-    UWord key;              // VgHashNode: the account of the temporaries
+typedef struct OfRole {
+    struct OfRole *next; // VgHashNode
+    UWord key;           // VgHashNode: the account of the stack's own role
     AccountId account;
-} Survivors;
+    const HChar *role;
+    struct OfRole *another; // of the same stack
+} OfRole;
 
-static VgHashTable *survivors;
+static VgHashTable *of_role;
+static UInt n_of_role;
 
 // Every malloc looks for the account of its stack: the stack tells the owner, so it is found without asking for it.
 #define STACKS_OWN JM_OWNER_NONE
@@ -42,6 +45,12 @@ static ULong account_hash_of(UInt id)
     return key_hash(node, kind, owner);
 }
 
+static const HChar *stacks_role(NodeId node)
+{
+    RoleId role = jm_stack_role(node);
+    return jm_role_is_survivors(role) ? "temporary" : jm_role_name(role);
+}
+
 // `owner`: as in the key.
 static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 {
@@ -61,10 +70,8 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     account_index.slots[slot] = id;
     account_index.used++;
     jm_trace_account(id, node, kind, jm_owner_name(owner));
-    if (owner == JM_OWNER_TENSOR) {
-        RoleId role = jm_stack_role(node);
-        jm_trace_role(id, jm_role_is_survivors(role) ? "temporary" : jm_role_name(role));
-    }
+    if (owner == JM_OWNER_TENSOR)
+        jm_trace_role(id, stacks_role(node));
     return id;
 }
 
@@ -74,24 +81,34 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
     return find_or_open(node, kind, owner);
 }
 
-AccountId jm_account_survivors(AccountId temporary)
+AccountId jm_account_with_role(AccountId made_as, const HChar *role)
 {
-    if (!survivors)
-        survivors = VG_(HT_construct)("jm.account");
-    Survivors *known = VG_(HT_lookup)(survivors, temporary);
-    if (known)
-        return known->account;
     UInt node;
     Kind kind;
     OwnerId owner;
-    jm_ledger_describe(temporary, &node, &kind, &owner);
-    known = VG_(calloc)("jm.account", 1, sizeof *known);
-    known->key = temporary;
-    known->account = jm_ledger_open(node, kind, owner);
-    VG_(HT_add_node)(survivors, known);
-    jm_trace_account(known->account, node, kind, jm_owner_name(owner));
-    jm_trace_role(known->account, jm_role_name(jm_stack_role(node)));
-    return known->account;
+    jm_ledger_describe(made_as, &node, &kind, &owner);
+    if (VG_STREQ(role, stacks_role(node)))
+        return made_as;
+    if (!of_role)
+        of_role = VG_(HT_construct)("jm.account");
+    OfRole *first = VG_(HT_lookup)(of_role, made_as);
+    for (const OfRole *known = first; known; known = known->another)
+        if (VG_STREQ(role, known->role))
+            return known->account;
+    OfRole *made = VG_(calloc)("jm.account", 1, sizeof *made);
+    made->key = made_as;
+    made->account = jm_ledger_open(node, kind, owner);
+    made->role = role;
+    if (first) {
+        made->another = first->another;
+        first->another = made;
+    } else {
+        VG_(HT_add_node)(of_role, made);
+    }
+    n_of_role++;
+    jm_trace_account(made->account, node, kind, jm_owner_name(owner));
+    jm_trace_role(made->account, role);
+    return made->account;
 }
 
 Bool jm_account_is_tensor(AccountId account)
@@ -139,6 +156,5 @@ AccountId jm_account_overhead(AccountId heap_account)
 void jm_account_stats(void)
 {
     jm_stats_index(&account_index);
-    UInt n = survivors ? VG_(HT_count_nodes)(survivors) : 0;
-    jm_stats_row("jm.account", "accounts of survivors", n, n * sizeof(Survivors));
+    jm_stats_row("jm.account", "accounts of roles", n_of_role, n_of_role * sizeof(OfRole));
 }

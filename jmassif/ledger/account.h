@@ -17,8 +17,8 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner);
 // workspace), that owner's.
 AccountId jm_account_handed_out(NodeId node, Kind kind);
 
-// The account of those blocks of another one that turn out to have the role for which its stack's rule names survivors.
-AccountId jm_account_survivors(AccountId temporary);
+// The account of those blocks of another one that turn out to have a role of their own. `role` must live on.
+AccountId jm_account_with_role(AccountId made_as, const HChar *role);
 
 Bool jm_account_is_tensor(AccountId account);
 

@@ -140,6 +140,15 @@ static Addr first_interpreter(void)
     return head;
 }
 
+const PythonLayout *jm_python_interpreter(Addr *runtime, Addr *interpreter)
+{
+    if (!python.is_known)
+        return NULL;
+    *runtime = python.runtime;
+    *interpreter = first_interpreter();
+    return &python.layout;
+}
+
 // All states of a thread, newest first: it has one in every interpreter that it has entered. They are looked for each
 // time. That takes two reads a state, and a state remembered could have been freed, or its thread be another one now.
 static UInt find_states(ThreadId tid, Addr *states, UInt max)

@@ -9,10 +9,15 @@
 #define JM_PYTHON_H
 
 #include "base/compat.h"
+#include "stack/python_layout.h"
 #include "stack/symbol.h"
 
 // An object file was mapped: it may be an interpreter. `code` is an address inside it.
 void jm_python_object(const HChar *path, Addr code);
+
+// How the interpreter is laid out; NULL: there is none that is known. Sets where _PyRuntime and the first
+// interpreter's state are (0: it has none yet).
+const PythonLayout *jm_python_interpreter(Addr *runtime, Addr *interpreter);
 
 // A stack, innermost first, as keys: code addresses, or Python frames (jm_python_is_frame).
 // Replaces the interpreter's native frames in `ips`, whose stack pointers are `sps` (one more than `n`; the last is

@@ -22,7 +22,8 @@ from moments import Moment, moments
 
 ROOT = Path(os.environ["JMASSIF_TORCH_ROOT"])
 SCRIPTS = "/src/tests/torch-cuda/scripts"
-ROLES = ("parameter", "gradient", "optimizer", "activation", "input")
+KEPT = ("parameter", "gradient", "optimizer")  # from step to step
+PASSING = ("activation", "input")
 # A cuBLAS handle's: 2 x 4 MiB + 8 x 16 KiB, PyTorch's default. The main thread and autograd's have one each.
 WORKSPACE_BYTES = 8519680
 # Reports of the allocator that the ledger could not follow.
@@ -50,8 +51,10 @@ TRAINING = (
     Program("sgd-expandable", ("train.py", "sgd"), EXPANDABLE),
     Program("adam-async", ("train.py", "adam"), ASYNC),
 )
+# These programs reckon roles.
+RECKONING = TRAINING + (Program("roles", ("roles.py",), DEFAULT), Program("roles-async", ("roles.py",), ASYNC))
 # The training loops come first, for pytest to run each program once: it goes by places in these lists.
-PROGRAMS = TRAINING + (
+PROGRAMS = RECKONING + (
     Program("exhaust", ("exhaust.py",), DEFAULT),
     Program("exhaust-expandable", ("exhaust.py",), EXPANDABLE),
     Program("graph", ("graph.py",), DEFAULT),
@@ -138,9 +141,16 @@ def test_with_the_cache_they_are_memory_reserved(finished: Finished) -> None:
     assert differences(finished, "reserved", lambda moment: moment.reserved) == {}
 
 
-@each(TRAINING)
-@pytest.mark.parametrize("role", ROLES)
+@each(RECKONING)
+@pytest.mark.parametrize("role", KEPT)
 def test_roles_are_what_pytorch_reckons(finished: Finished, role: str) -> None:
+    assert any(line[role] for line in finished.told if role in line)
+    assert differences(finished, role, lambda moment: moment.by_role[role]) == {}
+
+
+@each(TRAINING)
+@pytest.mark.parametrize("role", PASSING)
+def test_roles_in_passing_are_what_pytorch_reckons(finished: Finished, role: str) -> None:
     assert any(role in line for line in finished.told)
     assert differences(finished, role, lambda moment: moment.by_role[role]) == {}
 

@@ -16,6 +16,7 @@ from torch import nn
 LIBRARY = ctypes.CDLL(os.environ["CENSUS_LIBRARY"])
 SAMPLES = [(torch.randn(1, 24, 24), torch.tensor(i % 10)) for i in range(64)]
 alive = []  # models
+leaves = []  # parameters of no model
 optimizers = []
 
 
@@ -24,7 +25,7 @@ def n_bytes(tensors) -> int:
 
 
 def mark(name: str, **figures: int) -> None:
-    parameters = [p for model in alive for p in model.parameters()]
+    parameters = [p for model in alive for p in model.parameters()] + leaves
     state = [value for o in optimizers for values in o.state.values() for value in values.values()]
     line = {
         "mark": name,
@@ -129,8 +130,63 @@ def peak_inside(name):
         optimizer.step()
 
 
+class Registered(nn.Module):
+    """A class of the script's own: what its frames make looks like any other tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(70, 30))
+        self.frozen = nn.Parameter(torch.zeros(71, 30), requires_grad=False)
+        self.register_buffer("table", torch.arange(72.0 * 30))
+        self.register_buffer("mask", torch.zeros(73, 30, dtype=torch.bool), persistent=False)
+
+
+def made_in_every_way(name):
+    values = torch.zeros(60, 30)
+    other = torch.zeros(61, 30)
+    mark(f"{name} nothing")
+    leaves.append(nn.Parameter(values))
+    mark(f"{name} of a tensor")
+    leaves.extend([torch.zeros(62, 30, requires_grad=True), torch.zeros(63, 30).requires_grad_()])
+    mark(f"{name} leaves")
+    alive.append(Registered())
+    mark(f"{name} registered")
+    alive[0].register_buffer("late", other)
+    del alive[0].frozen
+    mark(f"{name} registered from outside")
+    mean = torch.optim.swa_utils.AveragedModel(alive[0])
+    alive.append(mean)
+    mean.update_parameters(alive[0])
+    mark(f"{name} averaged")
+    alive.append(copy.deepcopy(alive[0]).half())
+    mark(f"{name} half")
+    weights = copy.deepcopy(alive[0].state_dict())
+    mark(f"{name} copied, but not a model")
+    alive[0].load_state_dict(weights)
+    optimizer = torch.optim.Adam([*alive[0].parameters(), *leaves], amsgrad=True)
+    optimizers.append(optimizer)
+    (alive[0].weight.sum() + sum(leaf.sum() for leaf in leaves)).backward()
+    nn.utils.clip_grad_norm_(leaves, 1.0)
+    mark(f"{name} backward")
+    belongs_to_nobody = torch.autograd.grad(leaves[0].pow(2).sum(), leaves[0])
+    mark(f"{name} another gradient")
+    optimizer.step()
+    mark(f"{name} step")
+    state = copy.deepcopy(optimizer.state_dict())
+    mark(f"{name} state copied")
+    optimizer.load_state_dict(state)
+    mark(f"{name} state loaded")
+    kept = alive[0].weight.detach()
+    alive.clear()
+    del optimizer, mean
+    optimizers.clear()
+    mark(f"{name} no longer")
+    del belongs_to_nobody, state, weights, kept, values, other
+
+
 def forget() -> None:
     alive.clear()
+    leaves.clear()
     optimizers.clear()
 
 
@@ -160,5 +216,7 @@ forget()
 close("closure")
 forget()
 peak_inside("peak")
+forget()
+made_in_every_way("made")
 forget()
 mark("freed")

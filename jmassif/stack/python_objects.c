@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// CPython's objects as its headers lay them out; see python_objects.h. PyObject, PyTypeObject, lists, tuples and the
+// head of a dictionary have not changed from 3.6 on (Include/cpython/object.h, listobject.h, tupleobject.h,
+// dictobject.h). What has changed is asked by release: the collector's heads (3.7, 3.8), a dictionary's keys (3.11) and
+// where an object keeps its attributes (3.11, 3.12, 3.13). Where the collector's lists begin is not published before
+// 3.13, but three rings of pointers side by side cannot be mistaken for something else, so they are looked for.
+
+#include "stack/python_objects.h"
+#include "base/client_memory.h"
+#include "base/elf.h"
+#include "stack/python.h"
+
+// Offsets.
+#define OBJECT_TYPE      8
+#define SIZED_LENGTH     16
+#define TYPE_NAME        24
+#define TYPE_BASIC_SIZE  32
+#define TYPE_FLAGS       168
+#define TYPE_DICT        264
+#define TYPE_DICT_OFFSET 288
+#define TYPE_MRO         344
+#define TUPLE_ITEMS      24
+#define LIST_ITEMS       24
+#define DICT_KEYS        32
+#define DICT_VALUES      40
+
+// Py_TPFLAGS_…
+#define INLINE_VALUES (1ul << 2)
+#define MANAGED_DICT  (1ul << 4)
+#define IS_LIST       (1ul << 25)
+#define IS_TUPLE      (1ul << 26)
+#define IS_DICT       (1ul << 29)
+
+#define MAX_OBJECTS  (1u << 26) // of a ring, before it is taken for a circle without its head
+#define MAX_ELEMENTS (1u << 24)
+#define MAX_BASES    256
+
+static const PythonLayout *python;
+
+static UWord word_at(Addr address)
+{
+    UWord value;
+    jm_read_word(address, &value);
+    return value;
+}
+
+// ---- the collector's rings -----------------------------------------------------------------------------------
+
+#define N_GENERATIONS 3
+#define NEXT(head)    (word_at(head) & ~(UWord)3) // from 3.8 on the low bits are flags
+#define PREVIOUS(h)   (word_at((h) + 8) & ~(UWord)3)
+
+// PyGC_Head, with its padding, and struct gc_generation (Include/internal/pycore_gc.h, objimpl.h).
+static UInt head_bytes(void)
+{
+    return python->version == 0x306 ? 32 : python->version == 0x307 ? 24 : 16;
+}
+
+static UInt generation_bytes(void)
+{
+    return python->version == 0x306 ? 48 : head_bytes() + 8;
+}
+
+static Bool is_ring(Addr head)
+{
+    Addr next = NEXT(head), previous = PREVIOUS(head);
+    return next && previous && PREVIOUS(next) == head && NEXT(previous) == head;
+}
+
+static Bool are_generations(Addr at)
+{
+    for (UInt i = 0; i < N_GENERATIONS; i++)
+        if (!is_ring(at + i * generation_bytes()))
+            return False;
+    return True;
+}
+
+#define SEARCHED_BYTES 65536
+
+// Debian's 3.13 has them at a multiple of four.
+static Addr search(Addr start)
+{
+    for (Addr at = start; start && at < start + SEARCHED_BYTES && jm_is_readable(at, 8); at += 4)
+        if (word_at(at) && are_generations(at))
+            return at;
+    return 0;
+}
+
+// They stay where they are while the interpreter lives.
+static Addr find_generations(void)
+{
+    static Addr found_in, found;
+    Addr runtime, interpreter;
+    python = jm_python_interpreter(&runtime, &interpreter);
+    if (!python || !interpreter)
+        return 0;
+    if (found_in != interpreter) {
+        found_in = interpreter;
+        if (python->version == 0x306)
+            found = word_at(jm_find_dynamic_symbol(runtime, "_PyGC_generation0"));
+        else
+            found = search(python->version < 0x309 ? runtime : interpreter);
+    }
+    return found && are_generations(found) ? found : 0;
+}
+
+static void each_of_ring(Addr head, void (*use)(Addr object, Addr type))
+{
+    UInt n = 0;
+    for (Addr at = NEXT(head); at && at != head && n < MAX_OBJECTS; at = NEXT(at), n++) {
+        Addr object = at + head_bytes();
+        Addr type = jm_python_type(object);
+        if (type)
+            use(object, type);
+    }
+}
+
+Bool jm_python_each_object(void (*use)(Addr object, Addr type))
+{
+    Addr generations = find_generations();
+    if (!generations)
+        return False;
+    for (UInt i = 0; i < N_GENERATIONS; i++)
+        each_of_ring(generations + i * generation_bytes(), use);
+    // What gc.freeze has set aside, behind a pointer.
+    Addr frozen = generations + N_GENERATIONS * generation_bytes() + 8;
+    if (python->version >= 0x307 && is_ring(frozen))
+        each_of_ring(frozen, use);
+    return True;
+}
+
+// ---- classes -------------------------------------------------------------------------------------------------
+
+Addr jm_python_type(Addr object)
+{
+    return object && !(object & 7) ? word_at(object + OBJECT_TYPE) : 0;
+}
+
+static UWord flags_of(Addr object)
+{
+    Addr type = jm_python_type(object);
+    return type ? word_at(type + TYPE_FLAGS) : 0;
+}
+
+Bool jm_python_any_base(Addr type, Bool (*is_wanted)(Addr type, void *context), void *context)
+{
+    Addr order = word_at(type + TYPE_MRO);
+    if (!order || !(flags_of(order) & IS_TUPLE))
+        return False;
+    UWord n = word_at(order + SIZED_LENGTH);
+    for (UWord i = 0; i < n && i < MAX_BASES; i++)
+        if (is_wanted(word_at(order + TUPLE_ITEMS + 8 * i), context))
+            return True;
+    return False;
+}
+
+Bool jm_python_is_named(Addr type, const HChar *name)
+{
+    const SizeT n = VG_(strlen)(name) + 1;
+    const Addr at = word_at(type + TYPE_NAME);
+    return at && jm_is_readable(at, n) && VG_(memcmp)((const void *)at, name, n) == 0;
+}
+
+// A str of ASCII characters only.
+static Bool is_text(Addr object, const HChar *text)
+{
+    UInt state, n = VG_(strlen)(text);
+    UWord length;
+    Addr data = object + python->string_ascii;
+    // Compact, and ASCII (python.c).
+    return object && jm_read_word(object + SIZED_LENGTH, &length) && length == n && jm_read_uint(object + 32, &state) &&
+           (state >> 5 & 3) == 3 && jm_is_readable(data, n) && VG_(memcmp)((const void *)data, text, n) == 0;
+}
+
+Bool jm_python_is_of_module(Addr type, const HChar *module)
+{
+    return is_text(jm_python_item(word_at(type + TYPE_DICT), "__module__"), module);
+}
+
+// ---- dictionaries --------------------------------------------------------------------------------------------
+
+// The entries of a dictionary's keys, and its values where they are apart.
+typedef struct {
+    Addr entries;
+    UWord n;
+    UInt entry_bytes;
+    UInt key_at;
+    Addr values; // 0: in the entries
+} Entries;
+
+static UInt index_bytes(UWord size)
+{
+    return size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8;
+}
+
+// PyDictKeysObject (Include/internal/pycore_dict.h). `values`: PyDictValues; 0: none.
+static Bool open_entries(Addr keys, Addr values, Entries *e)
+{
+    if (!keys || (keys & 7) || !jm_is_readable(keys, 40))
+        return False;
+    if (python->version >= 0x30b) {
+        const UChar log2_index_bytes = *(UChar *)(keys + 9);
+        const Bool is_general = *(UChar *)(keys + 10) == 0; // with each key's hash
+        if (log2_index_bytes > 32)
+            return False;
+        e->entries = keys + 32 + ((UWord)1 << log2_index_bytes);
+        e->n = word_at(keys + 24);
+        e->entry_bytes = is_general ? 24 : 16;
+    } else {
+        const UWord size = word_at(keys + 8);
+        if (size > MAX_ELEMENTS)
+            return False;
+        e->entries = keys + 40 + size * index_bytes(size);
+        e->n = word_at(keys + 32);
+        e->entry_bytes = 24;
+    }
+    e->key_at = e->entry_bytes - 16;
+    e->values = values && python->version >= 0x30d ? values + 8 : values;
+    return e->n <= MAX_ELEMENTS && jm_is_readable(e->entries, e->n * e->entry_bytes) &&
+           (!e->values || jm_is_readable(e->values, e->n * 8));
+}
+
+static Addr key_of(const Entries *e, UWord i)
+{
+    return *(Addr *)(e->entries + i * e->entry_bytes + e->key_at);
+}
+
+static Addr value_of(const Entries *e, UWord i)
+{
+    return e->values ? *(Addr *)(e->values + 8 * i) : *(Addr *)(e->entries + i * e->entry_bytes + e->key_at + 8);
+}
+
+static Bool open_dict(Addr dict, Entries *e)
+{
+    return python && (flags_of(dict) & IS_DICT) &&
+           open_entries(word_at(dict + DICT_KEYS), word_at(dict + DICT_VALUES), e);
+}
+
+static Addr find_value(const Entries *e, const HChar *name)
+{
+    for (UWord i = 0; i < e->n; i++)
+        if (value_of(e, i) && is_text(key_of(e, i), name))
+            return value_of(e, i);
+    return 0;
+}
+
+Addr jm_python_item(Addr dict, const HChar *key)
+{
+    Entries e;
+    return open_dict(dict, &e) ? find_value(&e, key) : 0;
+}
+
+// ---- attributes ----------------------------------------------------------------------------------------------
+
+// An object's own dictionary, if it has been made, or else the values that take its place until then.
+static Addr dict_or_values(Addr object, Addr type, Addr *values)
+{
+    const UWord flags = word_at(type + TYPE_FLAGS);
+    *values = 0;
+    if (python->version < 0x30b || !(flags & MANAGED_DICT)) {
+        const Word offset = word_at(type + TYPE_DICT_OFFSET);
+        return offset > 0 ? word_at(object + offset) : 0;
+    }
+    // Before the collector's head (Include/internal/pycore_object.h).
+    Addr dict = word_at(object - 24);
+    if (python->version == 0x30c && (dict & 1)) {
+        *values = dict + 1;
+        return 0;
+    }
+    if (!dict && python->version == 0x30b)
+        *values = word_at(object - 32);
+    else if (!dict && python->version >= 0x30d && (flags & INLINE_VALUES))
+        *values = object + word_at(type + TYPE_BASIC_SIZE);
+    return dict;
+}
+
+// PyHeapTypeObject's ht_cached_keys (Include/cpython/object.h); 3.12's PyTypeObject is a word longer.
+static Addr cached_keys(Addr type)
+{
+    return word_at(type + (python->version >= 0x30c ? 880 : 872));
+}
+
+Addr jm_python_attribute(Addr object, const HChar *name)
+{
+    Entries e;
+    Addr values, type = jm_python_type(object);
+    if (!python || !type)
+        return 0;
+    Addr dict = dict_or_values(object, type, &values);
+    if (dict)
+        return jm_python_item(dict, name);
+    return values && open_entries(cached_keys(type), values, &e) ? find_value(&e, name) : 0;
+}
+
+// ---- what containers hold ------------------------------------------------------------------------------------
+
+void jm_python_each_value(Addr container, UseObject use, void *context)
+{
+    const UWord flags = flags_of(container);
+    Entries e;
+    if (flags & (IS_LIST | IS_TUPLE)) {
+        const UWord n = word_at(container + SIZED_LENGTH);
+        const Addr items = flags & IS_LIST ? word_at(container + LIST_ITEMS) : container + TUPLE_ITEMS;
+        for (UWord i = 0; i < n && i < MAX_ELEMENTS; i++)
+            use(word_at(items + 8 * i), context);
+    } else if (open_dict(container, &e)) {
+        for (UWord i = 0; i < e.n; i++)
+            if (value_of(&e, i))
+                use(value_of(&e, i), context);
+    }
+}
