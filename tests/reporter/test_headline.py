@@ -7,7 +7,7 @@ from typing import List
 import pytest
 
 from jmassif.commands.formats import FORMATS
-from jmassif.questions.headline import HAPPENED, HELP, PLACE, POOL, WHOSE, Headline, as_data, headline, words
+from jmassif.questions.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, as_data, headline, words
 from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import join
 from jmassif.questions.moments import select
@@ -51,7 +51,7 @@ def test_the_order_is_that_in_which_a_reader_asks() -> None:
     run.segment(0x2000_0000, 50 * MIB, [(20 * MIB, 30 * MIB)])
     run.fails(45 * MIB, **on_board(0))
     abouts = [statement.about for statement in of(run.trace).statements]
-    assert abouts == sorted(abouts, key=(HAPPENED, POOL, WHOSE, PLACE, HELP).index)
+    assert abouts == sorted(abouts, key=(HAPPENED, POOL, WHOSE, LEAK, PLACE, HELP).index)
     assert {HAPPENED, POOL, WHOSE, PLACE} <= set(abouts)
 
 

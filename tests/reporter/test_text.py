@@ -156,8 +156,8 @@ def test_never_freed_memory_shows_only_for_a_program_that_came_to_its_end() -> N
         made.snapshot(5, reason, {made.account("heap", "app"): (10, 1)})
         return report(made.load())
 
-    assert section(trace("exit"), "Never freed")
-    assert not any(line.startswith("--- Never freed") for line in trace("time"))
+    assert section(trace("exit"), "Held at the end")
+    assert not any(line.startswith("--- Held at the end") for line in trace("time"))
 
 
 def test_marks_and_regions_are_in_order_of_time() -> None:

@@ -15,9 +15,11 @@ import pytest
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
 from jmassif.questions.answer import answer
+from jmassif.questions.leaks import as_data
 from jmassif.questions.ledger import ledger
 from jmassif.questions.moments import select
 from jmassif.units import moment, size
+from jmassif.whose.names import Names
 
 from tests.harness import ROOT
 from tests.reporter.traces import Trace, small_training_run
@@ -347,24 +349,34 @@ def test_tensors_are_listed_in_their_segments_and_counted_once(tmp_path: Path) -
     assert [n // mib for n in total[0][:2]] == [34, 26]
 
 
-def test_what_was_never_freed_is_told_by_owner(real: Page) -> None:
-    profile = real.profile
-    reasons = [snapshot.reason for snapshot in profile.snapshots]
-    grid = "#leaks .table:has(h3:text-is('Never freed, by owner')) tbody"
-    before, _, after = look(
-        real.path, ["rows", grid], ["choose", "#leaks .choice select", {"index": 1}], ["rows", grid]
-    )
-    for rows, snapshot in ((before, reasons.index("end")), (after, len(reasons) - 1)):
-        told = {row[0]: sum(row[2:4]) if real.has_device else row[2] for row in rows}
-        assert told == {name: row[2] for name, row in owners(profile, profile.composition(snapshot)).items() if row[2]}
+def test_what_was_held_at_the_end_is_the_same_by_owner_as_in_text(real: Page) -> None:
+    told = as_data(real.profile, Names(real.profile))
+    assert told is not None
+    (rows,) = look(real.path, ["rows", "#leaks .table:has(h3:text-is('Held at the end, by owner')) tbody"])
+    figures = {row[0]: sum(row[2:4]) if real.has_device else row[2] for row in rows}
+    assert figures == {row["name"]: row["host"] + row["device"] for row in told["owners"]}
 
 
-def test_pages_of_libraries_are_nothing_that_a_program_never_freed(tmp_path: Path) -> None:
+def test_a_line_that_leaks_is_named_with_its_slope(tmp_path: Path) -> None:
+    trace = Trace(memory="unified", time_unit="ms")
+    account = trace.account("heap", "app", ["py <module> (/a/b.py:7)"])
+    for step in range(20):
+        trace.mark(100 * step, f"epoch {step}")
+        trace.snapshot(100 * step, "mark", {account: (5000 * step, 1)})
+    trace.snapshot(2000, "exit")
+    page = write_page(tmp_path, trace.save(tmp_path))
+    said = page.read_text(encoding="utf-8")
+    assert "Still growing at the end: b.py:7" in said and "4.88 KiB per epoch" in said  # before scripts run
+    (rows,) = look(page, ["rows", "#leaks .table:has(h3:text-is('Still growing at the end')) tbody"])
+    assert [row[:5] for row in rows] == [["b.py:7 (<module>)", "app", 5000, 95000, 95000]]
+
+
+def test_pages_of_libraries_are_nothing_that_leaks(tmp_path: Path) -> None:
     trace = Trace(memory="unified", **{"option.pages": "yes"})
     pages = trace.account("file", "lib", ["map mapped (libx.so)"])
     heap = trace.account("heap", "app", ["main (a.c:1)"])
     trace.snapshot(5, "exit", {pages: (1 << 20, 1), heap: (100, 1)})
-    (rows,) = look(write_page(tmp_path, trace.save(tmp_path)), ["rows", "#leaks tbody"])
+    (rows,) = look(write_page(tmp_path, trace.save(tmp_path)), ["rows", "#leaks .table tbody"])
     assert [row[0] for row in rows] == ["app", 100]
 
 

@@ -5,10 +5,10 @@ What a line holds goes up and down; what counts is what *stays*: of each account
 holds less of until the end. That only rises, and a leak makes it rise again and again to the end, whatever comes and goes
 beside it. So a line is growing if, over at least a third of the run after its imports,
 
-- it rises from beginning to end, without a pause of a quarter of that time; a list made once, a warm-up, a cache that is
+- it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
   full rise and then stay;
 - that goes without any single rise that is half of it;
-- it does not slow down to a fraction of what it was, as what fills up does.
+- in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up.
 
 The run is measured in repetitions (repetitions.py) where the program tells any, else in time. Sampled pages of files and
 stacks are no program's to free, and what imports leave is kept on purpose: neither counts.
@@ -26,8 +26,9 @@ from jmassif.whose.names import Names
 
 # Parts of the run.
 _LEAST_WINDOW = 1 / 3
-_LONGEST_PAUSE = 1 / 4
+_LONGEST_PAUSE = 0.3
 _BEGINNINGS = 16  # how many are tried
+_LEAST_RISES = 4
 # Of what has come in the window.
 _LARGEST_RISE = 1 / 2
 _SLOWED_DOWN = 0.3  # the last third against the first
@@ -150,42 +151,49 @@ class _Rises(NamedTuple):
 
 def _is_steady(rises: _Rises) -> bool:
     """It goes on from the beginning to the end."""
+    if len(rises.points) < _LEAST_RISES:
+        return False
     length = rises.end - rises.begin
     places = [rises.begin] + [place for place, _ in rises.points]
     longest = max(later - earlier for earlier, later in zip(places, places[1:] + [rises.end]))
-    usual = (places[-1] - rises.begin) / len(rises.points)
+    usual = (places[-1] - places[1]) / (len(rises.points) - 1)
     may_pause = max(_USUAL_PAUSES * usual, _SHORT_PAUSE * length)
     return longest <= _LONGEST_PAUSE * length and rises.end - places[-1] <= may_pause
 
 
 def _without_outlier(points: List[Tuple[float, int]]) -> List[Tuple[float, int]]:
     """A rise that is half of all is something else that the line has made."""
+    if not points:
+        return points
     largest = max(points, key=lambda point: point[1])
     if largest[1] > _LARGEST_RISE * sum(n_bytes for _, n_bytes in points):
         return [point for point in points if point is not largest]
     return points
 
 
-def _slows_down(rises: _Rises) -> bool:
+def _fills_up(rises: _Rises) -> bool:
+    """It rises ever more slowly, as a cache does that is asked for anything: not what was made at once, early on."""
     third = (rises.end - rises.begin) / 3
-    early = sum(n_bytes for place, n_bytes in rises.points if place <= rises.begin + third)
-    late = sum(n_bytes for place, n_bytes in rises.points if place > rises.end - third)
-    return late < _SLOWED_DOWN * early
+    early = [n_bytes for place, n_bytes in rises.points if place <= rises.begin + third]
+    late = [n_bytes for place, n_bytes in rises.points if place > rises.end - third]
+    return len(early) >= _LEAST_RISES and sum(late) < _SLOWED_DOWN * sum(early)
 
 
 def _longest_growth(progress: Sequence[float], column: Sequence[int], worth: float) -> Optional[_Rises]:
     """From where on it grows to the end; None if it does not."""
     begin, end = progress[0], progress[-1]
     points = [(place, n_bytes) for place, n_bytes in zip(progress, column) if n_bytes]
+    if end <= begin or _fills_up(_Rises(begin, end, _without_outlier(points))):
+        return None
     for number in range(_BEGINNINGS):
         start = begin + (end - begin) * (1 - _LEAST_WINDOW) * number / (_BEGINNINGS - 1)
         later = [point for point in points if point[0] > start]
-        later = _without_outlier(later) if later else later
+        later = _without_outlier(later)
         if sum(n_bytes for _, n_bytes in later) < worth:
             return None
         rises = _Rises(start, end, later)
         if _is_steady(rises):
-            return None if _slows_down(rises) else rises
+            return rises
     return None
 
 
@@ -241,7 +249,8 @@ def _samples(profile: Profile, first: int, end: int, repeated: Optional[Repetiti
         return [snapshot for snapshot in repeated.snapshots if snapshot <= end]
     if repeated:
         times = [snapshot.time for snapshot in profile.snapshots]
-        return [i for i in range(end + 1) if repeated.times[0] <= times[i] <= repeated.times[-1]]
+        # Pages are looked at in the end, however long ago that was.
+        return [i for i in range(end) if repeated.times[0] <= times[i] <= repeated.times[-1]] + [end]
     return list(range(first, end + 1))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The headline of a run: what a reader wants to know in the first ten seconds, in the order in which it is asked.
 
-What happened, if it did not go well; how much was held, of the pool that is fullest against its capacity; whose that is; where
-to look first; and what would help, if the figures say that something would. All writers show the same statements.
+What happened, if it did not go well; how much was held, of the pool that is fullest against its capacity; whose that is; what
+kept growing; where to look first; and what would help, if the figures say that something would. All writers show the same statements.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional
@@ -12,7 +12,9 @@ from jmassif.questions import happened as story
 from jmassif.questions.answer import NOTHING, amount, pools_of, whose
 from jmassif.questions.answer import Pool as LedgerPool
 from jmassif.questions.exhaustion import incidents
+from jmassif.questions.growth import find_growth
 from jmassif.questions.happened import ALARM, NOTE, WARNING
+from jmassif.questions.leaks import growth_sentence
 from jmassif.questions.ledger import Ledger, LedgerRow, ledger
 from jmassif.questions.moments import Moment, select
 from jmassif.questions.place import Place, place_sentence, place_to_look
@@ -22,7 +24,7 @@ from jmassif.units import moment, percent, size
 from jmassif.whose.names import Names
 
 # What a statement is about, in the order of the headline.
-HAPPENED, POOL, WHOSE, PLACE, HELP = "happened", "pool", "whose", "place", "help"
+HAPPENED, POOL, WHOSE, LEAK, PLACE, HELP = "happened", "pool", "whose", "leak", "place", "help"
 
 _MOST_HELPS = 3
 # Of its capacity: a pool of which less was in use is no reader's concern.
@@ -123,6 +125,8 @@ def headline(profile: Profile, names: Names, chosen: Optional[Moment] = None) ->
     order = _order(table, profile.is_discrete, pool)
     statements += _pools(profile, chosen, table, pool)
     statements += [Statement(WHOSE, NOTE, whose(table, of)) for of in order]
+    leak = growth_sentence(profile, find_growth(profile, names))
+    statements += [Statement(LEAK, WARNING, leak)] if leak else []
     place = place_to_look(profile, names, chosen.composition, order[0][0])
     if place:
         statements.append(Statement(PLACE, NOTE, place_sentence(place)))

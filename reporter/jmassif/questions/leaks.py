@@ -7,12 +7,12 @@ stacks, and what a heap adds around blocks. Reserves of caching allocators, and 
 are held until the end on purpose as well, so they are in no sum, but may be asked for by their names.
 """
 
-from typing import Dict, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from jmassif.model.kinds import side_of
+from jmassif.model.kinds import OTHER, counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.questions.growth import NOT_FREED, Growing, Growth, importing
+from jmassif.questions.growth import NOT_FREED, Growing, Growth, find_growth, importing
 from jmassif.questions.moments import before_clean_up
 from jmassif.units import count, size
 from jmassif.whose.names import Names
@@ -58,6 +58,45 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, left["imports"], left["interpreter"])
 
 
+def not_counted(profile: Profile, held: HeldAtEnd) -> List[Tuple[str, int]]:
+    """What is in no sum of what leaks, in words, and bytes."""
+    accounts = profile.accounts
+    groups = [
+        (profile.group_of.get(accounts[account].owner), n_bytes) for account, (n_bytes, _) in held.on_purpose.items()
+    ]
+    found = [
+        ("left by imports", held.imports),
+        ("the interpreter's own", held.interpreter),
+        ("reserved by caching allocators", sum(n_bytes for group, n_bytes in groups if group == "cached")),
+        ("the runtime's", sum(n_bytes for group, n_bytes in groups if group == "runtime")),
+    ]
+    return [row for row in found if row[1]]
+
+
+class LeakedPlace(NamedTuple):
+    label: str
+    owner: str
+    kind: str
+    bytes: int
+    blocks: int
+
+
+def leaked_places(profile: Profile, names: Names, composition: Composition) -> List[LeakedPlace]:
+    """By Python line or, where there is none, by what allocated; the largest first."""
+    found: Dict[Tuple[int, str, str], List[int]] = {}
+    for account, (n_bytes, blocks) in composition.items():
+        node, kind, owner = profile.accounts[account]
+        frame = (names.charged(account) or names.site_id(account)) if node else 0
+        sums = found.setdefault((frame, owner, kind), [0, 0])
+        sums[0] += n_bytes
+        sums[1] += counted_blocks(kind, blocks)
+    places = [
+        LeakedPlace(names.frame(frame) if frame else "(memory without a stack)", owner, kind, *sums)
+        for (frame, owner, kind), sums in found.items()
+    ]
+    return sorted(places, key=lambda place: (-place.bytes, place))
+
+
 # ---- in words --------------------------------------------------------------------------------
 
 _UNITS: Dict[str, str] = {"ms": "second", "i": "million instructions", "B": "MiB allocated and freed"}
@@ -94,3 +133,46 @@ def growth_sentence(profile: Profile, grown: Growth) -> str:
         more = sum(line.grown for line in others)
         text += f"; and {count(len(others), 'more line')}, {size(more)}"
     return text + "."
+
+
+# ---- for programs ----------------------------------------------------------------------------
+
+_MOST_PLACES = 100
+_MAX_LABEL = 400
+
+
+def as_data(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
+    """What formats for programs, and the page, have of it; None if the trace has no snapshot."""
+    held = held_at_end(profile, names)
+    if held is None:
+        return None
+    grown = find_growth(profile, names)
+    rows: Dict[str, Dict[str, Any]] = {}
+    for account, (n_bytes, blocks) in held.leaked.items():
+        _, kind, owner = profile.accounts[account]
+        group = profile.group_of.get(owner, OTHER)
+        row = rows.setdefault(owner, {"name": owner, "group": group, "host": 0, "device": 0, "blocks": 0})
+        row[side_of(kind) or ""] += n_bytes
+        row["blocks"] += counted_blocks(kind, blocks)
+    places = leaked_places(profile, names, held.leaked)[:_MOST_PLACES]
+    return {
+        "time": held.time,
+        "bytes": held.bytes,
+        "owners": sorted(rows.values(), key=lambda row: (-row["host"] - row["device"], row["name"])),
+        "places": [dict(place._asdict(), label=place.label[:_MAX_LABEL]) for place in places],
+        "not_counted": [list(row) for row in not_counted(profile, held)],
+        "step": step_name(profile, grown),
+        "n_steps": grown.n_steps,
+        "untold": grown.untold,
+        "growing": [
+            {
+                "label": line.label[:_MAX_LABEL],
+                "owner": line.owner,
+                "slope": round(slope(profile, grown, line), 3),
+                "grown": line.grown,
+                "held": line.held,
+                "since": line.since,
+            }
+            for line in grown.lines[:_MOST_PLACES]
+        ],
+    }

@@ -12,6 +12,7 @@ from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion, Growth
 from jmassif.questions.exhaustion import Incident, call, incidents
 from jmassif.questions.headline import as_data, headline
+from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.identity import labels_of_run, run_id
 from jmassif.questions.ledger import LedgerRow, ledger
 from jmassif.questions.moments import Moment, select
@@ -271,6 +272,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     snapshot = None if at.snapshot is None else profile.snapshots[at.snapshot].id
     yield ',"moment":' + _object({"name": at.name, "time": at.time, "snapshot": snapshot})
     yield ',"headline":' + _object(as_data(headline(profile, names, at)))
+    yield ',"leaks":' + json.dumps(leaks_data(profile, names))
     yield ',"ledger":' + _object(_ledger(profile, at))
     yield ',"books":' + _books(profile, at)
     rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))

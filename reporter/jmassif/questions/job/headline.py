@@ -8,10 +8,12 @@ from jmassif.questions import happened as story
 from jmassif.questions.about import used_sides
 from jmassif.questions.answer import amount, pools_of, whose
 from jmassif.questions.exhaustion import incidents
+from jmassif.questions.growth import find_growth
 from jmassif.questions.happened import NOTE, WARNING
 from jmassif.questions.headline import (
     HAPPENED,
     HELP,
+    LEAK,
     PLACE,
     POOL,
     WHOSE,
@@ -23,11 +25,14 @@ from jmassif.questions.headline import (
 )
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Peak, Processes
+from jmassif.questions.leaks import growth_sentence
 from jmassif.questions.ledger import Ledger
 from jmassif.questions.place import Place, place_sentence, place_to_look
 from jmassif.questions.pools import NEARLY_FULL, Pool, fullest, pools
 from jmassif.units import moment, printable, size
 from jmassif.whose.names import Names
+
+_MOST_LEAKS = 3
 
 
 def measures(job: Processes) -> List[str]:
@@ -66,6 +71,18 @@ def _happened(job: Processes) -> List[Statement]:
             found.append(Statement(HAPPENED, each.severity, f"{name[:1].upper()}{name[1:]}: {each.text}"))
     severities = (story.ALARM, WARNING, NOTE)
     return sorted(found, key=lambda statement: severities.index(statement.severity))
+
+
+def _leaks(job: Processes) -> List[Statement]:
+    """Of the processes that grew most."""
+    found = []
+    for process in job.members:
+        grown = find_growth(process.profile, Names(process.profile))
+        if grown.lines:
+            name = called(process)
+            text = f"{name[:1].upper()}{name[1:]}: {growth_sentence(process.profile, grown)}"
+            found.append((-grown.grown, Statement(LEAK, WARNING, text)))
+    return [statement for _, statement in sorted(found, key=lambda row: row[0])][:_MOST_LEAKS]
 
 
 def _fullest(job: Processes, table: Ledger) -> Optional[Pool]:
@@ -111,7 +128,7 @@ def headline_of_job(job: Processes) -> Headline:
         own = headline(biggest.profile, Names(biggest.profile))
         statements.append(_sum(job, None, peak, side))
         statements.append(Statement(POOL, NOTE, f"The largest is {called(biggest)}."))
-        statements += own.about(POOL, WHOSE, PLACE, HELP)
+        statements += own.about(POOL, WHOSE) + _leaks(job) + own.about(PLACE, HELP)
         return own._replace(statements=statements, held=peak.at_least, at_most=peak.at_most, incident=None)
     table = ledger_of(job, peak.time)
     pool = _fullest(job, table)
@@ -124,6 +141,7 @@ def headline_of_job(job: Processes) -> Headline:
         statements.append(
             Statement(WHOSE, NOTE, text.replace("Of that", f"Of the {amount(table, of)} on record then", 1))
         )
+    statements += _leaks(job)
     whole = table.total.on(side).bytes if side else table.total.bytes
     found = _place(job, peak.time, side, whole)
     if found:

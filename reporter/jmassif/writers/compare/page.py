@@ -145,6 +145,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
         "libraries": [shown(library) for library in library_index] + [OTHER_LIBRARIES],
         "lines": {"label": [""], "function": [""], "path": [""], "source": [""], "changed": []},
         "frames": frames,
+        "leaks": None,
         "reasons": ["column"],
         "at": {"peak": len(columns) - 1, "end": -1, "exit": -1},
         "peaks": {},

@@ -15,6 +15,7 @@ from jmassif.questions.blocks import blocks
 from jmassif.questions.job.processes import Processes
 from jmassif.questions.headline import as_data, headline
 from jmassif.questions.job.headline import headline_of_job
+from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.ledger import hottest_temporaries, ledger
 from jmassif.questions.moments import main_peak, select
 from jmassif.questions.reconciliation import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
@@ -325,6 +326,7 @@ def run_data(
         "board_bytes": profile.number("mem-total-bytes"),
         "headline": as_data(headline(profile, names)),
         "answers": _answers(profile, names),
+        "leaks": leaks_data(profile, names),
         "temporaries": _temporaries(profile, names, found),
     }
     head.update(_cells(profile, names, found, with_source, columns))

@@ -4,7 +4,7 @@
 from typing import List
 
 from jmassif.questions.happened import NOTE
-from jmassif.questions.headline import HAPPENED, HELP, Headline, words
+from jmassif.questions.headline import HAPPENED, HELP, LEAK, Headline, words
 from jmassif.questions.headline import PLACE, POOL, WHOSE
 from jmassif.writers.text.layout import Lines, paragraph
 from jmassif.writers.text.roles import WARNING, Line
@@ -15,12 +15,14 @@ def _alarm(text: str) -> Lines:
 
 
 def headline_lines(made: Headline) -> Lines:
-    """Paragraphs: each thing that happened, the answer, and what would help."""
+    """Paragraphs: each thing that happened, the answer, what leaks, and what would help."""
     lines: List[str] = []
     for statement in made.about(HAPPENED):
         lines += paragraph(statement.text) if statement.severity == NOTE else _alarm(statement.text)
         lines.append("")
     lines += paragraph(words(made, POOL, WHOSE, PLACE))
+    for statement in made.about(LEAK):
+        lines += [""] + _alarm(statement.text)
     for statement in made.about(HELP):
         lines += [""] + paragraph(statement.text)
     return lines

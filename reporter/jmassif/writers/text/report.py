@@ -22,6 +22,7 @@ from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
 from jmassif.writers.text.header import header
 from jmassif.writers.text.headline import headline_lines
+from jmassif.writers.text.leaks import growing_section, held_section
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.lines import write_lines
 from jmassif.writers.text.machine import machine_section
@@ -98,17 +99,6 @@ def _by_role(profile: Profile, chosen: Moment) -> Lines:
     )
 
 
-def _left_at_exit(profile: Profile) -> Lines:
-    if not profile.snapshots or profile.snapshots[-1].reason != "exit":
-        return []
-    # Libraries stay mapped: pages are nothing that a program would free.
-    last = profile.composition(len(profile.snapshots) - 1)
-    table = ledger(profile, {a: held for a, held in last.items() if not profile.is_sampled(profile.accounts[a].kind)})
-    if not table.groups:
-        return []
-    return heading("Never freed: held at exit") + _by_owner(profile, table)
-
-
 # ---- what the start cost ---------------------------------------------------------------------
 
 
@@ -177,7 +167,8 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield from failures(profile)
     yield from regions(profile)
     yield from marks(profile)
-    yield from _left_at_exit(profile)
+    yield from growing_section(profile, names)
+    yield from held_section(profile, names)
     yield from temporaries(profile, names)
     yield from snapshots(profile)
     yield from trees(profile, names, chosen, view)

@@ -24,12 +24,17 @@
  * An allocation that failed for lack of memory, with its further tries.
  * @typedef {{number: number, time: number, snapshot: number, call: string, asked: number|null, error: number, tries: number[], outcome: string, freed: number, verdict: string, reason: string, helps: string[], arithmetic: [string, number, string][], line: string, stack: string[], map: DrawnSegment[], segments_left_out: number}} Incident
  */
-/** @typedef {{about: 'happened'|'pool'|'whose'|'place'|'help', severity: 'alarm'|'warning'|'note', text: string}} Statement */
+/** @typedef {{about: 'happened'|'pool'|'whose'|'leak'|'place'|'help', severity: 'alarm'|'warning'|'note', text: string}} Statement */
 /**
  * What to read first (questions/headline.py): statements in order, of a moment. `held` bytes then, known to be no more than
  * `at_most`; `pool` is the fullest with its capacity, `used` by everything in it; `place` is where to look first, with its
  * bytes and those of the `whole` pool; `incident` is the number of the failed allocation that is told of.
  * @typedef {{time: number, moment: string, held: number, at_most: number, statements: Statement[], pool: {name: string, capacity: number, used: number|null}|null, place: {label: string, bytes: number, whole: number, pool: ''|'host'|'device', is_yours: boolean, owners: [string, number][]}|null, incident: number|null}} HeadlineData
+ */
+/**
+ * What the program held at its end, before an interpreter's clean-up (questions/leaks.py), by owner and place; what is in no
+ * sum of it; and the lines that were still growing, by `slope` bytes per `step`. `untold` says why that cannot be told.
+ * @typedef {{time: number, bytes: number, owners: {name: string, group: string, host: number, device: number, blocks: number}[], places: {label: string, owner: string, kind: string, bytes: number, blocks: number}[], not_counted: [string, number][], step: string, n_steps: number, untold: string, growing: {label: string, owner: string, slope: number, grown: number, held: number, since: number}[]}} LeaksData
  */
 /**
  * What is told of one process. Cells, moments and the columns' rows are described in docs/page.md.
@@ -43,6 +48,7 @@
  * @property {number|null} board_bytes
  * @property {HeadlineData} headline
  * @property {Record<string, string>} answers
+ * @property {LeaksData|null} leaks
  * @property {Temporary[]} temporaries
  * @property {Kind[]} kinds
  * @property {Owner[]} owners

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What leaks, as sections of the text report: the lines that were still growing, and what was held at the end, by owner."""
+
+from jmassif.model.profile import Profile
+from jmassif.questions.about import used_sides
+from jmassif.questions.growth import find_growth
+from jmassif.questions.leaks import held_at_end, not_counted, rate
+from jmassif.questions.ledger import ledger
+from jmassif.units import count, moment, size
+from jmassif.whose.names import Names
+from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.writers.text.table import Column, Table
+from jmassif.writers.text.table_of_owners import groups_table
+
+_MOST_LINES = 10
+_LINES = Table(
+    Column("grown by", 10),
+    Column("since", 10, gap=1),
+    Column("held at the end", 16, gap=1),
+    Column("owner", 10, align="<", gap=2),
+    Column("line", gap=2),
+)
+
+
+def growing_section(profile: Profile, names: Names) -> Lines:
+    """Nothing, if nothing grows."""
+    grown = find_growth(profile, names)
+    if not grown.lines:
+        return []
+    lines = heading("Still growing at the end") + [_LINES.head]
+    for line in grown.lines[:_MOST_LINES]:
+        since = moment(line.since, profile.time_unit)
+        where = f"{line.label}, {rate(profile, grown, line)}"
+        lines.append(_LINES.row(size(line.grown), since, size(line.held), line.owner, where))
+    left_out = grown.lines[_MOST_LINES:]
+    if left_out:
+        lines.append(f"and {count(len(left_out), 'more line')}, {size(sum(line.grown for line in left_out))}")
+    return lines
+
+
+def held_section(profile: Profile, names: Names) -> Lines:
+    """What the program held at its end, before an interpreter let go of it."""
+    held = held_at_end(profile, names)
+    if held is None or profile.snapshots[-1].reason != "exit" or not held.leaked:
+        return []
+    when = moment(held.time, profile.time_unit)
+    cleaned = " before the interpreter's clean-up," if profile.snapshots[held.snapshot].reason == "end" else ""
+    text = f"At {when},{cleaned} the program held {size(held.bytes)} that nobody had freed."
+    others = [f"{size(n_bytes)} {what}" for what, n_bytes in not_counted(profile, held)]
+    if others:
+        text += f" Not counted: {', '.join(others)}; pages of files and stacks."
+    untold = find_growth(profile, names).untold
+    if untold:
+        text += f" Whether it was still growing cannot be told: {untold}."
+    lines = heading("Held at the end") + paragraph(text)
+    table = ledger(profile, held.leaked)
+    if table.groups:
+        sides = used_sides(profile)
+        lines += [""] + groups_table(sides, len(sides) == 1 or not profile.is_discrete, table)
+    return lines
