@@ -138,7 +138,9 @@ def test_own_code_claims_what_it_causes(rules: str, expected: Dict[int, str], tm
 
 
 # Libraries that stand between a program and malloc or mmap.
-@pytest.mark.parametrize("soname", ["libucm.so.0", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"])
+@pytest.mark.parametrize(
+    "soname", ["libucm.so.0", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"]
+)
 def test_what_stands_before_malloc_is_passed_over(soname: str) -> None:
     lib = library(LIBRARY, soname, "-fno-builtin")
     recording = record([compile_c(PROGRAM, "-fno-builtin", *linked_to(lib))])

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """NumPy arrays, copies of them, and views, which cost nothing."""
 
 import json

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """An image of PIL, smaller and turned, and as an array."""
 
 import json

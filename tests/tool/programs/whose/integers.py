@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """A list of 21 MiB: its numbers are small objects."""
 
 import json

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """A module of the program's own, which makes an array when it is imported; and a module of the library."""
 
 import json

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """What json.loads, a module of the standard library, makes of a text."""
 
 import json

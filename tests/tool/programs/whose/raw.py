@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """bytes and bytearray, made, joined, grown and read."""
 
 import json

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """Objects of a class of its own, with __slots__ and with attributes in a dictionary."""
 
 import json

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# mypy: ignore-errors
 """A table of pandas, what is worked out of it, and its index."""
 
 import json
