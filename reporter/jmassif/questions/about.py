@@ -142,10 +142,11 @@ def where_arenas_are(profile: Profile) -> str:
         return ""
     if profile.has_pages:
         return (
-            "Python keeps objects up to 512 bytes in arenas from mmap, unless it is run with PYTHONMALLOC=malloc: the"
-            " pages of those are anon memory of owner python."
+            "Python keeps objects up to 512 bytes in arenas from mmap, unless it is run with PYTHONMALLOC=malloc: the pages of"
+            " an arena are anon memory of the line that needed it, so lines and owners can be off by an arena (1 MiB, before"
+            " Python 3.10 256 KiB)."
         )
     return (
-        "Owner python is without objects up to 512 bytes: Python keeps them in arenas from mmap, unless it is run with"
-        " PYTHONMALLOC=malloc."
+        "Objects up to 512 bytes of owners data and python are not in here: Python keeps them in arenas from mmap, unless it is"
+        " run with PYTHONMALLOC=malloc."
     )

@@ -4,7 +4,8 @@
 A person can mend a line of train.py, not one of torch/nn/functional.py. So memory is charged to the innermost line that is
 the user's own (charges.py), and in a tree a run of internal frames can be folded into one line, "… 12 frames of torch".
 
-`RULES` tells which frames are internal; the first row that matches decides. Frames of the *core* are what every program
+`RULES` tells which frames are internal; the first row that matches decides. The recorder's owners.rules call the same files
+own code. Frames of the *core* are what every program
 runs through. Those of other installed packages are internal as well, but where a stack has no line of the user's own, as
 under a program that pip installed, theirs are the next best.
 """
@@ -30,7 +31,7 @@ class Internal(NamedTuple):
 _OWN = Internal(OWN, "")
 
 _PACKAGES = r".*/(?:site|dist)-packages"
-_LIBRARY = r".*/lib(?:32|64)?/python3\.\d+t?/(?!(?:site|dist)-packages/).*"
+_LIBRARY = r".*/lib(?:32|64)?/python3\.\d+t?/(?!(?:site|dist)-packages/).*|.*/python3\d+t?\.zip/.*"
 _TORCH = _PACKAGES + r"/(?:torch|torchgen|torchvision|torchaudio|functorch|caffe2)/.*"
 _LIBC = r"libc\.so|libc-|ld-|libdl|libpthread|libm\.|libm-|libstdc\+\+|libc\+\+|libgcc_s|vgpreload_"
 _NUMPY = _PACKAGES + r"/(?:numpy|scipy)/.*"
@@ -61,7 +62,7 @@ RULES = (
     # What pip puts in bin/ has no suffix and calls a package.
     Rule(r"\1", INSTALLED, r".*/bin/([^/.]+)", ""),
     # Code from a string: dataclasses and namedtuples make theirs so, and python -c has nothing else.
-    Rule("python", INSTALLED, r"<(?!stdin>|ipython).*", ""),
+    Rule("python", INSTALLED, r"<(?!stdin>|ipython|python-input|console>|doctest).*", ""),
     Rule("libc", CORE, "", rf"(?:.*/)?(?:{_LIBC})[^/]*"),
 )
 
