@@ -308,4 +308,6 @@ def test_objects_that_python_keeps_in_arenas_are_noted(manifest: Dict[str, str],
         trace.manifest(key, value)
     trace.snapshot(1, "time", {trace.account("heap", "python"): (100, 1)})
     for by in ("stack", "python-line"):
-        assert any(line.startswith("Objects up to 512 bytes of owners") for line in report(trace.load(), by)) == is_noted
+        assert (
+            any(line.startswith("Objects up to 512 bytes of owners") for line in report(trace.load(), by)) == is_noted
+        )

@@ -143,7 +143,7 @@ def where_arenas_are(profile: Profile) -> str:
     if profile.has_pages:
         return (
             "Python keeps objects up to 512 bytes in arenas from mmap, unless it is run with PYTHONMALLOC=malloc: the pages of"
-            " an arena are anon memory of the line that needed it, so lines and owners can be off by an arena (1 MiB, before"
+            " an arena are anon memory of the line that needed it, so lines and owners can be off by about an arena (1 MiB, before"
             " Python 3.10 256 KiB)."
         )
     return (

@@ -4,10 +4,9 @@
 A person can mend a line of train.py, not one of torch/nn/functional.py. So memory is charged to the innermost line that is
 the user's own (charges.py), and in a tree a run of internal frames can be folded into one line, "… 12 frames of torch".
 
-`RULES` tells which frames are internal; the first row that matches decides. The recorder's owners.rules call the same files
-own code. Frames of the *core* are what every program
-runs through. Those of other installed packages are internal as well, but where a stack has no line of the user's own, as
-under a program that pip installed, theirs are the next best.
+`RULES` tells which frames are internal; the first row that matches decides. What is not is what the recorder's owners.rules
+call own code. Frames of the *core* are what every program runs through. Those of other installed packages are internal as
+well, but where a stack has no line of the user's own, as under a program that pip installed, theirs are the next best.
 """
 
 import re
