@@ -53,9 +53,16 @@ def write_page(directory: Path, *traces: Path, options: Sequence[str] = ()) -> P
 
 
 def visit(
-    page: Path, *steps: Step, width: int = 1280, height: int = 900, scheme: str = "light", before: str = ""
+    page: Path,
+    *steps: Step,
+    width: int = 1280,
+    height: int = 900,
+    scheme: str = "light",
+    before: str = "",
+    unfold: bool = True,
+    throttle: int = 1,
 ) -> Visit:
-    """`before` is a script that runs before the page's own."""
+    """`before` is a script that runs before the page's own; `throttle` is how many times slower the processor is."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     plan = {
         "page": str(page),
@@ -63,6 +70,8 @@ def visit(
         "viewport": {"width": width, "height": height},
         "scheme": scheme,
         "before": before,
+        "unfold": unfold,
+        "throttle": throttle,
         "steps": steps,
     }
     done = subprocess.run(
@@ -77,8 +86,10 @@ def visit(
     return Visit(result["results"], result["trouble"], result["opened"])
 
 
-def look(page: Path, *steps: Step, width: int = 1280, height: int = 900, scheme: str = "light") -> List[Any]:
+def look(
+    page: Path, *steps: Step, width: int = 1280, height: int = 900, scheme: str = "light", unfold: bool = True
+) -> List[Any]:
     """visit(), of a page that gives no trouble; what the steps returned."""
-    visited = visit(page, *steps, width=width, height=height, scheme=scheme)
+    visited = visit(page, *steps, width=width, height=height, scheme=scheme, unfold=unfold)
     assert visited.trouble == []
     return visited.results

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // usage: node drive.mjs NODE_MODULES < PLAN.json > RESULT.json
-// Opens a page in Chromium and does what the plan says, step by step: {page, viewport, scheme, before, steps: [[name,
-// …arguments]]}; `before` is a script that runs before the page's own.
+// Opens a page in Chromium and does what the plan says, step by step: {page, viewport, scheme, before, unfold, throttle, steps:
+// [[name, …arguments]]}; `before` is a script that runs before the page's own, with `unfold` all sections are opened first, as by
+// a reader, and `throttle` is how many times slower the processor is.
 // The result has what each step returned, and all that the page should never do: errors, warnings, requests, dialogs.
 
 import { readFileSync } from 'node:fs';
@@ -107,6 +108,12 @@ const steps = {
         const figures = Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
         return { held: await page.evaluate('window.counted()'), listeners: figures.JSEventListeners, nodes: figures.Nodes };
     },
+    // What axe-core, which judges a page by the rules for accessibility, finds wrong with what is on the screen.
+    axe: async () => {
+        await page.evaluate(readFileSync(`${process.argv[2]}/axe-core/axe.min.js`, 'utf8'));
+        const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+        return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(' ')} ${node.failureSummary}`));
+    },
     fill: async (selector, text) => (await page.locator(selector).first().fill(text), await ready()),
     point: async (selector) => (await page.locator(selector).first().hover(), await page.waitForTimeout(100)),
     keys: async (...keys) => {
@@ -134,9 +141,11 @@ const steps = {
 const results = [];
 try {
     const begin = Date.now();
+    if (plan.throttle > 1) await (await context.newCDPSession(page)).send('Emulation.setCPUThrottlingRate', { rate: plan.throttle });
     await page.goto(url);
     await ready();
     const opened = Date.now() - begin;
+    if (plan.unfold && (await page.locator('#unfold').count())) await steps.click('#unfold');
     for (const [name, ...parameters] of plan.steps) results.push((await steps[name](...parameters)) ?? null);
     trouble.push(...(await page.evaluate('window.violations')).map((violation) => `violation: ${violation}`));
     console.log(JSON.stringify({ results, trouble, opened }));

@@ -6,6 +6,7 @@
 import { choice, h, replace } from './base/dom.js';
 import { tellTheme } from './base/theme.js';
 import { count, growth, size } from './base/units.js';
+import { chip } from './charts/chip.js';
 import { comparisonOf } from './runs/comparison.js';
 
 /** @typedef {import('./runs/page.js').Page} Page */
@@ -74,13 +75,15 @@ export function bar(page) {
     const text = h('output', { id: 'chosen' });
     const comparison = h('span', { class: 'comparison' });
     const named = h('span', { class: 'buttons' });
-    const element = h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, processes(page), neighbours(page), text, comparison, named, themes());
+    const narrowed = chip(page, true);
+    const element = h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, processes(page), neighbours(page), text, comparison, named, narrowed.element, themes());
     const update = () => {
         const { run, moment } = page;
         if (!run.moments.length) return replace(text, 'no complete snapshot');
         replace(text, h('b', {}, run.label(moment)), `: ${momentSize(run, moment)}`);
         replace(comparison, ...comparedWith(page));
         replace(named, ...namedMoments(page));
+        narrowed.update();
         text.title = `${count(run.moments.length, 'moment')}; moment ${moment + 1}`;
     };
     return { element, update };

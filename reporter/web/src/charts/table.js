@@ -76,7 +76,7 @@ export class Table {
             'div',
             { class: 'table' },
             h('div', { class: 'above' }, h('h3', { id }, caption), this.note, this.filter, buttons),
-            h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-labelledby': id }, grid),
+            h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': `${caption}: table` }, grid),
             this.#more,
         );
     }
@@ -158,7 +158,10 @@ export class Table {
         const isPart = order.length < nRows;
         const shown = this.#isAll ? order : order.slice(0, limit);
         replace(this.#head, h('tr', {}, ...columns.map((column, i) => this.#heading(column, i))));
+        const focused = [...this.#body.children].indexOf(/** @type {Element} */ (document.activeElement));
         replace(this.#body, ...shown.map((row) => this.#line(row)));
+        // Who chose a row with a key goes on from there.
+        if (focused >= 0) /** @type {HTMLElement|undefined} */ (this.#body.children[focused])?.focus({ preventScroll: true });
         replace(this.#said, isPart && `${order.length.toLocaleString('en-US')} of ${nRows.toLocaleString('en-US')}`);
         this.filter.hidden = nRows <= limit && !this.filter.value;
         if (!order.length) append(this.#body, h('tr', {}, h('td', { colSpan: columns.length, class: 'quiet' }, nRows ? 'nothing found' : (options.empty ?? 'nothing'))));

@@ -7,6 +7,7 @@
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./data.js').PageData} PageData */
+/** What the call tree is narrowed to: an owner, a line, or a cell, by its place in the run. @typedef {{dimension: 'owner'|'line'|'cell', index: number, name: string}} Only */
 
 export class Page {
     /** @type {(() => void)[]} */
@@ -21,6 +22,8 @@ export class Page {
         this.chosen = this.run.mainMoment;
         /** Index of the one to compare with. @type {number|null} */
         this.against = data.difference && this.chosen > 0 ? 0 : null;
+        /** @type {Only|null} */
+        this.only = null;
     }
 
     /** Index of the moment that all views show. */
@@ -60,12 +63,26 @@ export class Page {
         this.#tell();
     }
 
+    /** Again what it is narrowed to already: no longer. @param {Only|null} only */
+    narrow(only) {
+        const isAgain = only && this.isOnly(only.dimension, only.index);
+        if (!only && !this.only) return;
+        this.only = isAgain ? null : only;
+        this.#tell();
+    }
+
+    /** @param {Only['dimension']} dimension @param {number} index */
+    isOnly(dimension, index) {
+        return this.only?.dimension === dimension && this.only.index === index;
+    }
+
     /** @param {Run} run */
     show(run) {
         if (run === this.run) return;
         this.run = run;
         this.chosen = run.mainMoment;
         this.against = null;
+        this.only = null;
         this.#tell();
     }
 }

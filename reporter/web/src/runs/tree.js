@@ -16,7 +16,7 @@
  * @property {Measure} measure
  * @property {Order} order
  * @property {'both'|'host'|'device'} side
- * @property {number|null} owner place among the run's owners; null: all
+ * @property {import('./page.js').Only|null} only null: all
  * @property {boolean} isFolded runs of frames inside one package are one
  */
 
@@ -118,11 +118,13 @@ export function tree(run, question) {
 function grow(run, question, root) {
     const now = run.at(question.moment)[question.measure];
     const before = question.other === null ? null : run.at(question.other)[question.measure];
+    const { only } = question;
+    const isLeftOut = (/** @type {number} */ cell) => only && (only.dimension === 'cell' ? cell : run.cells[only.dimension][cell]) !== only.index;
     const wanted = [question.side !== 'device', question.side !== 'host', false];
     /** @type {number[]} */
     const cells = [];
     for (let cell = 0; cell < run.nCells; cell++) {
-        if (!wanted[run.side[cell]] || (question.owner !== null && run.cells.owner[cell] !== question.owner)) continue;
+        if (!wanted[run.side[cell]] || isLeftOut(cell)) continue;
         if (!now[cell] && !before?.[cell]) continue;
         root.now += now[cell];
         root.before += before?.[cell] ?? 0;

@@ -86,7 +86,12 @@ export class Blocks extends View {
         sum: (rows) => sumOf(rows),
         empty: 'no large block was live at this moment',
         onClick: (row) => {
+            const { page, run } = this;
+            const index = run.blocks.cell[row.block];
+            // Another block of one place is no second click.
+            const isAgain = row.block === this.#chosen;
             this.#chosen = row.block;
+            if (isAgain || !page.isOnly('cell', index)) page.narrow({ dimension: 'cell', index, name: row.site });
             this.update();
         },
         isChosen: (row) => row.block === this.#chosen,

@@ -4,6 +4,7 @@
 
 import { append, choice, h, replace } from '../base/dom.js';
 import { size, whole } from '../base/units.js';
+import { chip } from '../charts/chip.js';
 import { Flame, flameLegend } from '../charts/flame.js';
 import { tree } from '../runs/tree.js';
 import { View } from './view.js';
@@ -58,7 +59,9 @@ export class Calls extends View {
     static title = 'Call tree';
 
     /** @type {Question} */
-    #question = { moment: 0, other: null, measure: 'bytes', order: 'top-down', side: this.run.head.is_discrete && this.run.uses('device') ? 'device' : 'both', owner: null, isFolded: false };
+    #question = { moment: 0, other: null, measure: 'bytes', order: 'top-down', side: this.run.head.is_discrete && this.run.uses('device') ? 'device' : 'both', only: null, isFolded: false };
+    #chip = chip(this.page, false);
+    #owners = h('select', { onchange: () => this.#choose() });
     /** The answer. @type {TreeNode|null} */
     #top = null;
     #detail = h('output', { class: 'readout flame-detail', 'aria-live': 'polite' });
@@ -93,7 +96,7 @@ export class Calls extends View {
     #choices() {
         const { run } = this;
         const question = this.#question;
-        const owners = run.head.owners.map(({ name }, i) => /** @type {[string, string]} */ ([String(i), name]));
+        append(this.#owners, h('option', { value: '' }, 'all'), ...run.head.owners.map(({ name }, i) => h('option', { value: String(i) }, name)));
         /** @template {keyof Question} K @param {K} key @returns {(value: Question[K]) => void} */
         const ask = (key) => (value) => {
             question[key] = value;
@@ -106,15 +109,24 @@ export class Calls extends View {
             choice('Show', MEASURES.filter(([measure]) => run.measures.includes(measure)), question.measure, ask('measure')),
             choice('Order', ORDERS, question.order, ask('order')),
             run.uses('device') && choice('Memory', run.head.is_discrete ? SIDES.slice(1) : SIDES, question.side, ask('side')),
-            choice('Owner', [['', 'all'], ...owners], '', (value) => ask('owner')(value === '' ? null : Number(value))),
+            h('label', { class: 'choice' }, 'Owner ', this.#owners),
             h('label', { class: 'choice' }, fold, ' fold frames inside packages'),
+            this.#chip.element,
             h('span', { class: 'tools buttons' }, this.#search, this.#found, this.#reset),
         );
     }
 
+    #choose() {
+        const { page, run } = this;
+        const index = Number(this.#owners.value);
+        page.narrow(this.#owners.value ? { dimension: 'owner', index, name: run.head.owners[index].name } : null);
+    }
+
     update() {
-        this.#question.moment = this.page.moment;
-        this.#question.other = this.page.other;
+        const { moment, other, only } = this.page;
+        Object.assign(this.#question, { moment, other, only });
+        this.#chip.update();
+        this.#owners.value = only?.dimension === 'owner' ? String(only.index) : '';
         this.#show();
         this.#width = this.#flame.element.clientWidth;
     }

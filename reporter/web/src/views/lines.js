@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What each line of the program's own Python code caused, with the line's text where it could be read.
+// What each line of the program's own Python code caused, with the line's text where it could be read. A click narrows the call
+// tree to one.
 
 import { h, replace } from '../base/dom.js';
 import { growth } from '../base/units.js';
@@ -22,7 +23,12 @@ export class Lines extends View {
     }
 
     /** @type {Table<Row>} */
-    #grid = new Table('Python lines', { sum: (rows) => sumOf(rows), note: 'what each line caused, with all that it called' });
+    #grid = new Table('Python lines', {
+        sum: (rows) => sumOf(rows),
+        note: 'what each line caused, with all that it called',
+        onClick: ({ index, name }) => this.page.narrow({ dimension: 'line', index, name }),
+        isChosen: ({ index }) => this.page.isOnly('line', index),
+    });
     #changed = h('p', { class: 'quiet' });
 
     content() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Who held what: owners, with the group that each belongs to.
+// Who held what: owners, with the group that each belongs to. A click narrows the call tree to one.
 
 import { h } from '../base/dom.js';
 import { size } from '../base/units.js';
@@ -16,7 +16,11 @@ export class Owners extends View {
     static title = 'Owners';
 
     /** @type {Table<Row>} */
-    #grid = new Table('Owners', { sum: (rows) => sumOf(rows) });
+    #grid = new Table('Owners', {
+        sum: (rows) => sumOf(rows),
+        onClick: ({ index, name }) => this.page.narrow({ dimension: 'owner', index, name }),
+        isChosen: ({ index }) => this.page.isOnly('owner', index),
+    });
     #listed = h('p', { class: 'quiet' });
 
     content() {
