@@ -564,7 +564,7 @@ def test_a_reader_with_keys_alone_gets_everywhere(real: Page) -> None:
         ["focused"],
         ["keys", "Enter"],
         ["evaluate", "location.hash"],
-        ["press", "nav a[href='#snapshots']", "Enter"],
+        ["press", "nav a[href='#the-machine-and-the-run']", "Enter"],
         ["evaluate", "Math.abs(document.querySelector('#snapshots').getBoundingClientRect().top) < innerHeight"],
         ["press", "#snapshots tbody tr:nth-child(1)", "Enter"],
         ["text", "#chosen"],

@@ -52,8 +52,8 @@ def test_the_headline_says_how_much_when_and_whose(real: Page) -> None:
         ["text", ".answer"],
         ["attributes", ".groups .key", "data-group"],
         ["attributes", ".groups .key", "data-bytes"],
-        ["attributes", "#headline .waterfall tbody tr", "data-owner"],
-        ["attributes", "#headline .waterfall tbody tr", "data-bytes"],
+        ["attributes", "#moment .waterfall tbody tr", "data-owner"],
+        ["attributes", "#moment .waterfall tbody tr", "data-bytes"],
     )
     for which, tile in zip(("total", "host", "device"), tiles):
         told = profile.peaks[which]
@@ -81,7 +81,7 @@ def test_pools_that_do_not_add_up_are_shown_apart(discrete: Page) -> None:
         discrete.path,
         ["attributes", ".tile", "data-which"],
         ["text", ".answer"],
-        ["texts", "#headline .waterfall caption"],
+        ["texts", "#moment .waterfall caption"],
         ["count", "#timeline .plot"],
         ["texts", "#owners thead th"],
     )

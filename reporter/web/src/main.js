@@ -4,7 +4,7 @@
 
 import './page.css';
 import { bar, columnsBar } from './bars.js';
-import { h, replace } from './base/dom.js';
+import { append, h } from './base/dom.js';
 import { Comparison } from './runs/comparison.js';
 import { unpack } from './runs/data.js';
 import { Page } from './runs/page.js';
@@ -12,27 +12,27 @@ import { partsOf } from './runs/parts.js';
 import { Run } from './runs/run.js';
 import { sum } from './runs/sum.js';
 import { Sections } from './sections.js';
-import { comparisonViews, views } from './views.js';
+import { comparisonGroups, groups } from './views.js';
 
-/** @param {HTMLElement} place */
+/** The first screen is in the page already: a part for each run. @param {Page} page */
+function followHeadline(page) {
+    const parts = [...document.querySelectorAll('#headline > .first')];
+    page.onChange(() => parts.forEach((part, i) => part.toggleAttribute('hidden', parts.length > 1 && page.runs[i] !== page.run)));
+}
+
+/** @param {HTMLElement} place with the headline in it */
 async function open(place) {
     const data = await unpack(document.getElementById('data')?.textContent ?? '');
     const { difference } = data;
     const runs = data.runs.map((run) => (difference ? new Comparison(run, difference) : new Run(partsOf(run))));
     if (data.together) runs.unshift(sum(runs, data.together));
     const page = new Page(data, runs);
-    const sections = new Sections(difference ? comparisonViews(difference) : views, page);
+    const sections = new Sections(difference ? comparisonGroups(difference) : groups, page);
     const above = difference ? columnsBar(page) : bar(page);
-    const licences = document.getElementById('licences');
-    replace(
-        place,
-        h('a', { class: 'skip', href: sections.links[0].hash }, 'Skip to the report'),
-        h('header', {}, h('h1', {}, data.title), h('nav', { 'aria-label': 'Sections' }, ...sections.links)),
-        above.element,
-        h('main', {}, ...sections.elements),
-        h('footer', {}, `Made by ${data.generator}. `, licences),
-    );
-    if (licences) licences.hidden = false;
+    followHeadline(page);
+    if (sections.links.length) document.querySelector('header')?.append(h('nav', { 'aria-label': 'Sections' }, ...sections.links));
+    append(place, above.element, ...sections.elements);
+    document.querySelector('footer')?.prepend(h('p', {}, `Made by ${data.generator}.`));
     page.onChange(() => {
         sections.remember();
         above.update();
@@ -40,13 +40,13 @@ async function open(place) {
     });
     above.update();
     sections.refresh();
-    if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+    sections.goTo(location.hash);
 }
 
 const place = document.getElementById('page');
 if (place) {
     open(place).catch((error) => {
-        replace(place, h('p', { role: 'alert', class: 'problem' }, `This page cannot be shown: ${error}`));
+        append(place, h('p', { role: 'alert', class: 'problem' }, `The rest of this page cannot be shown: ${error}`));
         console.error(error);
     });
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Drives the views: a section for each, made anew for each run and brought up to date after each choice.
+// Drives the views: a section for each, made anew for each run and brought up to date after each choice. Those in a group with
+// a heading are folded: each is made when it is opened first, so a page of many sections costs what the reader looks at.
 
 import { h } from './base/dom.js';
 
 /** @typedef {import('./runs/page.js').Page} Page */
 /** @typedef {import('./views/view.js').View} View */
 /** @typedef {import('./views/view.js').ViewClass} ViewClass */
+/** @typedef {import('./views.js').Group} Group */
 
 class Section {
     /** @type {View|null} */
@@ -15,13 +17,31 @@ class Section {
     #run = null;
     #isStale = true;
 
-    /** @param {ViewClass} kind @param {Page} page */
-    constructor(kind, page) {
+    /** @type {HTMLDetailsElement|null} */
+    #fold = null;
+
+    /** @param {ViewClass} kind @param {Page} page @param {string|null} holds what it holds, in words; null: it is not to be folded */
+    constructor(kind, page, holds) {
         this.kind = kind;
         this.page = page;
         this.body = h('div', { class: 'body' });
         const heading = h('h2', { id: `${kind.id}-title` }, kind.title);
-        this.element = h('section', { id: kind.id, 'aria-labelledby': `${kind.id}-title` }, heading, this.body);
+        this.element = h('section', { id: kind.id, 'aria-labelledby': `${kind.id}-title` });
+        if (holds === null) this.element.append(heading, this.body);
+        else {
+            this.#fold = h('details', { ontoggle: () => this.refresh() }, h('summary', {}, heading, h('span', { class: 'quiet' }, ` ${holds}`)), this.body);
+            this.element.append(this.#fold);
+        }
+    }
+
+    get isOpen() {
+        return !this.#fold || this.#fold.open;
+    }
+
+    /** @param {boolean} isOpen */
+    fold(isOpen) {
+        if (this.#fold) this.#fold.open = isOpen;
+        if (isOpen) this.refresh();
     }
 
     /** After another choice. What is shown stays until refresh(), so that the page keeps its length meanwhile. */
@@ -40,7 +60,7 @@ class Section {
     }
 
     refresh() {
-        if (!this.#isStale || this.element.hidden) return;
+        if (!this.#isStale || this.element.hidden || !this.isOpen) return;
         this.#isStale = false;
         if (this.#view?.run !== this.page.run) this.#mount();
         this.#view?.update();
@@ -83,17 +103,54 @@ class Anchor {
     }
 }
 
-/** All sections, in order, with the links to them. They last as long as the page does; the views in them do not. */
+/** @param {string} title */
+const idOf = (title) => title.toLowerCase().replaceAll(/[^a-z]+/g, '-');
+
+/** All sections, in order and in groups, with links to the groups. They last as long as the page does; the views in them do not. */
 export class Sections {
     #anchor = new Anchor();
     #timer = 0;
+    /** By group: its element, the link to it, and its sections. @type {{element: HTMLElement, link: HTMLAnchorElement|null, sections: Section[]}[]} */
+    #groups;
 
-    /** @param {ViewClass[]} kinds @param {Page} page */
-    constructor(kinds, page) {
-        this.all = kinds.map((kind) => new Section(kind, page));
-        this.elements = this.all.map((section) => section.element);
-        this.links = kinds.map((kind) => h('a', { href: `#${kind.id}` }, kind.title));
-        window.addEventListener('beforeprint', () => this.all.forEach((section) => section.refresh()));
+    /** @param {Group[]} groups @param {Page} page */
+    constructor(groups, page) {
+        this.#groups = groups.map(({ title, views }) => {
+            const sections = views.map(([kind, holds]) => new Section(kind, page, title ? holds : null));
+            const heading = title && h('h2', { class: 'question', id: idOf(title) }, title);
+            const link = title ? h('a', { href: `#${idOf(title)}` }, title) : null;
+            return { element: h('div', { class: title ? 'group' : '' }, heading, ...sections.map((section) => section.element)), link, sections };
+        });
+        this.all = this.#groups.flatMap((group) => group.sections);
+        this.elements = this.#groups.map((group) => group.element);
+        this.links = this.#groups.flatMap(({ link }) => link ?? []);
+        if (this.links.length) this.elements.splice(1, 0, this.#unfolding());
+        this.#followPrinting();
+        window.addEventListener('hashchange', () => this.goTo(location.hash));
+    }
+
+    #unfolding() {
+        const unfold = (/** @type {boolean} */ isOpen) => () => this.all.forEach((section) => section.fold(isOpen));
+        return h('p', { class: 'buttons unfolding' }, h('button', { type: 'button', id: 'unfold', onclick: unfold(true) }, 'Unfold all'), h('button', { type: 'button', onclick: unfold(false) }, 'Fold all'));
+    }
+
+    /** Paper has no folds. */
+    #followPrinting() {
+        /** @type {Section[]} */
+        let folded = [];
+        window.addEventListener('beforeprint', () => {
+            folded = this.all.filter((section) => !section.isOpen);
+            for (const section of this.all) section.fold(true);
+        });
+        window.addEventListener('afterprint', () => folded.splice(0).forEach((section) => section.fold(false)));
+    }
+
+    /** Opens what an address leads to. @param {string} hash */
+    goTo(hash) {
+        const target = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
+        if (!target) return;
+        this.all.find((section) => section.element === target)?.fold(true);
+        target.scrollIntoView();
     }
 
     /** Before the page changes anything for the reader's choice. */
@@ -105,7 +162,10 @@ export class Sections {
     refresh() {
         const { all } = this;
         for (const section of all) section.expire();
-        this.links.forEach((link, i) => (link.hidden = all[i].element.hidden));
+        for (const { element, link, sections } of this.#groups) {
+            element.hidden = sections.every((section) => section.element.hidden);
+            if (link) link.hidden = element.hidden;
+        }
         for (const section of all) if (section.isInView) section.refresh();
         this.#anchor.restore();
         document.documentElement.dataset.state = 'busy';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The sections of the page, in order. A view is added by one import and one name here.
+// The sections of the page, in order and in groups. A view is added by one import and one line here.
 
 import { About } from './views/about.js';
 import { Blocks } from './views/blocks.js';
@@ -11,11 +11,11 @@ import { compared } from './views/compared.js';
 import { DeviceMap } from './views/device.js';
 import { Exhaustion } from './views/exhaustion.js';
 import { Fragmentation } from './views/fragmentation.js';
-import { Headline } from './views/headline.js';
 import { Leaks } from './views/leaks.js';
 import { Libraries } from './views/libraries.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
+import { Moment } from './views/moment.js';
 import { Owners } from './views/owners.js';
 import { Roles } from './views/roles.js';
 import { Scopes } from './views/scopes.js';
@@ -24,27 +24,54 @@ import { Snapshots } from './views/snapshots.js';
 import { Temporaries } from './views/temporaries.js';
 import { Timeline } from './views/timeline.js';
 
-/** Those of a report of runs. @type {import('./views/view.js').ViewClass[]} */
-export const views = [
-    Headline,
-    Timeline,
-    Exhaustion,
-    BooksOfMachine,
-    Calls,
-    Owners,
-    Lines,
-    Libraries,
-    Roles,
-    DeviceMap,
-    Fragmentation,
-    BlocksOverTime,
-    Blocks,
-    Leaks,
-    Temporaries,
-    Scopes,
-    Snapshots,
-    About,
+/** @typedef {import('./views/view.js').ViewClass} ViewClass */
+/**
+ * Views that answer one question, below a heading that asks it. Those of a group without a heading are open; the others are
+ * folded until the reader opens them, so beside each stands what it holds.
+ * @typedef {{title: string, views: [ViewClass, string][]}} Group
+ */
+
+/** Those of a report of runs. @type {Group[]} */
+export const groups = [
+    { title: '', views: [[Timeline, '']] },
+    {
+        title: 'Block by block',
+        views: [
+            [BlocksOverTime, 'each large block, from its allocation to its free'],
+            [Blocks, 'what was live at the chosen moment, tensors in their segments'],
+            [DeviceMap, 'where blocks and holes lie in device memory'],
+            [Fragmentation, 'what segments reserve, and what of it is free in holes'],
+        ],
+    },
+    { title: 'Why memory ran out', views: [[Exhaustion, 'each failed allocation: its arithmetic, what would have helped, the map at that moment']] },
+    {
+        title: 'Whose it is',
+        views: [
+            [Moment, 'the chosen moment in a sentence, by group and by owner'],
+            [Owners, 'bytes and blocks of each owner'],
+            [Roles, 'parameters, gradients, optimizer, activations'],
+            [Libraries, 'what each library allocated, and what it costs to have it mapped'],
+        ],
+    },
+    {
+        title: 'Where it was allocated',
+        views: [
+            [Calls, 'stacks as a flame graph, of all or of one owner, line or block'],
+            [Lines, "what each line of the program's Python caused"],
+            [Scopes, 'what it cost to start CUDA and its libraries'],
+            [Temporaries, 'allocated and freed again at once'],
+        ],
+    },
+    { title: 'What stays', views: [[Leaks, 'held at the end, and what keeps rising']] },
+    {
+        title: 'The machine and the run',
+        views: [
+            [BooksOfMachine, 'everything that is in use on it, to the byte'],
+            [Snapshots, 'the moments of this page, and what the program named'],
+            [About, 'program, machine, versions, options, oddities'],
+        ],
+    },
 ];
 
-/** Those of a comparison. @param {import('./runs/data.js').Difference} difference @returns {import('./views/view.js').ViewClass[]} */
-export const comparisonViews = (difference) => [Changes, Sides, Calls, ...difference.views.map(compared)];
+/** Those of a comparison. @param {import('./runs/data.js').Difference} difference @returns {Group[]} */
+export const comparisonGroups = (difference) => [{ title: '', views: [Changes, Sides, Calls, ...difference.views.map(compared)].map((view) => [view, '']) }];

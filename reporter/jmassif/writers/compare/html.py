@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A difference as one HTML page: the tables, and a flame graph of what grew and what shrank. See page/html.py."""
 
+from html import escape
 from typing import Iterator
 
 from jmassif.questions.compare.breakdown import SCOPE
@@ -31,4 +32,4 @@ def write(difference: Difference, stacks: Stacks) -> Iterator[str]:
     """The runs must have been measured with `stacks`. Raises FormatError."""
     title = shown(" → ".join(column.label for column in difference.columns))
     packed = pack([stacks_data(difference, stacks)], title, difference=comparison(difference))
-    return fill_page(title, _answer(difference), packed)
+    return fill_page(title, f'<p class="statement">{escape(_answer(difference))}</p>', packed)

@@ -16,12 +16,10 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from jmassif.model.job import FORKED
 from jmassif.model.profile import Profile
-from jmassif.questions.headline import headline, words
-from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import Processes, join
 from jmassif.version import __version__
-from jmassif.whose.names import Names
 from jmassif.writers.page.data import RunData, run_data, together
+from jmassif.writers.page.first import first_screen
 from jmassif.writers.page.texts import shown
 from jmassif.writers.view import FormatError, View
 
@@ -93,7 +91,7 @@ def _policy(assets: Assets) -> str:
 
 def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
     """The shell with its places, `{{name}}`, filled in. What is filled in is not looked at again."""
-    names = ("policy", "title", "style", "answer", "licences", "data", "script")
+    names = ("policy", "title", "style", "title", "first", "licences", "data", "script")
     at = 0
     for name, text in zip(names, parts):
         place = shell.index("{{%s}}" % name, at)
@@ -103,24 +101,20 @@ def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
     yield shell[at:]
 
 
-def fill_page(title: str, answer: str, packed: bytes) -> Iterator[str]:
-    """The page with what pack() made in it; `answer` is for readers without scripts. Raises NoAssets."""
+def fill_page(title: str, first: str, packed: bytes) -> Iterator[str]:
+    """The page with what pack() made in it; `first` is markup, to be read before scripts run. Raises NoAssets."""
     assets = read_assets()
     parts = (
         escape(_policy(assets)),
         escape(title),
         assets.style,
-        escape(answer),
+        escape(title),
+        first,
         escape(assets.licences),
         base64.b64encode(zlib.compress(packed, 8)).decode("ascii"),
         assets.script,
     )
     yield "".join(_fill(assets.shell, parts)).rstrip("\n")
-
-
-def _headline(job: Processes) -> str:
-    profile = job.members[0].profile
-    return words(headline_of_job(job) if len(job.members) > 1 else headline(profile, Names(profile)))
 
 
 def _page(job: Processes, with_source: bool) -> Iterator[str]:
@@ -132,7 +126,7 @@ def _page(job: Processes, with_source: bool) -> Iterator[str]:
         runs.append(run_data(process.profile, share, with_source, process.offset, has_parent))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     packed = pack(runs, title, together(job) if len(runs) > 1 else None)
-    return fill_page(title, _headline(job), packed)
+    return fill_page(title, first_screen(job), packed)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

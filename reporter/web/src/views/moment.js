@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The answer: how much at most and when, whose it was in one bar and in words, and the owners one after the other.
+// The chosen moment: whose memory it was, in words, in one bar, and the owners one after the other; and the peaks to choose.
 
 import { h, replace } from '../base/dom.js';
 import { moment as time, percent, size, whole } from '../base/units.js';
@@ -116,9 +116,9 @@ function steps(run, owners, of) {
     return groupsOf(run, owners, of).flatMap(({ name, members }) => members.map((row) => ({ name: row.name, group: name, bytes: of(row.sum), colour: colours[row.index] })));
 }
 
-export class Headline extends View {
-    static id = 'headline';
-    static title = 'Where the memory went';
+export class Moment extends View {
+    static id = 'moment';
+    static title = 'At the chosen moment';
 
     #when = h('h3', {});
     #answer = h('p', { class: 'answer', 'aria-live': 'polite' });
