@@ -30,6 +30,7 @@ typedef struct {
     Bool is_known;
     PythonLayout layout;
     Addr runtime;    // _PyRuntime
+    Addr inside;     // its object file
     Addr code_type;  // PyCode_Type; 0: not known
     SizeT code_head; // bytes of a code object that hold all that is read of it
 } Interpreter;
@@ -91,6 +92,7 @@ void jm_python_object(const HChar *path, Addr code)
         return;
     }
     python.runtime = runtime;
+    python.inside = code;
     python.code_type = jm_find_dynamic_symbol(code, "PyCode_Type");
     const UShort read_at[] = {python.layout.code_firstlineno, python.layout.code_filename, python.layout.code_name,
                               python.layout.code_lines, python.layout.code_bytes};
@@ -147,6 +149,11 @@ const PythonLayout *jm_python_interpreter(Addr *runtime, Addr *interpreter)
     *runtime = python.runtime;
     *interpreter = first_interpreter();
     return &python.layout;
+}
+
+Addr jm_python_symbol(const HChar *name)
+{
+    return python.is_known ? jm_find_dynamic_symbol(python.inside, name) : 0;
 }
 
 // All states of a thread, newest first: it has one in every interpreter that it has entered. They are looked for each

@@ -19,6 +19,9 @@ void jm_python_object(const HChar *path, Addr code);
 // interpreter's state are (0: it has none yet).
 const PythonLayout *jm_python_interpreter(Addr *runtime, Addr *interpreter);
 
+// A symbol that the interpreter's object file exports; 0: it does not.
+Addr jm_python_symbol(const HChar *name);
+
 // A stack, innermost first, as keys: code addresses, or Python frames (jm_python_is_frame).
 // Replaces the interpreter's native frames in `ips`, whose stack pointers are `sps` (one more than `n`; the last is
 // that of the next outer frame, 0 if there is none), by the Python frames that they run, and writes at most `max` keys.

@@ -8,7 +8,6 @@
 
 #include "stack/python_objects.h"
 #include "base/client_memory.h"
-#include "base/elf.h"
 #include "stack/python.h"
 
 // Offsets.
@@ -51,15 +50,21 @@ static UWord word_at(Addr address)
 #define NEXT(head)    (word_at(head) & ~(UWord)3) // from 3.8 on the low bits are flags
 #define PREVIOUS(h)   (word_at((h) + 8) & ~(UWord)3)
 
-// PyGC_Head, with its padding, and struct gc_generation (Include/internal/pycore_gc.h, objimpl.h).
+// PyGC_Head and struct gc_generation (Include/internal/pycore_gc.h, objimpl.h). The head was a union with a long
+// double.
+static Bool is_aligned_to_16(void)
+{
+    return python->version <= 0x307;
+}
+
 static UInt head_bytes(void)
 {
-    return python->version == 0x306 ? 32 : python->version == 0x307 ? 24 : 16;
+    return is_aligned_to_16() ? 32 : 16;
 }
 
 static UInt generation_bytes(void)
 {
-    return python->version == 0x306 ? 48 : head_bytes() + 8;
+    return is_aligned_to_16() ? 48 : 24;
 }
 
 static Bool is_ring(Addr head)
@@ -93,14 +98,13 @@ static Addr find_generations(void)
     static Addr found_in, found;
     Addr runtime, interpreter;
     python = jm_python_interpreter(&runtime, &interpreter);
-    if (!python || !interpreter)
+    if (!python)
         return 0;
-    if (found_in != interpreter) {
-        found_in = interpreter;
-        if (python->version == 0x306)
-            found = word_at(jm_find_dynamic_symbol(runtime, "_PyGC_generation0"));
-        else
-            found = search(python->version < 0x309 ? runtime : interpreter);
+    Addr start = python->version < 0x309 ? runtime : interpreter;
+    if (found_in != start) {
+        found_in = start;
+        // 3.6 has a name for them.
+        found = python->version == 0x306 ? word_at(jm_python_symbol("_PyGC_generation0")) : search(start);
     }
     return found && are_generations(found) ? found : 0;
 }
@@ -124,7 +128,7 @@ Bool jm_python_each_object(void (*use)(Addr object, Addr type))
     for (UInt i = 0; i < N_GENERATIONS; i++)
         each_of_ring(generations + i * generation_bytes(), use);
     // What gc.freeze has set aside, behind a pointer.
-    Addr frozen = generations + N_GENERATIONS * generation_bytes() + 8;
+    Addr frozen = generations + N_GENERATIONS * generation_bytes() + (is_aligned_to_16() ? 16 : 8);
     if (python->version >= 0x307 && is_ring(frozen))
         each_of_ring(frozen, use);
     return True;
