@@ -34,6 +34,16 @@ def parse_bytes(text: str) -> int:
     return int(Fraction(match.group(1)) * UNITS[match.group(2) or "B"])
 
 
+def parse_size(text: str) -> int:
+    """Like parse_bytes, but a number alone may have been meant as megabytes: only 0 goes without a unit."""
+    n_bytes = parse_bytes(text)
+    if n_bytes and text.strip()[-1].isdigit():
+        raise QuantityError(
+            f'"{text.strip()}" has no unit: is it {text.strip()}B, {text.strip()}KiB or {text.strip()}MiB?'
+        )
+    return n_bytes
+
+
 def parse_number(text: str) -> int:
     """ "12" → 12. Raises QuantityError."""
     if not re.fullmatch(r"[0-9]{1,20}", text.strip()):
@@ -58,6 +68,8 @@ def parse_allowance(text: str) -> Allowance:
     if percent:
         return Allowance(Fraction(percent.group(1)), 0)
     try:
-        return Allowance(Fraction(0), parse_bytes(re.sub(r"^\+", "", text.strip())))
-    except QuantityError:
+        return Allowance(Fraction(0), parse_size(re.sub(r"^\+", "", text.strip())))
+    except QuantityError as error:
+        if "unit" in str(error):
+            raise
         raise QuantityError(f'"{text}" is no allowance: write +2% or +10MiB')

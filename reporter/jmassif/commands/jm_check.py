@@ -15,22 +15,25 @@ _NAME = "jm_check"
 _KEPT, _OVER = 0, 1
 
 # What is compared with a baseline where no names are given.
-_OF_A_BASELINE = ("peak.total", "peak-host.host", "peak-device.device")
-_OF_A_DISCRETE_BASELINE = ("peak-host.host", "peak-device.device")
+_OF_A_BASELINE = ("peak.total", "peak-host.host", "peak-device.device", "growth")
+_OF_A_DISCRETE_BASELINE = _OF_A_BASELINE[1:]
 
 _EPILOG = """\
 A NAME is a moment (peak, peak-host, peak-device, start, end, last, or a mark) and what is held then: total,
-host, device, an owner such as cudnn, group.G, kind.K, role.R, library.GLOB, or leak.OWNER, what OWNER never
-freed (end only). A part of it: .host, .device, .file. Of the whole machine: process, valgrind, unaccounted.
-It is also a count over the run: failures, failures.CALL, temporaries, allocations, allocated, cuda-alloc-
-retries. Sizes have units: B, KiB, MiB, GiB, kB, MB, GB.
+host, device, an owner such as cudnn, group.G, kind.K, role.R or library.GLOB. A part of it: .host, .device,
+.file. Of the whole machine: process, valgrind, unaccounted. Of leaks: growth, by how many bytes lines have
+grown that still grew at the end, and growth.OWNER; end.leak, what was held then before an interpreter's
+clean-up, without imports, caches and the runtime, and end.leak.OWNER. It is also a count over the run: failures,
+failures.CALL, temporaries, allocations, allocated, cuda-alloc-retries. Sizes have units: B, KiB, MiB, GiB, kB,
+MB, GB; counts and 0 have none.
 
 examples:
-  jm_check --max peak.total=3GiB --max peak.cudnn=800MiB --max end.leak.tensor=0 jmassif.out.4711
+  jm_check --max peak.total=3GiB --max peak.cudnn=800MiB --max growth=0 jmassif.out.4711
+  jm_check --max end.leak=10MiB --max end.leak.tensor=4MiB jmassif.out.4711
   jm_check --budgets=memory.budgets --format=junit -o memory.xml jmassif.out.4711
   jm_check --baseline=main.jmassif --allow=+2% --allow=+10MiB jmassif.out.4711
 
-exit status: 0 within all budgets, 1 over one, 2 bad input"""
+exit status: 0 within all budgets, 1 over one or a truncated trace, 2 bad input"""
 
 
 def _budget(text: str) -> Budget:
@@ -69,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="+N%|+SIZE",
         help="how much more than the baseline is allowed; of several the most generous counts [none]",
     )
+    option("--allow-truncated", action="store_true", help="judge a truncated trace on what it has; else it fails")
     option("--complete", action="store_true", help="take a truncated trace for bad input")
     option("--format", choices=sorted(WRITERS), default="text", help="what to write [text]")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
@@ -98,7 +102,12 @@ def _budgets(arguments: argparse.Namespace) -> List[Budget]:
 
 
 def _checked(
-    name: str, profile: Profile, budgets: List[Budget], baseline: Optional[Profile], allow: List[Allowance]
+    name: str,
+    profile: Profile,
+    budgets: List[Budget],
+    baseline: Optional[Profile],
+    allow: List[Allowance],
+    may_be_cut: bool,
 ) -> Checked:
     if not budgets:
         budgets = [Budget(each) for each in (_OF_A_DISCRETE_BASELINE if profile.is_discrete else _OF_A_BASELINE)]
@@ -109,7 +118,7 @@ def _checked(
     except BudgetError as error:
         raise Problem(f"{name}: {error}")
     truncation = None if profile.is_complete else profile.truncation or "no end on record"
-    return Checked(name, truncation, verdicts)
+    return Checked(name, truncation, verdicts, may_be_cut)
 
 
 def _check(given: Optional[List[str]]) -> int:
@@ -122,7 +131,8 @@ def _check(given: Optional[List[str]]) -> int:
         return common.read(_NAME, name, None if arguments.complete else "judged on what came before")
 
     baseline = read(arguments.baseline) if arguments.baseline else None
-    checked = [_checked(name, read(name), budgets, baseline, arguments.allow) for name in arguments.traces]
+    may_be_cut = arguments.allow_truncated
+    checked = [_checked(name, read(name), budgets, baseline, arguments.allow, may_be_cut) for name in arguments.traces]
     common.write(WRITERS[arguments.format](checked), arguments.output)
     return _KEPT if all(one.is_kept for one in checked) else _OVER
 

@@ -7,12 +7,15 @@ A name is a counter, or a moment and what is held then, joined by a dot: `peak.c
 
 import difflib
 from fnmatch import fnmatchcase
-from typing import Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.model.kinds import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.quantities import Allowance, QuantityError, parse_allowance, parse_bytes, parse_number
+from jmassif.quantities import Allowance, QuantityError, parse_allowance, parse_number, parse_size
+from jmassif.questions.culprits import Culprit, Places, by_place, largest
+from jmassif.questions.growth import Growing, Growth, find_growth
+from jmassif.questions.leaks import held_at_end, rate
 from jmassif.questions.moments import SELECTORS, mark_snapshots, select
 from jmassif.questions.reconciliation import Books, books, nearest_to
 from jmassif.whose import alignment
@@ -47,9 +50,10 @@ COUNTERS = (
     "tensor-reserved-differs",
     "tensor-without-segment",
 )
-# What is left there has leaked.
-_LEAK = "leak."
-_LEAK_MOMENTS = ("end", "last")
+# What leaks.py says is held at the end: with a name behind it also what is kept there on purpose.
+_LEAK = "end.leak"
+# By what the lines have grown that still grew at the end.
+_GROWTH = "growth"
 _SIDES = ("host", "device")
 # What may follow behind a dot, to mean that part alone.
 _PARTS = _SIDES + KINDS
@@ -81,6 +85,11 @@ class Value(NamedTuple):
 _Chosen = Callable[[int], bool]  # an account
 
 
+class _Part(NamedTuple):
+    held: Dict[int, int]  # bytes by account
+    note: str
+
+
 class Meter:
     """Reads off a run what names stand for. `owners` are further ones that exist, if the run holds nothing of them."""
 
@@ -90,6 +99,7 @@ class Meter:
         self._moments = SELECTORS + tuple(mark_snapshots(profile))
         self._compositions: Dict[str, Composition] = {}
         self._names: Optional[Names] = None
+        self._grown: Optional[Growth] = None
 
     def value(self, name: str) -> Value:
         """What the run has of `name`. Raises BudgetError if there is no such thing."""
@@ -99,16 +109,65 @@ class Meter:
         counters = self._counters()
         if name in counters:
             return counters[name]()
-        moments = [moment for moment in self._moments if name.startswith(moment + ".")]
+        if name == _GROWTH or name.startswith(_GROWTH + "."):
+            untold = self._growth.untold
+            return Value(sum(line.grown for line in self._growing(name)), True, untold and f"cannot be told: {untold}")
+        moment, what = self._split(name)
+        if self._is_of_books(moment, what):
+            return self._of_books(name, moment, _BOOKS[what])
+        part = self._part(name, moment, what)
+        return Value(sum(part.held.values()), True, part.note)
+
+    def places(self, name: str) -> Places:
+        """What `name` counts, by line; nothing for what is no memory."""
+        if name in self._counters() or name.startswith("failures."):
+            return {}
+        if name == _GROWTH or name.startswith(_GROWTH + "."):
+            return {(line.label, line.owner): line.grown for line in self._growing(name)}
+        moment, what = self._split(name)
+        if self._is_of_books(moment, what):
+            return {}
+        return by_place(self._profile, self._words, self._part(name, moment, what).held)
+
+    def rates(self) -> Dict[Tuple[str, str], str]:
+        """Of lines that still grew at the end, by how much."""
+        grown = self._growth
+        return {(line.label, line.owner): rate(self._profile, grown, line) for line in grown.lines}
+
+    # ---- what leaks ----
+
+    @property
+    def _words(self) -> Names:
+        self._names = self._names or Names(self._profile)
+        return self._names
+
+    @property
+    def _growth(self) -> Growth:
+        if self._grown is None:
+            self._grown = find_growth(self._profile, self._words)
+        return self._grown
+
+    def _growing(self, name: str) -> List[Growing]:
+        owner = name[len(_GROWTH) + 1 :]
+        if owner and owner not in self.owners:
+            raise self._unknown(name)
+        return [line for line in self._growth.lines if owner in ("", line.owner)]
+
+    def _leaked(self, is_all: bool) -> Composition:
+        held = held_at_end(self._profile, self._words)
+        if held is None:
+            return {}
+        return {**held.leaked, **held.on_purpose} if is_all else held.leaked
+
+    def _split(self, name: str) -> Tuple[str, str]:
+        """The moment, and what is held then."""
+        if name == _LEAK:
+            return _LEAK, ""
+        moments = [moment for moment in self._moments + (_LEAK,) if name.startswith(moment + ".")]
         if not moments:
             raise self._unknown(name)
         moment = max(moments, key=len)
-        what = name[len(moment) + 1 :]
-        if what in _BOOKS and what not in self.owners:
-            return self._of_books(name, moment, _BOOKS[what])
-        if what.startswith(_LEAK) and moment in _LEAK_MOMENTS:
-            moment, what = "last", what[len(_LEAK) :]
-        return self._held(name, moment, what)
+        return moment, name[len(moment) + 1 :]
 
     def names(self) -> List[str]:
         """Those with nothing to fill in, for suggestions."""
@@ -116,7 +175,7 @@ class Meter:
         held += [f"group.{group}" for group in GROUPS] + [f"kind.{kind}" for kind in KINDS]
         held += [f"role.{role}" for role in self._roles()] + list(_BOOKS)
         found = [f"{moment}.{what}" for moment in self._moments for what in held]
-        return found + [f"end.{_LEAK}{what}" for what in held] + sorted(self._counters())
+        return found + [_GROWTH, _LEAK] + [f"{_LEAK}.{what}" for what in held] + sorted(self._counters())
 
     # ---- what happened in the whole run ----
 
@@ -143,9 +202,11 @@ class Meter:
 
     # ---- what was held at a moment ----
 
-    def _held(self, name: str, moment: str, what: str) -> Value:
+    def _part(self, name: str, moment: str, what: str) -> "_Part":
         accounts = self._profile.accounts
         part = ""
+        if moment == _LEAK and not what:
+            return _Part({account: n_bytes for account, (n_bytes, _) in self._leaked(False).items()}, "")
         chosen = self._choose(what)
         if chosen is None:
             what, _, part = what.rpartition(".")
@@ -153,15 +214,19 @@ class Meter:
         if chosen is None:
             raise self._unknown(name)
         if moment not in self._compositions:
-            self._compositions[moment] = select(self._profile, moment).composition
-        held = 0
+            is_leak = moment == _LEAK
+            self._compositions[moment] = self._leaked(True) if is_leak else select(self._profile, moment).composition
+        held: Dict[int, int] = {}
         for account, (n_bytes, _) in self._compositions[moment].items():
             kind = accounts[account].kind
             side = side_of(kind)
             is_in = part in (side, kind) if part else side is not None or what.startswith("kind.")
             if is_in and chosen(account):
-                held += n_bytes
-        return Value(held, True, "" if part else self._note(what, held))
+                held[account] = n_bytes
+        return _Part(held, "" if part else self._note(what, sum(held.values())))
+
+    def _is_of_books(self, moment: str, what: str) -> bool:
+        return what in _BOOKS and what not in self.owners and moment != _LEAK
 
     def _of_books(self, name: str, moment: str, row: Callable[[Books], int]) -> Value:
         at = nearest_to(self._profile, select(self._profile, moment))
@@ -195,7 +260,7 @@ class Meter:
         if field == "role" and value in self._roles():
             return lambda account: profile.role(account) == value
         if field == "library" and value and not value.endswith(tuple(f".{part}" for part in _PARTS)):
-            names = self._names = self._names or Names(profile)
+            names = self._words
             return lambda account: _is_library(names.library(account), value)
         if what in self.owners:
             return lambda account: accounts[account].owner == what
@@ -253,6 +318,7 @@ class Verdict(NamedTuple):
     is_bytes: bool
     before: Optional[int]  # the baseline's
     note: str
+    culprits: Sequence[Culprit] = ()  # where it is not kept
 
     @property
     def left(self) -> int:
@@ -266,12 +332,21 @@ class Verdict(NamedTuple):
 
 def _limit(budget: Budget, is_bytes: bool, before: Optional[int], allowances: Sequence[Allowance]) -> int:
     if budget.limit and not budget.limit.startswith("+"):
-        return parse_bytes(budget.limit) if is_bytes else parse_number(budget.limit)
+        return parse_size(budget.limit) if is_bytes else parse_number(budget.limit)
     if before is None:
-        raise BudgetError(f"{budget.name}: has no limit of its own: write one, or give a --baseline")
+        raise BudgetError(f"{budget.name[:_MAX_NAME]}: has no limit of its own: write one, or give a --baseline")
     if budget.limit:
         allowances = [parse_allowance(budget.limit)]
     return max([before] + [allowance.beyond(before) for allowance in allowances])
+
+
+def _culprits(budget: Budget, meter: Meter, baseline: Optional[Meter]) -> List[Culprit]:
+    """Against a baseline what is more than it, unless the limit is the budget's own."""
+    is_beyond = baseline is not None and (not budget.limit or budget.limit.startswith("+"))
+    before = baseline.places(budget.name) if baseline and is_beyond else None
+    found = largest(meter.places(budget.name), before)
+    rates = meter.rates() if found else {}
+    return [each._replace(rate=rates.get((each.label, each.owner), "")) for each in found]
 
 
 def judge(
@@ -291,6 +366,9 @@ def judge(
         try:
             limit = _limit(budget, value.is_bytes, before, allowances)
         except QuantityError as error:
-            raise BudgetError(f"{budget.name}: {error}")
-        verdicts.append(Verdict(budget.name, value.number, limit, value.is_bytes, before, value.note))
+            raise BudgetError(f"{budget.name[:_MAX_NAME]}: {error}")
+        verdict = Verdict(budget.name, value.number, limit, value.is_bytes, before, value.note)
+        if not verdict.is_kept:
+            verdict = verdict._replace(culprits=_culprits(budget, meter, baseline))
+        verdicts.append(verdict)
     return verdicts

@@ -6,6 +6,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 from xml.sax.saxutils import escape, quoteattr
 
 from jmassif.questions.budgets import Verdict
+from jmassif.questions.culprits import Culprit
 from jmassif.units import printable, size
 
 JSON_VERSION = 1
@@ -17,10 +18,16 @@ class Checked(NamedTuple):
     file: str
     truncation: Optional[str]  # where the trace ends before its program did
     verdicts: List[Verdict]
+    is_truncation_allowed: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing that matters is missing: what came after the trace's end may have been over any budget."""
+        return self.truncation is None or self.is_truncation_allowed
 
     @property
     def is_kept(self) -> bool:
-        return all(verdict.is_kept for verdict in self.verdicts)
+        return self.is_whole and all(verdict.is_kept for verdict in self.verdicts)
 
 
 def _amount(verdict: Verdict, number: int) -> str:
@@ -48,18 +55,44 @@ def _sentence(verdict: Verdict) -> str:
     return of + _change(verdict) + note
 
 
+def _culprit(culprit: Culprit) -> str:
+    """ "12.0 MiB  train.py:31 (<module>) (tensor), 50.0 KiB per step" """
+    by = size(culprit.bytes)
+    if culprit.before is not None:
+        by = (
+            f"{size(culprit.bytes - culprit.before)} more than {size(culprit.before)}"
+            if culprit.before
+            else f"{by} new"
+        )
+    return f"{by}: {culprit.label} ({culprit.owner})" + (f", {culprit.rate}" if culprit.rate else "")
+
+
+def _culprits(verdict: Verdict) -> str:
+    return "; ".join(_culprit(each) for each in verdict.culprits)
+
+
+def _cut(one: Checked) -> str:
+    return (
+        f"the trace is truncated ({one.truncation}): what came after is not judged; --allow-truncated takes it as it is"
+    )
+
+
 def _prefix(checked: Sequence[Checked], one: Checked) -> str:
     return f"{printable(one.file)}: " if len(checked) > 1 else ""
 
 
 def write_text(checked: Sequence[Checked]) -> Iterator[str]:
-    """A line a budget."""
+    """A line a budget, and below one that is not kept a line a culprit."""
     widths = [len(printable(verdict.name)) for one in checked for verdict in one.verdicts]
     width = min(max(widths, default=0), 40)
     for one in checked:
+        if not one.is_whole:
+            yield f"{_prefix(checked, one)}CUT   {printable(_cut(one))}"
         for verdict in one.verdicts:
             state = "ok  " if verdict.is_kept else "OVER"
             yield f"{_prefix(checked, one)}{state}  {printable(verdict.name):<{width}}  {_sentence(verdict)}"
+            for culprit in verdict.culprits:
+                yield f"        {_culprit(culprit)}"
 
 
 def _command_text(text: str) -> str:
@@ -75,12 +108,14 @@ def write_github(checked: Sequence[Checked]) -> Iterator[str]:
     """What is over budget becomes an annotation, a truncated trace a warning; the rest stands in the log."""
     for one in checked:
         if one.truncation:
-            yield f"::warning title={_command_property('truncated trace')}::{_command_text(f'{one.file}: {one.truncation}')}"
+            level, text = ("warning", one.truncation) if one.is_whole else ("error", _cut(one))
+            yield f"::{level} title={_command_property('truncated trace')}::{_command_text(f'{one.file}: {text}')}"
         for verdict in one.verdicts:
             sentence = f"{_prefix(checked, one)}{verdict.name}: {_sentence(verdict)}"
             if verdict.is_kept:
                 yield f"ok  {printable(sentence)}"
             else:
+                sentence += f"; {_culprits(verdict)}" if verdict.culprits else ""
                 yield f"::error title={_command_property(f'memory budget {verdict.name}')}::{_command_text(sentence)}"
 
 
@@ -93,16 +128,19 @@ def write_junit(checked: Sequence[Checked]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield "<testsuites>"
     for one in checked:
-        n_over = sum(not verdict.is_kept for verdict in one.verdicts)
-        counts = f'tests="{len(one.verdicts)}" failures="{n_over}" errors="0" skipped="0"'
+        n_over = sum(not verdict.is_kept for verdict in one.verdicts) + (not one.is_whole)
+        counts = f'tests="{len(one.verdicts) + (not one.is_whole)}" failures="{n_over}" errors="0" skipped="0"'
         yield f" <testsuite name={attribute(f'jmassif budgets of {one.file}')} {counts}>"
+        if not one.is_whole:
+            case = f"<testcase classname={attribute(one.file)} name={attribute('complete trace')}>"
+            yield f'  {case}<failure type="truncated" message={attribute(_cut(one))}/></testcase>'
         for verdict in one.verdicts:
             case = f"<testcase classname={attribute(one.file)} name={attribute(verdict.name)}>"
             sentence = _sentence(verdict)
             if verdict.is_kept:
                 yield f"  {case}<system-out>{escape(printable(sentence))}</system-out></testcase>"
             else:
-                yield f'  {case}<failure type="budget" message={attribute(sentence)}/></testcase>'
+                yield f'  {case}<failure type="budget" message={attribute(sentence)}>{escape(_culprits(verdict))}</failure></testcase>'
         if one.truncation:
             yield f"  <system-err>{escape(printable(f'truncated: {one.truncation}'))}</system-err>"
         yield " </testsuite>"
@@ -126,6 +164,7 @@ def write_json(checked: Sequence[Checked]) -> Iterator[str]:
                     "within": verdict.is_kept,
                     "baseline": verdict.before,
                     "note": verdict.note,
+                    "culprits": [culprit._asdict() for culprit in verdict.culprits],
                 }
                 for verdict in one.verdicts
             ],
