@@ -54,7 +54,7 @@ def test_a_line_and_a_block_are_likewise(training: Page) -> None:
 
     def is_of_line(account: int) -> bool:
         frame = names.charged(account)
-        return bool(frame) and f"{names.file(frame)}:{profile.frame(frame).line}" == line
+        return bool(frame and f"{names.file(frame)}:{profile.frame(frame).line}" == line)
 
     assert json.loads(by_line)[1] == held(profile, composition, is_of_line) > 0
     assert none == 0  # a second click undoes the first

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 import pytest
 
@@ -19,6 +19,7 @@ from jmassif.questions.leaks import as_data
 from jmassif.questions.ledger import ledger
 from jmassif.questions.moments import select
 from jmassif.units import moment, size
+from jmassif.whose.owners import GROUPS, OWNERS
 from jmassif.whose.names import Names
 
 from tests.harness import ROOT
@@ -37,6 +38,10 @@ def fixture_discrete(tmp_path_factory: Any) -> Page:
 def fixture_small(tmp_path_factory: Any) -> Page:
     directory = tmp_path_factory.mktemp("small")
     return page_of(directory, small_training_run().save(directory))
+
+
+def owners_ever(profile: Profile) -> Set[str]:
+    return {account.owner for account in profile.accounts if account.kind}
 
 
 # ---- the answer ------------------------------------------------------------------------------
@@ -90,6 +95,20 @@ def test_pools_that_do_not_add_up_are_shown_apart(discrete: Page) -> None:
     assert captions == ["host memory by owner", "device memory by owner"]
     assert plots == 2
     assert "together" not in heads and "host share" in heads
+
+
+def test_owners_are_explained(training: Page) -> None:
+    _, names, texts, titles, group = look(
+        training.path,
+        ["click", "#owners .owners > summary"],
+        ["texts", "#owners .owners dt"],
+        ["texts", "#owners .owners dd"],
+        ["attributes", "#timeline .legend li", "title"],
+        ["attributes", "#headline .legend li[data-name=yours]", "title"],
+    )
+    told = dict(zip(names, texts))
+    assert told == {name: OWNERS[name] for name in owners_ever(training.profile) if name in OWNERS}
+    assert OWNERS["python"] in titles and group == [GROUPS["yours"]]
 
 
 # ---- time ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from jmassif.model.kinds import GROUPS, KINDS, OTHER, side_of
 from jmassif.questions.compare.difference import Column, Difference, Run
 from jmassif.questions.compare.stacks import HeldStacks, Stacks
 from jmassif.questions.facts import is_told_by_others, label
+from jmassif.whose.owners import OWNERS
 from jmassif.writers.compare.data import as_json
 from jmassif.writers.page.cells import OTHER_LIBRARIES
 from jmassif.writers.page.columns import MAX_EXACT, Columns, TooLarge, fold
@@ -139,7 +140,10 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
         "unit": "ms",
         "is_discrete": difference.is_discrete,
         "kinds": [{"name": kind, "side": side_of(kind) or ""} for kind in kinds],
-        "owners": [{"name": owner, "group": stacks.group_of.get(owner, OTHER)} for owner in owners],
+        "owners": [
+            {"name": owner, "group": stacks.group_of.get(owner, OTHER), "about": OWNERS.get(owner, "")}
+            for owner in owners
+        ],
         "groups": list(GROUPS + (OTHER,)),
         "roles": [""],
         "libraries": [shown(library) for library in library_index] + [OTHER_LIBRARIES],

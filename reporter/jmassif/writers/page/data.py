@@ -20,6 +20,7 @@ from jmassif.questions.ledger import hottest_temporaries, ledger
 from jmassif.questions.moments import main_peak, select
 from jmassif.questions.reconciliation import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.whose.names import NO_TENSOR, Names
+from jmassif.whose.owners import OWNERS
 from jmassif.whose.sites import base_name
 from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.writers.page.columns import Columns
@@ -135,7 +136,10 @@ def _cells(profile: Profile, names: Names, found: Cells, with_source: bool, colu
             }
             for kind in kinds
         ],
-        "owners": [{"name": owner, "group": profile.group_of.get(owner, "other")} for owner in owners],
+        "owners": [
+            {"name": owner, "group": profile.group_of.get(owner, "other"), "about": OWNERS.get(owner, "")}
+            for owner in owners
+        ],
         "groups": [group for group in GROUPS + ("other",)],
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],

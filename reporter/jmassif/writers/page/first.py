@@ -17,6 +17,7 @@ from jmassif.questions.ledger import Ledger, LedgerRow, ledger
 from jmassif.questions.moments import select
 from jmassif.units import percent, size
 from jmassif.whose.names import Names
+from jmassif.whose.owners import GROUPS
 
 # What stands beside the groups in the bar of a pool.
 _OTHERS, _FREE, _UNKNOWN = "others", "free", "unknown"
@@ -82,7 +83,7 @@ def _bar(made: Headline, table: Ledger) -> str:
         f'<span class="of-{part.name}" style="flex-grow:{part.bytes / whole:.5f}"></span>' for part in parts
     )
     keys = "".join(
-        f'<li class="key" data-name="{part.name}"><i class="of-{part.name}"></i>{_WORDS[part.name]}'
+        f'<li class="key" data-name="{part.name}" title="{escape(GROUPS.get(part.name, ""))}"><i class="of-{part.name}"></i>{_WORDS[part.name]}'
         f" <b>{size(part.bytes)}</b> {percent(part.bytes, whole)}</li>"
         for part in parts
     )

@@ -19,6 +19,9 @@ import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, wid
 
 const HEIGHT = 340;
 
+/** What an owner is, for who points at its name. @param {import('../runs/run.js').Run} run @param {Dimension} dimension @param {string} name */
+const aboutOf = (run, dimension, name) => (dimension === 'owner' && run.head.owners.find((owner) => owner.name === name)?.about) || undefined;
+
 /** One plot: of all memory, or of one pool. */
 export class MemoryPlot {
     /** @param {Page} page @param {Side} side @param {(text: string[]) => void} say what is under the pointer @param {string} key of plots that share an axis */
@@ -64,7 +67,7 @@ export class MemoryPlot {
         chooseByClick(this.plot, this.page);
         replace(
             this.legend,
-            ...this.areas.map((area) => h('li', { class: 'key', 'data-name': area.name }, h('i', { style: { background: area.colour } }), `${area.name} `, h('b', {}))),
+            ...this.areas.map((area) => h('li', { class: 'key', 'data-name': area.name, title: aboutOf(run, dimension, area.name) }, h('i', { style: { background: area.colour } }), `${area.name} `, h('b', {}))),
         );
         this.update();
     }

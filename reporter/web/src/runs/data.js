@@ -5,7 +5,7 @@
 
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
 /** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean, is_handle: boolean}} Kind */
-/** @typedef {{name: string, group: string}} Owner */
+/** @typedef {{name: string, group: string, about: string}} Owner `about`: what it is; '' of the user's own rules */
 /** @typedef {{label: string[], type: string[], package: number[], library: number[], line: number[], packages: string[], libraries: string[]}} Frames */
 /** @typedef {{label: string[], function: string[], path: string[], source: string[], changed: string[]}} Lines */
 /** @typedef {{host: number, device: number, kinds: [string, number][]}} Growth */

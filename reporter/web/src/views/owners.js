@@ -24,14 +24,16 @@ export class Owners extends View {
     #listed = h('p', { class: 'quiet' });
 
     content() {
-        return [this.#grid.element, this.#listed];
+        const known = this.run.head.owners.filter(({ about }) => about);
+        const legend = h('dl', {}, ...known.flatMap(({ name, about }) => [h('dt', {}, name), h('dd', {}, about)]));
+        return [this.#grid.element, this.#listed, known.length > 0 && h('details', { class: 'owners' }, h('summary', {}, 'What these owners are'), legend)];
     }
 
     update() {
         const { page, run } = this;
         const rows = rowsOf(page, 'owner');
         const group = { head: 'group', value: (/** @type {Row} */ row) => (row.index < 0 ? '' : run.head.owners[row.index].group) };
-        this.#grid.show([{ head: 'owner', value: (row) => row.name }, group, ...figures(page, rows), allocated], rows, rows.length ? `at ${run.label(page.moment)}` : '');
+        this.#grid.show([{ head: 'owner', value: (row) => row.name, title: (row) => run.head.owners[row.index]?.about ?? '' }, group, ...figures(page, rows), allocated], rows, rows.length ? `at ${run.label(page.moment)}` : '');
         const imported = run.moments.length ? run.sums('owner', page.moment).reduce((all, sum) => all + sum.listed, 0) : 0;
         this.#listed.textContent = imported ? `Also mapped, and in no sum: ${size(imported)} imported from other processes.` : '';
         this.#listed.hidden = !imported;
