@@ -110,7 +110,7 @@ def test_the_threshold_is_the_recorders_unless_given(jm_print: Jm, tmp_path: Pat
     recorded = small_training_run()
     recorded.lines.insert(1, "m option.threshold 22.5")
     path = recorded.save(tmp_path)
-    assert "below 22.5 %" in jm_print(path).out
+    assert "below 22.5 %" in jm_print("--stacks", path).out
     assert "below 40 %" in jm_print("--threshold=40", path).out
 
 

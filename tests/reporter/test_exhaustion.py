@@ -355,13 +355,13 @@ def test_perfetto_has_an_instant_each() -> None:
 
 
 def test_the_text_has_a_section_each_and_lines_that_fit(tmp_path: Path) -> None:
-    done = call_main(main, two_failures().trace.save(tmp_path))
+    done = call_main(main, "--all", two_failures().trace.save(tmp_path))
     assert done.status == 0
     assert re.findall(r"^--- Out of memory \((\d)\), at 2 ms: ([a-z ]+) -", done.out, re.MULTILINE) == [
         ("1", "fragmentation"),
         ("2", "too large"),
     ]
-    text = done.out[done.out.index("--- Out of memory") : done.out.index("--- Where the memory went")]
+    text = done.out[done.out.index("--- Out of memory") : done.out.index("--- By owner")]
     assert max(map(len, text.splitlines())) <= 80
     assert "train.py:7" not in text  # who asked was the cache
     assert "grow (libc10_cuda.so)" in text
@@ -374,7 +374,7 @@ def test_the_line_of_the_script_that_asked_is_named(tmp_path: Path) -> None:
     segment = run.trace.account("device", "cache", ["cudaMalloc (libcudart.so.12)", *inside, *outside])
     run.fails(1 << 40, segment)
     done = call_main(main, run.trace.save(tmp_path))
-    asked = done.out[done.out.index("Asked for by") : done.out.index("\n--- Where the memory")].split("\n")
+    asked = done.out[done.out.index("Asked for by") :].split("\n--- ")[0].split("\n\n")[0].split("\n")
     assert [line.strip() for line in asked if line] == [
         "Asked for by train.py:31 (step):",
         "cudaMalloc (libcudart.so.12)",

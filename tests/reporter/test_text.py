@@ -3,7 +3,7 @@
 
 import io
 import os
-from typing import Callable, Dict, List
+from typing import Any, Callable, Dict, List
 
 import pytest
 
@@ -14,7 +14,9 @@ from jmassif.trace.builder import load
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.whose.names import Names
 from jmassif.writers.text import report as text
+from jmassif.writers.text.layout import bounded, fitted, paragraph
 from jmassif.writers.text.mapped import by_library
+from jmassif.writers.text.roles import Line
 from jmassif.writers.view import BY, View
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
@@ -34,7 +36,14 @@ def section(lines: List[str], title: str) -> List[str]:
     return [line for line in rest[: (ends or [len(rest)])[0]] if line]
 
 
+def brief(profile: Profile, columns: int = 100, **more: Any) -> List[str]:
+    """As jm_print has it without options."""
+    view = View(None, 1, "stack", 70, None, "internal", is_brief=True, with_stacks=False, file="jmassif.out.4711")
+    return list(fitted(text.write(profile, view._replace(columns=columns, **more)), columns))
+
+
 REPORTS: Dict[str, Callable[[], List[str]]] = {
+    "brief": lambda: brief(small_training_run().load()),
     "training": lambda: report(small_training_run().load()),
     "training-discrete": lambda: report(small_training_run("discrete").load()),
     "training-by-owner-at-2": lambda: report(small_training_run().load(), by="owner", selector="2"),
@@ -57,6 +66,61 @@ def test_the_first_screen_answers_where_the_memory_went() -> None:
     assert "Look first at train.py:87" in " ".join(screen)
     assert any(line.startswith("total ") for line in screen)
     assert all(len(line) <= 80 for line in screen[: screen.index(next(x for x in screen if x.startswith("total ")))])
+
+
+# ---- two screens ---------------------------------------------------------------------------------
+
+
+def crowded() -> Trace:
+    """More of everything than two screens have room for, under names as long as C++ has them."""
+    trace = small_training_run()
+    end = trace.lines.pop()
+    for number in range(200):
+        api = trace.string(f"at::native::{'Worker<int, float>::' * 9}run{number}")
+        frames = [f"{'part::' * 30}grow{number} (/usr/lib/libpart{number}.so)", f"py f (/home/u/train.py:{number + 1})"]
+        account = trace.account("file" if number % 2 else "heap", f"owner{number}", frames)
+        trace.lines.append(f"x {number + 9} 0 1 {number} {number} {trace.stack(frames)} {api} heap {number << 20} 1")
+        trace.lines += [f"e {api} 2 1", f"k counter-{number} 1"]
+        trace.mark(1000, f"{'mark ' * 40}{number}")
+        trace.snapshot(1000, "time", {account: (1 << 20, 5000, 9 << 20, 9000, 8000)})
+    trace.lines.append(end)
+    return trace
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100])
+def test_a_report_without_options_is_two_screens_and_no_wider_than_it_may_be(columns: int) -> None:
+    lines = brief(crowded().load(), columns, width=columns - 10)
+    assert max(len(line) for line in lines if "jm_" not in line) <= columns  # commands can be run as they stand
+    assert len(lines) <= 120 or columns < 80  # sentences that are wrapped again are longer
+    assert len(brief(crowded().load(), 0)) <= 120
+
+
+def test_what_finds_no_room_is_named_with_the_option_that_shows_it() -> None:
+    lines = " ".join(brief(crowded().load()))
+    assert "With --all also: " in lines or all(word in lines for word in (": --all", "Other moments"))
+    sections = [["", f"--- Section {number}: more ---", "a row"] for number in range(5)]
+    assert bounded(sections, 7) == sections[0] + sections[1] + ["", "With --all also: Section 2; Section 3; Section 4."]
+
+
+def test_the_end_of_the_report_says_what_to_run_next() -> None:
+    lines = brief(small_training_run().load())
+    assert lines[-4].startswith("Next: jm_print --by=python-line jmassif.out.4711 ")
+    assert "jm_print --format=html --open jmassif.out.4711 " in lines[-1]
+    assert not any("Next:" in line for line in brief(small_training_run().load(), file=""))
+
+
+def test_a_row_that_is_too_long_keeps_the_place_of_its_frame() -> None:
+    (line,) = fitted([Line("   ", ("void run<" + "int, " * 30 + "int>(long) (libtorch_cpu.so)", "python"))], 60)
+    assert len(line) == 60 and line.endswith("… (libtorch_cpu.so)") and isinstance(line, Line)
+    assert "".join(part for part, _ in line.parts) == line
+
+
+def test_sentences_go_on_in_the_next_line_and_keep_figures_with_their_units() -> None:
+    text_ = "It held 1.23 GiB, which is 70.4 % of all that there was, and 12.3 MiB of it were cached for 1.40 s or so."
+    for width in range(20, 80):
+        lines = list(fitted(paragraph(text_), width))
+        assert " ".join(lines) == text_ and max(map(len, lines)) <= width
+        assert not any(line.split(" ")[0] in ("%", "GiB,", "MiB", "s") for line in lines)
 
 
 @pytest.mark.parametrize("seed", range(4))

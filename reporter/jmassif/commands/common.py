@@ -12,7 +12,7 @@ import sys
 from typing import Callable, Iterable, List, NoReturn, Optional, Sequence
 
 from jmassif.commands.output import write_file, write_stream
-from jmassif.commands.terminal import ProgressBar, coloured, is_terminal, page, pager, wants_colour
+from jmassif.commands.terminal import ProgressBar, coloured, has_pager, is_terminal, page, pager, wants_colour
 from jmassif.model.profile import Profile
 from jmassif.trace.builder import load_file
 from jmassif.trace.grammar import TraceError
@@ -90,20 +90,22 @@ def write(lines: Iterable[str], output: Optional[str]) -> None:
         raise Problem(f"{output or 'standard output'}: cannot be written: {error.strerror}")
 
 
-def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: bool) -> None:
-    """write() for a report that people read: with colours if `colour` (auto, always or never) says so, and paged on request.
+def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: Optional[bool]) -> None:
+    """write() for a report that people read: with colours if `colour` (auto, always or never) says so, and on a terminal paged.
 
-    Raises Problem.
+    `is_paged` is what the user asked for; None: nothing, so a pager that is missing is no problem. Raises Problem.
     """
     if wants_colour(colour, None if output else sys.stdout):
         lines = coloured(lines)
+    if is_paged is None:
+        is_paged = has_pager()
     if not is_paged or output or not is_terminal(sys.stdout):
         write(lines, output)
         return
     try:
         page(lines, pager())
     except OSError as error:
-        raise Problem(f"the report cannot be paged: {error.strerror}: set PAGER, or leave --pager out")
+        raise Problem(f"the report cannot be paged: {error.strerror}: set PAGER, or use --no-pager")
 
 
 def main(name: str, command: Callable[[Optional[List[str]]], int], arguments: Optional[List[str]]) -> int:

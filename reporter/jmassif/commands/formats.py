@@ -11,6 +11,8 @@ from jmassif.writers.view import BY
 
 TEXT = "text"
 BINARY = "binary"
+LARGE = "large"  # text that programs read
+PAGE = "page"  # a browser's
 DATABASE = "database"  # a file that a run is added to, and that holds others
 
 # The options of what shows a tree of calls at a moment.
@@ -28,7 +30,7 @@ _TABLES = ("owner", "kind", "library", "role") + _LINES
 class Format(NamedTuple):
     name: str
     help: str  # a line: what opens it
-    content: str  # TEXT, BINARY or DATABASE
+    content: str  # one of those above
     # From a profile and a view to lines or bytes. A database's takes the file's name as well, and returns nothing.
     write: Callable[..., Any]
     options: Tuple[str, ...]
@@ -51,7 +53,7 @@ _ALL = (
     Format(
         "html",
         "a browser: one page, with everything in it",
-        TEXT,
+        PAGE,
         html.write,
         ("no-source",),
         write_several=html.write_several,
@@ -59,7 +61,7 @@ _ALL = (
     ),
     Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, _TREE, BY),
     Format(
-        "json", "programs: the whole run, a documented schema", TEXT, json.write, ("snapshot", "by", "fold"), _TABLES
+        "json", "programs: the whole run, a documented schema", LARGE, json.write, ("snapshot", "by", "fold"), _TABLES
     ),
     Format("csv", "spreadsheets: a table, also over time", TEXT, csv.write, ("snapshot", "by", "fold"), _TABLES),
     Format(
@@ -74,15 +76,17 @@ _ALL = (
     Format(
         "speedscope",
         "speedscope",
-        TEXT,
+        LARGE,
         speedscope.write,
         _TREE + ("value",),
         BY,
         threshold=_FLAMES,
     ),
     Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, pprof.write, ("snapshot",)),
-    Format("perfetto", "ui.perfetto.dev, chrome://tracing", TEXT, perfetto.write, ("threshold", "by", "fold"), _TABLES),
-    Format("callgrind", "KCachegrind, callgrind_annotate", TEXT, callgrind.write, ("snapshot",)),
+    Format(
+        "perfetto", "ui.perfetto.dev, chrome://tracing", LARGE, perfetto.write, ("threshold", "by", "fold"), _TABLES
+    ),
+    Format("callgrind", "KCachegrind, callgrind_annotate", LARGE, callgrind.write, ("snapshot",)),
     Format("sqlite", "SQL over many runs; adds to the file of -o", DATABASE, sqlite.store, ("by",), ("stack", "owner")),
 )
 

@@ -10,6 +10,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optiona
 
 from jmassif.commands import common
 from jmassif.commands.common import Parser, Problem
+from jmassif.commands.pages import announce, open_page, page_file
 from jmassif.model.profile import Profile
 from jmassif.quantities import QuantityError, parse_bytes
 from jmassif.questions.compare.breakdown import SCOPE, VIEWS, total
@@ -47,7 +48,8 @@ examples:
   jm_diff old.jmassif new.jmassif
   jm_diff --by=python-line --at=end before.jmassif after.jmassif
   jm_diff old1 old2 old3 --vs new1 new2 new3      repeated runs: medians, and what is beyond their spread
-  jm_diff --group-by=jetpack *.jmassif            a column for each JetPack"""
+  jm_diff --group-by=jetpack *.jmassif            a column for each JetPack
+  jm_diff --format=html --open old.jmassif new.jmassif    what grew and shrank, as a page"""
 
 
 def _size(text: str) -> int:
@@ -98,7 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     option("--format", choices=sorted([*_WRITERS, _HTML]), default="text", help="what to write [text]")
     option("--bytes", action="store_true", help="exact figures in text and markdown")
-    option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
+    option("-o", "--output", metavar="FILE", help="write to FILE [standard output; html: jmassif.diff.html]")
+    option("--open", action="store_true", help="of --format=html: show the page in the browser")
     return parser
 
 
@@ -263,6 +266,8 @@ def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Se
 
 def _diff(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(given)
+    if arguments.open and arguments.format != _HTML:
+        raise Problem("--open shows a page in the browser: it needs --format=html")
     views, at = _views_and_moment(arguments)
     stacks = Stacks() if arguments.format == _HTML else None
     try:
@@ -276,7 +281,16 @@ def _diff(given: Optional[List[str]]) -> int:
             lines = difference_html.write(found, stacks)
         else:
             lines = _WRITERS[arguments.format](found, arguments.bytes)
-        common.write(lines, arguments.output)
+        if stacks is None:
+            common.write(lines, arguments.output)
+            return 0
+        output = page_file(arguments.output, "jmassif.diff.html", arguments.open)
+        common.keep_inputs(output, reader.files)
+        common.write(lines, output)
+        if output and not arguments.output:
+            announce(_NAME, output)
+        if output and arguments.open:
+            open_page(output)
     except FormatError as error:
         raise Problem(str(error))
     return 0

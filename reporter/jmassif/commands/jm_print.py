@@ -2,25 +2,31 @@
 """The command jm_print: its options. What goes wrong is one line and exit status 2; see common.py."""
 
 import argparse
-import os
+import shutil
 import sys
 from typing import List, NoReturn, Optional
 
 from jmassif.commands import common
 from jmassif.commands.common import Parser, Problem
-from jmassif.commands.formats import BINARY, DATABASE, FORMATS, Format
+from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, Format
+from jmassif.commands.pages import announce, open_page, page_file
+from jmassif.commands.terminal import is_terminal
 from jmassif.model.job import twice
 from jmassif.model.profile import Profile
 from jmassif.questions.job.processes import join
 from jmassif.questions.moments import SelectionError
 from jmassif.questions.samples import VALUES
-from jmassif.trace.inputs import expand
+from jmassif.trace.inputs import STDIN, expand
+from jmassif.writers.text.layout import fitted
 from jmassif.writers.view import BY, FOLDS, FormatError, View
 
 # What recorder and reporter take for granted when nobody says otherwise, as massif does.
 _DEFAULT_THRESHOLD = 1.0
 
 _DEFAULT_WIDTH = 70
+_LEAST_WIDTH = 20
+_GRAPH_MARGIN = 10  # columns beside a graph
+_PAGE_COLUMNS = 100
 
 _EPILOG = (
     """\
@@ -39,6 +45,7 @@ examples:
   jm_print --by=library --pager jmassif.out.4711    by library, a page at a time
   jm_print jmassif.out.*                            several processes, and their sum
   ssh board zstd -c jmassif.out.4711 | jm_print -   from a board, without a copy
+  jm_print --format=html --open jmassif.out.4711    as a page in the browser
   jm_print --format=massif -o massif.out.4711 jmassif.out.4711
 """
 )
@@ -71,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a trace, as a rule jmassif.out.PID; several of several processes; - for standard input",
     )
     option("--format", choices=list(FORMATS), default="text", help="what to write; see below [text]")
-    option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
+    option("-o", "--output", metavar="FILE", help="write to FILE [standard output; html: jmassif.PID.html]")
     option(
         "--snapshot",
         metavar="WHICH",
@@ -92,16 +99,19 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--fold",
         choices=FOLDS,
-        help="make runs of frames inside Python, PyTorch and other packages one [internal in tables, none in trees]",
+        help="make runs of frames inside Python, PyTorch and other packages one [internal in text, none in other trees]",
     )
     option(
         "--segments",
         metavar="N",
         help="instead, map the device's memory: at --snapshot [peak-device], or at the Nth failed allocation (--segments=N)",
     )
+    option("--stacks", action="store_true", help="end the text in call stacks; so do --by, --fold and --threshold")
+    option("--all", action="store_true", help="show the sections of the text in full, and the call stacks")
     option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
     option("--pages", action="store_true", help="count resident pages in massif output too, which massif does not")
     option("--no-source", action="store_true", help="leave the text of source lines out")
+    option("--open", action="store_true", help="of --format=html: show the page in the browser")
     option("--value", choices=list(VALUES), help="what folded and speedscope tell of a stack [live-bytes]")
     option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
     option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
@@ -109,8 +119,8 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--pager",
         action="store_true",
-        default=bool(os.environ.get("JMASSIF_PAGER")),
-        help="on a terminal, page the text through $JMASSIF_PAGER, $PAGER or less [if JMASSIF_PAGER is set]",
+        default=None,
+        help="on a terminal, page the text through $JMASSIF_PAGER, $PAGER or less [if that is there]",
     )
     option("--no-pager", action="store_false", dest="pager", help="do not")
     return parser
@@ -127,27 +137,48 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
         raise Problem(f"--format={format_.name} has no --by={arguments.by}, only: {', '.join(format_.by)}")
     if format_.content == DATABASE and not arguments.output:
         raise Problem(f"--format={format_.name} adds to a file: name it with -o")
-    if format_.content == BINARY and not arguments.output and sys.stdout and sys.stdout.isatty():
+    if format_.content in (BINARY, LARGE) and not arguments.output and sys.stdout and sys.stdout.isatty():
         raise Problem(f"--format={format_.name} is nothing for a terminal: name a file with -o")
+    if arguments.open and format_.content != PAGE:
+        raise Problem("--open shows a page in the browser: it needs --format=html")
 
 
-def _view(arguments: argparse.Namespace, profile: Profile, format_: Format) -> View:
+def _columns(arguments: argparse.Namespace) -> int:
+    """As wide as lines of the text may be: as the terminal; elsewhere a page for the report, and no limit for stacks."""
+    if not arguments.output and is_terminal(sys.stdout):
+        return shutil.get_terminal_size().columns
+    return 0 if arguments.all or arguments.stacks or arguments.by or arguments.segments is not None else _PAGE_COLUMNS
+
+
+def _graph_width(arguments: argparse.Namespace) -> int:
+    return max(_LEAST_WIDTH, min(_DEFAULT_WIDTH, (_columns(arguments) or _PAGE_COLUMNS) - _GRAPH_MARGIN))
+
+
+def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name: str) -> View:
     threshold = arguments.threshold
     if threshold is None:
         threshold = format_.threshold
     if threshold is None:
         threshold = min(profile.option("threshold", _DEFAULT_THRESHOLD), 100.0)
+    is_text = format_.name == "text"
+    asks_for_stacks = (
+        arguments.stacks or arguments.all or arguments.by or arguments.fold or arguments.threshold is not None
+    )
     return View(
         selector=arguments.snapshot,
         threshold=threshold,
         by=arguments.by or (format_.by or BY)[0],
-        width=arguments.x or _DEFAULT_WIDTH,
+        width=arguments.x or _graph_width(arguments),
         height=arguments.y,
-        fold=arguments.fold,
+        fold=arguments.fold or ("internal" if is_text else None),
         with_source=not arguments.no_source,
         value=arguments.value or next(iter(VALUES)),
         segments=arguments.segments,
         with_pages=arguments.pages,
+        is_brief=not arguments.all,
+        with_stacks=bool(asks_for_stacks),
+        columns=_columns(arguments),
+        file="" if name == STDIN else name,
     )
 
 
@@ -182,13 +213,18 @@ def _print(given: Optional[List[str]]) -> int:
     return 0
 
 
+def _pid(profile: Profile) -> str:
+    pid = profile.manifest.get("pid", "")
+    return f"{pid}." if pid.isdecimal() and len(pid) <= 20 else ""
+
+
 def _store(arguments: argparse.Namespace, format_: Format, names: List[str]) -> int:
     """Adds one run after the other: of a whole fleet's traces no more than one is in memory."""
     common.keep_inputs(arguments.output, names)
     for name in names:
         profile = common.read("jm_print", name, "adding what came before")
         try:
-            format_.write(profile, _view(arguments, profile, format_), arguments.output)
+            format_.write(profile, _view(arguments, profile, format_, name), arguments.output)
         except FormatError as error:
             raise Problem(f"{arguments.output}: {error}")
         except OverflowError:
@@ -197,15 +233,25 @@ def _store(arguments: argparse.Namespace, format_: Format, names: List[str]) -> 
 
 
 def _write(arguments: argparse.Namespace, format_: Format, names: List[str], profiles: List[Profile]) -> None:
+    name_of = {id(profile): name for name, profile in zip(names, profiles)}
+
     def view(profile: Profile) -> View:
-        return _view(arguments, profile, format_)
+        return _view(arguments, profile, format_, name_of[id(profile)])
 
     if len(profiles) > 1 and format_.write_several:
         lines = format_.write_several(join(list(zip(names, profiles))), view, arguments.each)
     else:
         lines = format_.write(profiles[0], view(profiles[0]))
-    if format_.name == "text":
-        common.show(lines, arguments.output, arguments.color, arguments.pager)
+    if format_.content == PAGE:
+        output = page_file(arguments.output, f"jmassif.{_pid(profiles[0])}html", arguments.open)
+        common.keep_inputs(output, names)
+        common.write(lines, output)
+        if output and not arguments.output:
+            announce("jm_print", output)
+        if output and arguments.open:
+            open_page(output)
+    elif format_.name == "text":
+        common.show(fitted(lines, _columns(arguments)), arguments.output, arguments.color, arguments.pager)
     else:
         common.write(lines, arguments.output)
 

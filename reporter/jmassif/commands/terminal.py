@@ -8,6 +8,7 @@ for the host's memory, magenta for the device's, green for lines of Python.
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def coloured(lines: Iterable[str]) -> Iterator[str]:
     """The lines of a text report with colours, by the roles that are marked in them."""
     for line in lines:
         if isinstance(line, roles.Line):
-            line = "".join(_in(_COLOUR_OF[role], text) if role else text for text, role in line.parts)
+            line = "".join(_in(_COLOUR_OF[role], text) if role in _COLOUR_OF else text for text, role in line.parts)
         yield line
 
 
@@ -65,6 +66,12 @@ def wants_colour(choice: str, stream: Optional[IO[str]]) -> bool:
 def pager() -> str:
     """The user's pager."""
     return os.environ.get("JMASSIF_PAGER") or os.environ.get("PAGER") or "less"
+
+
+def has_pager() -> bool:
+    """Whether it is a program that is there."""
+    words = pager().split()
+    return bool(words) and shutil.which(words[0]) is not None
 
 
 def page(lines: Iterable[str], command: str) -> None:

@@ -16,13 +16,17 @@ from jmassif.whose.lines import Charged
 class LineFigures(NamedTuple):
     """Of one side. Bytes, but for the blocks."""
 
-    held: int  # at the peak
+    held: int  # at the peak, by itself: where it is the innermost place
     blocks: int  # likewise
     growth: int  # net, from the start to the moment that was chosen
     allocated: int  # all in all
+    total: int = 0  # at the peak, with all that it called: rows share it, and it does not add up
 
     def plus(self, other: "LineFigures") -> "LineFigures":
         return LineFigures(*(mine + theirs for mine, theirs in zip(self, other)))
+
+
+NOTHING = LineFigures(0, 0, 0, 0)
 
 
 class LineRow(NamedTuple):
@@ -56,10 +60,34 @@ def line_rows(
     return [LineRow(to, LineFigures(*sums["host"]), LineFigures(*sums["device"])) for to, sums in found.values()]
 
 
+def with_totals(
+    profile: Profile, rows: Sequence[LineRow], through: Callable[[int], Sequence[Charged]], at_peak: Composition
+) -> List[LineRow]:
+    """The rows with their totals, and rows for places that only call others. `through` is what whose.lines.totals makes."""
+    sums: Dict[str, Dict[str, int]] = {"host": {}, "device": {}}
+    known = {row.charged.label: row for row in rows}
+    for account, (n_bytes, _) in at_peak.items():
+        side = side_of(profile.accounts[account].kind)
+        if side is None:
+            continue
+        for to in through(account):
+            known.setdefault(to.label, LineRow(to, NOTHING, NOTHING))
+            sums[side][to.label] = sums[side].get(to.label, 0) + n_bytes
+
+    def figures(row: LineRow, side: str) -> LineFigures:
+        own = row.host if side == "host" else row.device
+        # What no line is to blame for has called nothing.
+        return own._replace(total=sums[side].get(row.charged.label, own.held))
+
+    return [row._replace(host=figures(row, "host"), device=figures(row, "device")) for row in known.values()]
+
+
 def total(rows: Sequence[LineRow]) -> LineRow:
-    host = device = LineFigures(0, 0, 0, 0)
+    """The sum of the rows; of their totals, which share bytes, what all rows hold by themselves."""
+    host = device = NOTHING
     for row in rows:
         host, device = host.plus(row.host), device.plus(row.device)
+    host, device = host._replace(total=host.held), device._replace(total=device.held)
     return LineRow(Charged("total", 0, False), host, device)
 
 
@@ -95,6 +123,7 @@ _FIGURES: Dict[str, Callable[[LineFigures], int]] = {
     "held": lambda figures: figures.held,
     "growth": lambda figures: figures.growth,
     "allocated": lambda figures: figures.allocated,
+    "total": lambda figures: figures.total,
 }
 
 
@@ -108,7 +137,14 @@ def places(
     pools = pools_of(profile)
     first = _FIGURES["growth" if by_growth else "held"]
     ranked = [row for row in rows if row.charged.is_place]
-    ranked.sort(key=lambda row: (-_share(row, sum_, pools, first), row.charged.label))
+    everything = _FIGURES["total"]
+    ranked.sort(
+        key=lambda row: (
+            -_share(row, sum_, pools, first),
+            -_share(row, sum_, pools, everything),
+            row.charged.label,
+        )
+    )
     rank = {label: place for place, label in enumerate(risen)}
     if by_growth:
         ranked.sort(key=lambda row: rank.get(row.charged.label, len(rank)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which Python line a stack's memory is charged to: the innermost that is the user's own.
+"""Which Python line a stack's memory is charged to: the innermost that is the user's own; and which lines had called that.
 
 So a line's figure is what that line caused, whatever it called in PyTorch or NumPy, and every byte is charged to one line
 at most. A stack without a line of the user's own is charged to the innermost of an installed package that is not the core
@@ -7,7 +7,7 @@ at most. A stack without a line of the user's own is charged to the innermost of
 """
 
 from array import array
-from typing import Callable, Set
+from typing import Callable, List, Optional, Set, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.whose.folding import INSTALLED, OWN, Folding
@@ -37,12 +37,50 @@ class Innermost:
         return frame
 
 
+class Passed:
+    """All of some frames that any stack goes through, each once, the outermost first. Remembers, as stacks share frames."""
+
+    def __init__(self, profile: Profile, wanted: Set[int]) -> None:
+        self._parents, self._frames = profile.node_parent, profile.node_frame
+        self._wanted = wanted
+        self._found: List[Optional[Tuple[int, ...]]] = [None] * len(self._parents)
+        self._found[0] = ()
+
+    def __call__(self, node: int) -> Tuple[int, ...]:
+        found = self._found
+        pending = []
+        while found[node] is None:
+            pending.append(node)
+            node = self._parents[node]
+        passed = found[node] or ()
+        for node in reversed(pending):
+            frame = self._frames[node]
+            if frame in self._wanted and frame not in passed:
+                passed = passed + (frame,)
+            found[node] = passed
+        return passed
+
+
+def _python_frames(profile: Profile) -> Set[int]:
+    return {frame for frame, fields in profile.frames.items() if fields[0] == "p"}
+
+
+def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], Tuple[int, ...]]:
+    """A function from a stack's node to all frames that have the memory in their totals: what charge() tells, and its callers."""
+    python = _python_frames(profile)
+    if not is_folded:
+        return Passed(profile, python)
+    own = Passed(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
+    installed = Passed(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
+    return lambda node: own(node) or installed(node)
+
+
 def charge(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], int]:
     """A function from a stack's node to the frame that is charged, 0 if there is none.
 
     Unless `is_folded` no frame is internal: the innermost Python frame is charged.
     """
-    python = {frame for frame, fields in profile.frames.items() if fields[0] == "p"}
+    python = _python_frames(profile)
     if not is_folded:
         return Innermost(profile, python)
     own = Innermost(profile, {frame for frame in python if folding.internal(frame).rank == OWN})

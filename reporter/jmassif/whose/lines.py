@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What memory is charged to in the views by Python line, by function and by module (see charges.py)."""
 
-from typing import Callable, Dict, NamedTuple
+from typing import Callable, Dict, List, NamedTuple, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.units import printable
+from jmassif.whose.charges import callers
 from jmassif.whose.names import Names
 
 LINE_VIEWS = {"python-line": "line", "python-function": "function", "module": "module"}
@@ -30,6 +31,43 @@ def _module(profile: Profile, names: Names, frame: int, home: str) -> str:
     return ".".join(part for part in name.split("/") if part not in ("", ".", "__init__")) or name
 
 
+class _Places:
+    """From a frame to what it is called in one of LINE_VIEWS. Remembers."""
+
+    def __init__(self, profile: Profile, names: Names, view: str, home: str) -> None:
+        self._profile, self._names, self._view, self._home = profile, names, view, home
+        self._known: Dict[int, Charged] = {}
+
+    def __call__(self, frame: int) -> Charged:
+        if frame not in self._known:
+            self._known[frame] = self._named(frame)
+        return self._known[frame]
+
+    def _named(self, frame: int) -> Charged:
+        profile, names = self._profile, self._names
+        fields = profile.frame(frame)
+        if self._view == "python-line":
+            return Charged(f"{names.file(frame)}:{fields.line}", frame, True)
+        if self._view == "python-function":
+            return Charged(printable(f"{fields.function or '?'} ({names.file(frame)})"), 0, True)
+        return Charged(printable(_module(profile, names, frame, self._home)), 0, True)
+
+
+def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callable[[int], List[Charged]]:
+    """A function from an account to all that has it in its total, each once: what is charged, and what had called that."""
+    place = _Places(profile, names, view, profile.manifest.get("cwd", ""))
+    passed = callers(profile, names.folding, is_folded)
+    known: Dict[Tuple[int, ...], List[Charged]] = {}
+
+    def charged(account: int) -> List[Charged]:
+        frames = passed(profile.accounts[account].node)
+        if frames not in known:
+            known[frames] = list({to.label: to for to in map(place, frames)}.values())
+        return known[frames]
+
+    return charged
+
+
 def charges(
     profile: Profile, names: Names, view: str, is_folded: bool, is_below_cwd: bool = True
 ) -> Callable[[int], Charged]:
@@ -37,24 +75,13 @@ def charges(
 
     Unless `is_below_cwd`, modules have names that do not depend on where the program was started.
     """
-    home = profile.manifest.get("cwd", "") if is_below_cwd else ""
+    place = _Places(profile, names, view, profile.manifest.get("cwd", "") if is_below_cwd else "")
     nowhere = Charged(f"(no Python {LINE_VIEWS[view]})", 0, False)
-    by_frame: Dict[int, Charged] = {}
-
-    def charge(frame: int) -> Charged:
-        fields = profile.frame(frame)
-        if view == "python-line":
-            return Charged(f"{names.file(frame)}:{fields.line}", frame, True)
-        if view == "python-function":
-            return Charged(printable(f"{fields.function or '?'} ({names.file(frame)})"), 0, True)
-        return Charged(printable(_module(profile, names, frame, home)), 0, True)
 
     def charged(account: int) -> Charged:
         frame = names.charged(account, is_folded)
         if frame:
-            if frame not in by_frame:
-                by_frame[frame] = charge(frame)
-            return by_frame[frame]
+            return place(frame)
         if not profile.accounts[account].node:
             return Charged(f"({profile.accounts[account].kind}, without a stack)", 0, False)
         return Charged(names.library(account), 0, True) if view == "module" else nowhere

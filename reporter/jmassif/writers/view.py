@@ -22,6 +22,10 @@ class View(NamedTuple):
     value: str = "live-bytes"  # of a stack; one of samples.VALUES
     segments: Optional[str] = None  # map device memory: at the failed allocation of this number, or ""; None: do not
     with_pages: bool = False  # count resident pages where massif would not
+    is_brief: bool = False  # the text report's sections are cut short, so that it is two screens
+    with_stacks: bool = True  # the text report ends in call stacks
+    columns: int = 0  # as wide as a line may be; 0: as wide as it is
+    file: str = ""  # what the trace is called, for the commands that a report names
 
 
 class FormatError(Exception):

@@ -10,7 +10,7 @@ from jmassif.questions.moments import main_peak
 from jmassif.questions.regions import region_figures, regions_by_name
 from jmassif.units import count, growth, moment, printable, size
 from jmassif.whose.names import Names
-from jmassif.writers.text.layout import Lines, heading
+from jmassif.writers.text.layout import FULL, Extent, Lines, heading, paragraph
 from jmassif.writers.text.table import Column, Table
 
 _MARKS_SHOWN = 40
@@ -41,19 +41,22 @@ _CUDA_ERRORS = {
 }
 
 
-def failures(profile: Profile) -> Lines:
+def failures(profile: Profile, extent: Extent = FULL) -> Lines:
     lines: Lines = []
     ranked = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
-    for (name, code), calls in ranked[:_FAILURES_SHOWN]:
+    most = extent.of(_FAILURES_SHOWN)
+    for (name, code), calls in ranked[:most]:
         is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
         meaning = _CUDA_ERRORS.get(code) if is_cuda else None
         error = f"error {code} ({meaning})" if meaning else f"error {code}"
         lines.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
-    if len(ranked) > _FAILURES_SHOWN:
-        lines.append(f"and {len(ranked) - _FAILURES_SHOWN:,} other pairs of function and error")
-    for key, n in sorted(profile.counters.items()):
-        if n:
-            lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
+    if len(ranked) > most:
+        lines.append(f"and {len(ranked) - most:,} other pairs of function and error{extent.hint}")
+    counters = [(key, n) for key, n in sorted(profile.counters.items()) if n]
+    for key, n in counters[: extent.rows]:
+        lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
+    if len(counters) > extent.rows:
+        lines.append(f"and {count(len(counters) - extent.rows, 'more counter')}{extent.hint}")
     return heading("Failed calls and oddities") + lines if lines else []
 
 
@@ -67,25 +70,26 @@ _REGIONS = Table(
 )
 
 
-def regions(profile: Profile) -> Lines:
+def regions(profile: Profile, extent: Extent = FULL) -> Lines:
     """Regions that come again and again, a row a name."""
     names = regions_by_name(profile)
     if all(row.calls == 1 for row in names):
         return []
     unit = profile.time_unit
     lines = heading("Regions by name") + [_REGIONS.head]
-    for row in names[:_REGIONS_SHOWN]:
+    most = extent.of(_REGIONS_SHOWN)
+    for row in names[:most]:
         figures = (size(row.most), growth(row.host), growth(row.device)) if row.told else ("", "", "")
         text = printable(row.text)
         if row.told < row.calls:
             text += f" (sizes: of {row.told:,} of them)"
         lines.append(_REGIONS.row(f"{row.calls:,}", moment(row.time, unit), *figures, text))
-    if len(names) > _REGIONS_SHOWN:
-        lines.append(f"and {len(names) - _REGIONS_SHOWN:,} more names")
+    if len(names) > most:
+        lines.append(f"and {len(names) - most:,} more names{extent.hint}")
     return lines
 
 
-def marks(profile: Profile) -> Lines:
+def marks(profile: Profile, extent: Extent = FULL) -> Lines:
     unit = profile.time_unit
     rows: List[Tuple[int, str]] = []
     for mark in profile.marks:
@@ -100,18 +104,19 @@ def marks(profile: Profile) -> Lines:
         held = f"held at most {size(figures.most)}, host {growth(figures.host)}, device {growth(figures.device)}"
         text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted}; {held})"
         rows.append((region.begin, f"region: {text}"))
-    n_more = len(profile.marks) + len(profile.regions) - min(len(rows), _MARKS_SHOWN)
+    most = extent.of(_MARKS_SHOWN)
+    n_more = len(profile.marks) + len(profile.regions) - min(len(rows), most)
     if not rows:
         return []
     rows.sort(key=lambda row: row[0])
-    lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:_MARKS_SHOWN]]
+    lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:most]]
     if n_more:
-        lines.append(f"and {n_more:,} more")
+        lines.append(f"and {n_more:,} more{extent.hint}")
     return heading("Marks and regions") + lines
 
 
-def temporaries(profile: Profile, names: Names) -> Lines:
-    churns = hottest_temporaries(profile, _TEMPORARIES_SHOWN)
+def temporaries(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
+    churns = hottest_temporaries(profile, extent.of(_TEMPORARIES_SHOWN))
     if not churns:
         return []
     lines = heading("Temporaries: freed before their thread allocated anything else")
@@ -141,6 +146,16 @@ def _snapshots_shown(profile: Profile) -> List[Snapshot]:
         elif span not in fullest or snapshot.host + snapshot.device > fullest[span].host + fullest[span].device:
             fullest[span] = snapshot
     return shown + list(fullest.values())
+
+
+def snapshots_in_a_sentence(profile: Profile) -> Lines:
+    if not profile.snapshots:
+        return []
+    first, last = profile.snapshots[0].id, profile.snapshots[-1].id
+    n = count(len(profile.snapshots), "snapshot")
+    return heading("Other moments") + paragraph(
+        f"There are {n}, {first} to {last}; --snapshot=N explains one, --snapshot=end what was held in the end. --all lists them."
+    )
 
 
 def snapshots(profile: Profile) -> Lines:

@@ -10,7 +10,7 @@ from jmassif.questions.situation import arithmetic
 from jmassif.questions.verdict import FRAGMENTATION
 from jmassif.units import count, moment, printable, size
 from jmassif.whose.names import Names
-from jmassif.writers.text.layout import PAGE, Lines, heading, paragraph
+from jmassif.writers.text.layout import FULL, PAGE, Extent, Lines, heading, paragraph
 from jmassif.writers.text.segments import map_lines
 from jmassif.writers.text.table import Column, Table
 
@@ -102,12 +102,13 @@ def _line(profile: Profile, number: int, incident: Incident) -> Lines:
     return wrap(text, PAGE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
-def exhaustion_sections(profile: Profile, names: Names) -> Lines:
+def exhaustion_sections(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
     """A section for each of the last failures that were not made good by a further try; a line for each of the others."""
     numbered = list(enumerate(incidents(profile), 1))
     if not numbered:
         return []
-    failed = [row for row in numbered if not row[1].is_resolved][-_SHOWN:]
+    most = _SHOWN if extent is FULL else 1
+    failed = [row for row in numbered if not row[1].is_resolved][-most:]
     lines: Lines = []
     for number, incident in failed:
         lines += _section(profile, names, number, incident)
@@ -116,10 +117,11 @@ def exhaustion_sections(profile: Profile, names: Names) -> Lines:
     if not others and n_untold <= 0:
         return lines
     lines += heading("Also failed for lack of memory" if failed else "Failed for lack of memory, and then succeeded")
-    for number, incident in others[-_LINES_SHOWN:]:
+    most = _LINES_SHOWN if extent is FULL else 1
+    for number, incident in others[-most:]:
         lines += _line(profile, number, incident)
-    if len(others) > _LINES_SHOWN:
-        lines.append(f"and {len(others) - _LINES_SHOWN:,} before these")
+    if len(others) > most:
+        lines.append(f"and {len(others) - most:,} before these{extent.hint}")
     if n_untold > 0:
         lines.append(f"and {count(n_untold, 'more call')} that the trace only counts")
     return lines

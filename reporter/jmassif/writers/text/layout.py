@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the sections of a text report share: the page, headings and paragraphs."""
+"""What the sections of a text report share: the page, headings, paragraphs, and how wide and how long it all may be."""
 
+import re
 from textwrap import wrap
-from typing import List
+from typing import Iterable, Iterator, List, NamedTuple, Tuple
 
-from jmassif.writers.text.roles import HEADING, Line
+from jmassif.writers.text.roles import COMMAND, HEADING, WARNING, WORDS, Line
 
 PAGE = 80
 
@@ -15,5 +16,98 @@ def heading(title: str) -> Lines:
     return ["", Line((f"--- {title} {'-' * max(3, PAGE - len(title) - 5)}", HEADING))]
 
 
+# A figure and its unit stay together.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGTPE]?i?B|ms|s|min|h)(?![\w:]))")
+_TIED = "\u00a0"
+
+
+def wrapped(text: str, width: int) -> List[str]:
+    """In lines, of which none ends between a figure and its unit."""
+    tied = _UNIT.sub(_TIED, text.replace(_TIED, " "))
+    lines = wrap(tied, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_TIED, " ") for line in lines]
+
+
 def paragraph(text: str) -> Lines:
-    return wrap(text, PAGE, break_long_words=False, break_on_hyphens=False)
+    return [Line((line, WORDS)) for line in wrapped(text, PAGE)]
+
+
+# ---- as long as the page -----------------------------------------------------------------------
+
+
+class Extent(NamedTuple):
+    """How much of a section is shown."""
+
+    rows: int  # at most
+    hint: str  # how to have those that are left out
+
+    def of(self, most: int) -> int:
+        return min(self.rows, most)
+
+
+FULL = Extent(1 << 30, "")
+BRIEF = Extent(4, ": --all")
+
+
+def title_of(section: Lines) -> str:
+    """What a section is called, from its heading."""
+    return section[1].strip("- ").partition(":")[0] if len(section) > 1 else ""
+
+
+def bounded(sections: Iterable[Lines], room: int) -> Lines:
+    """The sections that fit into that many lines, in their order, and the names of those that do not."""
+    lines: Lines = []
+    left_out: List[str] = []
+    for section in sections:
+        if not section:
+            continue
+        if left_out or len(lines) + len(section) > room:
+            left_out.append(title_of(section))
+        else:
+            lines += section
+    if left_out:
+        lines += [""] + paragraph(f"With --all also: {'; '.join(left_out)}.")
+    return lines
+
+
+# ---- as wide as the page -----------------------------------------------------------------------
+
+# Of a frame that is cut, its place in the source stays.
+_PLACE = re.compile(r" \([^()]*\)$")
+_LEAST_WIDTH = 20
+
+
+def _cut(line: str, width: int) -> str:
+    """The line without what is too much of it, before a frame's place; the roles of its parts stay."""
+    place = _PLACE.search(line)
+    keep = min(len(place.group()) if place else 0, width // 2)
+    head = width - keep - 1
+    if not isinstance(line, Line):
+        return f"{line[:head]}…{line[len(line) - keep:]}"
+    parts: List[Tuple[str, str]] = []
+    at = 0
+    for text, role in line.parts:
+        begin = text[: max(0, head - at)]
+        end = text[max(0, len(line) - keep - at) :] if at + len(text) > len(line) - keep else ""
+        is_middle = at <= head < at + len(text)
+        parts.append((begin + ("…" if is_middle else "") + end, role))
+        at += len(text)
+    return Line(*parts)
+
+
+def fitted(lines: Iterable[str], width: int) -> Iterator[str]:
+    """No line is wider: sentences go on in the next line, and rows lose their middle. 0: as they are."""
+    for line in lines:
+        if not width or len(line) <= width:
+            yield line
+            continue
+        roles = {role for _, role in line.parts} if isinstance(line, Line) else set()
+        if COMMAND in roles:
+            yield line
+        elif HEADING in roles:
+            yield Line((line[:width], HEADING))
+        elif len(roles) == 1 and roles & {WORDS, WARNING}:
+            for part in wrapped(line, max(_LEAST_WIDTH, width)):
+                yield Line((part, WARNING if WARNING in roles else WORDS))
+        else:
+            yield _cut(line, max(_LEAST_WIDTH, width))

@@ -11,10 +11,10 @@ from jmassif.model.profile import Profile
 from jmassif.questions.about import used_sides, where_arenas_are
 from jmassif.questions.growth import Growth, find_growth
 from jmassif.questions.leaks import growth_sentence
-from jmassif.questions.lines import LineRow, Pick, both_sides, line_rows, on_side, places, pools_of, total
+from jmassif.questions.lines import LineRow, Pick, both_sides, line_rows, on_side, places, pools_of, total, with_totals
 from jmassif.questions.moments import Moment, select
 from jmassif.units import count, growth, moment, percent, size
-from jmassif.whose.lines import LINE_VIEWS, charges
+from jmassif.whose.lines import LINE_VIEWS, charges, totals
 from jmassif.whose.names import Names
 from jmassif.writers.sources import Sources
 from jmassif.writers.text.layout import Lines, heading, paragraph
@@ -40,6 +40,9 @@ def _figures(profile: Profile, sum_: LineRow) -> List[_Figure]:
     def share(pick: Pick) -> Callable[[LineRow], str]:
         return lambda row: percent(pick(row).held, pick(sum_).held)
 
+    def with_calls(pick: Pick) -> Callable[[LineRow], str]:
+        return lambda row: size(pick(row).total)
+
     def grown(pick: Pick) -> Callable[[LineRow], str]:
         return lambda row: growth(pick(row).growth)
 
@@ -48,13 +51,14 @@ def _figures(profile: Profile, sum_: LineRow) -> List[_Figure]:
 
     figures = []
     for side in sides:
-        figures.append(_Figure(side if len(sides) > 1 else "held", held(on_side(side))))
+        figures.append(_Figure(f"own {side}" if len(sides) > 1 else "own", held(on_side(side))))
         if len(pools) > 1:
             figures.append(_Figure("share", share(on_side(side))))
     if len(pools) == 1:
         figures.append(_Figure("share", share(pools[0][1])))
-    figures.append(_Figure("blocks", lambda row: f"{both_sides(row).blocks:,}"))
     prefixes = [f"{name} " if len(pools) > 1 else "" for name, _ in pools]
+    figures += [_Figure(f"{prefix}total", with_calls(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    figures.append(_Figure("blocks", lambda row: f"{both_sides(row).blocks:,}"))
     figures += [_Figure(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
     figures += [_Figure(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
     return figures
@@ -64,17 +68,20 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
     noun = LINE_VIEWS[view.by]
     unit = profile.time_unit
     if view.fold == "none":
-        what = f"What each Python {noun} allocated itself, internal ones too."
+        what = f"Own: what each Python {noun} allocated itself, internal ones too; total: with all that it called."
     else:
-        what = f"What each {noun} of the program's own caused, with all that it called in Python and in packages."
+        what = (
+            f"Own: what each {noun} of the program's own caused, in packages that it called too; total: with all the {noun}s"
+            " of the program's own that it called."
+        )
     order = (
         "Sorted by growth, what still grew at the end first."
         if view.selector
-        else "Sorted by what was held; --snapshot=end sorts by growth."
+        else "Sorted by own; --snapshot=end sorts by growth."
     )
     texts = [
         what,
-        f"Held: at {peak.name} ({moment(peak.time, unit)}); growth: what is left at {chosen.name}",
+        f"Both at {peak.name} ({moment(peak.time, unit)}); growth: what is left of own at {chosen.name}",
         f"({moment(chosen.time, unit)});",
         f"allocated: in the whole run. {order}",
     ]
@@ -104,11 +111,52 @@ def _changed(profile: Profile, names: Names, rows: Sequence[LineRow], sources: S
     return paragraph(f"Changed since the run, so the text may be another line's: {', '.join(files)}.")
 
 
+def _table_of(
+    profile: Profile, figures: Sequence[_Figure], shown: Sequence[LineRow], sources: Optional[Sources], sum_: LineRow
+) -> Lines:
+    """A row a place, with its text unless `sources` is None."""
+    width = min(_MAX_LABEL, max(len(row.charged.label) for row in shown))
+    columns = (Column(figure.head, max(10, len(figure.head) + 1)) for figure in figures)
+    table = Table(Column("", width, align="<"), *columns, Column("", gap=2))
+    lines = [table.head.rstrip()]
+    for row in shown:
+        source = ""
+        if row.charged.frame and sources is not None:
+            frame = profile.frame(row.charged.frame)
+            source = sources.line(frame.file, frame.line)
+        text = table.row(row.charged.label, *(figure.text(row) for figure in figures), source).rstrip()
+        lines.append(Line((text, SUM)) if row is sum_ else text)
+    return lines
+
+
+# What the summary of a report has of them.
+_BRIEF_FIGURES = ("own", "share", "total")
+_LEAST_SHARE = 0.01
+
+
+def largest_lines(profile: Profile, names: Names, chosen: Moment, view: View, n: int) -> Lines:
+    """The section on the lines that hold most by themselves at a moment; empty where none of Python does."""
+    charged = charges(profile, names, "python-line", True)
+    own = line_rows(profile, charged, chosen.composition, {})
+    through = totals(profile, names, "python-line", True)
+    rows = with_totals(profile, own, through, chosen.composition)
+    sum_ = total(rows)
+    worth = [row for row in rows if both_sides(row).held >= _LEAST_SHARE * both_sides(sum_).held]
+    shown = places(profile, worth, sum_, 0.0, [], False)[0][:n]
+    if not shown:
+        return []
+    figures = [figure for figure in _figures(profile, sum_) if any(word in figure.head for word in _BRIEF_FIGURES)]
+    lines = heading(f"Lines that hold most, at {chosen.name}: --by=python-line")
+    return lines + _table_of(profile, figures, shown, Sources(profile) if view.with_source else None, sum_)
+
+
 def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     """The section for a view of LINE_VIEWS. Raises moments.SelectionError."""
     peak, chosen = select(profile, "peak"), select(profile, view.selector or "end")
     charged = charges(profile, names, view.by, view.fold != "none")
-    rows = line_rows(profile, charged, peak.composition, chosen.composition)
+    through = totals(profile, names, view.by, view.fold != "none")
+    own = line_rows(profile, charged, peak.composition, chosen.composition)
+    rows = with_totals(profile, own, through, peak.composition)
     sum_ = total(rows)
     grown = find_growth(profile, names)
     risen = _grown(profile, view, names, grown)
@@ -120,10 +168,6 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     shown += sorted((row for row in rows if not row.charged.is_place), key=lambda row: row.charged.label)
     shown.append(sum_)
 
-    figures = _figures(profile, sum_)
-    width = min(_MAX_LABEL, max(len(row.charged.label) for row in shown))
-    columns = (Column(figure.head, max(10, len(figure.head) + 1)) for figure in figures)
-    table = Table(Column("", width, align="<"), *columns, Column("", gap=2))
     lines = heading(f"Memory by {view.by.replace('python-', 'Python ')}")
     lines += (
         paragraph(_explanation(profile, view, peak, chosen))
@@ -131,13 +175,6 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
         + paragraph(growth_sentence(profile, grown))
         + [""]
     )
-    lines.append(table.head.rstrip())
     sources = Sources(profile)
-    for row in shown:
-        source = ""
-        if row.charged.frame and view.with_source:
-            frame = profile.frame(row.charged.frame)
-            source = sources.line(frame.file, frame.line)
-        text = table.row(row.charged.label, *(figure.text(row) for figure in figures), source).rstrip()
-        lines.append(Line((text, SUM)) if row is sum_ else text)
+    lines += _table_of(profile, _figures(profile, sum_), shown, sources if view.with_source else None, sum_)
     return lines + _changed(profile, names, shown, sources)

@@ -5,8 +5,8 @@ from typing import Optional
 
 from jmassif.model.profile import Profile
 from jmassif.questions.machine import machine, sources, total_memory, was_short
-from jmassif.units import moment, size
-from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.units import count, moment, size
+from jmassif.writers.text.layout import FULL, Extent, Lines, heading, paragraph
 from jmassif.writers.text.table import Column, Table
 
 
@@ -14,7 +14,7 @@ def _shown(n_bytes: Optional[int]) -> str:
     return "" if n_bytes is None else size(n_bytes)
 
 
-def machine_section(profile: Profile, chosen_name: str, chosen_time: int) -> Lines:
+def machine_section(profile: Profile, chosen_name: str, chosen_time: int, extent: Extent = FULL) -> Lines:
     """Empty where the trace tells nothing of the machine."""
     figures = machine(profile, chosen_time)
     if not figures:
@@ -31,7 +31,10 @@ def machine_section(profile: Profile, chosen_name: str, chosen_time: int) -> Lin
     heads = ("at first", chosen_name.replace("the ", "at "), "at last", "at worst")
     table = Table(Column("", 34, align="<"), *(Column(head, 10, gap=1) for head in heads))
     lines.append(table.head)
-    for figure in figures:
+    shown_rows = figures[: extent.rows]
+    for figure in shown_rows:
         shown = (_shown(n_bytes) for n_bytes in (figure.first, figure.chosen, figure.last, figure.worst))
         lines.append(table.row(figure.label, *shown))
+    if len(figures) > len(shown_rows):
+        return lines + [f"and {count(len(figures) - len(shown_rows), 'more figure')}{extent.hint}"]
     return lines + paragraph(f"Told by {', '.join(sources(profile))}.")

@@ -10,7 +10,7 @@ from jmassif.questions.mappings import Library, libraries, mappings
 from jmassif.questions.moments import Moment
 from jmassif.units import size
 from jmassif.whose.names import Names
-from jmassif.writers.text.layout import Lines, heading
+from jmassif.writers.text.layout import FULL, Extent, Lines, heading
 from jmassif.writers.text.table import Column, Table
 
 _MAPPED_SHOWN = 12
@@ -27,7 +27,7 @@ _MAPPED = Table(
 )
 
 
-def mapped(profile: Profile, names: Names, chosen: Moment) -> Lines:
+def mapped(profile: Profile, names: Names, chosen: Moment, extent: Extent = FULL) -> Lines:
     """Resident against virtual; empty for a trace without pages."""
     rows = mappings(profile, names, chosen)
     if not rows:
@@ -38,12 +38,13 @@ def mapped(profile: Profile, names: Names, chosen: Moment) -> Lines:
         swap = size(swapped) if swapped else "-"
         return _MAPPED.row(size(resident), size(virtual), size(shared), swap, kind, name).rstrip()
 
-    for row in rows[:_MAPPED_SHOWN]:
+    most = extent.of(_MAPPED_SHOWN)
+    for row in rows[:most]:
         lines.append(line(row.resident, row.pages.virtual, row.pages.shared, row.pages.swapped, row.kind, row.name))
-    rest = rows[_MAPPED_SHOWN:]
+    rest = rows[most:]
     if rest:
         totals = [sum(column) for column in zip(*((row.resident,) + row.pages for row in rest))]
-        lines.append(line(totals[0], totals[1], totals[2], totals[3], "", f"{len(rest):,} others"))
+        lines.append(line(totals[0], totals[1], totals[2], totals[3], "", f"{len(rest):,} others{extent.hint}"))
     return lines
 
 

@@ -17,16 +17,17 @@ from jmassif.questions.scopes import growth_by_side, waterfall
 from jmassif.units import count, growth, moment, printable, size
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.whose.names import Names
-from jmassif.writers.text.events import failures, marks, regions, snapshots, temporaries
+from jmassif.writers.text.events import failures, marks, regions, snapshots, snapshots_in_a_sentence, temporaries
 from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
-from jmassif.writers.text.header import header
+from jmassif.writers.text.header import header, other_facts, short_header
 from jmassif.writers.text.headline import headline_lines
+from jmassif.writers.text.layout import BRIEF, FULL, Extent, Lines, bounded, heading, paragraph
 from jmassif.writers.text.leaks import growing_section, held_section
-from jmassif.writers.text.layout import Lines, heading, paragraph
-from jmassif.writers.text.lines import write_lines
+from jmassif.writers.text.lines import largest_lines, write_lines
 from jmassif.writers.text.machine import machine_section
 from jmassif.writers.text.mapped import by_library, mapped
+from jmassif.writers.text.next_steps import next_steps
 from jmassif.writers.text.reconciliation import reconciliation_section
 from jmassif.writers.text.segments import write_segments
 from jmassif.writers.text.stacks import trees
@@ -37,12 +38,18 @@ from jmassif.writers.view import View
 _SCOPES_SHOWN = 16
 _HEIGHT_OF_ONE_GRAPH = 11
 _HEIGHT_OF_TWO_GRAPHS = 7
+_SHORT_GRAPH = 6
+# Lines of a report that is not asked for more.
+_TWO_SCREENS = 118
+# Of all that is held: owners with less are one row there.
+_LEAST_OWNER = 0.01
 
 
 # ---- when ------------------------------------------------------------------------------------
 
 
 def _graph(profile: Profile, view: View) -> Lines:
+    one, two = (_SHORT_GRAPH, _SHORT_GRAPH) if view.is_brief else (_HEIGHT_OF_ONE_GRAPH, _HEIGHT_OF_TWO_GRAPHS)
     points = timeline_points(profile)
     if not points:
         return []
@@ -55,12 +62,12 @@ def _graph(profile: Profile, view: View) -> Lines:
             pool = one_pool(points, side)
             top = max(pool, key=lambda point: point.maximum)
             caption = f"{side} peak: {size(top.maximum)} at {moment(top.time, unit)}"
-            height = view.height or _HEIGHT_OF_TWO_GRAPHS
+            height = view.height or two
             lines += [""] + draw(pool, view.width, height, unit, caption)
         return lines
     top = max(points, key=lambda point: point.maximum)
     caption = f"peak: {size(top.maximum)} at {moment(top.time, unit)}"
-    lines = [""] + draw(points, view.width, view.height or _HEIGHT_OF_ONE_GRAPH, unit, caption)
+    lines = [""] + draw(points, view.width, view.height or one, unit, caption)
     entries = [
         f"{HOST} host" if has_host else "",
         f"{DEVICE} device" if has_device else "",
@@ -69,24 +76,29 @@ def _graph(profile: Profile, view: View) -> Lines:
     return lines + [legend(entry for entry in entries if entry)]
 
 
-def _by_owner(profile: Profile, table: Ledger) -> Lines:
+def _by_owner(profile: Profile, table: Ledger, extent: Extent) -> Lines:
     """The ledger: owners by group."""
     sides = used_sides(profile)
-    lines = groups_table(sides, len(sides) == 1 or not profile.is_discrete, table)
+    least = 0.0 if extent is FULL else _LEAST_OWNER
+    lines = groups_table(sides, len(sides) == 1 or not profile.is_discrete, table, least)
     if table.imported.bytes or table.imported.blocks:
         imported = f"{size(table.imported.bytes)} in {count(table.imported.blocks, 'block')}"
         lines.append(f"Also mapped, and in no sum: {imported} imported from other processes.")
     return lines
 
 
-def _ledger(profile: Profile, names: Names, chosen: Moment) -> Lines:
-    table = ledger(profile, chosen.composition)
+def _headline(profile: Profile, names: Names, chosen: Moment) -> Lines:
     when = moment(chosen.time, profile.time_unit)
-    lines = heading(f"Where the memory went, at {chosen.name} ({when})")
-    lines += headline_lines(headline(profile, names, chosen))
-    if table.groups or table.imported.blocks:
-        lines += [""] + _by_owner(profile, table) + paragraph(where_arenas_are(profile))
-    return lines
+    title = heading(f"Where the memory went, at {chosen.name} ({when})")
+    return title + headline_lines(headline(profile, names, chosen))
+
+
+def _ledger(profile: Profile, chosen: Moment, extent: Extent) -> Lines:
+    table = ledger(profile, chosen.composition)
+    if not table.groups and not table.imported.blocks:
+        return []
+    lines = heading(f"By owner, at {chosen.name}") + _by_owner(profile, table, extent)
+    return lines + (paragraph(where_arenas_are(profile)) if extent is FULL else [])
 
 
 def _by_role(profile: Profile, chosen: Moment) -> Lines:
@@ -116,7 +128,7 @@ _SCOPES = Table(
 )
 
 
-def _scopes(profile: Profile) -> Lines:
+def _scopes(profile: Profile, extent: Extent) -> Lines:
     if not profile.scopes and not profile.scope_sums:
         return []
     unit = profile.time_unit
@@ -128,17 +140,38 @@ def _scopes(profile: Profile) -> Lines:
         text = f"{call}: {kinds}" if kinds else call
         return _SCOPES.row(at, moment(took, unit), growth(host), growth(device), text)
 
-    fall = waterfall(profile, _SCOPES_SHOWN)
+    fall = waterfall(profile, extent.of(_SCOPES_SHOWN))
     for scope, depth in fall.rows:
         call = "  " * depth + printable(scope.name)
         lines.append(row(moment(scope.begin, unit), scope.end - scope.begin, scope.growths, call))
     if fall.n_left_out:
         calls = count(fall.n_left_out, "more call")
-        lines.append(f"and {calls} that cost less, {growth(fall.left_out_bytes)} in all")
-    for total in sorted(profile.scope_sums.values(), key=lambda total: -total.calls):
+        lines.append(f"and {calls} that cost less, {growth(fall.left_out_bytes)} in all{extent.hint}")
+    sums = sorted(profile.scope_sums.values(), key=lambda total: -total.calls)
+    for total in sums[: extent.of(len(sums)) // (1 if extent is FULL else 2)]:
         call = f"{printable(total.name)}, {count(total.calls, 'call')}"
         lines.append(row("many times", total.time, total.growths, call))
     return lines
+
+
+def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent: Extent) -> Iterator[Lines]:
+    """What stands below the first screen, in the order in which a reader asks."""
+    yield exhaustion_sections(profile, names, extent)
+    yield _ledger(profile, chosen, extent)
+    yield _by_role(profile, chosen)
+    yield largest_lines(profile, names, chosen, view, extent.rows) if extent is not FULL else []
+    yield by_library(profile, names, chosen) if view.by == "library" else mapped(profile, names, chosen, extent)
+    yield reconciliation_section(profile, chosen)
+    yield machine_section(profile, chosen.name, chosen.time, extent)
+    yield _scopes(profile, extent)
+    yield failures(profile, extent)
+    yield regions(profile, extent)
+    yield marks(profile, extent)
+    yield growing_section(profile, names)
+    yield held_section(profile, names)
+    yield temporaries(profile, names, extent)
+    yield snapshots(profile) if extent is FULL else snapshots_in_a_sentence(profile)
+    yield other_facts(profile) if extent is not FULL else []
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
@@ -146,29 +179,26 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     names = Names(profile)
     if view.by in LINE_VIEWS:
         table = write_lines(profile, names, view)
-        yield from header(profile)
+        yield from short_header(profile) if view.is_brief else header(profile)
         yield from table
         return
     if view.segments is not None:
         map_ = list(write_segments(profile, view.segments, view.selector))
-        yield from header(profile)
+        yield from short_header(profile) if view.is_brief else header(profile)
         yield from map_
         return
     chosen = select(profile, view.selector or "peak")
-    yield from header(profile)
-    yield from _graph(profile, view)
-    yield from exhaustion_sections(profile, names)
-    yield from _ledger(profile, names, chosen)
-    yield from _by_role(profile, chosen)
-    yield from by_library(profile, names, chosen) if view.by == "library" else mapped(profile, names, chosen)
-    yield from reconciliation_section(profile, chosen)
-    yield from machine_section(profile, chosen.name, chosen.time)
-    yield from _scopes(profile)
-    yield from failures(profile)
-    yield from regions(profile)
-    yield from marks(profile)
-    yield from growing_section(profile, names)
-    yield from held_section(profile, names)
-    yield from temporaries(profile, names)
-    yield from snapshots(profile)
-    yield from trees(profile, names, chosen, view)
+    extent = BRIEF if view.is_brief else FULL
+    first = short_header(profile) if view.is_brief else header(profile)
+    first += _headline(profile, names, chosen) + _graph(profile, view)
+    sections = _sections(profile, names, chosen, view, extent)
+    last = next_steps(profile, view) if view.is_brief else []
+    yield from first
+    if view.is_brief:
+        yield from bounded(sections, _TWO_SCREENS - len(first) - len(last))
+    else:
+        for section in sections:
+            yield from section
+    if view.with_stacks:
+        yield from trees(profile, names, chosen, view)
+    yield from last

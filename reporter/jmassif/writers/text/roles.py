@@ -12,6 +12,10 @@ HOST = "host"
 DEVICE = "device"
 PYTHON = "python"  # a line of Python in a call stack
 ROLES = (HEADING, LABEL, WARNING, SUM, SHARE, HOST, DEVICE, PYTHON)
+# Of a sentence, which may go on in the next line; it looks like any other text.
+WORDS = "words"
+# A command to be run as it stands: it is never cut.
+COMMAND = "command"
 
 Part = Tuple[str, str]  # text, and one of ROLES or ""
 

@@ -51,9 +51,21 @@ def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[LedgerRow], to
     return _table(sides, is_sum, [_Entry(row) for row in (*rows, total)], total)
 
 
-def groups_table(sides: Sequence[str], is_sum: bool, ledger: Ledger) -> Lines:
-    """Like rows_table: groups, below each its owners."""
+def _merged(owners: Sequence[LedgerRow], least: float) -> List[LedgerRow]:
+    """Those below `least` bytes, if there are several, are one row."""
+    small = [owner for owner in owners if owner.bytes < least]
+    if len(small) < 2:
+        return list(owners)
+    rest = LedgerRow(f"{len(small)} smaller")
+    for owner in small:
+        rest = rest.plus("host", *owner.host).plus("device", *owner.device)
+    return [owner for owner in owners if owner.bytes >= least] + [rest]
+
+
+def groups_table(sides: Sequence[str], is_sum: bool, ledger: Ledger, least_share: float = 0.0) -> Lines:
+    """Like rows_table: groups, below each its owners; those with less than a share of all are one row."""
     entries: List[_Entry] = []
     for group, owners in ledger.groups:
-        entries += [_Entry(group, "", SUM)] + [_Entry(owner, "  ") for owner in owners]
+        shown = _merged(owners, least_share * ledger.total.bytes)
+        entries += [_Entry(group, "", SUM)] + [_Entry(owner, "  ") for owner in shown]
     return _table(sides, is_sum, entries + [_Entry(ledger.total, "", SUM)], ledger.total)
