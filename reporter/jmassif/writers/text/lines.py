@@ -5,7 +5,7 @@ Sorted by what a row held at the peak or, where a moment is asked for, by its gr
 top what the program never let go of.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from jmassif.model.profile import Profile
 from jmassif.questions.about import used_sides, where_arenas_are

@@ -192,7 +192,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     first = short_header(profile) if view.is_brief else header(profile)
     first += _headline(profile, names, chosen) + _graph(profile, view)
     sections = _sections(profile, names, chosen, view, extent)
-    last = next_steps(profile, view) if view.is_brief else []
+    last = next_steps(profile, view)
     yield from first
     if view.is_brief:
         yield from bounded(sections, _TWO_SCREENS - len(first) - len(last))
