@@ -13,7 +13,7 @@ from jmassif.questions.answer import NOTHING, amount, pools_of, whose
 from jmassif.questions.answer import Pool as LedgerPool
 from jmassif.questions.exhaustion import incidents
 from jmassif.questions.growth import find_growth
-from jmassif.questions.happened import ALARM, NOTE, WARNING
+from jmassif.questions.happened import NOTE, WARNING
 from jmassif.questions.leaks import growth_sentence
 from jmassif.questions.ledger import Ledger, LedgerRow, ledger
 from jmassif.questions.moments import Moment, select

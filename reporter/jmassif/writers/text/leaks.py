@@ -8,7 +8,7 @@ from jmassif.questions.leaks import held_at_end, not_counted, rate
 from jmassif.questions.ledger import ledger
 from jmassif.units import count, moment, size
 from jmassif.whose.names import Names
-from jmassif.writers.text.layout import Lines, heading, paragraph
+from jmassif.writers.text.layout import FULL, Extent, Lines, heading, paragraph
 from jmassif.writers.text.table import Column, Table
 from jmassif.writers.text.table_of_owners import groups_table
 
@@ -22,23 +22,26 @@ _LINES = Table(
 )
 
 
-def growing_section(profile: Profile, names: Names) -> Lines:
+def growing_section(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
     """Nothing, if nothing grows."""
     grown = find_growth(profile, names)
     if not grown.lines:
         return []
     lines = heading("Still growing at the end") + [_LINES.head]
-    for line in grown.lines[:_MOST_LINES]:
+    most = extent.of(_MOST_LINES)
+    for line in grown.lines[:most]:
         since = moment(line.since, profile.time_unit)
         where = f"{line.label}, {rate(profile, grown, line)}"
         lines.append(_LINES.row(size(line.grown), since, size(line.held), line.owner, where))
-    left_out = grown.lines[_MOST_LINES:]
+    left_out = grown.lines[most:]
     if left_out:
-        lines.append(f"and {count(len(left_out), 'more line')}, {size(sum(line.grown for line in left_out))}")
+        lines.append(
+            f"and {count(len(left_out), 'more line')}, {size(sum(line.grown for line in left_out))}{extent.hint}"
+        )
     return lines
 
 
-def held_section(profile: Profile, names: Names) -> Lines:
+def held_section(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
     """What the program held at its end, before an interpreter let go of it."""
     held = held_at_end(profile, names)
     if held is None or profile.snapshots[-1].reason != "exit" or not held.leaked:
@@ -54,7 +57,7 @@ def held_section(profile: Profile, names: Names) -> Lines:
         text += f" Whether it was still growing cannot be told: {untold}."
     lines = heading("Held at the end") + paragraph(text)
     table = ledger(profile, held.leaked)
-    if table.groups:
+    if table.groups and extent is FULL:
         sides = used_sides(profile)
         lines += [""] + groups_table(sides, len(sides) == 1 or not profile.is_discrete, table)
     return lines

@@ -167,8 +167,8 @@ def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent
     yield failures(profile, extent)
     yield regions(profile, extent)
     yield marks(profile, extent)
-    yield growing_section(profile, names)
-    yield held_section(profile, names)
+    yield growing_section(profile, names, extent)
+    yield held_section(profile, names, extent)
     yield temporaries(profile, names, extent)
     yield snapshots(profile) if extent is FULL else snapshots_in_a_sentence(profile)
     yield other_facts(profile) if extent is not FULL else []
