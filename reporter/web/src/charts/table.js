@@ -36,7 +36,8 @@ function cell(column, row, isHead) {
     const exact = column.isFigure && typeof value === 'number' ? value.toLocaleString('en-US') : undefined;
     const properties = { class: column.isFigure ? 'figure' : column.isLong ? 'long' : '', title: column.title?.(row) ?? exact, 'data-value': column.isFigure && value !== '' ? value : undefined };
     const text = column.show ? column.show(row) : String(value);
-    const content = isHead && !column.isFigure && typeof text === 'string' ? named(text) : text;
+    const name = () => (typeof text === 'string' ? named(text) : h('span', { class: 'name' }, text));
+    const content = isHead && !column.isFigure ? name() : text;
     return isHead ? h('th', { ...properties, scope: 'row' }, content) : h('td', properties, content);
 }
 
