@@ -17,6 +17,7 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 #include "stack/owner.h"
+#include "stack/code.h"
 #include "stack/python.h"
 #include "stack/scope.h"
 #include "stack/stack.h"
@@ -52,12 +53,25 @@ static void forget_mappings(void)
 {
     jm_forget_readable();
     jm_elf_forget();
+    jm_code_forget();
+}
+
+// Where the program has made code, something else may be now.
+static void on_other_code(Addr start, SizeT bytes, Bool is_code)
+{
+    if (jm_unwind_mapping_changed(start, bytes, is_code) && is_code) {
+        jm_symbol_forget(start, bytes);
+        jm_stack_forget();
+    }
 }
 
 static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
 {
     if (!rr || xx)
         forget_mappings(); // it may lie over what could be read, or over what was another object's
+    else
+        jm_code_forget();
+    on_other_code(start, bytes, xx);
     if (xx)
         jm_symbol_object_mapped(start, bytes);
     if (di_handle)
@@ -77,11 +91,13 @@ static void on_object(const HChar *soname, const HChar *path, Addr code)
 static void on_protect(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx)
 {
     forget_mappings();
+    on_other_code(start, bytes, xx);
 }
 
 static void on_unmap(Addr start, SizeT bytes)
 {
     forget_mappings();
+    on_other_code(start, bytes, False);
     if (jm_symbol_unmapped(start, bytes)) {
         jm_stack_forget();
         jm_unwind_forget();

@@ -8,6 +8,39 @@
 
 #if defined(JM_ASKS_CORE)
 
+// Files that the core has read a table of. If there are more than that, it may know any.
+#define MAX_FILES 64
+static struct {
+    ULong dev, ino;
+} files[MAX_FILES];
+static UInt n_files;
+
+static Bool is_known(ULong dev, ULong ino)
+{
+    for (UInt i = 0; i < n_files; i++)
+        if (i == MAX_FILES || (files[i].dev == dev && files[i].ino == ino))
+            return True;
+    return False;
+}
+
+void jm_core_knows_file(Addr inside)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(inside);
+    if (!segment || is_known(segment->dev, segment->ino))
+        return;
+    if (n_files < MAX_FILES) {
+        files[n_files].dev = segment->dev;
+        files[n_files].ino = segment->ino;
+    }
+    n_files++;
+}
+
+Bool jm_core_may_know(Addr ip)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(ip);
+    return segment && (segment->kind == SkFileC || segment->kind == SkFileV) && is_known(segment->dev, segment->ino);
+}
+
 // What the core follows of a frame. In libcoregrind since 3.7, and not in a public header; configure looks whether the
 // function is there.
 typedef struct {
@@ -56,6 +89,13 @@ UInt jm_core_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 UInt jm_core_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     return VG_(get_StackTrace)(tid, ips, max, sps, NULL, 0);
+}
+
+void jm_core_knows_file(Addr inside) {}
+
+Bool jm_core_may_know(Addr ip)
+{
+    return False;
 }
 
 Bool jm_core_step(Registers *registers, Addr *ip)

@@ -16,6 +16,12 @@
 // The core's own VG_(get_StackTrace).
 UInt jm_core_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max);
 
+// The core has read a table for the code of the file that is mapped there.
+void jm_core_knows_file(Addr inside);
+
+// Whether the core may have a table for the address; where it has none it need not be asked.
+Bool jm_core_may_know(Addr ip);
+
 // From a frame to its caller's, by a table that the core has read. `*ip` is as stacks are told: a call's return address
 // less one; becomes the caller's return address. Of the registers those that the core follows are known then.
 Bool jm_core_step(Registers *registers, Addr *ip);

@@ -390,6 +390,15 @@ void jm_symbol_tell_objects(Bool all)
     }
 }
 
+void jm_symbol_forget(Addr start, SizeT bytes)
+{
+    for (UInt id = 1; id < locations.n; id++) {
+        Location *at = jm_table_at(&locations, id);
+        if (at->ip >= start && at->ip < start + bytes)
+            at->is_forgotten = True;
+    }
+}
+
 Bool jm_symbol_unmapped(Addr start, SizeT bytes)
 {
     Bool was_code = False;
@@ -404,14 +413,9 @@ Bool jm_symbol_unmapped(Addr start, SizeT bytes)
             was_code = True;
         }
     }
-    if (!was_code)
-        return False;
-    for (UInt id = 1; id < locations.n; id++) {
-        Location *at = jm_table_at(&locations, id);
-        if (at->ip >= start && at->ip < start + bytes)
-            at->is_forgotten = True;
-    }
-    return True;
+    if (was_code)
+        jm_symbol_forget(start, bytes);
+    return was_code;
 }
 
 void jm_symbol_stats(void)

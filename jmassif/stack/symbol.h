@@ -52,6 +52,9 @@ void jm_symbol_tell_objects(Bool all);
 // and do not last.
 void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code));
 
+// What was at these addresses is there no more.
+void jm_symbol_forget(Addr start, SizeT bytes);
+
 // Memory was unmapped. True if code was, and so addresses were forgotten.
 Bool jm_symbol_unmapped(Addr start, SizeT bytes);
 

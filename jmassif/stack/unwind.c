@@ -13,9 +13,9 @@
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/stats.h"
-#include "base/table.h"
 #include "trace/trace.h"
 #include "stack/core_step.h"
+#include "stack/unwind_rule.h"
 #include "stack/unwind_step.h"
 #include "stack/unwind_table.h"
 
@@ -29,26 +29,9 @@ static ULong n_differing; // for no such reason
 
 // ---- processors ----------------------------------------------------------------------------------------------
 
-// `Slots` tells where the caller's registers are kept, as offsets from where its frame begins; 0: still in the
-// register.
 #if defined(VGA_amd64)
 
 #define GUEST_FP guest_RBP
-
-typedef struct {
-    Short fp;
-} Slots;
-
-static Bool set_slots(Slots *slots, Int fp, Int ra)
-{
-    slots->fp = fp;
-    return slots->fp == fp && ra == -(Int)sizeof(Addr); // where calls put it
-}
-
-static inline Int ra_slot(const Slots *slots)
-{
-    return -(Int)sizeof(Addr);
-}
 
 static const UShort guest_registers[JM_N_REGISTERS] = {
     offsetof(VexGuestArchState, guest_RAX), offsetof(VexGuestArchState, guest_RDX),
@@ -73,81 +56,12 @@ static inline UInt guest_register(UInt number)
 #define GUEST_FP   guest_X29
 #define GUEST_LINK guest_X30
 
-typedef struct {
-    Int fp, ra;
-} Slots;
-
-static Bool set_slots(Slots *slots, Int fp, Int ra)
-{
-    *slots = (Slots){fp, ra};
-    return True;
-}
-
-static inline Int ra_slot(const Slots *slots)
-{
-    return slots->ra;
-}
-
 static inline UInt guest_register(UInt number)
 {
     return offsetof(VexGuestArchState, guest_X0) + number * sizeof(ULong); // x0 to x30, then the stack pointer
 }
 
 #endif
-
-// The frame was not left by a rule. Slots are multiples of eight.
-#define NO_RULE 1
-
-// ---- rules ---------------------------------------------------------------------------------------------------
-
-typedef enum { RULE_OTHER, RULE_OUTERMOST, RULE_FROM_SP, RULE_FROM_FP } UnwindRuleType;
-
-typedef struct {
-    Addr ip;
-    Int cfa_offset; // where the caller's frame begins, from the stack or frame pointer
-    Slots slots;
-    UChar type; // UnwindRuleType
-} UnwindRule;
-
-#define RULE_BITS 14
-#define N_RULES   (1u << RULE_BITS)
-
-static UnwindRule rules[N_RULES]; // each at the one place that its hash gives it
-
-// As in Slots.
-static Bool find_slot(const UnwindRow *row, UInt reg, Int *slot)
-{
-    Long offset = row->value[reg];
-    *slot = row->where[reg] == AT_CFA ? offset : 0;
-    return row->where[reg] == KEPT ||
-           (row->where[reg] == AT_CFA && offset == *slot && *slot < 0 && *slot % (Int)sizeof(Addr) == 0);
-}
-
-static UnwindRuleType find_rule(Addr ip, UnwindRule *rule)
-{
-    UnwindRow row;
-    Int fp, ra;
-    if (!jm_unwind_row(ip, &row))
-        return RULE_OTHER;
-    if (row.where[row.return_address] == UNDEFINED)
-        return RULE_OUTERMOST;
-    if (row.is_signal_frame || row.return_address != JM_REG_RA || row.where[JM_REG_SP] != KEPT || row.cfa_expression ||
-        row.cfa_offset != (Int)row.cfa_offset || row.cfa_offset < 0 || !find_slot(&row, JM_REG_FP, &fp) ||
-        !find_slot(&row, JM_REG_RA, &ra) || !set_slots(&rule->slots, fp, ra))
-        return RULE_OTHER;
-    rule->cfa_offset = row.cfa_offset;
-    return row.cfa_register == JM_REG_SP ? RULE_FROM_SP : row.cfa_register == JM_REG_FP ? RULE_FROM_FP : RULE_OTHER;
-}
-
-static inline const UnwindRule *rule_of(Addr ip)
-{
-    UnwindRule *rule = &rules[jm_place(ip, RULE_BITS)];
-    if (rule->ip != ip) {
-        *rule = (UnwindRule){.ip = ip};
-        rule->type = find_rule(ip, rule);
-    }
-    return rule;
-}
 
 // ---- walking with all registers ------------------------------------------------------------------------------
 
@@ -202,9 +116,12 @@ UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word
 
 // ---- walking -------------------------------------------------------------------------------------------------
 
+// The frame was not left by slots, which are multiples of eight.
+#define NO_SLOTS 1
+
 typedef struct {
     Addr ip, sp, fp;
-    Slots slots;
+    UnwindSlots slots;
 } WalkedFrame;
 
 // Each thread's stack as it was last, in arrays that are filled from their ends, innermost first: so the outer frames
@@ -213,7 +130,7 @@ typedef struct {
 // to find the caller, because no frame waits for the one before it.
 typedef struct {
     Addr *ips, *sps, *fps;
-    Slots *slots;
+    UnwindSlots *slots;
     UInt capacity;
     UInt n;
 } LastWalk;
@@ -260,9 +177,9 @@ static inline WalkedFrame frame_at(const LastWalk *last, UInt i)
 }
 
 // `cfa`: where the caller's frame begins; `link`: what the link register holds.
-static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
+static inline Addr return_address(const UnwindSlots *slots, Addr cfa, Addr link)
 {
-    return ra_slot(slots) ? *(const Addr *)(cfa + ra_slot(slots)) : link;
+    return jm_ra_slot(slots) ? *(const Addr *)(cfa + jm_ra_slot(slots)) : link;
 }
 
 // From frame `i` of the last walk, which is there again: the first frame whose caller is not, or the outermost. What
@@ -270,13 +187,13 @@ static inline Addr return_address(const Slots *slots, Addr cfa, Addr link)
 static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
 {
     const Addr *ips = last->ips, *sps = last->sps, *fps = last->fps;
-    const Slots *slots = last->slots;
+    const UnwindSlots *slots = last->slots;
     UInt outermost = last->capacity - 1;
     while (outermost > i && sps[outermost] > top)
         outermost--;
     for (; i < outermost; i++, link = 0) {
         Addr cfa = sps[i + 1];
-        if (slots[i].fp == NO_RULE || return_address(&slots[i], cfa, link) != ips[i + 1] + 1 ||
+        if (slots[i].fp == NO_SLOTS || return_address(&slots[i], cfa, link) != ips[i + 1] + 1 ||
             (slots[i].fp && *(const Addr *)(cfa + slots[i].fp) != fps[i + 1]))
             break;
     }
@@ -291,12 +208,29 @@ typedef struct {
     Bool scanned;               // as in Cursor
 } Walker;
 
-static Step leave_without_rule(Walker *w)
+// Without unwinding by the core, a stack that needs a guess is walked by it as a whole, each time anew.
+#if defined(JM_ASKS_CORE)
+#define KEEPS_GUESSES True
+#else
+#define KEEPS_GUESSES False
+#endif
+
+// What the frame pointer led to is compared like what a rule leads to; what else was found may be found elsewhere next
+// time, though nothing has changed at that place.
+static void set_slots_by_frame_pointer(UnwindSlots *slots, Addr saved_at, Addr cfa)
+{
+    Long fp = saved_at - cfa;
+    if (!KEEPS_GUESSES || !saved_at || fp >= 0 || !jm_set_slots(slots, fp, fp + (Long)sizeof(Addr)))
+        slots->fp = NO_SLOTS;
+}
+
+static Step leave_without_rule(Walker *w, const UnwindRule *rule, UnwindSlots *slots)
 {
     Cursor c = {.ip = w->f.ip,
                 .is_call = w->is_call,
                 .is_innermost = w->is_innermost,
                 .is_partial = True,
+                .has_no_table = rule->type == RULE_NO_TABLE,
                 .asked_core = asked_core,
                 .guessed = guessed};
     Registers *r = &c.registers;
@@ -312,6 +246,7 @@ static Step leave_without_rule(Walker *w)
         return step;
     if (!jm_register_is_known(r, JM_REG_FP))
         return LACKS_REGISTER;
+    set_slots_by_frame_pointer(slots, w->is_call ? c.saved_at : 0, r->value[JM_REG_SP]);
     w->f = (WalkedFrame){.ip = c.ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
     w->is_call = c.is_call;
     w->is_innermost = False;
@@ -321,19 +256,23 @@ static Step leave_without_rule(Walker *w)
 }
 
 // From the frame to its caller's. In `*slots` what it was left by.
-static inline Step leave(Walker *w, Slots *slots)
+static inline Step leave(Walker *w, UnwindSlots *slots)
 {
     WalkedFrame *f = &w->f;
-    const UnwindRule *rule = rule_of(f->ip);
+    const UnwindRule *rule = jm_unwind_rule(f->ip);
     if (rule->type == RULE_OUTERMOST)
         return AT_OUTERMOST;
+    if (rule->type < RULE_FROM_SP) {
+        slots->fp = NO_SLOTS;
+        return leave_without_rule(w, rule, slots);
+    }
     Addr cfa = (rule->type == RULE_FROM_SP ? f->sp : f->fp) + rule->cfa_offset;
     SizeT size = cfa - f->sp;
     *slots = rule->slots;
-    if (rule->type == RULE_OTHER || f->sp >= w->top || size > w->top - f->sp || size < (SizeT)-ra_slot(slots) ||
-        size < (SizeT)-slots->fp || !(ra_slot(slots) || w->link)) {
-        slots->fp = NO_RULE;
-        return leave_without_rule(w);
+    if (f->sp >= w->top || size > w->top - f->sp || size < (SizeT)-jm_ra_slot(slots) || size < (SizeT)-slots->fp ||
+        !(jm_ra_slot(slots) || w->link)) {
+        slots->fp = NO_SLOTS;
+        return leave_without_rule(w, rule, slots);
     }
     Addr to = return_address(slots, cfa, w->link);
     if (to <= 1)
@@ -443,15 +382,29 @@ static Bool core_cannot_leave(const Addr *ips, UInt i)
             row.where[JM_REG_RA] == IN_REGISTER || row.where[JM_REG_FP] == IN_REGISTER);
 }
 
+static Addr other_ips[JM_MAX_FRAMES], other_sps[JM_MAX_FRAMES];
+
+// Whether the walk, of which parts may be the last one's, is what a walk without any memory finds. `guessed` holds for
+// the whole of it then.
+static Bool is_as_if_walked_anew(ThreadId tid, const Walk *walk)
+{
+    UInt n = jm_unwind_any(tid, other_ips, other_sps, NULL, JM_MAX_FRAMES, 0);
+    return n == walk->n && VG_(memcmp)(walk->ips, other_ips, n * sizeof *other_ips) == 0 &&
+           VG_(memcmp)(walk->sps, other_sps, n * sizeof *other_sps) == 0;
+}
+
 static void compare_with_core(ThreadId tid, const Walk *walk)
 {
-    static Addr core_ips[JM_MAX_FRAMES], core_sps[JM_MAX_FRAMES];
+    if (!is_as_if_walked_anew(tid, walk)) {
+        n_differing++;
+        return;
+    }
     UInt n = walk->n;
-    UInt n_core = jm_core_stack(tid, core_ips, core_sps, JM_MAX_FRAMES);
-    UInt alike = n_alike(walk->ips, walk->sps, n, core_ips, core_sps, n_core);
+    UInt n_core = jm_core_stack(tid, other_ips, other_sps, JM_MAX_FRAMES);
+    UInt alike = n_alike(walk->ips, walk->sps, n, other_ips, other_sps, n_core);
     // Below a function whose table says that it is the outermost, and of a return address that is none, the core goes
     // on, by what lies there.
-    if (alike == n && (n_core == n || rule_of(walk->ips[n - 1])->type != RULE_OTHER))
+    if (alike == n && (n_core == n || jm_unwind_rule(walk->ips[n - 1])->type >= RULE_OUTERMOST))
         return;
     if (alike == n_core || (alike > 0 && core_cannot_leave(walk->ips, alike - 1)))
         n_further++;
@@ -549,8 +502,22 @@ static void forget(void *record)
 void jm_unwind_forget(void)
 {
 #if defined(JM_HAS_UNWINDER)
-    VG_(memset)(rules, 0, sizeof rules);
+    jm_unwind_rules_forget();
     jm_per_thread_each(&last_walks, forget);
+#endif
+}
+
+Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code)
+{
+#if defined(JM_HAS_UNWINDER)
+    if (!jm_unwind_rules_concern(start, bytes))
+        return False;
+    if (is_code)
+        jm_unwind_rules_object_mapped();
+    jm_per_thread_each(&last_walks, forget);
+    return True;
+#else
+    return False;
 #endif
 }
 
@@ -573,7 +540,7 @@ static void add_up(void *record)
 {
     const LastWalk *last = record;
     if (last->capacity)
-        walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(Slots));
+        walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(UnwindSlots));
 }
 
 #endif
@@ -581,10 +548,7 @@ static void add_up(void *record)
 void jm_unwind_stats(void)
 {
 #if defined(JM_HAS_UNWINDER)
-    UInt n = 0;
-    for (UInt i = 0; i < N_RULES; i++)
-        n += rules[i].ip != 0;
-    jm_stats_row("static", "rules for unwinding", n, sizeof rules + sizeof fresh);
+    jm_stats_row("static", "rules for unwinding", jm_n_unwind_rules(), sizeof jm_unwind_rules + sizeof fresh);
     walks_bytes = jm_per_thread_bytes(&last_walks);
     jm_per_thread_each(&last_walks, add_up);
     jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, walks_bytes);

@@ -28,6 +28,10 @@ UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word
 // Code was unmapped: what is known of it no longer holds.
 void jm_unwind_forget(void);
 
+// A mapping has come, gone or got another protection; as `is_code` it has come or is executable now. True if stacks may
+// have gone through it though it was in no file.
+Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code);
+
 void jm_unwind_write_counters(void);
 void jm_unwind_stats(void); // tells what it keeps (stats.h)
 

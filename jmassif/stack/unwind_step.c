@@ -6,6 +6,7 @@
 
 #include "stack/unwind_step.h"
 #include "base/client_memory.h"
+#include "stack/code.h"
 #include "stack/core_step.h"
 #include "stack/unwind_table.h"
 
@@ -14,45 +15,6 @@
 static inline Addr sp_of(const Cursor *c)
 {
     return c->registers.value[JM_REG_SP];
-}
-
-// ---- code ----------------------------------------------------------------------------------------------------
-
-// The core's own code counts: what signal handlers return to may be there.
-static Bool is_code(Addr address)
-{
-    const NSegment *segment = VG_(am_find_nsegment)(address);
-    return segment && segment->hasX;
-}
-
-static Bool read_code(Addr address, UChar *to, SizeT bytes)
-{
-    const NSegment *segment = VG_(am_find_nsegment)(address);
-    if (!segment || !segment->hasX || !segment->hasR || bytes > segment->end - address)
-        return False;
-    VG_(memcpy)(to, (const void *)address, bytes);
-    return True;
-}
-
-// Whether what lies before the address is a call.
-static Bool is_return_address(Addr address)
-{
-#if defined(VGA_amd64)
-    // call rel32; call by a register or through memory (ff /2), with zero to five bytes behind its second one.
-    UChar b[7];
-    if (!read_code(address - sizeof b, b, sizeof b) || !is_code(address))
-        return False;
-    if (b[2] == 0xe8)
-        return True;
-    for (UInt length = 2; length <= 7; length++)
-        if (b[7 - length] == 0xff && (b[8 - length] & 0x38) == 0x10)
-            return True;
-    return False;
-#else
-    UInt instruction; // bl; blr and its forms that check a signature
-    return !(address & 3) && read_code(address - 4, (UChar *)&instruction, 4) && is_code(address) &&
-           (instruction >> 26 == 0x25 || (instruction & 0xfefff000) == 0xd63f0000);
-#endif
 }
 
 // ---- leaving a frame -----------------------------------------------------------------------------------------
@@ -184,26 +146,9 @@ static Step by_table(Cursor *c)
 
 // ---- by a signal's frame -------------------------------------------------------------------------------------
 
-// What a handler returns to calls sigreturn at once. The kernel's is not mapped under Valgrind, and others may come
-// without a table.
-static Bool is_trampoline(Addr address)
-{
-#if defined(VGA_amd64)
-    static const UChar move_64[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}; // mov $15, %rax; syscall
-    static const UChar move_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};             // mov $15, %eax; syscall
-    UChar b[sizeof move_64];
-    return (read_code(address, b, sizeof move_64) && VG_(memcmp)(b, move_64, sizeof move_64) == 0) ||
-           (read_code(address, b, sizeof move_32) && VG_(memcmp)(b, move_32, sizeof move_32) == 0);
-#else
-    static const UInt instructions[] = {0xd2801168, 0xd4000001}; // mov x8, #139; svc #0
-    UChar b[sizeof instructions];
-    return read_code(address, b, sizeof b) && VG_(memcmp)(b, instructions, sizeof b) == 0;
-#endif
-}
-
 static Step by_signal(Cursor *c)
 {
-    if (!is_trampoline(c->ip + c->is_call))
+    if (!jm_is_trampoline(c->ip + c->is_call))
         return NO_FRAME;
     Registers to = {.known = 0};
 #if defined(VGA_amd64)
@@ -235,7 +180,7 @@ static Step by_core(Cursor *c)
 {
     Registers to = c->registers;
     Addr return_address = c->ip;
-    if (!jm_core_step(&to, &return_address) || !is_further_out(c, to.value[JM_REG_SP]))
+    if (!jm_core_may_know(c->ip) || !jm_core_step(&to, &return_address) || !is_further_out(c, to.value[JM_REG_SP]))
         return NO_FRAME;
     c->asked_core = True;
     return leave_by_call(c, &to, return_address);
@@ -282,8 +227,9 @@ static Step by_frame_pointer(Cursor *c)
         return NO_FRAME;
     if (is_end(return_address))
         return AT_OUTERMOST;
-    if (!is_return_address(return_address))
+    if (!jm_is_return_address(return_address))
         return NO_FRAME;
+    c->saved_at = fp;
     return leave_by_guess(c, callers_sp(fp + 2 * sizeof(Addr), callers_fp, return_address), callers_fp, return_address);
 }
 
@@ -293,12 +239,10 @@ static Step by_scan(Cursor *c)
     Addr fp = c->registers.value[JM_REG_FP];
     for (Addr at = sp; at + sizeof(Addr) <= end && at - sp < MAX_SCANNED; at += sizeof(Addr)) {
         const Addr *word = (const Addr *)at;
-        if (!is_return_address(*word))
+        if (!jm_is_return_address(*word))
             continue;
-#if defined(VGA_arm64)
-        if (at > sp && word[-1] > at && word[-1] < end) // saved with it
+        if (at > sp && word[-1] > at && word[-1] < end) // the caller's, saved with it
             fp = word[-1];
-#endif
         c->scanned = True;
         return leave_by_guess(c, callers_sp(at + sizeof(Addr), fp, *word), fp, *word);
     }
@@ -310,7 +254,7 @@ static Step by_last_call(Cursor *c)
 {
     Addr sp = sp_of(c), fp = c->registers.value[JM_REG_FP], return_address;
 #if defined(VGA_amd64)
-    if (is_code(c->ip) || !jm_read_word(sp, &return_address))
+    if (jm_is_code(c->ip) || !jm_read_word(sp, &return_address))
         return NO_FRAME;
     sp += sizeof(Addr);
 #else
@@ -318,12 +262,12 @@ static Step by_last_call(Cursor *c)
         return NO_FRAME;
     return_address = c->registers.value[JM_REG_RA];
 #endif
-    return is_return_address(return_address) ? leave_by_guess(c, sp, fp, return_address) : NO_FRAME;
+    return jm_is_return_address(return_address) ? leave_by_guess(c, sp, fp, return_address) : NO_FRAME;
 }
 
 // ---- all of them ---------------------------------------------------------------------------------------------
 
-Step jm_unwind_step(Cursor *c)
+static Step by_any_table(Cursor *c)
 {
     static Step (*const ways[])(Cursor * c) = {by_table, by_signal, by_core};
     for (UInt i = 0; i < sizeof ways / sizeof ways[0]; i++) {
@@ -331,12 +275,21 @@ Step jm_unwind_step(Cursor *c)
         if (step != NO_FRAME)
             return step;
     }
+    return NO_FRAME;
+}
+
+Step jm_unwind_step(Cursor *c)
+{
+    c->saved_at = 0;
+    Step step = c->has_no_table ? by_signal(c) : by_any_table(c);
+    if (step != NO_FRAME)
+        return step;
     c->guessed = True;
     // Nobody has called from there: the return address was put on the stack, as on that of a coroutine.
-    if (c->is_call && !is_return_address(c->ip + 1))
-        return is_code(c->ip) ? AT_OUTERMOST : NO_FRAME;
-    Step step = c->is_call ? NO_FRAME : by_last_call(c);
-    if (step == NO_FRAME && !is_code(c->ip))
+    if (c->is_call && !jm_is_return_address(c->ip + 1))
+        return jm_is_code(c->ip) ? AT_OUTERMOST : NO_FRAME;
+    step = c->is_call ? NO_FRAME : by_last_call(c);
+    if (step == NO_FRAME && !jm_is_code(c->ip))
         return c->is_innermost ? AT_OUTERMOST : NO_FRAME;
     if (step == NO_FRAME)
         step = by_frame_pointer(c);
@@ -348,7 +301,7 @@ Step jm_unwind_step(Cursor *c)
 Bool jm_unwind_is_signal_frame(Addr ip)
 {
     UnwindRow row;
-    return jm_unwind_row(ip, &row) ? row.is_signal_frame : is_trampoline(ip + 1) || is_trampoline(ip);
+    return jm_unwind_row(ip, &row) ? row.is_signal_frame : jm_is_trampoline(ip + 1) || jm_is_trampoline(ip);
 }
 
 #endif // JM_HAS_UNWINDER

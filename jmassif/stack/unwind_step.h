@@ -14,10 +14,13 @@ typedef struct {
     Addr ip;             // as stacks are told: a call's return address less one, so that it lies inside the call
     Bool is_call;        // else it is where the thread is, or was when a signal came
     Bool is_innermost;
-    Bool is_partial; // registers are missing that the thread has: what needs them is not guessed
-    Bool asked_core; // on the way here
-    Bool guessed;    // likewise: without any table
-    Bool scanned;    // likewise: even without a frame pointer
+    Bool is_partial;   // registers are missing that the thread has: what needs them is not guessed
+    Bool has_no_table; // that is known; else it is looked for
+    Bool asked_core;   // on the way here
+    Bool guessed;      // likewise: without any table
+    Bool scanned;      // likewise: even without a frame pointer
+    Addr saved_at;     // where the last step found the caller's frame pointer, and beside it the return address; 0:
+                       // elsewhere
 } Cursor;
 
 typedef enum {

@@ -42,7 +42,10 @@ void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice ta
 // itself.
 void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame)
 {
-    if (jm_options.check_unwinding || !is_eh_frame || !jm_has_unwind_table(address))
+    const Bool is_ours = is_eh_frame && jm_has_unwind_table(address);
+    if (!is_ours)
+        jm_core_knows_file(VG_(DebugInfo_get_text_avma)(object));
+    if (jm_options.check_unwinding || !is_ours)
         __real_vgModuleLocal_read_callframe_info_dwarf3(object, table, address, is_eh_frame);
 }
 

@@ -5,6 +5,7 @@ The core, which --check-unwinding=yes compares with, loses its way in some of th
 """
 
 import re
+import resource
 from typing import List, Set
 
 import pytest
@@ -122,3 +123,41 @@ def test_addresses_in_tables_may_be_encoded_in_any_way(flags: str) -> None:
     recording = HERE.record([program], ["--check-unwinding=yes"])
     assert heap_stacks(recording.profile) == heap_stacks(HERE.record([usual]).profile)
     assert counter(recording, "unwound-differently") == counter(recording, "unwound-by-core") == 0
+
+
+def generated(n: int) -> str:
+    return f"allocate at_depth {'? ' * n}enter run try_stacks main"
+
+
+@EACH_MACHINE
+def test_generated_code_that_comes_and_goes_is_in_its_place(machine: Machine) -> None:
+    program = machine.compile(DIRECTORY / "unwind_jitted.c", "-fno-builtin", "-O1")
+    recording = recorded(machine, program, "stacks")
+    run = "enter run try_stacks main"
+    assert stacks(recording) == {
+        *(generated(n) for n in range(1, 6)),
+        "allocate mixed ? ? ? ? ? enter try_stacks main",
+        f"allocate before ? ? {run}",
+        f"allocate moved ? ? {run}",
+        f"allocate replaced ? ? ? {run}",
+        f"allocate rewritten ? ? ? ? {run}",
+        f"allocate elsewhere ? {run}",
+        "allocate gone",
+    }
+    assert counter(recording, "unwound-differently") == counter(recording, "unwound-by-core") == 0
+
+
+@pytest.mark.skipif(ARCH != "amd64", reason="user time in an emulator measures the emulator")
+def test_stacks_of_generated_code_cost_what_those_of_compiled_code_do() -> None:
+    program = HERE.compile(DIRECTORY / "unwind_jitted.c", "-fno-builtin", "-O1")
+
+    def user_s(*arguments: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        assert HERE.record([program, *arguments]).returncode == 0
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+    ratios = []
+    for _ in range(3):
+        start = user_s("compiled", "1")
+        ratios.append((user_s("generated", "600000") - start) / (user_s("compiled", "600000") - start))
+    assert min(ratios) < 3, ratios
