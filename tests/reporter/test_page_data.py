@@ -229,7 +229,9 @@ def page_of(monkeypatch: Any, tmp_path: Path, *profiles: Profile, **assets: str)
 def test_the_page_is_the_shell_filled_in_once(monkeypatch: Any, tmp_path: Path) -> None:
     trace = small_training_run()
     trace.lines.insert(-1, "m command </title><script>alert(1)</script>{{data}}")
-    policy, title, style, heading, first, licences, data, script = page_of(monkeypatch, tmp_path, trace.load()).split("|")
+    policy, title, style, heading, first, licences, data, script = page_of(monkeypatch, tmp_path, trace.load()).split(
+        "|"
+    )
     assert "default-src &#x27;none&#x27;" in policy and "sha256-" in policy
     assert heading == title == "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{data}}"
     assert (style, licences, script) == ("style {{data}}", "&lt;licence&gt;", "script")

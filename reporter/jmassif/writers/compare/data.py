@@ -6,6 +6,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from jmassif.questions.compare.breakdown import PartFigures
 from jmassif.questions.compare.difference import Cell, Difference, DifferenceRow, View
+from jmassif.questions.compare.headline import difference_headline
 from jmassif.questions.facts import label
 from jmassif.writers.spreadsheets import line
 
@@ -64,6 +65,7 @@ def as_json(difference: Difference) -> Dict[str, Any]:
     return {
         "format": "jmassif-diff",
         "version": JSON_VERSION,
+        "headline": difference_headline(difference),
         "moment": difference.moment,
         "discrete": difference.is_discrete,
         "min_bytes": difference.min_bytes,

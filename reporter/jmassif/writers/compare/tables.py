@@ -7,6 +7,7 @@ from typing import Callable, Iterator, List, NamedTuple
 
 from jmassif.questions.compare.breakdown import SCOPE, PartFigures
 from jmassif.questions.compare.difference import POOLS, Column, Difference, DifferenceRow, View
+from jmassif.questions.compare.headline import difference_headline
 from jmassif.questions.facts import is_told_by_others, label
 from jmassif.units import count, growth, printable, size
 from jmassif.writers.text.layout import heading, paragraph
@@ -155,6 +156,8 @@ def _notes(difference: Difference) -> List[str]:
 
 def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
     """For a terminal. Sizes are in units or, if `is_exact`, bytes."""
+    for sentence in difference_headline(difference):
+        yield from paragraph(sentence) + [""]
     facts = _facts(difference)
     width = max(len(name) for name, _ in facts) + 2
     for name, text in facts:
@@ -180,6 +183,8 @@ def _escaped(text: str) -> str:
 
 def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
     """Pipe tables, as GitHub and GitLab have them."""
+    for sentence in difference_headline(difference):
+        yield from [_escaped(sentence), ""]
     yield "| | |"
     yield "|:--|:--|"
     for name, text in _facts(difference):

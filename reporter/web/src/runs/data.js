@@ -105,6 +105,7 @@
  * @typedef {object} Difference
  * @property {string} format
  * @property {number} version of that format
+ * @property {string[]} headline
  * @property {string} moment
  * @property {boolean} discrete
  * @property {number} min_bytes
