@@ -98,17 +98,37 @@ print(json.dumps({"arrays": array.nbytes, "<module>": len(buffer) + array.nbytes
 """
 
 
-@pytest.mark.parametrize("how", ["-c", "a file", "standard input"])
+def installed(directory: Path, text: str) -> Path:
+    """A program that lies where packages do."""
+    (directory / "site-packages").mkdir()
+    file = directory / "site-packages" / "program.py"
+    file.write_text(text)
+    return file
+
+
+# What an installed shell does with what is typed into it.
+SHELL = "exec(compile({text!r}, '<ipython-input-3-0a1b>', 'exec'), {{'__name__': '__main__'}})"
+
+
+@pytest.mark.parametrize("how", ["-c", "a file", "standard input", "a cell"])
 def test_code_without_a_file_is_its_own(how: str, tmp_path: Path) -> None:
     file = tmp_path / "code"
     file.write_text(SOURCE)
     command: Sequence[Argument] = [PYTHON, "-c", SOURCE] if how == "-c" else [PYTHON, file]
     if how == "standard input":
         command = ["sh", "-c", f"exec {PYTHON} <{file}"]
+    if how == "a cell":
+        command = [PYTHON, installed(tmp_path, SHELL.format(text=SOURCE))]
     recording = record(command, ["--pages=yes", "--trace-children=yes"])
     assert recording.returncode == 0, recording.stderr
     (profile,) = [profile for profile in map(recording.load, recording.traces) if profile.end]
     assert correct_share(profile, json.loads(recording.stdout), {"arrays": "data", "<module>": "data"}) >= CORRECT
+
+
+def test_what_an_installed_program_makes_is_not_yours(tmp_path: Path) -> None:
+    recording = record([PYTHON, installed(tmp_path, SOURCE)])
+    held = held_at_end(recording.profile, "<module>")
+    assert held["lib"] >= 8 << 20 and held["python"] >= 8 << 20 and "data" not in held
 
 
 def test_what_an_import_leaves_is_the_libraries(tmp_path: Path) -> None:
