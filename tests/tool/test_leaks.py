@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Real programs that leak are told to, line and slope, in text and by jm_check; those that only look like it are not. The
+programs say themselves by how much each of their steps leaks.
+"""
+
+import re
+from pathlib import Path
+from typing import List, Tuple
+
+import pytest
+
+from jmassif.questions.growth import Growth, find_growth
+from jmassif.whose.names import Names
+from tests.harness import PYTHON, ROOT, Recording, Run, record, run
+from tests.tool.programs import print_report, program
+
+STEPS = 120
+LEAKS: List[Tuple[str, str]] = [
+    *((leak, how) for leak in ("pool", "trickle", "sawtooth") for how in ("none", "mark", "region")),
+    ("second-half", "none"),
+    ("second-half", "mark"),
+    ("pool", "worker"),
+]
+NO_LEAKS = ("cache", "once", "warm-up", "arena", "random-cache")
+# Enough work in a step that the run is longer than its start.
+EFFORT = 250000
+
+
+def recorded(behaviour: str, how: str, steps: int = STEPS) -> Recording:
+    compiled = program("growth.c", "-fno-builtin", f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
+    recording = record([compiled, behaviour, str(steps), how, str(EFFORT)])
+    assert recording.returncode == 0, recording.stderr
+    return recording
+
+
+def grown(recording: Recording, trace: Path) -> Growth:
+    profile = recording.load(trace)
+    return find_growth(profile, Names(profile))
+
+
+def check(trace: Path, *budgets: str) -> Run:
+    options = [f"--max={budget}" for budget in budgets]
+    return run([PYTHON, ROOT / "reporter" / "jm_check", *options, trace])
+
+
+@pytest.mark.parametrize("behaviour, how", LEAKS)
+def test_a_leak_is_named_with_its_slope(behaviour: str, how: str) -> None:
+    recording = recorded(behaviour, how)
+    trace = recording.traces[-1]
+    slope = float(recording.stdout)
+    told = grown(recording, trace)
+    (line,) = told.lines
+    function = behaviour.replace("-", "_")
+    assert re.fullmatch(rf"chain \(growth.c:\d+\), from {function} \(growth.c:\d+\)", line.label)
+    share = 0.5 if behaviour == "second-half" else 1.0
+    # Up to a chunk of the pool, and to a whole tooth, may be there at the last moment, or not yet.
+    tolerance = {"pool": 65536, "sawtooth": 10 * 30000}.get(behaviour, 0.1 * slope * STEPS)
+    assert line.grown == pytest.approx(slope * STEPS * share, abs=tolerance)
+    if how in ("mark", "region"):
+        assert told.step == "step" and told.n_steps == STEPS
+        assert line.bytes_per_step == pytest.approx(slope, rel=0.15)
+    text = " ".join(print_report(trace).stdout.split())
+    assert f"Still growing at the end: {line.label} (app), " in text
+    checked = check(trace, "growth=0")
+    assert checked.returncode == 1 and line.label in checked.stdout
+
+
+@pytest.mark.parametrize("how", ["none", "mark"])
+@pytest.mark.parametrize("behaviour", NO_LEAKS)
+def test_what_only_looks_like_a_leak_is_not_named(behaviour: str, how: str) -> None:
+    recording = recorded(behaviour, how)
+    told = grown(recording, recording.trace)
+    assert told.lines == [] and told.untold == ""
+    assert "Still growing" not in print_report(recording.trace).stdout
+    assert check(recording.trace, "growth=0").returncode == 0
+
+
+def test_three_steps_are_too_few_to_tell() -> None:
+    recording = recorded("pool", "mark", 3)
+    told = grown(recording, recording.trace)
+    assert told.lines == [] and "came 3 times only" in told.untold
+    assert "cannot be told" in check(recording.trace, "growth=0").stdout
+
+
+SCRIPT = """
+import jmassif
+kept = []
+for step in range(60):
+    sum(float(n) for n in range(6000))
+    for n in range(800):
+        kept.append("%d of %d" % (n, step))  # leak
+    with jmassif.region("step"):
+        pass
+"""
+
+
+def test_a_list_that_grows_is_named_by_its_line(tmp_path: Path) -> None:
+    script = tmp_path / "listing.py"
+    script.write_text(SCRIPT)
+    env = {"PYTHONPATH": str(ROOT / "reporter"), "PYTHONMALLOC": "malloc", "PYTHONDONTWRITEBYTECODE": "1"}
+    recording = record([PYTHON, script], env=env)
+    told = grown(recording, recording.trace)
+    line = told.lines[0]
+    assert line.label == "listing.py:7 (<module>)"
+    # Python's own sizes: a string of 7 to 9 letters is 49 bytes and those, rounded up to 16; its place in the list is 8.
+    assert line.bytes_per_step == pytest.approx(800 * (64 + 8), rel=0.15)
+    table = print_report(recording.trace, "--by=python-line", "--snapshot=end").stdout.splitlines()
+    assert [row for row in table if row.startswith("listing.py:")][0].startswith("listing.py:7 ")
