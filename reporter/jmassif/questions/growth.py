@@ -35,6 +35,7 @@ _SLOWED_DOWN = 0.3  # the last third against the first
 # Of the usual distance between two rises: a longer pause before the end is an end of growing.
 _USUAL_PAUSES = 3
 _SHORT_PAUSE = 1 / 20  # of the window: it may pause so long in any case
+_LAST = 1 / 10  # of the window
 _LEAST_SAMPLES = 6
 # What rises by less is not worth a reader's time, and Python's own small tables do.
 _LEAST_BYTES = 8 << 10
@@ -198,7 +199,12 @@ def _longest_growth(progress: Sequence[float], column: Sequence[int], worth: flo
 
 
 def _slope(progress: Sequence[float], points: Sequence[Tuple[float, int]]) -> float:
-    """Bytes by unit of progress: least squares through what stays."""
+    """Bytes by unit of progress: least squares through what stays.
+
+    Without the very last, where there is enough before: what is held then only for a while cannot be told from what stays.
+    """
+    before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
+    progress = before if len(before) >= _LEAST_SAMPLES else progress
     rises = dict(points)
     total, line = 0, []
     for place in progress:
