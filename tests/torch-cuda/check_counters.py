@@ -52,7 +52,7 @@ TRAINING = (
     Program("adam-async", ("train.py", "adam"), ASYNC),
 )
 # These programs reckon roles.
-RECKONING = TRAINING + (Program("roles", ("roles.py",), DEFAULT), Program("roles-async", ("roles.py",), ASYNC))
+RECKONING = TRAINING + (Program("roles", ("roles.py",), DEFAULT),)
 # The training loops come first, for pytest to run each program once: it goes by places in these lists.
 PROGRAMS = RECKONING + (
     Program("exhaust", ("exhaust.py",), DEFAULT),
