@@ -143,10 +143,14 @@ static void hear_own(Addr object, Bool is_parameter)
     }
 }
 
+// Of a program with another framework its objects tell nothing, so the rules stand.
+static Bool is_torch;
+
 static void hear_object(Addr object, Addr type)
 {
     n_seen++;
     UInt bits = class_of(type);
+    is_torch |= bits != 0;
     if (bits & IS_TENSOR)
         hear_own(object, (bits & IS_PARAMETER) != 0);
     if (bits & IS_MODULE)
@@ -160,11 +164,12 @@ static void hear_object(Addr object, Addr type)
 static void walk(Bool is_all)
 {
     hidden = 0;
+    is_torch = False;
     n_walks++;
     n_tensors_then = jm_pending_n_made();
     jm_pending_hear_begin();
     Bool is_there = jm_python_each_object(hear_object);
-    jm_pending_hear_end(is_there && is_all ? ~hidden : 0);
+    jm_pending_hear_end(is_there && is_all && is_torch ? ~hidden : 0);
 }
 
 void jm_torch_hear_roles(void)
