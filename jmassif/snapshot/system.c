@@ -14,6 +14,8 @@ typedef enum {
     MEM_FREE,
     MEM_AVAILABLE,
     CACHED,
+    BUFFERS,
+    SLAB_RECLAIMABLE,
     SWAP_TOTAL,
     SWAP_FREE,
     CMA_TOTAL,
@@ -24,6 +26,7 @@ typedef enum {
     FREE_IN_LARGEST,
     FREE_PER_CPU,
     PROCESS_RESIDENT,
+    PROCESS_VIRTUAL,
     PROCESS_FILES,
     PROCESS_SWAPPED,
     PROCESS_PAGE_TABLES,
@@ -38,6 +41,8 @@ static const HChar *const names[N_FIGURES] = {
     [MEM_FREE] = "mem-free",
     [MEM_AVAILABLE] = "mem-available",
     [CACHED] = "cached",
+    [BUFFERS] = "buffers",
+    [SLAB_RECLAIMABLE] = "slab-reclaimable",
     [SWAP_TOTAL] = "swap-total",
     [SWAP_FREE] = "swap-free",
     [CMA_TOTAL] = "cma-total",
@@ -48,6 +53,7 @@ static const HChar *const names[N_FIGURES] = {
     [FREE_IN_LARGEST] = "free-in-largest",
     [FREE_PER_CPU] = "free-per-cpu",
     [PROCESS_RESIDENT] = "process-resident",
+    [PROCESS_VIRTUAL] = "process-virtual",
     [PROCESS_FILES] = "process-files",
     [PROCESS_SWAPPED] = "process-swapped",
     [PROCESS_PAGE_TABLES] = "process-page-tables",
@@ -62,17 +68,24 @@ typedef struct {
 
 // /proc/meminfo; the last two are of L4T's kernels.
 static const Line meminfo_lines[] = {
-    {"MemTotal", MEM_TOTAL},      {"MemFree", MEM_FREE},        {"MemAvailable", MEM_AVAILABLE}, {"Cached", CACHED},
-    {"SwapTotal", SWAP_TOTAL},    {"SwapFree", SWAP_FREE},      {"CmaTotal", CMA_TOTAL},         {"CmaFree", CMA_FREE},
-    {"NvMapMemUsed", NVMAP_USED}, {"NvMapMemFree", NVMAP_FREE},
+    {"MemTotal", MEM_TOTAL},
+    {"MemFree", MEM_FREE},
+    {"MemAvailable", MEM_AVAILABLE},
+    {"Cached", CACHED},
+    {"SwapTotal", SWAP_TOTAL},
+    {"SwapFree", SWAP_FREE},
+    {"CmaTotal", CMA_TOTAL},
+    {"CmaFree", CMA_FREE},
+    {"Buffers", BUFFERS},
+    {"SReclaimable", SLAB_RECLAIMABLE},
+    {"NvMapMemUsed", NVMAP_USED},
+    {"NvMapMemFree", NVMAP_FREE},
 };
 
 // /proc/self/status.
 static const Line status_lines[] = {
-    {"VmRSS", PROCESS_RESIDENT},
-    {"RssFile", PROCESS_FILES}, // since Linux 4.5
-    {"VmSwap", PROCESS_SWAPPED},
-    {"VmPTE", PROCESS_PAGE_TABLES},
+    {"VmRSS", PROCESS_RESIDENT}, {"VmSize", PROCESS_VIRTUAL},    {"RssFile", PROCESS_FILES}, // since Linux 4.5
+    {"VmSwap", PROCESS_SWAPPED}, {"VmPTE", PROCESS_PAGE_TABLES},
 };
 
 #define N_LINES(table) (sizeof(table) / sizeof *(table))

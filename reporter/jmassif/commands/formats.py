@@ -18,7 +18,8 @@ DATABASE = "database"  # a file that a run is added to, and that holds others
 # The options of what shows a tree of calls at a moment.
 _TREE = ("snapshot", "threshold", "by", "fold")
 # The options of jm_print that choose what is shown; each format says which of them it takes.
-_VIEW_OPTIONS = _TREE + ("no-source", "x", "y", "segments", "value")
+_OVERLAY = ("overlay", "overlay-offset", "overlay-interval", "overlay-start")
+_VIEW_OPTIONS = _OVERLAY + _TREE + ("no-source", "x", "y", "segments", "value")
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
 _FLAMES = 0.01
@@ -55,13 +56,18 @@ _ALL = (
         "a browser: one page, with everything in it",
         PAGE,
         html.write,
-        ("no-source",),
+        ("no-source",) + _OVERLAY,
         write_several=html.write_several,
         check=html.read_assets,
     ),
     Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, _TREE, BY),
     Format(
-        "json", "programs: the whole run, a documented schema", LARGE, json.write, ("snapshot", "by", "fold"), _TABLES
+        "json",
+        "programs: the whole run, a documented schema",
+        LARGE,
+        json.write,
+        ("snapshot", "by", "fold") + _OVERLAY,
+        _TABLES,
     ),
     Format("csv", "spreadsheets: a table, also over time", TEXT, csv.write, ("snapshot", "by", "fold"), _TABLES),
     Format(

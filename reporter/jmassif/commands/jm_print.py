@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import List, NoReturn, Optional
 
-from jmassif.commands import common
+from jmassif.commands import common, overlay
 from jmassif.commands.common import Parser, Problem
 from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, Format
 from jmassif.commands.pages import announce, open_page, page_file
@@ -108,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     option("--stacks", action="store_true", help="end the text in call stacks; so do --by, --fold and --threshold")
     option("--all", action="store_true", help="show the sections of the text in full, and the call stacks")
+    overlay.add_options(parser)
     option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
     option("--pages", action="store_true", help="count resident pages in massif output too, which massif does not")
     option("--no-source", action="store_true", help="leave the text of source lines out")
@@ -198,6 +199,7 @@ def _print(given: Optional[List[str]]) -> int:
     except FormatError as error:
         raise Problem(str(error))
     profiles = [common.read("jm_print", name, "showing what came before") for name in names]
+    overlay.lay(arguments, profiles)
     common.keep_inputs(arguments.output, names)
     copies = twice(list(zip(names, profiles)))
     if copies:

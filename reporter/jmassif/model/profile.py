@@ -23,6 +23,7 @@ from jmassif.model.records import (
     LoadedObject,
     Mapped,
     Mark,
+    Overlay,
     Pages,
     Peak,
     Region,
@@ -69,6 +70,7 @@ class Profile:
         self.region_sums: Dict[str, RegionSum] = {}
         self.objects: List[LoadedObject] = []
         self.end: Optional[End] = None
+        self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
 
     @property

@@ -2,7 +2,7 @@
 """The records of a run as they are kept: plain tuples. Sizes are bytes; times are in the run's own unit."""
 
 from array import array
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.model.rows import Changes, Differences, PageChanges
 
@@ -186,3 +186,12 @@ class End(NamedTuple):
     time: int
     reason: str  # "exit" or "signal"
     code: int
+
+
+class Overlay(NamedTuple):
+    """What another tool showed during the run: its log, on the trace's clock."""
+
+    tool: str
+    is_of_device: bool  # of a GPU's own memory
+    times: List[int]  # in order, within the run
+    values: List[int]  # bytes in use, likewise

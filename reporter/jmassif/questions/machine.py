@@ -71,6 +71,9 @@ def histories(profile: Profile) -> List[History]:
         if any(value for _, value in told):
             times, values = ([pair[place] for pair in told] for place in (0, 1))
             found.append(History(row.label, row.wants_much, row.is_of_process, times, values))
+    if profile.overlay is not None:
+        overlay = profile.overlay
+        found.append(History(f"{overlay.tool} showed in use", False, False, overlay.times, overlay.values))
     return found
 
 

@@ -16,6 +16,8 @@ from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.identity import labels_of_run, run_id
 from jmassif.questions.ledger import LedgerRow, ledger
 from jmassif.questions.moments import Moment, select
+from jmassif.questions.others import others
+from jmassif.questions.overlay import beside
 from jmassif.questions.reconciliation import books, nearest_to
 from jmassif.questions.samples import VALUES, SampleFigures, by_name, samples
 from jmassif.questions.segments import Layout, layouts
@@ -113,6 +115,13 @@ def _books(profile: Profile, at: Moment) -> str:
     made = books(profile, snapshot)
     told = profile.snapshots[snapshot]
     return _object({"snapshot": told.id, "time": told.time, **{row: getattr(made, row) for row in _BOOKS}})
+
+
+def _overlay(profile: Profile, at: Moment) -> str:
+    """What another tool showed, by its log; null where none was given."""
+    found = beside(profile, at)
+    tool = profile.overlay.tool if profile.overlay else ""
+    return "null" if found is None else _object({"tool": tool, **found._asdict()})
 
 
 def _segments(layout: Layout) -> List[Dict[str, Any]]:
@@ -275,6 +284,8 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield ',"leaks":' + json.dumps(leaks_data(profile, names))
     yield ',"ledger":' + _object(_ledger(profile, at))
     yield ',"books":' + _books(profile, at)
+    yield from _rows("others", (_object(row._asdict()) for row in others(profile, at)))
+    yield ',"overlay":' + _overlay(profile, at)
     rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))
     yield f',"table":{{"by":"{view.by}"'
     yield from _rows(

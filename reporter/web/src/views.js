@@ -16,6 +16,7 @@ import { Libraries } from './views/libraries.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
 import { Moment } from './views/moment.js';
+import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
 import { Roles } from './views/roles.js';
 import { Scopes } from './views/scopes.js';
@@ -67,6 +68,7 @@ export const groups = [
         title: 'The machine and the run',
         views: [
             [BooksOfMachine, 'everything that is in use on it, to the byte'],
+            [Others, 'htop, jtop, nvidia-smi, massif: their figures, and what each leaves out'],
             [Snapshots, 'the moments of this page, and what the program named'],
             [About, 'program, machine, versions, options, oddities'],
         ],

@@ -18,6 +18,7 @@ from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.ledger import hottest_temporaries, ledger
 from jmassif.questions.moments import main_peak, select
+from jmassif.questions.overlay import overlay_at
 from jmassif.questions.reconciliation import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.whose.names import NO_TENSOR, Names
 from jmassif.whose.owners import OWNERS
@@ -27,6 +28,7 @@ from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion
 from jmassif.writers.page.history import events, machine_figures, scopes
 from jmassif.writers.page.mapped import MappedFigures, mapped
+from jmassif.writers.page.others import others
 from jmassif.writers.page.texts import shown
 from jmassif.writers.sources import Sources
 
@@ -336,6 +338,9 @@ def run_data(
     head.update(_cells(profile, names, found, with_source, columns))
     head.update(_moments(profile, found, columns))
     head["books"] = _books(profile, found)
+    head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
+    chosen = select(profile, "peak")
+    head["overlay"] = overlay_at(profile, chosen) if profile.snapshots else ""
     head["exhaustion"] = exhaustion(profile, names)
     head.update(events(profile))
     head.update(scopes(profile))

@@ -28,6 +28,7 @@ from jmassif.writers.text.lines import largest_lines, write_lines
 from jmassif.writers.text.machine import machine_section
 from jmassif.writers.text.mapped import by_library, mapped
 from jmassif.writers.text.next_steps import next_steps
+from jmassif.writers.text.others import others_section
 from jmassif.writers.text.reconciliation import reconciliation_section
 from jmassif.writers.text.segments import write_segments
 from jmassif.writers.text.stacks import trees
@@ -162,6 +163,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent
     yield largest_lines(profile, names, chosen, view, extent.rows) if extent is not FULL else []
     yield by_library(profile, names, chosen) if view.by == "library" else mapped(profile, names, chosen, extent)
     yield reconciliation_section(profile, chosen)
+    yield others_section(profile, chosen)
     yield machine_section(profile, chosen.name, chosen.time, extent)
     yield _scopes(profile, extent)
     yield failures(profile, extent)

@@ -19,6 +19,10 @@
  * The whole machine's memory at a moment, in bytes: `board` is the sum of the others, of which some may be negative. `notes`: what a row is, by its field, or why it is negative.
  * @typedef {{moment: number, board: number, held: number, doubts: string[], notes: Record<string, string>, before: number, untouched: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
  */
+/**
+ * A figure of another tool. `times` is null where the values are those of the moments.
+ * @typedef {{tool: string, figure: string, leaves_out: string, times: number[]|null, values: number[]}} OtherFigure
+ */
 /** @typedef {{address: string, bytes: number, free: number, parts: [number, string][]}} DrawnSegment parts: bytes and owner, '' of a hole */
 /**
  * An allocation that failed for lack of memory, with its further tries.
@@ -63,6 +67,8 @@
  * @property {Record<string, Peak>} peaks
  * @property {{peak: number, end: number, before_clean_up: number, exit: number}} at
  * @property {Books[]} books
+ * @property {OtherFigure[]} others what other tools showed
+ * @property {string} overlay what a tool's log showed at the peak, in a sentence; '' without one
  * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} exhaustion
  * @property {[string, string][]} mapped library and kind
  * @property {{label: string, rows: number, wants_much: boolean, is_of_process: boolean}[]} machine

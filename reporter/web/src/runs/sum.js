@@ -214,6 +214,8 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines },
         at: { peak: -1, end: -1, before_clean_up: -1, exit: -1 },
         // Each process has its own; what is elsewhere of one is another's.
         books: [],
+        others: [],
+        overlay: '',
         exhaustion: { incidents: [], untold: 0, over_time: { time: [], reserved: [], free: [], largest_hole: [] } },
         facts: heads.map((head) => /** @type {[string, string]} */ ([`Process ${head.pid}`, head.command])),
         manifest: [],

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What other tools would have shown of the same run, and what each of them leaves out.
+
+A reader who has looked at htop, jtop, nvidia-smi, massif or PyTorch's counters has a figure in mind that the ledger does not
+have. Here each is worked out of what the trace has: of the kernel's and the driver's figures as last sampled, of the
+ledger's exact ones. A tool is told of only where it applies.
+"""
+
+from bisect import bisect_left
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+from jmassif.model.kinds import DEVICE_KINDS, TENSOR
+from jmassif.model.profile import Profile
+from jmassif.model.records import Composition
+from jmassif.questions.moments import Moment
+from jmassif.questions.remedies import is_pytorch
+from jmassif.units import size
+
+_MASSIF_KINDS = ("heap", "heap-overhead")
+_CACHE = "cache"
+
+
+class Shown(NamedTuple):
+    """What a tool would have shown at a moment."""
+
+    tool: str
+    figure: str  # as the tool calls it
+    bytes: int
+    sampled_at: Optional[int]  # when it was sampled, where that was not at the moment itself
+    leaves_out: str
+
+
+class Series(NamedTuple):
+    """A figure over time, as sampled: at each time, so many bytes."""
+
+    tool: str
+    figure: str
+    leaves_out: str
+    times: List[int]
+    values: List[int]
+
+    def nearest(self, time: int) -> Tuple[int, int]:
+        """The value nearest in time, and its time."""
+        after = min(bisect_left(self.times, time), len(self.times) - 1)
+        before = max(0, after - 1)
+        at = min((before, after), key=lambda place: abs(self.times[place] - time))
+        return self.values[at], self.times[at]
+
+
+_Figure = Callable[[int], Optional[int]]  # at a time
+
+
+def _of(profile: Profile, *names: str) -> _Figure:
+    """The first figure less the others."""
+
+    def value(time: int) -> Optional[int]:
+        found = [profile.system_at(name, time) for name in names]
+        known = [n for n in found if n is not None]
+        return max(0, known[0] - sum(known[1:])) if len(known) == len(names) else None
+
+    return value
+
+
+class _Sampled(NamedTuple):
+    tool: str
+    figure: str
+    leaves_out: str
+    first: str
+    less: Tuple[str, ...] = ()
+    is_of: Callable[[Profile], bool] = lambda profile: True
+
+
+def _is_board(profile: Profile) -> bool:
+    return not profile.is_discrete and ("board" in profile.manifest or _has_device(profile))
+
+
+def _has_device(profile: Profile) -> bool:
+    return any(account.kind in DEVICE_KINDS for account in profile.accounts[1:])
+
+
+_USED = ("mem-free", "buffers", "cached", "slab-reclaimable")
+_SAMPLED = (
+    _Sampled("htop", "RES", "device memory", "process-resident"),
+    _Sampled("htop", "VIRT", "whether anything is behind the addresses", "process-virtual"),
+    _Sampled("jtop, tegrastats", "RAM", "whose it is, and files in memory", "mem-total", _USED, _is_board),
+    _Sampled("jtop", "GPU shared", "what is in no NvMap buffer", "nvmap-used"),
+    _Sampled("nvidia-smi", "memory used", "whose it is, and the host's memory", "device-total", ("device-free",)),
+)
+
+
+def sampled_series(profile: Profile) -> List[Series]:
+    """The kernel's and the driver's figures, whenever they were told."""
+    found = []
+    for row in _SAMPLED:
+        names = (row.first, *row.less)
+        if not row.is_of(profile) or not set(names) <= profile.system.keys():
+            continue
+        value = _of(profile, *names)
+        told = {time for name in names for time in profile.system[name][0]}
+        points = [(time, n) for time in sorted(told) for n in [value(time)] if n is not None]
+        if points:
+            times, values = ([point[place] for point in points] for place in (0, 1))
+            # Of a program without a device there is no talk of one.
+            left_out = row.leaves_out if _has_device(profile) or row.figure != "RES" else "whose it is"
+            found.append(Series(row.tool, row.figure, left_out, times, values))
+    return found
+
+
+class _Counted(NamedTuple):
+    """A figure of the ledger: the accounts that a tool counts."""
+
+    tool: str
+    figure: str
+    leaves_out: str
+    accounts: Sequence[int]
+
+
+def _counted(profile: Profile) -> List[_Counted]:
+    accounts = list(enumerate(profile.accounts))[1:]
+    heap = [id_ for id_, account in accounts if account.kind in _MASSIF_KINDS]
+    not_heap = "what is mapped, device memory" if _has_device(profile) else "what is mapped"
+    found = [_Counted("massif", "heap", not_heap, heap)] if heap else []
+    tensors = [id_ for id_, account in accounts if account.owner == TENSOR and account.kind in DEVICE_KINDS]
+    cached = [id_ for id_, account in accounts if account.owner == _CACHE and account.kind in DEVICE_KINDS]
+    if cached:
+        tool = "torch.cuda" if is_pytorch(profile) else "its allocator"
+        allocated, reserved = (
+            ("memory_allocated", "memory_reserved") if is_pytorch(profile) else ("allocated", "reserved")
+        )
+        found.append(_Counted(tool, allocated, "its cache, libraries, the context", tensors))
+        found.append(_Counted(tool, reserved, "libraries, the context", tensors + cached))
+    return found
+
+
+def _sum(held: Composition, accounts: Sequence[int]) -> int:
+    return sum(held[id_][0] for id_ in accounts if id_ in held)
+
+
+def _valgrinds(profile: Profile, time: int) -> str:
+    """How much of what the kernel has of the process is Valgrind's, where that was sampled."""
+    if "resident" not in profile.system:
+        return ""
+    sampled = min(profile.system["resident"][0], key=lambda at: abs(at - time))
+    part, whole = profile.system_at("resident-valgrind", sampled) or 0, profile.system_at("resident", sampled) or 0
+    return f"; here {size(max(0, whole - part))} are the program's own, the rest Valgrind's"
+
+
+def others(profile: Profile, chosen: Moment) -> List[Shown]:
+    """What each tool that applies would have shown at the moment."""
+    found = []
+    for series in sampled_series(profile):
+        n_bytes, time = series.nearest(chosen.time)
+        text = series.leaves_out
+        if series.figure == "RES":
+            text += _valgrinds(profile, time)
+        found.append(Shown(series.tool, series.figure, n_bytes, None if time == chosen.time else time, text))
+    return found + counted_at(profile, chosen.composition)
+
+
+def counted_at(profile: Profile, held: Composition) -> List[Shown]:
+    """What tools show that count as the ledger does, exactly."""
+    return [Shown(row.tool, row.figure, _sum(held, row.accounts), None, row.leaves_out) for row in _counted(profile)]
