@@ -17,6 +17,7 @@ from jmassif.questions.scopes import growth_by_side, waterfall
 from jmassif.units import count, growth, moment, printable, size
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.whose.names import Names
+from jmassif.whose.owners import OWNERS
 from jmassif.writers.text.events import failures, marks, regions, snapshots, snapshots_in_a_sentence, temporaries
 from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
@@ -94,11 +95,19 @@ def _headline(profile: Profile, names: Names, chosen: Moment) -> Lines:
     return title + headline_lines(headline(profile, names, chosen))
 
 
+def _legend(table: Ledger, most: int) -> Lines:
+    """What the largest owners are."""
+    owners = sorted((owner for _, owners in table.groups for owner in owners), key=lambda owner: -owner.bytes)
+    known = [owner.name for owner in owners if owner.name in OWNERS and owner.bytes >= _LEAST_OWNER * table.total.bytes]
+    return paragraph("; ".join(f"{name}: {OWNERS[name]}" for name in known[:most]) + ".") if known else []
+
+
 def _ledger(profile: Profile, chosen: Moment, extent: Extent) -> Lines:
     table = ledger(profile, chosen.composition)
     if not table.groups and not table.imported.blocks:
         return []
     lines = heading(f"By owner, at {chosen.name}") + _by_owner(profile, table, extent)
+    lines += _legend(table, extent.rows)
     return lines + (paragraph(where_arenas_are(profile)) if extent is FULL else [])
 
 
