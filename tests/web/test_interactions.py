@@ -572,9 +572,14 @@ def test_a_reader_with_keys_alone_gets_everywhere(real: Page) -> None:
         ["keys", "Enter"],
         ["evaluate", "location.hash"],
         ["press", "nav a[href='#the-machine-and-the-run']", "Enter"],
-        ["evaluate", "Math.abs(document.querySelector('#snapshots').getBoundingClientRect().top) < innerHeight"],
+        [
+            "evaluate",
+            "Math.abs(document.querySelector('#the-machine-and-the-run').getBoundingClientRect().top) < innerHeight",
+        ],
+        ["press", "#snapshots > details > summary", "Enter"],
         ["press", "#snapshots tbody tr:nth-child(1)", "Enter"],
         ["text", "#chosen"],
+        unfold=False,
     )
     assert results[1] == "Skip to the report" and results[3] == "#headline" and results[5]
-    assert results[7].startswith(f"snapshot {first.id}, {moment(first.time, 'ms')}: ")
+    assert results[8].startswith(f"snapshot {first.id}, {moment(first.time, 'ms')}: ")
