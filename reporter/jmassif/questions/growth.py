@@ -315,7 +315,10 @@ def find_growth(profile: Profile, names: Names) -> Growth:
         return Growth([], step, n_steps, untold)
 
     def counts(account: int) -> bool:
-        node, kind, _ = accounts[account]
+        node, kind, owner = accounts[account]
+        # What a caching allocator reserves beyond what is in use grows on purpose.
+        if profile.group_of.get(owner) == "cached":
+            return False
         return bool(node) and side_of(kind) is not None and kind not in NOT_FREED and not is_import(account)
 
     progress = _progress(profile, samples, repeated)

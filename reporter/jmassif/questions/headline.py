@@ -125,10 +125,7 @@ def headline(profile: Profile, names: Names, chosen: Optional[Moment] = None) ->
     order = _order(table, profile.is_discrete, pool)
     statements += _pools(profile, chosen, table, pool)
     statements += [Statement(WHOSE, NOTE, whose(table, of)) for of in order]
-    grown = find_growth(profile, names)
-    # What a caching allocator reserves beyond what is in use grows on purpose.
-    kept = [line for line in grown.lines if profile.group_of.get(line.owner) != "cached"]
-    leak = growth_sentence(profile, grown._replace(lines=kept))
+    leak = growth_sentence(profile, find_growth(profile, names))
     statements += [Statement(LEAK, WARNING, leak)] if leak else []
     place = place_to_look(profile, names, chosen.composition, order[0][0])
     if place:
