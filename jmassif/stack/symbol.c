@@ -5,6 +5,7 @@
 // copied.
 
 #include "stack/symbol.h"
+#include "stack/source.h"
 #include "base/elf.h"
 #include "base/clock.h"
 #include "base/options.h"
@@ -104,7 +105,10 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
         jm_owner_of_frame(object, soname, function, &fresh->owners);
     fresh->role = jm_role_of_frame(type, type == 'p' ? file : object, soname, function);
     fresh->code = jm_code_of_frame(type, type == 'p' ? file : object, soname, function);
+    Bool is_own = fresh->code == CODE_OWN || fresh->code == CODE_MAIN;
     jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
+    if (type == 'p' && is_own)
+        jm_source_seen(file, fresh->file);
     return id;
 }
 

@@ -11,6 +11,7 @@
     X(GROUP, 'g', True)                                                                                                \
     X(STRING, 's', True)                                                                                               \
     X(FRAME, 'f', True)                                                                                                \
+    X(SOURCE, 'h', True)                                                                                               \
     X(NODES, 'n', True)                                                                                                \
     X(ACCOUNT, 'a', True)                                                                                              \
     X(ROLE, 'r', True)                                                                                                 \

@@ -216,6 +216,14 @@ void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, 
     end();
 }
 
+void jm_trace_source(UInt file, const HChar *sha256)
+{
+    begin(RECORD_SOURCE);
+    put_uint(file);
+    put_name(sha256);
+    end();
+}
+
 // Nodes and accounts come by the hundred thousand, each as the next one; a reader counts them.
 static UInt n_nodes;
 static UInt n_accounts;

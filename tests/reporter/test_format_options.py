@@ -28,6 +28,7 @@ _GIVEN: Dict[str, str] = {
     "by": "--by=owner",
     "fold": "--fold=none",
     "no-source": "--no-source",
+    "source": "--source=.",
     "x": "--x=70",
     "y": "--y=20",
     "value": "--value=live-blocks",

@@ -150,7 +150,7 @@ def view(form: str, **chosen: Any) -> View:
         70,
         None,
         chosen.get("fold"),
-        True,
+        (),
         chosen.get("value", "live-bytes"),
     )
 

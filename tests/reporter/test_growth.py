@@ -190,7 +190,7 @@ def test_three_steps_do_not_tell() -> None:
 
 def table(trace: Trace, selector: str) -> List[str]:
     profile = trace.load()
-    return write_lines(profile, Names(profile), View(selector or None, 5, "python-line", 70, None, None, False))
+    return write_lines(profile, Names(profile), View(selector or None, 5, "python-line", 70, None, None, None))
 
 
 def test_the_leaking_line_is_named_and_comes_first_though_others_hold_more() -> None:

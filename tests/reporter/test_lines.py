@@ -4,7 +4,7 @@
 import os
 import re
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Optional, Sequence
 
 import pytest
 
@@ -69,10 +69,10 @@ def table(
     selector: str = "",
     threshold: float = 1,
     fold: str = "",
-    with_source: bool = False,
+    source: Optional[Sequence[str]] = None,
 ) -> List[str]:
     """The table's lines, its head first."""
-    view = View(selector or None, threshold, by, 70, None, fold or None, with_source)
+    view = View(selector or None, threshold, by, 70, None, fold or None, source)
     lines = write_lines(profile, Names(profile), view)
     return lines[lines.index("", 1) + 1 :]
 
@@ -239,32 +239,66 @@ def test_a_trace_without_python_says_so() -> None:
 # ---- source text ---------------------------------------------------------------------------------
 
 
-def write(path: Path, content: str, time: int = 100) -> None:
-    path.write_text(content, encoding="utf-8")
-    os.utime(str(path), (time, time))
+def ran(home: Path, content: str = SCRIPT) -> Trace:
+    """The training, of a script with this text, which is there."""
+    (home / "train.py").write_text(content, encoding="utf-8")
+    trace = training(str(home))
+    trace.source(str(home / "train.py"), content.encode())
+    return trace
 
 
 def test_lines_are_shown_with_their_text(tmp_path: Path) -> None:
-    write(tmp_path / "train.py", SCRIPT)
-    profile = training(str(tmp_path), start_unix_ms="200000").load()
-    lines = table(profile, with_source=True)
+    profile = ran(tmp_path).load()
+    lines = table(profile, source=())
     assert [cells(line)[-1] for line in lines[1:4]] == ["net = Net().to(device)", "leak.append(out)", "out = net(x)"]
     assert lines[-1].startswith("total ")
     assert not any("append" in line for line in table(profile))
 
 
-def test_text_that_may_be_another_lines_is_said_to_be(tmp_path: Path) -> None:
-    write(tmp_path / "train.py", SCRIPT, time=300)
-    lines = table(training(str(tmp_path), start_unix_ms="200000").load(), with_source=True)
+def test_a_file_that_has_changed_is_left_out_unless_its_directory_is_named(tmp_path: Path) -> None:
+    profile = ran(tmp_path).load()
+    (tmp_path / "train.py").write_text(SCRIPT.replace("leak", "list"))
+    text = " ".join(table(profile, source=()))
+    assert "Changed since the run, and left out: train.py" in text and "--source=" in text and "append" not in text
+    lines = table(profile, source=[str(tmp_path)])
+    assert any("list.append(out)" in line for line in lines)
     assert lines[-1] == "Changed since the run, so the text may be another line's: train.py."
 
 
+def test_a_file_that_a_trace_merely_names_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert not any("append" in line for line in table(training(str(tmp_path)).load(), source=()))
+    trace = training(str(tmp_path))
+    trace.source(str(tmp_path / "train.py"), b"a guess")
+    assert not any("append" in line for line in table(trace.load(), source=()))
+
+
+def test_sources_from_elsewhere_are_found_by_the_end_of_their_paths(tmp_path: Path) -> None:
+    for path in ("project/net/train.py", "train.py", "secret.py"):
+        (tmp_path / "checkout" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkout" / path).write_text(f"# {path}\n")
+    (tmp_path / "outside.py").write_text("# outside\n")
+    found = Sources(Trace().load(), [str(tmp_path / "checkout")])
+    assert found.line("/home/board/project/net/train.py", 1) == "# project/net/train.py"
+    assert found.line("/elsewhere/train.py", 1) == "# train.py"
+    assert found.line("/home/../outside.py", 1) == "" and found.line("../outside.py", 1) == ""
+    assert found.line("/home/board/other.py", 1) == ""
+
+
 def source(path: object, number: int = 1, **manifest: str) -> str:
-    return Sources(Trace(**manifest).load()).line(str(path), number)
+    """Of a file that has not changed since it ran, if it can be read at all."""
+    trace = Trace(**manifest)
+    try:
+        place = os.path.join(manifest.get("cwd", ""), str(path))
+        content = open(place, "rb").read(1 << 20) if os.path.isfile(place) else b""
+    except (OSError, ValueError):
+        content = b""
+    trace.source(str(path), content)
+    return Sources(trace.load()).line(str(path), number)
 
 
 def test_a_relative_path_is_below_the_working_directory_of_the_run(tmp_path: Path) -> None:
-    write(tmp_path / "train.py", SCRIPT)
+    (tmp_path / "train.py").write_text(SCRIPT)
     assert source("train.py", 1, cwd=str(tmp_path)) == "import torch"
     assert source("train.py") == "" and source("train.py", cwd=".") == ""
 
@@ -277,7 +311,7 @@ def test_lines_are_counted_as_python_counts_them(tmp_path: Path) -> None:
 
 
 def test_long_and_evil_text_is_cut_and_escaped(tmp_path: Path) -> None:
-    write(tmp_path / "a.py", "x = '" + "y" * 500 + "'\n\x1b[2J\u202e = 1\n")
+    (tmp_path / "a.py").write_text("x = '" + "y" * 500 + "'\n\x1b[2J\u202e = 1\n")
     assert len(source(tmp_path / "a.py")) == 60 and source(tmp_path / "a.py").endswith("…")
     assert source(tmp_path / "a.py", 2) == "\\x1b[2J\\u202e = 1"
 

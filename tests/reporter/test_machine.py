@@ -25,7 +25,7 @@ def trace(reason: str = "time") -> Trace:
 
 
 def section(made: Trace) -> List[str]:
-    lines = list(write(made.load(), View(None, 1.0, "stack", 70, None, None, False)))
+    lines = list(write(made.load(), View(None, 1.0, "stack", 70, None, None, None)))
     start = next((i for i, line in enumerate(lines) if line.startswith("--- The machine")), len(lines))
     end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("---")), len(lines))
     return [line for line in lines[start:end] if line]

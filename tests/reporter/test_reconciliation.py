@@ -134,7 +134,7 @@ def test_they_add_up_whatever_the_kernel_says(figure: str) -> None:
 
 
 def section(profile: Profile, selector: str = "peak") -> List[str]:
-    lines = list(write(profile, View(selector, 1.0, "stack", 70, None, None, False)))
+    lines = list(write(profile, View(selector, 1.0, "stack", 70, None, None, None)))
     start = next((i for i, line in enumerate(lines) if "of the machine's memory" in line), len(lines))
     end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("---")), len(lines))
     return [line for line in lines[start:end] if line]
@@ -211,7 +211,7 @@ def test_a_gpus_own_memory_has_books_of_its_own() -> None:
     books_of_device = device_books(profile)
     assert books_of_device is not None
     assert [n // MIB for n in books_of_device[1:]] == [8192, 1092, 550, 50, 6500]
-    lines = list(write(profile, View("peak", 1.0, "stack", 70, None, None, False)))
+    lines = list(write(profile, View("peak", 1.0, "stack", 70, None, None, None)))
     start = next(i for i, line in enumerate(lines) if "of the GPU's memory, at 6 ms" in line)
     assert lines[start + 3] == "unaccounted, since then      50.0 MiB    0.6 %   the driver's own, other programs"
     assert device_books(trace(LATER).load()) is None

@@ -7,6 +7,7 @@
     profile = trace.load()
 """
 
+import hashlib
 import io
 import random
 import re
@@ -66,6 +67,10 @@ class Trace:
             type_ = "p" if parts["python"] else "n"
             self.lines.append(f"f {id_} {type_} {function} {object_} {file} {line} {0x400000 + id_:x}")
         return self._frames[text]
+
+    def source(self, path: str, content: bytes) -> None:
+        """What the text of a file was that ran."""
+        self.lines.append(f"h {self.string(path)} {hashlib.sha256(content).hexdigest()}")
 
     def stack(self, frames: Sequence[str]) -> int:
         """A node; the frames are given innermost first, as reports show them."""

@@ -305,6 +305,7 @@ def test_the_text_of_lines_can_be_left_out(tmp_path: Path) -> None:
     script = tmp_path / "secret.py"
     script.write_text("password = 1\n")
     trace = Trace(memory="unified", cwd=str(tmp_path))
+    trace.source(str(script), script.read_bytes())
     account = trace.account("heap", "app", [f"py <module> ({script}:1)"])
     trace.snapshot(5, "time", {account: (100, 1)})
     path = trace.save(tmp_path)

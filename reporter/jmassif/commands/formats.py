@@ -19,7 +19,7 @@ DATABASE = "database"  # a file that a run is added to, and that holds others
 _TREE = ("snapshot", "threshold", "by", "fold")
 # The options of jm_print that choose what is shown; each format says which of them it takes.
 _OVERLAY = ("overlay", "overlay-offset", "overlay-interval", "overlay-start")
-_VIEW_OPTIONS = _OVERLAY + _TREE + ("no-source", "x", "y", "segments", "value")
+_VIEW_OPTIONS = _OVERLAY + _TREE + ("no-source", "source", "x", "y", "segments", "value")
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
 _FLAMES = 0.01
@@ -56,7 +56,7 @@ _ALL = (
         "a browser: one page, with everything in it",
         PAGE,
         html.write,
-        ("no-source",) + _OVERLAY,
+        ("no-source", "source") + _OVERLAY,
         write_several=html.write_several,
         check=html.read_assets,
     ),

@@ -111,6 +111,13 @@ def _parser() -> argparse.ArgumentParser:
     overlay.add_options(parser)
     option("--each", action="store_true", help="of several processes, report on each and not on the largest alone")
     option("--pages", action="store_true", help="count resident pages in massif output too, which massif does not")
+    option(
+        "--source",
+        metavar="DIRECTORY",
+        action="append",
+        help="show the text of source lines from files below DIRECTORY too, whatever is there; without it, of the files that"
+        " ran and have not changed",
+    )
     option("--no-source", action="store_true", help="leave the text of source lines out")
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
     option("--value", choices=list(VALUES), help="what folded and speedscope tell of a stack [live-bytes]")
@@ -172,7 +179,7 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         width=arguments.x or _graph_width(arguments),
         height=arguments.y,
         fold=arguments.fold or ("internal" if is_text else None),
-        with_source=not arguments.no_source,
+        source=None if arguments.no_source else tuple(arguments.source or ()),
         value=arguments.value or next(iter(VALUES)),
         segments=arguments.segments,
         with_pages=arguments.pages,

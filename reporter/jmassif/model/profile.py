@@ -46,6 +46,7 @@ class Profile:
         self.strings: Dict[int, str] = {0: ""}
         # (type, function, object, file, line, address), strings by id: see frame().
         self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
+        self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: SHA-256 of what ran
         # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
         self.node_parent = array("Q", [0])
         self.node_frame = array("Q", [0])

@@ -293,6 +293,7 @@ class _Builder(Definitions):
             "g": self.owner_group,
             "s": self.string,
             "f": self.frame,
+            "h": self.source,
             "n": self.nodes,
             "a": self.account,
             "n1": self.node_of_version_1,

@@ -55,6 +55,9 @@ class Definitions:
         frame = (type_, function, object_, file, line, address)
         self.define(self.profile.frames, "frame", id_, frame)
 
+    def source(self, path: int, sha256: str) -> None:
+        self.profile.source_hashes[self.text(path)] = sha256
+
     def nodes(self, up: int, new_frames: List[int]) -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame
         id_ = len(frames)

@@ -104,6 +104,7 @@ RECORDS: Dict[str, str] = {
     "g": "name name",
     "s": "number text",
     "f": "number name number number number number address",
+    "h": "number name",
     "n": "number numbers",
     "a": "number name name",
     "r": "number name",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the user asked to see, and how a writer says that it cannot show it."""
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Sequence
 
 from jmassif.whose.lines import LINE_VIEWS
 
@@ -18,7 +18,8 @@ class View(NamedTuple):
     width: int  # of the graph, in columns
     height: Optional[int]  # of the graph, in rows; None: what fits
     fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
-    with_source: bool = True  # show the text of Python lines
+    # Show the text of Python lines, also of files below these directories, whatever is there; None: show none.
+    source: Optional[Sequence[str]] = ()
     value: str = "live-bytes"  # of a stack; one of samples.VALUES
     segments: Optional[str] = None  # map device memory: at the failed allocation of this number, or ""; None: do not
     with_pages: bool = False  # count resident pages where massif would not

@@ -5,7 +5,7 @@ Its fields are those of RunHead in reporter/web/src/runs/data.js, and docs/page.
 fit to be shown and of a bearable length.
 """
 
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.kinds import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, side_of
 from jmassif.model.profile import Profile
@@ -78,9 +78,13 @@ def _frames(profile: Profile, names: Names, frames: Sequence[int]) -> Dict[str, 
     return table
 
 
-def _lines(profile: Profile, names: Names, frames: Sequence[int], with_source: bool) -> Dict[str, List[Any]]:
+# Directories of sources, as view.View has them.
+_Source = Optional[Sequence[str]]
+
+
+def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _Source) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`, of the Python lines that memory is charged to."""
-    sources = Sources(profile)
+    sources = Sources(profile, directories or ())
     table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": []}
     changed: Dict[str, None] = {}
     for frame in frames:
@@ -91,7 +95,7 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], with_source: b
             fields = profile.frame(frame)
             label = shown(f"{names.file(frame)}:{fields.line}")
             function, path = shown(fields.function), shown(fields.file)
-            source = shown(sources.line(fields.file, fields.line)) if with_source else ""
+            source = "" if directories is None else shown(sources.line(fields.file, fields.line))
             if source and fields.file in sources.changed:
                 changed[shown(names.file(frame))] = None
         for name, text in (("label", label), ("function", function), ("path", path), ("source", source)):
@@ -100,7 +104,7 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], with_source: b
     return table
 
 
-def _cells(profile: Profile, names: Names, found: Cells, with_source: bool, columns: Columns) -> Dict[str, Any]:
+def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
     frame_index = _Index([0])
     columns.add("node.parent", found.parents)
@@ -145,7 +149,7 @@ def _cells(profile: Profile, names: Names, found: Cells, with_source: bool, colu
         "groups": [group for group in GROUPS + ("other",)],
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
-        "lines": _lines(profile, names, lines.values, with_source),
+        "lines": _lines(profile, names, lines.values, directories),
         "frames": _frames(profile, names, frame_index.values),
         "accounts": len(profile.accounts) - 1,
         "nodes": len(profile.node_frame) - 1,
@@ -313,7 +317,7 @@ def together(job: Processes) -> Dict[str, Any]:
 
 
 def run_data(
-    profile: Profile, share: float = 1.0, with_source: bool = True, offset: int = 0, has_parent: bool = False
+    profile: Profile, share: float = 1.0, directories: _Source = (), offset: int = 0, has_parent: bool = False
 ) -> RunData:
     """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
 
@@ -335,7 +339,7 @@ def run_data(
         "leaks": leaks_data(profile, names),
         "temporaries": _temporaries(profile, names, found),
     }
-    head.update(_cells(profile, names, found, with_source, columns))
+    head.update(_cells(profile, names, found, directories, columns))
     head.update(_moments(profile, found, columns))
     head["books"] = _books(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]

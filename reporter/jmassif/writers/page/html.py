@@ -117,13 +117,13 @@ def fill_page(title: str, first: str, packed: bytes) -> Iterator[str]:
     yield "".join(_fill(assets.shell, parts)).rstrip("\n")
 
 
-def _page(job: Processes, with_source: bool) -> Iterator[str]:
+def _page(job: Processes, directories: Optional[Sequence[str]]) -> Iterator[str]:
     processes = job.members
     share = 1.0 / len(processes)
     runs: List[RunData] = []
     for process in processes:
         has_parent = process.relation == FORKED and process.parent is not None
-        runs.append(run_data(process.profile, share, with_source, process.offset, has_parent))
+        runs.append(run_data(process.profile, share, directories, process.offset, has_parent))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     packed = pack(runs, title, together(job) if len(runs) > 1 else None)
     return fill_page(title, first_screen(job), packed)
@@ -131,9 +131,9 @@ def _page(job: Processes, with_source: bool) -> Iterator[str]:
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The page for a process. Raises FormatError."""
-    return _page(join([("", profile)]), view.with_source)
+    return _page(join([("", profile)]), view.source)
 
 
 def write_several(job: Processes, view_of: Callable[[Profile], View], is_each: bool) -> Iterator[str]:
     """The page for the processes of a job: each of them, and their sum. Raises FormatError."""
-    return _page(job, view_of(job.members[0].profile).with_source)
+    return _page(job, view_of(job.members[0].profile).source)

@@ -5,7 +5,7 @@ Sorted by what a row held at the peak or, where a moment is asked for, by its gr
 top what the program never let go of.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from jmassif.model.profile import Profile
 from jmassif.questions.about import used_sides, where_arenas_are
@@ -104,11 +104,23 @@ def _grown(profile: Profile, view: View, names: Names, grown: Growth) -> List[st
 
 
 def _changed(profile: Profile, names: Names, rows: Sequence[LineRow], sources: Sources) -> Lines:
-    frames = [row.charged.frame for row in rows if row.charged.frame]
-    files = sorted({names.file(frame) for frame in frames if profile.frame(frame).file in sources.changed})
-    if not files:
-        return []
-    return paragraph(f"Changed since the run, so the text may be another line's: {', '.join(files)}.")
+    paths = {profile.frame(row.charged.frame).file: row.charged.frame for row in rows if row.charged.frame}
+
+    def files(among: Set[str]) -> str:
+        return ", ".join(sorted({names.file(frame) for path, frame in paths.items() if path in among}))
+
+    lines: Lines = []
+    if sources.changed & set(paths):
+        lines += paragraph(f"Changed since the run, so the text may be another line's: {files(sources.changed)}.")
+    if sources.left_out & set(paths):
+        mend = "--source=DIRECTORY shows the text as it is now"
+        lines += paragraph(f"Changed since the run, and left out: {files(sources.left_out)}; {mend}.")
+    return lines
+
+
+def _sources(profile: Profile, view: View) -> Optional[Sources]:
+    """None: no text is to be shown."""
+    return None if view.source is None else Sources(profile, view.source)
 
 
 def _table_of(
@@ -147,7 +159,7 @@ def largest_lines(profile: Profile, names: Names, chosen: Moment, view: View, n:
         return []
     figures = [figure for figure in _figures(profile, sum_) if any(word in figure.head for word in _BRIEF_FIGURES)]
     lines = heading(f"Lines that hold most, at {chosen.name}: --by=python-line")
-    return lines + _table_of(profile, figures, shown, Sources(profile) if view.with_source else None, sum_)
+    return lines + _table_of(profile, figures, shown, _sources(profile, view), sum_)
 
 
 def write_lines(profile: Profile, names: Names, view: View) -> Lines:
@@ -175,6 +187,6 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
         + paragraph(growth_sentence(profile, grown))
         + [""]
     )
-    sources = Sources(profile)
-    lines += _table_of(profile, _figures(profile, sum_), shown, sources if view.with_source else None, sum_)
-    return lines + _changed(profile, names, shown, sources)
+    sources = _sources(profile, view)
+    lines += _table_of(profile, _figures(profile, sum_), shown, sources, sum_)
+    return lines + (_changed(profile, names, shown, sources) if sources else [])
