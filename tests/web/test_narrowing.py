@@ -32,7 +32,7 @@ def test_an_owner_that_is_chosen_is_all_of_the_call_tree(real: Page, key: str) -
     root = json.loads(tree)
     assert_adds_up(root)
     assert f"only owner {owner}" in said and picked is not None
-    assert root[1] == held(profile, composition, lambda account: profile.accounts[account].owner == owner)
+    assert root[1] == held(profile, composition, lambda account: bool(profile.accounts[account].owner == owner))
     assert owner in focused
     assert rest == 0 and json.loads(whole)[1] == held(profile, composition)
 

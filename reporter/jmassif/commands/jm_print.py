@@ -106,6 +106,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="instead, map the device's memory: at --snapshot [peak-device], or at the Nth failed allocation (--segments=N)",
     )
+    _add_options_of_extent(parser)
+    return parser
+
+
+def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
+    """How much is shown, and how it looks."""
+    option = parser.add_argument
     option("--stacks", action="store_true", help="end the text in call stacks; so do --by, --fold and --threshold")
     option("--all", action="store_true", help="show the sections of the text in full, and the call stacks")
     overlay.add_options(parser)
@@ -131,7 +138,6 @@ def _parser() -> argparse.ArgumentParser:
         help="on a terminal, page the text through $JMASSIF_PAGER, $PAGER or less [if that is there]",
     )
     option("--no-pager", action="store_false", dest="pager", help="do not")
-    return parser
 
 
 def _check_options(arguments: argparse.Namespace, format_: Format) -> None:

@@ -8,7 +8,11 @@ import { h } from './base/dom.js';
 /** @typedef {import('./runs/page.js').Page} Page */
 /** @typedef {import('./views/view.js').View} View */
 /** @typedef {import('./views/view.js').ViewClass} ViewClass */
-/** @typedef {import('./views.js').Group} Group */
+/**
+ * Views that answer one question, below a heading that asks it. Those of a group without a heading are open; the others are
+ * folded until the reader opens them, so beside each stands what it holds.
+ * @typedef {{title: string, views: [ViewClass, string][]}} Group
+ */
 
 class Section {
     /** @type {View|null} */

@@ -25,12 +25,7 @@ import { Snapshots } from './views/snapshots.js';
 import { Temporaries } from './views/temporaries.js';
 import { Timeline } from './views/timeline.js';
 
-/** @typedef {import('./views/view.js').ViewClass} ViewClass */
-/**
- * Views that answer one question, below a heading that asks it. Those of a group without a heading are open; the others are
- * folded until the reader opens them, so beside each stands what it holds.
- * @typedef {{title: string, views: [ViewClass, string][]}} Group
- */
+/** @typedef {import('./sections.js').Group} Group */
 
 /** Those of a report of runs. @type {Group[]} */
 export const groups = [
