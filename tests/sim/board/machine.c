@@ -69,8 +69,12 @@ static void tell_meminfo(int fd, uint64_t available, uint64_t cached)
                  {"MemAvailable", available},
                  {"Buffers", 0},
                  {"Cached", cached},
+                 {"SReclaimable", 0},
                  {"SwapTotal", 0},
-                 {"SwapFree", 0}};
+                 {"SwapFree", 0},
+                 /* L4T's kernels tell what their driver has given out. */
+                 {"NvMapMemUsed", books.committed_bytes},
+                 {"NvMapMemFree", available}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         say(fd, "%s:%*llu kB\n", lines[i].label, 24 - (int)strlen(lines[i].label),
             (unsigned long long)(lines[i].bytes >> 10));
