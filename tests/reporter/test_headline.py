@@ -23,7 +23,11 @@ from tests.reporter.test_processes import ends, holds, trace_of
 from tests.reporter.traces import Trace, small_training_run
 
 TORCH = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:1457)"
-IMPORT = ["dlopen (ld.so)", "py <module> (/usr/lib/python3/dist-packages/torch/__init__.py:9)"]
+IMPORT = [
+    "dlopen (ld.so)",
+    "py <module> (/usr/lib/python3/dist-packages/torch/__init__.py:9)",
+    "py _call_with_frames_removed (<frozen importlib._bootstrap>:241)",
+]
 
 
 def of(trace: Trace, selector: str = "") -> Headline:
@@ -170,7 +174,35 @@ def test_a_line_of_the_users_own_comes_before_a_larger_import() -> None:
     mine = trace.account("heap", "tensor", ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"])
     theirs = trace.account("file", "framework", IMPORT + ["py <module> (/a/train.py:1)"])
     trace.snapshot(1, "time", {mine: (20, 1), theirs: (80, 1)})
-    assert place_of(trace) == "Look first at net.py:7 (forward): 20 B, 20.0 % of all it held (tensor)."
+    assert place_of(trace) == (
+        "Look first at net.py:7 (forward): 20 B, 20.0 % of all it held (tensor)."
+        " The import at train.py:1 (<module>) holds 80 B (80.0 %)."
+    )
+
+
+def test_what_imports_hold_does_not_hide_the_line_that_can_be_changed() -> None:
+    trace = Trace()
+    trace.group("yours", "tensor", "data")
+    trace.group("libraries", "framework")
+    torch = trace.account("file", "framework", IMPORT + ["py <module> (/a/train.py:1)"])
+    numpy = trace.account("file", "framework", IMPORT + ["py <module> (/a/train.py:2)"])
+    mine = trace.account("heap", "tensor", ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"])
+    tiny = trace.account("heap", "data", ["PyBytes (python)", "py forward (/a/net.py:7)"])
+    trace.snapshot(1, "time", {torch: (7000, 1), numpy: (2500, 1), mine: (499, 1), tiny: (1, 1)})
+    assert place_of(trace) == (
+        "Look first at net.py:7 (forward): 500 B, 5.0 % of all it held (tensor)."
+        " Imports hold 9.28 KiB (95.0 %), most of it that at train.py:1 (<module>)."
+    )
+
+
+def test_imports_that_hold_less_than_the_line_to_look_at_are_not_told() -> None:
+    trace = Trace()
+    trace.group("yours", "tensor")
+    trace.group("libraries", "framework")
+    torch = trace.account("file", "framework", IMPORT + ["py <module> (/a/train.py:1)"])
+    mine = trace.account("heap", "tensor", ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"])
+    trace.snapshot(1, "time", {torch: (40, 1), mine: (60, 1)})
+    assert place_of(trace) == "Look first at net.py:7 (forward): 60 B, 60.0 % of all it held (tensor)."
 
 
 def test_where_nothing_of_the_users_own_is_large_it_is_the_largest_of_all() -> None:
@@ -180,9 +212,25 @@ def test_where_nothing_of_the_users_own_is_large_it_is_the_largest_of_all() -> N
     mine = trace.account("heap", "tensor", ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"])
     one = trace.account("file", "framework", IMPORT + ["py <module> (/a/train.py:1)"])
     two = trace.account("heap", "python", ["malloc (libc.so)"] + IMPORT + ["py <module> (/a/train.py:1)"])
-    trace.snapshot(1, "time", {mine: (4, 1), one: (86, 1), two: (10, 1)})
+    trace.snapshot(1, "time", {mine: (4, 1), one: (886, 1), two: (110, 1)})
     assert place_of(trace) == (
-        "Look first at train.py:1 (<module>): 96 B, 96.0 % of all it held (framework 86 B, python 10 B)."
+        "The largest place is the import at train.py:1 (<module>): 996 B, 99.6 % of all it held (framework 886 B, python"
+        " 110 B)."
+    )
+
+
+def test_a_program_that_allocates_nothing_is_told_so_and_not_to_look_at_its_own_pages() -> None:
+    trace = Trace()
+    trace.group("yours", "app")
+    trace.group("runtime", "loader")
+    libc = trace.account("file", "loader", ["mapped (libc.so.6)"])
+    own = trace.account("file", "app", ["mapped (tiny)"])
+    stack = trace.account("stack", "app", [])
+    tables = trace.account("anon", "loader", ["mapped (anonymous)"])
+    trace.snapshot(1, "time", {libc: (80, 1), own: (13, 1), stack: (5, 1), tables: (2, 1)})
+    assert place_of(trace) == (
+        "It allocated nothing: this is what every program holds. The largest place is mapped (libc.so.6): 80 B,"
+        " 80.0 % of all it held (loader)."
     )
 
 

@@ -6,7 +6,7 @@ from typing import Callable, List, Tuple
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 from jmassif.questions.ledger import Ledger, LedgerRow
-from jmassif.questions.place import place_sentence, place_to_look
+from jmassif.questions.place import name_owners, place_sentence, place_to_look
 from jmassif.units import percent, size
 from jmassif.whose.names import Names
 
@@ -17,7 +17,6 @@ _WHOSE = {
     "runtime": "held by the runtime",
     "other": "of owners without a group",
 }
-_OWNERS_NAMED = 3
 # Less would be "0.0 %".
 _LEAST_SHARE = 0.0005
 
@@ -37,8 +36,7 @@ def _shares(table: Ledger, bytes_of: Callable[[LedgerRow], int]) -> str:
         share = f"{percent(bytes_of(group), total)} is {_WHOSE[group.name]}"
         named = sorted((o for o in owners if bytes_of(o)), key=lambda owner: -bytes_of(owner))
         if group.name != "cached":
-            parts = [f"{owner.name} {size(bytes_of(owner))}" for owner in named[:_OWNERS_NAMED]]
-            share += f" ({', '.join(parts)}{', …' if len(named) > _OWNERS_NAMED else ''})"
+            share += f" ({name_owners([(owner.name, bytes_of(owner)) for owner in named])})"
         shares.append(share)
     return "; ".join(shares)
 

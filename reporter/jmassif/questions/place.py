@@ -2,7 +2,7 @@
 """The line to look at first: a place to look, not a culprit.
 
 A person can change what is theirs. So the place with most memory of their own counts, as long as it is worth a look; else the
-largest of all, which is as a rule an import.
+largest of all, which is as a rule an import. What imports leave is not theirs, and may be most of all: it has words of its own.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple, Union
@@ -10,6 +10,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
+from jmassif.questions.growth import NOT_FREED, importing
 from jmassif.units import percent, size
 from jmassif.whose.folding import OWN
 from jmassif.whose.names import Names
@@ -17,8 +18,20 @@ from jmassif.whose.names import Names
 # Groups whose memory a line of the user's own can do something about.
 _MINE = ("yours", "cached")
 # Of the pool: what is less is not worth being looked at first.
-_LEAST_SHARE = 0.05
+_LEAST_SHARE = 0.01
+# Likewise: of less than that imports take nobody is surprised.
+_LEAST_IMPORTED = 0.25
 _OWNERS_NAMED = 3
+# Of what is told: a smaller owner would be a distraction.
+_LEAST_OWNER = 0.01
+
+
+class Imports(NamedTuple):
+    """What the imports of the program's own lines hold."""
+
+    bytes: int
+    is_one: bool  # as good as all of it
+    label: str  # of the largest, safe to show
 
 
 class Place(NamedTuple):
@@ -32,6 +45,9 @@ class Place(NamedTuple):
     owners: List[Tuple[str, int]]  # the largest first
     is_yours: bool  # the memory is of an owner of yours, or cached for one
     is_own_line: bool  # the place is a line of the program's own
+    is_import: bool  # most of its memory is what importing left
+    imports: Optional[Imports]  # elsewhere, if that is much
+    is_allocated: bool  # anything in the pool, by the program and its libraries
 
 
 class _Sum(NamedTuple):
@@ -60,23 +76,41 @@ def _line(names: Names, account: int) -> int:
     return names.charged(account) or names.charged(account, False)
 
 
+def _imports(names: Names, by_line: Dict[_Key, int], least: float) -> Optional[Imports]:
+    """None if they hold no more than `least` bytes."""
+    n_bytes = sum(by_line.values())
+    if n_bytes <= least:
+        return None
+    largest = max(by_line, key=lambda line: (by_line[line], -int(line)))
+    is_one = by_line[largest] >= (1 - _LEAST_OWNER) * n_bytes
+    return Imports(n_bytes, is_one, names.frame(int(largest)))
+
+
 def place_to_look(profile: Profile, names: Names, composition: Composition, pool: str = "") -> Optional[Place]:
     """The place in a pool ("host", "device", or "" for both); None if all its memory is without a stack."""
     mine: Dict[_Key, _Sum] = {}
     everything: Dict[_Key, _Sum] = {}
-    whole = 0
+    imported: Dict[_Key, int] = {}
+    is_import = importing(profile, names)
+    whole = allocated = 0
     for account, (n_bytes, _) in composition.items():
         node, kind, owner = profile.accounts[account]
         side = side_of(kind)
         if not side or (pool and side != pool):
             continue
         whole += n_bytes
+        is_page = kind in NOT_FREED
+        # The loader asks for memory in every program.
+        allocated += 0 if is_page or profile.group_of.get(owner) == "runtime" else n_bytes
         if not node or not n_bytes:
             continue
         key = _line(names, account) or names.site_frame(account)
         everything.setdefault(key, _Sum({}, {})).add(account, owner, n_bytes)
-        if profile.group_of.get(owner) in _MINE:
+        # A program's own file is nothing that a line of it can change.
+        if profile.group_of.get(owner) in _MINE and not is_page:
             mine.setdefault(key, _Sum({}, {})).add(account, owner, n_bytes)
+        if names.charged(account) and is_import(account):
+            imported[key] = imported.get(key, 0) + n_bytes
     own = _largest(mine)
     is_yours = own is not None and own.bytes >= _LEAST_SHARE * whole
     largest = _largest(everything)
@@ -85,6 +119,7 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
     found = own if own is not None and is_yours else largest
     account = max(found.by_account, key=lambda id_: (found.by_account[id_], -id_))
     line = _line(names, account)
+    of_imports = imported.get(line, 0) > found.bytes / 2
     return Place(
         label=names.frame(line) if line else names.site_frame(account),
         bytes=found.bytes,
@@ -94,6 +129,9 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
         owners=sorted(found.by_owner.items(), key=lambda item: (-item[1], item[0])),
         is_yours=is_yours,
         is_own_line=bool(line) and names.folding.internal(line).rank == OWN,
+        is_import=of_imports,
+        imports=None if of_imports else _imports(names, imported, max(found.bytes, _LEAST_IMPORTED * whole)),
+        is_allocated=bool(allocated),
     )
 
 
@@ -102,15 +140,39 @@ def share_of(place: Place) -> str:
     return f"{size(place.bytes)}, {percent(place.bytes, place.whole)} of {place.of}"
 
 
+def name_owners(owners: List[Tuple[str, int]]) -> str:
+    """ "tensor 1.00 GiB, data 36.0 MiB, …": the first of some, which hold something and are sorted, without the tiny."""
+    whole = sum(n_bytes for _, n_bytes in owners)
+    large = [row for row in owners if row[1] >= _LEAST_OWNER * whole]
+    named = [f"{owner} {size(n_bytes)}" for owner, n_bytes in large[:_OWNERS_NAMED]]
+    return ", ".join(named) + (", …" if len(large) > _OWNERS_NAMED else "")
+
+
 def owners_of(place: Place) -> str:
     """ "tensor", or "tensor 1.00 GiB, data 36.0 MiB, …" """
-    if len(place.owners) == 1:
+    if place.owners[0][1] > (1 - _LEAST_OWNER) * place.bytes:
         return place.owners[0][0]
-    named = [f"{owner} {size(n_bytes)}" for owner, n_bytes in place.owners[:_OWNERS_NAMED]]
-    return ", ".join(named) + (", …" if len(place.owners) > _OWNERS_NAMED else "")
+    return name_owners(place.owners)
+
+
+def _imports_sentence(place: Place) -> str:
+    """What imports hold beside the place to look at; "" if that is not much."""
+    imports = place.imports
+    if imports is None:
+        return ""
+    held = f"{size(imports.bytes)} ({percent(imports.bytes, place.whole)})"
+    if imports.is_one:
+        return f" The import at {imports.label} holds {held}."
+    return f" Imports hold {held}, most of it that at {imports.label}."
 
 
 def place_sentence(place: Place) -> str:
-    """A sentence that says where to look, and how much is there."""
-    where = "Look first at" if place.is_yours or place.is_own_line else "The largest place is"
-    return f"{where} {place.label}: {share_of(place)} ({owners_of(place)})."
+    """A sentence that says where to look, and how much is there; and one on imports that hold more."""
+    if place.is_import:
+        where = "The largest place is the import at"
+    elif place.is_yours or place.is_own_line:
+        where = "Look first at"
+    else:
+        where = "The largest place is"
+    where = where if place.is_allocated else f"It allocated nothing: this is what every program holds. {where}"
+    return f"{where} {place.label}: {share_of(place)} ({owners_of(place)}).{_imports_sentence(place)}"
