@@ -6,6 +6,7 @@ from typing import Dict, List
 import pytest
 
 from jmassif.questions.growth import Growth, find_growth
+from jmassif.questions.leaks import growth_sentence
 from jmassif.whose.names import Names
 from jmassif.writers.text.lines import write_lines
 from jmassif.writers.view import View
@@ -183,6 +184,33 @@ def test_of_regions_that_come_often_those_that_were_left_out_count() -> None:
 def test_three_steps_do_not_tell() -> None:
     told = grown(stepped([1 * MIB, 2 * MIB, 3 * MIB], "mark", [1, 2, 3]))
     assert told.lines == [] and told.untold == '"step" came 3 times only, and it takes 5 to tell'
+
+
+# ---- how fast, where nothing tells of steps ------------------------------------------------------
+
+
+def in_blocks(kind: str, blocks: int) -> str:
+    """The sentence on a line that ends with 20 MiB in so many blocks."""
+    trace = Trace()
+    account = trace.account(kind, "tensor", [SCRIPT.format(7)])
+    for step in range(21):
+        trace.snapshot(100 * step, "time", {account: (step * MIB, blocks * step // 20)})
+    profile = trace.load()
+    return growth_sentence(profile, grown(trace))
+
+
+def test_a_slope_is_told_by_blocks_since_seconds_under_valgrind_are_not_the_programs() -> None:
+    assert in_blocks("heap", 40) == (
+        "Still growing at the end: b.py:7 (<module>) (tensor), 40 blocks of about 512 KiB, 20.0 MiB so far."
+    )
+
+
+def test_a_block_that_grows_is_told_as_one() -> None:
+    assert "(tensor), in one block that grows, " in in_blocks("heap", 1)
+
+
+def test_pages_are_no_blocks() -> None:
+    assert "(tensor), 10.0 MiB per second, " in in_blocks("anon", 40)
 
 
 # ---- the table of lines ----------------------------------------------------------------------

@@ -14,9 +14,9 @@ The run is measured in repetitions (repetitions.py) where the program tells any,
 stacks are no program's to free, and what imports leave is kept on purpose: neither counts.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.model.kinds import side_of
+from jmassif.model.kinds import PAGE_KINDS, side_of
 from jmassif.model.profile import Profile
 from jmassif.questions.moments import select
 from jmassif.questions.repetitions import LEAST, Repetitions, repetitions
@@ -58,6 +58,7 @@ class Growing(NamedTuple):
     grown: int  # bytes, in these
     held: int  # bytes, at the end
     since: int  # time
+    blocks: int  # that it held at the end; 0 where any of it are pages, which are no blocks of its own
 
 
 class Growth(NamedTuple):
@@ -297,7 +298,23 @@ def _growing(names: Names, line: _Line, held: _Held, progress: Sequence[float], 
     slope = _slope(progress[begin:], rises.points)
     grown = sum(n_bytes for _, n_bytes in rises.points)
     label = _label(names, line)
-    return Growing(label, line.frame, line.owner, slope, len(rises.points), grown, held.at_end[0], begin)
+    return Growing(label, line.frame, line.owner, slope, len(rises.points), grown, held.at_end[0], begin, 0)
+
+
+def _blocks(profile: Profile, names: Names, end: int, lines: Set[_Line]) -> Dict[_Line, int]:
+    """How many each of these lines, which may be of any caller, held at the end."""
+    found: Dict[_Line, int] = {}
+    paged = set()
+    for account, (n_bytes, blocks) in profile.composition(end).items():
+        node, kind, _ = profile.accounts[account]
+        if not (node and n_bytes and side_of(kind)):
+            continue
+        line = _line(profile, names, account)
+        for each in lines & {line, line._replace(caller=0)}:
+            found[each] = found.get(each, 0) + blocks
+            if kind in PAGE_KINDS:
+                paged.add(each)
+    return {line: blocks for line, blocks in found.items() if line not in paged}
 
 
 def find_growth(profile: Profile, names: Names) -> Growth:
@@ -333,10 +350,12 @@ def find_growth(profile: Profile, names: Names) -> Growth:
             of_all_callers.setdefault(line._replace(caller=0), _Held([0] * len(samples), [0])).add(held)
     found += [(line, _growing(names, line, held, progress, worth)) for line, held in of_all_callers.items()]
 
+    blocks = _blocks(profile, names, end, {line for line, each in found if each})
     grown = []
-    for _, each in found:
+    for line, each in found:
         if each:
             times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
-            grown.append(each._replace(n_steps=times, since=profile.snapshots[samples[each.since]].time))
+            since = profile.snapshots[samples[each.since]].time
+            grown.append(each._replace(n_steps=times, since=since, blocks=blocks.get(line, 0)))
     grown.sort(key=lambda each: (-each.grown, each.label, each.owner))
     return Growth(grown, step, n_steps, "")

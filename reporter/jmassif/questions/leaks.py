@@ -118,7 +118,14 @@ def slope(profile: Profile, grown: Growth, line: Growing) -> float:
 
 
 def rate(profile: Profile, grown: Growth, line: Growing) -> str:
-    """ "4.00 KiB per step" """
+    """ "4.00 KiB per step"; where the program tells of no steps "40 blocks of about 4.00 KiB".
+
+    Seconds are the last resort: under Valgrind they are not the program's own.
+    """
+    if not grown.step and line.blocks == 1:
+        return "in one block that grows"
+    if not grown.step and line.blocks:
+        return f"{count(line.blocks, 'block')} of about {size(line.held // line.blocks)}"
     return f"{size(round(slope(profile, grown, line)))} per {step_name(profile, grown)}"
 
 
