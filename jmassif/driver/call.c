@@ -80,10 +80,50 @@ void jm_driver_count(Odd what)
     counts[what]++;
 }
 
+// Which ones were unknown: a new release's ioctl shows itself by its number. A program that tries them all is counted
+// beyond the table only in the sum.
+#define MOST_UNKNOWN 32
+static struct {
+    const HChar *driver;
+    UInt command;
+    ULong count, told;
+} unknown[MOST_UNKNOWN];
+static UInt n_unknown;
+
+static const HChar *const driver_names[N_FILE_TYPES] = {
+    [FILE_NVMAP] = "nvmap",   [FILE_GPU_CONTROL] = "nvgpu", [FILE_GPU_SPACE] = "nvgpu",
+    [FILE_GPU_TSG] = "nvgpu", [FILE_GPU_CHANNEL] = "nvgpu", [FILE_RM_CONTROL] = "rm",
+    [FILE_RM_DEVICE] = "rm",  [FILE_UVM] = "uvm",           [FILE_BUFFER] = "dmabuf"};
+
+void jm_driver_unknown(const DriverCall *call, UInt command)
+{
+    jm_driver_count(ODD_UNKNOWN_IOCTL);
+    const HChar *driver = driver_names[call->file->type];
+    UInt i = 0;
+    while (i < n_unknown && (unknown[i].command != command || unknown[i].driver != driver))
+        i++;
+    if (i == MOST_UNKNOWN)
+        return;
+    if (i == n_unknown) {
+        unknown[i].driver = driver;
+        unknown[i].command = command;
+        n_unknown++;
+    }
+    unknown[i].count++;
+}
+
 void jm_driver_calls_write_counters(void)
 {
     static ULong told[N_ODD];
     for (UInt i = 0; i < N_ODD; i++)
         if (counts[i] != told[i])
             jm_trace_counter(odd_names[i], told[i] = counts[i]);
+    for (UInt i = 0; i < n_unknown; i++) {
+        HChar key[48];
+        if (unknown[i].count == unknown[i].told)
+            continue;
+        VG_(snprintf)
+        (key, sizeof key, "%s.%s.0x%x", odd_names[ODD_UNKNOWN_IOCTL], unknown[i].driver, unknown[i].command);
+        jm_trace_counter(key, unknown[i].told = unknown[i].count);
+    }
 }

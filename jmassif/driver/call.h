@@ -54,6 +54,10 @@ typedef enum {
     N_ODD
 } Odd;
 void jm_driver_count(Odd what);
+
+// An ioctl that has succeeded and that is none of those which the decoder knows: also counted by its number.
+void jm_driver_unknown(const DriverCall *call, UInt command);
+
 void jm_driver_calls_write_counters(void);
 
 #endif

@@ -34,6 +34,12 @@ static const GpuCommand commands[] = {
     {0xc0684880, KEEP, .fd = 12, .second_fd = 16},
 };
 
+// The last number of each magic letter in r36's headers. Up to it an ioctl that is none of the above commits nothing,
+// if its number is not one of theirs: then its structure has another size than is known.
+static const struct {
+    UChar magic, last;
+} known[] = {{'G', 48}, {'A', 14}, {'T', 21}, {'H', 128}};
+
 #define USERMODE_SUBMIT 8 // of a channel's queue: the buffers are the program's
 
 static DriverMap *map_of(DriverFile *space)
@@ -100,6 +106,17 @@ static void space_ended(ThreadId tid, DriverFile *space)
         jm_driver_map_delete(tid, space->object);
 }
 
+static Bool is_harmless(UInt number)
+{
+    for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if ((commands[i].number & 0xffff) == (number & 0xffff))
+            return False;
+    for (UInt i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].magic == (number >> 8 & 0xff))
+            return (number & 0xff) <= known[i].last;
+    return False;
+}
+
 void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
 {
     if (sr_isError(result))
@@ -108,8 +125,11 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
     for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (commands[i].number == call->command)
             command = &commands[i];
-    if (!command)
+    if (!command) {
+        if (!is_harmless(call->command))
+            jm_driver_unknown(call, call->command);
         return;
+    }
     DriverFile *file;
     switch ((GpuAction)command->action) {
     case NEW_FILE:

@@ -454,7 +454,7 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, SysRes result)
     if (command)
         succeeded(tid, command, call);
     else if (!is_harmless(call->command))
-        jm_driver_count(ODD_UNKNOWN_IOCTL);
+        jm_driver_unknown(call, call->command);
 }
 
 void jm_nvmap_init(void)

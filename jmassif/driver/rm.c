@@ -214,6 +214,25 @@ static UInt branch(void)
     return version;
 }
 
+// Escapes that commit nothing which would not have another's: of nv_escape.h and nv-ioctl-numbers.h.
+static const UChar harmless[] = {0x2a, 0x32, 0x33, 0x35, 0x37, 0x38, 0x39, 0x41, 0x4d, 0x4f, 0x52,
+                                 0x54, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x5f, 200,  201,  206,
+                                 207,  209,  212,  213,  214,  215,  216,  217,  218};
+
+static Bool is_harmless(UInt nr)
+{
+    for (UInt i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+        if (harmless[i] == nr)
+            return True;
+    return False;
+}
+
+// The ioctl's number, also of an escape that came wrapped: magic letter, size, and both directions (linux/ioctl.h).
+static UInt command_of(const DriverCall *call, UInt nr)
+{
+    return 0xc0000000 | (call->n_bytes & 0x3fff) << 16 | 'F' << 8 | (nr & 0xff);
+}
+
 static Bool has_succeeded(const DriverCall *call, UInt nr)
 {
     for (UInt i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
@@ -223,7 +242,7 @@ static Bool has_succeeded(const DriverCall *call, UInt nr)
             continue;
         return jm_driver_out32(call, statuses[i].status) == 0;
     }
-    jm_driver_count(ODD_UNKNOWN_IOCTL); // of another size
+    jm_driver_unknown(call, command_of(call, nr)); // of another size
     return False;
 }
 
@@ -334,6 +353,8 @@ void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
             return;
         break;
     default:
+        if (!is_harmless(nr))
+            jm_driver_unknown(call, command_of(call, nr));
         return;
     }
     switch (nr) {
@@ -427,6 +448,16 @@ static const struct {
                     {UVM_SEMAPHORE_POOL, {1176, 9240}},
                     {UVM_CREATE_EXTERNAL, {16, 16}}};
 
+// The last number in the headers up to 595. What is not decoded up to it commits nothing that the API does not tell.
+#define UVM_LAST         79
+#define UVM_INITIALIZE   0x30000001
+#define UVM_DEINITIALIZE 0x30000002
+
+static Bool uvm_is_known(UInt command)
+{
+    return command <= UVM_LAST || command == UVM_INITIALIZE || command == UVM_DEINITIALIZE;
+}
+
 static Bool uvm_has_succeeded(const DriverCall *call, Bool has_256)
 {
     UInt status = 0;
@@ -444,6 +475,8 @@ static Bool uvm_has_succeeded(const DriverCall *call, Bool has_256)
 void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
 {
     Bool has_256 = branch() >= 550;
+    if (!sr_isError(result) && !uvm_is_known(call->command))
+        jm_driver_unknown(call, call->command);
     if (sr_isError(result) || !uvm_has_succeeded(call, has_256))
         return;
     Unified *u = unified_of(call->file);

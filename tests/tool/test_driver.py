@@ -162,3 +162,71 @@ def test_nvmap_that_has_no_memory_left_is_told(sim: Path) -> None:
     (event,) = recording.profile.exhaustions.values()
     assert (event.api, event.bytes) == ("NVMAP_IOC_ALLOC", 13 << 20)
     assert "take" in programs.functions(recording.profile, recording.profile.accounts[event.account].node)
+
+
+# ---- ioctls that nobody knows ----------------------------------------------------------------
+
+CALLS_WHAT_IS_NEW = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+int main(int argc, char **argv)
+{
+    char bytes[4096] = {0};
+    for (int i = 1; i + 2 < argc; i += 3) { /* device, number, how often */
+        int device = open(argv[i], O_RDWR | O_CLOEXEC);
+        for (int n = atoi(argv[i + 2]); n > 0; n--)
+            if (device < 0 || ioctl(device, strtoul(argv[i + 1], NULL, 16), bytes))
+                return i;
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "release,calls",
+    [
+        (
+            "r35",
+            [
+                ("/dev/nvmap", "nvmap", 0xC0084EE0, 3),
+                ("/dev/nvhost-ctrl-gpu", "nvgpu", 0xC01047E1, 2),
+                ("/dev/nvhost-ctrl-gpu", "nvgpu", 0xC02047E1, 1),
+            ],
+        ),
+        (
+            "rm580",
+            [
+                ("/dev/nvidiactl", "rm", 0xC02046E0, 2),
+                ("/dev/nvidia0", "rm", 0xC03046E1, 1),
+                ("/dev/nvidia-uvm", "uvm", 0xE2, 4),
+            ],
+        ),
+    ],
+    ids=["r35", "rm580"],
+)
+def test_unknown_ioctls_are_told_by_number(sim: Path, release: str, calls: List[Tuple[str, str, int, int]]) -> None:
+    board.require_board(sim)
+    program = harness.compile_c(CALLS_WHAT_IS_NEW)
+    arguments = [str(word) for path, _, number, times in calls for word in (path, f"{number:x}", times)]
+    recording = harness.record([program, *arguments], launcher=board.launcher(sim, release, "--newer"))
+    assert recording.returncode == 0, recording.stderr
+    told = {f"driver-ioctl-unknown.{driver}.0x{number:x}": times for _, driver, number, times in calls}
+    assert board.odd(recording.trace) == {"driver-ioctl-unknown": sum(told.values()), **told}
+    report = harness.run([harness.PYTHON, programs.REPORTER, recording.trace]).stdout
+    for key, times in told.items():
+        assert any(key in line and str(times) in line.split() for line in report.splitlines()), key
+
+
+def test_of_unknown_ioctls_the_table_is_bounded(sim: Path) -> None:
+    board.require_board(sim)
+    program = harness.compile_c(CALLS_WHAT_IS_NEW)
+    numbers = [0xC0004EE0 | size << 16 for size in range(40)]
+    arguments = [word for number in numbers for word in ("/dev/nvmap", f"{number:x}", "1")]
+    recording = harness.record([program, *arguments], launcher=board.launcher(sim, "r35", "--newer"))
+    assert recording.returncode == 0, recording.stderr
+    odd = board.odd(recording.trace)
+    assert odd.pop("driver-ioctl-unknown") == 40
+    assert list(odd) == [f"driver-ioctl-unknown.nvmap.0x{number:x}" for number in numbers[:32]]

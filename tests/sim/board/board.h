@@ -95,6 +95,8 @@ struct command {
     const char *name;
     long (*act)(struct call *call);
 };
+extern bool drivers_are_newer; /* they have ioctls from FIRST_NEWER on, which do nothing */
+enum { FIRST_NEWER = 0xe0 };
 extern const struct command nvmap_commands[], ctrl_commands[], as_commands[], channel_commands[], tsg_commands[],
     board_commands[];
 

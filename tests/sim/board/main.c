@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Runs a command on a board whose driver memory is simulated:
  *
- *     jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--log FILE] -- COMMAND
+ *     jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--newer] [--log FILE] -- COMMAND
  * [ARGUMENT…]
+ *
+ * --newer: the drivers are newer than the release. They have ioctls, numbered from 0xe0 on, of which nobody knows.
  *
  * It ends as the command does, once all that the command started has ended: with its status, or 128 plus the number of
  * the signal that killed it. 77: this kernel does not let us supervise. */
@@ -28,9 +30,8 @@ enum release release = N_RELEASES;
 
 static void usage(void)
 {
-    fprintf(stderr,
-            "usage: jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--log FILE] -- "
-            "COMMAND…\n");
+    fprintf(stderr, "usage: jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--newer] "
+                    "[--log FILE] -- COMMAND…\n");
     exit(USAGE);
 }
 
@@ -43,11 +44,9 @@ static void unavailable(const char *what, int error)
 static void arguments_read(int argc, char **argv)
 {
     static const struct option OPTIONS[] = {
-        {"release", required_argument, NULL, 'r'},
-        {"memory", required_argument, NULL, 'm'},
-        {"machine", no_argument, NULL, 'M'},
-        {"log", required_argument, NULL, 'l'},
-        {NULL, 0, NULL, 0},
+        {"release", required_argument, NULL, 'r'}, {"memory", required_argument, NULL, 'm'},
+        {"machine", no_argument, NULL, 'M'},       {"newer", no_argument, NULL, 'n'},
+        {"log", required_argument, NULL, 'l'},     {NULL, 0, NULL, 0},
     };
     int option;
     char *end;
@@ -64,6 +63,9 @@ static void arguments_read(int argc, char **argv)
             break;
         case 'M':
             machine_is_board = true;
+            break;
+        case 'n':
+            drivers_are_newer = true;
             break;
         case 'l':
             if (!log_open(optarg)) {
