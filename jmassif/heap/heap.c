@@ -451,6 +451,9 @@ void jm_heap_mallinfo(ThreadId tid, SizeT *fields)
     fields[MALLINFO_ARENA] += mapped;
     fields[MALLINFO_USED] += used;
     fields[MALLINFO_FREE] += mapped - used;
+    // The C library's are a sum, and programs take it for one; the core leaves out the headers of its superblocks.
+    if (fields[MALLINFO_ARENA] >= fields[MALLINFO_USED])
+        fields[MALLINFO_FREE] = fields[MALLINFO_ARENA] - fields[MALLINFO_USED];
 }
 
 void __wrap_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told)

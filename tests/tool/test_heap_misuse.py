@@ -137,7 +137,7 @@ def test_mallinfo_adds_up() -> None:
         int used = now.uordblks - before.uordblks;
         printf("%d %d ", used >= SMALL * 96 + LARGE * 100000, used <= SMALL * 112 + LARGE * 100064);
         printf("%d ", now2.uordblks - before2.uordblks == used && now2.uordblks == now.uordblks);
-        printf("%d ", now.arena >= now.uordblks + now.fordblks && now2.arena == now.arena && now2.fordblks == now.fordblks);
+        printf("%d ", now.arena == now.uordblks + now.fordblks && now2.arena == now.arena && now2.fordblks == now.fordblks);
         printf("%d %d\\n", after.uordblks == before.uordblks, after.fordblks - now.fordblks >= used);
         """
     )
