@@ -90,6 +90,15 @@ LIBRARIES = [
     ("libcudart-9335f6a2.so.11.0", "cudart"),
     ("libtorch_cpu.so", "framework"),
     ("libonnxruntime.so.1.15.1", "framework"),
+    ("libtorchvision.so", "framework"),
+    ("libllama.so.0", "framework"),
+    ("libopencv_imgproc.so.410", "framework"),
+    ("cv2.abi3.so", "framework"),
+    ("libLLVM-15.so.1", "framework"),
+    ("_dlib_pybind11.cpython-310-aarch64-linux-gnu.so", "framework"),
+    ("hashtable.cpython-310-aarch64-linux-gnu.so", "package"),
+    ("_rust.abi3.so", "package"),
+    ("libcpython-helper.so.1", "lib"),
     ("libgomp.so.1", "lib"),
 ]
 
@@ -100,6 +109,81 @@ def test_a_library_has_an_owner_by_its_name(soname: str, owner: str) -> None:
     recording = record([compile_c(PROGRAM, "-fno-builtin", *linked_to(lib))])
     assert recording.returncode == 0, recording.stderr
     assert owners(recording.profile) == {1000: owner, 2000: owner, 300: "app"}
+
+
+# Libraries whose functions are not all one owner's, or that work on behalf of what calls them: libraries with their
+# functions, outermost first, each of which calls the next, and the last allocates. Whose is it?
+LOADS = "_ZN16llama_model_base12load_tensorsER18llama_model_loader"  # llama_model_base::load_tensors
+CACHE = "_ZN14llama_kv_cacheC1ERK11llama_model"  # llama_kv_cache::llama_kv_cache
+IMAGE = "_ZN2cv10fastMallocEm"  # cv::fastMalloc
+DEVICE = "_ZN2cv3ocl7ContextC1Ev"  # cv::ocl::Context::Context
+TREE = "_ZN7xgboost4tree4growEv"  # xgboost::tree::grow
+CALLS: List[Tuple[List[Tuple[str, str]], str]] = [
+    ([("libggml-base.so.0", "ggml_aligned_malloc")], "app"),
+    ([("libllama.so.0", LOADS), ("libggml-base.so.0", "ggml_aligned_malloc")], "model"),
+    ([("libllama.so.0", CACHE), ("libggml-base.so.0", "ggml_aligned_malloc")], "framework"),
+    ([("libwhisper.so.1", "whisper_model_load"), ("libggml.so.0", "ggml_init")], "model"),
+    ([("libopencv_core.so.410", IMAGE)], "data"),
+    ([("libopencv_core.so.410", IMAGE), ("libopencv_core.so.411", DEVICE)], "framework"),
+    ([("libxgboost.so", "XGDMatrixCreateFromDense"), ("libxgboost.so.3", TREE)], "data"),
+    ([("libxgboost.so", "XGBoosterUpdateOneIter"), ("libxgboost.so.3", TREE)], "framework"),
+    ([("libxgboost.so", "XGBoosterLoadModel"), ("libxgboost.so.3", TREE)], "model"),
+]
+CALLER = """
+#include <stddef.h>
+char *called(size_t) __asm__("{called}");
+char *function(size_t) __asm__("{function}");
+char *function(size_t n) {{ char *p = called(n); p[0] = 1; return p; }}
+"""
+
+
+@pytest.mark.parametrize("calls, owner", CALLS)
+def test_who_calls_a_library_or_which_function_decides(calls: List[Tuple[str, str]], owner: str) -> None:
+    called, libraries = "malloc", []  # type: str, List[Path]
+    for soname, function in reversed(calls):
+        source = CALLER.format(called=called, function=function)
+        libraries.append(library(source, soname, "-fno-builtin", *linked_to(*libraries[-1:])))
+        called = function
+    program = CALLER.format(called=called, function="asked") + "int main(void) { return function(5000)[0] != 1; }"
+    recording = record([compile_c(program, "-fno-builtin", *linked_to(*reversed(libraries)))])
+    assert recording.returncode == 0, recording.stderr
+    assert owners(recording.profile) == {5000: owner}
+
+
+MAPS = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+int main(int argc, char **argv)
+{
+    int sum = 0;
+    for (int i = 1; i < argc; i++) {
+        char *file = mmap(NULL, 3 << 20, PROT_READ, MAP_PRIVATE, open(argv[i], O_RDONLY), 0);
+        for (int at = 0; at < 3 << 20; at += 4096)
+            sum += file[at];
+    }
+    free(malloc(8 << 20));
+    return sum;
+}
+"""
+
+
+def test_a_mapped_file_of_weights_is_a_model(tmp_path: Path) -> None:
+    whose = {"llama.gguf": "model", "net.safetensors": "model", "net.onnx": "model", "net.engine": "model"}
+    whose.update({"net.pth": "model", "net.bin": "app", "table.csv": "app", "onnx": "app"})
+    for name in whose:
+        (tmp_path / name).write_bytes(bytes(3 << 20))
+    recording = record([compile_c(MAPS, "-fno-builtin"), *map(tmp_path.joinpath, whose)], ["--pages=yes"])
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+    found = {}
+    for account_id, (n_bytes, _) in profile.peak_composition("total").items():
+        account = profile.accounts[account_id]
+        if account.kind == "file" and account.node:
+            name = Path(profile.frame(next(iter(profile.stack(account.node)))).object).name
+            found[name] = (account.owner, n_bytes)
+    assert {name: found[name] for name in whose} == {name: (owner, 3 << 20) for name, owner in whose.items()}
+    assert profile.group_of["model"] == "yours"
 
 
 def test_overhead_belongs_to_the_blocks_owner(tmp_path: Path) -> None:

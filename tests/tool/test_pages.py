@@ -415,7 +415,7 @@ def test_libraries_belong_to_the_owners_of_their_frames(torch_run: Tuple[Profile
         "libtorch_cpu": {"framework"},
         "python3": {"python"},
         "ld-linux": {"loader"},
-        "_multiarray_umath": {"lib"},
+        "_multiarray_umath": {"package"},
         "libdnnl": {"lib"},
     }
 

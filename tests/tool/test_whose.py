@@ -128,7 +128,7 @@ def test_code_without_a_file_is_its_own(how: str, tmp_path: Path) -> None:
 def test_what_an_installed_program_makes_is_not_yours(tmp_path: Path) -> None:
     recording = record([PYTHON, installed(tmp_path, SOURCE)])
     held = held_at_end(recording.profile, "<module>")
-    assert held["lib"] >= 8 << 20 and held["python"] >= 8 << 20 and "data" not in held
+    assert held["package"] >= 8 << 20 and held["python"] >= 8 << 20 and "data" not in held
 
 
 def test_what_an_import_leaves_is_the_libraries(tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ GROUPS: Dict[str, str] = {
 
 OWNERS: Dict[str, str] = {
     "tensor": "tensors of PyTorch or TensorFlow",
+    "model": "weights that were mapped or loaded from a file of a model",
     "data": "what lines of your Python code made while they ran: arrays, bytes, lists, strings, images",
     "app": "what your program asked for itself: its C and C++ code, CUDA memory by ctypes, the main stack",
     "cache": "segments that a framework's allocator or a pool keeps for later",
     "workspace": "what cuBLAS and cuDNN compute in, taken from the framework's allocator",
     "python": "the interpreter, and what imports left in it: modules, classes, code",
-    "framework": "PyTorch, TensorFlow or ONNX Runtime itself: code, tables, handles",
+    "framework": "PyTorch, ONNX Runtime, llama.cpp, OpenCV, XGBoost itself: code, buffers, caches",
     "cudnn": "cuDNN: its libraries and what they allocate",
     "cublas": "cuBLAS: its libraries and what they allocate",
     "cufft": "cuFFT: its libraries and what they allocate",
@@ -30,6 +31,7 @@ OWNERS: Dict[str, str] = {
     "nccl": "NCCL: its library and buffers",
     "nvrtc": "the compilers of kernels at run time",
     "tensorrt": "TensorRT: its libraries, engines and contexts",
+    "package": "extension modules of Python packages: NumPy, SciPy, pandas, scikit-learn",
     "lib": "all other libraries: their files' pages, and what they keep for themselves",
     "cudart": "the CUDA runtime and the driver's library, on the host",
     "context": "CUDA contexts, streams and events",
