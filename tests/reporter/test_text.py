@@ -181,6 +181,15 @@ def test_failed_cuda_calls_are_put_in_words() -> None:
     ]
 
 
+def test_what_the_kernel_keeps_without_a_size_is_no_oddity() -> None:
+    trace = Trace()
+    trace.lines += ["k driver-channels 16", "k driver-rm-channels 1", "k driver-address-spaces 1"]
+    lines = report(trace.load())
+    assert not any("oddities" in line for line in lines)
+    told = " ".join(section(lines, "In no sum"))
+    assert told.endswith("does not say how much memory it takes: 1 GPU address space, 17 GPU channels.")
+
+
 def test_a_long_list_of_failures_is_cut_short_and_counted() -> None:
     trace = Trace()
     name = trace.string("cudaMalloc")

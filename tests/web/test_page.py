@@ -425,6 +425,15 @@ def test_oddities_and_temporaries_are_told(small: Page) -> None:
     assert temporaries[0][:2] == [890000, 900000]
 
 
+def test_what_has_no_size_is_no_oddity(tmp_path: Path) -> None:
+    trace = small_training_run()
+    trace.lines[-1:-1] = ["k driver-channels 16", "k driver-rm-channels 0", "k driver-address-spaces 1"]
+    page = write_page(tmp_path, trace.save(tmp_path))
+    odd, kept = look(page, ["text", "#about .table"], ["text", "#about .without-size"])
+    assert "unknown-ioctl" in odd and "channel" not in odd
+    assert kept.endswith("how much memory it takes, 1 GPU address space, 16 GPU channels.")
+
+
 # ---- several processes -----------------------------------------------------------------------
 
 

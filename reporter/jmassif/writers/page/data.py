@@ -17,6 +17,7 @@ from jmassif.questions.headline import as_data, headline
 from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.ledger import hottest_temporaries, ledger
+from jmassif.questions.oddities import counted
 from jmassif.questions.moments import main_peak, select
 from jmassif.questions.overlay import overlay_at
 from jmassif.questions.reconciliation import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
@@ -277,11 +278,13 @@ def _temporaries(profile: Profile, names: Names, found: Cells) -> List[Dict[str,
 
 def _about(profile: Profile) -> Dict[str, Any]:
     failures = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
+    counters = counted(profile)
     return {
         "facts": [[name, shown(text)] for name, text in about(profile)],
         "manifest": [[shown(key), shown(text)] for key, text in sorted(profile.manifest.items())],
         "failures": [{"name": shown(name), "code": code, "calls": n} for (name, code), n in failures[:_MAX_COUNTS]],
-        "counters": [[shown(key), n] for key, n in sorted(profile.counters.items()) if n][:_MAX_COUNTS],
+        "counters": [[shown(key), n] for key, n in counters.odd[:_MAX_COUNTS]],
+        "without_size": [list(row) for row in counters.without_size],
         "notes": [note for note in [where_arenas_are(profile)] if note],
         "truncation": shown(profile.truncation or ""),
         "is_complete": profile.is_complete,

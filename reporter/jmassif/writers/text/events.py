@@ -7,6 +7,7 @@ from jmassif.model.profile import Profile
 from jmassif.model.records import Snapshot
 from jmassif.questions.ledger import hottest_temporaries
 from jmassif.questions.moments import main_peak
+from jmassif.questions.oddities import WITHOUT_SIZE, counted
 from jmassif.questions.regions import region_figures, regions_by_name
 from jmassif.units import count, growth, moment, printable, size
 from jmassif.whose.names import Names
@@ -52,12 +53,18 @@ def failures(profile: Profile, extent: Extent = FULL) -> Lines:
         lines.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
     if len(ranked) > most:
         lines.append(f"and {len(ranked) - most:,} other pairs of function and error{extent.hint}")
-    counters = [(key, n) for key, n in sorted(profile.counters.items()) if n]
+    counters = counted(profile).odd
     for key, n in counters[: extent.rows]:
         lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
     if len(counters) > extent.rows:
         lines.append(f"and {count(len(counters) - extent.rows, 'more counter')}{extent.hint}")
     return heading("Failed calls and oddities") + lines if lines else []
+
+
+def without_size(profile: Profile) -> Lines:
+    """What is in no sum, for nobody tells how large it is."""
+    kept = ", ".join(count(n, noun) for noun, n in counted(profile).without_size)
+    return heading("In no sum") + paragraph(f"{WITHOUT_SIZE}: {kept}.") if kept else []
 
 
 _REGIONS = Table(

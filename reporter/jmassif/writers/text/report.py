@@ -18,7 +18,15 @@ from jmassif.units import count, growth, moment, printable, size
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.whose.names import Names
 from jmassif.whose.owners import OWNERS
-from jmassif.writers.text.events import failures, marks, regions, snapshots, snapshots_in_a_sentence, temporaries
+from jmassif.writers.text.events import (
+    failures,
+    marks,
+    regions,
+    snapshots,
+    snapshots_in_a_sentence,
+    temporaries,
+    without_size,
+)
 from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
 from jmassif.writers.text.header import header, other_facts, short_header
@@ -175,6 +183,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent
     yield others_section(profile, chosen)
     yield machine_section(profile, chosen.name, chosen.time, extent)
     yield _scopes(profile, extent)
+    yield without_size(profile)
     yield failures(profile, extent)
     yield regions(profile, extent)
     yield marks(profile, extent)

@@ -85,6 +85,7 @@
  * @property {[string, string][]} manifest
  * @property {{name: string, code: number, calls: number}[]} failures
  * @property {[string, number][]} counters
+ * @property {[string, number][]} without_size what the kernel's driver keeps without saying how much memory it takes: what one is, and how many
  * @property {string[]} notes
  * @property {string} truncation
  * @property {boolean} is_complete

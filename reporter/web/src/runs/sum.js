@@ -163,6 +163,14 @@ const blocksOf = (parts, { offset, first }) => ({
     cell: Uint32Array.from(parts.flatMap((part, i) => Array.from(part.blocks.cell, (cell) => cell + first.cell[i]))),
 });
 
+/** @param {RunHead[]} heads */
+function withoutSize(heads) {
+    /** @type {Map<string, number>} */
+    const sums = new Map();
+    for (const [noun, n] of heads.flatMap((head) => head.without_size)) sums.set(noun, (sums.get(noun) ?? 0) + n);
+    return [...sums];
+}
+
 /** What happened in any of them, on the common clock. @param {RunHead[]} heads @param {number[]} offset */
 const eventsOf = (heads, offset) => ({
     marks: heads.flatMap((head, i) => head.marks.map((mark) => ({ ...mark, time: mark.time + offset[i] }))),
@@ -171,6 +179,7 @@ const eventsOf = (heads, offset) => ({
     scope_sums: heads.flatMap((head) => head.scope_sums),
     failures: heads.flatMap((head) => head.failures),
     counters: heads.flatMap((head) => head.counters.map(([key, n]) => /** @type {[string, number]} */ ([`${key} (pid ${head.pid})`, n]))),
+    without_size: withoutSize(heads),
 });
 
 /** @param {RunHead[]} heads */

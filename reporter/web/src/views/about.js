@@ -45,6 +45,8 @@ export class About extends View {
         return [
             h('dl', {}, ...head.facts.flatMap(([name, text]) => [h('dt', {}, name), h('dd', {}, text)])),
             ...head.notes.map((note) => h('p', {}, note)),
+            head.without_size.length > 0 &&
+                h('p', { class: 'without-size' }, `In no sum: what the kernel's driver keeps without saying how much memory it takes, ${head.without_size.map(([noun, n]) => count(n, noun)).join(', ')}.`),
             (!!head.truncation || !head.is_complete) &&
                 h('p', { class: 'problem' }, `This trace does not reach the program's end: ${head.truncation || 'it was killed, or still runs'}. The page shows what came before.`),
             grid?.element,
