@@ -11,6 +11,7 @@ import pytest
 
 from jmassif.commands import jm_diff as diff_cli
 from jmassif.units import growth, size
+from jmassif.whose.owners import OWNERS
 from jmassif.writers.compare.tables import _percent
 from jmassif.writers.page import html
 from tests.reporter.commands import call
@@ -271,6 +272,20 @@ def test_a_table_is_saved_with_exact_figures(pair: Page) -> None:
     assert lines[0].startswith("scope,JetPack 4.6.1,JetPack 5.1.2,change")
     names = [" > ".join(row["inside"] + [full_name(row)]) for row in pair.view("scope")["rows"]]
     assert [line.split(",")[0] for line in lines[1:]] == names
+
+
+def test_owners_are_explained_beside_what_they_differ_by(pair: Page) -> None:
+    names, _, terms, texts, titles = look(
+        pair.path,
+        ["texts", "#by-owner tbody tr th"],
+        ["click", "#by-owner .owners > summary"],
+        ["texts", "#by-owner .owners dt"],
+        ["texts", "#by-owner .owners dd"],
+        ["attributes", "#by-owner tbody tr th", "title"],
+    )
+    told = dict(zip(terms, texts))
+    assert told and told == {name: OWNERS[name] for name in names if name in OWNERS}
+    assert {name: title for name, title in zip(names, titles) if title} == told
 
 
 def test_an_owners_part_of_the_flame_graph_is_its_row(pair: Page) -> None:

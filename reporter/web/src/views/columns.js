@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the tables of owners, libraries, lines and roles share: the columns of figures.
+// What the tables of owners, libraries, lines and roles share: the columns of figures, and what owners are.
 
+import { h } from '../base/dom.js';
 import { growth, percent, size, whole } from '../base/units.js';
 import { NOTHING, sidesOf, sumOf, total } from '../runs/sums.js';
 
@@ -55,3 +56,10 @@ export const allocated = {
     value: (row) => row.sum.allocated,
     show: (row) => size(row.sum.allocated),
 };
+
+/** What owners are, folded away; false where nothing is known of any. @param {import('../runs/data.js').Owner[]} owners */
+export function ownersLegend(owners) {
+    const known = owners.filter(({ about }) => about);
+    const legend = h('dl', {}, ...known.flatMap(({ name, about }) => [h('dt', {}, name), h('dd', {}, about)]));
+    return known.length > 0 && h('details', { class: 'owners' }, h('summary', {}, 'What these owners are'), legend);
+}

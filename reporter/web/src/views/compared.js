@@ -6,6 +6,7 @@ import { h } from '../base/dom.js';
 import { growth, size, whole } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { comparisonOf, held, isBeyond, percentOf } from '../runs/comparison.js';
+import { ownersLegend } from './columns.js';
 import { View } from './view.js';
 
 /** @typedef {import('../runs/comparison.js').Comparison} Comparison */
@@ -22,6 +23,9 @@ const fullName = (row) => [...row.inside, row.name].join(' > ') + (isListed(row)
 /** @param {number} n */
 const signed = (n) => (n ? `${n > 0 ? '+' : ''}${whole(n)}` : '');
 
+/** What an owner is; '' if that is not known. @param {Comparison} run @param {string} name */
+const aboutOf = (run, name) => run.head.owners.find((owner) => owner.name === name)?.about ?? '';
+
 /** @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} now @param {number|null} before @returns {import('../charts/table.js').Column<Row>[]} */
 function columnsOf(run, table, pool, now, before) {
     const { columns } = run.difference;
@@ -31,7 +35,7 @@ function columnsOf(run, table, pool, now, before) {
             head: table.by.replaceAll('-', ' '),
             value: fullName,
             show: (row) => h('span', { class: 'nested', style: { 'padding-left': `${1.2 * row.inside.length}em` } }, row.inside.length ? row.name : fullName(row)),
-            title: (row) => (row.inside.length ? fullName(row) : ''),
+            title: (row) => (table.by === 'owner' ? aboutOf(run, row.name) : row.inside.length ? fullName(row) : ''),
         },
     ];
     columns.forEach(({ label }, n) => found.push({ head: label, isFigure: true, value: (row) => held(row.cells[n], pool), show: (row) => (held(row.cells[n], pool) ? size(held(row.cells[n], pool)) : '–') }));
@@ -79,7 +83,9 @@ export function compared(table) {
 
         content() {
             const isNested = table.rows.some((row) => row.inside.length);
-            return [isNested && h('p', { class: 'quiet' }, 'Calls beneath others were made in them, and are in their figures and not in the total.'), ...this.#grids.map(([, { element }]) => element)];
+            const run = comparisonOf(this.page);
+            const owners = table.by === 'owner' ? run.head.owners.filter(({ name: owner, about }) => about && table.rows.some((row) => row.name === owner)) : [];
+            return [isNested && h('p', { class: 'quiet' }, 'Calls beneath others were made in them, and are in their figures and not in the total.'), ...this.#grids.map(([, { element }]) => element), ownersLegend(owners)];
         }
 
         update() {

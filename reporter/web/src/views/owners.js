@@ -6,7 +6,7 @@ import { h } from '../base/dom.js';
 import { size } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { rowsOf, sumOf } from '../runs/sums.js';
-import { allocated, figures } from './columns.js';
+import { allocated, figures, ownersLegend } from './columns.js';
 import { View } from './view.js';
 
 /** @typedef {import('../runs/sums.js').Row} Row */
@@ -24,9 +24,7 @@ export class Owners extends View {
     #listed = h('p', { class: 'quiet' });
 
     content() {
-        const known = this.run.head.owners.filter(({ about }) => about);
-        const legend = h('dl', {}, ...known.flatMap(({ name, about }) => [h('dt', {}, name), h('dd', {}, about)]));
-        return [this.#grid.element, this.#listed, known.length > 0 && h('details', { class: 'owners' }, h('summary', {}, 'What these owners are'), legend)];
+        return [this.#grid.element, this.#listed, ownersLegend(this.run.head.owners)];
     }
 
     update() {
