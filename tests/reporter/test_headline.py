@@ -15,6 +15,7 @@ from jmassif.questions.job.processes import join
 from jmassif.questions.moments import select
 from jmassif.whose.names import Names
 from jmassif.writers.page import html
+from jmassif.writers.page.first import first_screen
 from jmassif.writers.page.data import run_data, together
 from jmassif.writers.text import processes, report
 from jmassif.writers.view import View
@@ -155,6 +156,32 @@ def test_on_a_discrete_gpu_the_devices_memory_is_told_against_the_gpus() -> None
     assert made.place is not None and (made.place.bytes, made.place.whole) == (130 * MIB, 190 * MIB)
 
 
+def test_a_unified_boards_memory_in_a_gpus_pool_is_the_devices_alone() -> None:
+    """Where the GPU has less than the machine, the sentence says what the bar above it draws: 190 of 200 MiB."""
+    trace = small_training_run()
+    trace.lines[-1:-1] = [
+        f"y 700 mem-total {9000 * MIB}",
+        f"y 700 device-total {200 * MIB}",
+        f"y 700 device-free {8 * MIB}",
+        f"y 700 device-ledger {190 * MIB}",
+    ]
+    made = of(trace)
+    assert made.pool is not None and made.pool.sides == ("device",)
+    (told,) = texts(made, POOL)
+    assert told.startswith(
+        "The program held 233 MiB (43.0 MiB host + 190 MiB device) at the peak (600 ms);"
+        " its device memory is 95.0 % of the GPU's 200 MiB. With everything else, at most 96.0 % of it was in use."
+    )
+    assert "190 MiB</span> of 200 MiB" in first_screen(join([("a", trace.load())]))
+
+
+def test_a_unified_board_whose_gpu_has_all_of_its_memory_counts_both_sides() -> None:
+    trace = small_training_run()
+    trace.lines[-1:-1] = [f"y 700 mem-total {500 * MIB}", f"y 700 device-total {495 * MIB}", f"y 700 device-free {8 * MIB}"]
+    (told,) = texts(of(trace), POOL)
+    assert "(43.0 MiB host + 190 MiB device) at the peak (600 ms), 46.6 % of the machine's 500 MiB." in told
+
+
 def test_pools_of_a_discrete_gpu_are_not_added_up() -> None:
     assert "233 MiB" not in words(of(small_training_run("discrete")))
 
@@ -203,6 +230,17 @@ def test_imports_that_hold_less_than_the_line_to_look_at_are_not_told() -> None:
     mine = trace.account("heap", "tensor", ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"])
     trace.snapshot(1, "time", {torch: (40, 1), mine: (60, 1)})
     assert place_of(trace) == "Look first at net.py:7 (forward): 60 B, 60.0 % of all it held (tensor)."
+
+
+def test_owners_of_next_to_nothing_at_a_place_are_not_named() -> None:
+    trace = Trace(time_unit="ms")
+    trace.group("yours", "app")
+    trace.group("cached", "cache")
+    stack = ["work (x.c:1)"]
+    rows = {trace.account("heap", "app", stack): (100 * MIB, 1), trace.account("heap", "cache", stack): (1, 1)}
+    trace.snapshot(5, "time", rows)
+    (told,) = texts(of(ended(trace)), PLACE)
+    assert told.endswith("work (x.c:1): 100 MiB, 100.0 % of all it held (app).")
 
 
 def test_where_nothing_of_the_users_own_is_large_it_is_the_largest_of_all() -> None:

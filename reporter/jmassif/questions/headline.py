@@ -5,7 +5,7 @@ What happened, if it did not go well; how much was held, of the pool that is ful
 kept growing; where to look first; and what would help, if the figures say that something would. All writers show the same statements.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.questions import happened as story
@@ -74,9 +74,20 @@ def _order(table: Ledger, is_discrete: bool, pool: Optional[Pool]) -> List[Ledge
     return is_first + [of for of in found if of not in is_first]
 
 
-def capacity(pool: Optional[Pool], n_bytes: int) -> str:
-    """ ", 0.5 % of the machine's 23.5 GiB" """
-    return "" if pool is None else f", {percent(n_bytes, pool.capacity)} of {pool.owner} {size(pool.capacity)}"
+def in_pool(pool: Optional[Pool], total: LedgerRow, of: str) -> Tuple[int, str]:
+    """Of what is told, which is of the pool `of` of the ledger: the bytes in `pool`, and "device" if only those on it count."""
+    if pool is None or of:
+        return (total.on(of) if of else total).bytes, ""
+    n_bytes = pool.inside(total.host.bytes, total.device.bytes)
+    return n_bytes, "" if n_bytes == total.bytes else " and ".join(pool.sides)
+
+
+def capacity(pool: Optional[Pool], n_bytes: int, part: str = "", whose_part: str = "its") -> str:
+    """ ", 0.5 % of the machine's 23.5 GiB"; where the pool holds but a part of it, "; its device memory is 95.0 % of …" """
+    if pool is None:
+        return ""
+    begin = f"; {whose_part} {part} memory is" if part else ","
+    return f"{begin} {percent(n_bytes, pool.capacity)} of {pool.owner} {size(pool.capacity)}"
 
 
 def all_in_use(pool: Optional[Pool], n_bytes: int) -> str:
@@ -96,13 +107,14 @@ def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]
     found = []
     when = f"at {chosen.name} ({moment(chosen.time, profile.time_unit)})"
     for number, of in enumerate(_order(table, profile.is_discrete, pool)):
-        n_bytes = of[1](table.total)
         if number:
             found.append(Statement(POOL, NOTE, f"It also held {amount(table, of)}."))
             continue
         is_of_it = pool is not None and (not of[0] or of[0] in pool.sides)
         limit = pool if is_of_it else None
-        text = f"The program held {amount(table, of)} {when}{capacity(limit, n_bytes)}.{all_in_use(limit, n_bytes)}"
+        n_bytes, part = in_pool(limit, table.total, of[0])
+        share = f"{capacity(limit, n_bytes, part)}.{all_in_use(limit, n_bytes)}"
+        text = f"The program held {amount(table, of)} {when}{share}"
         found.append(Statement(POOL, _severity(limit, n_bytes), text))
     return found
 

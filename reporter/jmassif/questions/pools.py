@@ -21,6 +21,10 @@ class Pool(NamedTuple):
     capacity: int
     used: Optional[int]  # by everything, Valgrind too, when that was most; None: not known
 
+    def inside(self, host: int, device: int) -> int:
+        """Of what the program holds on either side, what lies in it."""
+        return (host if "host" in self.sides else 0) + (device if "device" in self.sides else 0)
+
     def share(self, n_bytes: int) -> float:
         return n_bytes / self.capacity if self.capacity else 0.0
 
@@ -81,10 +85,7 @@ def pools(profile: Profile) -> List[Pool]:
 def fullest(found: List[Pool], host: int, device: int) -> Optional[Pool]:
     """The pool that is nearly full, if one is, whoever fills it; else that of which the program holds the largest share."""
 
-    def held(pool: Pool) -> int:
-        return sum(n_bytes for side, n_bytes in (("host", host), ("device", device)) if side in pool.sides)
-
     def rank(pool: Pool) -> Tuple[float, float]:
-        return (pool.fullness if pool.fullness >= NEARLY_FULL else 0.0, pool.share(held(pool)))
+        return (pool.fullness if pool.fullness >= NEARLY_FULL else 0.0, pool.share(pool.inside(host, device)))
 
     return max(found, key=rank) if found else None

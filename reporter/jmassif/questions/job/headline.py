@@ -22,6 +22,7 @@ from jmassif.questions.headline import (
     all_in_use,
     capacity,
     headline,
+    in_pool,
 )
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Peak, Processes
@@ -105,11 +106,16 @@ def _place(job: Processes, time: int, side: str, whole: int) -> Optional[Place]:
     return max(found, key=lambda place: (place.is_yours, place.bytes)) if found else None
 
 
-def _sum(job: Processes, pool: Optional[Pool], peak: Peak, side: str) -> Statement:
+def _sum(job: Processes, pool: Optional[Pool], peak: Peak, side: str, table: Optional[Ledger] = None) -> Statement:
     n = len(job.members)
     of = f" of {side} memory" if side else ""
-    share = capacity(pool, peak.at_least) + "." + all_in_use(pool, peak.at_most)
-    is_full = pool is not None and max(pool.fullness, pool.share(peak.at_least)) >= NEARLY_FULL
+    n_bytes, part = peak.at_least, ""
+    if table is not None and not side:
+        # Of a pool that holds one side, the bounds of the sum tell nothing.
+        inside, part = in_pool(pool, table.total, side)
+        n_bytes = inside if part else n_bytes
+    share = capacity(pool, n_bytes, part, "their") + "." + all_in_use(pool, n_bytes if part else peak.at_most)
+    is_full = pool is not None and max(pool.fullness, pool.share(n_bytes)) >= NEARLY_FULL
     when = f"at the peak ({moment(peak.time, 'ms')})" if not job.no_clock else "at the most"
     return Statement(
         POOL, WARNING if is_full else NOTE, f"Together these {n} processes held {bounds(peak)}{of} {when}{share}"
@@ -133,7 +139,7 @@ def headline_of_job(job: Processes) -> Headline:
     table = ledger_of(job, peak.time)
     pool = _fullest(job, table)
     limit = pool if pool is not None and (not side or side in pool.sides) else None
-    statements.append(_sum(job, limit, peak, side))
+    statements.append(_sum(job, limit, peak, side, table))
     share = f"The largest is {called(biggest)}, with at most {size(biggest.peak(measure))}."
     statements.append(Statement(POOL, NOTE, share))
     for of in pools_of(table, job.is_discrete):

@@ -51,9 +51,7 @@ def _paragraph(statement: Statement, more: str = "") -> str:
 
 def _inside(row: LedgerRow, made: Headline) -> int:
     """Of an owner or a group, what lies in the pool."""
-    if made.pool is None:
-        return row.bytes
-    return sum(row.on(side).bytes for side in made.pool.sides)
+    return row.bytes if made.pool is None else made.pool.inside(row.host.bytes, row.device.bytes)
 
 
 def _parts(table: Ledger, made: Headline) -> List[_Part]:
