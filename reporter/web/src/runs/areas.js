@@ -39,7 +39,7 @@ export function areas(run, dimension, side) {
     if (small.length) {
         const rest = new Float64Array(run.moments.length);
         for (const i of small) series[i].forEach((value, moment) => (rest[moment] += value));
-        found.push({ name: `${small.length} others`, colour: REST, bytes: rest });
+        found.push({ name: `${small.length} ${small.length === 1 ? 'other' : 'others'}`, colour: REST, bytes: rest });
     }
     return found;
 }
