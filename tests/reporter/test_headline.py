@@ -177,7 +177,11 @@ def test_a_unified_boards_memory_in_a_gpus_pool_is_the_devices_alone() -> None:
 
 def test_a_unified_board_whose_gpu_has_all_of_its_memory_counts_both_sides() -> None:
     trace = small_training_run()
-    trace.lines[-1:-1] = [f"y 700 mem-total {500 * MIB}", f"y 700 device-total {495 * MIB}", f"y 700 device-free {8 * MIB}"]
+    trace.lines[-1:-1] = [
+        f"y 700 mem-total {500 * MIB}",
+        f"y 700 device-total {495 * MIB}",
+        f"y 700 device-free {8 * MIB}",
+    ]
     (told,) = texts(of(trace), POOL)
     assert "(43.0 MiB host + 190 MiB device) at the peak (600 ms), 46.6 % of the machine's 500 MiB." in told
 
