@@ -153,6 +153,36 @@ def test_a_node_holds_what_the_model_says_with_all_below_it(monkeypatch: Any, se
         assert {k: n for k, n in told.items() if n} == {k: n for k, n in expected.items() if n}
 
 
+@pytest.mark.parametrize("budgets", [ANY, TINY])
+def test_totals_of_lines_are_those_of_their_stacks(monkeypatch: Any, budgets: Any) -> None:
+    """Counted here by walking each stack outwards, whatever the page has folded of it."""
+    monkeypatch.setattr(cells_module, "_BUDGETS", budgets)
+    profile = random_run(3, 25).load()
+    names, run = Names(profile), run_data(random_run(3, 25).load())
+    lines, through = run.head["lines"], column(run, "cell.through")
+    n_totals = 0
+    for composition, now in zip(compositions(profile, run), moments(run)):
+        told: Dict[str, int] = {}
+        for cell, (n_bytes, _, _) in now.items():
+            for line in lines["through"][through[cell]]:
+                told[lines["label"][line]] = told.get(lines["label"][line], 0) + n_bytes
+        known: Dict[str, int] = {}
+        for account, (n_bytes, _) in composition.items():
+            node, passed = profile.accounts[account].node, set()
+            while node:
+                frame = profile.frame(profile.node_frame[node])
+                if frame.type == "p" and "dist-packages" not in frame.file:
+                    passed.add(f"{names.file(profile.node_frame[node])}:{frame.line}")
+                node = profile.node_parent[node]
+            for label in passed:
+                known[label] = known.get(label, 0) + n_bytes
+        assert {label: n for label, n in told.items() if n and label in known} == {
+            label: n for label, n in known.items() if n and label in lines["label"]
+        }
+        n_totals += len(told)
+    assert n_totals
+
+
 def test_what_was_allocated_is_told_for_snapshots_exactly_and_for_peaks_at_least() -> None:
     profile = small_training_run().load()
     run = run_data(profile)

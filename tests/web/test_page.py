@@ -301,6 +301,53 @@ def test_lines_have_their_text(training: Page) -> None:
     assert top[-1].rstrip("…") == source[: len(top[-1].rstrip("…"))] and top[-1]
 
 
+def called_in_turn() -> Trace:
+    """Line 9 calls line 5, through a package, and itself; each allocates, as does line 2 where line 5 calls it twice."""
+    main, work = "py <module> (/home/u/a.py:9)", "py work (/home/u/a.py:5)"
+    package = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:9)"
+    leaf = "py leaf (/home/u/a.py:2)"
+    trace = Trace(memory="unified")
+    stacks = [[main], [work, package, main], [leaf, work, package, main], [leaf, leaf, work, main]]
+    rows = {trace.account("heap", "app", frames): (1000 * 10**place, 1) for place, frames in enumerate(stacks)}
+    trace.snapshot(5, "time", rows, {"total": (5, {})})
+    only = {account: held for account, held in rows.items() if held[0] == 1000000}
+    trace.snapshot(7, "exit", {account: only.get(account, (0, 0)) for account in rows})
+    trace.lines.append("Z 8 exit 0")
+    return trace
+
+
+def test_lines_have_what_is_their_own_and_a_total_with_all_that_they_called(tmp_path: Path) -> None:
+    page = write_page(tmp_path, called_in_turn().save(tmp_path))
+    heads, rows, sums, _, after = look(
+        page,
+        ["texts", "#lines thead th"],
+        ["rows", "#lines tbody"],
+        ["rows", "#lines tfoot"],
+        ["click", ".bar button:text-is('end')"],
+        ["rows", "#lines tbody"],
+    )
+    own, total = heads.index("own"), heads.index("total")
+    leaf, work, main = 1100000, 10000, 1000
+    told = {row[0]: (row[own], row[total]) for row in rows}
+    assert told == {"a.py:2": (leaf, leaf), "a.py:5": (work, leaf + work), "a.py:9": (main, leaf + work + main)}
+    assert sums[0][own] == sums[0][total] == leaf + work + main
+    # At the end the callers hold nothing themselves, and have their totals yet.
+    now = {row[0]: (row[own], row[total]) for row in after}
+    assert now["a.py:2"] == (1000000, 1000000) and now["a.py:9"] == (0, 1000000) == now["a.py:5"]
+
+
+def test_totals_of_lines_add_up_over_processes(tmp_path: Path) -> None:
+    paths = []
+    for pid in (1, 2):
+        trace = called_in_turn()
+        trace.lines[1:1] = [f"m pid {pid}", "m start-unix-ms 1000", "m host board"]
+        (tmp_path / str(pid)).mkdir()
+        paths.append(trace.save(tmp_path / str(pid)))
+    heads, rows = look(write_page(tmp_path, *paths), ["texts", "#lines thead th"], ["rows", "#lines tbody"])
+    told = {row[0]: (row[heads.index("own")], row[heads.index("total")]) for row in rows}
+    assert told["a.py:9"] == (2000, 2222000) and told["a.py:2"] == (2200000, 2200000)
+
+
 def test_the_text_of_lines_can_be_left_out(tmp_path: Path) -> None:
     script = tmp_path / "secret.py"
     script.write_text("password = 1\n")

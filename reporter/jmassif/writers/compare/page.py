@@ -133,7 +133,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     packed.add("cell.owner", [owners.index(cell.owner) for cell in cells])
     packed.add("cell.library", [cell.library for cell in cells])
     packed.add("cell.places", n_places)
-    for name in ("role", "line", "inherited"):
+    for name in ("role", "line", "through", "inherited"):
         packed.add(f"cell.{name}", [0] * len(cells))
     _rows(columns, cell_of, len(cells), packed)
     head = {
@@ -147,7 +147,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
         "groups": list(GROUPS + (OTHER,)),
         "roles": [""],
         "libraries": [shown(library) for library in library_index] + [OTHER_LIBRARIES],
-        "lines": {"label": [""], "function": [""], "path": [""], "source": [""], "changed": []},
+        "lines": {"label": [""], "function": [""], "path": [""], "source": [""], "changed": [], "through": [[]]},
         "frames": frames,
         "leaks": None,
         "reasons": ["column"],

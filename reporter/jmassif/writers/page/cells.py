@@ -16,6 +16,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 from jmassif.model.kinds import PEAKS
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition, Peak
+from jmassif.whose.charges import callers
 from jmassif.whose.names import NO_TENSOR, Names
 from jmassif.writers.page.columns import fold
 
@@ -53,6 +54,7 @@ class Attributes(NamedTuple):
     role: str
     library: str
     line: int  # the Python frame charged; NO_LINE or OTHERS
+    through: Tuple[int, ...]  # the Python frames that have it in their totals
 
 
 class Cell(NamedTuple):
@@ -152,10 +154,12 @@ class _Accounts(NamedTuple):
 def _attributes(profile: Profile, names: Names, weights: Sequence[float]) -> _Accounts:
     index: Dict[Attributes, int] = {}
     of_account = [0]
+    passed = callers(profile, names.folding, True)
     for account in range(1, len(profile.accounts)):
-        _, kind, owner = profile.accounts[account]
+        node, kind, owner = profile.accounts[account]
         role = profile.role(account) or NO_TENSOR
-        key = Attributes(kind, owner, role, names.library(account), names.charged(account))
+        line = names.charged(account)
+        key = Attributes(kind, owner, role, names.library(account), line, passed(node) if line else ())
         of_account.append(index.setdefault(key, len(index)))
     sums = [0.0] * len(index)
     for place, weight in zip(of_account[1:], weights[1:]):
@@ -171,16 +175,22 @@ def _heaviest(keys: Iterable[_Key], weights: Iterable[float], limit: int) -> Set
 
 
 def _reduced(accounts: _Accounts, n_lines: int, n_libraries: int) -> Tuple[List[Attributes], List[int]]:
-    """The attributes with so many lines and libraries only, and which of these each of `accounts.attributes` becomes."""
+    """The attributes with so many lines and libraries only, and which of these each of `accounts.attributes` becomes.
+
+    Lines are those that are charged with most, and as many of those that most was called through.
+    """
     rows = accounts.attributes
+    through = [(frame, weight) for row, weight in zip(rows, accounts.weights) for frame in row.through]
     lines = _heaviest((row.line for row in rows), accounts.weights, n_lines) | {NO_LINE}
+    lines |= _heaviest((frame for frame, _ in through), (weight for _, weight in through), n_lines)
     libraries = _heaviest((row.library for row in rows), accounts.weights, n_libraries)
     index: Dict[Attributes, int] = {}
     places = []
     for row in rows:
         line = row.line if row.line in lines else OTHERS
         library = row.library if row.library in libraries else OTHER_LIBRARIES
-        key = row if (line, library) == (row.line, row.library) else row._replace(line=line, library=library)
+        passed = tuple(frame for frame in row.through if frame in lines)
+        key = row._replace(line=line, library=library, through=passed)
         places.append(index.setdefault(key, len(index)))
     return list(index), places
 

@@ -116,12 +116,14 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
     roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
     libraries = sorted({row.library for row in used})
     lines = _Index(row.line for row in used)
+    through = _Index(tuple(map(lines.place, row.through)) for row in used)
     per_cell: List[Tuple[str, Callable[[Any], int]]] = [
         ("kind", lambda row: kinds.index(row.kind)),
         ("owner", lambda row: owners.index(row.owner)),
         ("role", lambda row: roles.index(row.role)),
         ("library", lambda row: libraries.index(row.library)),
         ("line", lambda row: lines.place(row.line)),
+        ("through", lambda row: through.place(tuple(map(lines.place, row.through)))),
     ]
     for name, place_of in per_cell:
         places = [place_of(row) for row in used]
@@ -150,7 +152,10 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
         "groups": [group for group in GROUPS + ("other",)],
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
-        "lines": _lines(profile, names, lines.values, directories),
+        "lines": {
+            **_lines(profile, names, lines.values, directories),
+            "through": [list(row) for row in through.values],
+        },
         "frames": _frames(profile, names, frame_index.values),
         "accounts": len(profile.accounts) - 1,
         "nodes": len(profile.node_frame) - 1,

@@ -157,6 +157,18 @@ export class Run {
         return sums;
     }
 
+    /** What was called through each Python line at a moment: with itself, and with all lines that it called. @param {number} moment @returns {Sum[]} */
+    totals(moment) {
+        const { lines } = this.head;
+        const { bytes } = this.at(moment);
+        const sums = lines.label.map(() => ({ host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 }));
+        for (let cell = 0; cell < this.nCells; cell++) {
+            if (this.side[cell] === 2 || !bytes[cell]) continue;
+            for (const line of lines.through[this.cells.through[cell]]) sums[line][this.side[cell] ? 'device' : 'host'] += bytes[cell];
+        }
+        return sums;
+    }
+
     /**
      * By name of a dimension, its bytes at every moment. @param {Dimension} dimension @param {'both'|'host'|'device'} side
      * @returns {Float64Array[]}

@@ -63,13 +63,16 @@ function shared(runs) {
     const roles = index((/** @type {string} */ role) => role);
     const libraries = index((/** @type {string} */ library) => library);
     const lines = index((/** @type {string[]} */ line) => JSON.stringify(line.slice(0, 3)));
+    const through = index((/** @type {number[]} */ set) => set.join());
     const placesOf = runs.map(({ head }) => ({
         kind: head.kinds.map(kinds.place),
         owner: head.owners.map(owners.place),
         role: head.roles.map(roles.place),
         library: head.libraries.map(libraries.place),
         line: head.lines.label.map((label, i) => lines.place([label, head.lines.path[i], head.lines.function[i], head.lines.source[i]])),
+        through: /** @type {number[]} */ ([]),
     }));
+    runs.forEach(({ head }, i) => (placesOf[i].through = head.lines.through.map((set) => through.place(set.map((line) => placesOf[i].line[line])))));
     // Every trie has its root at 0, and every table of frames has no frame there: these become one.
     const first = { cell: [0], node: [1], frame: [1] };
     runs.forEach((run, i) => {
@@ -77,7 +80,7 @@ function shared(runs) {
         first.node.push(first.node[i] + run.nodes.parent.length - 1);
         first.frame.push(first.frame[i] + run.head.frames.label.length - 1);
     });
-    return { offset: runs.map((run) => run.head.offset), placesOf, first, kinds: kinds.values, owners: owners.values, roles: roles.values, libraries: libraries.values, lines: lines.values };
+    return { offset: runs.map((run) => run.head.offset), placesOf, first, kinds: kinds.values, owners: owners.values, roles: roles.values, libraries: libraries.values, lines: lines.values, through: through.values };
 }
 
 /** @typedef {ReturnType<typeof shared>} Shared */
@@ -112,7 +115,7 @@ function framesOf(runs) {
 
 /** @param {Parts[]} parts @param {Shared} shared */
 function cellsOf(parts, { first, placesOf }) {
-    const placed = (/** @type {'kind'|'owner'|'role'|'library'|'line'} */ what) => joined(parts.map((part, i) => part.cells[what].map((place) => placesOf[i][what][place])));
+    const placed = (/** @type {'kind'|'owner'|'role'|'library'|'line'|'through'} */ what) => joined(parts.map((part, i) => part.cells[what].map((place) => placesOf[i][what][place])));
     return {
         node: joined(parts.map((part, i) => part.cells.node.map((node) => (node ? node - 1 + first.node[i] : 0)))),
         kind: placed('kind'),
@@ -120,6 +123,7 @@ function cellsOf(parts, { first, placesOf }) {
         role: placed('role'),
         library: placed('library'),
         line: placed('line'),
+        through: placed('through'),
         process: joined(parts.map((part, i) => part.cells.process.map(() => i))),
         places: joined(parts.map((part) => part.cells.places)),
         inherited: joined(parts.map((part) => part.cells.inherited)),
@@ -195,7 +199,7 @@ function countsOf(heads) {
 }
 
 /** What is told of the sum. @param {Run[]} runs @param {Shared} shared @param {import('./data.js').Together} together @returns {RunHead} */
-function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines }, together) {
+function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines, through }, together) {
     const heads = runs.map((run) => run.head);
     return {
         ...heads[0],
@@ -217,6 +221,7 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines },
             function: lines.map((line) => line[2]),
             source: lines.map((line) => line[3]),
             changed: [...new Set(heads.flatMap((head) => head.lines.changed))],
+            through,
         },
         frames: framesOf(runs),
         peaks: {},

@@ -39,14 +39,14 @@ export const sumsOf = (run, dimension, moment) => {
     return run.dimension(dimension).names.map((name, index) => ({ name, index, members: [index], sum: sums[index] }));
 };
 
-/** The names that hold or held anything, the largest first. @param {Page} page @param {Dimension} dimension @param {(sum: Sum) => boolean} [keeps] @returns {Row[]} */
+/** The names that hold or held anything, the largest first. @param {Page} page @param {Dimension} dimension @param {(sum: Sum, index: number) => boolean} [keeps] @returns {Row[]} */
 export function rowsOf(page, dimension, keeps = (sum) => total(sum) > 0 || sum.hostBlocks + sum.deviceBlocks > 0) {
     const { run, moment, other } = page;
     if (!run.moments.length) return [];
     const before = other === null ? null : run.sums(dimension, other);
     return sumsOf(run, dimension, moment)
         .map((row) => ({ ...row, before: before ? before[row.index] : null }))
-        .filter((row) => keeps(row.sum) || (row.before && keeps(row.before)))
+        .filter((row) => keeps(row.sum, row.index) || (row.before && keeps(row.before, row.index)))
         .sort((a, b) => total(b.sum) - total(a.sum) || (a.name < b.name ? -1 : 1));
 }
 

@@ -12,10 +12,10 @@ import { NOTHING, sidesOf, sumOf, total } from '../runs/sums.js';
 
 /**
  * The columns of figures: bytes and blocks in each pool, the sum where pools add up, and shares of what may be added up.
- * @param {Page} page @param {Row[]} rows
+ * @param {Page} page @param {Row[]} rows @param {((row: Row) => Sum)|null} [totalOf] of rows that have a total beside what is their own
  * @returns {import('../charts/table.js').Column<Row>[]}
  */
-export function figures(page, rows) {
+export function figures(page, rows, totalOf = null) {
     const { run } = page;
     const sides = sidesOf(run);
     const all = sumOf(rows).sum;
@@ -25,13 +25,18 @@ export function figures(page, rows) {
         columns.push({ head, isFigure: true, value: (row) => of(row.sum), show: (row) => (of(row.sum) ? size(of(row.sum)) : '–') });
     const share = (/** @type {string} */ head, /** @type {(sum: Sum) => number} */ of) =>
         columns.push({ head, isFigure: true, value: (row) => (of(all) ? (100 * of(row.sum)) / of(all) : 0), show: (row) => percent(of(row.sum), of(all)), title: () => '' });
+    const own = (/** @type {string} */ head) => (!totalOf ? head : head === 'held' || head === 'together' ? 'own' : `own ${head}`);
     const isApart = sides.length > 1 && run.head.is_discrete;
     for (const side of sides) {
-        bytes(sides.length > 1 ? side : 'held', (sum) => sum[side]);
+        bytes(own(sides.length > 1 ? side : 'held'), (sum) => sum[side]);
         if (isApart) share(`${side} share`, (sum) => sum[side]);
     }
-    if (sides.length > 1 && !isApart) bytes('together', total);
+    if (sides.length > 1 && !isApart) bytes(own('together'), total);
     if (!isApart) share('share', total);
+    if (totalOf) {
+        const pools = /** @type {[string, (sum: Sum) => number][]} */ (isApart ? sides.map((side) => [`total ${side}`, (/** @type {Sum} */ sum) => sum[side]]) : [['total', total]]);
+        for (const [head, of] of pools) columns.push({ head, isFigure: true, value: (row) => of(totalOf(row)), show: (row) => size(of(totalOf(row))) });
+    }
     columns.push({
         head: 'blocks',
         isFigure: true,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What each line of the program's own Python code caused, with the line's text where it could be read. A click narrows the call
-// tree to one.
+// What each line of the program's own Python code caused by itself, and with all lines that it called, with its text where it
+// could be read. A click narrows the call tree to what is its own.
 
 import { h, replace } from '../base/dom.js';
 import { growth } from '../base/units.js';
@@ -12,6 +12,8 @@ import { View } from './view.js';
 
 /** @typedef {import('../runs/run.js').Run} Run */
 /** @typedef {import('../runs/sums.js').Row} Row */
+
+const OWN_AND_TOTAL = 'own: what each line caused, in packages that it called too; total: with all lines of the program that it called';
 
 export class Lines extends View {
     static id = 'lines';
@@ -25,7 +27,7 @@ export class Lines extends View {
     /** @type {Table<Row>} */
     #grid = new Table('Python lines', {
         sum: (rows) => sumOf(rows),
-        note: 'what each line caused, with all that it called',
+        note: OWN_AND_TOTAL,
         onClick: ({ index, name }) => this.page.narrow({ dimension: 'line', index, name }),
         isChosen: ({ index }) => this.page.isOnly('line', index),
     });
@@ -38,11 +40,15 @@ export class Lines extends View {
     update() {
         const { page, run } = this;
         const { lines } = run.head;
-        const rows = rowsOf(page, 'line', (sum) => sum.allocated > 0 || total(sum) > 0);
+        const totals = run.moments.length ? run.totals(page.moment) : [];
+        // What no line is to blame for has called nothing, and neither has a sum of rows.
+        const totalOf = (/** @type {Row} */ row) => (lines.path[row.index] ? totals[row.index] : row.sum);
+        const rows = rowsOf(page, 'line', (sum, index) => sum.allocated > 0 || total(sum) > 0 || total(totals[index]) > 0);
+        rows.sort((a, b) => total(b.sum) - total(a.sum) || total(totalOf(b)) - total(totalOf(a)));
         /** @type {import('../charts/table.js').Column<Row>[]} */
         const columns = [
             { head: 'line', value: (row) => row.name, title: (row) => (row.index < 0 ? '' : lines.path[row.index]) },
-            ...figures(page, rows),
+            ...figures(page, rows, totalOf),
             allocated,
         ];
         if (run.head.at.end >= 0) {
@@ -54,7 +60,7 @@ export class Lines extends View {
         if (lines.source.some((text) => text)) {
             columns.push({ head: 'source', isLong: true, value: (row) => lines.source[row.index] ?? '', show: (row) => h('code', {}, lines.source[row.index] ?? '') });
         }
-        this.#grid.show(columns, rows, `at ${run.label(page.moment)}; what each line caused, with all that it called`);
+        this.#grid.show(columns, rows, `at ${run.label(page.moment)}; ${OWN_AND_TOTAL}`);
         replace(this.#changed, lines.changed.length > 0 && `Changed since the run, so the text may be another line's: ${lines.changed.join(', ')}.`);
     }
 }
