@@ -77,7 +77,7 @@ def _order(table: Ledger, is_discrete: bool, pool: Optional[Pool]) -> List[Ledge
 def in_pool(pool: Optional[Pool], total: LedgerRow, of: str) -> Tuple[int, str]:
     """Of what is told, which is of the pool `of` of the ledger: the bytes in `pool`, and "device" if only those on it count."""
     if pool is None or of:
-        return (total.on(of) if of else total).bytes, ""
+        return total.on(of).bytes if of else total.bytes, ""
     n_bytes = pool.inside(total.host.bytes, total.device.bytes)
     return n_bytes, "" if n_bytes == total.bytes else " and ".join(pool.sides)
 
