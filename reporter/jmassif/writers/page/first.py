@@ -9,7 +9,7 @@ from html import escape
 from typing import List, NamedTuple
 
 from jmassif.model.profile import Profile
-from jmassif.questions.headline import HAPPENED, HELP, PLACE, POOL, WHOSE, Headline, Statement, headline
+from jmassif.questions.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, Statement, headline
 from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Processes
@@ -100,8 +100,8 @@ def _markup(made: Headline, table: Ledger) -> str:
     happened = made.about(HAPPENED)
     lines = [_paragraph(each, "" if number else link) for number, each in enumerate(happened)]
     lines.append(_bar(made, table))
-    lines += [_paragraph(each) for each in made.about(POOL, WHOSE)]
-    lines += [_paragraph(each) for each in made.about(PLACE)]
+    for about in ((POOL, WHOSE), (LEAK,), (PLACE,)):
+        lines += [_paragraph(each) for each in made.about(*about)]
     helps = "".join(f"<li>{_text(each)}</li>" for each in made.about(HELP))
     lines.append(f'<ul class="help">{helps}</ul>' if helps else "")
     return "\n".join(line for line in lines if line)
