@@ -8,7 +8,8 @@ beside it. So a line is growing if, over at least a third of the run after its i
 - it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
   full rise and then stay;
 - that goes without any single rise that is half of it;
-- in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up.
+- in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
+- it has allocated as often as it takes to tell a habit: a buffer that was made anew a few times, larger each time, is none.
 
 The run is measured in repetitions (repetitions.py) where the program tells any, else in time. Sampled pages of files and
 stacks are no program's to free, and what imports leave is kept on purpose: neither counts.
@@ -20,6 +21,7 @@ from jmassif.model.kinds import PAGE_KINDS, side_of
 from jmassif.model.profile import Profile
 from jmassif.questions.moments import select
 from jmassif.questions.repetitions import LEAST, Repetitions, repetitions
+from jmassif.questions.stays import History, add_rises, allocations, histories
 from jmassif.whose.charges import Innermost
 from jmassif.whose.folding import OWN
 from jmassif.whose.names import Names
@@ -102,42 +104,6 @@ def _started(profile: Profile, is_import: Callable[[int], bool], end: int) -> in
             idle = idle or index
         sums.append(so_far)
     return max(idle - 1, next(index for index, sum_ in enumerate(sums) if sum_ >= _IMPORTED * so_far))
-
-
-# ---- what stays ------------------------------------------------------------------------------
-
-History = List[Tuple[int, int]]  # (index of a sample, bytes from then on)
-
-
-def _histories(profile: Profile, samples: Sequence[int], end: int, counts: Callable[[int], bool]) -> Dict[int, History]:
-    """By account, without those that hold nothing at the end or do not change after the first sample."""
-    position = {snapshot: at for at, snapshot in enumerate(samples)}
-    changed: Dict[int, History] = {}
-    pending: Dict[int, int] = {}
-    for index, snapshot in enumerate(profile.snapshots[: end + 1]):
-        pending.update(zip(snapshot.changes.account, snapshot.changes.bytes))
-        if index in position:
-            for account, n_bytes in pending.items():
-                changed.setdefault(account, []).append((position[index], n_bytes))
-            pending = {}
-    found = {}
-    for account, history in changed.items():
-        at_end = pending.get(account, history[-1][1])
-        if at_end and history[-1][0] and counts(account):
-            # What is gone at the end did not stay.
-            found[account] = history + [(len(samples), at_end)]
-    return found
-
-
-def _add_rises(history: History, rises: List[int]) -> None:
-    """Adds by how much what stays of an account rises at each sample. What it begins with is none."""
-    stays = history[-1][1]
-    for index in range(len(history) - 1, -1, -1):
-        at = history[index][0]
-        before = min(stays, history[index - 1][1] if index else 0)
-        if 0 < at < len(rises):
-            rises[at] += stays - before
-        stays = before
 
 
 # ---- whether it grows ------------------------------------------------------------------------
@@ -230,11 +196,15 @@ class _Held(NamedTuple):
     """What the accounts of one line hold."""
 
     rises: List[int]  # by sample
-    at_end: List[int]  # one number
+    histories: List[History]  # by account
+
+    @property
+    def at_end(self) -> int:
+        return sum(history[-1].bytes for history in self.histories)
 
     def add(self, other: "_Held") -> None:
         self.rises[:] = [mine + theirs for mine, theirs in zip(self.rises, other.rises)]
-        self.at_end[0] += other.at_end[0]
+        self.histories.extend(other.histories)
 
 
 def _line(profile: Profile, names: Names, account: int) -> _Line:
@@ -281,24 +251,28 @@ def _lines(
     profile: Profile, names: Names, samples: Sequence[int], end: int, counts: Callable[[int], bool]
 ) -> Dict[_Line, _Held]:
     found: Dict[_Line, _Held] = {}
-    for account, history in _histories(profile, samples, end, counts).items():
+    for account, history in histories(profile, samples, end, counts).items():
         line = _line(profile, names, account)
-        held = found.setdefault(line, _Held([0] * len(samples), [0]))
-        _add_rises(history, held.rises)
-        held.at_end[0] += history[-1][1]
+        held = found.setdefault(line, _Held([0] * len(samples), []))
+        add_rises(history, held.rises)
+        held.histories.append(history)
     return found
 
 
-def _growing(names: Names, line: _Line, held: _Held, progress: Sequence[float], worth: float) -> Optional[Growing]:
+def _growing(
+    names: Names, line: _Line, held: _Held, progress: Sequence[float], worth: float, often: int
+) -> Optional[Growing]:
     rises = _longest_growth(progress, held.rises, worth)
     if rises is None:
         return None
     # It began between two samples.
     begin = progress.index(rises.points[0][0]) - 1
+    if allocations(held.histories, begin) < often:
+        return None
     slope = _slope(progress[begin:], rises.points)
     grown = sum(n_bytes for _, n_bytes in rises.points)
     label = _label(names, line)
-    return Growing(label, line.frame, line.owner, slope, len(rises.points), grown, held.at_end[0], begin, 0)
+    return Growing(label, line.frame, line.owner, slope, len(rises.points), grown, held.at_end, begin, 0)
 
 
 def _blocks(profile: Profile, names: Names, end: int, lines: Set[_Line]) -> Dict[_Line, int]:
@@ -340,15 +314,17 @@ def find_growth(profile: Profile, names: Names) -> Growth:
 
     progress = _progress(profile, samples, repeated)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
+    # Of repetitions that the program tells the first is none of growth.
+    often = LEAST - 1 if repeated else LEAST
     lines = _lines(profile, names, samples, end, counts)
-    found = [(line, _growing(names, line, held, progress, worth)) for line, held in lines.items()]
+    found = [(line, _growing(names, line, held, progress, worth, often)) for line, held in lines.items()]
     # What grows by little from each of many callers.
     told = {(line.frame, line.owner) for line, each in found if each}
     of_all_callers: Dict[_Line, _Held] = {}
     for line, held in lines.items():
         if line.caller and (line.frame, line.owner) not in told:
-            of_all_callers.setdefault(line._replace(caller=0), _Held([0] * len(samples), [0])).add(held)
-    found += [(line, _growing(names, line, held, progress, worth)) for line, held in of_all_callers.items()]
+            of_all_callers.setdefault(line._replace(caller=0), _Held([0] * len(samples), [])).add(held)
+    found += [(line, _growing(names, line, held, progress, worth, often)) for line, held in of_all_callers.items()]
 
     blocks = _blocks(profile, names, end, {line for line, each in found if each})
     grown = []
