@@ -172,7 +172,8 @@ def test_a_unified_boards_memory_in_a_gpus_pool_is_the_devices_alone() -> None:
         "The program held 233 MiB (43.0 MiB host + 190 MiB device) at the peak (600 ms);"
         " its device memory is 95.0 % of the GPU's 200 MiB. With everything else, at most 96.0 % of it was in use."
     )
-    assert "190 MiB</span> of 200 MiB" in first_screen(join([("a", trace.load())]))
+    profile = trace.load()
+    assert "190 MiB</span> of 200 MiB" in first_screen(join([("a", profile)]), None, [Names(profile)])
 
 
 def test_a_unified_board_whose_gpu_has_all_of_its_memory_counts_both_sides() -> None:
@@ -328,7 +329,7 @@ def test_several_processes_have_one_peak_in_headline_and_sum() -> None:
     made = headline_of_job(job)
     peak = job.peak("host")
     assert (made.time, made.held, made.at_most) == (peak.time, peak.at_least, peak.at_most) == (150, 2000, 2000)
-    data = together(job)
+    data = together(job, headline_of_job(job))
     assert data["headline"]["held"] == data["peaks"]["host"]["at_least"]
     first = next(
         line for line in processes.write(job, lambda _: View(None, 1, "stack", 70, None)) if "Together" in line

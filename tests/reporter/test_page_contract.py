@@ -10,6 +10,7 @@ import pytest
 
 from jmassif.questions.compare.difference import Column, compare, measure
 from jmassif.questions.compare.stacks import Stacks
+from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import join
 from jmassif.writers.compare.page import comparison
 from jmassif.writers.page import html
@@ -188,7 +189,7 @@ def test_what_is_written_of_a_run_is_what_is_told_of_it(make: Callable[[], Any])
 def test_what_is_written_of_several_processes_is_what_is_told_of_them() -> None:
     job = join([("one", small_training_run().load()), ("other", random_run(1).load())])
     runs = [run_data(process.profile) for process in job.members]
-    head = head_of(html.pack(runs, "a title", together(job)))
+    head = head_of(html.pack(runs, "a title", together(job, headline_of_job(job))))
     assert faults("Together", head["together"], "together") == []
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from jmassif.model.kinds import counted_blocks
 from jmassif.model.profile import Profile
+from jmassif.model.replay import Replay
 from jmassif.model.records import Composition
 from jmassif.questions.blocks import Block, blocks
 from jmassif.questions.job.processes import join
@@ -316,3 +317,19 @@ def test_a_tensor_at_the_start_of_its_segment_ends_for_itself() -> None:
     trace.block_end(3, 0x1000, tensor)
     trace.block_end(4, 0x1000, cache)
     assert blocks(trace.load()).rows == [Block(1, 5, 0x1000, 100, cache), Block(2, 4, 0x1000, 50, tensor)]
+
+
+def test_a_page_goes_through_the_snapshots_as_often_whatever_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay for each moment would take the square of their number."""
+    replays: List[int] = []
+    replay = Profile._replay
+
+    def counted(profile: Profile, snapshot: int) -> Replay:
+        replays[-1] += 1
+        return replay(profile, snapshot)
+
+    monkeypatch.setattr(Profile, "_replay", counted)
+    for n_snapshots in (20, 80):
+        replays.append(0)
+        run_data(random_run(5, n_snapshots).load())
+    assert replays[0] == replays[1]

@@ -292,7 +292,11 @@ def _blocks(profile: Profile, names: Names, end: int, lines: Set[_Line]) -> Dict
 
 
 def find_growth(profile: Profile, names: Names) -> Growth:
-    """What was still growing at the end."""
+    """What was still growing at the end. The headline, the sections and the budgets want to know."""
+    return names.once(_find_growth)
+
+
+def _find_growth(profile: Profile, names: Names) -> Growth:
     end = select(profile, "end").snapshot
     if end is None:
         return Growth([], "", 0, "the trace has no snapshot")

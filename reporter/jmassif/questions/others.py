@@ -7,11 +7,12 @@ ledger's exact ones. A tool is told of only where it applies.
 """
 
 from bisect import bisect_left
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.kinds import DEVICE_KINDS, TENSOR
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
+from jmassif.model.replay import Replay
 from jmassif.questions.moments import Moment
 from jmassif.questions.remedies import is_pytorch
 from jmassif.units import size
@@ -155,6 +156,38 @@ def others(profile: Profile, chosen: Moment) -> List[Shown]:
             text += _valgrinds(profile, time)
         found.append(Shown(series.tool, series.figure, n_bytes, None if time == chosen.time else time, text))
     return found + counted_at(profile, chosen.composition)
+
+
+def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], str]]) -> List[Tuple[Shown, List[int]]]:
+    """For each figure that is counted: what it is, and its bytes at the moments: indices of snapshots, or None and a peak.
+
+    One pass over the snapshots for all of them.
+    """
+    rows = _counted(profile)
+    counts: Dict[int, List[int]] = {}  # by account: the rows that count it
+    for number, row in enumerate(rows):
+        for account in row.accounts:
+            counts.setdefault(account, []).append(number)
+    at: Dict[int, List[int]] = {}  # by snapshot: the moments
+    for number, (snapshot, peak) in enumerate(moments):
+        at.setdefault(profile.peaks[peak].snapshot if snapshot is None else snapshot, []).append(number)
+    values = [[0] * len(moments) for _ in rows]
+    sums = [0] * len(rows)
+    replay = Replay(len(profile.accounts))
+    for index, snapshot_ in enumerate(profile.snapshots):
+        for account, n_bytes, _ in replay.growths(snapshot_):
+            for number in counts.get(account, ()):
+                sums[number] += n_bytes
+        for place in at.get(index, ()):
+            here = list(sums)
+            if moments[place][0] is None:
+                differences = profile.peaks[moments[place][1]].differences
+                for account, n_bytes in zip(differences.account, differences.bytes):
+                    for number in counts.get(account, ()):
+                        here[number] += n_bytes - replay.bytes[account]
+            for number, n_bytes in enumerate(here):
+                values[number][place] = n_bytes
+    return [(Shown(row.tool, row.figure, 0, None, row.leaves_out), values[n]) for n, row in enumerate(rows)]
 
 
 def counted_at(profile: Profile, held: Composition) -> List[Shown]:

@@ -27,6 +27,9 @@ History = List[Holding]
 def histories(profile: Profile, samples: Sequence[int], end: int, counts: Callable[[int], bool]) -> Dict[int, History]:
     """By account, without those that hold nothing at the end or do not change after the first sample."""
     position = {snapshot: at for at, snapshot in enumerate(samples)}
+    # Most accounts do not count, and a run has them by the hundred thousand.
+    counted = bytearray(bool(account.kind) and counts(id_) for id_, account in enumerate(profile.accounts))
+    sampled = bytearray(profile.is_sampled(account.kind) for account in profile.accounts)
     changed: Dict[int, History] = {}
     pending: Dict[int, Tuple[int, int]] = {}
     for index, snapshot in enumerate(profile.snapshots[: end + 1]):
@@ -34,8 +37,8 @@ def histories(profile: Profile, samples: Sequence[int], end: int, counts: Callab
         for account, n_bytes, all_bytes, blocks in zip(
             changes.account, changes.bytes, changes.all_bytes, changes.all_blocks
         ):
-            is_sampled = profile.is_sampled(profile.accounts[account].kind)
-            pending[account] = (n_bytes, all_bytes // _PAGE if is_sampled else blocks)
+            if counted[account]:
+                pending[account] = (n_bytes, all_bytes // _PAGE if sampled[account] else blocks)
         if index in position:
             for account, held in pending.items():
                 changed.setdefault(account, []).append(Holding(position[index], *held))
@@ -43,7 +46,7 @@ def histories(profile: Profile, samples: Sequence[int], end: int, counts: Callab
     found = {}
     for account, history in changed.items():
         last = Holding(len(samples), *pending.get(account, history[-1][1:]))
-        if last.bytes and history[-1].at and counts(account):
+        if last.bytes and history[-1].at:
             # What is gone at the end did not stay.
             found[account] = history + [last]
     return found

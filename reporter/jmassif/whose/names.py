@@ -7,7 +7,7 @@ files of the run apart.
 
 import re
 from collections import Counter
-from typing import Dict, Iterable, Optional
+from typing import Any, Callable, Dict, Iterable, Optional, TypeVar
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Frame
@@ -18,6 +18,8 @@ from jmassif.whose.sites import Sites, base_name
 _PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|python3(?:\.\d+)?)/")
 # Before a name, to tell it from others.
 _MOST_DIRECTORIES = 24
+_Answer = TypeVar("_Answer")
+
 NO_TENSOR = "(no tensor)"
 STACK_ENDS = "(the stack ends here)"
 
@@ -71,6 +73,14 @@ class Names(Sites):
         super().__init__(profile)
         self._files = short_names({profile.strings[frame[3]] for frame in profile.frames.values() if frame[0] == "p"})
         self._described: Dict[int, str] = {}
+        self._answers: Dict[Any, Any] = {}
+
+    def once(self, question: Callable[[Profile, "Names"], _Answer]) -> _Answer:
+        """What the question answers about this run: asked once, however many want to know."""
+        if question not in self._answers:
+            self._answers[question] = question(self._profile, self)
+        answer: _Answer = self._answers[question]
+        return answer
 
     def frame(self, frame: int) -> str:
         text = self._described.get(frame)

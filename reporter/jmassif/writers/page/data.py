@@ -13,8 +13,7 @@ from jmassif.questions.about import about, where_arenas_are
 from jmassif.questions.answer import answer
 from jmassif.questions.blocks import blocks
 from jmassif.questions.job.processes import Processes
-from jmassif.questions.headline import as_data, headline
-from jmassif.questions.job.headline import headline_of_job
+from jmassif.questions.headline import Headline, as_data, headline
 from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.ledger import hottest_temporaries, ledger
 from jmassif.questions.oddities import counted
@@ -308,13 +307,13 @@ def _answers(profile: Profile, names: Names) -> Dict[str, str]:
     return texts
 
 
-def together(job: Processes) -> Dict[str, Any]:
+def together(job: Processes, made: Headline) -> Dict[str, Any]:
     """What the processes of a job held together, with what forks share counted once. Times are on the common clock."""
     rows = job.timeline()
     step = len(rows) // _MAX_TIMELINE_ROWS + 1
     runs = [rows[at : at + step] for at in range(0, len(rows), step)]
     return {
-        "headline": as_data(headline_of_job(job)),
+        "headline": as_data(made),
         "no_clock": shown(job.no_clock),
         "time": [run[-1].time for run in runs],
         "host": [run[-1].host for run in runs],
@@ -325,13 +324,18 @@ def together(job: Processes) -> Dict[str, Any]:
 
 
 def run_data(
-    profile: Profile, share: float = 1.0, directories: _Source = (), offset: int = 0, has_parent: bool = False
+    profile: Profile,
+    share: float = 1.0,
+    directories: _Source = (),
+    offset: int = 0,
+    has_parent: bool = False,
+    names: Optional[Names] = None,
 ) -> RunData:
     """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
 
     `offset` is what its times are behind the clock that the page's processes have in common; see cells() for `has_parent`.
     """
-    names = Names(profile)
+    names = names or Names(profile)
     columns = Columns()
     found = cells(profile, names, share, has_parent)
     head: Dict[str, Any] = {

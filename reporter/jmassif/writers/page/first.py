@@ -6,11 +6,10 @@ script runs. Every text is escaped here.
 """
 
 from html import escape
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Optional, Sequence
 
 from jmassif.model.profile import Profile
 from jmassif.questions.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, Statement, headline
-from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Processes
 from jmassif.questions.ledger import Ledger, LedgerRow, ledger
@@ -107,20 +106,19 @@ def _markup(made: Headline, table: Ledger) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _of_process(profile: Profile) -> str:
+def _of_process(profile: Profile, names: Names) -> str:
     chosen = select(profile, "peak")
-    return _markup(headline(profile, Names(profile), chosen), ledger(profile, chosen.composition))
+    return _markup(headline(profile, names, chosen), ledger(profile, chosen.composition))
 
 
-def _of_job(job: Processes) -> str:
-    made = headline_of_job(job)
+def _of_job(job: Processes, made: Headline) -> str:
     return _markup(made, ledger_of(job, made.time))
 
 
-def first_screen(job: Processes) -> str:
+def first_screen(job: Processes, of_job: Optional[Headline], names: Sequence[Names]) -> str:
     """A part for each run that the page shows, in its order: the sum of several processes, and each of them."""
-    screens = [_of_job(job)] if len(job.members) > 1 else []
-    screens += [_of_process(process.profile) for process in job.members]
+    screens = [_of_job(job, of_job)] if of_job else []
+    screens += [_of_process(process.profile, each) for process, each in zip(job.members, names)]
     return "\n".join(
         f'<div class="first"{" hidden" if number else ""}>{text}</div>' for number, text in enumerate(screens)
     )

@@ -16,8 +16,10 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from jmassif.model.job import FORKED
 from jmassif.model.profile import Profile
+from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import Processes, join
 from jmassif.version import __version__
+from jmassif.whose.names import Names
 from jmassif.writers.page.data import RunData, run_data, together
 from jmassif.writers.page.first import first_screen
 from jmassif.writers.page.texts import shown
@@ -121,12 +123,14 @@ def _page(job: Processes, directories: Optional[Sequence[str]]) -> Iterator[str]
     processes = job.members
     share = 1.0 / len(processes)
     runs: List[RunData] = []
-    for process in processes:
+    names = [Names(process.profile) for process in processes]
+    for process, each in zip(processes, names):
         has_parent = process.relation == FORKED and process.parent is not None
-        runs.append(run_data(process.profile, share, directories, process.offset, has_parent))
+        runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
-    packed = pack(runs, title, together(job) if len(runs) > 1 else None)
-    return fill_page(title, first_screen(job), packed)
+    of_job = headline_of_job(job) if len(runs) > 1 else None
+    packed = pack(runs, title, together(job, of_job) if of_job else None)
+    return fill_page(title, first_screen(job, of_job, names), packed)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

@@ -4,7 +4,7 @@
 from typing import Any, Dict, List
 
 from jmassif.model.profile import Profile
-from jmassif.questions.others import counted_at, sampled_series
+from jmassif.questions.others import counted_over_time, sampled_series
 from jmassif.writers.page.cells import Cells
 
 
@@ -14,16 +14,9 @@ def others(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
         {"tool": s.tool, "figure": s.figure, "leaves_out": s.leaves_out, "times": s.times, "values": s.values}
         for s in sampled_series(profile)
     ]
-    by_moment = [
-        counted_at(
-            profile,
-            profile.peak_composition(moment.peak) if moment.snapshot is None else profile.composition(moment.snapshot),
-        )
-        for moment in found.moments
-    ]
-    for place, first in enumerate(by_moment[0] if by_moment else []):
-        values = [shown[place].bytes for shown in by_moment]
-        row = {"tool": first.tool, "figure": first.figure, "leaves_out": first.leaves_out}
+    moments = [(moment.snapshot, moment.peak) for moment in found.moments]
+    for shown, values in counted_over_time(profile, moments):
+        row = {"tool": shown.tool, "figure": shown.figure, "leaves_out": shown.leaves_out}
         rows.append({**row, "times": None, "values": values})
     if profile.overlay is not None:
         overlay = profile.overlay
