@@ -1,11 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A script that leaks: its line comes first, although `import torch` holds twenty times as much."""
+"""Scripts that leak: the line comes first, although `import torch` holds twenty times as much, in text, to the page and by
+jm_check.
+"""
 
+from pathlib import Path
 
+from jmassif.writers.page.data import run_data
+from tests.harness import PYTHON, ROOT, Run, run
 from tests.tool.programs import print_report
 from tests.torch.finished import SCRIPTS, finished
 
 LEAKED = 60 * 64 * 200 * 4  # the script's steps, and its batches' bytes
+
+
+# Of the script that keeps losses: a step's images and what the layers give for these are kept by the graph.
+IMAGES = 64 * 200 * 4
+HIDDEN = 64 * 300 * 4
+STEPS = 60
+
+
+def check(trace: Path, *budgets: str) -> Run:
+    options = [f"--max={budget}" for budget in budgets]
+    return run([PYTHON, ROOT / "reporter" / "jm_check", *options, trace])
+
+
+def test_losses_that_keep_their_graph_are_over_a_budget_of_no_tensors() -> None:
+    losses = finished("losses.py")
+    checked = check(losses.trace, "peak.total=3GiB", "end.leak.tensor=0")
+    assert checked.returncode == 1
+    assert "ok    peak.total" in checked.stdout and "OVER  end.leak.tensor" in checked.stdout
+    growing = run_data(losses.profile).head["leaks"]["growing"]
+    lines = (SCRIPTS / "losses.py").read_text().splitlines()
+    held = {row["label"]: row["held"] for row in growing if row["owner"] == "tensor"}
+    for code, n_bytes in (("images =", IMAGES), ("loss =", HIDDEN)):
+        (number,) = (i for i, line in enumerate(lines, 1) if line.strip().startswith(code))
+        assert STEPS * n_bytes <= held[f"losses.py:{number} (<module>)"] <= 1.1 * STEPS * n_bytes
+    text = print_report(losses.trace).stdout
+    assert "Still growing at the end: losses.py:" in " ".join(text.split())
 
 
 def test_the_leaking_line_comes_first() -> None:
@@ -18,3 +49,7 @@ def test_the_leaking_line_comes_first() -> None:
     end = next(i for i, snapshot in enumerate(leak.profile.snapshots) if snapshot.reason == "end")
     held = leak.tensors(leak.profile.composition(end), lambda account: leak.names.frame(leak.names.charged(account)))
     assert held[f"leak.py:{number} (<module>)"] == LEAKED
+    assert run_data(leak.profile).head["leaks"]["growing"][0]["label"] == f"leak.py:{number} (<module>)"
+    for budget in ("growth=0", "end.leak.tensor=0"):
+        checked = check(leak.trace, budget)
+        assert checked.returncode == 1 and f"leak.py:{number} (<module>) (tensor), " in checked.stdout
