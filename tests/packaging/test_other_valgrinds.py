@@ -9,7 +9,7 @@ from typing import List
 
 import pytest
 
-from tests.harness import BUILD, MADE, Argument, compile_c, configure_and_make, record, run
+from tests.harness import BUILD, MADE, ROOT, Argument, compile_c, configure_and_make, record, run
 from tests.tool.programs import DIRECTORY, heap_stacks
 
 PROGRAM = r"""
@@ -71,29 +71,7 @@ def test_another_valgrinds_unwinder_is_taken_over_too(release: str) -> None:
     assert shown[:5] == ["crash"] * 4 + ["main"]
 
 
-FMA = r"""
-#include <stdio.h>
-#include <stdlib.h>
-
-typedef float Lanes __attribute__((vector_size(32)));
-
-int main(int argc, char **argv)
-{
-    Lanes sum[4], x, y;
-    for (int lane = 0; lane < 8; lane++) {
-        x[lane] = 1 + 1e-6f * lane * argc;
-        y[lane] = 1e-3f;
-        for (int i = 0; i < 4; i++)
-            sum[i][lane] = i;
-    }
-    for (long i = atol(argv[1]); i > 0; i--)
-        for (int chain = 0; chain < 4; chain++)
-            __asm__ volatile("vfmadd213ps %2, %1, %0" : "+x"(sum[chain]) : "x"(x), "x"(y));
-    for (int lane = 0; lane < 8; lane++)
-        printf("%a\\n", sum[0][lane] + sum[1][lane] + sum[2][lane] + sum[3][lane]);
-    return 0;
-}
-"""
+FMA = ROOT / "tests" / "bench" / "fma.c"
 
 
 def children_s() -> float:

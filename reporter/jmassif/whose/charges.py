@@ -7,7 +7,7 @@ at most. A stack without a line of the user's own is charged to the innermost of
 """
 
 from array import array
-from typing import Callable, List, Optional, Set, Tuple
+from typing import Callable, List, Optional, Set, Tuple, TypeVar
 
 from jmassif.model.profile import Profile
 from jmassif.whose.folding import INSTALLED, OWN, Folding
@@ -61,28 +61,30 @@ class Passed:
         return passed
 
 
-def _python_frames(profile: Profile) -> Set[int]:
-    return {frame for frame, fields in profile.frames.items() if fields[0] == "p"}
+# What is known of the Python frames on the way to a stack's node: one of them, or all.
+_Told = TypeVar("_Told")
+
+
+def _by_rank(
+    of: Callable[[Profile, Set[int]], Callable[[int], _Told]], profile: Profile, folding: Folding, is_folded: bool
+) -> Callable[[int], _Told]:
+    """What `of` tells of the program's own frames or, in a stack without any, of installed packages'.
+
+    Unless `is_folded` no frame is internal: of all.
+    """
+    python = {frame for frame, fields in profile.frames.items() if fields[0] == "p"}
+    if not is_folded:
+        return of(profile, python)
+    own = of(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
+    installed = of(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
+    return lambda node: own(node) or installed(node)
 
 
 def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], Tuple[int, ...]]:
     """A function from a stack's node to all frames that have the memory in their totals: what charge() tells, and its callers."""
-    python = _python_frames(profile)
-    if not is_folded:
-        return Passed(profile, python)
-    own = Passed(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
-    installed = Passed(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
-    return lambda node: own(node) or installed(node)
+    return _by_rank(Passed, profile, folding, is_folded)
 
 
 def charge(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], int]:
-    """A function from a stack's node to the frame that is charged, 0 if there is none.
-
-    Unless `is_folded` no frame is internal: the innermost Python frame is charged.
-    """
-    python = _python_frames(profile)
-    if not is_folded:
-        return Innermost(profile, python)
-    own = Innermost(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
-    installed = Innermost(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
-    return lambda node: own(node) or installed(node)
+    """A function from a stack's node to the frame that is charged, the innermost one; 0 if there is none."""
+    return _by_rank(Innermost, profile, folding, is_folded)
