@@ -38,7 +38,7 @@ Command = Tuple[str, Callable[[Optional[List[str]]], int], List[str]]
 class Outcome(NamedTuple):
     status: int  # negative: the signal
     seconds: float  # of the processor
-    peak_bytes: int
+    peak_bytes: int  # beyond what this process has
     out: bytes
     err: str
 
@@ -68,6 +68,8 @@ def _child(main: Callable[[Optional[List[str]]], int], arguments: List[str], out
 def attempt(main: Callable[[Optional[List[str]]], int], arguments: List[str], directory: Path) -> Outcome:
     """Runs a command in a child of its own."""
     out, err = directory / "out", directory / "err"
+    # A child begins with its parent's pages.
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     child = os.fork()
     if not child:
         _child(main, arguments, str(out), str(err))
@@ -75,7 +77,7 @@ def attempt(main: Callable[[Optional[List[str]]], int], arguments: List[str], di
     status = -os.WTERMSIG(ended) if os.WIFSIGNALED(ended) else os.WEXITSTATUS(ended)
     seconds = usage.ru_utime + usage.ru_stime
     text = err.read_bytes().decode("utf-8", "replace")
-    return Outcome(status, seconds, usage.ru_maxrss << 10, out.read_bytes(), text)
+    return Outcome(status, seconds, max(0, (usage.ru_maxrss << 10) - before), out.read_bytes(), text)
 
 
 def _commands(trace: str, other: str, directory: Path, rng: random.Random) -> List[Command]:

@@ -137,9 +137,9 @@ def sums_by(profile: Profile, which: str) -> Mapping[str, int]:
 
 
 def test_the_report_has_the_ledger_at_the_peak_to_the_byte(mixed: Recording) -> None:
-    done = programs.print_report(mixed.trace)
+    done = programs.print_report(mixed.trace, "--all")
     assert done.returncode == 0, done.stderr
-    ledger = rows(done.stdout, "Where the memory went")
+    ledger = rows(done.stdout, "By owner")
     by_owner = sums_by(mixed.profile, "total")
     assert {"app", "cache", "cudnn", "cublas", "context", "module", "cudart"} <= set(by_owner)
     for owner, n_bytes in by_owner.items():

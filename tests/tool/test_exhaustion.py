@@ -359,7 +359,7 @@ def test_a_program_that_dies_of_a_failed_malloc_leaves_the_reason_and_the_culpri
     assert re.search(r"^--- Out of memory \(1\), at .*: limit -", report, re.MULTILINE), done.stderr
     assert "malloc of" in report and "ulimit -v" in report
     found = re.search(
-        r"The largest single place: \S+ \S+ \((\S+) %\) of heap memory \(app\), allocated in leak",
+        r"Look first at leak \(program.c:\d+\): \S+ \S+, (\S+) % of all it held \(app\)\.",
         " ".join(report.split()),
     )
     assert found, report

@@ -173,6 +173,7 @@ def test_the_head_names_both_releases(pair: Pair, sim: Path) -> None:
         "cuda": ("10.2.300", "11.4.298"),
         "cudnn": ("8.2.1", "8.6.0"),
         "cublas": ("10.2.3.300", "11.6.6.84"),
+        "board": ("Simulated Jetson Nano", "Simulated Jetson Xavier"),
     }
     boards = [run["facts"]["board"] for column in found["columns"] for run in column["runs"]]
     assert boards == ["Simulated Jetson Nano", "Simulated Jetson Xavier"]

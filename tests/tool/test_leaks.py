@@ -65,7 +65,8 @@ def test_a_leak_is_named_with_its_slope(behaviour: str, how: str) -> None:
     assert line.grown == pytest.approx(slope * STEPS * share, abs=tolerance)
     if how in ("mark", "region"):
         assert told.step == "step" and told.n_steps == STEPS
-        assert line.bytes_per_step == pytest.approx(slope, rel=0.15)
+        # A tooth is ten steps long: where the samples cut it is chance.
+        assert line.bytes_per_step == pytest.approx(slope, rel=0.4 if behaviour == "sawtooth" else 0.15)
     text = " ".join(print_report(trace).stdout.split())
     assert f"Still growing at the end: {line.label} (app), " in text
     assert page_labels(recording, trace) == [line.label]

@@ -429,7 +429,7 @@ def test_pythons_arenas_are_pages_of_python(torch_run: Tuple[Profile, Dict[str, 
         if profile.accounts[account].kind == "anon" and profile.accounts[account].owner == "python"
     )
     assert arenas > 20 * MIB
-    assert "anon memory of the line that needed it" in " ".join(print_report(trace).stdout.split())
+    assert "anon memory of the line that needed it" in " ".join(print_report(trace, "--all").stdout.split())
 
 
 def test_a_dlopen_tells_what_its_libraries_made_resident(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:

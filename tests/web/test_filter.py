@@ -61,11 +61,19 @@ def test_totals_of_all_columns_follow_the_filter(pytorch: Page) -> None:
         step = typed("torch|train")
         step[1] = step[1].replace(TABLE, table)
         everything = ["evaluate", f"document.querySelector('{table} .more').click()"]
-        found = look(pytorch.path, step, everything, ["rows", f"{table} tbody"], ["rows", f"{table} tfoot"])
-        rows, total = found[2:]
+        found = look(
+            pytorch.path,
+            step,
+            everything,
+            ["rows", f"{table} thead"],
+            ["rows", f"{table} tbody"],
+            ["rows", f"{table} tfoot"],
+        )
+        heads, rows, total = found[2:]
         assert rows
-        for place, figure in enumerate(total[0]):
-            if isinstance(figure, int):
+        for place, (head, figure) in enumerate(zip(heads[0], total[0])):
+            # Lines call each other, so what passes through them is in many rows.
+            if isinstance(figure, int) and "total" not in str(head):
                 assert figure == sum(row[place] for row in rows)
 
 

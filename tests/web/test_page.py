@@ -429,7 +429,7 @@ def test_a_line_that_leaks_is_named_with_its_slope(tmp_path: Path) -> None:
     account = trace.account("heap", "app", ["py <module> (/a/b.py:7)"])
     for step in range(20):
         trace.mark(100 * step, f"epoch {step}")
-        trace.snapshot(100 * step, "mark", {account: (5000 * step, 1)})
+        trace.snapshot(100 * step, "mark", {account: (5000 * step, step)})
     trace.snapshot(2000, "exit")
     page = write_page(tmp_path, trace.save(tmp_path))
     said = page.read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ class Incident(NamedTuple):
 # The runtime's functions that ask the driver for memory.
 _RUNTIME_CALL = re.compile(r"cuda(?:Malloc\w*|HostAlloc|HostRegister|Free)")
 # Blocks in all the layouts that are looked at: a few seconds' work.
-_MOST_PIECES = 1 << 19
+_MOST_PIECES = 1 << 18
 _MOST_INSIDE = 12  # frames of the runtime around the driver's call
 
 

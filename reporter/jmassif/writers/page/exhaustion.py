@@ -16,7 +16,7 @@ _MAX_MAPS = 8
 _MAX_SEGMENTS = 40
 _MAX_FRAMES = 40
 _MAX_MOMENTS = 400
-_MAX_PIECES = 1 << 19  # in all maps over time: a few seconds' work
+_MAX_PIECES = 1 << 18  # in all maps over time: a few seconds' work
 # Of a segment: what is narrower is drawn with its neighbour.
 _NARROWEST = 1 / 400
 
