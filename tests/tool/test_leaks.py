@@ -64,7 +64,8 @@ def test_a_leak_is_named_with_its_slope(behaviour: str, how: str) -> None:
     tolerance = {"pool": 65536, "sawtooth": 10 * 30000}.get(behaviour, 0.1 * slope * STEPS)
     assert line.grown == pytest.approx(slope * STEPS * share, abs=tolerance)
     if how in ("mark", "region"):
-        assert told.step == "step" and told.n_steps == STEPS
+        # The end that is looked at is a snapshot, which may lie before the last steps.
+        assert told.step == "step" and 0.95 * STEPS <= told.n_steps <= STEPS
         # A tooth is ten steps long: where the samples cut it is chance.
         assert line.bytes_per_step == pytest.approx(slope, rel=0.4 if behaviour == "sawtooth" else 0.15)
     text = " ".join(print_report(trace).stdout.split())
