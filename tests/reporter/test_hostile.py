@@ -121,7 +121,7 @@ def test_hundreds_of_failures_among_many_blocks(tmp_path: Path, form: str) -> No
     trace = Trace(time_unit="ms", memory="unified")
     account = trace.account("device", "cache", ["f (a.c:1)"])
     trace.snapshot(1, "time", {account: (100, 1)}, {"total": (1, {})})
-    for number in range(5000):
+    for number in range(4000):
         trace.block(1, 0x7000000000 + (number << 21), 1 << 21, account)
     # JSON tells each map in full.
     for number in range(60 if form == "json" else 300):

@@ -15,6 +15,7 @@ from jmassif.questions.remedies import helps_for
 from jmassif.questions.segments import layouts
 from jmassif.questions.situation import Situation, holdings_at_snapshots, nothing_known, situation_of
 from jmassif.questions.verdict import verdict_on
+from jmassif.whose.names import Names
 
 
 class Incident(NamedTuple):
@@ -125,3 +126,12 @@ def incidents(profile: Profile) -> List[Incident]:
                 helps = helps_for(profile, event.account, s, layout, verdict, event.outcome)
                 found[index] = Incident(chain, event.outcome, freed, s, verdict, reason, helps)
     return [found[index] for index in range(len(chains))]
+
+
+def incidents_of(profile: Profile, names: Names) -> List[Incident]:
+    """incidents(), worked out once however many sections tell of them."""
+    return names.once(_incidents_of)
+
+
+def _incidents_of(profile: Profile, names: Names) -> List[Incident]:
+    return incidents(profile)

@@ -11,7 +11,7 @@ from jmassif.model.profile import Profile
 from jmassif.questions import happened as story
 from jmassif.questions.answer import NOTHING, amount, pools_of, whose
 from jmassif.questions.answer import Pool as LedgerPool
-from jmassif.questions.exhaustion import incidents
+from jmassif.questions.exhaustion import incidents_of
 from jmassif.questions.growth import find_growth
 from jmassif.questions.happened import NOTE, WARNING
 from jmassif.questions.leaks import growth_sentence
@@ -126,7 +126,7 @@ def headline(profile: Profile, names: Names, chosen: Optional[Moment] = None) ->
     """Of a process; at its peak, unless a moment is chosen."""
     chosen = chosen or select(profile, "peak")
     table = ledger(profile, chosen.composition)
-    tried = incidents(profile)
+    tried = incidents_of(profile, names)
     failure = story.last_failure(tried)
     statements = [Statement(HAPPENED, *each) for each in story.happened(profile, names, tried)]
     total = table.total

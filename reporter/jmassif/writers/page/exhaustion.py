@@ -4,7 +4,7 @@
 from typing import Any, Dict, List, Tuple
 
 from jmassif.model.profile import Profile
-from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.exhaustion import Incident, call, incidents_of
 from jmassif.questions.segments import Layout, Segment, layout_at, layouts
 from jmassif.questions.situation import arithmetic
 from jmassif.units import printable
@@ -74,7 +74,7 @@ def _incident(profile: Profile, names: Names, number: int, incident: Incident, h
 
 def exhaustion(profile: Profile, names: Names) -> Dict[str, Any]:
     """The failures, the last ones with maps, and the calls that the trace only counts."""
-    found = incidents(profile)
+    found = incidents_of(profile, names)
     numbered = list(enumerate(found, 1))[-_MAX_INCIDENTS:]
     with_map = {number for number, incident in numbered if not incident.is_resolved}
     with_map = set(sorted(with_map)[-_MAX_MAPS:])

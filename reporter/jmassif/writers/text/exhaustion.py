@@ -4,7 +4,7 @@
 from textwrap import wrap
 
 from jmassif.model.profile import Profile
-from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.exhaustion import Incident, call, incidents_of
 from jmassif.questions.segments import layout_at
 from jmassif.questions.situation import arithmetic
 from jmassif.questions.verdict import FRAGMENTATION
@@ -104,7 +104,7 @@ def _line(profile: Profile, number: int, incident: Incident) -> Lines:
 
 def exhaustion_sections(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
     """A section for each of the last failures that were not made good by a further try; a line for each of the others."""
-    numbered = list(enumerate(incidents(profile), 1))
+    numbered = list(enumerate(incidents_of(profile, names), 1))
     if not numbered:
         return []
     most = _SHOWN if extent is FULL else 1
