@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optiona
 
 from jmassif.commands import common
 from jmassif.commands.common import Parser, Problem
-from jmassif.commands.pages import announce, open_page, page_file
+from jmassif.commands.pages import write_page
 from jmassif.model.profile import Profile
 from jmassif.quantities import QuantityError, parse_bytes
 from jmassif.questions.compare.breakdown import SCOPE, VIEWS, total
@@ -278,19 +278,10 @@ def _diff(given: Optional[List[str]]) -> int:
         common.keep_inputs(arguments.output, reader.files)
         found = _compare(arguments, columns, views)
         if stacks is not None:
-            lines = difference_html.write(found, stacks)
+            page = difference_html.write(found, stacks)
+            write_page(_NAME, page, reader.files, arguments.output, "jmassif.diff.html", arguments.open)
         else:
-            lines = _WRITERS[arguments.format](found, arguments.bytes)
-        if stacks is None:
-            common.write(lines, arguments.output)
-            return 0
-        output = page_file(arguments.output, "jmassif.diff.html", arguments.open)
-        common.keep_inputs(output, reader.files)
-        common.write(lines, output)
-        if output and not arguments.output:
-            announce(_NAME, output)
-        if output and arguments.open:
-            open_page(output)
+            common.write(_WRITERS[arguments.format](found, arguments.bytes), arguments.output)
     except FormatError as error:
         raise Problem(str(error))
     return 0

@@ -9,7 +9,7 @@ from typing import List, NoReturn, Optional
 from jmassif.commands import common, overlay
 from jmassif.commands.common import Parser, Problem
 from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, Format
-from jmassif.commands.pages import announce, open_page, page_file
+from jmassif.commands.pages import write_page
 from jmassif.commands.terminal import is_terminal
 from jmassif.model.job import twice
 from jmassif.model.profile import Profile
@@ -258,13 +258,8 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], pro
     else:
         lines = format_.write(profiles[0], view(profiles[0]))
     if format_.content == PAGE:
-        output = page_file(arguments.output, f"jmassif.{_pid(profiles[0])}html", arguments.open)
-        common.keep_inputs(output, names)
-        common.write(lines, output)
-        if output and not arguments.output:
-            announce("jm_print", output)
-        if output and arguments.open:
-            open_page(output)
+        default = f"jmassif.{_pid(profiles[0])}html"
+        write_page("jm_print", lines, names, arguments.output, default, arguments.open)
     elif format_.name == "text":
         common.show(fitted(lines, _columns(arguments)), arguments.output, arguments.color, arguments.pager)
     else:

@@ -10,9 +10,9 @@ import stat
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Optional
+from typing import Iterable, Optional, Sequence
 
-from jmassif.commands.common import Problem, say
+from jmassif.commands.common import Problem, keep_inputs, say, write
 
 STANDARD_OUTPUT = "-"
 
@@ -24,18 +24,14 @@ def _is_redirected() -> bool:
         return False
 
 
-def page_file(given: Optional[str], default: str, is_opened: bool) -> Optional[str]:
+def _page_file(given: Optional[str], default: str, is_opened: bool) -> Optional[str]:
     """The file that a page is written to; None: standard output."""
     if given == STANDARD_OUTPUT:
         return None
     return given if given or (_is_redirected() and not is_opened) else default
 
 
-def announce(command: str, path: str) -> None:
-    say(command, f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB): open it in a browser")
-
-
-def open_page(path: str) -> None:
+def _open_page(path: str) -> None:
     """Shows the file in the user's browser. Raises Problem."""
     address = Path(os.path.abspath(path)).as_uri()
     has_screen = (
@@ -47,3 +43,16 @@ def open_page(path: str) -> None:
         is_opened = False
     if not is_opened:
         raise Problem(f"no browser to open {path} with: open {address}, or copy the file to where there is one")
+
+
+def write_page(
+    command: str, lines: Iterable[str], inputs: Sequence[str], given: Optional[str], default: str, is_opened: bool
+) -> None:
+    """Writes a page to where it belongs, which is `given` by the user or `default`; says where, and opens it. Raises Problem."""
+    output = _page_file(given, default, is_opened)
+    keep_inputs(output, inputs)
+    write(lines, output)
+    if output and not given:
+        say(command, f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB): open it in a browser")
+    if output and is_opened:
+        _open_page(output)
