@@ -90,6 +90,10 @@ class _Part(NamedTuple):
     note: str
 
 
+def _is_growth(name: str) -> bool:
+    return name == _GROWTH or name.startswith(_GROWTH + ".")
+
+
 class Meter:
     """Reads off a run what names stand for. `owners` are further ones that exist, if the run holds nothing of them."""
 
@@ -99,7 +103,6 @@ class Meter:
         self._moments = SELECTORS + tuple(mark_snapshots(profile))
         self._compositions: Dict[str, Composition] = {}
         self._names: Optional[Names] = None
-        self._grown: Optional[Growth] = None
 
     def value(self, name: str) -> Value:
         """What the run has of `name`. Raises BudgetError if there is no such thing."""
@@ -109,7 +112,7 @@ class Meter:
         counters = self._counters()
         if name in counters:
             return counters[name]()
-        if name == _GROWTH or name.startswith(_GROWTH + "."):
+        if _is_growth(name):
             untold = self._growth.untold
             return Value(sum(line.grown for line in self._growing(name)), True, untold and f"cannot be told: {untold}")
         moment, what = self._split(name)
@@ -122,7 +125,7 @@ class Meter:
         """What `name` counts, by line; nothing for what is no memory."""
         if name in self._counters() or name.startswith("failures."):
             return {}
-        if name == _GROWTH or name.startswith(_GROWTH + "."):
+        if _is_growth(name):
             return {(line.label, line.owner): line.grown for line in self._growing(name)}
         moment, what = self._split(name)
         if self._is_of_books(moment, what):
@@ -143,9 +146,7 @@ class Meter:
 
     @property
     def _growth(self) -> Growth:
-        if self._grown is None:
-            self._grown = find_growth(self._profile, self._words)
-        return self._grown
+        return find_growth(self._profile, self._words)
 
     def _growing(self, name: str) -> List[Growing]:
         owner = name[len(_GROWTH) + 1 :]
@@ -202,7 +203,7 @@ class Meter:
 
     # ---- what was held at a moment ----
 
-    def _part(self, name: str, moment: str, what: str) -> "_Part":
+    def _part(self, name: str, moment: str, what: str) -> _Part:
         accounts = self._profile.accounts
         part = ""
         if moment == _LEAK and not what:

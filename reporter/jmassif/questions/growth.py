@@ -76,6 +76,10 @@ class Growth(NamedTuple):
 
 def importing(profile: Profile, names: Names) -> Callable[[int], bool]:
     """Whether an account is what an import left: the import system comes before any line of the program's own."""
+    return names.once(_importing)
+
+
+def _importing(profile: Profile, names: Names) -> Callable[[int], bool]:
     of_imports, own = set(), set()
     for id_, fields in profile.frames.items():
         if profile.strings[fields[3]] == _IMPORT_SYSTEM:

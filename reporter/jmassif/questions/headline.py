@@ -98,7 +98,8 @@ def all_in_use(pool: Optional[Pool], n_bytes: int) -> str:
     return f" With everything else{besides}, at most {percent(pool.used, pool.capacity)} of it was in use."
 
 
-def _severity(pool: Optional[Pool], n_bytes: int) -> str:
+def severity(pool: Optional[Pool], n_bytes: int) -> str:
+    """Of holding so much of the pool."""
     is_full = pool is not None and max(pool.fullness, pool.share(n_bytes)) >= NEARLY_FULL
     return WARNING if is_full else NOTE
 
@@ -115,7 +116,7 @@ def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]
         n_bytes, part = in_pool(limit, table.total, of[0])
         share = f"{capacity(limit, n_bytes, part)}.{all_in_use(limit, n_bytes)}"
         text = f"The program held {amount(table, of)} {when}{share}"
-        found.append(Statement(POOL, _severity(limit, n_bytes), text))
+        found.append(Statement(POOL, severity(limit, n_bytes), text))
     return found
 
 
@@ -124,7 +125,14 @@ def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]
 
 def headline(profile: Profile, names: Names, chosen: Optional[Moment] = None) -> Headline:
     """Of a process; at its peak, unless a moment is chosen."""
-    chosen = chosen or select(profile, "peak")
+    return _headline(profile, names, chosen) if chosen else names.once(_at_peak)
+
+
+def _at_peak(profile: Profile, names: Names) -> Headline:
+    return _headline(profile, names, select(profile, "peak"))
+
+
+def _headline(profile: Profile, names: Names, chosen: Moment) -> Headline:
     table = ledger(profile, chosen.composition)
     tried = incidents_of(profile, names)
     failure = story.last_failure(tried)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The headline of a job: the sum of its processes at their common peak, and in which of them to look first."""
 
-from typing import List, Optional
+from typing import Callable, List, Optional, Sequence
 
 from jmassif.model.job import Process
 from jmassif.questions import happened as story
 from jmassif.questions.about import used_sides
 from jmassif.questions.answer import amount, pools_of, whose
-from jmassif.questions.exhaustion import incidents
+from jmassif.questions.exhaustion import incidents_of
 from jmassif.questions.growth import find_growth
 from jmassif.questions.happened import NOTE, WARNING
 from jmassif.questions.headline import (
@@ -23,17 +23,19 @@ from jmassif.questions.headline import (
     capacity,
     headline,
     in_pool,
+    severity,
 )
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Peak, Processes
 from jmassif.questions.leaks import growth_sentence
 from jmassif.questions.ledger import Ledger
 from jmassif.questions.place import Place, place_sentence, place_to_look
-from jmassif.questions.pools import NEARLY_FULL, Pool, fullest, pools
+from jmassif.questions.pools import Pool, fullest, pools
 from jmassif.units import moment, printable, size
 from jmassif.whose.names import Names
 
 _MOST_LEAKS = 3
+_NamesOf = Callable[[Process], Names]
 
 
 def measures(job: Processes) -> List[str]:
@@ -63,22 +65,22 @@ def called(process: Process) -> str:
     return f"process {process.pid}" if process.pid else printable(process.name)
 
 
-def _happened(job: Processes) -> List[Statement]:
+def _happened(job: Processes, names: _NamesOf) -> List[Statement]:
     found = []
     for process in job.members:
-        profile = process.profile
-        for each in story.happened(profile, Names(profile), incidents(profile)):
+        profile, words = process.profile, names(process)
+        for each in story.happened(profile, words, incidents_of(profile, words)):
             name = called(process)
             found.append(Statement(HAPPENED, each.severity, f"{name[:1].upper()}{name[1:]}: {each.text}"))
     severities = (story.ALARM, WARNING, NOTE)
     return sorted(found, key=lambda statement: severities.index(statement.severity))
 
 
-def _leaks(job: Processes) -> List[Statement]:
+def _leaks(job: Processes, names: _NamesOf) -> List[Statement]:
     """Of the processes that grew most."""
     found = []
     for process in job.members:
-        grown = find_growth(process.profile, Names(process.profile))
+        grown = find_growth(process.profile, names(process))
         if grown.lines:
             name = called(process)
             text = f"{name[:1].upper()}{name[1:]}: {growth_sentence(process.profile, grown)}"
@@ -94,11 +96,11 @@ def _fullest(job: Processes, table: Ledger) -> Optional[Pool]:
     return fullest(found, table.total.host.bytes, table.total.device.bytes)
 
 
-def _place(job: Processes, time: int, side: str, whole: int) -> Optional[Place]:
+def _place(job: Processes, names: _NamesOf, time: int, side: str, whole: int) -> Optional[Place]:
     """The place that holds most in any of them, one of the user's own first; its share is of what all of them held."""
     found = []
     for process, composition in job.compositions(time):
-        place = place_to_look(process.profile, Names(process.profile), composition, side)
+        place = place_to_look(process.profile, names(process), composition, side)
         if place:
             of = f"their {side} memory" if side else "all they held"
             label = f"{place.label} in {called(process)}"
@@ -115,26 +117,34 @@ def _sum(job: Processes, pool: Optional[Pool], peak: Peak, side: str, table: Opt
         inside, part = in_pool(pool, table.total, side)
         n_bytes = inside if part else n_bytes
     share = capacity(pool, n_bytes, part, "their") + "." + all_in_use(pool, n_bytes if part else peak.at_most)
-    is_full = pool is not None and max(pool.fullness, pool.share(n_bytes)) >= NEARLY_FULL
     when = f"at the peak ({moment(peak.time, 'ms')})" if not job.no_clock else "at the most"
-    return Statement(
-        POOL, WARNING if is_full else NOTE, f"Together these {n} processes held {bounds(peak)}{of} {when}{share}"
-    )
+    text = f"Together these {n} processes held {bounds(peak)}{of} {when}{share}"
+    return Statement(POOL, severity(pool, n_bytes), text)
 
 
-def headline_of_job(job: Processes) -> Headline:
-    """Of several processes. Without a clock that they have in common, the rest is about the largest of them."""
-    statements = _happened(job)
+def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> Headline:
+    """Of several processes. Without a clock that they have in common, the rest is about the largest of them.
+
+    `names` are the members', for those who have them.
+    """
+    known = {id(process.profile): each for process, each in zip(job.members, names or ())}
+
+    def names_of(process: Process) -> Names:
+        if id(process.profile) not in known:
+            known[id(process.profile)] = Names(process.profile)
+        return known[id(process.profile)]
+
+    statements = _happened(job, names_of)
     measure = main_measure(job)
     # Memory of the host has no name where there is no other.
     side = measure if measure == "device" or len(measures(job)) > 1 else ""
     peak = job.peak(measure)
     biggest = largest(job)
     if job.no_clock:
-        own = headline(biggest.profile, Names(biggest.profile))
+        own = headline(biggest.profile, names_of(biggest))
         statements.append(_sum(job, None, peak, side))
         statements.append(Statement(POOL, NOTE, f"The largest is {called(biggest)}."))
-        statements += own.about(POOL, WHOSE) + _leaks(job) + own.about(PLACE, HELP)
+        statements += own.about(POOL, WHOSE) + _leaks(job, names_of) + own.about(PLACE, HELP)
         return own._replace(statements=statements, held=peak.at_least, at_most=peak.at_most, incident=None)
     table = ledger_of(job, peak.time)
     pool = _fullest(job, table)
@@ -147,9 +157,9 @@ def headline_of_job(job: Processes) -> Headline:
         statements.append(
             Statement(WHOSE, NOTE, text.replace("Of that", f"Of the {amount(table, of)} on record then", 1))
         )
-    statements += _leaks(job)
+    statements += _leaks(job, names_of)
     whole = table.total.on(side).bytes if side else table.total.bytes
-    found = _place(job, peak.time, side, whole)
+    found = _place(job, names_of, peak.time, side, whole)
     if found:
         statements.append(Statement(PLACE, NOTE, place_sentence(found)))
     return Headline(statements, peak.time, "the peak", peak.at_least, peak.at_most, limit, found, None)

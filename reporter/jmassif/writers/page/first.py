@@ -108,7 +108,7 @@ def _markup(made: Headline, table: Ledger) -> str:
 
 def _of_process(profile: Profile, names: Names) -> str:
     chosen = select(profile, "peak")
-    return _markup(headline(profile, names, chosen), ledger(profile, chosen.composition))
+    return _markup(headline(profile, names), ledger(profile, chosen.composition))
 
 
 def _of_job(job: Processes, made: Headline) -> str:

@@ -128,7 +128,7 @@ def _page(job: Processes, directories: Optional[Sequence[str]]) -> Iterator[str]
         has_parent = process.relation == FORKED and process.parent is not None
         runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
-    of_job = headline_of_job(job) if len(runs) > 1 else None
+    of_job = headline_of_job(job, names) if len(runs) > 1 else None
     packed = pack(runs, title, together(job, of_job) if of_job else None)
     return fill_page(title, first_screen(job, of_job, names), packed)
 
