@@ -31,6 +31,13 @@ class Shown(NamedTuple):
     leaves_out: str
 
 
+def nearest(times: Sequence[int], time: int) -> int:
+    """The index of the time that is nearest, the first of several; `times` never decrease."""
+    after = min(bisect_left(times, time), len(times) - 1)
+    before = bisect_left(times, times[max(0, after - 1)])
+    return min((before, after), key=lambda place: abs(times[place] - time))
+
+
 class Series(NamedTuple):
     """A figure over time, as sampled: at each time, so many bytes."""
 
@@ -42,9 +49,7 @@ class Series(NamedTuple):
 
     def nearest(self, time: int) -> Tuple[int, int]:
         """The value nearest in time, and its time."""
-        after = min(bisect_left(self.times, time), len(self.times) - 1)
-        before = max(0, after - 1)
-        at = min((before, after), key=lambda place: abs(self.times[place] - time))
+        at = nearest(self.times, time)
         return self.values[at], self.times[at]
 
 
@@ -141,7 +146,8 @@ def _valgrinds(profile: Profile, time: int) -> str:
     """How much of what the kernel has of the process is Valgrind's, where that was sampled."""
     if "resident" not in profile.system:
         return ""
-    sampled = min(profile.system["resident"][0], key=lambda at: abs(at - time))
+    times = profile.system["resident"][0]
+    sampled = times[nearest(times, time)]
     part, whole = profile.system_at("resident-valgrind", sampled) or 0, profile.system_at("resident", sampled) or 0
     return f"; here {size(max(0, whole - part))} are the program's own, the rest Valgrind's"
 

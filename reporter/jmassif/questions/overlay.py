@@ -6,6 +6,7 @@ from typing import NamedTuple, Optional
 from jmassif.model.profile import Profile
 from jmassif.questions.ledger import ledger
 from jmassif.questions.moments import Moment
+from jmassif.questions.others import nearest
 from jmassif.units import moment, size
 
 
@@ -22,8 +23,7 @@ def beside(profile: Profile, chosen: Moment) -> Optional[Beside]:
     overlay = profile.overlay
     if overlay is None:
         return None
-    distances = [abs(time - chosen.time) for time in overlay.times]
-    place = distances.index(min(distances))
+    place = nearest(overlay.times, chosen.time)
     total = ledger(profile, chosen.composition).total
     if not profile.is_discrete:
         held = total.bytes

@@ -37,6 +37,17 @@ def at_least(version: str, *least: int) -> bool:
     return len(numbers) == len(least) and numbers >= list(least)
 
 
+def _allocator_config(profile: Profile) -> str:
+    return profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", "")
+
+
+def can_expand_segments(profile: Profile) -> bool:
+    """Whether PyTorch's expandable segments were off, in a release that may have them."""
+    version = profile.manifest.get("pytorch", "")
+    is_on = "expandable_segments:True" in _allocator_config(profile)
+    return not is_on and (not version or at_least(version, 2, 1))
+
+
 def whole_pages(layout: Layout) -> int:
     """Bytes of the holes that could be unmapped, were the segments made of pages."""
     found = 0
@@ -70,18 +81,17 @@ def _framework_helps(profile: Profile, s: Situation, layout: Layout, verdict: st
     helps: List[str] = []
     if s.asked is None or s.free is None:
         return helps
-    config = profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", "")
     version = profile.manifest.get("pytorch", "")
     needed = s.asked - s.gathered - s.free
     if verdict == FRAGMENTATION:
         pages = whole_pages(layout)
-        if "expandable_segments:True" not in config and pages >= needed and (not version or at_least(version, 2, 1)):
+        if can_expand_segments(profile) and pages >= needed:
             since = "" if version else " (PyTorch 2.1 and later, where the driver has virtual memory management)"
             helps.append(
                 f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True{since}: {size(pages)} of the holes are whole pages, which"
                 " it could have given back."
             )
-        split = _split_that_helps(layout, needed) if "max_split_size_mb" not in config else None
+        split = _split_that_helps(layout, needed) if "max_split_size_mb" not in _allocator_config(profile) else None
         if split:
             helps.append(
                 f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{split // MIB}: blocks up to that size would not have been put"

@@ -7,9 +7,10 @@ tells every second, then every fourth, and so on; which ones these are follows f
 
 import re
 from bisect import bisect_right
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.model.profile import Profile
+from jmassif.model.records import Mark, Region
 from jmassif.units import printable
 
 # Fewer tell nothing of what goes on: the first is the warm-up, and the last is cut short.
@@ -59,15 +60,20 @@ def _told(n: int) -> List[int]:
     return found
 
 
+_Event = TypeVar("_Event", Mark, Region)
+
+
+def _by_name(events: Iterable[_Event]) -> Iterable[Tuple[str, List[_Event]]]:
+    named: Dict[str, List[_Event]] = {}
+    for event in events:
+        named.setdefault(_pattern(event.text), []).append(event)
+    return named.items()
+
+
 def _of_regions(profile: Profile, until: int) -> List[Tuple[int, Repetitions]]:
     """With how deep they lie."""
-    named: Dict[str, List[int]] = {}
-    for index, region in enumerate(profile.regions):
-        if region.begin <= until:
-            named.setdefault(_pattern(region.text), []).append(index)
     found = []
-    for name, indices in named.items():
-        regions = [profile.regions[index] for index in indices]
+    for name, regions in _by_name(each for each in profile.regions if each.begin <= until):
         is_one_text = len({region.text for region in regions}) == 1
         numbers = _told(len(regions)) if is_one_text else list(range(len(regions)))
         times = [region.begin for region in regions]
@@ -81,13 +87,8 @@ def _of_regions(profile: Profile, until: int) -> List[Tuple[int, Repetitions]]:
 
 
 def _of_marks(profile: Profile, until: int) -> List[Repetitions]:
-    named: Dict[str, List[int]] = {}
-    for index, mark in enumerate(profile.marks):
-        if mark.time <= until:
-            named.setdefault(_pattern(mark.text), []).append(index)
     found = []
-    for name, indices in named.items():
-        marks = [profile.marks[index] for index in indices]
+    for name, marks in _by_name(each for each in profile.marks if each.time <= until):
         snapshots = tuple(mark.snapshot for mark in marks if mark.snapshot is not None)
         times = [mark.time for mark in marks]
         at_marks = snapshots if len(snapshots) == len(marks) else ()

@@ -9,7 +9,7 @@ from typing import List, Optional
 from jmassif.model.profile import Profile
 from jmassif.questions.ledger import Ledger
 from jmassif.questions.moments import Moment, main_peak
-from jmassif.questions.remedies import at_least, is_pytorch, lazy_loading_is_off, whole_pages
+from jmassif.questions.remedies import can_expand_segments, is_pytorch, lazy_loading_is_off, whole_pages
 from jmassif.questions.segments import Layout, is_placed, layout_at, position_of_peak
 from jmassif.units import percent, size
 
@@ -36,11 +36,8 @@ def _from_cache(profile: Profile, layout: Layout, whole: int) -> str:
     if _is_worth(pieces.returnable, whole):
         how = "torch.cuda.empty_cache() before" if is_pytorch(profile) else "its allocator, asked in time,"
         return f"{how} would have given {size(pieces.returnable)} of it back: segments that hold nothing."
-    config = profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", "")
-    version = profile.manifest.get("pytorch", "")
-    can_expand = is_pytorch(profile) and "expandable_segments:True" not in config
     pages = whole_pages(layout)
-    if can_expand and _is_worth(pages, whole) and (not version or at_least(version, 2, 1)):
+    if is_pytorch(profile) and can_expand_segments(profile) and _is_worth(pages, whole):
         return f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True could give {size(pages)} of it back: whole pages in holes."
     return ""
 

@@ -201,7 +201,7 @@ def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]
 
 
 # In the order of the sum; the ledger stands between the first and the second, and is in the cells.
-_BOOKS = ("before", "untouched", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
+_BOOKS = (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)
 
 
 def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
@@ -216,8 +216,9 @@ def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
             "held": made.held,
             "doubts": doubts(made),
         }
-        notes = {each.field: each.told(made) for each in (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)}
-        rows.append({**row, "notes": notes, **{name: getattr(made, name) for name in _BOOKS}})
+        row["notes"] = {each.field: each.told(made) for each in _BOOKS}
+        row.update((each.field, each.bytes(made)) for each in _BOOKS)
+        rows.append(row)
     return rows
 
 
