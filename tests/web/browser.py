@@ -44,6 +44,18 @@ def need_page() -> None:
             stamp.touch()
 
 
+def in_node(script: str, asked: Any) -> Any:
+    """What a module that may import from src/ prints as JSON, given `asked` likewise."""
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        cwd=str(WEB),
+        input=json.dumps(asked).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
 def write_page(directory: Path, *traces: Path, options: Sequence[str] = ()) -> Path:
     page = directory / "report.html"
     command: List[Argument] = [PYTHON, ROOT / "reporter" / "jm_print", "--format=html", *options, "-o", page, *traces]

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Axes: all ticks of one in one unit, and round in it."""
 
-import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any, List
 
 import pytest
 
 from tests.reporter.traces import Trace
-from tests.web.browser import WEB, visit, write_page
+from tests.web.browser import in_node, visit, write_page
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -33,14 +31,7 @@ WRITTEN = """
 
 
 def ticks(*asked: List[Any]) -> List[List[str]]:
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", SCRIPT],
-        cwd=str(WEB),
-        input=json.dumps(asked).encode(),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    found: List[List[str]] = json.loads(done.stdout)
+    found: List[List[str]] = in_node(SCRIPT, asked)
     return found
 
 

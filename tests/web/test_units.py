@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The page's words for numbers are the text report's."""
 
-import json
 import random
-import subprocess
 from typing import Any, List
 
 from jmassif.units import growth, moment, percent, size
 
-from tests.web.browser import WEB
+from tests.web.browser import in_node
 
 SCRIPT = """
 import { growth, moment, percent, size } from './src/base/units.js';
@@ -30,14 +28,7 @@ def test_numbers_read_as_in_the_text_report() -> None:
     shares = [(rng.randrange(2001), 2000) for _ in range(500)] + [(1, 3), (1, 16), (5, 0)]
     times = [rng.randrange(10 ** rng.randrange(1, 9)) for _ in range(1000)] + [1125, 1375, 59999, 999, 1000]
     asked = {"sizes": list(map(int, sizes)), "shares": shares, "times": times}
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", SCRIPT],
-        cwd=str(WEB),
-        input=json.dumps(asked).encode(),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    found: List[List[Any]] = json.loads(done.stdout)
+    found: List[List[Any]] = in_node(SCRIPT, asked)
     assert found[0] == [[size(n), growth(n)] for n in map(int, sizes)]
     assert found[1] == [percent(part, whole) for part, whole in shares]
     assert found[2] == [[moment(n, unit) for unit in ("ms", "i", "B")] for n in times]
