@@ -28,7 +28,7 @@ from jmassif.writers.page import html
 from jmassif.writers.view import BY, FOLDS, FormatError
 from tests.fuzz.mutations import golden, mutant
 
-MOST_SECONDS = 15  # of a busy machine
+MOST_SECONDS = 10
 MOST_BYTES = 300 << 20
 _ADDRESS_SPACE = 3 << 30  # what is beyond ends with a MemoryError instead of this machine
 
