@@ -80,12 +80,21 @@ static void rank(OwnerId owner)
     owners[owner].is_ranked = True;
 }
 
+static SizeT n_kept_words, kept_bytes;
+
+static const HChar *keep_word(const HChar *word)
+{
+    n_kept_words++;
+    kept_bytes += VG_(strlen)(word) + 1;
+    return VG_(strdup)("jm.owner", word);
+}
+
 // Of a name in the rules. JM_OWNER_NONE: there are too many.
 static OwnerId intern_owner(const HChar *name)
 {
     OwnerId owner = find_owner(name);
     if (!owner && n_owners + 1 < MAX_OWNERS)
-        owner = add_owner(VG_(strdup)("jm.owner", name));
+        owner = add_owner(keep_word(name));
     if (owner)
         rank(owner);
     return owner;
@@ -143,8 +152,8 @@ static Rule frame_rule(const HChar *objects, const HChar *functions)
     Rule rule;
     VG_(memset)(&rule, 0, sizeof rule);
     rule.is_python = VG_(strncmp)(objects, "py:", 3) == 0;
-    rule.objects = VG_(strdup)("jm.owner", objects + (rule.is_python ? 3 : 0));
-    rule.functions = VG_(strdup)("jm.owner", functions);
+    rule.objects = keep_word(objects + (rule.is_python ? 3 : 0));
+    rule.functions = keep_word(functions);
     return rule;
 }
 
@@ -169,7 +178,7 @@ static const HChar *add_role_rule(HChar **words, UInt n)
         return "too many role rules; 250 are the most";
     if (has_long_glob(words[2]) || has_long_glob(words[3]))
         return too_long_glob;
-    RoleRule rule = {frame_rule(words[2], words[3]), VG_(strdup)("jm.owner", words[1]), n == 5};
+    RoleRule rule = {frame_rule(words[2], words[3]), keep_word(words[1]), n == 5};
     VG_(addToXA)(role_rules, &rule);
     return NULL;
 }
@@ -456,4 +465,5 @@ void jm_owner_stats(void)
     jm_stats_array("jm.owner", "owner rules", rules, sizeof(Rule));
     jm_stats_array("jm.owner", "role rules", role_rules, sizeof(RoleRule));
     jm_stats_array("jm.owner", "code rules", code_rules, sizeof(CodeRule));
+    jm_stats_row("jm.owner", "words of the rules", n_kept_words, kept_bytes);
 }
