@@ -46,6 +46,7 @@
 #include "requests/request.h"
 #include "valgrind/debug_info.h"
 #include "valgrind/fma.h"
+#include "valgrind/killed.h"
 #include "valgrind/translation.h"
 
 // ---- object files --------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ static void on_unmap(Addr start, SizeT bytes)
 // ---- threads, fork, exec -------------------------------------------------------------------------------------
 
 // The core ends a program that a signal killed as it does one that exits, and tells the tool no status; so what the
-// program asked for is remembered.
+// program asked for is remembered. Of a signal the number comes later, if at all (valgrind/killed.h).
 static Bool has_called_exit;
 static UInt exit_status;
 
@@ -254,16 +255,27 @@ static void print_stats(void)
     jm_stats_print(modules);
 }
 
+static void end_trace(SnapshotReason reason, UInt code)
+{
+    jm_trace_end(jm_clock_now(), jm_snapshot_reason_name(reason), code);
+    jm_trace_close();
+}
+
+static void on_killed(UInt signal)
+{
+    end_trace(SNAPSHOT_SIGNAL, signal);
+}
+
 static void fini(Int exit_code)
 {
     SnapshotReason reason = has_called_exit ? SNAPSHOT_EXIT : SNAPSHOT_SIGNAL;
     if (has_called_exit)
         jm_pending_settle_all();
     jm_snapshot_take(reason);
-    jm_trace_end(jm_clock_now(), jm_snapshot_reason_name(reason), exit_status);
     if (VG_(clo_stats))
         print_stats();
-    jm_trace_close();
+    if (has_called_exit || !jm_on_killed(on_killed))
+        end_trace(reason, exit_status);
     if (VG_(clo_verbosity) > 0 && has_called_exit && !has_preload)
         VG_(umsg)("jmassif: the program is linked statically: of its heap, only the pages have been seen\n");
     if (VG_(clo_verbosity) > 0 && jm_trace_path())

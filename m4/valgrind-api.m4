@@ -144,6 +144,16 @@ AS_IF([test -n "$reads_debug_info"], [
     AC_DEFINE_UNQUOTED([WRAP_READ_DEBUG_INFO], [__wrap_$reads_debug_info], [Is called in its place.])
     CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$reads_debug_info"
 ])
+
+dnl What the core sends a process that a signal has killed, when all else is over (killed.c).
+AC_MSG_CHECKING([whether the signal that kills a program can be told])
+tells_signal=no
+JM_IF_FUNCTION([libcoregrind], [vgPlain_kill_self], [tells_signal=yes])
+AC_MSG_RESULT([$tells_signal])
+AS_IF([test $tells_signal = yes], [
+    AC_DEFINE([TELLS_FATAL_SIGNAL], [1], [The core's last call for a process that a signal has killed is taken over.])
+    CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=vgPlain_kill_self"
+])
 AC_SUBST([CORE_WRAP_LDFLAGS])
 
 dnl Its replacement of pvalloc, by the tag that ours must have too.

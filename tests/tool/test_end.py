@@ -6,6 +6,7 @@ from typing import Dict
 
 import pytest
 
+from jmassif.trace.builder import load_file
 from tests.harness import Recording, compile_c, record
 from tests.tool.programs import assert_readable, live_at, run_both
 
@@ -84,7 +85,30 @@ def test_a_signal_that_kills_is_told_as_such(name: str) -> None:
     recording = ending(KILLS[name])
     number = getattr(signal, name)
     assert recording.returncode == -number
-    assert end_of(recording).split()[0] == "signal"
+    assert end_of(recording) == f"signal {number}"
+
+
+def test_the_signal_that_kills_a_forked_child_is_told() -> None:
+    text = f"""{HEADERS}
+    #include <sys/wait.h>
+    int main(void)
+    {{
+        int ready[2];
+        if (pipe(ready)) return 9;
+        pid_t child = fork();
+        if (!child) {{ {BEGIN} write(ready[1], "!", 1); for (;;) pause(); }}
+        char byte;
+        read(ready[0], &byte, 1);
+        kill(child, SIGTERM);
+        int status = 0;
+        waitpid(child, &status, 0);
+        return WIFSIGNALED(status) ? WTERMSIG(status) : 99;
+    }}
+    """
+    recording = record([compile_c(text, "-fno-builtin", "-w")])
+    assert recording.returncode == signal.SIGTERM
+    ends = [load_file(str(trace)).end for trace in recording.traces]
+    assert sorted((end.reason, end.code) for end in ends if end) == [("exit", 15), ("signal", 15)]
 
 
 def test_exit_handlers_still_count() -> None:
