@@ -9,6 +9,9 @@ import pytest
 
 from jmassif.commands.jm_print import main
 from jmassif.model.job import FORKED, REPLACED, SPAWNED
+from jmassif.questions.happened import ALARM, NOTE
+from jmassif.questions.headline import HAPPENED
+from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import Processes, join
 from tests import harness
 from tests.reporter.traces import Trace
@@ -297,6 +300,52 @@ def test_the_largest_sum_of_a_random_job_lies_between_its_bounds(seed: int) -> N
     assert job.peak("device").at_most == 0
 
 
+# ---- workers that their parent ends --------------------------------------------------------------
+
+
+def pool(parent_end: str, worker_end: str, n_workers: int = 2) -> Processes:
+    parent = trace_of(1)
+    holds(parent, 0, 1000, "start")
+    workers = []
+    for number in range(n_workers):
+        worker = trace_of(2 + number, ppid="1", forked_from="1")
+        holds(worker, 10, 1000, "fork")
+        worker.lines.append(worker_end)
+        workers.append(worker)
+    parent.lines.append(parent_end)
+    return joined(parent, *workers)
+
+
+def test_workers_that_were_ended_when_their_work_was_done_are_one_note() -> None:
+    happened = headline_of_job(pool("Z 400 exit 0", "Z 300 signal 15")).about(HAPPENED)
+    assert [(each.severity, "processes 2 and 3 " in each.text) for each in happened] == [(NOTE, True)]
+    assert "SIGTERM" in happened[0].text and "exit status 0" in happened[0].text
+
+
+@pytest.mark.parametrize(
+    "parent_end, worker_end",
+    [
+        ("Z 400 exit 1", "Z 300 signal 15"),  # the job failed
+        ("Z 400 signal 15", "Z 300 signal 15"),  # somebody ended all of it
+        ("Z 200 exit 0", "Z 300 signal 15"),  # the parent was there no more
+        ("Z 400 exit 0", "Z 300 signal 11"),  # nobody sends that to be done with a worker
+        ("Z 400 exit 0", "Z 300 signal 9"),  # the kernel may have, for lack of memory
+    ],
+)
+def test_other_ends_by_a_signal_stay_failures(parent_end: str, worker_end: str) -> None:
+    happened = headline_of_job(pool(parent_end, worker_end)).about(HAPPENED)
+    assert [each.text.partition(":")[0] for each in happened if each.severity == ALARM][:2] == (
+        ["Process 1", "Process 2"] if "signal" in parent_end else ["Process 2", "Process 3"]
+    )
+
+
+def test_of_many_processes_that_died_the_first_are_named_and_the_others_counted() -> None:
+    happened = headline_of_job(pool("Z 400 exit 1", "Z 300 signal 11", 40)).about(HAPPENED)
+    assert len(happened) == 5 and all(f"Process {2 + n}: " in happened[n].text for n in range(3))
+    assert happened[3].severity == ALARM and "processes 5, 6, 7, 8 and 33 more" in happened[3].text
+    assert happened[4].text == "Process 1: The program ended with exit status 1."
+
+
 # ---- as text -------------------------------------------------------------------------------------
 
 
@@ -390,10 +439,11 @@ int main(void)
 """
 
 WORKERS = """
-import multiprocessing, sys
+import multiprocessing, sys, time
 def work(n, barrier):
     held = bytearray(n << 20)
     barrier.wait()
+    time.sleep(600 if n == 5 else 0)
 if __name__ == "__main__":
     context = multiprocessing.get_context(sys.argv[1])
     held = bytearray(16 << 20)
@@ -402,8 +452,10 @@ if __name__ == "__main__":
     for worker in workers:
         worker.start()
     barrier.wait()
+    workers[-1].terminate()
     for worker in workers:
         worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0, -15]
 """
 
 
@@ -434,3 +486,8 @@ def test_pythons_worker_processes(method: str, tmp_path: Path) -> None:
     around = 4 << 20 if method == "fork" else 4 * (4 << 20)
     peak = job.peak()
     assert 0.6 * base < peak.at_least < base + around and base <= peak.at_most < base + around
+    # That a parent ends a worker that it needs no more is no failure of the worker's.
+    happened = headline_of_job(job).about(HAPPENED)
+    ended = [p for p in workers if p.profile.end and p.profile.end.reason == "signal"]
+    assert len(ended) == 1 and [each.severity for each in happened] == [NOTE]
+    assert f"process {ended[0].pid} " in happened[0].text and "SIGTERM" in happened[0].text

@@ -6,6 +6,7 @@ go on from its parent's, to the millisecond; clocks of processes that were start
 machine, and as well as the machines' clocks do on several. Traces in another unit than milliseconds have no common clock.
 """
 
+import signal
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.profile import Profile
@@ -99,6 +100,13 @@ def _became_another(profile: Profile) -> bool:
     return bool(profile.snapshots) and profile.snapshots[-1].reason == "exec"
 
 
+def _was_dismissed(process: Process, parent: Process) -> bool:
+    """It got the signal that asks for an end, and the parent went on and ended well: a worker that has done its work."""
+    end, after = process.profile.end, parent.profile.end
+    is_asked = end is not None and (end.reason, end.code) == ("signal", signal.SIGTERM)
+    return is_asked and after is not None and (after.reason, after.code) == ("exit", 0) and parent.end >= process.end
+
+
 def twice(traces: Sequence[Tuple[str, Profile]]) -> Optional[Tuple[str, str]]:
     """The names of two traces that one process left, which would count twice: a trace and a copy of it, say."""
     seen: Dict[Tuple[Optional[str], ...], str] = {}
@@ -125,6 +133,8 @@ def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
         begin, end = first_time(profile) + offset, _last_time(profile) + offset
         found.append(Process(name, profile, profile.number("pid") or 0, None, "", 0, offset, begin, end))
     parents = [_parent(found, index) for index in range(len(found))]
+    for process, (above, _) in zip(found, parents):
+        process.profile.was_dismissed = above is not None and _was_dismissed(process, found[above])
 
     children: Dict[Optional[int], List[int]] = {}
     for index, (parent, _) in enumerate(parents):

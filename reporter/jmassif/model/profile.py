@@ -72,6 +72,7 @@ class Profile:
         self.objects: List[LoadedObject] = []
         self.end: Optional[End] = None
         self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
+        self.was_dismissed = False  # its parent is known (model/job.py), had it end, and went on well
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
 
     @property

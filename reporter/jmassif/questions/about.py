@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What ran, where, and how it ended: the facts at the head of a report."""
 
+from signal import Signals
 from typing import List, Tuple
 
 from jmassif.model.kinds import ALLOCATED, PEAKS
@@ -23,11 +24,13 @@ def _memory_of_machine(profile: Profile) -> str:
 
 
 def ending(profile: Profile) -> str:
-    """ "exit status 0", "killed by signal 9", …"""
+    """ "exit status 0", "killed by signal 9 (SIGKILL)", …"""
     if not profile.end:
         return "became another program (exec)" if profile.is_complete else "no end on record: killed, or still running"
     if profile.end.reason == "signal":
-        return f"killed by signal {profile.end.code}" if profile.end.code else "killed by a signal"
+        code = profile.end.code
+        name = next((f" ({known.name})" for known in Signals if known.value == code), "")
+        return f"killed by signal {code}{name}" if code else "killed by a signal"
     return f"exit status {profile.end.code}"
 
 

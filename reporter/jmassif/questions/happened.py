@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What happened to a run that did not go well: memory ran out, it was killed, its trace was cut, its recording stopped."""
 
-from signal import Signals
 from typing import List, NamedTuple, Optional, Tuple
 
 from jmassif.model.profile import Profile
@@ -71,9 +70,7 @@ def _after_failure(profile: Profile) -> Tuple[str, str]:
 def _killed(profile: Profile) -> str:
     when = moment(profile.last_time, profile.time_unit)
     if profile.end is not None and profile.end.reason == "signal":
-        code = profile.end.code
-        name = next((f" ({known.name})" for known in Signals if known.value == code), "")
-        return f"The program was {ending(profile)}{name} after {when}."
+        return f"The program was {ending(profile)} after {when}."
     text = f"The trace ends after {when} without the program's end: it was killed then, or still runs."
     if profile.truncation:
         text = f"The trace is cut off after {when} ({printable(profile.truncation)}): what follows is what came before."
@@ -97,7 +94,10 @@ def happened(profile: Profile, names: Names, tried: List[Incident]) -> List[Happ
         severity, rest = _after_failure(profile)
         n_failed = sum(not one.is_resolved for one in tried)
         found.append(Happened(severity, _out_of_memory(profile, names, failure, n_failed) + rest))
-    if died(profile):
+    if profile.was_dismissed and failure is None:
+        when = moment(profile.last_time, profile.time_unit)
+        found.append(Happened(NOTE, f"What had started the program ended it after {when} (SIGTERM), and went on."))
+    elif died(profile):
         found.append(Happened(ALARM, _killed(profile) + ("" if failure else _low_memory(profile))))
     elif failure is None and profile.end is not None and profile.end.code:
         found.append(Happened(WARNING, f"The program ended with exit status {profile.end.code}."))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The headline of a job: the sum of its processes at their common peak, and in which of them to look first."""
 
-from typing import Callable, List, Optional, Sequence
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from jmassif.model.job import Process
 from jmassif.questions import happened as story
@@ -35,6 +35,8 @@ from jmassif.units import moment, printable, size
 from jmassif.whose.names import Names
 
 _MOST_LEAKS = 3
+_MOST_HAPPENED = 3
+_MOST_NAMED = 4  # processes
 _NamesOf = Callable[[Process], Names]
 
 
@@ -65,15 +67,45 @@ def called(process: Process) -> str:
     return f"process {process.pid}" if process.pid else printable(process.name)
 
 
+def _listed(processes: Sequence[Process]) -> str:
+    """ "process 2", "processes 2, 3 and 4", "processes 2, 3, 4 and 17 more" """
+    named = [str(process.pid or printable(process.name)) for process in processes[:_MOST_NAMED]]
+    left_out = len(processes) - len(named)
+    last = f"{left_out} more" if left_out else named.pop()
+    return f"process {last}" if not named else f"processes {', '.join(named)} and {last}"
+
+
+def _dismissed(processes: Sequence[Process]) -> List[Statement]:
+    """Workers that were ended when nobody needed them any more."""
+    if not processes:
+        return []
+    their = "its work" if len(processes) == 1 else "their work"
+    text = f"What had started {_listed(processes)} sent SIGTERM when {their} was done, and ended with exit status 0."
+    return [Statement(HAPPENED, NOTE, text)]
+
+
 def _happened(job: Processes, names: _NamesOf) -> List[Statement]:
-    found = []
+    """The worst first."""
+    found: List[Tuple[Process, Statement]] = []
+    dismissed: List[Process] = []
     for process in job.members:
         profile, words = process.profile, names(process)
-        for each in story.happened(profile, words, incidents_of(profile, words)):
+        tried = incidents_of(profile, words)
+        if profile.was_dismissed and not tried:
+            dismissed.append(process)
+            continue
+        for each in story.happened(profile, words, tried):
             name = called(process)
-            found.append(Statement(HAPPENED, each.severity, f"{name[:1].upper()}{name[1:]}: {each.text}"))
-    severities = (story.ALARM, WARNING, NOTE)
-    return sorted(found, key=lambda statement: severities.index(statement.severity))
+            text = f"{name[:1].upper()}{name[1:]}: {each.text}"
+            found.append((process, Statement(HAPPENED, each.severity, text)))
+    told: List[Statement] = []
+    for severity_ in (story.ALARM, WARNING, NOTE):
+        alike = [(process, statement) for process, statement in found if statement.severity == severity_]
+        told += [statement for _, statement in alike[:_MOST_HAPPENED]]
+        others = list(dict.fromkeys(process for process, _ in alike[_MOST_HAPPENED:]))
+        if others:
+            told.append(Statement(HAPPENED, severity_, f"The like is told of {_listed(others)}."))
+    return told + _dismissed(dismissed)
 
 
 def _leaks(job: Processes, names: _NamesOf) -> List[Statement]:
