@@ -123,10 +123,9 @@ def test_hundreds_of_failures_among_many_blocks(tmp_path: Path, form: str) -> No
     trace.snapshot(1, "time", {account: (100, 1)}, {"total": (1, {})})
     for number in range(4000):
         trace.block(1, 0x7000000000 + (number << 21), 1 << 21, account)
-    # JSON tells each map in full.
-    for number in range(60 if form == "json" else 300):
+    for number in range(300):
         trace.block(2 + number, 0x9000000000 + (number << 21), 1 << 21, account)
         trace.exhaustion(2 + number, account, 4096 + number, figures={"device-free": 10, "device-total": 4 << 30})
         trace.snapshot(2 + number, "out-of-memory", {account: (101 + number, 1)})
     trace.lines.append("Z 2000 exit 0")
-    _assert_cheap(_print(tmp_path, trace.bytes(), f"--format={form}"), MOST_SECONDS)
+    _assert_cheap(_print(tmp_path, trace.bytes(), f"--format={form}"))

@@ -5,7 +5,7 @@ A *segment* is what an allocator has reserved and deals out, a *hole* what of it
 that follow each other are one segment. What is in no segment is a block by itself. Sizes and offsets are bytes.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif.model.kinds import HANDLE_KINDS, side_of
@@ -79,10 +79,14 @@ class Layout:
     @property
     def fragmentation(self) -> Fragmentation:
         if self._fragmentation is None:
-            reserving = self.reserving
-            holes = [hole for segment in reserving for hole in segment.holes]
-            returnable = sum(segment.bytes for segment in reserving if segment.free == segment.bytes)
-            reserved = sum(segment.bytes for segment in reserving)
+            holes: List[int] = []
+            reserved = returnable = 0
+            for segment in self.reserving:
+                own = segment.holes
+                holes += own
+                reserved += segment.bytes
+                if sum(own) == segment.bytes:
+                    returnable += segment.bytes
             self._fragmentation = Fragmentation(reserved, sum(holes), len(holes), max(holes, default=0), returnable)
         return self._fragmentation
 
@@ -94,36 +98,54 @@ class _Live(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A range of addresses: a block, or mappings that follow each other."""
+    """A range of addresses: a block, or mappings that follow each other.
+
+    In order a segment comes before what lies in it. It begins where its first block does, and may be all of that block.
+    """
 
     address: int
-    bytes: int
+    minus_bytes: int
+    is_part: bool  # not what an allocator has reserved
+    order: int  # in which pieces came that are alike; later ones are larger
     account: int
     made: Tuple[Tuple[int, int], ...]  # rows of Profile.blocks, and bytes of each
 
+    @property
+    def bytes(self) -> int:
+        return -self.minus_bytes
+
 
 class _Replay:
-    """What is live, as the rows of the trace go by."""
+    """What is live, as the rows of the trace go by.
+
+    The blocks that have addresses are kept in order, and a segment in which nothing has changed is taken from the layout before.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._frees = set(profile.frees)
         self._row = 0
         self._n_mappings = 0
-        self._blocks: Dict[Tuple[int, int], _Live] = {}  # by address, account: a block may begin where its segment does
+        self._n_pieces = 0
+        self._placed: List[_Piece] = []  # in order
+        self._piece: Dict[Tuple[int, int], _Piece] = {}  # by address, account: a block may begin where its segment does
+        self._by_handle: Dict[Tuple[int, int], Tuple[int, _Live]] = {}  # by handle or address, account: order, block
         self._mapped: Dict[int, Tuple[int, int]] = {}  # by address: size, handle
+        self._segments: Dict[Tuple[_Piece, ...], Segment] = {}  # of the last layout
 
     def advance(self, position: int) -> None:
         """Goes on to before the row `position` of Profile.blocks."""
         blocks, accounts = self._profile.blocks, self._profile.accounts
         columns = [blocks[4 * self._row + field : 4 * position : 4] for field in (1, 2, 3)]
         for row, (address, size, account) in enumerate(zip(*columns), self._row):
-            if side_of(accounts[account].kind) != "device":
+            kind = accounts[account].kind
+            if side_of(kind) != "device":
                 continue
-            if row in self._frees:
-                self._blocks.pop((address, account), None)
+            live = None if row in self._frees else _Live(row, size, account)
+            if kind in HANDLE_KINDS:
+                self._set_by_handle(address, account, live)
             else:
-                self._blocks[address, account] = _Live(row, size, account)
+                self._set(address, account, live)
         self._row = max(self._row, position)
         for mapping in self._profile.mappings[self._n_mappings :]:
             if mapping.position > position:
@@ -134,13 +156,37 @@ class _Replay:
             else:
                 self._mapped[mapping.address] = (mapping.size, mapping.handle)
 
+    def _next_order(self) -> int:
+        self._n_pieces += 1
+        return self._n_pieces
+
+    def _as_piece(self, address: int, order: int, live: _Live) -> _Piece:
+        is_part = self._profile.accounts[live.account].owner != CACHE
+        return _Piece(address, -live.bytes, is_part, order, live.account, ((live.row, live.bytes),))
+
+    def _set(self, address: int, account: int, live: Optional[_Live]) -> None:
+        before = self._piece.pop((address, account), None)
+        if before:
+            del self._placed[bisect_left(self._placed, before)]
+        if live:
+            piece = self._as_piece(address, before.order if before else self._next_order(), live)
+            self._piece[address, account] = piece
+            insort(self._placed, piece)
+
+    def _set_by_handle(self, address: int, account: int, live: Optional[_Live]) -> None:
+        key = address, account
+        if live is None:
+            self._by_handle.pop(key, None)
+        else:
+            order = self._by_handle[key][0] if key in self._by_handle else self._next_order()
+            self._by_handle[key] = (order, live)
+
     def device_bytes(self) -> int:
         """Of what lies in nothing else."""
         return sum(segment.bytes for segment in self.layout().segments)
 
     def layout(self) -> Layout:
-        accounts = self._profile.accounts
-        placed: List[_Piece] = []
+        more: List[_Piece] = []
         handles: Dict[int, _Live] = {}
         starts = sorted(self._mapped)
         known = {handle for _, handle in self._mapped.values()}
@@ -149,53 +195,57 @@ class _Replay:
             at = bisect_right(starts, address) - 1
             return at >= 0 and address < starts[at] + self._mapped[starts[at]][0] and address not in known
 
-        for (address, account), live in self._blocks.items():
+        for (address, _), (order, live) in self._by_handle.items():
             # A tensor in cuMemCreate'd memory is of that kind too, and has an address.
-            if accounts[account].kind in HANDLE_KINDS and not is_mapped(address):
-                handles[address] = live
+            if is_mapped(address):
+                more.append(self._as_piece(address, order, live))
             else:
-                placed.append(_Piece(address, live.bytes, account, ((live.row, live.bytes),)))
-        mapped = set()
+                handles[address] = live
+        more += self._runs(starts, handles)
+        mapped = {self._mapped[address][1] for address in starts}
+        by_handle = sum(live.bytes for handle, live in handles.items() if handle not in mapped)
+        # Two runs in order are merged in no time.
+        placed = sorted(self._placed + more) if more else self._placed
+        before, self._segments = self._segments, {}
+        for pieces in _nested(placed):
+            self._segments[pieces] = before.get(pieces) or _segment(self._profile, pieces[0], pieces[1:])
+        return Layout(list(self._segments.values()), by_handle)
+
+    def _runs(self, starts: List[int], handles: Dict[int, _Live]) -> Iterator[_Piece]:
+        """Of mappings that follow each other, by their addresses. The blocks with handles are those of `handles`."""
         run: Optional[_Piece] = None
         for address in starts:
             size, handle = self._mapped[address]
-            if handle not in handles:
+            live = handles.get(handle)
+            if live is None:
                 continue
-            mapped.add(handle)
-            piece = _Piece(address, size, handles[handle].account, ((handles[handle].row, size),))
+            piece = self._as_piece(address, self._n_pieces + 1 + address, live._replace(bytes=size))
             if run and run.address + run.bytes == address:
-                run = run._replace(bytes=run.bytes + size, made=run.made + piece.made)
-            else:
-                placed += [run] if run else []
-                run = piece
-        placed += [run] if run else []
-        by_handle = sum(live.bytes for handle, live in handles.items() if handle not in mapped)
-        return Layout(list(_segments(self._profile, placed)), by_handle)
+                run = run._replace(minus_bytes=run.minus_bytes - size, made=run.made + piece.made)
+                continue
+            if run:
+                yield run
+            run = piece
+        if run:
+            yield run
 
 
-def _segments(profile: Profile, placed: List[_Piece]) -> Iterator[Segment]:
-    def rank(piece: _Piece) -> Tuple[int, int, bool]:
-        """A segment begins where its first block does, and may be all of that block."""
-        return piece.address, -piece.bytes, profile.accounts[piece.account].owner != CACHE
-
-    placed.sort(key=rank)
-    outer: Optional[_Piece] = None
-    inside: List[_Piece] = []
-    for piece in placed:
-        if outer and piece.address < outer.address + outer.bytes:
-            inside.append(piece)
-            continue
-        if outer:
-            yield _segment(profile, outer, inside)
-        outer, inside = piece, []
-    if outer:
-        yield _segment(profile, outer, inside)
+def _nested(placed: List[_Piece]) -> Iterator[Tuple[_Piece, ...]]:
+    """Each piece that lies in no other, with those that lie in it."""
+    begin, end = 0, 0
+    for at, piece in enumerate(placed):
+        if piece.address >= end:
+            if at:
+                yield tuple(placed[begin:at])
+            begin, end = at, piece.address + piece.bytes
+    if placed:
+        yield tuple(placed[begin:])
 
 
-def _segment(profile: Profile, outer: _Piece, inside: List[_Piece]) -> Segment:
-    address, n_bytes, account, made = outer
+def _segment(profile: Profile, outer: _Piece, inside: Tuple[_Piece, ...]) -> Segment:
+    address, n_bytes, account = outer.address, outer.bytes, outer.account
     if not inside and profile.accounts[account].owner != CACHE:
-        return Segment(address, n_bytes, account, False, (Part(0, n_bytes, account),), made)
+        return Segment(address, n_bytes, account, False, (Part(0, n_bytes, account),), outer.made)
     parts: List[Part] = []
     at = 0
     for piece in inside:
@@ -208,7 +258,7 @@ def _segment(profile: Profile, outer: _Piece, inside: List[_Piece]) -> Segment:
         at = max(at, offset + size)
     if at < n_bytes:
         parts.append(Part(at, n_bytes - at, 0))
-    return Segment(address, n_bytes, account, True, tuple(parts), made)
+    return Segment(address, n_bytes, account, True, tuple(parts), outer.made)
 
 
 # ---- what others ask -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 from jmassif.model.kinds import PEAKS
 from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion, Growth
-from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.exhaustion import Incident, call, incidents_of
 from jmassif.questions.headline import as_data, headline
 from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.identity import labels_of_run, run_id
@@ -124,23 +124,22 @@ def _overlay(profile: Profile, at: Moment) -> str:
     return "null" if found is None else _object({"tool": tool, **found._asdict()})
 
 
-def _segments(layout: Layout) -> List[Dict[str, Any]]:
-    return [
-        {
-            "address": f"{segment.address:x}",
-            "bytes": segment.bytes,
-            "account": segment.account,
-            "parts": [[part.offset, part.bytes, part.account or None] for part in segment.parts],
-        }
-        for segment in layout.segments
-    ]
+def _segments(layout: Layout) -> str:
+    """An array. The maps of a few hundred failures have parts by the hundred thousand, so it is spelt here and not by a library."""
+    found = []
+    for segment in layout.segments:
+        parts = ", ".join([f"[{offset}, {n_bytes}, {account or 'null'}]" for offset, n_bytes, account in segment.parts])
+        found.append(
+            f'{{"address": "{segment.address:x}", "bytes": {segment.bytes}, "account": {segment.account}, "parts": [{parts}]}}'
+        )
+    return f"[{', '.join(found)}]"
 
 
-def _incidents(profile: Profile) -> Iterator[str]:
-    numbered = sorted(enumerate(incidents(profile), 1), key=lambda row: row[1].last.position)
+def _incidents(profile: Profile, names: Names) -> Iterator[str]:
+    numbered = sorted(enumerate(incidents_of(profile, names), 1), key=lambda row: row[1].last.position)
     positions = [incident.last.position for _, incident in numbered]
     for (number, incident), layout in zip(numbered, layouts(profile, positions)):
-        yield _object({**_incident(profile, number, incident), "segments": _segments(layout)})
+        yield f'{_object(_incident(profile, number, incident))[:-1]}, "segments": {_segments(layout)}}}'
 
 
 def _incident(profile: Profile, number: int, incident: Incident) -> Dict[str, Any]:
@@ -231,7 +230,7 @@ def _scopes(profile: Profile) -> Iterator[str]:
     )
 
 
-def _sections(profile: Profile, at: Moment) -> Iterator[str]:
+def _sections(profile: Profile, names: Names, at: Moment) -> Iterator[str]:
     """What there are few of: an object each."""
     peaks = [profile.peaks[which] for which in PEAKS if which in profile.peaks]
     yield from _rows(
@@ -267,7 +266,7 @@ def _sections(profile: Profile, at: Moment) -> Iterator[str]:
     yield from _scopes(profile)
     failures = profile.failures.items()
     yield from _rows("failures", (_object({"api": api, "code": code, "calls": n}) for (api, code), n in failures))
-    yield from _rows("out_of_memory", _incidents(profile))
+    yield from _rows("out_of_memory", _incidents(profile, names))
     yield ',"counters":' + _object(profile.counters)
     yield from _rows("objects", (_object(o._asdict()) for o in profile.objects))
 
@@ -293,7 +292,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         (_object({"name": row.name, "host": _figures(row.host), "device": _figures(row.device)}) for row in rows),
     )
     yield "}"
-    yield from _sections(profile, at)
+    yield from _sections(profile, names, at)
     yield from _table("accounts", ["account", "stack", "kind", "owner", "role"] + _FIGURES, _accounts(profile, at))
     nodes = zip(profile.node_parent, profile.node_frame)
     yield from _table(
