@@ -41,7 +41,7 @@ static XArray *code_rules; // of CodeRule
 static struct {
     const HChar *name;
     const HChar *group;
-    OwnerId claimant;
+    OwnerId claimants[N_CAUSES];
     Bool is_ranked;
 } owners[MAX_OWNERS];
 static UInt n_owners;
@@ -53,7 +53,8 @@ static const HChar *const groups[] = {"yours", "cached", "libraries", "runtime",
 static const struct {
     const HChar *name;
     Code code;
-} codes[] = {{"own", CODE_OWN}, {"main", CODE_MAIN}, {"library", CODE_LIBRARY}, {"import", CODE_IMPORT}};
+} codes[] = {
+    {"own", CODE_OWN}, {"main", CODE_MAIN}, {"library", CODE_LIBRARY}, {"load", CODE_LOAD}, {"import", CODE_IMPORT}};
 
 static const HChar too_many_owners[] = "more than 198 owners; use fewer names";
 
@@ -208,12 +209,12 @@ static const HChar *add_to_group(HChar **words, UInt n)
 static const HChar *add_code_rule(HChar **words, UInt n)
 {
     if (n != 4)
-        return "expected: code own|main|library|import OBJECT FUNCTION";
+        return "expected: code own|main|library|load|import OBJECT FUNCTION";
     UInt c = 0;
     while (c < sizeof codes / sizeof codes[0] && !VG_STREQ(words[1], codes[c].name))
         c++;
     if (c == sizeof codes / sizeof codes[0])
-        return "code must be own, main, library or import";
+        return "code must be own, main, library, load or import";
     if (has_long_glob(words[2]) || has_long_glob(words[3]))
         return too_long_glob;
     CodeRule rule = {frame_rule(words[2], words[3]), codes[c].code};
@@ -222,10 +223,12 @@ static const HChar *add_code_rule(HChar **words, UInt n)
 }
 
 // claim CLAIMANT|- OWNER...
-static const HChar *add_claim(HChar **words, UInt n)
+// import CLAIMANT|- OWNER...
+static const HChar *add_claim(HChar **words, UInt n, Cause cause)
 {
     if (n < 3)
-        return "expected: claim CLAIMANT OWNER... (- as the claimant takes a claim back)";
+        return cause == CAUSE_OWN ? "expected: claim CLAIMANT OWNER... (- as the claimant takes a claim back)"
+                                  : "expected: import CLAIMANT OWNER... (- as the claimant takes a claim back)";
     OwnerId claimant = JM_OWNER_NONE;
     for (UInt i = 1; i < n; i++) {
         if (i == 1 && VG_STREQ(words[i], "-"))
@@ -238,7 +241,7 @@ static const HChar *add_claim(HChar **words, UInt n)
         if (i == 1)
             claimant = owner;
         else
-            owners[owner].claimant = claimant;
+            owners[owner].claimants[cause] = claimant;
     }
     return NULL;
 }
@@ -289,7 +292,9 @@ static const HChar *parse_line(HChar *line)
     if (VG_STREQ(words[0], "code"))
         return add_code_rule(words, n);
     if (VG_STREQ(words[0], "claim"))
-        return add_claim(words, n);
+        return add_claim(words, n, CAUSE_OWN);
+    if (VG_STREQ(words[0], "import"))
+        return add_claim(words, n, CAUSE_IMPORT);
     return add_rule(words, n);
 }
 
@@ -422,9 +427,9 @@ Code jm_code_of_frame(HChar type, const HChar *object, const HChar *soname, cons
     return CODE_UNSAID;
 }
 
-OwnerId jm_owner_claimant(OwnerId owner)
+OwnerId jm_owner_claimant(OwnerId owner, Cause cause)
 {
-    return owners[owner].claimant;
+    return owners[owner].claimants[cause];
 }
 
 const HChar *jm_role_name(RoleId role)

@@ -3,8 +3,9 @@
 // Whose a stack's memory is. Owners are data: the rules in owners.rules (compiled in) and in --owners=FILE say which
 // object files and functions belong to whom; the first rule that matches a frame names its owner. A stack is read from
 // the allocation outwards and its first frame with an owner decides. What that makes a library's or the interpreter's
-// becomes the program's data where a line of the program's own Python code has caused it: other rules say which code is
-// its own, and which owners can lose memory so.
+// becomes the program's data where a line of the program's own Python code has caused it, and what no rule names
+// becomes a package's where importing it has brought it: other rules say which code is own, which imports, and which
+// owners can lose memory so.
 
 #ifndef JM_OWNER_H
 #define JM_OWNER_H
@@ -59,13 +60,17 @@ typedef enum {
     CODE_OWN,     // the program's own Python code
     CODE_MAIN,    // likewise, but only if no Python frame is further out: libraries have code with this name too
     CODE_LIBRARY, // a library's Python code: look further out
-    CODE_IMPORT,  // what loads code: all that it causes is the libraries'
+    CODE_LOAD,    // what loads libraries: all that it causes is theirs, or a package's if an import has asked
+    CODE_IMPORT,  // what imports a package: all that it causes is the libraries'
 } Code;
+
+// What those frames say of a stack.
+typedef enum { CAUSE_UNSAID, CAUSE_OWN, CAUSE_IMPORT, N_CAUSES } Cause;
 
 Code jm_code_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
 
-// The owner that memory of `owner` has if own code has caused it; JM_OWNER_NONE: the same.
-OwnerId jm_owner_claimant(OwnerId owner);
+// The owner that memory of `owner` has if own code, or an import, has caused it; JM_OWNER_NONE: the same.
+OwnerId jm_owner_claimant(OwnerId owner, Cause cause);
 
 OwnerId jm_owner_by_name(const HChar *name); // JM_OWNER_UNKNOWN if there is none
 const HChar *jm_owner_name(OwnerId owner);

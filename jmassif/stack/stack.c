@@ -361,16 +361,20 @@ static OwnerId first_owner(NodeId node, OwnerId (*of_frame)(FrameId frame))
     return JM_OWNER_UNKNOWN;
 }
 
-// Whether a line of the program's own code has caused it, other than by loading code.
-static Bool is_caused_by_own_code(NodeId node)
+// Whether a line of the program's own code has caused it, other than by loading code, or an import.
+static Cause cause_of(NodeId node)
 {
-    Bool is_main = False; // it is so if no Python frame follows
+    Bool is_main = False;   // it is own code if no Python frame follows
+    Bool is_loaded = False; // what a library's loading takes is never own code's
     while (node) {
         switch (jm_symbol_code(take_frame(&node))) {
         case CODE_OWN:
-            return True;
+            return is_loaded ? CAUSE_UNSAID : CAUSE_OWN;
         case CODE_IMPORT:
-            return False;
+            return CAUSE_IMPORT;
+        case CODE_LOAD:
+            is_loaded = True;
+            break;
         case CODE_MAIN:
             is_main = True;
             break;
@@ -381,14 +385,17 @@ static Bool is_caused_by_own_code(NodeId node)
             break;
         }
     }
-    return is_main;
+    return is_main && !is_loaded ? CAUSE_OWN : CAUSE_UNSAID;
 }
 
 static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
 {
     OwnerId owner = first_owner(node, of_frame);
-    OwnerId claimant = jm_owner_claimant(owner);
-    return claimant != JM_OWNER_NONE && is_caused_by_own_code(node) ? claimant : owner;
+    Bool can_be_claimed = False;
+    for (Cause cause = CAUSE_OWN; cause < N_CAUSES; cause++)
+        can_be_claimed |= jm_owner_claimant(owner, cause) != JM_OWNER_NONE;
+    OwnerId claimant = can_be_claimed ? jm_owner_claimant(owner, cause_of(node)) : JM_OWNER_NONE;
+    return claimant != JM_OWNER_NONE ? claimant : owner;
 }
 
 OwnerId jm_stack_host_owner(NodeId node)

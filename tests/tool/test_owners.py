@@ -205,12 +205,21 @@ CLAIMS: List[Tuple[str, Dict[int, str]]] = [
     ("claim net lib\ncode own program main", {1000: "net", 2000: "net", 300: "app"}),
     ("claim net lib app\ncode own program load", {1000: "net", 2000: "lib", 300: "app"}),
     # The first rule that matches a frame decides, and the innermost frame of own code or of an import for the stack.
-    ("claim net lib\ncode import program load\ncode own program main", {1000: "lib", 2000: "net", 300: "app"}),
+    ("claim net lib\ncode load program load\ncode own program main", {1000: "lib", 2000: "net", 300: "app"}),
     ("claim net lib\ncode library program m*\ncode own program main", BUILT_IN),
-    ("claim net lib\ncode own libnet* weights\ncode import program main", {1000: "net", 2000: "lib", 300: "app"}),
+    ("claim net lib\ncode own libnet* weights\ncode import program main", {1000: "net", 2000: "package", 300: "app"}),
     ("claim net lib\nclaim - lib\ncode own program main", BUILT_IN),
     ("claim net lib\ncode main program main", {1000: "net", 2000: "net", 300: "app"}),
     ("claim net lib\ncode main program load\ncode library program main", BUILT_IN),
+    # What has loaded code passes on what an import has asked for, and keeps the rest from own code.
+    ("import net lib\ncode import program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("import net lib\ncode load libnet* *\ncode import program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("claim net lib\ncode load libnet* *\ncode own program main", BUILT_IN),
+    (
+        "import net lib\nclaim own lib\ncode own program load\ncode import program main",
+        {1000: "own", 2000: "net", 300: "app"},
+    ),
+    ("import net lib\nimport - lib\ncode import program main", BUILT_IN),
 ]
 
 
@@ -241,11 +250,12 @@ ERRORS: List[Tuple[str, int, str]] = [
     ("role scratch libnet* * forever", 1, "role ROLE OBJECT FUNCTION [survivors]"),
     ("n.e.t libnet* *", 1, "letters, digits"),
     ("a libnet* *\n\n\nb! libnet* *\n", 4, "letters, digits"),
-    ("code own libnet*", 1, "code own|main|library|import OBJECT FUNCTION"),
-    ("code mine libnet* *", 1, "own, main, library or import"),
+    ("code own libnet*", 1, "code own|main|library|load|import OBJECT FUNCTION"),
+    ("code mine libnet* *", 1, "own, main, library, load or import"),
     ("code own libnet*|" + "l" * 256 + " *", 1, "255 characters"),
     ("claim net", 1, "claim CLAIMANT OWNER"),
     ("claim net l!b", 1, "letters, digits"),
+    ("import net", 1, "import CLAIMANT OWNER"),
     ("\n".join(f"claim net owner{i}" for i in range(300)), 0, "fewer names"),
     ("group yours", 1, "group GROUP OWNER"),
     ("group mine net", 1, "yours, cached, libraries or runtime"),

@@ -416,7 +416,7 @@ def test_libraries_belong_to_the_owners_of_their_frames(torch_run: Tuple[Profile
         "python3": {"python"},
         "ld-linux": {"loader"},
         "_multiarray_umath": {"package"},
-        "libdnnl": {"lib"},
+        "libdnnl": {"package"},
     }
 
 

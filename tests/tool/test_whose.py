@@ -148,6 +148,43 @@ IMPORTS = {
     "dlopened": "import ctypes\ndef loads():\n    ctypes.CDLL('libcrypto.so.3')\nloads()\n",
 }
 
+BROUGHT = """
+#include <stdlib.h>
+#include <string.h>
+static char *kept;
+__attribute__((constructor)) static void keeps(void) { kept = malloc(3 << 20); memset(kept, 1, 3 << 20); }
+"""
+# That it is no module of Python's is found out when it is loaded, and it stays.
+IMPORTS_IT = """
+def loads():
+    try:
+        import extension
+    except ImportError:
+        pass
+loads()
+"""
+LOADS_IT = "import ctypes\ndef loads():\n    ctypes.CDLL('{0}/libbrought.so.1')\nloads()\n"
+
+
+def test_a_library_that_an_import_brings_is_the_packages(tmp_path: Path) -> None:
+    brought = library(BROUGHT, "libbrought.so.1", "-fno-builtin")
+    extension = compile_c("int unused;", "-shared", "-fpic", "-Wl,--no-as-needed", *linked_to(brought))
+    (tmp_path / "extension.so").symlink_to(extension)
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "package.py").write_text(LOADS_IT.format(brought.parent))
+    scripts = {
+        "imports": (IMPORTS_IT, "package"),
+        "imports what loads": ("import package", "package"),
+        "loads": (LOADS_IT.format(brought.parent), "lib"),
+    }
+    for name, (text, owner) in scripts.items():
+        (tmp_path / "script.py").write_text(text)
+        recording = record([PYTHON, tmp_path / "script.py"], env={"PYTHONPATH": str(tmp_path / "site-packages")})
+        assert recording.returncode == 0, recording.stderr
+        held = held_at_end(recording.profile, "keeps")
+        assert {whose: n_bytes for whose, n_bytes in held.items() if n_bytes >= 3 << 20}.keys() == {owner}, name
+
+
 LIBRARY = """
 #include <stdlib.h>
 char *table(size_t n) { char *p = malloc(n); p[0] = 1; return p; }

@@ -31,7 +31,7 @@ OWNERS: Dict[str, str] = {
     "nccl": "NCCL: its library and buffers",
     "nvrtc": "the compilers of kernels at run time",
     "tensorrt": "TensorRT: its libraries, engines and contexts",
-    "package": "extension modules of Python packages: NumPy, SciPy, pandas, scikit-learn",
+    "package": "extension modules of Python packages, and the libraries that come with their import",
     "lib": "all other libraries: their files' pages, and what they keep for themselves",
     "cudart": "the CUDA runtime and the driver's library, on the host",
     "context": "CUDA contexts, streams and events",
