@@ -215,7 +215,7 @@ static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
         return;
     }
     Piece piece = {
-        start, start + bytes, holder, tid, tid == VG_INVALID_THREADID ? 0 : jm_scope_current(tid), 0, 0, 0, 0, 0};
+        start, start + bytes, holder, tid, tid == VG_INVALID_THREADID ? 0 : jm_scope_current(tid), 0, 0, 0, 0, 0, 0};
     VG_(insertIndexXA)(pieces, i, &piece);
     jm_holder_at(holder)->virtual_bytes += bytes;
     jm_ledger_credit(jm_holder_at(holder)->account, 0);

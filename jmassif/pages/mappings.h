@@ -28,8 +28,10 @@ typedef struct {
     UInt scope;     // that the thread was in; 0: none
     ULong resident; // as the ledger has it
     ULong in_scope; // of these, what scopes were told of
-    // While a sample is being taken: what is there, what of that counts here, and the process's share of it.
+    // While a sample is being taken: what is there, what of that in the one of the kernel's mappings that is looked at,
+    // what counts here, and the process's share of it.
     ULong present;
+    ULong in_vma;
     ULong measured;
     ULong share;
 } Piece;

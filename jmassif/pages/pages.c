@@ -67,22 +67,22 @@ static ULong *part_of_process(const NSegment *segment)
     return NULL;
 }
 
-// How many bytes of a part of one of the kernel's mappings are in pages with that bit, while those mappings are read.
+// How many bytes of a part of one of the kernel's mappings are in pages of that sort, while those mappings are read.
 // False: the kernel does not say, or it would take too long.
-static Bool measure_mapped(Addr start, Addr end, PageBit bit, ULong *bytes)
+static Bool measure_mapped(Addr start, Addr end, PageSort sort, ULong *bytes)
 {
     if (!pagemap)
         pagemap = jm_pagemap_open();
-    return end - start <= MOST_MEASURED && jm_pagemap_measure(pagemap, start, end, bit, bytes);
+    return end - start <= MOST_MEASURED && jm_pagemap_measure(pagemap, start, end, sort, bytes);
 }
 
 // How much of a mapping of the kernel's a part of it holds, where the whole says nothing of it.
-static ULong measure_part(const Vma *vma, Addr start, Addr end)
+static ULong measure_part(const Vma *vma, Addr start, Addr end, PageSort sort)
 {
     if (vma->resident == 0 || vma->resident == vma->end - vma->start)
         return vma->resident ? end - start : 0;
     ULong resident;
-    if (!measure_mapped(start, end, PAGE_PRESENT, &resident))
+    if (!measure_mapped(start, end, sort, &resident))
         resident =
             (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / VKI_PAGE_SIZE * VKI_PAGE_SIZE;
     return resident;
@@ -110,8 +110,34 @@ static void count_in_process(const Vma *vma)
         Addr end = smaller(vma->end - 1, segment->end) + 1;
         ULong *part = part_of_process(segment);
         if (part)
-            *part += at == vma->start && end == vma->end ? vma->resident : measure_part(vma, at, end);
+            *part += at == vma->start && end == vma->end ? vma->resident : measure_part(vma, at, end, PAGE_PRESENT);
         at = end;
+    }
+}
+
+static ULong measure_piece(const Vma *vma, const Piece *piece, PageSort sort)
+{
+    Addr start = piece->start > vma->start ? piece->start : vma->start;
+    return measure_part(vma, start, start + overlap(piece, vma), sort);
+}
+
+// Of pieces from the cursor on: `in_vma` becomes what each has of one of the kernel's mappings. What is not certain may
+// be a page that a child has from its parent, or the page of zeroes: of that the kernel counts none, so as much as it
+// counts besides is handed out.
+static void measure_pieces(const Vma *vma, Word end)
+{
+    ULong left = vma->resident;
+    for (Word i = cursor; i < end; i++) {
+        Piece *piece = jm_piece_at(i);
+        piece->in_vma = smaller(measure_piece(vma, piece, PAGE_CERTAIN), left);
+        left -= piece->in_vma;
+    }
+    for (Word i = cursor; i < end && left; i++) {
+        Piece *piece = jm_piece_at(i);
+        ULong present = measure_piece(vma, piece, PAGE_PRESENT);
+        ULong more = present > piece->in_vma ? smaller(present - piece->in_vma, left) : 0;
+        piece->in_vma += more;
+        left -= more;
     }
 }
 
@@ -128,21 +154,17 @@ static void share_out(const Vma *vma)
     Word end = cursor;
     for (; end < jm_pieces_n() && jm_piece_at(end)->start < vma->end; end++)
         covered += overlap(jm_piece_at(end), vma);
-    ULong all = vma->end - vma->start;
-    Bool is_one = end == cursor + 1 && covered == all;
-    ULong found = 0;
+    if (end == cursor + 1 && covered == vma->end - vma->start)
+        jm_piece_at(cursor)->in_vma = vma->resident;
+    else
+        measure_pieces(vma, end);
     for (Word i = cursor; i < end; i++) {
         Piece *piece = jm_piece_at(i);
-        ULong part = overlap(piece, vma);
         Addr start = piece->start > vma->start ? piece->start : vma->start;
-        ULong resident = is_one ? vma->resident : measure_part(vma, start, start + part);
-        // Reading memory that was never written maps the page of zeros, which is nobody's.
-        resident = smaller(resident, vma->resident - found);
-        found += resident;
-        piece->present += resident;
-        if (resident)
-            piece->share += (ULong)((double)resident / vma->resident * vma->shared);
-        jm_holder_at(piece->holder)->swapped_bytes += swapped_part(vma, start, start + part);
+        piece->present += piece->in_vma;
+        if (piece->in_vma)
+            piece->share += (ULong)((double)piece->in_vma / vma->resident * vma->shared);
+        jm_holder_at(piece->holder)->swapped_bytes += swapped_part(vma, start, start + overlap(piece, vma));
     }
 }
 

@@ -18,7 +18,22 @@ Int jm_pagemap_open(void)
     return sr_isError(opened) ? -1 : (Int)sr_Res(opened);
 }
 
-Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageBit bit, ULong *bytes)
+// The uppermost bits of an entry (proc(5)): nobody else has the page; it is a file's or shared memory's; likewise as
+// named.
+#define BIT_EXCLUSIVE 56
+#define BIT_FILE      61
+#define BIT_SWAPPED   62
+#define BIT_PRESENT   63
+
+static ULong is_of_sort(ULong entry, PageSort sort)
+{
+    if (sort == PAGE_SWAPPED)
+        return entry >> BIT_SWAPPED & 1;
+    ULong certain = sort == PAGE_PRESENT || (entry >> BIT_EXCLUSIVE & 1) || (entry >> BIT_FILE & 1);
+    return entry >> BIT_PRESENT & certain;
+}
+
+Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes)
 {
     *bytes = 0;
     if (pagemap < 0)
@@ -33,12 +48,12 @@ Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageBit bit, ULong *b
             return False;
         UInt n = got / sizeof *entries;
         for (UInt i = 0; i < n; i++)
-            *bytes += (entries[i] >> bit & 1) * VKI_PAGE_SIZE;
+            *bytes += is_of_sort(entries[i], sort) * VKI_PAGE_SIZE;
         if (page == start / VKI_PAGE_SIZE)
-            *bytes -= (entries[0] >> bit & 1) * (start % VKI_PAGE_SIZE);
+            *bytes -= is_of_sort(entries[0], sort) * (start % VKI_PAGE_SIZE);
         page += n;
         if (page == last)
-            *bytes -= (entries[n - 1] >> bit & 1) * (last * VKI_PAGE_SIZE - end);
+            *bytes -= is_of_sort(entries[n - 1], sort) * (last * VKI_PAGE_SIZE - end);
     }
     return True;
 }

@@ -24,13 +24,14 @@ Bool jm_smaps_works(void);
 // Calls `use` with each mapping of the process in order of address. False: not all of them could be read.
 Bool jm_smaps_each(void (*use)(const Vma *vma));
 
-// The uppermost bits of an entry of /proc/self/pagemap (proc(5)).
-typedef enum { PAGE_SWAPPED = 62, PAGE_PRESENT = 63 } PageBit;
+// What an entry of /proc/self/pagemap may say of a page. The page of zeroes, which is mapped where memory is read that
+// was never written to, is present as well, though it is nobody's and no Rss has it; what is certain is not that one.
+typedef enum { PAGE_SWAPPED, PAGE_PRESENT, PAGE_CERTAIN } PageSort;
 
 Int jm_pagemap_open(void); // a descriptor for VG_(close); negative: there is none
 
-// How many bytes of a range are in pages with that bit. The range need not begin and end with a page. False: it does
+// How many bytes of a range are in pages of that sort. The range need not begin and end with a page. False: it does
 // not say.
-Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageBit bit, ULong *bytes);
+Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes);
 
 #endif

@@ -294,6 +294,41 @@ def test_a_forked_child_tells_its_own_pages() -> None:
     assert child == {"of_parent": (3 * MIB, 4 * MIB, 1), "of_child": (2 * MIB, 4 * MIB, 1)}
 
 
+NEIGHBOURS = """
+#include <string.h>
+#include <sys/mman.h>
+#include "jmassif.h"
+#define BYTES (16 * 4096)
+static char *map(char *at)
+{
+    return mmap(at, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+}
+static volatile int sum;
+static void of_reader(char *at)
+{
+    char *pages = map(at);
+    for (int i = 0; i < BYTES; i += 4096)
+        sum += pages[i];
+}
+static void of_writer(char *at) { memset(map(at), 1, BYTES / 2); }
+int main(void)
+{
+    // The kernel makes one mapping of them.
+    char *at = mmap(NULL, 2 * BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    of_reader(at);
+    of_writer(at + BYTES);
+    JMASSIF_SNAPSHOT();
+    return 0;
+}
+"""
+
+
+def test_memory_that_was_only_read_takes_no_page_from_its_neighbour() -> None:
+    profile = record([compile_c(NEIGHBOURS, HEADERS)], WITH_PAGES).profile
+    held = held_by(profile, requests(profile)[0], ["of_reader", "of_writer"])
+    assert held == {"of_reader": (0, 16 * PAGE, 1), "of_writer": (8 * PAGE, 16 * PAGE, 1)}
+
+
 # ---- the heap's figures stay massif's --------------------------------------------------------
 
 
