@@ -7,7 +7,7 @@ from typing import Sequence, Union
 from jmassif.model import profile as model
 from jmassif.model.job import tree
 from jmassif.questions.job import processes as job
-from jmassif.trace.builder import load_file
+from jmassif.trace.builder import load_as
 from jmassif.trace.grammar import TraceError
 from jmassif.units import printable
 
@@ -25,12 +25,10 @@ class Profile(model.Profile):
         `truncation` tell. Raises jmassif.TraceError, whose text is one line, for what is no trace, damaged or not readable.
         """
         name = os.fspath(path)
-        profile = Profile()
         try:
-            load_file(name, into=profile)
+            return load_as(Profile, name)
         except TraceError as error:
             raise TraceError(f"{printable(name)}: {error}") from None
-        return profile
 
 
 class Processes(job.Processes):

@@ -2,13 +2,17 @@
 """How records are read, and how a file that is no sound trace is refused."""
 
 import io
+import os
 import re
 from array import array
+from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import pytest
 
+from jmassif.model.profile import Profile
 from jmassif.model.records import Growth
+from jmassif.trace import builder
 from jmassif.trace.grammar import RECORDS, Corrupt, TraceError, read
 from tests.reporter.traces import ROOT, documented_example
 
@@ -180,3 +184,22 @@ def test_a_line_without_its_end_is_left_out() -> None:
 )
 def test_foreign_input_is_recognised(content: bytes, says: str) -> None:
     assert says in refusal(content)
+
+
+def test_a_trace_whose_end_is_replaced_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    trace = tmp_path / "jmassif.out.1"
+    old, new = HEAD + b"S 1 0 start 0 0\nE 1\nt 5 0 0 0\n", HEAD + b"S 1 0 start 0 0\nE 1\nS 2 9 time 0 0\nE 2\n"
+    n_made = 0
+
+    def replaced() -> Profile:
+        """The first time the new end comes while half of the old one has been read."""
+        nonlocal n_made
+        n_made += 1
+        trace.write_bytes(old[:-5] + new[len(old) - 5 :] if n_made == 1 else new)
+        os.utime(str(trace), ns=(n_made, n_made))
+        return Profile()
+
+    assert len(builder.load_as(replaced, str(trace)).snapshots) == 2 and n_made == 2
+    trace.write_bytes(old[:-5] + b"zzz\n")
+    with pytest.raises(TraceError, match="damaged"):
+        builder.load_file(str(trace))

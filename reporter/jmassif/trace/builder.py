@@ -6,8 +6,9 @@ such as a snapshot whose accounts do not add up to its totals. A snapshot group 
 the program's death left open is dropped as a whole.
 """
 
+import os
 from array import array
-from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.model.kinds import ALLOCATED, DEVICE_KINDS, HOST_KINDS, KINDS, PAGE_KINDS, PEAKS
 from jmassif.model.profile import Profile
@@ -29,6 +30,8 @@ from jmassif.model.rows import Changes, Differences, PageChanges
 from jmassif.trace.definitions import Definitions, no_node, require
 from jmassif.trace.grammar import Corrupt, Handler, TraceError, read
 from jmassif.trace.inputs import Progress, open_input
+
+AnyProfile = TypeVar("AnyProfile", bound=Profile)
 
 _REASONS = ("start", "time", "request", "mark", "low-memory", "out-of-memory", "fork", "exec", "end", "signal", "exit")
 
@@ -340,10 +343,35 @@ def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
     return builder.profile
 
 
-def load_file(path: str, progress: Optional[Progress] = None, into: Optional[Profile] = None) -> Profile:
-    """Reads the trace at `path`, which may be compressed; "-" is standard input. Raises TraceError."""
+# A program that runs replaces the end of its trace now and then. Who read that meanwhile reads again.
+_TRIES = 4
+
+
+def _state(path: str) -> Optional[Tuple[int, int]]:
     try:
-        with open_input(path, progress) as stream:
-            return load(stream, into)
-    except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror}")
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_size, state.st_mtime_ns
+
+
+def load_file(path: str, progress: Optional[Progress] = None) -> Profile:
+    """Reads the trace at `path`, which may be compressed; "-" is standard input. Raises TraceError."""
+    return load_as(Profile, path, progress)
+
+
+def load_as(make: Callable[[], AnyProfile], path: str, progress: Optional[Progress] = None) -> AnyProfile:
+    """The same, into what `make` makes."""
+    for attempt in range(1, _TRIES + 1):
+        before = _state(path)
+        profile = make()
+        try:
+            with open_input(path, progress) as stream:
+                load(stream, profile)
+            break
+        except OSError as error:
+            raise TraceError(f"cannot be read: {error.strerror}")
+        except TraceError:
+            if attempt == _TRIES or _state(path) == before:
+                raise
+    return profile
