@@ -154,6 +154,8 @@ static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
     else if (number == __NR_exit_group || (number == __NR_exit && n_threads == 1)) {
         has_called_exit = True;
         exit_status = args[0] & 0xff;
+    } else {
+        jm_snapshot_before_syscall(number, args);
     }
 }
 

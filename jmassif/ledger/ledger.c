@@ -30,7 +30,7 @@ typedef struct {
     ULong side_bytes[2]; // both sides' totals at the peak
     Section *since;      // NULL: it is rising, or has not begun to
     Bool rising;         // the total is at its maximum right now, so live values are the composition
-    Bool grown;          // since it was last asked for
+    Bool grown;          // since it was last told
 } Peak;
 
 static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
@@ -418,6 +418,11 @@ Long jm_ledger_live_bytes(AccountId id)
     return jm_balance_of(at(id)).live_bytes;
 }
 
+ULong jm_ledger_interval_max(void)
+{
+    return interval_max;
+}
+
 ULong jm_ledger_take_interval_max(void)
 {
     ULong max = interval_max;
@@ -471,11 +476,14 @@ void jm_ledger_clear_changed(void)
     changed.n = 1;
 }
 
-Bool jm_ledger_peak_has_grown(PeakId p)
+Bool jm_ledger_peak_is_news(PeakId p)
 {
-    Bool was = peaks[p].grown;
+    return peaks[p].grown;
+}
+
+void jm_ledger_peak_told(PeakId p)
+{
     peaks[p].grown = False;
-    return was;
 }
 
 void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_bytes)

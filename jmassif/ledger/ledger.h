@@ -57,7 +57,8 @@ void jm_ledger_count_temporary(AccountId account);
 ULong jm_ledger_total(Side side);
 Long jm_ledger_live_bytes(AccountId account);
 
-// Largest total (both sides) since the call before.
+// Largest total (both sides) since it was taken last.
+ULong jm_ledger_interval_max(void);
 ULong jm_ledger_take_interval_max(void);
 
 UInt jm_ledger_n_accounts(void); // accounts are 1 … n
@@ -72,8 +73,9 @@ UInt jm_ledger_n_changed(void);
 AccountId jm_ledger_changed(UInt i);
 void jm_ledger_clear_changed(void);
 
-// Peaks. `has_grown` is True once per growth.
-Bool jm_ledger_peak_has_grown(PeakId peak);
+// Peaks. `is_news`: it has grown since `told`.
+Bool jm_ledger_peak_is_news(PeakId peak);
+void jm_ledger_peak_told(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
 
 // Calls `use` with what each account held at a peak that may hold something else now; all others held what they hold

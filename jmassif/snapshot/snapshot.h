@@ -50,6 +50,10 @@ void jm_snapshot_tick(ULong blocks_dispatched);
 // A system call may have taken any time. A program that waits for requests is only ever seen here.
 void jm_snapshot_after_syscall(void);
 
+// Before a system call. It may keep the program waiting for long, and it may be killed there, so what has changed is
+// told.
+void jm_snapshot_before_syscall(UInt number, const UWord *args);
+
 // The totals as they are now, and their maximum since they were last written.
 void jm_snapshot_write_totals(ULong now);
 

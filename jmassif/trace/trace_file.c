@@ -18,7 +18,10 @@ static HChar *buffer;
 static SizeT capacity;
 static SizeT used;
 static Int fd = -1;
-static ULong file_bytes;
+static ULong file_bytes; // without its tail
+static Bool is_regular;
+static Bool in_tail; // what is in the buffer goes there
+static SizeT tail_bytes;
 static Bool is_created;
 static Bool given_up;
 static HChar *path;
@@ -105,8 +108,11 @@ static void create_file(void)
         return;
     }
     fd = VG_(safe_fd)(sr_Res(res));
+    struct vg_stat st;
+    is_regular = VG_(fstat)(fd, &st) == 0 && VKI_S_ISREG(st.mode);
     is_created = True;
     file_bytes = 0;
+    tail_bytes = 0;
     put_bytes(FORMAT_VERSION, sizeof FORMAT_VERSION - 1);
     put_bytes(key, VG_(strlen)(key));
 }
@@ -136,11 +142,34 @@ static Int write_quietly(const HChar *bytes, SizeT n)
     return written;
 }
 
+// To write beyond the limit is answered with a signal, which would kill the program.
+static Bool is_beyond_limit(ULong bytes)
+{
+    struct vki_rlimit limit;
+    return VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
+}
+
+static void drop_tail(void)
+{
+    if (tail_bytes)
+        jm_kernel_call(__NR_ftruncate, fd, file_bytes, 0, 0, 0);
+    tail_bytes = 0;
+}
+
+// One that cannot be written in full ends in a group that a reader drops.
+static void write_tail(void)
+{
+    if (used && !is_beyond_limit(file_bytes + tail_bytes + used))
+        jm_kernel_call(__NR_pwrite64, fd, (UWord)buffer, used, file_bytes + tail_bytes, 0);
+    tail_bytes += used;
+    used = 0;
+}
+
 static void write_out(const HChar *bytes, SizeT n)
 {
-    // To write beyond the limit is answered with a signal, which would kill the program.
-    struct vki_rlimit limit;
-    if (n > 0 && fd >= 0 && VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && file_bytes + n > limit.rlim_cur)
+    if (n > 0 && fd >= 0)
+        drop_tail();
+    if (n > 0 && fd >= 0 && is_beyond_limit(file_bytes + n))
         stop_writing(VKI_EFBIG);
     while (n > 0 && fd >= 0) {
         Int written = write_quietly(bytes, n);
@@ -241,11 +270,29 @@ void jm_trace_flush(void)
     used = 0;
 }
 
+Bool jm_trace_begin_tail(void)
+{
+    jm_trace_flush();
+    if (fd < 0 || !is_regular)
+        return False;
+    drop_tail();
+    in_tail = True;
+    return True;
+}
+
+void jm_trace_end_tail(void)
+{
+    write_tail();
+    in_tail = False;
+}
+
 static void make_room(SizeT n)
 {
     if (used + n <= capacity)
         return;
-    if (!is_pending)
+    if (in_tail)
+        write_tail();
+    else if (!is_pending)
         jm_trace_flush();
     if (used + n > capacity) {
         capacity = (used + n) * 2;
@@ -278,7 +325,7 @@ void jm_trace_before_fork(void)
     jm_trace_flush();
     struct vg_stat st;
     Bool is_known = fd >= 0 && VG_(fstat)(fd, &st) == 0;
-    parent_bytes = is_known ? st.size : 0;
+    parent_bytes = file_bytes;
     is_parents_file = is_known && VKI_S_ISREG(st.mode);
     is_parents_sink = is_known && VKI_S_ISCHR(st.mode);
     parent_pid = VG_(getpid)();
@@ -290,6 +337,7 @@ void jm_trace_after_fork_in_child(void)
         VG_(close)(fd); // the parent's description stays open in the parent
     fd = -1;
     used = 0;
+    tail_bytes = 0;
     if (given_up)
         return;
     parent_path = path;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The file behind the trace. Records are collected in a buffer and reach the file at every snapshot, so that a program
-// that is killed leaves all of its history up to the last one. A trace that cannot be written (bad path, full disk) is
-// given up with one message; the profiled program goes on.
+// that is killed leaves all of its history up to the last one. Between snapshots the file may have a *tail*: records
+// that stand for what has come since, and make way for the next ones. A trace that cannot be written (bad path, full
+// disk) is given up with one message; the profiled program goes on.
 
 #ifndef JM_TRACE_FILE_H
 #define JM_TRACE_FILE_H
@@ -20,6 +21,12 @@ Bool jm_trace_is_pending(void); // not created yet
 
 void jm_trace_flush(void);
 void jm_trace_close(void);
+
+// Flushes; what is written from here on until the end of the tail is its, and may define nothing. False: the file is
+// none that can have one, such as a pipe.
+Bool jm_trace_begin_tail(void);
+void jm_trace_end_tail(void);
+
 const HChar *jm_trace_path(void); // for messages; NULL if there is no file
 
 // Room for a record of at most `bytes`: where to write it. `jm_trace_written` tells where it ended, before anything

@@ -16,9 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import List, NamedTuple, Tuple
 
+import pytest
+
 from jmassif.model.profile import Profile
 from jmassif.trace.builder import load_file
-from tests.harness import BUILD, VALGRIND, compile_c
+from tests.harness import BUILD, VALGRIND, compile_c, record
 from tests.tool.programs import functions, print_report
 
 WALKS = """
@@ -87,6 +89,27 @@ def steps(n: int) -> List[Step]:
         live_bytes, live_blocks = after
         slots[slot] = 0
     return found
+
+
+def start(program: Path, directory: Path, *options: str) -> "subprocess.Popen[bytes]":
+    """Starts it in a session of its own; its traces go to the directory."""
+    tool = [VALGRIND, "--tool=jmassif", "-q", f"--jmassif-out-file={directory}/trace.%p", "--pages=no"]
+    return subprocess.Popen(
+        [*tool, *options, str(program)],
+        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def allocated(profile: Profile, function: str) -> int:
+    """Bytes that a function of the program has allocated in all."""
+    total = 0
+    for account, counts in profile.counts().items():
+        kept = profile.accounts[account]
+        if kept.kind == "heap" and functions(profile, kept.node)[:1] == [function]:
+            total += counts.bytes
+    return total
 
 
 def kill_after(seconds: float, directory: Path) -> int:
@@ -161,3 +184,157 @@ def test_killed_at_any_moment_the_trace_is_true(tmp_path: Path) -> None:
     assert max(told) > 500
     # No more is lost than what a snapshot's interval holds.
     assert max(told) > 0.8 * max(n_done)
+
+
+# ---- while it waits ------------------------------------------------------------------------------
+
+WAITS = """
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *volatile held;
+
+static void *before_it_waits(size_t n) { return malloc(n); }
+
+static int empty_pipe(void)
+{
+    int ends[2];
+    return pipe(ends) == 0 ? ends[0] : -1;
+}
+
+static void *sleeps(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+int main(void)
+{
+    int in = empty_pipe(), polled = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN};
+    struct pollfd one = {in, POLLIN, 0};
+    fd_set set;
+    char byte;
+    pthread_t thread;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+    epoll_ctl(polled, EPOLL_CTL_ADD, in, &event);
+    FD_ZERO(&set);
+    FD_SET(in, &set);
+    /* So many that the next snapshot is not due. */
+    for (int i = 0; i < 2000; i++)
+        free(malloc(100));
+    WAY
+    return 0;
+}
+"""
+
+ALLOCATES = 'held = before_it_waits(7654321); puts("waits"); fflush(stdout);'
+WAYS = {
+    "sleep": f"{ALLOCATES} sleep(60);",
+    "pause": f"{ALLOCATES} pause();",
+    "read": f"{ALLOCATES} read(in, &byte, 1);",
+    "poll": f"{ALLOCATES} poll(&one, 1, -1);",
+    "select": f"{ALLOCATES} select(in + 1, &set, NULL, NULL, NULL);",
+    "epoll": f"{ALLOCATES} epoll_wait(polled, &event, 1, 60000);",
+    "condition": f"pthread_mutex_lock(&mutex); {ALLOCATES} pthread_cond_wait(&never, &mutex);",
+    "join": f"pthread_create(&thread, NULL, sleeps, NULL); {ALLOCATES} pthread_join(thread, NULL);",
+    "child": f"if (fork() == 0) {{ sleep(2); _exit(0); }} {ALLOCATES} wait(NULL);",
+    "in-child": f"if (fork() == 0) {{ {ALLOCATES} read(in, &byte, 1); _exit(0); }} wait(NULL);",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_killed_while_it_waits_the_trace_has_what_came_before(way: str, tmp_path: Path) -> None:
+    process = start(compile_c(WAITS.replace("WAY", WAYS[way]), "-pthread"), tmp_path)
+    try:
+        assert process.stdout and process.stdout.readline() == b"waits\n"
+        time.sleep(0.5)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    found = [allocated(load_file(str(trace)), "before_it_waits") for trace in tmp_path.iterdir()]
+    assert max(found) == 7654321
+
+
+ANSWERS = """
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(void)
+{
+    int there[2], back[2];
+    char byte = 0;
+    void *kept[4] = {NULL};
+    if (pipe(there) || pipe(back))
+        return 1;
+    if (fork() == 0) {
+        close(there[1]);
+        while (read(there[0], &byte, 1) == 1)
+            if (write(back[1], &byte, 1) != 1)
+                return 1;
+        return 0;
+    }
+    for (int i = 0; i < 2000; i++) {
+        free(kept[i % 4]);
+        kept[i % 4] = malloc(1000);
+        if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
+            return 1;
+    }
+    return 0;
+}
+"""
+
+
+def test_a_program_that_waits_often_has_no_more_snapshots() -> None:
+    recording = record([compile_c(ANSWERS)], options=["--interval=3600000"])
+    assert recording.returncode == 0, recording.stderr
+    ids = [line.split()[1] for line in recording.trace.read_text().splitlines() if line.startswith("S ")]
+    assert len(ids) == len(set(ids)) and len(ids) < 100  # those of the first events, and a few
+
+
+BUSY = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void *volatile held;
+
+static void *walk(size_t n) { return malloc(n); }
+
+int main(void)
+{
+    struct timespec now;
+    for (unsigned long k = 1;; k++) {
+        free(held);
+        held = walk(1000);
+        if (k % 1000)
+            continue;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        printf("%lu %lu\\n", (unsigned long)now.tv_sec * 1000 + (unsigned long)now.tv_nsec / 1000000, k);
+        fflush(stdout);
+    }
+}
+"""
+
+
+def test_killed_while_it_computes_the_trace_has_what_happened_a_second_before(tmp_path: Path) -> None:
+    """Also where snapshots are far apart, as in a long run."""
+    process = start(compile_c(BUSY, "-fno-builtin"), tmp_path, "--interval=3600000")
+    time.sleep(4)
+    killed = time.monotonic() * 1000
+    process.kill()
+    lines = [line.split() for line in process.communicate()[0].decode().splitlines()[:-1]]
+    (trace,) = tmp_path.iterdir()
+    n_in_time = max(int(count) for at, count in lines if int(at) <= killed - 1000)
+    assert allocated(load_file(str(trace)), "walk") >= n_in_time * 1000 > 0

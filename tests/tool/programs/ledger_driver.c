@@ -64,7 +64,7 @@ static void dump(Bool has_pages)
             continue;
         ULong time, host_bytes, device_bytes;
         jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
-        printf("peak %d %llu %llu %d\n", p, host_bytes, device_bytes, jm_ledger_peak_has_grown(p));
+        printf("peak %d %llu %llu %d\n", p, host_bytes, device_bytes, jm_ledger_peak_is_news(p));
         jm_ledger_each_differing(p, print_differing, &p);
     }
     printf("end\n");
