@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A few kills, from another seed each time; `python3 -m tests.fuzz.kills --runs=1000` makes more."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import kills
+from tests.harness import BUILD
+from tests.tool import board
+
+N_RUNS = 20
+
+
+@pytest.mark.slow
+def test_killed_in_training_all_traces_have_what_was_logged_a_second_before(sim: Path) -> None:
+    board.require_board(sim)
+    seed = int(time.time())
+    print(f"seed {seed}")
+    tally = kills.search(seed, N_RUNS, BUILD / "fuzz")
+    assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
+    # The moments are worth something.
+    assert tally.n_traces >= N_RUNS and tally.n_told >= N_RUNS // 2
+
+
+def test_what_is_missing_from_a_trace_is_seen(tmp_path: Path) -> None:
+    """The log tells of a process that left no trace, half of it in time."""
+    (tmp_path / "log").write_text("1000000000 7 load_batch 100\n2500000000 7 load_batch 300\n")
+    outcome = kills.judge(tmp_path, 3000000000)
+    assert outcome.faults == ["7: load_batch: 0 bytes of 100 (at last 300), no trace"]
+    (tmp_path / "trace.7").write_text("no trace\n")
+    assert "exit status 2" in kills.judge(tmp_path, 3000000000).faults[0]
