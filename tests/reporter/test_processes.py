@@ -14,6 +14,7 @@ from jmassif.questions.headline import HAPPENED
 from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import Processes, join
 from tests import harness
+from tests.reporter.test_text import crowded
 from tests.reporter.traces import Trace
 
 START = 1_700_000_000_000
@@ -373,6 +374,28 @@ def test_several_traces_print_a_table_their_sum_and_the_largest(
     assert rows[1][0] == "2" and "fork:" in rows[1]
     assert "Together these 2 processes held 1.66 MiB at the peak (200 ms)" in out
     assert "Process 2, the largest process" in out and "Process 1," not in out
+
+
+def test_a_report_of_many_processes_is_two_screens_too(tmp_path: Path, capsys: "pytest.CaptureFixture[str]") -> None:
+    parent = crowded()
+    parent.lines[1:1] = [f"m start-unix-ms {START}", "m host board"]
+    traces = [parent]
+    for number in range(40):
+        child = trace_of(5000 + number, 1, ppid="4711", command=f"worker --number={number} " * 9)
+        holds(child, 0, 1000, "start")
+        holds(child, 3, (30 if number == 17 else 20 - number % 9) << 20)
+        child.lines.append("Z 20 signal 11")
+        traces.append(child)
+    names = [str(tmp_path / f"jm.{number}") for number in range(len(traces))]
+    for name, trace in zip(names, traces):
+        Path(name).write_bytes(trace.bytes())
+    assert main(names) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 120 and max(len(line) for line in lines if "jm_" not in line) <= 100
+    assert sum("worker --number" in line for line in lines) < 14 and "and 29 more, which held less: --all" in lines
+    assert any(line.split()[:1] == ["5017"] for line in lines)
+    assert main(["--all", *names]) == 0
+    assert sum("worker --number" in line for line in capsys.readouterr().out.splitlines()) >= 40
 
 
 def test_each_prints_every_process(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:

@@ -14,7 +14,7 @@ from jmassif.trace.builder import load
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.whose.names import Names
 from jmassif.writers.text import report as text
-from jmassif.writers.text.layout import bounded, fitted, paragraph
+from jmassif.writers.text.layout import Section, bounded, fitted, paragraph
 from jmassif.writers.text.mapped import by_library
 from jmassif.writers.text.roles import Line
 from jmassif.writers.view import BY, View
@@ -98,8 +98,18 @@ def test_a_report_without_options_is_two_screens_and_no_wider_than_it_may_be(col
 def test_what_finds_no_room_is_named_with_the_option_that_shows_it() -> None:
     lines = " ".join(brief(crowded().load()))
     assert "With --all also: " in lines or all(word in lines for word in (": --all", "Other moments"))
-    sections = [["", f"--- Section {number}: more ---", "a row"] for number in range(5)]
-    assert bounded(sections, 7) == sections[0] + sections[1] + ["", "With --all also: Section 2; Section 3; Section 4."]
+    sections = [Section(1, ["", f"--- Section {number}: more ---", "a row"]) for number in range(5)]
+    said = ["", "With --all also: Section 2; Section 3; Section 4."]
+    assert bounded(sections, 8) == sections[0].lines + sections[1].lines + said
+    assert bounded(sections, 15) == [line for section in sections for line in section.lines]
+
+
+def test_what_says_least_is_left_out_first_and_the_rest_stays_in_order() -> None:
+    ranks = [2, 0, 3, 1, 0]
+    sections = [Section(rank, ["", f"--- Section {n} ---", "a row"]) for n, rank in enumerate(ranks)]
+    lines = bounded(sections, 11)
+    assert [line for line in lines if "---" in line] == [f"--- Section {n} ---" for n in (1, 3, 4)]
+    assert lines[-1] == "With --all also: Section 0; Section 2."
 
 
 def test_the_end_of_the_report_says_what_to_run_next() -> None:

@@ -51,22 +51,27 @@ BRIEF = Extent(4, ": --all")
 
 def title_of(section: Lines) -> str:
     """What a section is called, from its heading."""
-    return section[1].strip("- ").partition(":")[0] if len(section) > 1 else ""
+    return re.split("[:,]", section[1].strip("- "))[0] if len(section) > 1 else ""
 
 
-def bounded(sections: Iterable[Lines], room: int) -> Lines:
+class Section(NamedTuple):
+    """A part of a report; those of the highest rank are the first to be left out."""
+
+    rank: int
+    lines: Lines
+
+
+def bounded(sections: Iterable[Section], room: int) -> Lines:
     """The sections that fit into that many lines, in their order, and the names of those that do not."""
-    lines: Lines = []
-    left_out: List[str] = []
-    for section in sections:
-        if not section:
-            continue
-        if left_out or len(lines) + len(section) > room:
-            left_out.append(title_of(section))
-        else:
-            lines += section
-    if left_out:
-        lines += [""] + paragraph(f"With --all also: {'; '.join(left_out)}.")
+    kept = [section for section in sections if section.lines]
+    # What says least goes first, and of that what comes last.
+    expendable = sorted(range(len(kept)), key=lambda index: (kept[index].rank, index))
+    for n_kept in range(len(kept), -1, -1):
+        names = [title_of(kept[index].lines) for index in sorted(expendable[n_kept:])]
+        lines = [line for index in sorted(expendable[:n_kept]) for line in kept[index].lines]
+        lines += [""] + paragraph(f"With --all also: {'; '.join(names)}.") if names else []
+        if len(lines) <= room:
+            break
     return lines
 
 

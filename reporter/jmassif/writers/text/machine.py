@@ -37,4 +37,4 @@ def machine_section(profile: Profile, chosen_name: str, chosen_time: int, extent
         lines.append(table.row(figure.label, *shown))
     if len(figures) > len(shown_rows):
         return lines + [f"and {count(len(figures) - len(shown_rows), 'more figure')}{extent.hint}"]
-    return lines + paragraph(f"Told by {', '.join(sources(profile))}.")
+    return lines if extent is not FULL else lines + paragraph(f"Told by {', '.join(sources(profile))}.")

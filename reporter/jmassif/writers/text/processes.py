@@ -21,6 +21,11 @@ from jmassif.writers.view import View
 
 _COMMAND_SHOWN = 60
 _HEIGHT = 11
+# Of a report that is not asked for more.
+_SHORT_HEIGHT = 6
+_MOST_ROWS = 12
+_LEAST_OWNER = 0.01
+_LEAST_ROOM = 40  # for the largest process
 _HOW = {FORKED: "fork: ", REPLACED: "exec: "}
 
 
@@ -39,7 +44,15 @@ def _command(process: Process) -> str:
     )
 
 
-def _table(processes: Processes) -> Lines:
+def _shown(processes: Processes, most: int) -> List[Process]:
+    """Those that held most, in the order of their tree."""
+    measure = main_measure(processes)
+    ranked = sorted(processes.members, key=lambda process: -process.peak(measure))
+    kept = {id(process.profile) for process in ranked[:most]}
+    return [process for process in processes.members if id(process.profile) in kept]
+
+
+def _table(processes: Processes, is_brief: bool) -> Lines:
     sides = _sides(processes)
     columns = sides + ["total"] * (len(sides) > 1 and not processes.is_discrete)
     has_forks = any(process.is_fork for process in processes.members)
@@ -57,7 +70,10 @@ def _table(processes: Processes) -> Lines:
             cells.append(size(process.inherited_bytes) if process.is_fork else "")
         return table.row(str(process.pid or "?"), *cells, _command(process)).rstrip()
 
-    return heading("Processes") + [table.head] + [row(process) for process in processes.members]
+    shown = _shown(processes, _MOST_ROWS if is_brief else len(processes.members))
+    lines = heading("Processes") + [table.head] + [row(process) for process in shown]
+    n_left_out = len(processes.members) - len(shown)
+    return lines + ([f"and {n_left_out:,} more, which held less: --all"] if n_left_out else [])
 
 
 def _sum(processes: Processes) -> Lines:
@@ -105,13 +121,14 @@ def _graph(processes: Processes, view: View) -> Lines:
             points = [point._replace(maximum=point.host + point.device) for point in points]
         what = f"sum of {measure} memory" if len(pools) > 1 else "sum"
         caption = f"peak of the {what}: {bounds(peak)} at {moment(peak.time, 'ms')}"
-        lines += [""] + draw(points, view.width, view.height or _HEIGHT, "ms", caption)
+        height = view.height or (_SHORT_HEIGHT if view.is_brief else _HEIGHT)
+        lines += [""] + draw(points, view.width, height, "ms", caption)
     drawn = "".join(lines)
     entries = [f"{HOST} host", f"{DEVICE} device", f"{BETWEEN} reached between two samples, at most"]
     return lines + [legend(entry for entry in entries if entry[0] in drawn)]
 
 
-def _by_owner(processes: Processes) -> Lines:
+def _by_owner(processes: Processes, is_brief: bool) -> Lines:
     if processes.no_clock:
         return []
     time = processes.peak(main_measure(processes)).time
@@ -120,7 +137,8 @@ def _by_owner(processes: Processes) -> Lines:
         return []
     sides = _sides(processes)
     lines = heading(f"Where the memory went, in all processes, at {moment(time, 'ms')}")
-    lines += groups_table(sides, len(sides) == 1 or not processes.is_discrete, table)
+    least = _LEAST_OWNER if is_brief else 0.0
+    lines += groups_table(sides, len(sides) == 1 or not processes.is_discrete, table, least)
     return lines + paragraph("Of each process: its snapshot, or peak, that is nearest.")
 
 
@@ -133,12 +151,12 @@ def _of(process: Process, n: int) -> Lines:
 def write(processes: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
     """The report's lines; `is_each` adds the reports of all processes, not of the largest one only. Raises SelectionError."""
     view = view_of(largest(processes).profile)
-    yield from headline_lines(headline_of_job(processes))
-    yield from _sum(processes)
-    yield from _graph(processes, view)
-    yield from _table(processes)
-    yield from _by_owner(processes)
     chosen = processes.members if is_each else [largest(processes)]
+    lines = headline_lines(headline_of_job(processes)) + _sum(processes) + _graph(processes, view)
+    lines += _table(processes, view.is_brief) + _by_owner(processes, view.is_brief)
+    yield from lines
     for process in chosen:
-        yield from _of(process, len(chosen))
-        yield from report.write(process.profile, view_of(process.profile))
+        title = _of(process, len(chosen))
+        room = report.TWO_SCREENS - (0 if is_each else len(lines) + len(title))
+        yield from title
+        yield from report.write(process.profile, view_of(process.profile), max(room, _LEAST_ROOM))

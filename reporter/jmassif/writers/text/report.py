@@ -12,6 +12,7 @@ from jmassif.model.records import Growth
 from jmassif.questions.about import used_sides, where_arenas_are
 from jmassif.questions.headline import headline
 from jmassif.questions.ledger import Ledger, ledger, roles
+from jmassif.questions.machine import was_short
 from jmassif.questions.moments import Moment, select
 from jmassif.questions.scopes import growth_by_side, waterfall
 from jmassif.units import count, growth, moment, printable, size
@@ -31,7 +32,7 @@ from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
 from jmassif.writers.text.header import header, other_facts, short_header
 from jmassif.writers.text.headline import headline_lines
-from jmassif.writers.text.layout import BRIEF, FULL, Extent, Lines, bounded, heading, paragraph
+from jmassif.writers.text.layout import BRIEF, FULL, Extent, Lines, Section, bounded, heading, paragraph
 from jmassif.writers.text.leaks import growing_section, held_section
 from jmassif.writers.text.lines import largest_lines, write_lines
 from jmassif.writers.text.machine import machine_section
@@ -49,8 +50,8 @@ _SCOPES_SHOWN = 16
 _HEIGHT_OF_ONE_GRAPH = 11
 _HEIGHT_OF_TWO_GRAPHS = 7
 _SHORT_GRAPH = 6
-# Lines of a report that is not asked for more.
-_TWO_SCREENS = 118
+# Lines of a report that is not asked for more: what is wrapped or said besides finds room on two screens of 60.
+TWO_SCREENS = 112
 # Of all that is held: owners with less are one row there.
 _LEAST_OWNER = 0.01
 
@@ -172,30 +173,33 @@ def _scopes(profile: Profile, extent: Extent) -> Lines:
     return lines
 
 
-def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent: Extent) -> Iterator[Lines]:
+def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent: Extent) -> Iterator[Section]:
     """What stands below the first screen, in the order in which a reader asks."""
-    yield exhaustion_sections(profile, names, extent)
-    yield _ledger(profile, chosen, extent)
-    yield _by_role(profile, chosen)
-    yield largest_lines(profile, names, chosen, view, extent.rows) if extent is not FULL else []
-    yield by_library(profile, names, chosen) if view.by == "library" else mapped(profile, names, chosen, extent)
-    yield reconciliation_section(profile, chosen)
-    yield others_section(profile, chosen)
-    yield machine_section(profile, chosen.name, chosen.time, extent)
-    yield _scopes(profile, extent)
-    yield without_size(profile)
-    yield failures(profile, extent)
-    yield regions(profile, extent)
-    yield marks(profile, extent)
-    yield growing_section(profile, names, extent)
-    yield held_section(profile, names, extent)
-    yield temporaries(profile, names, extent)
-    yield snapshots(profile) if extent is FULL else snapshots_in_a_sentence(profile)
-    yield other_facts(profile) if extent is not FULL else []
+    is_brief = extent is not FULL
+    has_libraries = view.by == "library"
+    yield Section(0, exhaustion_sections(profile, names, extent))
+    yield Section(0, _ledger(profile, chosen, extent))
+    yield Section(1, _by_role(profile, chosen))
+    yield Section(0, largest_lines(profile, names, chosen, view, extent.rows) if is_brief else [])
+    mapped_ = by_library(profile, names, chosen) if has_libraries else mapped(profile, names, chosen, extent)
+    yield Section(0 if has_libraries else 2, mapped_)
+    yield Section(1, reconciliation_section(profile, chosen))
+    yield Section(1 if profile.overlay else 2, others_section(profile, chosen))
+    yield Section(3 if was_short(profile) is None else 0, machine_section(profile, chosen.name, chosen.time, extent))
+    yield Section(2, _scopes(profile, extent))
+    yield Section(2, without_size(profile))
+    yield Section(1, failures(profile, extent))
+    yield Section(1, regions(profile, extent))
+    yield Section(3, marks(profile, extent))
+    yield Section(0, growing_section(profile, names, extent))
+    yield Section(1, held_section(profile, names, extent))
+    yield Section(4, temporaries(profile, names, extent))
+    yield Section(3, snapshots_in_a_sentence(profile) if is_brief else snapshots(profile))
+    yield Section(3, other_facts(profile) if is_brief else [])
 
 
-def write(profile: Profile, view: View) -> Iterator[str]:
-    """The report's lines. Raises moments.SelectionError."""
+def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str]:
+    """The report's lines, as a rule no more than `room` if it is to be brief. Raises moments.SelectionError."""
     names = Names(profile)
     if view.by in LINE_VIEWS:
         table = write_lines(profile, names, view)
@@ -215,10 +219,10 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     last = next_steps(profile, view)
     yield from first
     if view.is_brief:
-        yield from bounded(sections, _TWO_SCREENS - len(first) - len(last))
+        yield from bounded(sections, room - len(first) - len(last))
     else:
         for section in sections:
-            yield from section
+            yield from section.lines
     if view.with_stacks:
         yield from trees(profile, names, chosen, view)
     yield from last
