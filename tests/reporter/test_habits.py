@@ -4,20 +4,25 @@
 Whole reports in colour are compared with tests/reporter/golden/; JM_UPDATE_GOLDEN=1 writes those anew.
 """
 
+import fcntl
 import gzip
+import io
 import os
 import pty
 import re
 import shutil
 import subprocess
 import sys
+import termios
+import threading
 import time
+from array import array
 from pathlib import Path
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Callable, Dict, IO, Iterator, List, Mapping, Optional, Sequence
 
 import pytest
 
-from jmassif.commands.terminal import coloured
+from jmassif.commands.terminal import coloured, while_working
 from jmassif.trace.inputs import expand
 from jmassif.writers.text import roles
 from jmassif.writers.text.roles import Line
@@ -50,24 +55,37 @@ def piped(
     )
 
 
+def wait_until_read(pipe: IO[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    left = array("i", [1])
+    while left[0] and time.monotonic() < deadline:
+        fcntl.ioctl(pipe, termios.FIONREAD, left)
+        time.sleep(0.02)
+
+
 def on_terminal(
-    *arguments: object, slowly: Optional[List[bytes]] = None, env: Optional[Mapping[str, str]] = None
+    *arguments: object,
+    slowly: Optional[List[bytes]] = None,
+    env: Optional[Mapping[str, str]] = None,
+    program: Sequence[str] = (str(JM_PRINT),),
 ) -> str:
     """What appears on the terminal. `slowly` is fed to standard input, with a pause before each part but the first."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-B", str(JM_PRINT)] + [str(argument) for argument in arguments],
+        [sys.executable, "-B", *program] + [str(argument) for argument in arguments],
         stdin=subprocess.PIPE if slowly else slave,
         stdout=slave,
         stderr=slave,
         env=environment(env),
     )
     os.close(slave)
-    for number, part in enumerate(slowly or []):
-        time.sleep(1.2 if number else 0)
+    for part in slowly or []:
         assert process.stdin
         process.stdin.write(part)
         process.stdin.flush()
+        # However long it takes to start, or to be given the processor: a part goes out when the one before has been read.
+        wait_until_read(process.stdin)
+        time.sleep(1.2)
     if process.stdin:
         process.stdin.close()
     shown = b""
@@ -212,6 +230,83 @@ def test_a_long_read_shows_its_progress_on_a_terminal(trace: Path) -> None:
 
 def test_a_short_read_shows_none(trace: Path) -> None:
     assert "reading" not in on_terminal(trace)
+
+
+class Screen(io.StringIO):
+    """A terminal that notes when something is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_written = threading.Event()
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.is_written.set()
+        return super().write(text)
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_what_takes_long_to_make_says_so_until_it_is_there(is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", screen)
+
+    def slow() -> Iterator[str]:
+        for text in ("first", "second"):
+            if text == "first" or not is_shown:
+                assert screen.is_written.wait(60), "nothing was said"
+            yield text
+            screen.is_written.clear()
+
+    seen = []
+    for line in while_working(slow(), "the page", is_shown):
+        seen.append((line, screen.getvalue().endswith("\r\x1b[K")))
+    assert seen == [("first", is_shown), ("second", is_shown)]
+    assert re.match(r"\r\x1b\[Kmaking the page, \d+ s", screen.getvalue()) and screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_what_fails_takes_its_sign_of_life_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", screen)
+
+    def failing() -> Iterator[str]:
+        screen.is_written.wait(60)
+        raise ValueError
+        yield ""
+
+    with pytest.raises(ValueError):
+        list(while_working(failing(), "the report", True))
+    assert "making the report" in screen.getvalue() and screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_without_a_terminal_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jmassif.commands.terminal._QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+    def slow() -> Iterator[str]:
+        time.sleep(0.3)
+        yield ""
+
+    assert list(while_working(slow(), "the page", False)) == [""]
+    assert getattr(sys.stderr, "getvalue")() == ""
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--all"], ["--format=json", "-o", "{}/json"], ["--format=massif", "-o", "{}/massif"]]
+)
+def test_every_report_has_a_sign_of_life_that_leaves_no_trace(options: List[str], trace: Path, tmp_path: Path) -> None:
+    impatient = "import jmassif.commands.terminal as t; t._QUIET_SECONDS = 0.0; from jmassif.commands.jm_print import run; run()"
+    words = [word.format(tmp_path) for word in options]
+    shown = on_terminal(
+        trace, *words, "--color=never", program=["-c", impatient], env={"PYTHONPATH": str(ROOT / "reporter")}
+    )
+    expected = on_terminal(trace, *words, "--color=never")
+    assert re.search(r"\r\x1b\[Kmaking the report, \d+ s", shown)
+    plain = re.sub(r"\r\x1b\[K(reading|making)[^\r]*", "", shown).replace("\r\x1b[K", "")
+    assert plain == expected
 
 
 # ---- inputs --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Callable, Iterable, List, NoReturn, Optional, Sequence
 
 from jmassif.commands.output import write_file, write_stream
 from jmassif.commands.terminal import ProgressBar, coloured, has_pager, is_terminal, page, pager, wants_colour
+from jmassif.commands.terminal import while_working
 from jmassif.model.profile import Profile
 from jmassif.trace.builder import load_file
 from jmassif.trace.grammar import TraceError
@@ -79,8 +80,9 @@ def keep_inputs(output: Optional[str], inputs: Sequence[str]) -> None:
         raise Problem(f"{output}: is the input too: name another file with -o")
 
 
-def write(lines: Iterable[str], output: Optional[str]) -> None:
-    """Writes to the file, or to standard output if there is none. Raises Problem."""
+def write(lines: Iterable[str], output: Optional[str], what: str = "the report") -> None:
+    """Writes to the file, or to standard output if there is none. Raises Problem. `what` is it, in words for people who wait."""
+    lines = while_working(lines, what, not output and is_terminal(sys.stdout))
     try:
         if output:
             write_file(output, lines)
@@ -103,7 +105,7 @@ def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: Opt
         write(lines, output)
         return
     try:
-        page(lines, pager())
+        page(while_working(lines, "the report", True), pager())
     except OSError as error:
         raise Problem(f"the report cannot be paged: {error.strerror}: set PAGER, or use --no-pager")
 

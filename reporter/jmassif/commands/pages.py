@@ -51,7 +51,7 @@ def write_page(
     """Writes a page to where it belongs, which is `given` by the user or `default`; says where, and opens it. Raises Problem."""
     output = _page_file(given, default, is_opened)
     keep_inputs(output, inputs)
-    write(lines, output)
+    write(lines, output, "the page")
     if output and not given:
         say(command, f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB): open it in a browser")
     if output and is_opened:

@@ -12,8 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from typing import Callable, IO, Iterable, Iterator, Optional
+from typing import Callable, IO, Iterable, Iterator, Optional, TypeVar
 
 from jmassif.units import printable, size
 from jmassif.writers.text import roles
@@ -135,3 +136,55 @@ class ProgressBar:
         if self._is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+class Working:
+    """A line on standard error that says what is being made and for how long, in the same way; gone when that is done.
+
+    What is under way has no measure, so a thread tells the time.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True) if is_terminal(sys.stderr) else None
+
+    def _tell(self) -> None:
+        begin = time.monotonic()
+        wait = _QUIET_SECONDS
+        is_shown = False
+        while not self._is_over.wait(wait):
+            sys.stderr.write(f"\r\x1b[Kmaking {self._what}, {time.monotonic() - begin:.0f} s")
+            sys.stderr.flush()
+            is_shown = True
+            wait = _BETWEEN_SECONDS
+        if is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def stop(self) -> None:
+        """The line is gone when this returns. May be called again."""
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def __enter__(self) -> "Working":
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+_Piece = TypeVar("_Piece")
+
+
+def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:
+    """The pieces of a report, with a sign of life while they are made; `is_shown` on the terminal, then until the first is there."""
+    with Working(what) as working:
+        for piece in pieces:
+            if is_shown:
+                working.stop()
+            yield piece

@@ -217,10 +217,10 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     first += _headline(profile, names, chosen) + _graph(profile, view)
     sections = _sections(profile, names, chosen, view, extent)
     last = next_steps(profile, view)
+    brief = bounded(sections, room - len(first) - len(last)) if view.is_brief else []
     yield from first
-    if view.is_brief:
-        yield from bounded(sections, room - len(first) - len(last))
-    else:
+    yield from brief
+    if not view.is_brief:
         for section in sections:
             yield from section.lines
     if view.with_stacks:
