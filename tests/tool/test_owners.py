@@ -283,6 +283,20 @@ def test_a_mistake_is_told_with_its_place_and_its_mend(rules: str, line: int, me
     assert not recording.traces
 
 
+LONG = "#include <stdlib.h>\nint NAME(void) { return *(char *)calloc(700, 1); }\nint main(void) { return NAME(); }"
+
+
+@pytest.mark.parametrize("end, owner", [("b", "app"), ("a", "own"), ("?", "own"), ("\\\\*", "app")])
+def test_a_pattern_of_many_stars_takes_no_longer(end: str, owner: str, tmp_path: Path) -> None:
+    """To try all ways to give the stars their parts of the name would take years."""
+    (tmp_path / "my.rules").write_text(f"own * {'*a' * 40}*{end}\n")
+    compiled = compile_c(LONG.replace("NAME", "a" * 200), "-fno-builtin")
+    recording = record([compiled], [f"--owners={tmp_path}/my.rules"], timeout=60)
+    assert recording.returncode == 0, recording.stderr
+    heap = [account.owner for account in recording.profile.accounts[1:] if account.kind == "heap"]
+    assert heap == [owner]
+
+
 def test_a_long_name_and_a_long_pattern_are_taken(tmp_path: Path) -> None:
     pattern = "|".join(["l" * 255] * 50 + ["program"])
     recording = recorded(tmp_path, f"{'n' * 64} {pattern} *")
