@@ -87,7 +87,8 @@ static ULong parse_bytes(const HChar *arg, const HChar *text)
             if (VG_STREQ(end, units[i].suffix))
                 unit = units[i].unit;
     }
-    if (!unit)
+    // What does not fit into the number would be another size.
+    if (!unit || end - text > 19 || n > ~0ULL / unit)
         VG_(fmsg_bad_option)(arg, "expected a size such as 65536, 64KiB or 1MiB\n");
     return n * unit;
 }

@@ -3,8 +3,8 @@
 // When an object file is mapped, the core matches the name of each of its functions with each pattern of the functions
 // that are replaced or wrapped: 70 in objects of any name. It measures both strings each time, and PyTorch has 300,000
 // functions with long names. Most differ from the pattern in their first characters, which lead to no other result
-// whatever follows; so the linker leads the core's calls here (--wrap). The core's own way also takes exponential time where a
-// pattern has many stars, and patterns come from users' rules.
+// whatever follows; so the linker leads the core's calls here (--wrap). The core's own way also takes exponential time
+// where a pattern has many stars, and patterns come from users' rules.
 
 #include "base/compat.h"
 

@@ -147,6 +147,8 @@ BAD: List[Tuple[str, str]] = [
     ("--memory=both", "auto, unified or discrete"),
     ("--large=5x", "65536, 64KiB or 1MiB"),
     ("--large=", "65536, 64KiB or 1MiB"),
+    ("--large=17179869184GiB", "65536, 64KiB or 1MiB"),
+    ("--large=18446744073709551617", "65536, 64KiB or 1MiB"),
     ("--anonymize=perhaps", "perhaps"),
     ("--jmassif-out-file=%z", "after '%'"),
     ("--no-such-option=1", "--no-such-option=1"),
