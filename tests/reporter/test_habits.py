@@ -18,10 +18,12 @@ import threading
 import time
 from array import array
 from pathlib import Path
-from typing import Callable, Dict, IO, Iterator, List, Mapping, Optional, Sequence
+from types import GeneratorType
+from typing import Any, Callable, Dict, IO, Iterator, List, Mapping, Optional, Sequence
 
 import pytest
 
+from jmassif.commands.formats import DATABASE, FORMATS
 from jmassif.commands.terminal import coloured, while_working
 from jmassif.trace.inputs import expand
 from jmassif.writers.text import roles
@@ -280,6 +282,13 @@ def test_what_fails_takes_its_sign_of_life_away(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ValueError):
         list(while_working(failing(), "the report", True))
     assert "making the report" in screen.getvalue() and screen.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("name", [format_.name for format_ in FORMATS.values() if format_.content != DATABASE])
+def test_nothing_is_made_before_the_sign_of_life_is_there(name: str) -> None:
+    nothing: Any = None  # whoever looks at it fails
+    for write in filter(None, (FORMATS[name].write, FORMATS[name].write_several)):
+        assert isinstance(write(*[nothing] * (2 if write is FORMATS[name].write else 3)), GeneratorType)
 
 
 def test_without_a_terminal_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

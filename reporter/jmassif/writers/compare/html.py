@@ -32,4 +32,4 @@ def write(difference: Difference, stacks: Stacks) -> Iterator[str]:
     """The runs must have been measured with `stacks`. Raises FormatError."""
     title = shown(" → ".join(column.label for column in difference.columns))
     packed = pack([stacks_data(difference, stacks)], title, difference=comparison(difference))
-    return fill_page(title, f'<p class="statement">{escape(_answer(difference))}</p>', packed)
+    yield from fill_page(title, f'<p class="statement">{escape(_answer(difference))}</p>', packed)

@@ -130,14 +130,14 @@ def _page(job: Processes, directories: Optional[Sequence[str]]) -> Iterator[str]
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     of_job = headline_of_job(job, names) if len(runs) > 1 else None
     packed = pack(runs, title, together(job, of_job) if of_job else None)
-    return fill_page(title, first_screen(job, of_job, names), packed)
+    yield from fill_page(title, first_screen(job, of_job, names), packed)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The page for a process. Raises FormatError."""
-    return _page(join([("", profile)]), view.source)
+    yield from _page(join([("", profile)]), view.source)
 
 
 def write_several(job: Processes, view_of: Callable[[Profile], View], is_each: bool) -> Iterator[str]:
     """The page for the processes of a job: each of them, and their sum. Raises FormatError."""
-    return _page(job, view_of(job.members[0].profile).source)
+    yield from _page(job, view_of(job.members[0].profile).source)
