@@ -259,8 +259,8 @@ class Simulated:
         self.trace.snapshot(now - self.start, reason, self.balances(), peaks)
 
 
-@pytest.mark.parametrize("seed", range(240))
-def test_the_largest_sum_of_a_random_job_lies_between_its_bounds(seed: int) -> None:
+def random_job(seed: int) -> Tuple[Processes, int]:
+    """And the largest sum that its processes held."""
     random_ = random.Random(seed)
     alive = [Simulated(1, 0, 0)]
     done: List[Simulated] = []
@@ -291,7 +291,12 @@ def test_the_largest_sum_of_a_random_job_lies_between_its_bounds(seed: int) -> N
     for process in alive:
         process.snapshot(now, "exit")
         ends(process.trace, now - process.start)
-    job = joined(*[process.trace for process in done + alive])
+    return joined(*[process.trace for process in done + alive]), largest
+
+
+@pytest.mark.parametrize("seed", range(240))
+def test_the_largest_sum_of_a_random_job_lies_between_its_bounds(seed: int) -> None:
+    job, largest = random_job(seed)
     for measure in ("total", "host"):
         peak = job.peak(measure)
         assert peak.at_least <= largest <= peak.at_most

@@ -128,10 +128,10 @@ def _fullest(job: Processes, table: Ledger) -> Optional[Pool]:
     return fullest(found, table.total.host.bytes, table.total.device.bytes)
 
 
-def _place(job: Processes, names: _NamesOf, time: int, side: str, whole: int) -> Optional[Place]:
+def _place(job: Processes, names: _NamesOf, time: int, measure: str, side: str, whole: int) -> Optional[Place]:
     """The place that holds most in any of them, one of the user's own first; its share is of what all of them held."""
     found = []
-    for process, composition in job.compositions(time):
+    for process, composition in job.compositions(time, measure):
         place = place_to_look(process.profile, names(process), composition, side)
         if place:
             of = f"their {side} memory" if side else "all they held"
@@ -178,7 +178,7 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
         statements.append(Statement(POOL, NOTE, f"The largest is {called(biggest)}."))
         statements += own.about(POOL, WHOSE) + _leaks(job, names_of) + own.about(PLACE, HELP)
         return own._replace(statements=statements, held=peak.at_least, at_most=peak.at_most, incident=None)
-    table = ledger_of(job, peak.time)
+    table = ledger_of(job, peak.time, measure)
     pool = _fullest(job, table)
     limit = pool if pool is not None and (not side or side in pool.sides) else None
     statements.append(_sum(job, limit, peak, side, table))
@@ -191,7 +191,7 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
         )
     statements += _leaks(job, names_of)
     whole = table.total.on(side).bytes if side else table.total.bytes
-    found = _place(job, names_of, peak.time, side, whole)
+    found = _place(job, names_of, peak.time, measure, side, whole)
     if found:
         statements.append(Statement(PLACE, NOTE, place_sentence(found)))
     return Headline(statements, peak.time, "the peak", peak.at_least, peak.at_most, limit, found, None)

@@ -7,11 +7,11 @@ from jmassif.questions.job.processes import Processes
 from jmassif.questions.ledger import Ledger, LedgerRow, ledger, ledger_of_rows
 
 
-def ledger_of(processes: Processes, time: int) -> Ledger:
-    """At `time` on the common clock: of each process at its nearest snapshot or peak, without what it inherited."""
+def ledger_of(processes: Processes, time: int, measure: str = "total") -> Ledger:
+    """At `time` on the common clock: of each process what it last told, without what it inherited; `measure`: see moments.py."""
     owners: Dict[str, LedgerRow] = {}
     group_of: Dict[str, str] = {}
-    for process, composition in processes.compositions(time):
+    for process, composition in processes.compositions(time, measure):
         for group, rows in ledger(process.profile, composition).groups:
             for row in rows:
                 group_of[row.name] = group.name

@@ -15,12 +15,13 @@ Memory that a fork shares is counted once; forks.py tells how.
 
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from jmassif.model.job import FORKED, Process, first_time, tree
+from jmassif.model.job import FORKED, Process, tree
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 from jmassif.questions.job.curves import Curve, added, combined, steps, values_after, values_at
 from jmassif.questions.job.forks import Left, Opening, left_of, let_go, opening_of
 from jmassif.questions.job.held import told_of
+from jmassif.questions.job.moments import compositions_at
 
 
 class Peak(NamedTuple):
@@ -157,37 +158,9 @@ class Processes:
             for time, host, device, maximum in zip(most.times, *levels, most.at)
         ]
 
-    def compositions(self, time: int) -> List[Tuple[Process, Composition]]:
-        """What each process that ran at `time` held at its nearest snapshot or peak, without what it inherited."""
-        found = []
-        for process in self.members:
-            if process.begin <= time <= process.end:
-                found.append((process, _without_inherited(process, _composition(process, time - process.offset))))
-        return found
-
-
-def _composition(process: Process, time: int) -> Composition:
-    """Who held what at the snapshot or the peak that is nearest to `time`, a time of the trace."""
-    profile = process.profile
-    snapshots = [(abs(snapshot.time - time), index) for index, snapshot in enumerate(profile.snapshots)]
-    peaks = [
-        (abs(peak.time - time), which) for which, peak in profile.peaks.items() if peak.time >= first_time(profile)
-    ]
-    if peaks and snapshots and min(peaks)[0] <= min(snapshots)[0]:
-        return profile.peak_composition(min(peaks)[1])
-    return profile.composition(min(snapshots)[1]) if snapshots else {}
-
-
-def _without_inherited(process: Process, composition: Composition) -> Composition:
-    if process.relation != FORKED or process.parent is None or not process.profile.snapshots:
-        return composition
-    opening = process.profile.composition(0)
-    own: Composition = {}
-    for account, (n_bytes, blocks) in composition.items():
-        bytes_before, blocks_before = opening.get(account, (0, 0))
-        if n_bytes > bytes_before or blocks > blocks_before:
-            own[account] = (max(0, n_bytes - bytes_before), max(0, blocks - blocks_before))
-    return own
+    def compositions(self, time: int, measure: str = "total") -> List[Tuple[Process, Composition]]:
+        """What each process that ran at `time` held, as it last told, without what it inherited; see moments.py."""
+        return compositions_at(self.members, time, measure)
 
 
 def join(traces: Sequence[Tuple[str, Profile]]) -> Processes:

@@ -10,6 +10,7 @@ from typing import List, NamedTuple, Optional, Sequence
 
 from jmassif.model.profile import Profile
 from jmassif.questions.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, Statement, headline
+from jmassif.questions.job.headline import main_measure
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Processes
 from jmassif.questions.ledger import Ledger, LedgerRow, ledger
@@ -112,7 +113,7 @@ def _of_process(profile: Profile, names: Names) -> str:
 
 
 def _of_job(job: Processes, made: Headline) -> str:
-    return _markup(made, ledger_of(job, made.time))
+    return _markup(made, ledger_of(job, made.time, main_measure(job)))
 
 
 def first_screen(job: Processes, of_job: Optional[Headline], names: Sequence[Names]) -> str:

@@ -131,15 +131,16 @@ def _graph(processes: Processes, view: View) -> Lines:
 def _by_owner(processes: Processes, is_brief: bool) -> Lines:
     if processes.no_clock:
         return []
-    time = processes.peak(main_measure(processes)).time
-    table = ledger_of(processes, time)
+    measure = main_measure(processes)
+    time = processes.peak(measure).time
+    table = ledger_of(processes, time, measure)
     if not table.groups:
         return []
     sides = _sides(processes)
     lines = heading(f"Where the memory went, in all processes, at {moment(time, 'ms')}")
     least = _LEAST_OWNER if is_brief else 0.0
     lines += groups_table(sides, len(sides) == 1 or not processes.is_discrete, table, least)
-    return lines + paragraph("Of each process: its snapshot, or peak, that is nearest.")
+    return lines + paragraph("Of each process: what it told last, at a snapshot or a peak.")
 
 
 def _of(process: Process, n: int) -> Lines:

@@ -43,16 +43,22 @@ function joined(columns) {
 
 /** A moment of one process on the common clock. @typedef {{clock: number, run: number, moment: number}} Step; `moment` -1: it ended */
 
+/** When it held nothing any more, by its own clock: where its end is not on record, after all that it told. @param {Run} run */
+const endOf = ({ head, outline, moments }) => Math.max(head.end_time ?? 0, outline.time[outline.time.length - 1] ?? 0, moments[moments.length - 1]?.time ?? 0);
+
 /** @param {Run[]} runs @param {number[]} offset @returns {Step[]} */
 function steps(runs, offset) {
     /** @type {Step[]} */
     const found = [];
     runs.forEach((run, i) => {
-        for (const { index: moment, time } of run.moments) found.push({ clock: time + offset[i], run: i, moment });
-        const end = run.head.end_time;
-        if (end !== null && run.moments.length) found.push({ clock: end + offset[i], run: i, moment: -1 });
+        // A peak from before a fork is the parent's. Of one process moments stay in order.
+        let latest = run.moments.find(({ id }) => id)?.time ?? 0;
+        for (const { index: moment, time } of run.moments) {
+            latest = Math.max(latest, time);
+            found.push({ clock: latest + offset[i], run: i, moment });
+        }
+        if (run.moments.length) found.push({ clock: endOf(run) + offset[i], run: i, moment: -1 });
     });
-    // Of one process they stay in order.
     return found.sort((a, b) => a.clock - b.clock || a.run - b.run);
 }
 
@@ -244,7 +250,6 @@ export function sum(runs, together) {
     const parts = runs.map((run) => run.parts);
     const all = shared(runs);
     const order = steps(runs, all.offset);
-    // What the processes held together is known in full at their moments only, so its fullest moment stands for the peak.
     const whole = new Run({
         head: headOf(runs, all, together),
         processes: parts.flatMap((part) => part.processes),
@@ -270,17 +275,32 @@ export function sum(runs, together) {
         together,
     });
     order.forEach((step, i) => (whole.moments[i].name += ` of ${runs[step.run].head.pid}`));
-    findPeaks(whole);
+    findPeaks(whole, together);
     if (whole.head.at.peak >= 0) whole.moments[whole.head.at.peak].name = 'peak';
     return whole;
 }
 
-/** @param {Run} run */
-function findPeaks(run) {
-    /** @type {Record<string, (moment: import('./run.js').Moment) => number>} */
+/** @typedef {import('./run.js').Moment} Moment */
+
+/**
+ * The moment that stands for a time of the common clock, as questions/job/moments.py has it: of those of this very millisecond
+ * the fullest, else the last one before. @param {Moment[]} moments @param {number} time @param {(moment: Moment) => number} figure
+ */
+function momentAt(moments, time, figure) {
+    const here = moments.filter((moment) => moment.time === time);
+    if (here.length) return fullest(here, figure);
+    return moments.filter((moment) => moment.time < time).at(-1) ?? moments[0];
+}
+
+/** @param {Moment[]} moments @param {(moment: Moment) => number} figure */
+const fullest = (moments, figure) => moments.reduce((best, moment) => (figure(moment) > figure(best) ? moment : best), moments[0]);
+
+/** @param {Run} run @param {import('./data.js').Together} together */
+function findPeaks(run, together) {
+    /** @type {Record<string, (moment: Moment) => number>} */
     const figures = { total: (moment) => moment.host + moment.device, host: (moment) => moment.host, device: (moment) => moment.device };
     for (const [which, figure] of Object.entries(figures)) {
-        const top = run.moments.reduce((best, moment) => (figure(moment) > figure(best) ? moment : best), run.moments[0]);
+        const top = together.no_clock ? fullest(run.moments, figure) : momentAt(run.moments, together.peaks[which].time, figure);
         if (top) run.head.peaks[which] = { moment: top.index, time: top.time, host: top.host, device: top.device };
     }
     const main = run.head.is_discrete ? (run.head.peaks.device?.device ? 'device' : 'host') : 'total';

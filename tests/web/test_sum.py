@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several processes on one page: the moment that the page shows as their peak is the one that the headline tells of."""
+
+import base64
+import shutil
+import zlib
+from typing import Any, Dict, List, Tuple
+
+import pytest
+
+from jmassif.questions.job.headline import headline_of_job, main_measure
+from jmassif.questions.job.owners import ledger_of
+from jmassif.questions.job.processes import Processes
+from jmassif.writers.page.data import run_data, together
+from jmassif.writers.page.html import pack
+from jmassif.model.job import FORKED
+from tests.reporter.test_processes import ends, holds, joined, random_job, trace_of
+from tests.web.browser import in_node
+
+N_JOBS = 40
+
+ASK = """
+import { unpack } from "./src/runs/data.js";
+import { partsOf } from "./src/runs/parts.js";
+import { Run } from "./src/runs/run.js";
+import { sum } from "./src/runs/sum.js";
+import { readFileSync } from "node:fs";
+const answers = [];
+for (const text of JSON.parse(readFileSync(0, "utf8"))) {
+    const data = await unpack(text);
+    const run = sum(data.runs.map((each) => new Run(partsOf(each))), data.together);
+    const { peak } = run.head.at;
+    const { time, host, device } = run.moments[peak];
+    answers.push({ time, host, device, owners: run.sums("owner", peak).map(({ host, device }, i) => [run.head.owners[i].name, host + device]) });
+}
+console.log(JSON.stringify(answers));
+"""
+
+
+def packed(job: Processes) -> str:
+    runs = []
+    for each in job.members:
+        has_parent = each.relation == FORKED and each.parent is not None
+        runs.append(run_data(each.profile, 1.0, (), each.offset, has_parent))
+    return base64.b64encode(zlib.compress(pack(runs, "a job", together(job, headline_of_job(job))))).decode()
+
+
+def equal_peaks() -> Processes:
+    """Two processes that hold as much together at two times, and one of them is killed."""
+    one, two = trace_of(1), trace_of(2, 0, ppid="1")
+    for trace, first, second in ((one, 4000, 1000), (two, 1000, 4000)):
+        holds(trace, 0, 0, "start")
+        holds(trace, 100, first)
+        holds(trace, 200, second, total=8000)
+    holds(two, 300, 500, total=9000)
+    holds(one, 500, 900, total=9000)
+    return joined(ends(one, 600), two)
+
+
+def told(job: Processes) -> Tuple[int, int, List[Any]]:
+    made = headline_of_job(job)
+    table = ledger_of(job, made.time, main_measure(job))
+    owners = {row.name: row.bytes for _, rows in table.groups for row in rows if row.bytes}
+    return table.total.host.bytes, table.total.device.bytes, sorted(owners.items())
+
+
+def test_the_peak_of_the_page_is_that_of_the_headline() -> None:
+    if shutil.which("node") is None:
+        pytest.skip("Node.js is not installed")
+    jobs = [equal_peaks()] + [random_job(seed)[0] for seed in range(N_JOBS)]
+    answers: List[Dict[str, Any]] = in_node(ASK, [packed(job) for job in jobs])
+    for number, (job, answer) in enumerate(zip(jobs, answers)):
+        owners = sorted((name, n_bytes) for name, n_bytes in answer["owners"] if n_bytes)
+        assert (answer["host"], answer["device"], owners) == told(job), number
+        assert answer["time"] <= headline_of_job(job).time, number
