@@ -165,10 +165,12 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
 
 // ---- lines ---------------------------------------------------------------------------------------------------
 
+// First lines and tables may be anything; sums of them fit into a Long.
+
 // Pairs (bytes of code, lines); Objects/lnotab_notes.txt of 3.6 to 3.9.
-static Int line_of_lnotab(const UChar *table, SizeT n, Int line, Int at)
+static Long line_of_lnotab(const UChar *table, SizeT n, Long line, Int at)
 {
-    Int address = 0;
+    Long address = 0;
     for (SizeT i = 0; i + 1 < n; i += 2) {
         address += table[i];
         if (address > at)
@@ -179,9 +181,9 @@ static Int line_of_lnotab(const UChar *table, SizeT n, Int line, Int at)
 }
 
 // Pairs (bytes of code, lines), each a range; -128: the range has no line. Objects/lnotab_notes.txt of 3.10.
-static Int line_of_3_10(const UChar *table, SizeT n, Int first, Int at)
+static Long line_of_3_10(const UChar *table, SizeT n, Long first, Int at)
 {
-    Int line = first, end = 0;
+    Long line = first, end = 0;
     for (SizeT i = 0; i + 1 < n; i += 2) {
         Int delta = (signed char)table[i + 1];
         end += table[i];
@@ -207,9 +209,9 @@ static UInt varint(const UChar *table, SizeT n, SizeT *i)
 }
 
 // Entries of a start byte (bit 7 set, kind, code units) and what the kind needs. Objects/locations.md of 3.11.
-static Int line_of_3_11(const UChar *table, SizeT n, Int first, Int at)
+static Long line_of_3_11(const UChar *table, SizeT n, Long first, Int at)
 {
-    Int line = first, end = 0;
+    Long line = first, end = 0;
     SizeT i = 0;
     while (i < n && (table[i] & 128)) {
         UInt kind = table[i] >> 3 & 15;
@@ -217,7 +219,7 @@ static Int line_of_3_11(const UChar *table, SizeT n, Int first, Int at)
         i++;
         if (kind == 13 || kind == 14) {
             UInt value = varint(table, n, &i);
-            line += value & 1 ? -(Int)(value >> 1) : (Int)(value >> 1);
+            line += value & 1 ? -(Long)(value >> 1) : (Long)(value >> 1);
         } else if (kind >= 10 && kind <= 12) {
             line += kind - 10;
         }
@@ -231,7 +233,7 @@ static Int line_of_3_11(const UChar *table, SizeT n, Int first, Int at)
 
 UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at)
 {
-    Int line = first;
+    Long line = first;
     if (at >= 0) {
         switch (kind) {
         case LINES_LNOTAB:
@@ -245,5 +247,5 @@ UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int 
             break;
         }
     }
-    return line > 0 ? line : first > 0 ? first : 0;
+    return line > 0 && line <= 0x7fffffff ? line : first > 0 ? first : 0;
 }
