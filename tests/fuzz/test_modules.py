@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A short search in each of the recorder's readers, from another seed each time; `python3 -m tests.fuzz.modules` searches longer."""
+
+import time
+from pathlib import Path
+from typing import Optional
+
+import pytest
+
+from tests.fuzz import modules
+
+_SECONDS = 2
+
+
+@pytest.mark.parametrize("target", sorted(modules.TARGETS))
+def test_a_reader_survives_whatever_it_is_given(target: str, tmp_path: Path) -> None:
+    seed = int(time.time())
+    tally = modules.search(target, seed, _SECONDS, tmp_path)
+    print(f"seed {seed}: {tally.inputs} inputs, longest {tally.longest} us")
+    assert not tally.faults, f"seed {seed}: {tally.faults}"
+    assert tally.inputs > 20
+
+
+FAULTY = """
+#include "base/client_memory.h"
+#include "shim.h"
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    volatile unsigned char *at = shim_segment(bytes, n, 0);
+    volatile int number = 0x7fffffff;
+    if (FAULT == 1)
+        number = at[4096];
+    else if (FAULT == 2)
+        number = number + 1;
+    else
+        tl_assert(FAULT == 0 && jm_is_readable((Addr)at, 4096) && !jm_is_readable((Addr)at, 4097));
+    shim_forget();
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "fault, told", [(0, None), (1, "SEGV"), (2, "signed integer overflow"), (3, "jm_is_readable((Addr)at")]
+)
+def test_the_search_sees_a_reader_that_reads_too_far(fault: int, told: Optional[str], tmp_path: Path) -> None:
+    path = tmp_path / "seed"
+    path.write_text("seed " * 100)
+    built = modules.program(FAULTY.replace("FAULT ", f"{fault} "), ["base/client_memory.c"])
+    faults = modules.attempt(built, 3, 1, [path], tmp_path / "at").faults
+    assert [told in said for said in faults if told] == ([True] if told else []), faults
