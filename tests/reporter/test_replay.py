@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The rows of a trace by the names of their columns, and what accounts hold from snapshot to snapshot."""
 
+from array import array
+
 import pytest
 
 from jmassif.model.replay import Replay
@@ -10,7 +12,7 @@ from tests.reporter.traces import random_run
 
 def test_columns_have_names() -> None:
     rows = Changes()
-    rows.extend([7, 100, 2, 300, 6, 1, 8, 0, 0, 50, 5, 0])
+    rows.extend(array("Q", [7, 100, 2, 300, 6, 1, 8, 0, 0, 50, 5, 0]))
     assert rows.n_rows == 2
     assert (list(rows.account), list(rows.bytes), list(rows.blocks)) == ([7, 8], [100, 0], [2, 0])
     assert (list(rows.all_bytes), list(rows.all_blocks), list(rows.temporaries)) == ([300, 50], [6, 5], [1, 0])

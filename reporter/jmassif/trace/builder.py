@@ -27,7 +27,7 @@ from jmassif.model.records import (
     Snapshot,
 )
 from jmassif.model.rows import Changes, Differences, PageChanges
-from jmassif.trace.definitions import Definitions, no_node, require
+from jmassif.trace.definitions import KIND_NUMBERS, Definitions, no_node, require
 from jmassif.trace.grammar import Corrupt, Handler, TraceError, read
 from jmassif.trace.inputs import Progress, open_input
 
@@ -107,15 +107,28 @@ class _Builder(Definitions):
         group = self.group
         if group is None or group.peaks:
             raise Corrupt("an account's balance stands outside of its place in a snapshot")
-        accounts, live, by_kind = self.profile.accounts, self.live_bytes, self.by_kind
-        n_accounts = len(accounts)
-        for row, (account, live_bytes) in enumerate(zip(rows[0 :: Changes.WIDTH], rows[1 :: Changes.WIDTH])):
-            kind = accounts[account].kind if account < n_accounts else ""
-            if not kind:
-                raise Corrupt(f"account {account} is not defined", row)
-            by_kind[kind] = by_kind.get(kind, 0) + live_bytes - live[account]
+        accounts = rows[0 :: Changes.WIDTH]
+        self._check_defined(accounts)
+        live, number_of = self.live_bytes, self.kind_numbers
+        growth = [0] * (len(KINDS) + 1)  # by number of the kind
+        for account, live_bytes in zip(accounts, rows[1 :: Changes.WIDTH]):
+            growth[number_of[account]] += live_bytes - live[account]
             live[account] = live_bytes
+        by_kind = self.by_kind
+        if len(by_kind) < len(self.kinds):
+            for account in accounts:
+                by_kind.setdefault(KINDS[number_of[account] - 1], 0)
+        for kind in by_kind:
+            by_kind[kind] += growth[KIND_NUMBERS[kind]]
         group.changes.extend(rows)
+
+    def _check_defined(self, accounts: "array[int]") -> None:
+        numbers = self.kind_numbers
+        if max(accounts) < len(numbers) and not self.has_gaps and min(accounts):
+            return
+        for row, account in enumerate(accounts):
+            if account >= len(numbers) or not numbers[account]:
+                raise Corrupt(f"account {account} is not defined", row)
 
     def pages(self, account: int, virtual: int, shared: int, swapped: int) -> None:
         kind = self.kind_of(account)

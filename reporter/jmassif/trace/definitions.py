@@ -5,13 +5,15 @@ One method a record. They refuse (raise Corrupt) what contradicts the records be
 """
 
 from array import array
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
 from jmassif.model.kinds import GROUPS, KINDS, TENSOR
 from jmassif.model.profile import Profile
 from jmassif.model.records import NO_ACCOUNT, Account
 from jmassif.trace.grammar import Corrupt
 
+# By kind: a number above 0, which takes a byte.
+KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
 # Ids of nodes and accounts come in order from a recorder. They may have gaps, but these must not cost gigabytes, all together.
 _MAX_GAPS = 1 << 18
 
@@ -29,6 +31,8 @@ class Definitions:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.live_bytes = array("Q", [0])  # by account, as of the `c` records read so far
+        self.kind_numbers = bytearray(1)  # by account; 0: not defined
+        self.kinds: Set[str] = set()  # that accounts have
         self._n_left_out = 0  # ids
 
     def define(self, table: Dict[int, Any], what: str, id_: int, value: Any) -> None:
@@ -88,9 +92,20 @@ class Definitions:
         parents.append(parent)
         frames.append(frame)
 
+    @property
+    def has_gaps(self) -> bool:
+        """Of ids."""
+        return bool(self._n_left_out)
+
     def _leave_out(self, n_ids: int, what: str) -> None:
         self._n_left_out += n_ids
         require(self._n_left_out < _MAX_GAPS, f"{what} is far beyond the others")
+
+    def _new_account(self, node: int, kind: str, owner: str) -> None:
+        self.profile.accounts.append(Account(node, kind, owner))
+        self.live_bytes.append(0)
+        self.kind_numbers.append(KIND_NUMBERS[kind])
+        self.kinds.add(kind)
 
     def account(self, back: int, kind: str, owner: str) -> None:
         node = len(self.profile.node_frame) - 1 - back
@@ -98,8 +113,7 @@ class Definitions:
             raise Corrupt(f"there are no {back} nodes before this account")
         if kind not in KINDS:
             raise Corrupt(f'"{kind}" is not a kind of memory')
-        self.profile.accounts.append(Account(node, kind, owner))
-        self.live_bytes.append(0)
+        self._new_account(node, kind, owner)
 
     def account_of_version_1(self, id_: int, node: int, kind: str, owner: str) -> None:
         accounts = self.profile.accounts
@@ -112,13 +126,15 @@ class Definitions:
         if id_ < n_accounts:
             require(id_ and accounts[id_] is NO_ACCOUNT, f"account {id_} is defined twice")
             accounts[id_] = Account(node, kind, owner)
+            self.kind_numbers[id_] = KIND_NUMBERS[kind]
+            self.kinds.add(kind)
             return
         if id_ > n_accounts:
             self._leave_out(id_ - n_accounts, f"account {id_}")
             accounts.extend([NO_ACCOUNT] * (id_ - n_accounts))
             self.live_bytes.extend([0] * (id_ - n_accounts))
-        accounts.append(Account(node, kind, owner))
-        self.live_bytes.append(0)
+            self.kind_numbers.extend(bytes(id_ - n_accounts))
+        self._new_account(node, kind, owner)
 
     def role(self, account: int, role: str) -> None:
         self.kind_of(account)

@@ -4,17 +4,18 @@
 docs/trace-format.md is the contract; `RECORDS` below is its table of records. This module knows how a record is spelt
 and nothing of what it means: each record's fields, converted, go to the handler of its letter. A trace has millions of
 lines, so a line costs one regular expression and one call, and no object is made to carry its fields; the balances of a
-snapshot, which come by the thousand, even share a call.
+snapshot, which come by the thousand and are most of a large trace, are read by the run.
 
 A trace may end anywhere, because the program, or the whole board, may have died: a last line without its newline is
 left out and reported. Whatever else does not fit is corruption, and ends the reading with one clear line.
 """
 
+import io
 import re
 import sys
 from array import array
 from functools import lru_cache, partial
-from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Match, Optional, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Match, Optional, Tuple
 
 from jmassif.model.records import Growth
 from jmassif.units import printable
@@ -158,7 +159,13 @@ _FOREIGN = (
 # The record that comes in runs of thousands, for which a call each would cost more than reading them: its handler is given
 # the numbers of a run, or of a part of it, as one array.
 _RUN = ord("c")
-_MAX_RUN_FIELDS = 6 << 12
+_RUN_BEGINS = b"\nc"
+_RUN_ENDS = re.compile(rb"\n(?!c)")
+_RUN_FIELDS = 6
+_WITHOUT_DIGITS = b"c" + b" " * _RUN_FIELDS + b"\n"
+_CHUNK_BYTES = 1 << 18
+# None that a recorder writes, and int() would take it.
+_LEADING_ZERO = re.compile(rb" 0[0-9]")
 Handler = Callable[..., None]
 # A line's match, or None; the converters, None if every field is a decimal number; the handler.
 _Row = Tuple[Callable[[bytes], Optional[Match[bytes]]], Optional[List[Callable[[bytes], Any]]], Handler]
@@ -214,13 +221,100 @@ def _damaged(number: int, problem: object) -> TraceError:
     return TraceError(f"line {number}: {problem}: the file is damaged, record again")
 
 
-def _hand_over(run: List[bytes], begin: int, handle: Handler) -> None:
-    """Calls the handler with a run that begins at line `begin`, and empties it."""
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """The rest of the trace, in order: runs of balances, or a part of one, and what is between them. Each is of whole lines.
+
+    But for the last line, if it is cut off, and for one that is too long, after which nothing comes.
+    """
+    rest = b""
+    for chunk in iter(partial(stream.read, _CHUNK_BYTES), b""):
+        text = rest + chunk
+        first = text.find(b"\n", max(0, len(rest) - 1)) + 1 or len(text)
+        if first >= _MOST_LINE_BYTES:
+            yield text[:_MOST_LINE_BYTES]
+            return
+        end = text.rfind(b"\n") + 1
+        at = 0
+        while at < end:
+            if text[at] == _RUN:
+                found = _RUN_ENDS.search(text, at, end)
+                stop = found.end() if found else end
+            else:
+                stop = text.find(_RUN_BEGINS, at, end) + 1 or end
+            yield text[at:stop]
+            at = stop
+        rest = text[end:]
+    if rest:
+        yield rest
+
+
+def _balances(run: bytes) -> "Optional[array[int]]":
+    """The numbers of whole lines of balances; None if they are not just that, and have to be looked at one by one."""
+    n_lines = run.count(b"\n")
+    if run.translate(None, b"0123456789") != _WITHOUT_DIGITS * n_lines or _LEADING_ZERO.search(run):
+        return None
+    words = run.split()
+    if len(words) != (1 + _RUN_FIELDS) * n_lines:
+        return None
+    del words[:: 1 + _RUN_FIELDS]
     try:
-        handle(array("Q", map(int, run)))
-    except Corrupt as error:
-        raise _damaged(begin + error.row, error)
-    run.clear()
+        return array("Q", map(int, words))
+    except (OverflowError, ValueError):
+        return None
+
+
+class _Reading:
+    """What has been read so far."""
+
+    def __init__(self, rows: List[_Row], handlers: Mapping[str, Handler]) -> None:
+        self.number = 1  # of the line
+        self.truncation: Optional[str] = None
+        self._rows = rows
+        self._is_over = False
+        self._last = handlers[_LAST]
+        self._balances = handlers["c"]
+        rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (self._end,)
+
+    def _end(self, *fields: Any) -> None:
+        self._last(*fields)
+        self._is_over = True
+        self._rows[:] = [_UNKNOWN] * 256
+
+    def run(self, piece: bytes) -> None:
+        """A run of balances, or what begins like one."""
+        numbers = None if self._is_over else _balances(piece)
+        if numbers is None:
+            return self.lines(piece)
+        try:
+            self._balances(numbers)
+        except Corrupt as error:
+            self.number += 1 + error.row
+            raise
+        self.number += len(numbers) // _RUN_FIELDS
+
+    def lines(self, piece: bytes) -> None:
+        rows = self._rows
+        for self.number, line in enumerate(io.BytesIO(piece), self.number + 1):
+            matched, converters, handle = rows[line[0]]
+            match = matched(line)
+            if match is None:
+                return self._refuse(line)
+            if line[0] == _RUN:
+                handle(array("Q", map(int, match.groups())))
+            elif converters is None:
+                handle(*map(int, match.groups()))
+            else:
+                handle(*[convert(field) for convert, field in zip(converters, match.groups())])
+
+    def _refuse(self, line: bytes) -> None:
+        if len(line) >= _MOST_LINE_BYTES:
+            raise Corrupt(f"longer than {_MOST_LINE_BYTES >> 20} MiB")
+        if not line.endswith(b"\n"):
+            self.truncation = f"line {self.number} is cut off"
+            return
+        raise Corrupt(
+            f"{'a record after the last' if self._is_over else 'not a record of this format'}: {_excerpt(line)}"
+        )
 
 
 def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
@@ -229,49 +323,23 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     Every letter of `RECORDS` needs a handler, and for a trace of version 1 those of `RECORDS_OF_1`; it may raise Corrupt.
     Returns None if the last line was complete, else a sentence that says where the trace was cut. Raises TraceError.
     """
-    number = 1
-    truncation: Optional[str] = None
     rows: List[_Row] = []
+    reading: Optional[_Reading] = None
     try:
         rows += _compile(handlers, _version(stream.readline(_FIRST_LINE_BYTES)))
-        run: List[bytes] = []
-        run_begin = 0
-
-        def end(*fields: Any) -> None:
-            handlers[_LAST](*fields)
-            rows[:] = [_UNKNOWN] * 256
-
-        rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (end,)
-        for number, line in enumerate(iter(partial(stream.readline, _MOST_LINE_BYTES), b""), 2):
-            letter = line[0]
-            if run and (letter != _RUN or len(run) >= _MAX_RUN_FIELDS):
-                _hand_over(run, run_begin, rows[_RUN][2])
-            matched, converters, handle = rows[letter]
-            match = matched(line)
-            if match is None:
-                if len(line) == _MOST_LINE_BYTES:
-                    raise Corrupt(f"longer than {_MOST_LINE_BYTES >> 20} MiB")
-                if not line.endswith(b"\n"):
-                    truncation = f"line {number} is cut off"
-                    break
-                problem = "a record after the last" if rows[_RUN] is _UNKNOWN else "not a record of this format"
-                raise Corrupt(f"{problem}: {_excerpt(line)}")
-            if letter == _RUN:
-                run_begin = run_begin if run else number
-                run.extend(match.groups())
-            elif converters is None:
-                handle(*map(int, match.groups()))
+        reading = _Reading(rows, handlers)
+        for piece in _pieces(stream):
+            if piece[0] == _RUN:
+                reading.run(piece)
             else:
-                handle(*[convert(field) for convert, field in zip(converters, match.groups())])
-        if run:
-            _hand_over(run, run_begin, rows[_RUN][2])
+                reading.lines(piece)
+        return reading.truncation
     except Corrupt as error:
-        raise _damaged(number, error)
+        raise _damaged(reading.number if reading else 1, error)
     except OverflowError:
-        raise _damaged(number, "a sum beyond 64 bits")
+        raise _damaged(reading.number if reading else 1, "a sum beyond 64 bits")
     except OSError as error:
         raise TraceError(f"cannot be read: {error.strerror}")
     finally:
-        # `end` holds the rows, which hold it, and the handlers a whole profile: nobody else would ever free that.
+        # What reads holds the rows, which hold it, and the handlers a whole profile: nobody else would ever free that.
         rows.clear()
-    return truncation

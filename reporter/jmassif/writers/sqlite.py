@@ -281,10 +281,9 @@ class _Run:
         self._insert("stack", ((node, parent or None, frame) for node, (parent, frame) in nodes if frame), True)
         for snapshot, until in zip(profile.snapshots, self._until()):
             rows = snapshot.changes
-            if max(rows, default=0) > _LARGEST:
+            if any(max(column, default=0) > _LARGEST for column in rows.columns):
                 _clean(_LARGEST + 1)
-            columns = (rows.account, rows.bytes, rows.blocks, rows.all_bytes, rows.all_blocks, rows.temporaries)
-            self._insert("balance", zip(repeat(snapshot.id), *columns, until), True)
+            self._insert("balance", zip(repeat(snapshot.id), *rows.columns, until), True)
 
     def _until(self) -> "List[List[Optional[int]]]":
         """By snapshot and row of its changes: the id of the snapshot at which the account's next one comes."""
