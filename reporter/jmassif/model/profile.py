@@ -8,6 +8,7 @@ all. Sizes are bytes; times are in the unit that `time_unit` names, as in the tr
 
 from array import array
 from bisect import bisect_right
+from itertools import islice
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS, PAGE_KINDS, TENSOR, TIME_UNITS
@@ -35,6 +36,8 @@ from jmassif.model.records import (
 )
 from jmassif.model.replay import Replay
 from jmassif.model.rows import BlockEvents
+
+_REPLAYS_KEPT = 6
 
 
 class Profile:
@@ -74,6 +77,9 @@ class Profile:
         self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
         self.was_dismissed = False  # its parent is known (model/job.py), had it end, and went on well
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
+        # What was worked out before: by index of the snapshot, and up to so many snapshots.
+        self._replays: Dict[int, Replay] = {}
+        self._lifetime: Optional[Tuple[int, Lifetime]] = None
 
     @property
     def time_unit(self) -> str:
@@ -165,32 +171,27 @@ class Profile:
 
     def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
         """By account: everything it ever allocated, up to the last snapshot. Leaves out accounts with fewer temporaries."""
-        found: Dict[int, Counts] = {}
-        for snapshot in self.snapshots:
-            rows = snapshot.changes
-            for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
-                if numbers[2] >= least_temporaries:
-                    found[account] = Counts(*numbers)
-        return found
+        rows = enumerate(zip(*self._lived()))
+        return {id_: Counts(*row) for id_, row in rows if row[2] >= least_temporaries and any(row)}
 
     def lifetime(self) -> Lifetime:
-        """Columns by account id: everything that it ever allocated, up to the last snapshot."""
-        columns = [array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields]
-        for snapshot in self.snapshots:
-            rows = snapshot.changes
-            for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
-                for column, number in zip(columns, numbers):
-                    column[account] = number
-        return Lifetime(*columns)
+        """Columns by account id, the caller's own: everything that it ever allocated, up to the last snapshot."""
+        return Lifetime(*(column[:] for column in self._lived()))
 
     def allocated(self) -> "array[int]":
         """By account id: all bytes that it ever allocated, up to the last snapshot."""
-        total_bytes = array("Q", bytes(8 * len(self.accounts)))
-        for snapshot in self.snapshots:
-            rows = snapshot.changes
-            for account, n_bytes in zip(rows.account, rows.all_bytes):
-                total_bytes[account] = n_bytes
-        return total_bytes
+        return self._lived().bytes[:]
+
+    def _lived(self) -> Lifetime:
+        """Many ask, and it takes a walk through all snapshots."""
+        if self._lifetime is None or self._lifetime[0] != len(self.snapshots):
+            all_bytes, blocks, temporaries = (array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields)
+            for snapshot in self.snapshots:
+                rows = snapshot.changes
+                for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
+                    all_bytes[account], blocks[account], temporaries[account] = numbers
+            self._lifetime = len(self.snapshots), Lifetime(all_bytes, blocks, temporaries)
+        return self._lifetime[1]
 
     def system_at(self, figure: str, time: int) -> Optional[int]:
         """What the kernel said last of a figure of the machine, in bytes; None where it said nothing."""
@@ -199,10 +200,15 @@ class Profile:
         return values[at - 1] if at else None
 
     def _replay(self, snapshot: int) -> Replay:
-        """Up to the snapshot with this index."""
-        replay = Replay(len(self.accounts))
-        for earlier in self.snapshots[: snapshot + 1]:
+        """Up to the snapshot with this index. Reports ask for the same few again and again: from the last before it on."""
+        begin = max((index for index in self._replays if index <= snapshot), default=-1)
+        replay = self._replays[begin].copy() if begin >= 0 else Replay(len(self.accounts))
+        for earlier in islice(self.snapshots, begin + 1, snapshot + 1):
             replay.advance(earlier)
+        if begin < snapshot:
+            if len(self._replays) == _REPLAYS_KEPT:
+                del self._replays[next(iter(self._replays))]
+            self._replays[snapshot] = replay.copy()
         return replay
 
 

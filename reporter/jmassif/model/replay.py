@@ -14,6 +14,11 @@ class Replay:
         self.bytes = array("Q", bytes(8 * n_accounts))
         self.blocks = array("Q", self.bytes)
 
+    def copy(self) -> "Replay":
+        other = Replay(0)
+        other.bytes, other.blocks = self.bytes[:], self.blocks[:]
+        return other
+
     def advance(self, snapshot: Snapshot) -> None:
         """Goes on to the next snapshot."""
         changes = snapshot.changes

@@ -15,13 +15,16 @@ The run is measured in repetitions (repetitions.py) where the program tells any,
 stacks are no program's to free, and what imports leave is kept on purpose: neither counts.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from array import array
+from itertools import compress
+from operator import add, and_
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.model.kinds import PAGE_KINDS, side_of
+from jmassif.model.kinds import KINDS, PAGE_KINDS, side_of
 from jmassif.model.profile import Profile
 from jmassif.questions.moments import select
 from jmassif.questions.repetitions import LEAST, Repetitions, repetitions
-from jmassif.questions.stays import History, add_rises, allocations, histories
+from jmassif.questions.stays import Stayed, allocations, grown_since, stayed
 from jmassif.whose.charges import Innermost
 from jmassif.whose.folding import OWN
 from jmassif.whose.names import Names
@@ -74,12 +77,12 @@ class Growth(NamedTuple):
         return sum(line.grown for line in self.lines)
 
 
-def importing(profile: Profile, names: Names) -> Callable[[int], bool]:
-    """Whether an account is what an import left: the import system comes before any line of the program's own."""
+def importing(profile: Profile, names: Names) -> bytearray:
+    """By account, whether it is what an import left: the import system comes before any line of the program's own."""
     return names.once(_importing)
 
 
-def _importing(profile: Profile, names: Names) -> Callable[[int], bool]:
+def _importing(profile: Profile, names: Names) -> bytearray:
     of_imports, own = set(), set()
     for id_, fields in profile.frames.items():
         if profile.strings[fields[3]] == _IMPORT_SYSTEM:
@@ -87,25 +90,28 @@ def _importing(profile: Profile, names: Names) -> Callable[[int], bool]:
         elif fields[0] == "p" and names.folding.internal(id_).rank == OWN:
             own.add(id_)
     first = Innermost(profile, of_imports | own)
-    return lambda account: first(profile.accounts[account].node) in of_imports
+    return bytearray(first(account.node) in of_imports for account in profile.accounts)
 
 
-def _started(profile: Profile, is_import: Callable[[int], bool], end: int) -> int:
+def _started(profile: Profile, is_import: bytearray, end: int) -> int:
     """The index of the first snapshot that has nearly all of the imports' allocations behind it, or of a program without
     imports the last one before it allocates: until then its libraries are loaded.
     """
+    is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
+    exact = bytearray(not is_sampled[account.kind] for account in profile.accounts)
+    imports = bytearray(map(and_, exact, is_import))
     allocated: Dict[int, int] = {}  # by account
     sums: List[int] = []
     so_far = 0
     idle = 0
     for index, snapshot in enumerate(profile.snapshots[: end + 1]):
-        for account, total_bytes in zip(snapshot.changes.account, snapshot.changes.all_bytes):
-            if profile.is_sampled(profile.accounts[account].kind):
-                continue
-            if is_import(account):
-                so_far += total_bytes - allocated.get(account, 0)
-                allocated[account] = total_bytes
-            idle = idle or index
+        accounts = snapshot.changes.account
+        for account, total_bytes in compress(
+            zip(accounts, snapshot.changes.all_bytes), map(imports.__getitem__, accounts)
+        ):
+            so_far += total_bytes - allocated.get(account, 0)
+            allocated[account] = total_bytes
+        idle = idle or (index if any(map(exact.__getitem__, accounts)) else 0)
         sums.append(so_far)
     return max(idle - 1, next(index for index, sum_ in enumerate(sums) if sum_ >= _IMPORTED * so_far))
 
@@ -196,21 +202,6 @@ class _Line(NamedTuple):
     owner: str
 
 
-class _Held(NamedTuple):
-    """What the accounts of one line hold."""
-
-    rises: List[int]  # by sample
-    histories: List[History]  # by account
-
-    @property
-    def at_end(self) -> int:
-        return sum(history[-1].bytes for history in self.histories)
-
-    def add(self, other: "_Held") -> None:
-        self.rises[:] = [mine + theirs for mine, theirs in zip(self.rises, other.rises)]
-        self.histories.extend(other.histories)
-
-
 def _line(profile: Profile, names: Names, account: int) -> _Line:
     owner = profile.accounts[account].owner
     line = names.charged(account)
@@ -251,32 +242,72 @@ def _untold(samples: Sequence[int], repeated: Optional[Repetitions]) -> str:
     return ""
 
 
-def _lines(
-    profile: Profile, names: Names, samples: Sequence[int], end: int, counts: Callable[[int], bool]
-) -> Dict[_Line, _Held]:
-    found: Dict[_Line, _Held] = {}
-    for account, history in histories(profile, samples, end, counts).items():
-        line = _line(profile, names, account)
-        held = found.setdefault(line, _Held([0] * len(samples), []))
-        add_rises(history, held.rises)
-        held.histories.append(history)
-    return found
+class _Lines:
+    """What stays of each line, and which of them grow."""
+
+    def __init__(self, profile: Profile, names: Names, samples: Sequence[int], end: int) -> None:
+        self._profile, self._names = profile, names
+        self._samples, self._end = samples, end
+        self._held: Dict[_Line, Stayed] = {}
+
+    def walk(self, counts: Callable[[int], bool]) -> None:
+        def line_of(account: int) -> Stayed:
+            line = _line(self._profile, self._names, account)
+            if line not in self._held:
+                self._held[line] = _nothing()
+            return self._held[line]
+
+        stayed(self._profile, self._samples, self._end, counts, line_of)
+
+    def growing(self, progress: Sequence[float], worth: float, often: int) -> Dict[_Line, Growing]:
+        """`often` is what tells a habit."""
+        found = self._growing(self._held, progress, worth, often)
+        # What grows by little from each of many callers.
+        told = {(line.frame, line.owner) for line in found}
+        of_all_callers: Dict[_Line, Stayed] = {}
+        for line, held in self._held.items():
+            if line.caller and (line.frame, line.owner) not in told:
+                _add(of_all_callers.setdefault(line._replace(caller=0), _nothing()), held)
+        found.update(self._growing(of_all_callers, progress, worth, often))
+        return found
+
+    def _growing(
+        self, lines: Mapping[_Line, Stayed], progress: Sequence[float], worth: float, often: int
+    ) -> Dict[_Line, Growing]:
+        found: Dict[_Line, Growing] = {}
+        begins = array("i", [-1]) * len(self._profile.accounts)
+        for line, held in lines.items():
+            rises = _longest_growth(progress, held.rises, worth) if held.rises else None
+            if rises is None:
+                continue
+            # It began between two samples.
+            begin = progress.index(rises.points[0][0]) - 1
+            for account in held.accounts:
+                begins[account] = begin
+            slope = _slope(progress[begin:], rises.points)
+            grown = sum(n_bytes for _, n_bytes in rises.points)
+            label = _label(self._names, line)
+            found[line] = Growing(
+                label, line.frame, line.owner, slope, len(rises.points), grown, held.held[0], begin, 0
+            )
+        if not found:
+            return {}
+        since = grown_since(self._profile, self._samples, self._end, begins)
+        return {
+            line: each
+            for line, each in found.items()
+            if allocations([since[account] for account in lines[line].accounts]) >= often
+        }
 
 
-def _growing(
-    names: Names, line: _Line, held: _Held, progress: Sequence[float], worth: float, often: int
-) -> Optional[Growing]:
-    rises = _longest_growth(progress, held.rises, worth)
-    if rises is None:
-        return None
-    # It began between two samples.
-    begin = progress.index(rises.points[0][0]) - 1
-    if allocations(held.histories, begin) < often:
-        return None
-    slope = _slope(progress[begin:], rises.points)
-    grown = sum(n_bytes for _, n_bytes in rises.points)
-    label = _label(names, line)
-    return Growing(label, line.frame, line.owner, slope, len(rises.points), grown, held.at_end, begin, 0)
+def _nothing() -> Stayed:
+    return Stayed(array("I"), [0], [])
+
+
+def _add(to: Stayed, other: Stayed) -> None:
+    to.accounts.extend(other.accounts)
+    to.held[0] += other.held[0]
+    to.rises[:] = map(add, to.rises, other.rises) if to.rises and other.rises else to.rises or other.rises
 
 
 def _blocks(profile: Profile, names: Names, end: int, lines: Set[_Line]) -> Dict[_Line, int]:
@@ -318,28 +349,20 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
         # What a caching allocator reserves beyond what is in use grows on purpose.
         if profile.group_of.get(owner) == "cached":
             return False
-        return bool(node) and side_of(kind) is not None and kind not in NOT_FREED and not is_import(account)
+        return bool(node) and side_of(kind) is not None and kind not in NOT_FREED and not is_import[account]
 
     progress = _progress(profile, samples, repeated)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
     # Of repetitions that the program tells the first is none of growth.
     often = LEAST - 1 if repeated else LEAST
-    lines = _lines(profile, names, samples, end, counts)
-    found = [(line, _growing(names, line, held, progress, worth, often)) for line, held in lines.items()]
-    # What grows by little from each of many callers.
-    told = {(line.frame, line.owner) for line, each in found if each}
-    of_all_callers: Dict[_Line, _Held] = {}
-    for line, held in lines.items():
-        if line.caller and (line.frame, line.owner) not in told:
-            of_all_callers.setdefault(line._replace(caller=0), _Held([0] * len(samples), [])).add(held)
-    found += [(line, _growing(names, line, held, progress, worth, often)) for line, held in of_all_callers.items()]
-
-    blocks = _blocks(profile, names, end, {line for line, each in found if each})
+    lines = _Lines(profile, names, samples, end)
+    lines.walk(counts)
+    found = lines.growing(progress, worth, often)
+    blocks = _blocks(profile, names, end, set(found))
     grown = []
-    for line, each in found:
-        if each:
-            times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
-            since = profile.snapshots[samples[each.since]].time
-            grown.append(each._replace(n_steps=times, since=since, blocks=blocks.get(line, 0)))
+    for line, each in found.items():
+        times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
+        since = profile.snapshots[samples[each.since]].time
+        grown.append(each._replace(n_steps=times, since=since, blocks=blocks.get(line, 0)))
     grown.sort(key=lambda each: (-each.grown, each.label, each.owner))
     return Growth(grown, step, n_steps, "")

@@ -47,7 +47,7 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
         node, kind, owner = profile.accounts[account]
         if side_of(kind) is None or kind in NOT_FREED or kind == "heap-overhead":
             continue
-        if is_import(account):
+        if is_import[account]:
             left["imports"] += held[0]
         elif owner == "python" and node and not names.charged(account, False):
             left["interpreter"] += held[0]

@@ -6,13 +6,13 @@ have. Here each is worked out of what the trace has: of the kernel's and the dri
 ledger's exact ones. A tool is told of only where it applies.
 """
 
+from array import array
 from bisect import bisect_left
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.kinds import DEVICE_KINDS, TENSOR
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.model.replay import Replay
 from jmassif.questions.moments import Moment
 from jmassif.questions.remedies import is_pytorch
 from jmassif.units import size
@@ -170,27 +170,31 @@ def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], s
     One pass over the snapshots for all of them.
     """
     rows = _counted(profile)
-    counts: Dict[int, List[int]] = {}  # by account: the rows that count it
+    counts: List[Tuple[int, ...]] = [()] * len(profile.accounts)  # by account: the rows that count it
     for number, row in enumerate(rows):
         for account in row.accounts:
-            counts.setdefault(account, []).append(number)
+            counts[account] += (number,)
     at: Dict[int, List[int]] = {}  # by snapshot: the moments
     for number, (snapshot, peak) in enumerate(moments):
         at.setdefault(profile.peaks[peak].snapshot if snapshot is None else snapshot, []).append(number)
     values = [[0] * len(moments) for _ in rows]
     sums = [0] * len(rows)
-    replay = Replay(len(profile.accounts))
+    held = array("Q", bytes(8 * len(profile.accounts)))  # by account, of those that count
     for index, snapshot_ in enumerate(profile.snapshots):
-        for account, n_bytes, _ in replay.growths(snapshot_):
-            for number in counts.get(account, ()):
-                sums[number] += n_bytes
+        for account, n_bytes in zip(snapshot_.changes.account, snapshot_.changes.bytes):
+            numbers = counts[account]
+            if numbers:
+                grown = n_bytes - held[account]
+                held[account] = n_bytes
+                for number in numbers:
+                    sums[number] += grown
         for place in at.get(index, ()):
             here = list(sums)
             if moments[place][0] is None:
                 differences = profile.peaks[moments[place][1]].differences
                 for account, n_bytes in zip(differences.account, differences.bytes):
-                    for number in counts.get(account, ()):
-                        here[number] += n_bytes - replay.bytes[account]
+                    for number in counts[account]:
+                        here[number] += n_bytes - held[account]
             for number, n_bytes in enumerate(here):
                 values[number][place] = n_bytes
     return [(Shown(row.tool, row.figure, 0, None, row.leaves_out), values[n]) for n, row in enumerate(rows)]

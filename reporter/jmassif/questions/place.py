@@ -5,6 +5,7 @@ A person can change what is theirs. So the place with most memory of their own c
 largest of all, which is as a rule an import. What imports leave is not theirs, and may be most of all: it has words of its own.
 """
 
+from array import array
 from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
 from jmassif.model.kinds import side_of
@@ -50,13 +51,21 @@ class Place(NamedTuple):
     is_allocated: bool  # anything in the pool, by the program and its libraries
 
 
-class _Sum(NamedTuple):
-    by_owner: Dict[str, int]
-    by_account: Dict[int, int]
+class _Sum:
+    """What one place holds."""
+
+    __slots__ = ("by_owner", "first", "largest", "largest_bytes")
+
+    def __init__(self, account: int) -> None:
+        self.by_owner: Dict[str, int] = {}
+        self.first = account  # that was known
+        self.largest = account  # of its accounts
+        self.largest_bytes = 0
 
     def add(self, account: int, owner: str, n_bytes: int) -> None:
         self.by_owner[owner] = self.by_owner.get(owner, 0) + n_bytes
-        self.by_account[account] = n_bytes
+        if n_bytes > self.largest_bytes:
+            self.largest, self.largest_bytes = account, n_bytes
 
     @property
     def bytes(self) -> int:
@@ -68,12 +77,34 @@ _Key = Union[int, str]
 
 def _largest(sums: Dict[_Key, _Sum]) -> Optional[_Sum]:
     """Of several that are alike the one that was known first, so that a run has one answer."""
-    return max(sums.values(), key=lambda sum_: (sum_.bytes, -min(sum_.by_account))) if sums else None
+    return max(sums.values(), key=lambda sum_: (sum_.bytes, -sum_.first)) if sums else None
 
 
-def _line(names: Names, account: int) -> int:
-    """The Python frame to blame: one of the user's own, else of a package, else of Python itself; 0: none."""
-    return names.charged(account) or names.charged(account, False)
+def _lines(names: Names) -> "array[int]":
+    """By account: the Python frame to blame: one of the user's own, else of a package, else of Python itself; 0: none."""
+    return names.once(_lines_to_blame)
+
+
+def _lines_to_blame(profile: Profile, names: Names) -> "array[int]":
+    return array("Q", [own or any_ for own, any_ in zip(names.charges(), names.charges(False))])
+
+
+class _Traits(NamedTuple):
+    """Of memory of some kind and owner."""
+
+    is_counted: bool  # in the pool
+    is_allocated: bool  # by the program and its libraries
+    is_mine: bool
+
+
+def _traits(profile: Profile, kind: str, owner: str, pool: str) -> _Traits:
+    side = side_of(kind)
+    group = profile.group_of.get(owner)
+    is_page = kind in NOT_FREED
+    # The loader asks for memory in every program. A program's own file is nothing that a line of it can change.
+    return _Traits(
+        bool(side) and pool in ("", side), not is_page and group != "runtime", group in _MINE and not is_page
+    )
 
 
 def _imports(names: Names, by_line: Dict[_Key, int], least: float) -> Optional[Imports]:
@@ -91,25 +122,30 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
     mine: Dict[_Key, _Sum] = {}
     everything: Dict[_Key, _Sum] = {}
     imported: Dict[_Key, int] = {}
-    is_import = importing(profile, names)
+    is_import, lines, own_lines = importing(profile, names), _lines(names), names.charges()
+    known: Dict[Tuple[str, str], _Traits] = {}
     whole = allocated = 0
+    # In the order of accounts, so that the first that is seen of a place is its first.
     for account, (n_bytes, _) in composition.items():
         node, kind, owner = profile.accounts[account]
-        side = side_of(kind)
-        if not side or (pool and side != pool):
+        traits = known.get((kind, owner))
+        if traits is None:
+            traits = known[kind, owner] = _traits(profile, kind, owner, pool)
+        is_counted, is_allocated, is_mine = traits
+        if not is_counted:
             continue
         whole += n_bytes
-        is_page = kind in NOT_FREED
-        # The loader asks for memory in every program.
-        allocated += 0 if is_page or profile.group_of.get(owner) == "runtime" else n_bytes
+        if is_allocated:
+            allocated += n_bytes
         if not node or not n_bytes:
             continue
-        key = _line(names, account) or names.site_frame(account)
-        everything.setdefault(key, _Sum({}, {})).add(account, owner, n_bytes)
-        # A program's own file is nothing that a line of it can change.
-        if profile.group_of.get(owner) in _MINE and not is_page:
-            mine.setdefault(key, _Sum({}, {})).add(account, owner, n_bytes)
-        if names.charged(account) and is_import(account):
+        key = lines[account] or names.site_frame(account)
+        for sums in (everything, mine) if is_mine else (everything,):
+            sum_ = sums.get(key)
+            if sum_ is None:
+                sum_ = sums[key] = _Sum(account)
+            sum_.add(account, owner, n_bytes)
+        if is_import[account] and own_lines[account]:
             imported[key] = imported.get(key, 0) + n_bytes
     own = _largest(mine)
     is_yours = own is not None and own.bytes >= _LEAST_SHARE * whole
@@ -117,8 +153,8 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
     if largest is None:
         return None
     found = own if own is not None and is_yours else largest
-    account = max(found.by_account, key=lambda id_: (found.by_account[id_], -id_))
-    line = _line(names, account)
+    account = found.largest
+    line = lines[account]
     of_imports = imported.get(line, 0) > found.bytes / 2
     return Place(
         label=names.frame(line) if line else names.site_frame(account),

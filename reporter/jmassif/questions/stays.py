@@ -2,76 +2,118 @@
 """What stays of an account: of what it holds at a moment, as much as it never again holds less of until the end.
 
 That only rises, whatever comes and goes beside it; growth.py looks at when it rises, and how often was allocated for it.
+Snapshots are walked from the last to the first, since what stays follows from what comes later: so a number or two an account
+are all that is kept, of a run that has millions of balances.
+
+Moments are *samples*, indices of snapshots. Of an account counts what it holds at each, and that it has then since the last
+change before; what it holds at the end of all is the sample behind the last.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
+from array import array
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from jmassif.model.kinds import KINDS
 from jmassif.model.profile import Profile
+from jmassif.model.rows import Changes
 
 # Of what has grown: the fewest accounts that make so much of it are asked how often they allocated.
 _MOST_OF_IT = 0.9
 _PAGE = 4096
 
 
-class Holding(NamedTuple):
-    """What an account has from a sample on."""
+class Stayed(NamedTuple):
+    """What stays of the accounts of one line."""
 
-    at: int  # index of the sample
-    bytes: int
-    allocated: int  # blocks, all that it ever had; of sampled pages, which come one by one, these
-
-
-History = List[Holding]
+    accounts: "array[int]"  # that hold something at the end, and have changed after the first sample
+    held: List[int]  # one number: bytes of all of them at the end
+    rises: List[int]  # bytes, by sample; empty if there are none
 
 
-def histories(profile: Profile, samples: Sequence[int], end: int, counts: Callable[[int], bool]) -> Dict[int, History]:
-    """By account, without those that hold nothing at the end or do not change after the first sample."""
-    position = {snapshot: at for at, snapshot in enumerate(samples)}
-    # Most accounts do not count, and a run has them by the hundred thousand.
-    counted = bytearray(bool(account.kind) and counts(id_) for id_, account in enumerate(profile.accounts))
-    sampled = bytearray(profile.is_sampled(account.kind) for account in profile.accounts)
-    changed: Dict[int, History] = {}
-    pending: Dict[int, Tuple[int, int]] = {}
-    for index, snapshot in enumerate(profile.snapshots[: end + 1]):
-        changes = snapshot.changes
-        for account, n_bytes, all_bytes, blocks in zip(
-            changes.account, changes.bytes, changes.all_bytes, changes.all_blocks
-        ):
-            if counted[account]:
-                pending[account] = (n_bytes, all_bytes // _PAGE if sampled[account] else blocks)
-        if index in position:
-            for account, held in pending.items():
-                changed.setdefault(account, []).append(Holding(position[index], *held))
-            pending = {}
-    found = {}
-    for account, history in changed.items():
-        last = Holding(len(samples), *pending.get(account, history[-1][1:]))
-        if last.bytes and history[-1].at:
-            # What is gone at the end did not stay.
-            found[account] = history + [last]
-    return found
+def _backwards(profile: Profile, samples: Sequence[int], end: int) -> Iterator[Tuple[int, Changes]]:
+    """The changes of each snapshot up to `end`, the last first, and at which sample they are what accounts hold."""
+    at = len(samples)
+    for index in range(end, -1, -1):
+        while at and samples[at - 1] >= index:
+            at -= 1
+        yield at, profile.snapshots[index].changes
 
 
-def add_rises(history: History, rises: List[int]) -> None:
-    """Adds by how much what stays of an account rises at each sample. What it begins with is none."""
-    stays = history[-1].bytes
-    for index in range(len(history) - 1, -1, -1):
-        at = history[index].at
-        before = min(stays, history[index - 1].bytes if index else 0)
-        if 0 < at < len(rises):
-            rises[at] += stays - before
-        stays = before
+def stayed(
+    profile: Profile, samples: Sequence[int], end: int, counts: Callable[[int], bool], line_of: Callable[[int], Stayed]
+) -> None:
+    """Fills in what `line_of` gives for the accounts that count and belong to a line."""
+    n = len(samples)
+    unseen = n + 1
+    # By account: the sample of its change that comes next, 0 if no earlier one matters; what stays from then on.
+    next_at = array("I", [0]) * len(profile.accounts)
+    for account, fields in enumerate(profile.accounts):
+        if fields.kind and counts(account):
+            next_at[account] = unseen
+    stays = array("Q", bytes(8 * len(next_at)))
+    lines: List[Optional[Stayed]] = [None] * len(next_at)
+    for at, changes in _backwards(profile, samples, end):
+        for account, n_bytes in zip(reversed(changes.account), reversed(changes.bytes)):
+            later = next_at[account]
+            if later <= at:
+                continue
+            before = n_bytes if later == unseen else min(stays[account], n_bytes)
+            line = lines[account]
+            if line:
+                _add_rise(line, later, stays[account] - before, n)
+            elif 0 < at < n and (later == n or n_bytes):
+                line = lines[account] = line_of(account)
+                line.accounts.append(account)
+                line.held[0] += n_bytes if later == unseen else stays[account]
+            next_at[account] = at if before else 0
+            stays[account] = before
+    for account, line in enumerate(lines):
+        if line and next_at[account]:
+            _add_rise(line, next_at[account], stays[account], n)
 
 
-def allocations(accounts: Sequence[History], begin: int) -> int:
-    """How often was allocated, after that sample, what makes most of the growth since."""
-    grown = []
-    for history in accounts:
-        before = [holding for holding in history if holding.at <= begin]
-        stayed = min([holding.bytes for holding in before[-1:] + history[len(before) :]]) if before else 0
-        allocated = history[-1].allocated - (before[-1].allocated if before else 0)
-        grown.append((history[-1].bytes - stayed, allocated))
-    grown.sort(reverse=True)
+def _add_rise(line: Stayed, at: int, n_bytes: int, n_samples: int) -> None:
+    if n_bytes and at < n_samples:
+        if not line.rises:
+            line.rises.extend([0] * n_samples)
+        line.rises[at] += n_bytes
+
+
+# Bytes that an account has more than stayed at some sample, and how often it was allocated for since.
+Grown = Tuple[int, int]
+
+
+def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequence[int]) -> List[Grown]:
+    """By account, since the sample that `begins` has for it; -1: it is not asked about.
+
+    Pages that are sampled come one by one, and each counts.
+    """
+    n = len(begins)
+    is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
+    sampled = bytearray(is_sampled[account.kind] for account in profile.accounts)
+    next_at = array("I", [0 if begin < 0 else len(samples) + 1 for begin in begins])
+    held, stays, times = array("Q", bytes(8 * n)), array("Q", bytes(8 * n)), [0] * n
+    is_new = bytearray(b"\1") * n  # nothing came before that is known
+    for at, changes in _backwards(profile, samples, end):
+        columns = (changes.account, changes.bytes, changes.all_bytes, changes.all_blocks)
+        for account, n_bytes, all_bytes, blocks in zip(*[reversed(column) for column in columns]):
+            later = next_at[account]
+            if later <= at:
+                continue
+            allocated = all_bytes // _PAGE if sampled[account] else blocks
+            if later == len(samples) + 1:
+                held[account], stays[account], times[account] = n_bytes, n_bytes, allocated
+            stays[account] = min(stays[account], n_bytes)
+            next_at[account] = at
+            if at <= begins[account]:
+                times[account] -= allocated
+                is_new[account] = 0
+                next_at[account] = 0
+    return [(held[id_] - (0 if is_new[id_] else stays[id_]), times[id_]) for id_ in range(n)]
+
+
+def allocations(accounts: Sequence[Grown]) -> int:
+    """How often was allocated what makes most of the growth."""
+    grown = sorted(accounts, reverse=True)
     enough = _MOST_OF_IT * sum(n_bytes for n_bytes, _ in grown)
     times = 0
     for n_bytes, allocated in grown:

@@ -124,7 +124,7 @@ class _Builder(Definitions):
 
     def _check_defined(self, accounts: "array[int]") -> None:
         numbers = self.kind_numbers
-        if max(accounts) < len(numbers) and not self.has_gaps and min(accounts):
+        if max(accounts) < len(numbers) and not self.has_gaps and min(accounts) > 0:
             return
         for row, account in enumerate(accounts):
             if account >= len(numbers) or not numbers[account]:

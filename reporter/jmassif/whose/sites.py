@@ -7,8 +7,9 @@ that was called from is told with it; see charges.py.
 """
 
 import re
+from array import array
 from fnmatch import translate
-from typing import Callable, Dict, Pattern, Sequence, Tuple
+from typing import Dict, Pattern, Sequence, Tuple
 
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
@@ -50,37 +51,38 @@ class Sites:
     def __init__(self, profile: Profile) -> None:
         self.folding = Folding(profile)
         self._profile = profile
-        self._charges: Dict[bool, Callable[[int], int]] = {}  # by whether internal frames are folded
+        self._charges: Dict[bool, "array[int]"] = {}  # by whether internal frames are folded, and account
         self._libraries: Dict[int, str] = {}  # by frame
-        self._sites: Dict[Tuple[int, str], Tuple[int, str]] = {}
+        self._allocators: Dict[Tuple[int, str], bool] = {}  # by frame and side
+        # By account: the node of the site, -1 where it was not asked for.
+        self._sites = array("q", [-1]) * len(profile.accounts)
+        self._library_of: Dict[int, str] = {}  # by frame, as it is shown
+
+    def charges(self, is_folded: bool = True) -> "array[int]":
+        """By account: the Python frame that it is charged to, 0 if there is none."""
+        if is_folded not in self._charges:
+            to = charge(self._profile, self.folding, is_folded)
+            self._charges[is_folded] = array("Q", [to(account.node) for account in self._profile.accounts])
+        return self._charges[is_folded]
 
     def charged(self, account: int, is_folded: bool = True) -> int:
         """The Python frame that the account is charged to, 0 if there is none."""
-        if is_folded not in self._charges:
-            self._charges[is_folded] = charge(self._profile, self.folding, is_folded)
-        return self._charges[is_folded](self._profile.accounts[account].node)
+        return self.charges(is_folded)[account]
 
-    def _site(self, account: int) -> Tuple[int, str]:
-        """(node of the site, its library); node 0: the account has no stack."""
-        node, kind, _ = self._profile.accounts[account]
-        key = (node, side_of(kind) or "device")
-        found = self._sites.get(key)
+    def _is_allocator(self, node: int, side: str) -> bool:
+        key = (self._profile.node_frame[node], side)
+        found = self._allocators.get(key)
         if found is None:
-            found = self._sites[key] = self._find_site(*key)
+            found = self._type(node) != "m" and _IS_ALLOCATOR[side].match(self._library(node)) is not None
+            self._allocators[key] = found
         return found
 
-    def _find_site(self, innermost: int, side: str) -> Tuple[int, str]:
-        """Where all frames are allocators', the innermost has to answer. A Python frame's library is the interpreter."""
-        if not innermost:
-            return 0, NO_STACK
+    def _find_site(self, innermost: int, side: str) -> int:
+        """Where all frames are allocators', the innermost has to answer."""
         node = innermost
-        while node and self._type(node) != "m" and _IS_ALLOCATOR[side].match(self._library(node)):
+        while node and self._is_allocator(node, side):
             node = self._profile.node_parent[node]
-        node = node or innermost
-        caller = node
-        while caller and self._type(caller) == "p":
-            caller = self._profile.node_parent[caller]
-        return node, (printable(self._library(caller)) or "(no object file)") if caller else "python"
+        return node or innermost
 
     def _type(self, node: int) -> str:
         return self._profile.frames[self._profile.node_frame[node]][0]
@@ -94,12 +96,27 @@ class Sites:
         return library
 
     def library(self, account: int) -> str:
-        return self._site(account)[1]
+        """What the site lies in. A Python frame lies in the interpreter, whose frames are around it."""
+        caller = self.site_node(account)
+        if not caller:
+            return NO_STACK
+        while caller and self._type(caller) == "p":
+            caller = self._profile.node_parent[caller]
+        if not caller:
+            return "python"
+        frame = self._profile.node_frame[caller]
+        if frame not in self._library_of:
+            self._library_of[frame] = printable(self._library(caller)) or "(no object file)"
+        return self._library_of[frame]
 
     def site_id(self, account: int) -> int:
         """The id of the frame to blame, 0 if the account has no stack."""
-        return self._profile.node_frame[self._site(account)[0]]
+        return self._profile.node_frame[self.site_node(account)]
 
     def site_node(self, account: int) -> int:
         """The node of the frame to blame, 0 if the account has no stack."""
-        return self._site(account)[0]
+        found = self._sites[account]
+        if found < 0:
+            node, kind, _ = self._profile.accounts[account]
+            found = self._sites[account] = self._find_site(node, side_of(kind) or "device")
+        return found

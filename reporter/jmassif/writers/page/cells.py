@@ -93,18 +93,15 @@ class _Weights(NamedTuple):
 def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
     """By account: the most bytes it held at any moment, and all it ever allocated."""
     most = array("Q", bytes(8 * len(profile.accounts)))
-    allocated = array("Q", most)
     for snapshot in profile.snapshots:
-        rows = snapshot.changes
-        for account, n_bytes, total in zip(rows.account, rows.bytes, rows.all_bytes):
+        for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
             if n_bytes > most[account]:
                 most[account] = n_bytes
-            allocated[account] = total
     for peak in profile.peaks.values():
         for account, n_bytes in zip(peak.differences.account, peak.differences.bytes):
             if n_bytes > most[account]:
                 most[account] = n_bytes
-    return most, allocated
+    return most, profile.allocated()
 
 
 def _outermost_first(parents: Sequence[int]) -> Sequence[int]:
@@ -285,6 +282,8 @@ class _Ledger:
         self.blocks = array("Q", self.bytes)
         self.allocated = array("Q", self.bytes)
         self.rows = (array("Q"), array("Q"), array("Q"), array("Q"))
+        # By cell, in one step: bytes, blocks, bytes allocated.
+        self._grown = tuple([0] * len(assigned.cells) for _ in range(3))
 
     def held(self, account: int) -> Tuple[int, int]:
         """Bytes and blocks, with what was inherited."""
@@ -307,23 +306,23 @@ class _Ledger:
         """The number of rows."""
         live_bytes, live_blocks, allocated, cell_of = self.bytes, self.blocks, self.allocated, self._cell_of
         no_blocks = self._no_blocks
-        grown: Dict[int, List[int]] = {}
+        more_bytes, more_blocks, more_allocated = self._grown
+        touched = set()
         for account, n_bytes, blocks, total in self._parted(changes) if self._second else changes:
             cell = cell_of[account]
-            sums = grown.get(cell)
-            if sums is None:
-                sums = grown[cell] = [0, 0, 0]
-            sums[0] += n_bytes - live_bytes[account]
+            touched.add(cell)
+            more_bytes[cell] += n_bytes - live_bytes[account]
             if account not in no_blocks:
-                sums[1] += blocks - live_blocks[account]
-            sums[2] += total - allocated[account]
+                more_blocks[cell] += blocks - live_blocks[account]
+            more_allocated[cell] += total - allocated[account]
             live_bytes[account] = n_bytes
             live_blocks[account] = blocks
             allocated[account] = total
         previous = n_rows = 0
         add_cell, add_bytes, add_blocks, add_allocated = (column.append for column in self.rows)
-        for cell in sorted(grown):
-            n_bytes, blocks, total = grown[cell]
+        for cell in sorted(touched):
+            n_bytes, blocks, total = more_bytes[cell], more_blocks[cell], more_allocated[cell]
+            more_bytes[cell] = more_blocks[cell] = more_allocated[cell] = 0
             if n_bytes or blocks or total:
                 add_cell(cell - previous)
                 add_bytes(fold(n_bytes))

@@ -115,17 +115,19 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
     roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
     libraries = sorted({row.library for row in used})
     lines = _Index(row.line for row in used)
-    through = _Index(tuple(map(lines.place, row.through)) for row in used)
-    per_cell: List[Tuple[str, Callable[[Any], int]]] = [
-        ("kind", lambda row: kinds.index(row.kind)),
-        ("owner", lambda row: owners.index(row.owner)),
-        ("role", lambda row: roles.index(row.role)),
-        ("library", lambda row: libraries.index(row.library)),
-        ("line", lambda row: lines.place(row.line)),
-        ("through", lambda row: through.place(tuple(map(lines.place, row.through)))),
+    sets = _Index(row.through for row in used)
+    through = [tuple(map(lines.place, frames)) for frames in sets.values]
+    # The names of fields of cells.Attributes.
+    per_cell = [
+        ("kind", _Index(kinds)),
+        ("owner", _Index(owners)),
+        ("role", _Index(roles)),
+        ("library", _Index(libraries)),
+        ("line", lines),
+        ("through", sets),
     ]
-    for name, place_of in per_cell:
-        places = [place_of(row) for row in used]
+    for name, index in per_cell:
+        places = [index.places[getattr(row, name)] for row in used]
         columns.add(f"cell.{name}", [places[cell.attributes] for cell in found.cells])
     columns.add("cell.node", [cell.node for cell in found.cells])
     columns.add("cell.places", [cell.places for cell in found.cells])
@@ -153,7 +155,7 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
         "libraries": [shown(library) for library in libraries],
         "lines": {
             **_lines(profile, names, lines.values, directories),
-            "through": [list(row) for row in through.values],
+            "through": [list(row) for row in through],
         },
         "frames": _frames(profile, names, frame_index.values),
         "accounts": len(profile.accounts) - 1,
@@ -298,12 +300,13 @@ def _about(profile: Profile) -> Dict[str, Any]:
 
 def _answers(profile: Profile, names: Names) -> Dict[str, str]:
     """Where the memory went at each of the moments that have a name, in words."""
-    texts = {}
+    texts: Dict[str, str] = {}
     for name in ("peak", "end") + tuple(f"peak-{which}" for which in PEAKS if which in profile.peaks):
-        selector = "peak" if name == "peak-total" and not profile.is_discrete else name
-        if name == "peak-total" and profile.is_discrete:
+        if name == "peak-total":
+            if not profile.is_discrete:
+                texts[name] = texts["peak"]
             continue
-        chosen = select(profile, selector)
+        chosen = select(profile, name)
         texts[name] = answer(profile, names, chosen.composition, ledger(profile, chosen.composition))
     return texts
 

@@ -6,6 +6,7 @@ Figures are those of questions/mappings.py at every moment of a page, told as ch
 
 from typing import Dict, Iterator, List, NamedTuple, Set, Tuple
 
+from jmassif.model.kinds import PAGE_KINDS
 from jmassif.model.profile import Profile
 from jmassif.model.records import Pages
 from jmassif.writers.page.cells import Cells
@@ -77,10 +78,12 @@ def _plus(one: MappedFigures, other: MappedFigures, sign: int) -> MappedFigures:
 
 def mapped(profile: Profile, found: Cells) -> Changes:
     """Empty for a trace without pages."""
-    accounts = {
-        id_ for id_, account in enumerate(profile.accounts) if account.kind and profile.is_sampled(account.kind)
-    }
+    sampled = {kind for kind in PAGE_KINDS if profile.is_sampled(kind)}
+    accounts = {id_ for id_, account in enumerate(profile.accounts) if account.kind in sampled}
     changes = Changes([], [], [], [])
+    if not accounts:
+        changes.n_rows.extend([0] * len(found.moments))
+        return changes
     places: Dict[Name, int] = {}
     name_of = {}
     for account in accounts:
