@@ -68,7 +68,7 @@ def narrowed(column: "array[int]") -> "array[int]":
     """The same numbers in as few bytes each as the largest needs. By bytes, for looking at each number would take ten times as long."""
     while column.typecode in _HALF and column:
         halves = array(_HALF[column.typecode], column.tobytes())
-        if halves[_HIGH::2].tobytes().strip(b"\0"):
+        if halves[_HIGH::2].tobytes() != bytes(column.itemsize // 2 * len(column)):
             break
         column = halves[_LOW::2]
     return column

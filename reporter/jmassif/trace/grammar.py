@@ -11,6 +11,7 @@ left out and reported. Whatever else does not fit is corruption, and ends the re
 """
 
 import io
+import json
 import re
 import sys
 from array import array
@@ -164,8 +165,6 @@ _RUN_ENDS = re.compile(rb"\n(?!c)")
 _RUN_FIELDS = 6
 _WITHOUT_DIGITS = b"c" + b" " * _RUN_FIELDS + b"\n"
 _CHUNK_BYTES = 1 << 18
-# None that a recorder writes, and int() would take it.
-_LEADING_ZERO = re.compile(rb" 0[0-9]")
 Handler = Callable[..., None]
 # A line's match, or None; the converters, None if every field is a decimal number; the handler.
 _Row = Tuple[Callable[[bytes], Optional[Match[bytes]]], Optional[List[Callable[[bytes], Any]]], Handler]
@@ -249,16 +248,15 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _balances(run: bytes) -> "Optional[array[int]]":
-    """The numbers of whole lines of balances; None if they are not just that, and have to be looked at one by one."""
-    n_lines = run.count(b"\n")
-    if run.translate(None, b"0123456789") != _WITHOUT_DIGITS * n_lines or _LEADING_ZERO.search(run):
+    """The numbers of whole lines of balances; None if they are not just that, and have to be looked at one by one.
+
+    Nothing in Python reads a list of numbers as fast as the reader of JSON, which refuses empty ones and leading zeros too.
+    """
+    if run.translate(None, b"0123456789") != _WITHOUT_DIGITS * run.count(b"\n"):
         return None
-    words = run.split()
-    if len(words) != (1 + _RUN_FIELDS) * n_lines:
-        return None
-    del words[:: 1 + _RUN_FIELDS]
+    numbers = run[len(b"c ") : -len(b"\n")].replace(b"\nc ", b",").replace(b" ", b",").decode("ascii")
     try:
-        return array("Q", map(int, words))
+        return array("Q", json.loads(f"[{numbers}]"))
     except (OverflowError, ValueError):
         return None
 
