@@ -28,7 +28,7 @@ cp "$here/jmsim.rules" "$out/"
 
 stamp="$out/.built"
 built_with="${cc[*]} ${CFLAGS:-} ${JMSIM_REAL_CUDART:-}"
-sources=(-type f \( -name '*.[ch]' -o -name '*.packages' -o -name build.sh \))
+sources=(-type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.packages' -o -name build.sh \))
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$built_with" ] &&
     [ -z "$(find "$here" "${sources[@]}" -newer "$stamp" -print -quit)" ]; then
     exit 0
@@ -61,7 +61,7 @@ link() { # LIBRARY ARGUMENTS...
 
 # The driver, with unwind tables and without.
 driver=() driver_bare=()
-for name in board context copy memory nodes nodes_nvmap nodes_rm objects pool proc_address region resources sharing vmm; do
+for name in board context copy launch memory nodes nodes_nvmap nodes_rm objects pool proc_address region resources sharing vmm; do
     compile "driver/$name.c" "driver_$name.o" "${with_unwind[@]}"
     compile "driver/$name.c" "bare_$name.o" "${without_unwind[@]}"
     driver+=("$objects/driver_$name.o")

@@ -212,6 +212,28 @@ def test_the_machines_memory_is_the_boards(sim: Path) -> None:
     assert "Name:\thead" in done.stdout
 
 
+ASKS_WHAT_IS_FREE = """
+import ctypes, re
+cuda = ctypes.CDLL({libcuda!r})
+context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+held = bytearray(b"x" * (300 << 20))
+assert cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+available = int(re.search(r"MemAvailable: *(\\d+)", open("/proc/meminfo").read()).group(1)) << 10
+print(free.value, total.value, available)
+"""
+
+
+def test_what_the_driver_says_is_free_is_what_the_machine_has_left(sim: Path) -> None:
+    script = ASKS_WHAT_IS_FREE.format(libcuda=str(sim / "libcuda.so.1"))
+    done = on_board(sim, "r32", PYTHON, "-c", script, options=(f"--memory={4 << 30}", "--machine"))
+    assert done.returncode == 0, done.stderr
+    free, total, available = map(int, done.stdout.split())
+    # The system has taken 560 MiB, and the script 300; reading the file itself takes a little.
+    assert total == 4 << 30 and free < (4 << 30) - (800 << 20)
+    assert abs(free - available) < 1 << 20
+
+
 def test_without_machine_the_kernels_figures_are_its_own(sim: Path) -> None:
     done = on_board(sim, "r32", "grep", "MemTotal", "/proc/meminfo", options=(f"--memory={4 << 30}",))
     (total,) = re.findall(r"^MemTotal:.*\n", Path("/proc/meminfo").read_text(), re.MULTILINE)

@@ -460,3 +460,42 @@ def test_arm64_behaves_alike(sim: Path) -> None:
         name, *arguments = command.split()
         there = run([*emulator, arm64 / "programs" / name, *arguments])
         assert there == program(sim, name, *arguments), command
+
+
+def test_a_kernel_is_linked_loaded_and_launched_and_costs_its_module(sim: Path) -> None:
+    code = """
+begin()
+before = stats().context_device
+link, made, size = c_void_p(), c_void_p(), c_size_t()
+assert cuda.cuLinkCreate_v2(0, None, None, byref(link)) == 0
+assert cuda.cuLinkAddData_v2(link, 1, b"ptx", c_size_t(3), b"name", 0, None, None) == 0
+assert cuda.cuLinkComplete(link, byref(made), byref(size)) == 0 and size.value > 0
+assert stats().context_device == before
+module, function = c_void_p(), c_void_p()
+assert cuda.cuModuleLoadData(byref(module), made) == 0
+assert cuda.cuLinkDestroy(link) == 0
+assert stats().context_device > before
+assert cuda.cuModuleGetFunction(byref(function), module, b"kernel") == 0
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 0
+assert cuda.cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, None, None, None) == 1
+assert cuda.cuModuleUnload(module) == 0
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 400
+"""
+    python_on_sim(sim, code)
+
+
+def test_copies_and_fills_in_a_stream_are_done_at_once(sim: Path) -> None:
+    code = """
+begin()
+stream, p = c_void_p(), alloc(4096)[1]
+assert cuda.cuStreamCreate(byref(stream), 0) == 0
+here, back = (ctypes.c_char * 4096)(*([7] * 4096)), (ctypes.c_char * 4096)()
+assert cuda.cuMemcpyHtoDAsync_v2(p, here, c_size_t(4096), stream) == 0
+assert cuda.cuMemsetD32Async(p, 0x04030201, c_size_t(2), stream) == 0
+assert cuda.cuMemsetD16Async(c_ulonglong(p.value + 8), 0x0605, c_size_t(1), stream) == 0
+assert cuda.cuMemcpyDtoHAsync_v2(back, p, c_size_t(4096), stream) == 0
+assert back.raw == bytes((1, 2, 3, 4, 1, 2, 3, 4, 5, 6)) + bytes([7]) * 4086
+assert cuda.cuMemsetD32Async(p, 0, c_size_t(1025), stream) == 1
+assert cuda.cuMemcpyHtoDAsync_v2(p, here, c_size_t(4096), c_void_p(12345)) == 400
+"""
+    python_on_sim(sim, code)

@@ -86,6 +86,7 @@ LIBRARIES = [
     ("libcurand.so.10", "curand"),
     ("libnccl.so.2", "nccl"),
     ("libnvrtc-builtins.so.11.4", "nvrtc"),
+    ("libnvvm.so.4", "nvrtc"),
     ("libnvinfer_plugin.so.8", "tensorrt"),
     ("libcudart-9335f6a2.so.11.0", "cudart"),
     ("libtorch_cpu.so", "framework"),

@@ -9,7 +9,6 @@
         return CUDA_ERROR_NOT_SUPPORTED;                                                                               \
     }
 
-NOT_SUPPORTED(cuMemsetD32Async)
 NOT_SUPPORTED(cuMulticastAddDevice)
 NOT_SUPPORTED(cuMulticastBindMem)
 NOT_SUPPORTED(cuMulticastCreate)

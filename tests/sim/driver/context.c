@@ -256,6 +256,12 @@ DRIVER_API(cuCtxDestroy, 2000, (CUcontext handle), (handle))
     return do_cuCtxDestroy_v2(handle);
 }
 
+/* As PyCUDA ends its contexts: nobody has attached to them since they were made. */
+DRIVER_API(cuCtxDetach, 2000, (CUcontext handle), (handle))
+{
+    return do_cuCtxDestroy_v2(handle);
+}
+
 DRIVER_API(cuCtxPushCurrent_v2, 4000, (CUcontext handle), (handle))
 {
     TRY(driver_started());

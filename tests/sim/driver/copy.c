@@ -87,3 +87,63 @@ DRIVER_API(cuMemsetD8, 2000, (CUdeviceptr_v1 to, unsigned char value, unsigned i
 {
     return fill(to, value, bytes);
 }
+
+/* Streams have no work left, so what is to happen later happens now. */
+
+DRIVER_API(cuMemcpyHtoDAsync_v2, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
+           (to, from, bytes, stream))
+{
+    TRY(stream_check(stream));
+    return to_device(to, from, bytes);
+}
+
+DRIVER_API(cuMemcpyDtoHAsync_v2, 3020, (void *to, CUdeviceptr from, size_t bytes, CUstream stream),
+           (to, from, bytes, stream))
+{
+    TRY(stream_check(stream));
+    return to_host(to, from, bytes);
+}
+
+DRIVER_API(cuMemcpyDtoDAsync_v2, 3020, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+           (to, from, bytes, stream))
+{
+    TRY(stream_check(stream));
+    return do_cuMemcpyDtoD_v2(to, from, bytes);
+}
+
+DRIVER_API(cuMemsetD8Async, 3020, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream),
+           (to, value, bytes, stream))
+{
+    TRY(stream_check(stream));
+    return fill(to, value, bytes);
+}
+
+DRIVER_API(cuMemsetD16_v2, 3020, (CUdeviceptr to, unsigned short value, size_t n), (to, value, n))
+{
+    TRY(on_device(to, n * sizeof value));
+    for (size_t i = 0; i < n && board_has_contents(); i++)
+        memcpy((char *)(uintptr_t)to + i * sizeof value, &value, sizeof value);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemsetD32_v2, 3020, (CUdeviceptr to, unsigned int value, size_t n), (to, value, n))
+{
+    TRY(on_device(to, n * sizeof value));
+    for (size_t i = 0; i < n && board_has_contents(); i++)
+        memcpy((char *)(uintptr_t)to + i * sizeof value, &value, sizeof value);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemsetD16Async, 3020, (CUdeviceptr to, unsigned short value, size_t n, CUstream stream),
+           (to, value, n, stream))
+{
+    TRY(stream_check(stream));
+    return do_cuMemsetD16_v2(to, value, n);
+}
+
+DRIVER_API(cuMemsetD32Async, 3020, (CUdeviceptr to, unsigned int value, size_t n, CUstream stream),
+           (to, value, n, stream))
+{
+    TRY(stream_check(stream));
+    return do_cuMemsetD32_v2(to, value, n);
+}

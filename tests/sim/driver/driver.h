@@ -139,6 +139,8 @@ void amount_remove(struct jmsim_amount *amount, size_t bytes);
 /* nodes.c: memory from the kernel's driver, where there are device nodes (../board). Without them nothing is there. */
 void nodes_setup(void);
 bool nodes_there(void);
+/* What a driver may still get: `bytes`, or what the machine has left if its memory is the board's (`of`). */
+size_t nodes_free_bytes(size_t bytes, size_t of);
 bool nodes_back(struct object *object, size_t span, enum backing backing);
 bool nodes_back_context(struct object *context, size_t bytes);
 void nodes_unback(struct object *object);

@@ -265,7 +265,7 @@ DRIVER_API(cuMemGetInfo_v2, 3020, (size_t * free, size_t *total), (free, total))
     TRY(context_current(&context));
     if (!free || !total)
         return CUDA_ERROR_INVALID_VALUE;
-    *free = live.board_bytes - live.board_used_bytes;
+    *free = nodes_free_bytes(live.board_bytes - live.board_used_bytes, live.board_bytes);
     *total = live.board_bytes;
     return CUDA_SUCCESS;
 }
@@ -311,6 +311,17 @@ DRIVER_API(cuMemFreeHost, 2000, (void *pointer), (pointer))
     if (!block || block->kind != PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     memory_end(block);
+    return CUDA_SUCCESS;
+}
+
+/* On the device it has the same address. */
+DRIVER_API(cuMemHostGetDevicePointer_v2, 3020, (CUdeviceptr * pointer, void *host, unsigned int flags),
+           (pointer, host, flags))
+{
+    TRY(driver_started());
+    if (!pointer || flags || !map_within((uintptr_t)host))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pointer = (uintptr_t)host;
     return CUDA_SUCCESS;
 }
 

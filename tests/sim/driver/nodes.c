@@ -2,6 +2,8 @@
 /* Memory from the kernel's driver, where the board has device nodes: those that jmsim-board simulates, no others. An
  * object's buffers are chained from it, newest first. */
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../board/jmsim_board.h"
@@ -26,6 +28,26 @@ void nodes_setup(void)
 bool nodes_there(void)
 {
     return nodes;
+}
+
+/* By hand, because the simulation's own book-keeping stays off the heap. */
+static size_t figure_of(const char *text, const char *label)
+{
+    const char *at = strstr(text, label);
+    return at ? (size_t)strtoull(at + strlen(label), NULL, 10) << 10 : 0;
+}
+
+size_t nodes_free_bytes(size_t bytes, size_t of)
+{
+    char text[4096];
+    int fd = nodes ? open("/proc/meminfo", O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return bytes;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    size_t available = figure_of(text, "MemAvailable:");
+    return figure_of(text, "MemTotal:") == of && available < bytes ? available : bytes;
 }
 
 struct object *buffer_take(struct object *owner, size_t bytes, enum backing backing)

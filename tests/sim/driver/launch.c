@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Kernels, and what clients of the driver API ask about the device, their context and their events before they launch
+ * any. A launch does nothing and is over at once. Linking makes an image that a module can be loaded from. A function
+ * is the module that it is in: nothing is read of either. */
+#include <string.h>
+
+#include "entry.h"
+
+enum { MAX_THREADS = 1024, ATTRIBUTE_MAX_THREADS = 0 };
+
+static CUresult function_check(CUfunction function)
+{
+    TRY(driver_started());
+    return object_check(function, MODULE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+DRIVER_API(cuModuleGetFunction, 2000, (CUfunction * function, CUmodule module, const char *name),
+           (function, module, name))
+{
+    TRY(driver_started());
+    if (!function || !name || !object_check(module, MODULE))
+        return CUDA_ERROR_INVALID_VALUE;
+    *function = (CUfunction)module;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuFuncGetAttribute, 2020, (int *value, int attribute, CUfunction function), (value, attribute, function))
+{
+    TRY(function_check(function));
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = attribute == ATTRIBUTE_MAX_THREADS ? MAX_THREADS : 0;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuFuncSetCacheConfig, 3000, (CUfunction function, int config), (function, config))
+{
+    (void)config;
+    return function_check(function);
+}
+
+DRIVER_API(cuLaunchKernel, 4000,
+           (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+            unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **parameters,
+            void **extra),
+           (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra))
+{
+    (void)shared_bytes, (void)parameters, (void)extra;
+    TRY(function_check(function));
+    if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
+        return CUDA_ERROR_INVALID_VALUE;
+    return stream_check(stream);
+}
+
+DRIVER_API(cuOccupancyMaxPotentialBlockSize, 6050,
+           (int *n_blocks, int *block_size, CUfunction function, size_t (*shared_bytes_for)(int), size_t shared_bytes,
+            int limit),
+           (n_blocks, block_size, function, shared_bytes_for, shared_bytes, limit))
+{
+    (void)shared_bytes_for, (void)shared_bytes;
+    TRY(function_check(function));
+    if (!n_blocks || !block_size)
+        return CUDA_ERROR_INVALID_VALUE;
+    *n_blocks = 1;
+    *block_size = limit > 0 && limit < MAX_THREADS ? limit : MAX_THREADS;
+    return CUDA_SUCCESS;
+}
+
+/* Linking. */
+
+static char image[] = "an image";
+
+DRIVER_API(cuLinkCreate_v2, 6050, (unsigned int n_options, int *options, void **values, CUlinkState *link),
+           (n_options, options, values, link))
+{
+    struct object *context;
+    (void)n_options, (void)options, (void)values;
+    TRY(context_current(&context));
+    if (!link)
+        return CUDA_ERROR_INVALID_VALUE;
+    *link = (CUlinkState)image;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuLinkAddData_v2, 6050,
+           (CUlinkState link, int type, void *data, size_t bytes, const char *name, unsigned int n_options,
+            int *options, void **values),
+           (link, type, data, bytes, name, n_options, options, values))
+{
+    (void)type, (void)name, (void)n_options, (void)options, (void)values;
+    return link == (CUlinkState)image && data && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuLinkComplete, 5050, (CUlinkState link, void **made, size_t *bytes), (link, made, bytes))
+{
+    if (link != (CUlinkState)image || !made || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    *made = image;
+    *bytes = sizeof image;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuLinkDestroy, 5050, (CUlinkState link), (link))
+{
+    return link == (CUlinkState)image ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* Streams and events: all work is done. */
+
+DRIVER_API(cuStreamQuery, 2000, (CUstream stream), (stream))
+{
+    return stream_check(stream);
+}
+
+DRIVER_API(cuStreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned int flags), (stream, event, flags))
+{
+    (void)flags;
+    TRY(stream_check(stream));
+    return object_check(event, EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+DRIVER_API(cuEventRecord, 2000, (CUevent event, CUstream stream), (event, stream))
+{
+    TRY(stream_check(stream));
+    return object_check(event, EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+DRIVER_API(cuEventQuery, 2000, (CUevent event), (event))
+{
+    TRY(driver_started());
+    return object_check(event, EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+DRIVER_API(cuEventElapsedTime, 2000, (float *milliseconds, CUevent from, CUevent to), (milliseconds, from, to))
+{
+    TRY(driver_started());
+    if (!milliseconds || !object_check(from, EVENT) || !object_check(to, EVENT))
+        return CUDA_ERROR_INVALID_VALUE;
+    *milliseconds = 0;
+    return CUDA_SUCCESS;
+}
+
+/* The device and the context. */
+
+DRIVER_API(cuDeviceGetUuid, 9020, (unsigned char uuid[16], CUdevice device), (uuid, device))
+{
+    TRY(device_check(device));
+    memset(uuid, 0, 16);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuDeviceComputeCapability, 2000, (int *major, int *minor, CUdevice device), (major, minor, device))
+{
+    TRY(device_check(device));
+    if (!major || !minor)
+        return CUDA_ERROR_INVALID_VALUE;
+    *major = 5;
+    *minor = 3;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuDeviceCanAccessPeer, 4000, (int *can, CUdevice device, CUdevice peer), (can, device, peer))
+{
+    TRY(device_check(device));
+    TRY(device_check(peer));
+    if (!can)
+        return CUDA_ERROR_INVALID_VALUE;
+    *can = 0;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuCtxGetApiVersion, 3020, (CUcontext context, unsigned int *version), (context, version))
+{
+    (void)context;
+    TRY(driver_started());
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = 3020;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuDevicePrimaryCtxSetFlags_v2, 11000, (CUdevice device, unsigned int flags), (device, flags))
+{
+    (void)flags;
+    return device_check(device);
+}
+
+DRIVER_API(cuDevicePrimaryCtxSetFlags, 7000, (CUdevice device, unsigned int flags), (device, flags))
+{
+    (void)flags;
+    return device_check(device);
+}
+
+/* What clients are linked with and can do without. */
+#define NOT_SUPPORTED(name)                                                                                            \
+    EXPORT CUresult name(void);                                                                                        \
+    EXPORT CUresult name(void)                                                                                         \
+    {                                                                                                                  \
+        return CUDA_ERROR_NOT_SUPPORTED;                                                                               \
+    }
+#include "not_supported.def"
