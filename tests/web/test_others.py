@@ -20,8 +20,12 @@ def test_a_log_stands_beside_the_ledgers_figures(tmp_path: Path) -> None:
     arguments = [str(trace().save(tmp_path)), f"--overlay={log}", "--overlay-offset=+00:00"]
     done = jm_print(*arguments, "--format=html", "-o", str(page))
     assert done.status == 0, done.err
-    rows, said, machine = look(
-        page, ["texts", "#others tbody tr"], ["text", "#others p"], ["count", "#timeline figure .machine"]
+    rows, said, machine, beside = look(
+        page,
+        ["texts", "#others tbody tr"],
+        ["text", "#others p"],
+        ["count", "#timeline figure .machine"],
+        ["texts", "#timeline figure:has(.plot) .legend .beside"],
     )
     assert [row.split("\t")[:2] for row in rows] == [
         ["massif: heap", "100 MiB"],
@@ -29,3 +33,5 @@ def test_a_log_stands_beside_the_ledgers_figures(tmp_path: Path) -> None:
     ]
     assert "tegrastats showed 3.09 GiB in use at 2.00 s; the ledger explains 1000 MiB" in said
     assert machine == 1
+    # And in the plot of the program's memory, not only in the machine's.
+    assert beside == ["tegrastats showed in use 3.09 GiB"]

@@ -27,6 +27,7 @@ class History(NamedTuple):
     is_of_process: bool  # of the recorded process alone
     times: List[int]  # when it changed
     values: List[int]
+    beside: str = ""  # what it is to be seen beside: "both" sides' memory, or one's; "" for none
 
     def at(self, time: int) -> Optional[int]:
         place = bisect_right(self.times, time)
@@ -73,7 +74,8 @@ def histories(profile: Profile) -> List[History]:
             found.append(History(row.label, row.wants_much, row.is_of_process, times, values))
     if profile.overlay is not None:
         overlay = profile.overlay
-        found.append(History(f"{overlay.tool} showed in use", False, False, overlay.times, overlay.values))
+        side = "both" if not profile.is_discrete else "device" if overlay.is_of_device else "host"
+        found.append(History(f"{overlay.tool} showed in use", False, False, overlay.times, overlay.values, side))
     return found
 
 

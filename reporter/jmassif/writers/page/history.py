@@ -27,6 +27,7 @@ def machine_figures(profile: Profile, columns: Columns) -> Dict[str, Any]:
             "rows": len(history.times),
             "wants_much": history.wants_much,
             "is_of_process": history.is_of_process,
+            "beside": history.beside,
         }
         for history in found
     ]

@@ -8,7 +8,7 @@ import 'uplot/dist/uPlot.min.css';
 import { h, replace } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
 import { areas, edges, exact, nearestMoment, times } from '../runs/areas.js';
-import { machineAt } from '../runs/machine.js';
+import { machineAt, valueAt } from '../runs/machine.js';
 import { drawMarks, LANE, lanesOf } from './marks.js';
 import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, widthOf, zoomOut } from './plot.js';
 
@@ -47,6 +47,8 @@ export class MemoryPlot {
             onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
         });
         this.element = h('figure', {}, side !== 'both' && h('figcaption', {}, h('b', {}, what)), this.canvas, this.legend);
+        /** What another tool showed, by the log that was handed in. */
+        this.beside = this.run.parts.machine.filter((figure) => figure.beside === side);
         /** @type {uPlot|null} */
         this.plot = null;
         /** @type {Area[]} */
@@ -67,6 +69,7 @@ export class MemoryPlot {
         chooseByClick(this.plot, this.page);
         replace(
             this.legend,
+            ...this.beside.map(({ label }) => h('li', { class: 'key beside' }, h('i', { class: 'sign-beside' }), `${label} `, h('b', {}))),
             ...this.areas.map((area) => h('li', { class: 'key', 'data-name': area.name, title: aboutOf(run, dimension, area.name) }, h('i', { style: { background: area.colour } }), `${area.name} `, h('b', {}))),
         );
         this.update();
@@ -80,6 +83,8 @@ export class MemoryPlot {
         const series = [{}];
         for (const area of stacked) series.push({ label: area.name, fill: area.colour, stroke: this.theme['--back'], width: 0.5, points: { show: false } });
         series.push({ label: 'exact total', stroke: this.theme['--text'], width: 1, points: { show: false } });
+        const others = this.beside.map((figure) => Array.from(x, (at) => valueAt(figure, at)));
+        for (const { label } of this.beside) series.push({ label, stroke: this.theme['--problem'], width: 1.5, dash: [6, 3], points: { show: false }, paths: uPlot.paths.stepped?.({ align: 1 }) });
         return new uPlot(
             {
                 width: widthOf(this.canvas),
@@ -96,7 +101,7 @@ export class MemoryPlot {
                     setScale: [(_u, key) => key === 'x' && this.onZoom?.()],
                 },
             },
-            [Array.from(x), ...stacked.map((area) => Array.from(area.sums)), Array.from(this.exact)],
+            [Array.from(x), ...stacked.map((area) => Array.from(area.sums)), Array.from(this.exact), ...others],
             this.canvas,
         );
     }
@@ -130,7 +135,8 @@ export class MemoryPlot {
         this.overlay.moved(this.plot);
         const chosen = run.moments[page.moment];
         if (!chosen) return;
-        [...this.legend.querySelectorAll('b')].forEach((figure, i) => (figure.textContent = size(this.areas[i].bytes[page.moment])));
+        [...this.legend.querySelectorAll('.beside b')].forEach((figure, i) => (figure.textContent = size(valueAt(this.beside[i], chosen.time) ?? 0)));
+        [...this.legend.querySelectorAll('[data-name] b')].forEach((figure, i) => (figure.textContent = size(this.areas[i].bytes[page.moment])));
         this.canvas.setAttribute('aria-valuenow', String(page.moment));
         const held = this.side === 'both' ? chosen.host + chosen.device : chosen[this.side];
         this.canvas.setAttribute('aria-valuetext', `${chosen.name} at ${time(chosen.time, run.head.unit)}: ${size(held)}`);

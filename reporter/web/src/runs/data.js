@@ -71,7 +71,7 @@
  * @property {string} overlay what a tool's log showed at the peak, in a sentence; '' without one
  * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} exhaustion
  * @property {[string, string][]} mapped library and kind
- * @property {{label: string, rows: number, wants_much: boolean, is_of_process: boolean}[]} machine
+ * @property {{label: string, rows: number, wants_much: boolean, is_of_process: boolean, beside: string}[]} machine `beside`: the plot of memory that it is drawn in, 'both', 'host' or 'device'; '' for none
  * @property {number|null} short_at when memory ran short
  * @property {{time: number, text: string}[]} marks
  * @property {Region[]} regions

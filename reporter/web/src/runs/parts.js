@@ -15,7 +15,7 @@
 /** @typedef {{parent: Uint32Array, frame: Uint32Array}} Nodes */
 /** Mapped memory, by moment and name: `figures` are those of MAPPED, by row. @typedef {{begin: Uint32Array, name: Uint32Array, figures: Float64Array[]}} MappedRows */
 /** @typedef {{resident: number, virtual: number, shared: number, swapped: number}} MappedFigures bytes */
-/** A figure of the machine: from each time on, so many bytes. @typedef {{label: string, wantsMuch: boolean, isOfProcess: boolean, time: Float64Array, bytes: Float64Array}} Figure */
+/** A figure of the machine: from each time on, so many bytes. @typedef {{label: string, wantsMuch: boolean, isOfProcess: boolean, beside: string, time: Float64Array, bytes: Float64Array}} Figure */
 
 /**
  * What was held, by cell and moment.
@@ -55,10 +55,10 @@ function bounds(rowsOf) {
 function machineOf({ head, column }) {
     const [time, bytes] = [column('machine.time'), column('machine.bytes')];
     let end = 0;
-    return head.machine.map(({ label, rows, wants_much, is_of_process }) => {
+    return head.machine.map(({ label, rows, wants_much, is_of_process, beside }) => {
         const begin = end;
         end += rows;
-        return { label, wantsMuch: wants_much, isOfProcess: is_of_process, time: time.subarray(begin, end), bytes: bytes.subarray(begin, end) };
+        return { label, wantsMuch: wants_much, isOfProcess: is_of_process, beside, time: time.subarray(begin, end), bytes: bytes.subarray(begin, end) };
     });
 }
 
