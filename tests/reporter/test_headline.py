@@ -212,6 +212,24 @@ def test_a_line_of_the_users_own_comes_before_a_larger_import() -> None:
     )
 
 
+def test_a_line_that_imports_late_is_told_by_what_it_made_itself() -> None:
+    trace = Trace(time_unit="ms")
+    trace.group("yours", "data")
+    trace.group("libraries", "package")
+    call = "py work (/a/nb.py:9)"
+    own = trace.account("heap", "data", ["PyArray_NewFromDescr (numpy.so)", call])
+    late = trace.account(
+        "heap",
+        "package",
+        ["malloc (libc.so)"] + IMPORT + ["py compile (/usr/lib/python3/dist-packages/numba/x.py:1)", call],
+    )
+    for bytes_of_import, told in ((30, ""), (50, " What it imports holds 50 B (55.6 %) more.")):
+        trace.snapshot(5, "time", {own: (40, 1), late: (bytes_of_import, 1)})
+        (place,) = texts(of(trace, "last"), PLACE)
+        share = "57.1" if bytes_of_import == 30 else "44.4"
+        assert place == f"Look first at nb.py:9 (work): 40 B, {share} % of all it held (data).{told}"
+
+
 def test_what_imports_hold_does_not_hide_the_line_that_can_be_changed() -> None:
     trace = Trace()
     trace.group("yours", "tensor", "data")

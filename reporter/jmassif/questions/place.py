@@ -54,15 +54,17 @@ class Place(NamedTuple):
 class _Sum:
     """What one place holds."""
 
-    __slots__ = ("by_owner", "first", "largest", "largest_bytes")
+    __slots__ = ("by_owner", "first", "largest", "largest_bytes", "imported")
 
     def __init__(self, account: int) -> None:
         self.by_owner: Dict[str, int] = {}
         self.first = account  # that was known
         self.largest = account  # of its accounts
         self.largest_bytes = 0
+        self.imported = 0  # bytes that importing left
 
-    def add(self, account: int, owner: str, n_bytes: int) -> None:
+    def add(self, account: int, owner: str, n_bytes: int, is_imported: bool) -> None:
+        self.imported += n_bytes if is_imported else 0
         self.by_owner[owner] = self.by_owner.get(owner, 0) + n_bytes
         if n_bytes > self.largest_bytes:
             self.largest, self.largest_bytes = account, n_bytes
@@ -140,12 +142,13 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
         if not node or not n_bytes:
             continue
         key = lines[account] or names.site_frame(account)
+        is_imported = bool(is_import[account] and own_lines[account])
         for sums in (everything, mine) if is_mine else (everything,):
             sum_ = sums.get(key)
             if sum_ is None:
                 sum_ = sums[key] = _Sum(account)
-            sum_.add(account, owner, n_bytes)
-        if is_import[account] and own_lines[account]:
+            sum_.add(account, owner, n_bytes, is_imported)
+        if is_imported:
             imported[key] = imported.get(key, 0) + n_bytes
     own = _largest(mine)
     is_yours = own is not None and own.bytes >= _LEAST_SHARE * whole
@@ -155,9 +158,12 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
     found = own if own is not None and is_yours else largest
     account = found.largest
     line = lines[account]
-    of_imports = imported.get(line, 0) > found.bytes / 2
+    # A line that calls what imports late may hold much of both.
+    of_imports = found.imported > found.bytes / 2
+    label = names.frame(line) if line else names.site_frame(account)
+    elsewhere = None if of_imports else _imports(names, imported, max(found.bytes, _LEAST_IMPORTED * whole))
     return Place(
-        label=names.frame(line) if line else names.site_frame(account),
+        label=label,
         bytes=found.bytes,
         whole=whole,
         pool=pool,
@@ -166,7 +172,7 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
         is_yours=is_yours,
         is_own_line=bool(line) and names.folding.internal(line).rank == OWN,
         is_import=of_imports,
-        imports=None if of_imports else _imports(names, imported, max(found.bytes, _LEAST_IMPORTED * whole)),
+        imports=elsewhere,
         is_allocated=bool(allocated),
     )
 
@@ -197,6 +203,8 @@ def _imports_sentence(place: Place) -> str:
     if imports is None:
         return ""
     held = f"{size(imports.bytes)} ({percent(imports.bytes, place.whole)})"
+    if imports.is_one and imports.label == place.label:
+        return f" What it imports holds {held} more."
     if imports.is_one:
         return f" The import at {imports.label} holds {held}."
     return f" Imports hold {held}, most of it that at {imports.label}."
