@@ -158,3 +158,28 @@ def test_what_a_script_keeps_of_each_step_is_named_without_a_word_from_it(behavi
 @pytest.mark.parametrize("behaviour", ["cache", "once", "warm_up", "arena", "buffer"])
 def test_a_script_that_only_seems_to_leak_is_not_named(behaviour: str) -> None:
     assert_silent(recorded_script(behaviour))
+
+
+FORKS = """
+import os
+mine = [bytearray(n << 20) for n in (6, 4)]
+child = os.fork()
+if not child:
+    del mine[0]
+    kept = [bytearray(3 << 20)]
+    mine.append(bytearray(2 << 20))
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_forked_child_leaks_only_what_it_allocated_itself(tmp_path: Path) -> None:
+    script = tmp_path / "forks.py"
+    script.write_text(FORKS)
+    recording = record([PYTHON, script])
+    assert recording.returncode == 0, recording.stderr
+    for trace in recording.traces:
+        is_child = "forked-from" in recording.load(trace).manifest
+        bound = (5 << 20, 5.5 * (1 << 20)) if is_child else (10 << 20, 10.5 * (1 << 20))
+        checked = {limit: check(trace, f"end.leak={limit}B").returncode for limit in map(int, bound)}
+        assert checked == {int(bound[0]): 1, int(bound[1]): 0}, print_report(trace).stdout

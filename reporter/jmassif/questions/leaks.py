@@ -3,7 +3,7 @@
 
 *Held at the end* is read before an interpreter cleans up, since that frees what a script has kept for no use. Of what is
 held then it leaves out what nobody means to free: what imports left, the interpreter's own tables, pages of files and
-stacks, and what a heap adds around blocks. Reserves of caching allocators, and the runtime's own memory (contexts, code),
+stacks, what a heap adds around blocks, and what a forked child was born with: that is its parent's to free. Reserves of caching allocators, and the runtime's own memory (contexts, code),
 are held until the end on purpose as well, so they are in no sum, but may be asked for by their names.
 """
 
@@ -28,10 +28,28 @@ class HeldAtEnd(NamedTuple):
     on_purpose: Composition
     imports: int
     interpreter: int
+    inherited: int  # what a forked child had from its parent, and never freed
 
     @property
     def bytes(self) -> int:
         return sum(n_bytes for n_bytes, _ in self.leaked.values())
+
+
+def _inherited(profile: Profile, last: int) -> Composition:
+    """Of what a forked child was born with, what it may still have at that snapshot, by account.
+
+    What an account no longer held at some moment is gone, whatever it allocates later.
+    """
+    if "forked-from" not in profile.manifest:
+        return {}
+    left = profile.composition(0)
+    for snapshot in profile.snapshots[1 : last + 1]:
+        rows = snapshot.changes
+        for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):
+            if account in left:
+                before = left[account]
+                left[account] = (min(before[0], n_bytes), min(before[1], blocks))
+    return left
 
 
 def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
@@ -42,11 +60,18 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     is_import = importing(profile, names)
     leaked: Composition = {}
     on_purpose: Composition = {}
-    left = {"imports": 0, "interpreter": 0}
+    left = {"imports": 0, "interpreter": 0, "inherited": 0}
+    born_with = _inherited(profile, index)
     for account, held in profile.composition(index).items():
         node, kind, owner = profile.accounts[account]
         if side_of(kind) is None or kind in NOT_FREED or kind == "heap-overhead":
             continue
+        if account in born_with:
+            n_bytes, blocks = born_with[account]
+            left["inherited"] += n_bytes
+            held = (held[0] - n_bytes, held[1] - blocks)
+            if not any(held):
+                continue
         if is_import[account]:
             left["imports"] += held[0]
         elif owner == "python" and node and not names.charged(account, False):
@@ -55,7 +80,7 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
             on_purpose[account] = held
         else:
             leaked[account] = held
-    return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, left["imports"], left["interpreter"])
+    return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, **left)
 
 
 def not_counted(profile: Profile, held: HeldAtEnd) -> List[Tuple[str, int]]:
@@ -65,6 +90,7 @@ def not_counted(profile: Profile, held: HeldAtEnd) -> List[Tuple[str, int]]:
         (profile.group_of.get(accounts[account].owner), n_bytes) for account, (n_bytes, _) in held.on_purpose.items()
     ]
     found = [
+        ("inherited from the process that forked it", held.inherited),
         ("left by imports", held.imports),
         ("the interpreter's own", held.interpreter),
         ("reserved by caching allocators", sum(n_bytes for group, n_bytes in groups if group == "cached")),
