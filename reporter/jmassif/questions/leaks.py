@@ -3,8 +3,9 @@
 
 *Held at the end* is read before an interpreter cleans up, since that frees what a script has kept for no use. Of what is
 held then it leaves out what nobody means to free: what imports left, the interpreter's own tables, pages of files and
-stacks, what a heap adds around blocks, and what a forked child was born with: that is its parent's to free. Reserves of caching allocators, and the runtime's own memory (contexts, code),
-are held until the end on purpose as well, so they are in no sum, but may be asked for by their names.
+stacks, what a heap adds around blocks, and what a forked child was born with, which is its parent's to free. Reserves of
+caching allocators, and the runtime's own memory (contexts, code), are held until the end on purpose as well, so they are in no
+sum, but may be asked for by their names.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
