@@ -72,7 +72,7 @@ def _flags() -> List[str]:
     ]
     # Fields of files lie anywhere, and the machines that the recorder is for read them there. The kernel's headers have an
     # offsetof that begins at no object.
-    checks = ["-fsanitize=address,undefined", "-fno-sanitize=alignment,null", "-fno-sanitize-recover=all"]
+    checks = ["-fsanitize=address,undefined", "-fno-sanitize=alignment,null,object-size", "-fno-sanitize-recover=all"]
     return [*headers, *checks, "-std=gnu11", "-O1", "-fno-omit-frame-pointer", "-w", "-I", str(SOURCE)]
 
 

@@ -325,7 +325,7 @@ def search(seed: int, seconds: float) -> Tally:
         refused += outcome.run.returncode != alone.returncode
         slowest = max(slowest, (outcome.seconds, f"{seed}-{runs}"))
         if found:
-            faults.append(f"{seed}-{runs}: {words}, rules {kept[:2000]!r}: {found}")
+            faults.append(f"{seed}-{runs}: {words}, rules {kept[:300]!r}: {found}"[:1500])
     return Tally(runs, refused, faults, slowest)
 
 

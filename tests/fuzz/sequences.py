@@ -109,10 +109,8 @@ def _chosen(profile: Profile, compiled: Path) -> Dict[int, str]:
     return found
 
 
-def _at_marks(trace: Path, compiled: Path) -> Iterator[Tuple[int, Sums]]:
-    """The step of each mark, and the sums then."""
-    profile = load_file(str(trace))
-    kind_of = _chosen(profile, compiled)
+def at_marks(trace: Path, kind_of: Dict[int, str]) -> Iterator[Tuple[int, Sums]]:
+    """The step of each mark, and the sums of the accounts that are in `kind_of`, at the snapshot that was asked for next."""
     texts: List[str] = [""]
     live: Dict[int, Tuple[int, int]] = {}
     mark: Optional[str] = None
@@ -136,7 +134,7 @@ def _at_marks(trace: Path, compiled: Path) -> Iterator[Tuple[int, Sums]]:
             mark = None
 
 
-def _book(line: str) -> Tuple[int, Sums]:
+def book_of(line: str) -> Tuple[int, Sums]:
     number, *words = line.split(" #")[0].split()
     sums = {}
     for kind, n_bytes, n_blocks in zip(words[::3], words[1::3], words[2::3]):
@@ -144,7 +142,7 @@ def _book(line: str) -> Tuple[int, Sums]:
     return int(number), sums
 
 
-def _differs(book: Sums, ledger: Sums) -> Optional[str]:
+def differs(book: Sums, ledger: Sums) -> Optional[str]:
     for kind, (n_bytes, n_blocks) in book.items():
         held = ledger.get(kind, (0, 0))
         if held[0] != n_bytes or n_blocks not in (-1, held[1]):
@@ -186,14 +184,14 @@ def attempt(compiled: Path, case: Case, directory: Path) -> Result:
         pid = log.name[4:]
         traces = _traces_of(recording.traces, pid)
         seen.update(traces)
-        told = [mark for trace in traces for mark in _at_marks(trace, compiled)]
-        books = [_book(line) for line in log.read_text().splitlines()]
+        told = [mark for trace in traces for mark in at_marks(trace, _chosen(load_file(str(trace)), compiled))]
+        books = [book_of(line) for line in log.read_text().splitlines()]
         if [number for number, _ in told] != [number for number, _ in books]:
             faults.append(f"process {pid}: {len(told)} marks in {len(traces)} traces, {len(books)} lines in its book")
             continue
         for (number, ledger), (_, book), line in zip(told, books, log.read_text().splitlines()):
             steps += 1
-            difference = _differs(book, ledger)
+            difference = differs(book, ledger)
             if difference:
                 faults.append(f"process {pid}, step {number} ({line.split(' # ')[1]}): {difference}")
                 break
