@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A page or two with hostile names, from another seed each time; `python3 -m tests.fuzz.pages` opens more."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import pages
+from tests.harness import BUILD
+from tests.web.browser import need_page, visit
+
+_SECONDS = 6
+
+HARMED = """<!doctype html><html data-state="ready"><body>
+<p style="width: 3000px; height: 1px"></p><b class="injected"></b>
+<script>window.hit = 1; Object.prototype.owner = 1; console.error('oh')</script></body></html>"""
+
+
+@pytest.fixture(name="built", autouse=True)
+def fixture_built() -> None:
+    need_page()
+
+
+def test_no_name_does_anything_in_a_page() -> None:
+    seed = int(time.time())
+    tally = pages.search(seed, _SECONDS, BUILD / "fuzz" / "pages")
+    print(f"seed {seed}: {tally.pages} pages, {tally.refused} refused, slowest {tally.slowest} ms")
+    assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
+
+
+def test_the_search_sees_what_a_page_may_not_do(tmp_path: Path) -> None:
+    path = tmp_path / "harmed.html"
+    path.write_text(HARMED)
+    visited = visit(path, ["evaluate", pages.LOOK])
+    assert visited.trouble == ["error: oh"]
+    ran, markup, prototype, wide, first = visited.results[0]
+    assert (ran, markup, prototype) == ("a script ran", "markup of a name", "a prototype has owner")
+    assert "wider" in wide and first == "no first sentence"
