@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The archive of `make bundle`, unpacked: it records and reports with nothing of what it was built with."""
+
+import json
+import re
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Iterator, List
+
+import pytest
+
+from tests.harness import ARCH, BUILD, Run, compile_c, run
+
+PROCESSOR = {"amd64": "x86_64", "arm64": "aarch64"}
+
+SCRIPT = """\
+import os, subprocess
+kept = [bytearray(1 << 20) for _ in range(30)]
+print(sorted(name for name in os.environ if "VALGRIND" in name))
+print(subprocess.check_output(["/bin/echo", "child"]).decode().strip())
+"""
+
+
+def archives() -> List[Path]:
+    return sorted(BUILD.glob("jmassif-*-*.tar.xz"))
+
+
+@pytest.fixture(scope="module", name="home")
+def fixture_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the archive for this processor was unpacked."""
+    found = [path for path in archives() if PROCESSOR[ARCH] in path.name]
+    if not found:
+        pytest.skip(f"no bundle in {BUILD}: make bundle builds one, which takes some minutes")
+    directory = tmp_path_factory.mktemp("unpacked")
+    subprocess.check_call(["tar", "-xf", str(found[0]), "-C", str(directory)])
+    (home,) = directory.iterdir()
+    yield home
+
+
+def bare(*command: object, cwd: Path) -> Run:
+    """Without anything in the environment that leads to a Valgrind."""
+    return run(["env", "-i", "PATH=/usr/bin:/bin", *[str(word) for word in command]], cwd=cwd)
+
+
+def test_it_records_python_from_elsewhere_through_a_link_and_shows_where(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(home / "bin" / "jmassif")
+    (tmp_path / "train.py").write_text(SCRIPT)
+    done = bare("./link", "--jmassif-out-file=trace", "/usr/bin/python3", "train.py", cwd=tmp_path)
+    # Nothing that a child could take for its own is in the program's environment.
+    assert (done.returncode, done.stdout) == (0, "[]\nchild\n"), done.stderr
+    lines = bare(home / "bin/jm_print", "--by=python-line", "trace", cwd=tmp_path)
+    assert re.search(r"train\.py:2 .* 30\.\d MiB", lines.stdout), lines.stdout
+    page = bare(home / "bin/jm_print", "--format=html", "-o", "page.html", "trace", cwd=tmp_path)
+    assert page.returncode == 0 and "train.py" in (tmp_path / "page.html").read_text()
+
+
+def test_its_core_is_its_own(home: Path, tmp_path: Path) -> None:
+    program = compile_c("int main(void) { return 7; }\n")
+    done = bare(home / "bin/jmassif", "--jmassif-out-file=trace", program, cwd=tmp_path)
+    assert done.returncode == 7 and "Using Valgrind-3.27.1" in done.stderr
+    said = json.loads(bare(home / "bin/jmassif", "doctor", "--json", cwd=tmp_path).stdout)
+    assert said["findings"][0]["text"].startswith("3.27.1, " + str(home / "lib"))
+
+
+def test_a_bundle_has_licences_manual_and_the_page_and_no_name_of_who_made_it() -> None:
+    if not archives():
+        pytest.skip(f"no bundle in {BUILD}: make bundle builds one, which takes some minutes")
+    for path in archives():
+        with tarfile.open(str(path)) as archive:
+            members = archive.getmembers()
+        names = {member.name.partition("/")[2] for member in members}
+        assert {"share/doc/jmassif/COPYING.GPL-2", "share/doc/jmassif/COPYING.GPL-3"} <= names
+        assert {"share/doc/jmassif/SOURCE", "share/man/man1/jmassif.1", "bin/jm_print", "bin/jmassif"} <= names
+        assert {"share/jmassif/python/jmassif/assets/page.js", "include/jmassif/jmassif.h", "lib/jmassif/vgdb"} <= names
+        assert {(member.uid, member.gid, member.uname) for member in members} == {(0, 0, "")}
+        assert len({member.mtime for member in members}) == 1

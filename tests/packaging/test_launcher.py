@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command jmassif, as a bundle has it (the tool starts by itself) and as an installation beside a Valgrind does."""
+
+import json
+import os
+import re
+import resource
+import stat
+import subprocess
+from pathlib import Path
+from typing import Callable, Dict, Optional
+
+import pytest
+
+from jmassif.trace.builder import load_file
+from tests.harness import ARCH, BUILD, ROOT, VALGRIND, Argument, Run, compile_c
+
+TEMPLATE = ROOT / "packaging" / "jmassif.in"
+TOOLS = BUILD / ".in_place"
+# A bundle's core finds its files by this variable under another name.
+AS_CORE = {"VALGRIND_LIB": str(TOOLS)}
+
+SPAWNS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    puts(getenv("VALGRIND_LAUNCHER") ? "visible" : "hidden");
+    fflush(stdout);
+    if (argc > 1)
+        execv(argv[1], argv + 1);
+    return 3;
+}
+"""
+
+
+def installed(prefix: Path, valgrind: str = "") -> Path:
+    """The command below a prefix, and beside it what it looks for."""
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "share/jmassif").mkdir(parents=True)
+    (prefix / "share/jmassif/python").symlink_to(ROOT / "reporter")
+    (prefix / "lib").mkdir()
+    (prefix / "lib/jmassif").symlink_to(TOOLS)
+    text = TEMPLATE.read_text().replace("@valgrind@", valgrind).replace("@tools@", str(TOOLS) if valgrind else "")
+    command = prefix / "bin/jmassif"
+    command.write_text(text.replace("@version@", "9.9, Valgrind 8.8"))
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    return command
+
+
+def start(command: Path, *arguments: Argument, cwd: Path, env: Optional[Dict[str, str]] = None, limit: int = 0) -> Run:
+    """With at most `limit` open files, if any."""
+    few: Optional[Callable[[], None]] = None
+    if limit:
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # noqa: E731
+    done = subprocess.run(
+        [str(command), *map(str, arguments)],
+        cwd=str(cwd),
+        env={**os.environ, **AS_CORE, **(env or {})},
+        preexec_fn=few,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    return Run(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"))
+
+
+def our_lines(run: Run) -> str:
+    """What the script itself has said: Valgrind's lines begin with a process number."""
+    return "".join(line for line in run.stderr.splitlines(True) if not line.startswith("=="))
+
+
+EACH_KIND = pytest.mark.parametrize("valgrind", ["", VALGRIND], ids=["bundle", "installation"])
+
+
+@EACH_KIND
+def test_it_records_from_any_directory_and_says_nothing_of_its_own(tmp_path: Path, valgrind: str) -> None:
+    command = installed(tmp_path / "there", valgrind)
+    done = start(command, compile_c(SPAWNS), cwd=tmp_path)
+    assert (done.returncode, done.stdout, our_lines(done)) == (3, "hidden\n", ""), done.stderr
+    (trace,) = tmp_path.glob("jmassif.out.*")
+    assert load_file(str(trace)).is_complete
+
+
+def test_a_bundle_is_found_through_a_link_that_is_found_through_the_path(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/record").symlink_to(command)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    done = start(Path("/usr/bin/env"), f"PATH={path}", "record", "--jmassif-out-file=trace", "true", cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "trace").exists(), done.stderr
+
+
+@EACH_KIND
+def test_children_are_recorded_too_and_the_machine_is_looked_at_once(tmp_path: Path, valgrind: str) -> None:
+    command = installed(tmp_path / "there", valgrind)
+    program = compile_c(SPAWNS)
+    done = start(command, "--trace-children=yes", program, program, program, cwd=tmp_path, limit=64)
+    assert (done.returncode, done.stdout) == (3, "hidden\n" * 3), done.stderr
+    # exec stays the same process, and each of its programs has a trace.
+    traces = [load_file(str(trace)) for trace in tmp_path.glob("jmassif.out.*")]
+    assert sorted(len(trace.manifest["command"].split()) for trace in traces) == [1, 2, 3]
+    assert len(our_lines(done).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["with space", "with:colon", "with$dollar"])
+def test_a_directory_that_nothing_can_be_preloaded_from_gets_one_line(tmp_path: Path, name: str) -> None:
+    done = start(installed(tmp_path / name), "true", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and name in done.stderr
+
+
+def test_a_bundle_for_another_processor_gets_one_line(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there")
+    (tmp_path / "there/lib/jmassif").unlink()
+    (tmp_path / "there/lib/jmassif").mkdir()
+    done = start(command, "true", cwd=tmp_path, env={"JMASSIF_DOCTOR": "no"})
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and f"jmassif-{ARCH}-linux" in done.stderr
+
+
+def test_what_would_spoil_the_recording_is_one_line_before_it(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there", VALGRIND)
+    done = start(command, compile_c(SPAWNS), cwd=tmp_path, limit=64)
+    assert done.returncode == 3 and our_lines(done).count("\n") == 1
+    assert re.search(r"^jmassif: open files: .*\b64\b.*jmassif doctor", our_lines(done))
+    quiet = start(command, compile_c(SPAWNS), cwd=tmp_path, limit=64, env={"JMASSIF_DOCTOR": "no"})
+    assert our_lines(quiet) == ""
+
+
+def test_without_python_it_records_all_the_same(tmp_path: Path) -> None:
+    done = start(
+        installed(tmp_path / "there"), "true", cwd=tmp_path, limit=64, env={"JMASSIF_PYTHON": "no-such-python"}
+    )
+    assert done.returncode == 0 and our_lines(done) == ""
+
+
+@EACH_KIND
+def test_the_doctor_tells_whether_it_can_work(tmp_path: Path, valgrind: str) -> None:
+    command = installed(tmp_path / "there", valgrind)
+    python = {"JMASSIF_LIB": str(TOOLS)}
+    well = start(command, "doctor", "--json", cwd=tmp_path, env=python)
+    said = json.loads(well.stdout)
+    assert said["works"] == all(row["state"] != "fails" for row in said["findings"]) == (well.returncode == 0)
+    # Every check has answered, on whatever machine this is.
+    names = {row["name"] for row in said["findings"]}
+    assert {"Valgrind", "processor", "memory", "swap", "overcommit", "desktop", "open files", "devices"} <= names
+    assert {"trace", "temporary", "kernel", "ptrace", "seccomp"} <= names
+    assert "ok     Valgrind" in start(command, "doctor", cwd=tmp_path).stdout
+
+    ill = start(command, "doctor", cwd=tmp_path, env={"TMPDIR": str(tmp_path / "absent")})
+    assert ill.returncode == 1 and "FAILS  temporary" in ill.stdout
+    absent = start(command, "doctor", "no-such-program", cwd=tmp_path)
+    assert absent.returncode == 2 and absent.stderr.count("\n") == 1
+
+
+def test_usage_and_version(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there")
+    nothing = start(command, cwd=tmp_path)
+    assert nothing.returncode == 2 and "usage: jmassif" in nothing.stdout and "jmassif doctor" in nothing.stdout
+    assert start(command, "--version", cwd=tmp_path).stdout == "jmassif 9.9, Valgrind 8.8\n"

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jmassif doctor: what it says of machines with one fault each. A machine is a directory of files as the kernel and L4T have
+them; limits are those of a process of its own."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import pytest
+
+from jmassif.doctor import devices, kernel, limits, memory, processor, software
+from jmassif.doctor.checks import urgent_findings
+from jmassif.doctor.elf import read_elf
+from jmassif.doctor.machine import FAILS, LOST, OK, Finding, Findings, Machine
+from tests.harness import BUILD, ROOT, VALGRIND, compile_c
+
+MEMINFO = (
+    "MemTotal: {total} kB\nMemFree: 1000 kB\nMemAvailable: {available} kB\nSwapTotal: {swap} kB\nSwapFree: {swap} kB\n"
+)
+
+
+def put(root: Path, path: str, text: str) -> None:
+    file = root / path.lstrip("/")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def with_memory(root: Path, available_mib: int, swap_mib: int = 0, total_mib: int = 4096) -> None:
+    figures = {"total": total_mib, "available": available_mib, "swap": swap_mib}
+    put(root, "/proc/meminfo", MEMINFO.format(**{name: mib * 1024 for name, mib in figures.items()}))
+
+
+def only(findings: Findings) -> Finding:
+    (finding,) = findings
+    return finding
+
+
+def script(tmp_path: Path, text: str) -> List[str]:
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    return ["python3", str(path)]
+
+
+# ---- memory ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "available, swap, text, state",
+    [
+        (2000, 0, "import torch\n", OK),
+        (300, 0, "import torch\n", FAILS),
+        (300, 2000, "from torch import nn\n", LOST),
+        (300, 0, "import os\n", LOST),  # this one runs; one with PyTorch would not
+        (300, 0, "# import torch\nmytorch = 1\n", LOST),
+        (30, 0, "import os\n", FAILS),
+    ],
+)
+def test_memory_at_hand_is_held_against_what_the_script_needs(
+    tmp_path: Path, available: int, swap: int, text: str, state: str
+) -> None:
+    with_memory(tmp_path, available, swap)
+    found = only(memory.check_memory(Machine(str(tmp_path), program=script(tmp_path, text))))
+    assert found.state == state and f"{available} MiB" in found.text.replace("1.95 GiB", "2000 MiB").replace(".0", "")
+
+
+def test_a_control_groups_limit_counts_where_it_leaves_less(tmp_path: Path) -> None:
+    with_memory(tmp_path, 3000)
+    put(tmp_path, "/sys/fs/cgroup/memory.max", str(100 << 20))
+    put(tmp_path, "/sys/fs/cgroup/memory.current", str(90 << 20))
+    found = only(memory.check_memory(Machine(str(tmp_path))))
+    assert found.state == FAILS and "10.0 MiB" in found.text and "memory.max" in found.text
+    put(tmp_path, "/sys/fs/cgroup/memory.max", "max")
+    assert only(memory.check_memory(Machine(str(tmp_path)))).state == OK
+
+
+def test_swap_is_missed_on_a_small_board_only(tmp_path: Path) -> None:
+    with_memory(tmp_path, 3000)
+    assert only(memory.check_swap(Machine(str(tmp_path)))).state == LOST
+    with_memory(tmp_path, 3000, total_mib=32000)
+    assert only(memory.check_swap(Machine(str(tmp_path)))).state == OK
+    with_memory(tmp_path, 3000, swap_mib=2048)
+    put(tmp_path, "/proc/swaps", "Filename Type Size Used Priority\n/dev/zram0 partition 2097148 0 5\n")
+    found = only(memory.check_swap(Machine(str(tmp_path))))
+    assert found.state == OK and "zram" in found.text and "2.00 GiB of 2.00 GiB" in found.text
+
+
+@pytest.mark.parametrize("mode, left_mib, state", [("0", 10, OK), ("2", 2000, LOST), ("2", 100, FAILS)])
+def test_strict_overcommit_is_told(tmp_path: Path, mode: str, left_mib: int, state: str) -> None:
+    put(tmp_path, "/proc/sys/vm/overcommit_memory", mode + "\n")
+    put(tmp_path, "/proc/meminfo", f"CommitLimit: {(1000 + left_mib) * 1024} kB\nCommitted_AS: {1000 * 1024} kB\n")
+    assert only(memory.check_overcommit(Machine(str(tmp_path)))).state == state
+
+
+def test_a_desktop_is_told_with_what_it_takes(tmp_path: Path) -> None:
+    put(tmp_path, "/proc/812/comm", "gnome-shell\n")
+    put(tmp_path, "/proc/812/statm", f"900000 {(300 << 20) // 4096} {(50 << 20) // 4096} 1 0 1 0\n")
+    put(tmp_path, "/proc/900/comm", "sshd\n")
+    found = only(memory.check_desktop(Machine(str(tmp_path))))
+    assert found.state == LOST and "gnome-shell 250 MiB" in found.text and "multi-user.target" in found.mend
+    (tmp_path / "proc/812/comm").write_text("bash\n")
+    assert only(memory.check_desktop(Machine(str(tmp_path)))).state == OK
+
+
+# ---- limits, of a process that has them ------------------------------------------------------
+
+
+def limited(check: Callable[[Machine], Findings], machine: Machine, which: int, limit: Tuple[int, int]) -> Findings:
+    """What a check says in a child of this process that has the limit."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            resource.setrlimit(which, limit)
+            os.write(theirs, json.dumps([list(finding) for finding in check(machine)]).encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as stream:
+        said = stream.read()
+    os.waitpid(child, 0)
+    return [Finding(*fields) for fields in json.loads(said.decode())]
+
+
+@pytest.mark.parametrize(
+    "limit, board, state", [(64, False, LOST), (16, False, FAILS), (1024, False, OK), (1024, True, FAILS)]
+)
+def test_few_open_files(tmp_path: Path, limit: int, board: bool, state: str) -> None:
+    if board:
+        put(tmp_path, "/dev/nvmap", "")
+    found = only(limited(limits.check_open_files, Machine(str(tmp_path)), resource.RLIMIT_NOFILE, (limit, limit)))
+    assert found.state == state and str(limit) in found.text and (state == OK or found.mend)
+
+
+def test_a_limit_of_address_space_or_of_files(tmp_path: Path) -> None:
+    machine = Machine(str(tmp_path))
+    space = only(limited(limits.check_sizes, machine, resource.RLIMIT_AS, (400 << 20, resource.RLIM_INFINITY)))
+    assert (space.name, space.state) == ("address space", FAILS)
+    file = only(limited(limits.check_sizes, machine, resource.RLIMIT_FSIZE, (10 << 20, resource.RLIM_INFINITY)))
+    assert (file.name, file.state) == ("file size", LOST) and "10.0 MiB" in file.text
+
+
+def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert only(limits.check_temporary(Machine(environment={"TMPDIR": str(tmp_path / "absent")}))).state == FAILS
+    assert only(limits.check_temporary(Machine(environment={"TMPDIR": str(tmp_path)}))).state == OK
+    monkeypatch.chdir(tmp_path)
+    assert only(limits.check_directory(Machine())).state == OK
+    monkeypatch.chdir("/proc/self")
+    assert only(limits.check_directory(Machine())).state == FAILS
+
+
+def test_little_room_for_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(limits, "_free", lambda directory: 20 << 20)
+    found = only(limits.check_directory(Machine()))
+    assert found.state == LOST and "20.0 MiB" in found.text
+
+
+# ---- the board -------------------------------------------------------------------------------
+
+
+def test_a_simulated_boards_releases_are_named() -> None:
+    root = BUILD / "sim" / "jetpack-4.6.1" / "root"
+    if not root.exists():
+        pytest.skip(f"no simulated board in {root}")
+    found = {finding.name: finding for finding in devices.check_board(Machine(str(root)))}
+    assert "JetPack 4.6.1" in found["board"].text and "L4T 32.7.1" in found["board"].text
+    assert found["CUDA"].text.startswith("10.2") and found["cuDNN"].text.startswith("8.2.1")
+    assert all(finding.state == OK for finding in found.values())
+
+
+def test_a_release_that_nobody_knows_yet(tmp_path: Path) -> None:
+    put(tmp_path, "/etc/nv_tegra_release", "# R99 (release), REVISION: 1.0, GCID: 1, BOARD: generic\n")
+    status = "Package: libcudnn42\nStatus: install ok installed\nVersion: 42.1.0-1\n\n"
+    put(
+        tmp_path,
+        "/var/lib/dpkg/status",
+        status + "Package: libcudnn8\nStatus: deinstall ok config-files\nVersion: 8.0\n",
+    )
+    found = {finding.name: finding for finding in devices.check_board(Machine(str(tmp_path)))}
+    assert {name: finding.state for name, finding in found.items()} == {"board": LOST, "cuDNN": LOST}
+    assert found["cuDNN"].text.startswith("42.1.0-1")
+
+
+def test_a_device_that_this_user_may_not_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert only(devices.check_nodes(Machine(str(tmp_path)))).state == OK
+    put(tmp_path, "/dev/nvmap", "")
+    assert only(devices.check_nodes(Machine(str(tmp_path)))).state == OK
+    monkeypatch.setattr(Machine, "may_use", lambda machine, path: path != "/dev/nvmap")  # root may open all
+    found = only(devices.check_nodes(Machine(str(tmp_path))))
+    assert found.state == FAILS and "/dev/nvmap" in found.text and "video" in found.mend
+
+
+# ---- processor and kernel --------------------------------------------------------------------
+
+
+ORIN = "processor\t: 0\nFeatures\t: fp asimd aes pmull sha1 sha2 crc32 atomics asimddp\n"
+
+
+@pytest.mark.parametrize("release, state", [((3, 22, 0), LOST), ((3, 27, 1), OK)])
+def test_dot_products_need_a_valgrind_that_knows_them(tmp_path: Path, release: Tuple[int, ...], state: str) -> None:
+    put(tmp_path, "/proc/cpuinfo", ORIN)
+    found = only(processor.check_processor(Machine(str(tmp_path), environment={}), release))
+    assert found.state == state and (state == OK or "OPENBLAS_CORETYPE=ARMV8" in found.mend)
+    kept = {"OPENBLAS_CORETYPE": "ARMV8", "ATEN_CPU_CAPABILITY": "default", "OPENSSL_armcap": "0"}
+    assert only(processor.check_processor(Machine(str(tmp_path), environment=kept), release)).state == OK
+
+
+def test_avx_512_is_told_and_does_no_harm(tmp_path: Path) -> None:
+    put(tmp_path, "/proc/cpuinfo", "flags\t\t: fpu sse2 avx2 avx512f\n")
+    found = only(processor.check_processor(Machine(str(tmp_path), environment={}), (3, 27, 1)))
+    assert found.state == OK and "AVX-512" in found.text
+
+
+def test_what_the_kernel_keeps_from_the_recorder(tmp_path: Path) -> None:
+    machine = Machine(str(tmp_path))
+    assert only(kernel.check_kernel(machine)).state == LOST
+    put(tmp_path, "/proc/self/smaps", "00400000-00401000 r-xp\n")
+    assert only(kernel.check_kernel(machine)).state == OK
+    put(tmp_path, "/proc/sys/kernel/yama/ptrace_scope", "1\n")
+    assert only(kernel.check_ptrace(machine)).state == OK
+    put(tmp_path, "/proc/sys/kernel/yama/ptrace_scope", "2\n")
+    assert only(kernel.check_ptrace(machine)).state == LOST
+    put(tmp_path, "/proc/self/status", "Name:\ttrue\nSeccomp:\t2\n")
+    assert "filter is on" in only(kernel.check_seccomp(machine)).text
+
+
+# ---- software --------------------------------------------------------------------------------
+
+
+def recorder(root: str = "", **more: Any) -> Machine:
+    return Machine(root, str(BUILD / ".in_place"), VALGRIND, **more)
+
+
+def test_the_recorder_is_tried(tmp_path: Path) -> None:
+    found = only(software.check_valgrind(recorder()))
+    version = subprocess.check_output([VALGRIND, "--version"]).decode().strip().partition("-")[2]
+    assert found.state == OK and found.text.startswith(version)
+    missing = only(software.check_valgrind(Machine(tools=str(tmp_path))))
+    assert missing.state == FAILS and str(tmp_path) in missing.text
+    broken = {**os.environ, "TMPDIR": str(tmp_path / "absent")}
+    said = only(software.check_valgrind(recorder(environment=broken)))
+    assert said.state == FAILS and "does not record" in said.text
+
+
+def fake_python(tmp_path: Path, *lines: str) -> Dict[str, str]:
+    """An environment whose python3 answers so."""
+    put(tmp_path, "/bin/python3", "#!/bin/sh\ncat <<END\n" + "\n".join(lines) + "\nEND\n")
+    (tmp_path / "bin/python3").chmod(0o755)
+    return {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    "version, name, state", [("3.11.2", "cpython", OK), ("3.99.0", "cpython", LOST), ("3.9.1", "pypy", LOST)]
+)
+def test_an_interpreter_whose_frames_are_not_known(tmp_path: Path, version: str, name: str, state: str) -> None:
+    environment = fake_python(tmp_path, version, name, sys.executable, "")
+    assert only(software.check_python(recorder(environment=environment))).state == state
+
+
+@pytest.mark.parametrize(
+    "symbols, state",
+    [
+        ("_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", OK),
+        ("_ZN3c1027reportMemoryUsageToSomebodyEPvm", LOST),
+        (None, LOST),
+    ],
+)
+def test_a_pytorch_whose_allocator_reports_otherwise(tmp_path: Path, symbols: Optional[str], state: str) -> None:
+    put(tmp_path, "/torch/version.py", "__version__ = '2.6.0+cu124'\n")
+    if symbols:
+        library = compile_c(f"void {symbols}(void);\nvoid {symbols}(void) {{}}\n", "-shared", "-fPIC")
+        (tmp_path / "torch/lib").mkdir()
+        (tmp_path / "torch/lib/libc10.so").write_bytes(library.read_bytes())
+    elif list(Path("/usr/lib").glob("*/libc10.so*")):
+        pytest.skip("the distribution's PyTorch is found instead")
+    environment = fake_python(tmp_path, "3.11.2", "cpython", sys.executable, f"{tmp_path}/torch/__init__.py")
+    found = software.check_python(recorder(environment=environment))[1]
+    assert (found.name, found.state) == ("PyTorch", state) and "2.6.0+cu124" in found.text
+
+
+def test_an_executable_is_read_as_readelf_reads_it() -> None:
+    program = compile_c("int main(void) { return 0; }\n", "-Wl,--build-id")
+    said = subprocess.check_output(["readelf", "-hlnSW", str(program)]).decode()
+    found = read_elf(str(program))
+    assert f"program interpreter: {found.interpreter}]" in said and f"Build ID: {found.build_id}\n" in said
+    assert found.machine == os.uname().machine and found.has_symbols
+    stripped = compile_c("int main(void) { return 1; }\n", "-s", "-static", "-Wl,--build-id=none")
+    assert read_elf(str(stripped)) == (os.uname().machine, "", "", False)
+    assert read_elf(str(ROOT / "README.md")) == ("", "", "", False)
+
+
+def test_what_would_spoil_a_recording_comes_worst_first(tmp_path: Path) -> None:
+    with_memory(tmp_path, 300)
+    put(tmp_path, "/dev/nvmap", "")
+    machine = Machine(str(tmp_path), program=["python3"])
+    found = limited(urgent_findings, machine, resource.RLIMIT_NOFILE, (1024, 1024))
+    assert [(finding.name, finding.state) for finding in found] == [("open files", FAILS), ("memory", LOST)]
