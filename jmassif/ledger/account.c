@@ -10,6 +10,7 @@
 static Index account_index = JM_INDEX("jm.account");
 static NodeId newest; // of all nodes that have an account
 static AccountId overhead_of_owner[256];
+static UInt n_own;
 
 // Accounts that differ from others only in their role. The index does not have them.
 typedef struct OfRole {
@@ -69,6 +70,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     AccountId id = jm_ledger_open(node, kind, owner);
     account_index.slots[slot] = id;
     account_index.used++;
+    n_own += VG_STREQ(jm_owner_group(owner), "yours");
     jm_trace_account(id, node, kind, jm_owner_name(owner));
     if (owner == JM_OWNER_TENSOR)
         jm_trace_role(id, stacks_role(node));
@@ -151,6 +153,11 @@ AccountId jm_account_overhead(AccountId heap_account)
     if (!overhead_of_owner[owner])
         overhead_of_owner[owner] = jm_account_owned(0, KIND_HEAP_OVERHEAD, owner);
     return overhead_of_owner[owner];
+}
+
+UInt jm_account_n_own(void)
+{
+    return n_own;
 }
 
 void jm_account_stats(void)

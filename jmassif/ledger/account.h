@@ -22,6 +22,9 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role);
 
 Bool jm_account_is_tensor(AccountId account);
 
+// How many accounts of the program's own memory there are: each is a new place that it comes from.
+UInt jm_account_n_own(void);
+
 // The account, one per owner and without a stack, of rounding and headers around `heap_account`'s blocks.
 AccountId jm_account_overhead(AccountId heap_account);
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "ledger/ledger.h"
+#include "snapshot/news.h"
 #include "snapshot/system.h"
 #include "snapshot/waiting.h"
 #include "stack/symbol.h"
@@ -140,6 +141,14 @@ static void take_timed(void)
         jm_trace_flush();
 }
 
+static void take_news(ULong now)
+{
+    ULong before = jm_trace_bytes();
+    take(SNAPSHOT_TIME);
+    jm_news_told(now, jm_trace_bytes() - before);
+    jm_trace_flush();
+}
+
 static void poll(void)
 {
     ULong now = jm_clock_now();
@@ -147,6 +156,8 @@ static void poll(void)
         jm_snapshot_take(SNAPSHOT_LOW_MEMORY);
     } else if (now >= next_snapshot) {
         take_timed();
+    } else if (jm_options.time_unit == TIME_MS && !jm_trace_is_pending() && jm_news_is_due(now)) {
+        take_news(now);
     } else if (now >= next_totals) {
         jm_snapshot_write_totals(now);
         next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
@@ -282,6 +293,7 @@ void jm_snapshot_after_fork_in_child(void)
 {
     n_snapshots = 0;
     jm_system_after_fork_in_child();
+    jm_news_after_fork_in_child();
     jm_ledger_mark_all_changed();
     for (UInt i = 0; i < n_sources; i++)
         if (sources[i].after_fork)

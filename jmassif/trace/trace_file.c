@@ -362,6 +362,11 @@ void jm_trace_close(void)
     fd = -1;
 }
 
+ULong jm_trace_bytes(void)
+{
+    return file_bytes + used;
+}
+
 HChar *jm_trace_room(SizeT bytes)
 {
     make_room(bytes);

@@ -29,6 +29,8 @@ void jm_trace_end_tail(void);
 
 const HChar *jm_trace_path(void); // for messages; NULL if there is no file
 
+ULong jm_trace_bytes(void); // written so far, without a tail
+
 // Room for a record of at most `bytes`: where to write it. `jm_trace_written` tells where it ended, before anything
 // else is asked of the trace.
 HChar *jm_trace_room(SizeT bytes);

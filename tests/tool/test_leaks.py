@@ -183,3 +183,23 @@ def test_a_forked_child_leaks_only_what_it_allocated_itself(tmp_path: Path) -> N
         bound = (5 << 20, 5.5 * (1 << 20)) if is_child else (10 << 20, 10.5 * (1 << 20))
         checked = {limit: check(trace, f"end.leak={limit}B").returncode for limit in map(int, bound)}
         assert checked == {int(bound[0]): 1, int(bound[1]): 0}, print_report(trace).stdout
+
+
+SHORT = """
+import numpy
+kept = []
+def step():
+    kept.append(bytearray(20000))
+    return sum(k * k for k in range(2500))
+for number in range(40):
+    step()
+"""
+
+
+def test_a_loop_that_is_short_beside_its_imports_has_snapshots_enough_to_tell(tmp_path: Path) -> None:
+    script = tmp_path / "short.py"
+    script.write_text(SHORT)
+    recording = record([PYTHON, script])
+    assert recording.returncode == 0, recording.stderr
+    (line,) = grown(recording, recording.trace).lines
+    assert line.label == "short.py:5 (step)" and line.grown == pytest.approx(40 * 20000, rel=0.2)
