@@ -14,6 +14,7 @@ from jmassif.commands.jm_print import main
 from jmassif.model.profile import Profile
 from jmassif.questions.exhaustion import Incident, call, incidents
 from jmassif.trace.grammar import TraceError
+from jmassif.units import size
 from jmassif.writers.view import View
 from tests.reporter.commands import call as call_main
 from tests.reporter.traces import ROOT, Trace
@@ -82,6 +83,23 @@ def test_pieces_that_together_are_enough_are_fragmentation() -> None:
     situation = incident.situation
     assert (situation.cached, situation.holes, situation.largest_hole) == (50 * MIB, 2, 30 * MIB)
     assert situation.missing == 45 * MIB
+
+
+@pytest.mark.parametrize(
+    "used, asked, is_nearly_full",
+    [(900 * MIB, 45 * MIB, True), (900 * MIB, 30 * MIB, False), (400 * MIB, 45 * MIB, False)],
+)
+def test_few_holes_that_would_not_hold_another_such_block_are_a_full_memory(
+    used: int, asked: int, is_nearly_full: bool
+) -> None:
+    run = Run().segment(0x1000_0000, used + 60 * MIB, [(25 * MIB, used), (used + 50 * MIB, 10 * MIB)])
+    run.fails(asked, **on_board(10 * MIB))
+    incident = run.only()
+    assert incident.verdict == "fragmentation"
+    told = re.search(r"left ([\d.]+ \w+): the memory was nearly full", incident.reason)
+    assert bool(told) == is_nearly_full
+    if told:
+        assert told.group(1) == size(50 * MIB + 10 * MIB - asked)
 
 
 @pytest.mark.parametrize("free, verdict", [(0, "full"), (10 * MIB - 1, "full"), (10 * MIB, "fragmentation")])

@@ -19,6 +19,8 @@ REFUSED = "refused"  # although enough was free
 UNKNOWN = "unknown"
 # The driver takes device memory by pages of this size.
 _DRIVER_PAGE = 2 * MIB
+# Of what is reserved.
+_FEW_HOLES = 0.1
 
 
 def _shown(n_bytes: Optional[int]) -> str:
@@ -64,6 +66,15 @@ def _full_or_others(profile: Profile, s: Situation) -> Tuple[str, str]:
     return FULL, f"{free}: {missing} too little. This program holds {_shown(s.own)}."
 
 
+def _nearly_full(s: Situation) -> str:
+    """Holes that are few and would have held the block, but not another one, are not what the program suffers from."""
+    asked = (s.asked or 0) - s.gathered
+    spare = (s.free or 0) + s.cached + s.pool_unused - asked
+    if spare >= asked or s.cached > s.reserved * _FEW_HOLES:
+        return ""
+    return f" In one piece they would have held it and left {size(spare)}: the memory was nearly full."
+
+
 def _verdict_on_device(profile: Profile, event: Exhaustion, s: Situation) -> Tuple[str, str]:
     where = "GPU" if profile.is_discrete else "board"
     if event.error == 0:
@@ -89,6 +100,7 @@ def _verdict_on_device(profile: Profile, event: Exhaustion, s: Situation) -> Tup
         free = "" if s.free is None else f", and {size(s.free)} outside"
         return FRAGMENTATION, (
             f"{size(s.cached)} of what is reserved was free{free}, but {in_pieces}. Of it, {size(s.returnable)} could be given back."
+            f"{_nearly_full(s)}"
         )
     if s.free is None:
         return UNKNOWN, "What was free on the device is not known."
