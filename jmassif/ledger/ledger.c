@@ -7,6 +7,7 @@
 #include "base/stats.h"
 #include "base/table.h"
 #include "ledger/narrow.h"
+#include "stack/owner.h"
 
 // What an account held when a section began, saved before its first change since.
 typedef struct {
@@ -26,10 +27,11 @@ typedef struct {
 
 typedef struct {
     ULong max_bytes;
+    ULong cached_bytes; // of them
     ULong time;
     ULong side_bytes[2]; // both sides' totals at the peak
     Section *since;      // NULL: it is rising, or has not begun to
-    Bool rising;         // the total is at its maximum right now, so live values are the composition
+    Bool rising;         // nothing has happened since, so live values are the composition
     Bool grown;          // since it was last told
 } Peak;
 
@@ -56,7 +58,8 @@ static UInt n_rising; // of them
 // Bytes of the accounts that count for the totals; also how much these change by.
 typedef struct {
     ULong side[2];
-    ULong sampled; // of the host's
+    ULong sampled;   // of the host's
+    ULong cached[2]; // of each side's
 } Totals;
 
 static Totals totals;
@@ -86,6 +89,24 @@ static inline ULong of_peak(PeakId p, const Totals *t)
     default:
         return t->side[SIDE_HOST] + t->side[SIDE_DEVICE];
     }
+}
+
+// What of it is in caches.
+static inline ULong cached_of(PeakId p, const Totals *t)
+{
+    return (p == PEAK_DEVICE ? 0 : t->cached[SIDE_HOST]) + (p == PEAK_HOST ? 0 : t->cached[SIDE_DEVICE]);
+}
+
+// The heap's accounts, which are nearly all, count for the host's total and for nothing else.
+_Static_assert(KIND_HEAP == 0 && KIND_HEAP_OVERHEAD == 1, "one comparison tells");
+static inline Bool is_heap(const Account *a)
+{
+    return a->kind <= KIND_HEAP_OVERHEAD;
+}
+
+static inline Bool is_cache(const Account *a)
+{
+    return a->owner == JM_OWNER_CACHE && (a->side == SIDE_DEVICE || a->kind == KIND_PINNED);
 }
 
 AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
@@ -137,7 +158,7 @@ static void join(Peak *peak, Section *s)
     s->n_peaks++;
 }
 
-// Before a total falls: if it was rising, this is its peak.
+// Before an event that does not make it another moment: if it was rising, this is its peak.
 static inline void close_peak(PeakId p)
 {
     Peak *peak = &peaks[p];
@@ -174,28 +195,32 @@ static __attribute__((noinline)) void leave(Peak *peak)
     sections[n_sections] = s;
 }
 
-// After a total rose.
+// After a total rose, or caches fell.
 static inline void raise_peak(PeakId p)
 {
     Peak *peak = &peaks[p];
-    ULong total = of_peak(p, &totals);
-    if (total > peak->max_bytes) {
-        peak->max_bytes = total;
-        n_rising += !peak->rising;
-        peak->rising = True;
-        if (peak->since)
-            leave(peak);
-        peak->grown = True;
-        if (!has_device && p == PEAK_TOTAL)
-            peaks[PEAK_HOST].grown = True;
-    }
-    if (peak->rising) {
-        // Also when the other side moved while this peak stands at its maximum: the composition is live, so are both
-        // sides' totals.
-        peak->time = jm_clock_cached();
-        peak->side_bytes[SIDE_HOST] = totals.side[SIDE_HOST];
-        peak->side_bytes[SIDE_DEVICE] = totals.side[SIDE_DEVICE];
-    }
+    ULong total = of_peak(p, &totals), cached = cached_of(p, &totals);
+    if (total < peak->max_bytes || (total == peak->max_bytes && cached >= peak->cached_bytes))
+        return;
+    peak->max_bytes = total;
+    peak->cached_bytes = cached;
+    n_rising += !peak->rising;
+    peak->rising = True;
+    if (peak->since)
+        leave(peak);
+    peak->grown = True;
+    if (!has_device && p == PEAK_TOTAL)
+        peaks[PEAK_HOST].grown = True;
+    peak->time = jm_clock_cached();
+    peak->side_bytes[SIDE_HOST] = totals.side[SIDE_HOST];
+    peak->side_bytes[SIDE_DEVICE] = totals.side[SIDE_DEVICE];
+}
+
+// Of a peak that is rising: whether it still is after this.
+static inline Bool goes_on(PeakId p, const Totals *change)
+{
+    Long bytes = of_peak(p, change);
+    return bytes > 0 || (bytes == 0 && (Long)cached_of(p, change) < 0);
 }
 
 static inline void mark_changed(AccountId id, Account *a)
@@ -236,19 +261,21 @@ typedef struct {
 } Leg;
 
 // An event: all that it changes at once, so that no total goes through a value in between. The order is what makes
-// peaks exact: whose total is about to fall has its peak now, and then accounts save what they held; the totals rise
+// peaks exact: what is about to rise no longer has its peak now, and then accounts save what they held; the totals rise
 // when the accounts say so. Inlined, because then each caller's legs are constants where nothing changes.
 static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
 {
     Account *account[2];
-    Totals change = {{0, 0}, 0};
+    Totals change = {{0, 0}, 0, {0, 0}};
 #pragma GCC unroll 2
     for (UInt i = 0; i < n; i++) {
         const Account *a = account[i] = at(legs[i].id);
         const ULong bytes = legs[i].more.live_bytes;
-        if (LIKELY(a->side == SIDE_HOST && !a->is_sampled)) {
+        if (LIKELY(is_heap(a))) {
             change.side[SIDE_HOST] += bytes;
         } else {
+            if (is_cache(a))
+                change.cached[a->side] += bytes;
             change.side[SIDE_HOST] += a->side == SIDE_HOST ? bytes : 0;
             change.side[SIDE_DEVICE] += a->side == SIDE_DEVICE ? bytes : 0;
             change.sampled += a->is_sampled ? bytes : 0;
@@ -257,7 +284,7 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
     if (change.side[SIDE_DEVICE] && !has_device)
         part_peaks();
     for (UInt i = 0; n_rising && i < n_kept; i++)
-        if ((Long)of_peak(kept[i], &change) < 0)
+        if (!goes_on(kept[i], &change))
             close_peak(kept[i]);
 #pragma GCC unroll 2
     for (UInt i = 0; i < n; i++) {
@@ -268,9 +295,11 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
     totals.side[SIDE_HOST] += change.side[SIDE_HOST];
     totals.side[SIDE_DEVICE] += change.side[SIDE_DEVICE];
     totals.sampled += change.sampled;
-    Bool rises = (Long)change.side[SIDE_HOST] > 0 || (Long)change.side[SIDE_DEVICE] > 0;
-    if (!rises && !(n_rising && (change.side[SIDE_HOST] || change.side[SIDE_DEVICE])))
-        return; // no total is at its peak, or comes to it
+    totals.cached[SIDE_HOST] += change.cached[SIDE_HOST];
+    totals.cached[SIDE_DEVICE] += change.cached[SIDE_DEVICE];
+    if ((Long)change.side[SIDE_HOST] <= 0 && (Long)change.side[SIDE_DEVICE] <= 0 && (Long)change.sampled >= 0 &&
+        (Long)change.cached[SIDE_HOST] >= 0 && (Long)change.cached[SIDE_DEVICE] >= 0)
+        return; // nothing can come to its peak
     for (UInt i = 0; i < n_kept; i++)
         raise_peak(kept[i]);
     ULong both = of_peak(PEAK_TOTAL, &totals);
@@ -389,10 +418,17 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
         position++;
     correct(position, from_id, -bytes, -1);
     correct(position, to_id, bytes, 1);
+    const ULong cached = (is_cache(to) ? bytes : 0) - (is_cache(from) ? bytes : 0);
+    Totals change = {{0, 0}, 0, {0, 0}};
+    if (cached)
+        change.cached[to->side] = cached;
+    totals.cached[SIDE_HOST] += change.cached[SIDE_HOST];
+    totals.cached[SIDE_DEVICE] += change.cached[SIDE_DEVICE];
     for (UInt i = 0; i < n_kept; i++) {
         PeakId p = kept[i];
         if (peaks[p].since && born > peaks[p].since->n_changes)
-            continue;          // it was over before; one that still rises is as the accounts are now
+            continue; // it was over before; one that still rises is as the accounts are now
+        peaks[p].cached_bytes += cached_of(p, &change);
         peaks[p].grown = True; // to be told again
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;

@@ -3,8 +3,12 @@
 // The ledger: every live byte is in exactly one account, an account is (stack, kind, owner), and the totals are always
 // the sums of the accounts.
 //
-// Peaks are exact and cost O(1) per event. While a total climbs beyond its maximum its peak *rises* and the composition
-// of the peak is simply what the accounts hold. When the total is about to fall, a *section* of the history begins, in
+// A peak is the moment at which a total is largest; of several, the one with the least in caches (bytes of the device,
+// or pinned, that a caching allocator keeps), and of these the first. A caching allocator's reserve stands at its
+// maximum for most of a run: what is asked is when the program had the most of it.
+//
+// Peaks are exact and cost O(1) per event. Right after an event that makes one its peak *rises*, and its composition is
+// simply what the accounts hold. Before the next event that does not, a *section* of the history begins, in
 // which an account that is about to change for the first time saves its value first. So the composition of a peak is:
 // of each account what the first section since the peak has saved, and what it holds now if none has. Peaks share their
 // sections: that of a peak goes on until the next one ends, and is joined to the one before it when its peak rises
@@ -73,7 +77,7 @@ UInt jm_ledger_n_changed(void);
 AccountId jm_ledger_changed(UInt i);
 void jm_ledger_clear_changed(void);
 
-// Peaks. `is_news`: it has grown since `told`.
+// Peaks. `is_news`: it is another moment, or what accounts held then has been corrected, since it was `told`.
 Bool jm_ledger_peak_is_news(PeakId peak);
 void jm_ledger_peak_told(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);

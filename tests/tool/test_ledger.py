@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ledger on its own, all its events at random, against books kept by brute force.
 
-The books here have whole numbers of any size and copy every balance when a total is about to fall from a new maximum,
-which is what a peak is. The ledger's accounts are narrow and its peaks share what they save, so each of an account's
+The books here have whole numbers of any size and copy every balance when a total is larger than ever, or as large with
+less of it in caches, which is what a peak is. The ledger's accounts are narrow and its peaks share what they save, so each of an account's
 numbers outgrows its width, in some runs without the others.
 """
 
@@ -11,7 +11,7 @@ import random
 import re
 import subprocess
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import pytest
 
@@ -36,6 +36,10 @@ def kinds() -> List[Kind]:
 
 
 KINDS = kinds()
+PINNED = [
+    i for i, name in enumerate(re.findall(r'X\((\w+), "', (SOURCE / "base" / "kind.h").read_text())) if name == "PINNED"
+][0]
+APP, CACHE = 3, 4  # stack/owner.h
 
 
 def driver() -> Path:
@@ -52,19 +56,20 @@ def driver() -> Path:
 
 class Peak:
     def __init__(self) -> None:
-        self.bytes = 0
-        self.is_now = False
-        self.live: Optional[Live] = None
-        self.fell_at = 0
+        self.bytes = self.cached = 0
+        self.live: Live = []
+        self.at = 0
 
-    def grows_to(self, total: int) -> None:
-        if total > self.bytes:
-            self.bytes, self.is_now = total, True
+    def comes_to(self, total: int, cached: int, live: Callable[[], Live], at: int) -> None:
+        if (total, -cached) > (self.bytes, -self.cached):
+            self.bytes, self.cached, self.live, self.at = total, cached, live(), at
 
 
 class Account:
-    def __init__(self, kind: int) -> None:
+    def __init__(self, kind: int, owner: int) -> None:
         self.kind = KINDS[kind]
+        # What a caching allocator keeps of the device's memory, or of pinned memory.
+        self.is_cache = owner == CACHE and (self.kind.side == DEVICE or kind == PINNED)
         self.bytes = self.blocks = self.total_bytes = self.total_blocks = self.temporaries = 0
 
     def row(self) -> Tuple[int, ...]:
@@ -83,7 +88,7 @@ class Books:
 
     def __init__(self, has_pages: bool) -> None:
         self.has_pages = has_pages
-        self.accounts: List[Account] = [Account(0)]
+        self.accounts: List[Account] = [Account(0, APP)]
         self.peaks = [Peak() for _ in range(4)]
         self.n_events = 0
         self.changed: Dict[int, None] = {}  # in order
@@ -102,21 +107,22 @@ class Books:
     def total(self, peak: int) -> int:
         return sum(self.accounts[i].bytes for i in range(1, len(self.accounts)) if self.counts(peak, i))
 
+    def cached(self, peak: int) -> int:
+        chosen = range(1, len(self.accounts))
+        return sum(self.accounts[i].bytes for i in chosen if self.counts(peak, i) and self.accounts[i].is_cache)
+
     def live(self) -> Live:
         return [(account.bytes, account.blocks) for account in self.accounts]
 
     def change(self, *steps: Tuple[int, int, int]) -> None:
         """One event: accounts with the bytes and blocks that they gain."""
         self.n_events += 1
-        for which, peak in enumerate(self.peaks):
-            if peak.is_now and sum(n_bytes for i, n_bytes, _ in steps if self.counts(which, i)) < 0:
-                peak.is_now, peak.live, peak.fell_at = False, self.live(), self.n_events
         for i, n_bytes, n_blocks in steps:
             self.accounts[i].bytes += n_bytes
             self.accounts[i].blocks += n_blocks
             self.changed[i] = None
         for which, peak in enumerate(self.peaks):
-            peak.grows_to(self.total(which))
+            peak.comes_to(self.total(which), self.cached(which), self.live, self.n_events)
 
     def allocated(self, i: int, n_bytes: int, n_blocks: int) -> None:
         self.accounts[i].total_bytes += n_bytes
@@ -124,8 +130,11 @@ class Books:
 
     def move(self, source: int, to: int, block: Block) -> None:
         self.n_events += 1
-        for peak in self.peaks:
-            if peak.live and not peak.is_now and block.born < peak.fell_at:
+        for which, peak in enumerate(self.peaks):
+            if peak.live and block.born <= peak.at:
+                for i in (source, to):
+                    if self.accounts[i].is_cache and self.counts(which, i):
+                        peak.cached += block.bytes if i == to else -block.bytes
                 for i, sign in ((source, -1), (to, 1)):
                     n_bytes, n_blocks = peak.live[i] if i < len(peak.live) else (0, 0)
                     peak.live += [(0, 0)] * (i + 1 - len(peak.live))
@@ -140,8 +149,7 @@ class Books:
         peaks = {}
         for which, peak in enumerate(self.peaks):
             if peak.bytes and (which != ALLOCATED or self.has_pages):
-                live = self.live() if peak.is_now or peak.live is None else peak.live
-                peaks[which] = {i: value for i, value in enumerate(live) if value != (0, 0)}
+                peaks[which] = {i: value for i, value in enumerate(peak.live) if value != (0, 0)}
         return Dump([account.row() for account in self.accounts[1:]], list(self.changed), peaks)
 
 
@@ -173,9 +181,9 @@ class Walk:
         self.lines.append(" ".join([event, *map(str, [*numbers, 0, 0, 0, 0][:4])]))
 
     def open(self) -> int:
-        kind = self.random.choice(self.kinds)
-        self.line("open", len(self.books.accounts), kind, 7)
-        self.books.accounts.append(Account(kind))
+        kind, owner = self.random.choice(self.kinds), self.random.choice([APP, CACHE])
+        self.line("open", len(self.books.accounts), kind, owner)
+        self.books.accounts.append(Account(kind, owner))
         return len(self.books.accounts) - 1
 
     def account(self) -> int:
@@ -305,9 +313,11 @@ class Walk:
 
 
 def dumps(text: str) -> Iterator[Dump]:
+    """As a reader of a trace has them: what was told of a peak stands until it is told again."""
     accounts: List[Tuple[int, ...]] = []
     changed: List[int] = []
     live: Dict[int, Dict[int, Tuple[int, int]]] = {}
+    told: Set[int] = set()
     for line in text.splitlines():
         what, *fields = line.split()
         numbers = [int(field) for field in fields]
@@ -315,15 +325,16 @@ def dumps(text: str) -> Iterator[Dump]:
             accounts.append(tuple(numbers[1:]))
         elif what == "changed":
             changed.append(numbers[0])
-        elif what == "peak" and numbers[1] + numbers[2]:
+        elif what == "peak" and numbers[3]:
+            told.add(numbers[0])
             live[numbers[0]] = {i: (row[0], row[1]) for i, row in enumerate(accounts, 1)}
-        elif what == "differing" and numbers[0] in live:
+        elif what == "differing" and numbers[0] in told:
             which, account, n_bytes, n_blocks = numbers
             live[which][account] = n_bytes, n_blocks
         elif what == "end":
             peaks = {which: {i: v for i, v in held.items() if v != (0, 0)} for which, held in live.items()}
             yield Dump(accounts, changed, peaks)
-            accounts, changed, live = [], [], {}
+            accounts, changed, told = [], [], set()
 
 
 @pytest.mark.parametrize("has_pages", [False, True], ids=["exact-kinds", "pages"])

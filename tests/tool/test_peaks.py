@@ -2,7 +2,7 @@
 """The three peaks are exact: totals, and who held what, against a replay by brute force of a program's own log.
 
 peaks.c walks up and down at random and logs every event. The replay keeps the whole composition, and copies it whenever a
-total is about to fall from a new maximum, which is what a peak is.
+total is larger than ever, which is what a peak is.
 """
 
 import struct
@@ -43,25 +43,18 @@ class Step(NamedTuple):
 
 
 class Maximum:
-    """Of one total: what it was at its largest, and who held it last before it fell."""
+    """Of one total: what it was at its largest, and who held it when it came to be."""
 
     def __init__(self, side: str) -> None:
         self.sides = ("host", "device") if side == "total" else (side,)
         self.bytes = -1
-        self.is_now = False
         self.totals: Dict[str, int] = {}
         self.held: Held = {}
 
-    def before_fall(self, side: str, totals: Dict[str, int], held: Held) -> None:
-        if self.is_now and side in self.sides:
-            self.is_now = False
-            self.totals, self.held = dict(totals), dict(held)
-
-    def after(self, totals: Dict[str, int]) -> None:
+    def after(self, totals: Dict[str, int], held: Held) -> None:
         total = sum(totals[side] for side in self.sides)
         if total > self.bytes:
-            self.bytes = total
-            self.is_now = True
+            self.bytes, self.totals, self.held = total, dict(totals), dict(held)
 
 
 class Replay:
@@ -75,19 +68,12 @@ class Replay:
 
     def change(self, *steps: Step) -> None:
         """Steps that are one event of the ledger: what they come to is what the total sees."""
-        by_side = {"host": 0, "device": 0}
-        for key, n_bytes, _ in steps:
-            by_side[str(side_of(key[1]))] += n_bytes
-        for maximum in self.maxima.values():
-            for side, n_bytes in by_side.items():
-                if n_bytes < 0:
-                    maximum.before_fall(side, self.totals, self.held)
         for key, n_bytes, n_blocks in steps:
             before = self.held.get(key, (0, 0))
             self.held[key] = (before[0] + n_bytes, before[1] + n_blocks)
             self.totals[str(side_of(key[1]))] += n_bytes
         for maximum in self.maxima.values():
-            maximum.after(self.totals)
+            maximum.after(self.totals, self.held)
 
     def event(self, operation: int, site: int, slot: int, n_bytes: int, usable: int) -> None:
         key: Key = SITES[site] + ("app",)
@@ -110,11 +96,6 @@ class Replay:
         for steps in (block, extra) if n_bytes < old_bytes else (extra, block):
             self.change(*steps)
         self.slots[slot] = (key, n_bytes, overhead)
-
-    def finish(self) -> None:
-        for maximum in self.maxima.values():
-            for side in maximum.sides:
-                maximum.before_fall(side, self.totals, self.held)
 
 
 def by_key(profile: Profile, program: Path, composition: Composition) -> Held:
@@ -159,7 +140,6 @@ def test_peaks_are_those_of_a_replay_of_every_event(sim: Path, seed: int) -> Non
     replay = Replay(by_key(profile, program, begin))
     for event in events:
         replay.event(*event)
-    replay.finish()
 
     assert by_key(profile, program, profile.composition(len(profile.snapshots) - 1)) == without_zeros(replay.held)
     for which, maximum in replay.maxima.items():
@@ -183,7 +163,6 @@ def test_with_pages_the_peak_of_what_was_allocated_is_as_exact(sim: Path, seed: 
     replay = Replay(allocated(begin))
     for event in events:
         replay.event(*event)
-    replay.finish()
 
     maximum = replay.maxima["total"]
     peak = profile.peaks["allocated"]

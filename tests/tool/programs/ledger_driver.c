@@ -66,6 +66,7 @@ static void dump(Bool has_pages)
         jm_ledger_peak(p, &time, &host_bytes, &device_bytes);
         printf("peak %d %llu %llu %d\n", p, host_bytes, device_bytes, jm_ledger_peak_is_news(p));
         jm_ledger_each_differing(p, print_differing, &p);
+        jm_ledger_peak_told(p);
     }
     printf("end\n");
 }
@@ -84,8 +85,8 @@ int main(void)
             jm_ledger_keep_allocated_peak();
             has_pages = True;
             break;
-        case 'o':
-            jm_ledger_open(n[0], n[1], n[2]);
+        case 'o': // account, kind, owner
+            jm_ledger_open(0, n[1], n[2]);
             break;
         case '+': // account, bytes, block
             jm_ledger_credit(n[0], n[1]);
