@@ -213,6 +213,7 @@ static void post_clo_init(void)
     jm_symbol_on_object(on_object);
     jm_clock_init();
     has_fma = jm_fma_is_available();
+    jm_account_without_cache(VG_(getenv)("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL); // until PyTorch asks itself
     jm_cuda_on_library_loaded(jm_pages_measure_scope);
     jm_exhaustion_on_event(jm_device_tell_reserves);
     jm_pending_on_settled(jm_torch_hear_roles);

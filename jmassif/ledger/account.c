@@ -125,12 +125,11 @@ AccountId jm_account_handed_out(NodeId node, Kind kind)
 }
 
 // PyTorch then calls cudaMalloc for each tensor, and reports none.
-static Bool is_uncached(void)
+static Bool is_uncached;
+
+void jm_account_without_cache(Bool is_without)
 {
-    static enum { NOT_ASKED, CACHED, UNCACHED } state;
-    if (state == NOT_ASKED)
-        state = VG_(getenv)("PYTORCH_NO_CUDA_MEMORY_CACHING") ? UNCACHED : CACHED;
-    return state == UNCACHED;
+    is_uncached = is_without;
 }
 
 AccountId jm_account(NodeId node, Kind kind)
@@ -142,7 +141,7 @@ AccountId jm_account(NodeId node, Kind kind)
     if (kind == KIND_PINNED)
         owner = jm_stack_device_owner(node);
     // Where the driver's pool is the cache, or there is none, a framework hands out what it asks for.
-    if ((kind == KIND_POOL || is_uncached()) && owner == JM_OWNER_CACHE)
+    if ((kind == KIND_POOL || is_uncached) && owner == JM_OWNER_CACHE)
         return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);
 }

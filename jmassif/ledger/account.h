@@ -8,6 +8,9 @@
 #include "ledger/ledger.h"
 #include "stack/stack.h"
 
+// Whether a framework was told to do without its cache, and asks CUDA for each tensor.
+void jm_account_without_cache(Bool is_without);
+
 // The account of the stack's own owner.
 AccountId jm_account(NodeId node, Kind kind);
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <valgrind/valgrind.h>
 
+#include "preload/nvtx.h"
 #include "preload/protocol.h"
 
 typedef unsigned long UWord;
@@ -145,22 +146,8 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *
 
 static char library_path[4096];
 
-static int is_same(const char *one, const char *other)
+char *jm_nvtx_library(void)
 {
-    while (*one && *one == *other)
-        one++, other++;
-    return *one == *other;
-}
-
-char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name);
-char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name)
-{
-    OrigFn original;
-    VALGRIND_GET_ORIG_FN(original);
-    char *value;
-    CALL_FN_W_W(value, original, name);
-    if (value || !name || !is_same(name, "NVTX_INJECTION64_PATH"))
-        return value;
     if (VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NVTX_LIBRARY, slots, library_path, sizeof library_path, 0, 0))
         return library_path;
     return 0;

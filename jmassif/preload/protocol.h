@@ -21,6 +21,7 @@ enum {
     JM_REQ_CALLOC,       // (number, size of each): these return the block's address, 0 where there is no memory
     JM_REQ_PVALLOC,      // (size)
     JM_REQ_NEW,          // (size, alignment; 0: the usual): no failure is told
+    JM_REQ_VARIABLE,     // (name, value or 0): the program has asked its environment
     JM_REQ_MALLINFO2     // (array): mallinfo's numbers
 };
 

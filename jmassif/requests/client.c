@@ -8,11 +8,13 @@
 #include "cuda/cuda.h"
 #include "cuda/tensor.h"
 #include "heap/heap.h"
+#include "ledger/account.h"
 #include "ledger/ledger.h"
 #include "requests/nvtx.h"
 #include "stack/owner.h"
 #include "pages/pages.h"
 #include "ledger/pending.h"
+#include "snapshot/manifest.h"
 #include "snapshot/region.h"
 #include "snapshot/snapshot.h"
 #include "trace/trace.h"
@@ -121,6 +123,16 @@ static const HChar *request_text(UWord address)
     return text;
 }
 
+static void asked_for_variable(UWord name_at, UWord value_at)
+{
+    static HChar name[MAX_TEXT], value[MAX_TEXT];
+    if (!jm_read_string(name_at, name, sizeof name) || (value_at && !jm_read_string(value_at, value, sizeof value)))
+        return;
+    jm_manifest_variable(name, value_at ? value : NULL);
+    if (VG_STREQ(name, "PYTORCH_NO_CUDA_MEMORY_CACHING"))
+        jm_account_without_cache(value_at != 0);
+}
+
 // What the program says of its own allocator.
 static Bool tensor_request(ThreadId tid, const UWord *args)
 {
@@ -173,6 +185,9 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
     case JM_REQ_MALLINFO2:
         if (VG_(am_is_valid_for_client)(args[1], JM_N_MALLINFO * sizeof(SizeT), VKI_PROT_READ | VKI_PROT_WRITE))
             jm_heap_mallinfo(tid, (SizeT *)args[1]);
+        return True;
+    case JM_REQ_VARIABLE:
+        asked_for_variable(args[1], args[2]);
         return True;
     case JM_REQ_NVTX:
         *result = jm_nvtx_call(tid, args[1], args[2], args[3], args[4]);

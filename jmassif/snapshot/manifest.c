@@ -98,28 +98,64 @@ static void dpkg_line(const HChar *line, void *context)
     }
 }
 
+#define MOST_NAME 100
+
+// Names that are not NAMEs of the format cannot be keys.
+static Bool is_name(const HChar *text, SizeT n)
+{
+    for (SizeT i = 0; i < n; i++)
+        if (!VG_(isdigit)(text[i]) && text[i] != '_' && text[i] != '.' && !(text[i] >= 'A' && text[i] <= 'Z') &&
+            !(text[i] >= 'a' && text[i] <= 'z'))
+            return False;
+    return n > 0 && n <= MOST_NAME;
+}
+
+// What was told of the environment. A program that asks for ever new names fills no trace.
+#define MOST_VARIABLES 256
+
+static struct {
+    HChar name[MOST_NAME + 1];
+    ULong hash; // of the value; 0: there is none
+} variables[MOST_VARIABLES];
+static UInt n_variables;
+
+static void write_variable(const HChar *name, SizeT n, const HChar *value)
+{
+    if (!is_name(name, n))
+        return;
+    const ULong hash = value ? jm_trace_text_hash(value) : 0;
+    UInt i = 0;
+    while (i < n_variables && !(VG_(strncmp)(variables[i].name, name, n) == 0 && !variables[i].name[n]))
+        i++;
+    if (i == MOST_VARIABLES)
+        return;
+    if (i == n_variables) {
+        VG_(strncpy)(variables[i].name, name, n);
+        n_variables++;
+    }
+    if (variables[i].hash == hash)
+        return;
+    variables[i].hash = hash;
+    HChar key[MOST_NAME + 8];
+    VG_(snprintf)(key, sizeof key, "env.%s", variables[i].name);
+    jm_trace_manifest_paths(key, value ? value : "");
+}
+
 static void write_environment(void)
 {
     static const HChar *const prefixes[] = {"CUDA_",         "PYTORCH_",         "CUDNN_", "CUBLAS_",
                                             "PYTHONMALLOC=", "OMP_NUM_THREADS=", NULL};
     for (HChar **e = VG_(client_envp); e && *e; e++) {
-        for (UInt i = 0; prefixes[i]; i++) {
-            const HChar *equals = VG_(strchr)(*e, '=');
-            SizeT n = equals ? (SizeT)(equals - *e) : 0;
-            if (!n || n > 100 || VG_(strncmp)(*e, prefixes[i], VG_(strlen)(prefixes[i])) != 0)
-                continue;
-            HChar key[128] = "env.";
-            VG_(strncpy)(key + 4, *e, n);
-            key[4 + n] = 0;
-            // Names that are not NAMEs of the format cannot be keys.
-            Bool is_name = True;
-            for (const HChar *c = key; *c; c++)
-                is_name = is_name && (VG_(isdigit)(*c) || *c == '_' || *c == '.' || (*c >= 'A' && *c <= 'Z') ||
-                                      (*c >= 'a' && *c <= 'z'));
-            if (is_name)
-                jm_trace_manifest_paths(key, equals + 1);
-        }
+        const HChar *equals = VG_(strchr)(*e, '=');
+        for (UInt i = 0; equals && prefixes[i]; i++)
+            if (VG_(strncmp)(*e, prefixes[i], VG_(strlen)(prefixes[i])) == 0)
+                write_variable(*e, equals - *e, equals + 1);
     }
+}
+
+void jm_manifest_variable(const HChar *name, const HChar *value)
+{
+    write_variable(name, VG_(strlen)(name), value);
 }
 
 static void meminfo_line(const HChar *line, void *context)

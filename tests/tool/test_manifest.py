@@ -81,6 +81,35 @@ def test_the_environment_that_changes_how_memory_is_used() -> None:
     assert not any("MY_TOKEN" in key or "secret" in text for key, text in found.items())
 
 
+def test_a_variable_that_the_program_sets_is_what_holds_when_it_is_asked_for() -> None:
+    """As PyTorch asks when it is first used: by getenv, after a script has set os.environ."""
+    script = """
+import ctypes, os
+getenv = ctypes.CDLL(None).getenv
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+os.environ["PYTORCH_NEVER_ASKED"] = "1"
+os.environ["PYTORCH_ODD NAME"] = "1"
+del os.environ["CUDA_MODULE_LOADING"]
+for name in (b"PYTORCH_CUDA_ALLOC_CONF", b"PYTORCH_ODD NAME", b"PYTORCH_UNSET", b"CUDA_MODULE_LOADING", b"CUDA_VISIBLE_DEVICES"):
+    getenv(name)
+for i in range(400):
+    os.environ["CUDA_%d" % i] = "x"
+    getenv(b"CUDA_%d" % i)
+"""
+    environment = {
+        "PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64",
+        "CUDA_MODULE_LOADING": "LAZY",
+        "CUDA_VISIBLE_DEVICES": "0",
+    }
+    recording = record([PYTHON, "-S", "-c", script], env=environment)
+    assert recording.returncode == 0, recording.stderr
+    found = recording.profile.manifest
+    assert found["env.PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+    assert (found["env.CUDA_MODULE_LOADING"], found["env.CUDA_VISIBLE_DEVICES"]) == ("", "0")
+    assert not {"env.PYTORCH_NEVER_ASKED", "env.PYTORCH_UNSET", "env.PYTORCH_ODD NAME"} & set(found)
+    assert found["env.CUDA_9"] == "x" and "env.CUDA_399" not in found
+
+
 def test_the_interpreters_version_is_seen() -> None:
     found = record([PYTHON, "-S", "-c", "pass"]).profile.manifest
     major_minor = run([PYTHON, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).stdout.strip()

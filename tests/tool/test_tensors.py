@@ -11,7 +11,7 @@ import pytest
 from jmassif.model.records import Composition
 from tests.harness import MADE, ROOT, Argument, Recording, check_run, compile_c, lock, record
 from tests.tool import board, cuda_ledger
-from tests.tool.programs import DIRECTORY
+from tests.tool.programs import DIRECTORY, functions
 
 SOURCES = Path(__file__).parent / "programs" / "c10"
 
@@ -228,9 +228,19 @@ def test_an_allocation_that_succeeds_after_the_cache_was_freed_is_a_retry(sim: P
     assert "cuda-alloc-retries" not in allocators("workspace", sim).profile.counters
 
 
-@pytest.mark.parametrize("is_cached", [True, False])
-def test_without_a_cache_every_allocation_is_a_tensor(is_cached: bool, sim: Path) -> None:
-    recording = allocators("uncached", sim, {} if is_cached else {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+@pytest.mark.parametrize(
+    "way, environment, is_cached",
+    [
+        ("uncached", {}, True),
+        ("uncached", {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, False),
+        ("sets-uncached", {}, False),
+    ],
+    ids=["cached", "uncached-by-the-user", "uncached-by-the-script"],
+)
+def test_without_a_cache_every_allocation_is_a_tensor(
+    way: str, environment: Mapping[str, str], is_cached: bool, sim: Path
+) -> None:
+    recording = allocators(way, sim, environment)
     held = by_owner_and_kind(recording, at_mark(recording))
     assert held["cache" if is_cached else "tensor", "device"] == (8 << 20, 2)
     assert ("tensor" if is_cached else "cache", "device") not in held
@@ -248,3 +258,58 @@ def test_of_a_backward_pass_what_outlives_it_is_a_gradient(sim: Path) -> None:
     # The device's peak is the segment's first moment; in all there were three of each.
     allocated = {account: (count.bytes, count.blocks) for account, count in profile.counts().items()}
     assert by_role(allocated) == {"gradient": (3 << 18, 3), "temporary": (3 << 20, 3)}
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("interval", [[], ["--time-unit=B", "--max-snapshots=1000"]], ids=["ms", "many-snapshots"])
+def test_the_devices_peak_is_the_first_moment_at_which_most_of_most_was_in_use(
+    seed: int, interval: List[str], sim: Path
+) -> None:
+    """Whenever snapshots are taken: the program itself knows what was held then, on the host too."""
+    libraries = [str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}"]
+    program = compile_c(DIRECTORY / "cache_peak.c", f"-I{ROOT}/jmassif", "-O1", "-fno-builtin", *libraries)
+    recording = record([program, str(seed)], interval)
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+    held: Dict[str, int] = {}
+    for account, (n_bytes, _) in profile.peak_composition("device").items():
+        node, kind, owner = profile.accounts[account]
+        name = owner if owner == "cache" else (functions(profile, node) or [""])[0]
+        if kind in ("device", "heap"):
+            held[name] = held.get(name, 0) + n_bytes
+    told = [held.get(name, 0) for name in ("hand_out_here", "hand_out_there", "cache", "of_host")]
+    assert told == [int(word) for word in recording.stdout.split()]
+
+
+def test_a_cache_that_has_handed_out_all_is_none_at_the_peak(sim: Path) -> None:
+    """A segment comes whole, a snapshot is taken, and then its tensors come; they are gone at the end."""
+    text = """
+    #include "jmassif.h"
+    int cudaMalloc(void **address, unsigned long bytes);
+    int main(void)
+    {
+        char *segment;
+        unsigned long mib = 1 << 20;
+        if (cudaMalloc((void **)&segment, 40 * mib))
+            return 1;
+        JMASSIF_TENSOR(segment, mib);
+        JMASSIF_TENSOR_FREED(segment);
+        JMASSIF_SNAPSHOT();
+        JMASSIF_TENSOR(segment, 30 * mib);
+        JMASSIF_TENSOR(segment + 30 * mib, 10 * mib);
+        JMASSIF_SNAPSHOT();
+        JMASSIF_TENSOR_FREED(segment);
+        JMASSIF_TENSOR_FREED(segment + 30 * mib);
+        return 0;
+    }
+    """
+    libraries = [str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}"]
+    recording = record([compile_c(text, f"-I{ROOT}/jmassif", *libraries)])
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+    owners: Dict[str, int] = {}
+    for account, (n_bytes, _) in profile.peak_composition("device").items():
+        if profile.accounts[account].kind == "device":
+            owner = profile.accounts[account].owner
+            owners[owner] = owners.get(owner, 0) + n_bytes
+    assert {owner: n_bytes for owner, n_bytes in owners.items() if n_bytes} == {"tensor": 40 << 20}

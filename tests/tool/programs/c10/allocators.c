@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The ways in which a framework gets and uses device memory, one a run: allocators
-// workspace|pool|uncached|retry|backward
+// workspace|pool|uncached|sets-uncached|retry|backward
 
 #include "../../../../jmassif/jmassif.h"
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 char *new_segment(size_t bytes);
@@ -24,9 +25,13 @@ int main(int argc, char **argv)
     if (strcmp(way, "pool") == 0) {
         if (!pool_block(5 << 20) || !pool_block(3 << 20))
             return 1;
-    } else if (strcmp(way, "uncached") == 0) {
+    } else if (strstr(way, "uncached")) {
+        // As a script does before it imports PyTorch; what it does afterwards comes too late.
+        if (strcmp(way, "sets-uncached") == 0)
+            setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
         if (!uncached_block(5 << 20) || !uncached_block(3 << 20))
             return 1;
+        unsetenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
     } else if (strcmp(way, "retry") == 0) {
         char *cached = new_segment(40 << 20);
         char *segment = cached ? retried_segment(cached, 40 << 20, 60 << 20) : NULL;
