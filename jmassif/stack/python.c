@@ -29,10 +29,11 @@
 typedef struct {
     Bool is_known;
     PythonLayout layout;
-    Addr runtime;    // _PyRuntime
-    Addr inside;     // its object file
-    Addr code_type;  // PyCode_Type; 0: not known
-    SizeT code_head; // bytes of a code object that hold all that is read of it
+    Addr runtime;     // _PyRuntime
+    Addr inside;      // its object file
+    Addr code_type;   // PyCode_Type; 0: not known
+    SizeT code_head;  // bytes of a code object that hold all that is read of it
+    SizeT frame_head; // likewise of an interpreter's frame
 } Interpreter;
 
 static Interpreter python;
@@ -66,6 +67,30 @@ static Bool find_version(Addr code, UInt *major, UInt *minor)
     return True;
 }
 
+static SizeT end_of(const UShort *fields, UInt n)
+{
+    SizeT end = 0;
+    for (UInt i = 0; i < n; i++)
+        if (end < fields[i] + sizeof(Addr))
+            end = fields[i] + sizeof(Addr);
+    return end;
+}
+
+// A release may have its fields in any order, and one that publishes where they are may say anything.
+static void measure_heads(void)
+{
+    const PythonLayout *l = &python.layout;
+    const UShort of_code[] = {l->code_firstlineno, l->code_filename, l->code_name, l->code_lines, l->code_bytes};
+    const UShort of_frame[] = {l->frame_code, l->frame_previous, l->frame_instruction};
+    python.code_head = end_of(of_code, sizeof of_code / sizeof of_code[0]);
+    python.frame_head = end_of(of_frame, sizeof of_frame / sizeof of_frame[0]);
+    // These are bytes, the last of a structure that may end with them.
+    if (python.frame_head <= l->frame_owner)
+        python.frame_head = l->frame_owner + 1;
+    if (python.frame_head <= l->frame_is_entry)
+        python.frame_head = l->frame_is_entry + 1;
+}
+
 void jm_python_object(const HChar *path, Addr code)
 {
     UInt major, minor;
@@ -94,11 +119,7 @@ void jm_python_object(const HChar *path, Addr code)
     python.runtime = runtime;
     python.inside = code;
     python.code_type = jm_find_dynamic_symbol(code, "PyCode_Type");
-    const UShort read_at[] = {python.layout.code_firstlineno, python.layout.code_filename, python.layout.code_name,
-                              python.layout.code_lines, python.layout.code_bytes};
-    for (UInt i = 0; i < sizeof read_at / sizeof read_at[0]; i++)
-        if (python.code_head < read_at[i] + sizeof(Addr))
-            python.code_head = read_at[i] + sizeof(Addr);
+    measure_heads();
     python.is_known = True;
 }
 
@@ -449,7 +470,7 @@ static void walk_frame_objects(Addr state)
             return;
         }
         // 3.10 counts code units of two bytes.
-        add_frame(code, l->lines == LINES_3_10 ? 2 * (Int)instruction : (Int)instruction);
+        add_frame(code, (Int)(l->lines == LINES_3_10 ? 2 * instruction : instruction));
         end_group(record && record != state + l->root_cframe ? record : UNMARKED);
         if (record)
             jm_read_word(record + l->cframe_previous, &record);
@@ -469,7 +490,7 @@ static void walk_interpreter_frames(Addr state)
         jm_read_word(record + l->cframe_frame, &frame);
     }
     for (UInt steps = 0; frame && steps < MAX_STEPS; steps++) {
-        if ((frame & 7) || !jm_is_readable(frame, l->frame_owner + 1)) { // what is read of a frame ends with its owner
+        if ((frame & 7) || !jm_is_readable(frame, python.frame_head)) {
             counters.unreadable++;
             break;
         }

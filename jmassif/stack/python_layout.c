@@ -158,6 +158,8 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
         return False;
     PUBLISHED(TAKE)
 #undef TAKE
+    if (told.string_ascii < 2 * sizeof(ULong) || told.string_ascii > 0xfff)
+        return False; // a text comes after its object's head, and its end is read backwards (content_mark())
     told.string_compact = told.string_ascii + 16; // utf8_length and utf8 (Include/cpython/unicodeobject.h)
     *layout = told;
     return True;

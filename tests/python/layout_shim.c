@@ -12,6 +12,7 @@ typedef unsigned char Bool, UChar;
 typedef unsigned short UShort;
 typedef unsigned int UInt;
 typedef int Int;
+typedef long long Long;
 typedef unsigned long long ULong;
 typedef unsigned long Addr, UWord, SizeT;
 typedef char HChar;

@@ -265,6 +265,8 @@ def test_offsets_that_are_absurd_or_cut_short_are_refused(library: ctypes.CDLL) 
     layout = Layout(library, 3, 13)
     before, whole = layout.bytes.raw, published(layout.fields())
     assert not apply(library, layout, published({**layout.fields(), "thread_id": 1 << 40}))
+    for at in (0, 8, 0xFFF8):
+        assert not apply(library, layout, published({**layout.fields(), "string_ascii": at}))
     for n in range(0, 568, 8):
         assert not apply(library, layout, whole[:n])
     assert layout.bytes.raw == before
