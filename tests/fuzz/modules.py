@@ -31,6 +31,7 @@ TARGETS: Dict[str, List[str]] = {
     + [f"stack/{name}.c" for name in ("unwind_table", "dwarf", "unwind_step", "unwind_rule", "code")],
     "texts": ["base/text.c", "pages/smaps.c", "snapshot/system.c"],
     "python": ["base/client_memory.c", "stack/python_layout.c"],
+    "frames": ["base/client_memory.c", "base/table.c", "base/text.c"],
 }
 
 # With frames of many sorts, some of them only to be unwound.
@@ -155,7 +156,12 @@ def _interpreters() -> List[bytes]:
     return [table * 3 for table in tables + new] + published
 
 
-_SEEDS = {"elf": _objects, "texts": _texts, "python": _interpreters}
+def _damages() -> List[bytes]:
+    """For each release, none and some."""
+    return [bytes([release]) + bytes(range(release, release + 4 * n)) for release in range(10) for n in (0, 5, 20)]
+
+
+_SEEDS = {"frames": _damages, "elf": _objects, "texts": _texts, "python": _interpreters}
 
 
 def seeds(target: str, directory: Path) -> List[Path]:

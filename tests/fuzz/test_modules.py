@@ -21,6 +21,26 @@ def test_a_reader_survives_whatever_it_is_given(target: str, tmp_path: Path) -> 
     assert tally.inputs > 20
 
 
+# Inputs that have found something. Of frames: the release, then where and how it is damaged (frames.c).
+FOUND = [
+    ("frames", bytes([7, 0, 10, 3, 255]), "a published place of a field that is beyond the last that was thought of"),
+    ("frames", bytes([7, 0, 9, 3, 255, 0, 11, 3, 250]), "likewise"),
+    ("frames", bytes([4, 3, 2, 4, 0x7F, 3, 6, 4, 0x7F]), "an instruction whose place in bytes is no number"),
+    ("python", b"\x00\x7f" * 64, "lines beyond the last number"),
+]
+
+
+@pytest.mark.parametrize(
+    "target, data", [row[:2] for row in FOUND], ids=[f"{i}-{row[2]}" for i, row in enumerate(FOUND)]
+)
+def test_what_was_found_once_is_mended(target: str, data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "found"
+    path.write_bytes(data)
+    built = modules.program(modules.SOURCE / f"{target}.c", modules.TARGETS[target])
+    tally = modules.attempt(built, 1, 1, [path], tmp_path / "at")
+    assert not tally.faults
+
+
 FAULTY = """
 #include "base/client_memory.h"
 #include "shim.h"

@@ -120,10 +120,20 @@ static void open_one(void)
     devices[i] = open(nodes[chance(&self, sizeof nodes / sizeof *nodes)], O_RDWR | O_CLOEXEC);
 }
 
-/* Since r34 a handle is no descriptor. What the kernel does with one that is, nobody has said. */
+/* Descriptors that must last. */
+enum { OURS = 200, N_OURS = 10 };
+
+static int kept(int fd)
+{
+    return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, OURS);
+}
+
+/* On r32 a handle is a descriptor, and is closed. Since r34 it is none: what the kernel does with one, nobody has said.
+ */
 static unsigned long handle_to_free(uint32_t word)
 {
-    return release != 0 && word < 4096 ? 0 : word;
+    bool is_kept = word >= OURS && word < OURS + N_OURS;
+    return is_kept || (release != 0 && word < 4096) ? 0 : word;
 }
 
 /* Wild from the first word to the last. */
@@ -260,12 +270,12 @@ int main(int argc, char **argv)
     MUST(pages != MAP_FAILED && munmap(pages + 8192, 4096) == 0);
     ours = (uint64_t *)pages;
     at_the_end = (uint64_t *)(pages + 8192 - 96);
-    board = open(JMSIM_BOARD_NODE, O_RDWR | O_CLOEXEC);
+    board = kept(open(JMSIM_BOARD_NODE, O_RDWR | O_CLOEXEC));
     snprintf(path, sizeof path, "%s.%d", argv[3], (int)getpid());
-    log_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC, 0600);
+    log_fd = kept(open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC, 0600));
     MUST(board >= 0 && log_fd >= 0);
-    nvmap = open("/dev/nvmap", O_RDWR | O_CLOEXEC);
-    rm = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
+    nvmap = kept(open("/dev/nvmap", O_RDWR | O_CLOEXEC));
+    rm = kept(open("/dev/nvidiactl", O_RDWR | O_CLOEXEC));
     struct jmsim_books books;
     MUST(ioctl(board, JMSIM_BOARD_BOOKS, &books) == 0);
     release = books.release;
