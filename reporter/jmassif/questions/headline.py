@@ -19,6 +19,7 @@ from jmassif.questions.ledger import Ledger, LedgerRow, ledger
 from jmassif.questions.moments import Moment, select
 from jmassif.questions.place import Place, place_sentence, place_to_look
 from jmassif.questions.pools import NEARLY_FULL, Pool, fullest, pools
+from jmassif.questions.reconciliation import untouched_at
 from jmassif.questions.savings import savings
 from jmassif.units import moment, percent, size
 from jmassif.whose.names import Names
@@ -116,6 +117,13 @@ def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]
         n_bytes, part = in_pool(limit, table.total, of[0])
         share = f"{capacity(limit, n_bytes, part)}.{all_in_use(limit, n_bytes)}"
         text = f"The program held {amount(table, of)} {when}{share}"
+        untouched = (
+            untouched_at(profile, chosen, table.total.host.bytes if profile.is_discrete else table.total.bytes)
+            if of[0] != "device"
+            else 0
+        )
+        if untouched:
+            text += f" About {size(untouched)} of it was asked for and never touched, which takes no memory."
         found.append(Statement(POOL, severity(limit, n_bytes), text))
     return found
 

@@ -2,7 +2,7 @@
 """Who is to blame for an account's memory: a frame, a library, a Python line.
 
 The *site* of an account is the frame that a person would blame: the first one, from the allocation outwards, that is not
-the allocator itself. Its object file is the library that the memory is booked on with --by=library. What Python line
+the allocator itself, nor the C++ library's templates. Its object file is the library that the memory is booked on with --by=library. What Python line
 that was called from is told with it; see charges.py.
 """
 
@@ -30,6 +30,12 @@ _ALLOCATORS = (
     "_ctypes.*",
 )
 _DEVICE_ALLOCATORS = _ALLOCATORS + ("libcuda.so*", "libcudart*")
+
+# Headers of the C++ library, whose templates are compiled into whoever uses them, and names that are reserved for it.
+_CXX_FILE = re.compile(
+    r"(new_allocator|alloc_traits|basic_string|stl_\w+|hashtable_policy|shared_ptr_base)\.h$|\w+\.tcc$"
+)
+_CXX_NAME = re.compile(r"_[MS]_|(std|__gnu_cxx)::")
 
 
 def _any_of(patterns: Sequence[str]) -> "Pattern[str]":
@@ -74,8 +80,13 @@ class Sites:
         found = self._allocators.get(key)
         if found is None:
             found = self._type(node) != "m" and _IS_ALLOCATOR[side].match(self._library(node)) is not None
+            found = found or (self._type(node) in "ni" and self._is_of_cxx(key[0]))
             self._allocators[key] = found
         return found
+
+    def _is_of_cxx(self, frame_id: int) -> bool:
+        frame = self._profile.frame(frame_id)
+        return bool(_CXX_FILE.match(base_name(frame.file)) or _CXX_NAME.match(frame.function))
 
     def _find_site(self, innermost: int, side: str) -> int:
         """Where all frames are allocators', the innermost has to answer."""

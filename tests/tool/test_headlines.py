@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first sentences on programs of which we know what they do: how much they held, where, and what came of them."""
+
+from pathlib import Path
+from typing import Dict, List
+
+import pytest
+
+from jmassif.questions.headline import HAPPENED, PLACE, POOL, headline
+from jmassif.whose.names import Names
+from tests.harness import PYTHON, ROOT, compile_c, record
+
+MIB = 1 << 20
+HEADERS = """
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jmassif.h>
+#define filled(bytes) ({ void *block = malloc(bytes); memset(block, 1, bytes); block; })
+"""
+
+PROGRAMS: Dict[str, str] = {
+    "threads": """
+        static void *work(void *unused) { return filled(10 << 20); }
+        int main(void)
+        {
+            pthread_t threads[4];
+            for (int i = 0; i < 4; i++) pthread_create(threads + i, NULL, work, NULL);
+            for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+            return 0;
+        }""",
+    "untouched": """
+        static void *reserve(void) { return malloc(200 << 20); }
+        int main(void) { char *much = reserve(); much[0] = 1; filled(20 << 20); JMASSIF_MARK("full"); return 0; }""",
+    "touched": """
+        static void *reserve(void) { return filled(40 << 20); }
+        int main(void) { reserve(); filled(20 << 20); JMASSIF_MARK("full"); return 0; }""",
+    "aborts": """
+        static char *load(void) { return filled(24 << 20); }
+        int main(void) { assert(load()[5] == 3); return 0; }""",
+}
+EXPECTED = {  # MiB, the function to look at, and what is told to have happened
+    "threads": (40, "work", ""),
+    "untouched": (220, "reserve", ""),
+    "touched": (60, "reserve", ""),
+    "aborts": (24, "load", "signal 6 (SIGABRT)"),
+}
+
+
+def of(command: List[object]) -> Dict[str, str]:
+    profile = record([str(word) for word in command], ["--pages=yes"]).profile
+    made = headline(profile, Names(profile))
+    said = {about: " ".join(each.text for each in made.about(about)) for about in (HAPPENED, POOL, PLACE)}
+    return {**said, "held": str(made.held)}
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_the_headline_of_a_program_in_c(name: str) -> None:
+    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
+    made = of([compile_c(HEADERS + PROGRAMS[name], "-fno-builtin", "-pthread", "-w", *includes)])
+    mib, function, happened = EXPECTED[name]
+    # Besides, the loader and libc have some hundred kilobytes.
+    assert mib * MIB <= int(made["held"]) <= (mib + 3) * MIB
+    assert f"Look first at {function} (" in made[PLACE], made[PLACE]
+    assert (happened in made[HAPPENED]) if happened else not made[HAPPENED]
+    assert ("About 200 MiB of it was asked for and never touched" in made[POOL]) == (name == "untouched"), made[POOL]
+    assert ("never touched" in made[POOL]) == (name == "untouched")
+
+
+CONTAINERS = """
+#include <map>
+#include <string>
+#include <vector>
+struct Row { std::string name; double values[16]; };
+static __attribute__((noinline)) void build(std::map<int, Row> &rows)
+{
+    for (int i = 0; i < 20000; i++) rows[i].name = std::string(40, 'x');
+}
+int main() { std::map<int, Row> rows; build(rows); std::vector<double> more(1 << 16); return rows.size() + more.size() == 0; }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_of_cxx_containers_the_line_that_fills_them_is_told(level: str) -> None:
+    made = of([compile_c(CONTAINERS, level, "-g", suffix=".cc")])
+    assert "Look first at build(" in made[PLACE], made[PLACE]
+
+
+SCRIPTS: Dict[str, str] = {
+    "mapped": "import mmap\ndef fill(m):\n    for i in range(0, len(m), 4096): m[i] = 1\nm = mmap.mmap(-1, 24 << 20)\nfill(m)\n",
+    "refused": "keep = bytearray(16 << 20)\ntry:\n    bytearray(1 << 46)\nexcept MemoryError:\n    pass\n",
+    "status": "import sys\nrows = [bytearray(1 << 20) for _ in range(12)]\nsys.exit(3)\n",
+    "thread": "import threading\ndef work():\n    return len(bytearray(18 << 20))\nt = threading.Thread(target=work)\nt.start()\nt.join()\n",
+}
+TOLD = {  # the line, its bytes, and what is told to have happened
+    "mapped": (4, "24.0 MiB", ""),
+    "refused": (1, "16.0 MiB", "64.0 TiB failed, asked for by script.py:3"),
+    "status": (2, "12.0 MiB", "exit status 3"),
+    "thread": (3, "18.0 MiB", ""),
+}
+
+
+@pytest.mark.parametrize("name", list(SCRIPTS))
+def test_the_headline_of_a_script(name: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPTS[name])
+    made = of([PYTHON, script])
+    line, held, happened = TOLD[name]
+    assert f"Look first at script.py:{line} (" in made[PLACE] and f": {held}, " in made[PLACE], made[PLACE]
+    assert (happened in made[HAPPENED]) if happened else not made[HAPPENED]
