@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The rows of a trace by the names of their columns, and what accounts hold from snapshot to snapshot."""
 
+import random
 from array import array
 
 import pytest
@@ -16,6 +17,24 @@ def test_columns_have_names() -> None:
     assert rows.n_rows == 2
     assert (list(rows.account), list(rows.bytes), list(rows.blocks)) == ([7, 8], [100, 0], [2, 0])
     assert (list(rows.all_bytes), list(rows.all_blocks), list(rows.temporaries)) == ([300, 50], [6, 5], [1, 0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_column_is_as_narrow_as_its_largest_number_and_loses_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    rows, wanted = Changes(), []
+    for most in (1 << 8, 1 << 16, 1 << 32, 1 << 64, 1 << 8):
+        part = [rng.choice((0, most - 1, rng.randrange(most))) for _ in range(6 * rng.randrange(1, 50))]
+        rows.extend(array("Q", part))
+        wanted += part
+        assert [list(column) for column in rows.columns] == [wanted[place::6] for place in range(6)]
+        assert all(256 ** (column.itemsize // 2) <= max(column) for column in rows.columns if column.itemsize > 1)
+
+
+def test_a_balance_takes_few_bytes() -> None:
+    rows = Changes()
+    rows.extend(array("Q", [70000, 1 << 20, 3, 1 << 31, 500, 200] * 4096))
+    assert sum(column.itemsize for column in rows.columns) == 4 + 4 + 1 + 4 + 2 + 1
 
 
 def test_nothing_has_no_rows() -> None:
