@@ -8,7 +8,6 @@ all. Sizes are bytes; times are in the unit that `time_unit` names, as in the tr
 
 from array import array
 from bisect import bisect_right
-from itertools import islice
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS, PAGE_KINDS, TENSOR, TIME_UNITS
@@ -186,10 +185,13 @@ class Profile:
         """Many ask, and it takes a walk through all snapshots."""
         if self._lifetime is None or self._lifetime[0] != len(self.snapshots):
             all_bytes, blocks, temporaries = (array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields)
-            for snapshot in self.snapshots:
+            untold = bytearray(b"\1") * len(self.accounts)
+            for snapshot in reversed(self.snapshots):
                 rows = snapshot.changes
-                for account, *numbers in zip(rows.account, rows.all_bytes, rows.all_blocks, rows.temporaries):
+                columns = (rows.all_bytes, rows.all_blocks, rows.temporaries)
+                for account, *numbers in rows.backwards(untold, *columns):
                     all_bytes[account], blocks[account], temporaries[account] = numbers
+                    untold[account] = 0
             self._lifetime = len(self.snapshots), Lifetime(all_bytes, blocks, temporaries)
         return self._lifetime[1]
 
@@ -203,8 +205,7 @@ class Profile:
         """Up to the snapshot with this index. Reports ask for the same few again and again: from the last before it on."""
         begin = max((index for index in self._replays if index <= snapshot), default=-1)
         replay = self._replays[begin].copy() if begin >= 0 else Replay(len(self.accounts))
-        for earlier in islice(self.snapshots, begin + 1, snapshot + 1):
-            replay.advance(earlier)
+        replay.jump(self.snapshots[begin + 1 : snapshot + 1])
         if begin < snapshot:
             if len(self._replays) == _REPLAYS_KEPT:
                 del self._replays[next(iter(self._replays))]

@@ -2,7 +2,7 @@
 """Walks a run's snapshots, which tell what has changed, and knows what every account holds on the way."""
 
 from array import array
-from typing import Iterator, Tuple
+from typing import Iterator, Sequence, Tuple
 
 from jmassif.model.records import Snapshot
 
@@ -26,6 +26,20 @@ class Replay:
         for account, n_bytes, blocks in zip(changes.account, changes.bytes, changes.blocks):
             live_bytes[account] = n_bytes
             live_blocks[account] = blocks
+
+    def jump(self, snapshots: Sequence[Snapshot]) -> None:
+        """Goes on to the last of the next snapshots. Of each account only its last change matters."""
+        untold = bytearray(b"\1") * len(self.bytes)
+        n_untold = len(untold)
+        for snapshot in reversed(snapshots):
+            changes = snapshot.changes
+            for account, n_bytes, blocks in changes.backwards(untold, changes.bytes, changes.blocks):
+                self.bytes[account] = n_bytes
+                self.blocks[account] = blocks
+                untold[account] = 0
+                n_untold -= 1
+            if n_untold <= 1:  # no account is 0
+                break
 
     def growths(self, snapshot: Snapshot) -> Iterator[Tuple[int, int, int]]:
         """Likewise, with (account, bytes, blocks) of what each change adds; negative for what it takes away."""

@@ -7,7 +7,8 @@ a snapshot, lies in a column each, as narrow as its largest number; of all else 
 
 import sys
 from array import array
-from typing import TYPE_CHECKING, Any, Tuple
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Iterator, Tuple
 
 if TYPE_CHECKING:
     _Numbers = array[int]
@@ -110,3 +111,9 @@ class Changes:
     @property
     def n_rows(self) -> int:
         return len(self.account)
+
+    def backwards(self, wanted: bytearray, *columns: "array[int]") -> Iterator[Tuple[int, ...]]:
+        """(account, number of each column) of the accounts that are not 0 in `wanted` when their turn comes, the last row first."""
+        accounts = self.account
+        rows = zip(reversed(accounts), *[reversed(column) for column in columns])
+        return compress(rows, map(wanted.__getitem__, reversed(accounts)))

@@ -104,13 +104,14 @@ def _started(profile: Profile, is_import: bytearray, end: int) -> int:
     sums: List[int] = []
     so_far = 0
     idle = 0
+    has_imports = any(imports)
     for index, snapshot in enumerate(profile.snapshots[: end + 1]):
         accounts = snapshot.changes.account
-        for account, total_bytes in compress(
-            zip(accounts, snapshot.changes.all_bytes), map(imports.__getitem__, accounts)
-        ):
-            so_far += total_bytes - allocated.get(account, 0)
-            allocated[account] = total_bytes
+        if has_imports:
+            rows = zip(accounts, snapshot.changes.all_bytes)
+            for account, total_bytes in compress(rows, map(imports.__getitem__, accounts)):
+                so_far += total_bytes - allocated.get(account, 0)
+                allocated[account] = total_bytes
         idle = idle or (index if any(map(exact.__getitem__, accounts)) else 0)
         sums.append(so_far)
     return max(idle - 1, next(index for index, sum_ in enumerate(sums) if sum_ >= _IMPORTED * so_far))

@@ -6,7 +6,7 @@ Every account is charged to one row (see charges.py), so the rows add up to the 
 
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from jmassif.model.kinds import counted_blocks, side_of
+from jmassif.model.kinds import KINDS, counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 from jmassif.questions.about import used_sides
@@ -64,13 +64,19 @@ def with_totals(
     profile: Profile, rows: Sequence[LineRow], through: Callable[[int], Sequence[Charged]], at_peak: Composition
 ) -> List[LineRow]:
     """The rows with their totals, and rows for places that only call others. `through` is what whose.lines.totals makes."""
+    # Accounts by the thousand are called through the same places.
+    alike: Dict[Tuple[int, str], Tuple[Sequence[Charged], List[int]]] = {}
+    sides = {kind: side_of(kind) for kind in ("",) + KINDS}
+    for account, (n_bytes, _) in at_peak.items():
+        side = sides[profile.accounts[account].kind]
+        if side is not None:
+            passed = through(account)
+            alike.setdefault((id(passed), side), (passed, []))[1].append(n_bytes)
     sums: Dict[str, Dict[str, int]] = {"host": {}, "device": {}}
     known = {row.charged.label: row for row in rows}
-    for account, (n_bytes, _) in at_peak.items():
-        side = side_of(profile.accounts[account].kind)
-        if side is None:
-            continue
-        for to in through(account):
+    for (_, side), (passed, held) in alike.items():
+        n_bytes = sum(held)
+        for to in passed:
             known.setdefault(to.label, LineRow(to, NOTHING, NOTHING))
             sums[side][to.label] = sums[side].get(to.label, 0) + n_bytes
 

@@ -44,17 +44,15 @@ def stayed(
     """Fills in what `line_of` gives for the accounts that count and belong to a line."""
     n = len(samples)
     unseen = n + 1
-    # By account: the sample of its change that comes next, 0 if no earlier one matters; what stays from then on.
-    next_at = array("I", [0]) * len(profile.accounts)
-    for account, fields in enumerate(profile.accounts):
-        if fields.kind and counts(account):
-            next_at[account] = unseen
+    # By account: the sample of its change that comes next; what stays from then on; whether an earlier change matters.
+    next_at = array("I", [unseen]) * len(profile.accounts)
+    matters = bytearray(bool(fields.kind) and counts(account) for account, fields in enumerate(profile.accounts))
     stays = array("Q", bytes(8 * len(next_at)))
     lines: List[Optional[Stayed]] = [None] * len(next_at)
     for at, changes in _backwards(profile, samples, end):
-        for account, n_bytes in zip(reversed(changes.account), reversed(changes.bytes)):
+        for account, n_bytes in changes.backwards(matters, changes.bytes):
             later = next_at[account]
-            if later <= at:
+            if later == at:
                 continue
             before = n_bytes if later == unseen else min(stays[account], n_bytes)
             line = lines[account]
@@ -64,10 +62,11 @@ def stayed(
                 line = lines[account] = line_of(account)
                 line.accounts.append(account)
                 line.held[0] += n_bytes if later == unseen else stays[account]
-            next_at[account] = at if before else 0
+            next_at[account] = at
             stays[account] = before
+            matters[account] = at > 0 and before > 0
     for account, line in enumerate(lines):
-        if line and next_at[account]:
+        if line and matters[account]:
             _add_rise(line, next_at[account], stays[account], n)
 
 
@@ -90,24 +89,25 @@ def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequ
     n = len(begins)
     is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
     sampled = bytearray(is_sampled[account.kind] for account in profile.accounts)
-    next_at = array("I", [0 if begin < 0 else len(samples) + 1 for begin in begins])
+    unseen = len(samples) + 1
+    next_at = array("I", [unseen]) * n
+    matters = bytearray(begin >= 0 for begin in begins)
     held, stays, times = array("Q", bytes(8 * n)), array("Q", bytes(8 * n)), [0] * n
     is_new = bytearray(b"\1") * n  # nothing came before that is known
     for at, changes in _backwards(profile, samples, end):
-        columns = (changes.account, changes.bytes, changes.all_bytes, changes.all_blocks)
-        for account, n_bytes, all_bytes, blocks in zip(*[reversed(column) for column in columns]):
+        columns = (changes.bytes, changes.all_bytes, changes.all_blocks)
+        for account, n_bytes, all_bytes, blocks in changes.backwards(matters, *columns):
             later = next_at[account]
-            if later <= at:
+            if later == at:
                 continue
             allocated = all_bytes // _PAGE if sampled[account] else blocks
-            if later == len(samples) + 1:
+            if later == unseen:
                 held[account], stays[account], times[account] = n_bytes, n_bytes, allocated
             stays[account] = min(stays[account], n_bytes)
             next_at[account] = at
             if at <= begins[account]:
                 times[account] -= allocated
-                is_new[account] = 0
-                next_at[account] = 0
+                is_new[account] = matters[account] = 0
     return [(held[id_] - (0 if is_new[id_] else stays[id_]), times[id_]) for id_ in range(n)]
 
 
