@@ -9,7 +9,8 @@
 
 #include "board.h"
 
-#define FIRST_VA   ((uint64_t)1 << 32)
+/* Where no process has memory: the driver maps what the CPU sees too at the same address. */
+#define FIRST_VA   ((uint64_t)1 << 47)
 #define VA_ALIGN   ((uint64_t)64 << 10)
 #define FIXED      (1u << 0)
 #define MAX_BATCH  256
