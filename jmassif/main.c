@@ -44,6 +44,7 @@
 #include "pages/stack_memory.h"
 #include "requests/client.h"
 #include "requests/request.h"
+#include "valgrind/code_cache.h"
 #include "valgrind/debug_info.h"
 #include "valgrind/fma.h"
 #include "valgrind/killed.h"
@@ -136,6 +137,7 @@ static void before_fork(ThreadId tid)
 static void after_fork_in_child(ThreadId tid)
 {
     n_threads = 1;
+    jm_code_cache_after_fork_in_child();
     jm_per_thread_after_fork_in_child(tid);
     jm_exhaustion_after_fork_in_child();
     jm_trace_after_fork_in_child();
@@ -149,9 +151,10 @@ static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
     jm_clock_before_syscall(number, args);
     jm_driver_before_syscall(tid, number, args);
     // What exec replaces can tell nothing later.
-    if (number == __NR_execve || number == __NR_execveat)
+    if (number == __NR_execve || number == __NR_execveat) {
         jm_snapshot_before_exec();
-    else if (number == __NR_exit_group || (number == __NR_exit && n_threads == 1)) {
+        jm_code_cache_before_exec();
+    } else if (number == __NR_exit_group || (number == __NR_exit && n_threads == 1)) {
         has_called_exit = True;
         exit_status = args[0] & 0xff;
     } else {
@@ -179,6 +182,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
                         const VexGuestExtents *extents, const VexArchInfo *archinfo_host, IRType guest_word,
                         IRType host_word)
 {
+    jm_code_cache_instrumenting(in);
     IRSB *out = has_fma ? jm_fma_in_hardware(in, archinfo_host) : in;
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_clock_count_instructions(out);
@@ -214,6 +218,7 @@ static void post_clo_init(void)
     jm_clock_init();
     has_fma = jm_fma_is_available();
     jm_account_without_cache(VG_(getenv)("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL); // until PyTorch asks itself
+    jm_code_cache_init();
     jm_cuda_on_library_loaded(jm_pages_measure_scope);
     jm_exhaustion_on_event(jm_device_tell_reserves);
     jm_pending_on_settled(jm_torch_hear_roles);
@@ -232,29 +237,12 @@ static void post_clo_init(void)
 
 static void print_stats(void)
 {
-    static const TellStats modules[] = {jm_blocks_stats,
-                                        jm_slab_stats,
-                                        jm_heap_stats,
-                                        jm_stack_stats,
-                                        jm_unwind_stats,
-                                        jm_symbol_stats,
-                                        jm_account_stats,
-                                        jm_ledger_stats,
-                                        jm_python_stats,
-                                        jm_owner_stats,
-                                        jm_mappings_stats,
-                                        jm_driver_stats,
-                                        jm_scope_stats,
-                                        jm_region_stats,
-                                        jm_device_blocks_stats,
-                                        jm_tensor_stats,
-                                        jm_exhaustion_stats,
-                                        jm_pending_stats,
-                                        jm_torch_stats,
-                                        jm_trace_stats,
-                                        jm_trace_file_stats,
-                                        jm_source_stats,
-                                        NULL};
+    static const TellStats modules[] = {jm_blocks_stats,     jm_slab_stats,    jm_heap_stats,          jm_stack_stats,
+                                        jm_unwind_stats,     jm_symbol_stats,  jm_account_stats,       jm_ledger_stats,
+                                        jm_python_stats,     jm_owner_stats,   jm_mappings_stats,      jm_driver_stats,
+                                        jm_scope_stats,      jm_region_stats,  jm_device_blocks_stats, jm_tensor_stats,
+                                        jm_exhaustion_stats, jm_pending_stats, jm_torch_stats,         jm_trace_stats,
+                                        jm_trace_file_stats, jm_source_stats,  jm_code_cache_stats,    NULL};
     jm_stats_print(modules);
 }
 
@@ -279,6 +267,7 @@ static void fini(Int exit_code)
         print_stats();
     if (has_called_exit || !jm_on_killed(on_killed))
         end_trace(reason, exit_status);
+    jm_code_cache_end();
     if (VG_(clo_verbosity) > 0 && has_called_exit && !has_preload)
         VG_(umsg)("jmassif: the program is linked statically: of its heap, only the pages have been seen\n");
     if (VG_(clo_verbosity) > 0 && jm_trace_path())

@@ -97,6 +97,9 @@ JM_PROBE([HAVE_VG_TRACK_REGISTER_STACK], [VG_(track_register_stack)], [], [VG_(t
 dnl In 3.16, not in 3.15, which has a number instead: how many superblocks may be joined.
 JM_PROBE([HAVE_VEX_GUEST_CHASE], [--vex-guest-chase], [], [VG_(clo_vex_control).guest_chase = False;])
 
+JM_PROBE([HAVE_VEX_SIGBUS_ON_MISALIGN], [guest_amd64_sigbus_on_misalign], [],
+    [VexAbiInfo probe; probe.guest_amd64_sigbus_on_misalign = False; (void)probe;])
+
 JM_PROBE([HAVE_VG_LSTAT], [VG_(lstat)], [], [struct vg_stat probe; (void)VG_(lstat)("", &probe);])
 
 CPPFLAGS=$saved_CPPFLAGS
@@ -116,6 +119,18 @@ AS_IF([test $wraps_passes = yes],
     [AC_DEFINE([WRAPS_VEX_PASSES], [1], [The calls of VEX's passes are taken over.])],
     [VEX_WRAP_LDFLAGS=])
 AC_SUBST([VEX_WRAP_LDFLAGS])
+
+dnl What code_cache.c stands in the place of: the one function that translates, and the one in which a debugger is heard.
+AC_MSG_CHECKING([whether translations can be kept])
+keeps_translations=yes
+CACHE_WRAP_LDFLAGS="-Wl,--wrap=LibVEX_Translate -Wl,--wrap=server_main"
+JM_IF_FUNCTION([libvex], [LibVEX_Translate], [], [keeps_translations=no])
+JM_IF_FUNCTION([libcoregrind], [server_main], [], [keeps_translations=no])
+AC_MSG_RESULT([$keeps_translations])
+AS_IF([test $keeps_translations = yes],
+    [AC_DEFINE([KEEPS_TRANSLATIONS], [1], [Translations can be kept between runs.])],
+    [CACHE_WRAP_LDFLAGS=])
+AC_SUBST([CACHE_WRAP_LDFLAGS])
 
 dnl The core's unwinder, which core_takeover.c takes over in the same way, and what core_step.c asks of it.
 AC_MSG_CHECKING([whether the core's unwinder can be taken over])

@@ -57,6 +57,9 @@ extern Int VG_(fd_hard_limit);
 // The result of a call that has failed; likewise exported.
 extern SysRes VG_(mk_SysRes_Error)(UWord error);
 
+// --vgdb: 0: no, 1: yes, 2: full; the program may change it. In every release since 3.7.
+extern UInt VG_(clo_vgdb);
+
 // What --sim-hints has asked for, a bit each; lax-ioctls is the first.
 extern UInt VG_(clo_sim_hints);
 #define JM_LAX_IOCTLS 1u

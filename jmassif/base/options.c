@@ -65,6 +65,7 @@ void jm_options_init(void)
     jm_options.time_unit = TIME_MS;
     jm_options.out_file = "jmassif.out.%p";
     jm_options.board_root = "";
+    jm_options.code_cache_bytes = 256 << 20;
     jm_options.alloc_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
     jm_options.ignore_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
     for (UInt i = 0; default_alloc_fns[i]; i++)
@@ -135,6 +136,12 @@ Bool jm_options_process(const HChar *arg)
         add_name(jm_options.ignore_fns, text);
     } else if VG_STR_CLO (arg, "--large", text) {
         jm_options.large_bytes = parse_bytes(arg, text);
+    } else if VG_STR_CLO (arg, "--code-cache", text) {
+        jm_options.code_cache = VG_STREQ(text, "no") ? NULL : text;
+        if (!*text)
+            VG_(fmsg_bad_option)(arg, "--code-cache must be yes, no or a directory\n");
+    } else if VG_STR_CLO (arg, "--code-cache-size", text) {
+        jm_options.code_cache_bytes = parse_bytes(arg, text);
     } else if VG_STR_CLO (arg, "--owners", jm_options.owners_file) {
     } else if VG_STR_CLO (arg, "--board-root", jm_options.board_root) {
     } else if VG_STR_CLO (arg, "--jmassif-out-file", jm_options.out_file) {
@@ -172,6 +179,10 @@ void jm_options_print_usage(void)
      "    --max-snapshots=<number>  snapshots per tenfold growth of the running time [100]\n"
      "    --anonymize=no|yes        leave out host, user, home directory and arguments [no]\n"
      "    --low-footprint=no|yes    take less memory and more time: on boards of 4 GB [no]\n"
+     "  what is kept between runs:\n"
+     "    --code-cache=no|yes|<dir> keep translations of the program's code, so that the next run\n"
+     "                              starts sooner; in ~/.cache/jmassif or in <dir> [no]\n"
+     "    --code-cache-size=<size>  at most so much; units KiB, MiB, GiB [256MiB]\n"
      "  kept in the trace for the reports:\n"
      "    --low-memory=<percent>    take a snapshot when less memory is left; 0: never [5]\n"
      "    --threshold=<percent>     smallest share that a tree shows [1.0]\n"

@@ -32,6 +32,8 @@ typedef struct {
     MemoryModel memory;
     const HChar *out_file;
     const HChar *owners_file; // NULL: built-in rules only
+    const HChar *code_cache;  // the directory of what is kept between runs, "yes": the usual one; NULL: nothing is kept
+    ULong code_cache_bytes;   // at most
     const HChar *board_root;  // before the paths of the board's files; "": none
     XArray *alloc_fns;        // of HChar*
     XArray *ignore_fns;       // of HChar*

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Each step is a bijection of the sum and of the word, so two texts that differ in one word never have the same sum.
+
+#include "base/checksum.h"
+#include "base/table.h"
+
+typedef ULong __attribute__((aligned(1), may_alias)) UnalignedWord;
+
+#define STEP 0x9e3779b97f4a7c15ULL // odd; the golden ratio (Knuth)
+
+static inline ULong add_word(ULong sum, ULong word)
+{
+    sum = (sum ^ word) * STEP;
+    return sum ^ sum >> 29;
+}
+
+ULong jm_checksum(const void *bytes, SizeT n_bytes, ULong seed)
+{
+    const UChar *p = bytes;
+    ULong sum = add_word(seed, n_bytes);
+    for (; n_bytes >= sizeof(ULong); n_bytes -= sizeof(ULong), p += sizeof(ULong))
+        sum = add_word(sum, *(const UnalignedWord *)p);
+    ULong rest = 0;
+    for (; n_bytes > 0; n_bytes--)
+        rest = rest << 8 | *p++;
+    return jm_hash(add_word(sum, rest));
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The core asks VEX for each translation by one function, and the linker leads these calls here (--wrap). What VEX
+// returns follows from the program's bytes, their address, and what is in the key (code_key.h): VEX keeps nothing from
+// one translation to the next, host code may lie anywhere, and the helpers that it calls are at the addresses at which
+// the tool is linked. So a translation is taken from the cache only if the program's bytes are the very ones of which
+// it was made.
+//
+// Left to VEX are all superblocks of which that is not so: redirected ones (the core puts something before them), those
+// that check themselves, those that are made while a debugger may set breakpoints, when the core traces or counts
+// superblocks, or follows the stack pointer. So is code that is not in a file, or can be written to. Superblocks that
+// go on behind jumps (--vex-guest-chase=yes) depend on what is redirected elsewhere; then nothing is kept. Nor is what
+// VEX could not translate, because it says so when it tries.
+
+#include "valgrind/code_cache.h"
+#include "base/options.h"
+#include "valgrind/code_file.h"
+
+#if defined(KEEPS_TRANSLATIONS)
+
+// VEX looks as far as this beyond the start of an instruction: for the 16 bytes that announce a client request, and
+// what they ask for (amd64: 3 bytes; arm64: 4). The instruction itself is among the bytes that were translated.
+#define LOOKED_AHEAD 20
+
+#define VGDB_FULL 2
+
+static enum { OFF, NOT_OPENED, ON } state;
+
+// ---- what can be kept ----------------------------------------------------------------------------------------
+
+static Bool chases(void)
+{
+#if defined(HAVE_VEX_GUEST_CHASE)
+    return VG_(clo_vex_control).guest_chase;
+#else
+    return VG_(clo_vex_control).guest_chase_thresh > 0;
+#endif
+}
+
+// Of which nothing but the key shapes the translation.
+static Bool is_plain(const VexTranslateArgs *args)
+{
+    return !args->preamble_function && !args->instrument2 && args->traceflags == 0 && !args->addProfInc &&
+           VG_(clo_vgdb) != VGDB_FULL && (Addr)args->guest_bytes == args->guest_bytes_addr;
+}
+
+// How many bytes of code in a file there are from the address on.
+static SizeT code_in_file(Addr address, const NSegment **in)
+{
+    const NSegment *segment = *in = VG_(am_find_nsegment)(address);
+    if (!segment || segment->kind != SkFileC || !segment->hasR || segment->hasW)
+        return 0;
+    return segment->end - address + 1;
+}
+
+// Files without a name are where programs put code that they make.
+static Bool is_of_a_library(const NSegment *segment)
+{
+    const HChar *name = VG_(am_get_filename)(segment);
+    return name && name[0] == '/' && VG_(strncmp)(name, "/memfd:", 7) != 0 && VG_(strncmp)(name, "/dev/", 5) != 0 &&
+           !VG_(strstr)(name, " (deleted)");
+}
+
+static Bool is_translatable; // what VEX has in hand
+
+void jm_code_cache_instrumenting(const IRSB *block)
+{
+    is_translatable = block->jumpkind != Ijk_NoDecode;
+}
+
+static void keep(const VexTranslateArgs *args, const VexTranslateResult *result, SizeT n_readable)
+{
+    const VexGuestExtents *extents = args->guest_extents;
+    if (result->status != VexTransOK || result->n_sc_extents != 0 || result->offs_profInc != -1 || !is_translatable ||
+        extents->n_used != 1 || extents->base[0] != args->guest_bytes_addr || extents->len[0] == 0 ||
+        extents->len[0] > n_readable || *args->host_bytes_used <= 0)
+        return;
+    CodeRecord record;
+    VG_(memset)(&record, 0, sizeof record);
+    record.address = args->guest_bytes_addr;
+    record.n_host = *args->host_bytes_used;
+    record.n_guest = extents->len[0];
+    const SizeT n_beyond = n_readable - record.n_guest;
+    record.n_compared = record.n_guest + (n_beyond < LOOKED_AHEAD ? n_beyond : LOOKED_AHEAD);
+    VG_(memcpy)(&record.result, result, sizeof record.result);
+    jm_code_file_add(&record, args->host_bytes);
+}
+
+// ---- in the place of VEX's function --------------------------------------------------------------------------
+
+VexTranslateResult __real_LibVEX_Translate(VexTranslateArgs *args);
+VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args);
+
+// What the core wants to be told with the code.
+static Bool hand_over(const VexTranslateArgs *args, const CodeRecord *record, const UChar *host)
+{
+    if ((ULong)record->n_host > (ULong)args->host_bytes_size || record->result.status != VexTransOK)
+        return False;
+    VG_(memcpy)(args->host_bytes, host, record->n_host);
+    *args->host_bytes_used = record->n_host;
+    VG_(memset)(args->guest_extents, 0, sizeof *args->guest_extents);
+    args->guest_extents->base[0] = record->address;
+    args->guest_extents->len[0] = record->n_guest;
+    args->guest_extents->n_used = 1;
+    return True;
+}
+
+static void open_file(const VexTranslateArgs *args)
+{
+    CodeKey key;
+    state = jm_code_key(&key, args) && jm_code_file_open(&key, jm_options.code_cache_bytes) ? ON : OFF;
+}
+
+VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
+{
+    if (state == NOT_OPENED)
+        open_file(args);
+    const NSegment *segment;
+    SizeT n_readable = state == ON && is_plain(args) ? code_in_file(args->guest_bytes_addr, &segment) : 0;
+    if (n_readable == 0)
+        return __real_LibVEX_Translate(args);
+    CodeRecord record;
+    const UChar *host = jm_code_file_find(args->guest_bytes_addr, n_readable, &record);
+    if (host && hand_over(args, &record, host))
+        return record.result;
+    const Bool is_kept = is_of_a_library(segment); // the core moves segments when it needs memory
+    is_translatable = False;
+    VexTranslateResult result = __real_LibVEX_Translate(args);
+    if (is_kept)
+        keep(args, &result, n_readable);
+    return result;
+}
+
+// A debugger speaks with the core. It may set breakpoints, which are calls in the superblocks that are made from now
+// on.
+void __real_server_main(void);
+void __wrap_server_main(void);
+
+void __wrap_server_main(void)
+{
+    jm_code_cache_end();
+    __real_server_main();
+}
+
+// ---- the tool's life -----------------------------------------------------------------------------------------
+
+void jm_code_cache_init(void)
+{
+    if (jm_options.code_cache && !chases())
+        state = NOT_OPENED;
+}
+
+void jm_code_cache_before_exec(void)
+{
+    jm_code_file_flush();
+}
+
+void jm_code_cache_after_fork_in_child(void)
+{
+    if (state == ON)
+        jm_code_file_after_fork_in_child();
+}
+
+void jm_code_cache_stats(void)
+{
+    if (jm_options.code_cache)
+        jm_code_file_stats();
+}
+
+void jm_code_cache_end(void)
+{
+    if (state == ON)
+        jm_code_file_close();
+    state = OFF;
+}
+
+#else
+
+void jm_code_cache_init(void) {}
+
+void jm_code_cache_instrumenting(const IRSB *block) {}
+
+void jm_code_cache_before_exec(void) {}
+
+void jm_code_cache_after_fork_in_child(void) {}
+
+void jm_code_cache_stats(void) {}
+
+void jm_code_cache_end(void) {}
+
+#endif

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The file is a row of batches, each written by one call at the file's end, so that several processes can write to it
+// and none needs to wait. A batch is a header, an entry for each record (a part of its address' hash, and where it is),
+// and the records. Headers and entries are read when the file is opened; of the entries an index is made, which is all
+// that is in memory. A record is read when its address is asked for, and nothing of it is used before its checksum has
+// been found right, over a copy that nobody else can write to.
+//
+// What is in the file is not trusted: a batch or record that is cut off or damaged, or of another key, is passed over,
+// and the next batch is looked for by the word that it begins with. Every batch has a time, when something of it was
+// last used. It is the one thing that is written in place; when the file is full, the batches that were not used for
+// the longest are left out.
+
+#include "valgrind/code_file.h"
+#include "base/checksum.h"
+#include "base/kernel.h"
+#include "base/options.h"
+#include "base/stats.h"
+#include "valgrind/cache_directory.h"
+
+#define MAGIC          0x3165646f636d6aULL // "jmcode1"
+#define SUFFIX         ".code"
+#define PENDING_BYTES  (256 * 1024)
+#define MAX_ENTRIES    4096 // of a batch
+#define MAX_CANDIDATES 8    // for one address: the same place was other code's in other runs
+
+typedef struct {
+    ULong magic;
+    ULong key[2];
+    ULong n_bytes; // with this header
+    UInt n_records;
+    UInt zero;
+    ULong checksum;  // of what stands before it, and of the entries
+    ULong last_used; // seconds since 1970
+} BatchHeader;
+
+typedef struct {
+    UInt tag;
+    UInt at; // in the batch; in the index, in the file
+} Entry;
+
+typedef struct {
+    ULong checksum; // of all behind it
+    CodeRecord record;
+} RecordHeader; // then the program's bytes, then the host's
+
+// A record lies in one window; see read_at().
+#define WINDOW_BYTES (32 * 1024)
+#define WINDOW_ALIGN 4096
+#define MAX_RECORD   (WINDOW_BYTES - WINDOW_ALIGN)
+
+static CodeKey key;
+static ULong limit_bytes;
+static Int file = -1;
+static Bool may_write;
+static ULong file_bytes; // as last seen
+
+static struct {
+    UInt found, missing, changed, refused, kept;
+} n;
+
+// ---- reading -------------------------------------------------------------------------------------------------
+
+// Translations are mostly asked for in the order in which the last run needed them. So the file is read in windows; a
+// few, because threads and imports interleave.
+#define N_WINDOWS 8
+static struct {
+    ULong start;
+    UInt n;
+    UChar bytes[WINDOW_BYTES];
+} windows[N_WINDOWS];
+
+// Valid until the next call; NULL beyond the file's end.
+static const UChar *read_at(ULong at, SizeT n_bytes)
+{
+    static UInt oldest;
+    for (UInt i = 0; i < N_WINDOWS; i++)
+        if (windows[i].start <= at && at + n_bytes <= windows[i].start + windows[i].n)
+            return windows[i].bytes + (at - windows[i].start);
+    UInt i = oldest++ % N_WINDOWS;
+    windows[i].start = VG_ROUNDDN(at, WINDOW_ALIGN);
+    Long got = jm_cache_read(file, windows[i].bytes, WINDOW_BYTES, windows[i].start);
+    windows[i].n = got < 0 ? 0 : got;
+    return at + n_bytes <= windows[i].start + windows[i].n ? windows[i].bytes + (at - windows[i].start) : NULL;
+}
+
+static ULong record_checksum(const UChar *after_checksum, SizeT n_bytes)
+{
+    return jm_checksum(after_checksum, n_bytes, key.words[0]);
+}
+
+static Bool is_sound(const CodeRecord *record)
+{
+    return record->n_host > 0 && record->n_host <= MAX_RECORD && record->n_guest > 0 &&
+           record->n_guest <= record->n_compared &&
+           sizeof(RecordHeader) + record->n_compared + record->n_host <= MAX_RECORD;
+}
+
+// The record with its checksum found right, whose code begins at the returned place; NULL: damaged.
+static const UChar *read_record(ULong at, RecordHeader *header)
+{
+    const UChar *bytes = read_at(at, sizeof *header);
+    if (!bytes)
+        return NULL;
+    VG_(memcpy)(header, bytes, sizeof *header);
+    if (!is_sound(&header->record))
+        return NULL;
+    SizeT n_bytes = sizeof *header + header->record.n_compared + header->record.n_host;
+    bytes = read_at(at, n_bytes);
+    if (!bytes)
+        return NULL;
+    const SizeT skip = sizeof header->checksum;
+    if (record_checksum(bytes + skip, n_bytes - skip) != header->checksum)
+        return NULL;
+    return bytes + sizeof *header;
+}
+
+// ---- the index -----------------------------------------------------------------------------------------------
+
+// Open addressing, by the tag alone. A free slot's place is 0, where a batch begins and no record.
+static Entry *slots;
+static UInt n_slots, n_used;
+
+static UInt tag_of(Addr address)
+{
+    return jm_hash(address) >> 32;
+}
+
+static void insert(Entry entry)
+{
+    UInt i = entry.tag & (n_slots - 1);
+    while (slots[i].at)
+        i = (i + 1) & (n_slots - 1);
+    slots[i] = entry;
+    n_used++;
+}
+
+static void make_room(UInt for_entries)
+{
+    UInt wanted = n_slots ? n_slots : 1024;
+    while ((ULong)wanted * 4 < (ULong)(n_used + for_entries) * 5)
+        wanted *= 2;
+    if (wanted == n_slots)
+        return;
+    Entry *before = slots;
+    UInt n_before = n_slots;
+    slots = VG_(calloc)("jm.code", wanted, sizeof *slots);
+    n_slots = wanted;
+    n_used = 0;
+    for (UInt i = 0; i < n_before; i++)
+        if (before[i].at)
+            insert(before[i]);
+    if (before)
+        VG_(free)(before);
+}
+
+// ---- batches -------------------------------------------------------------------------------------------------
+
+typedef struct {
+    ULong start, n_bytes;
+    ULong last_used;
+    UInt n_records;
+    Bool is_used; // by this run
+} Batch;
+
+static XArray *batches; // of Batch, as they lie in the file
+
+static ULong now(void)
+{
+    struct vki_timeval tv = {0, 0};
+    jm_kernel_call(__NR_gettimeofday, (UWord)&tv, 0, 0, 0, 0);
+    return tv.tv_sec;
+}
+
+static ULong header_checksum(const BatchHeader *header, const Entry *entries)
+{
+    ULong sum = jm_checksum(header, offsetof(BatchHeader, checksum), key.words[1]);
+    return jm_checksum(entries, header->n_records * sizeof *entries, sum);
+}
+
+static Bool is_batch(const BatchHeader *header, ULong start)
+{
+    return header->magic == MAGIC && header->key[0] == key.words[0] && header->key[1] == key.words[1] &&
+           header->n_records > 0 && header->n_records <= MAX_ENTRIES &&
+           header->n_bytes > sizeof *header + header->n_records * sizeof(Entry) &&
+           header->n_bytes <= 2 * PENDING_BYTES && start + header->n_bytes <= file_bytes;
+}
+
+// The next place from `at` on where the word stands with which a batch begins; the file's end if nowhere.
+static ULong find_magic(ULong at)
+{
+    const ULong magic = MAGIC;
+    while (at + sizeof magic <= file_bytes) {
+        SizeT n_bytes = file_bytes - at < MAX_RECORD ? file_bytes - at : MAX_RECORD;
+        const UChar *bytes = read_at(at, n_bytes);
+        if (!bytes)
+            break;
+        for (SizeT i = 0; i + sizeof magic <= n_bytes; i++)
+            if (bytes[i] == (magic & 0xff) && VG_(memcmp)(bytes + i, &magic, sizeof magic) == 0)
+                return at + i;
+        at += n_bytes - sizeof magic + 1;
+    }
+    return file_bytes;
+}
+
+// The batch at `start`, its entries to `entries`; False if there is none.
+static Bool read_batch(ULong start, BatchHeader *header, Entry *entries)
+{
+    if (jm_cache_read(file, header, sizeof *header, start) != sizeof *header || !is_batch(header, start))
+        return False;
+    const SizeT n_bytes = header->n_records * sizeof *entries;
+    return jm_cache_read(file, entries, n_bytes, start + sizeof *header) == (Long)n_bytes &&
+           header_checksum(header, entries) == header->checksum;
+}
+
+// Finds all batches; with `index`, their records too.
+static void read_batches(Bool index)
+{
+    struct vg_stat st;
+    file_bytes = VG_(fstat)(file, &st) == 0 ? st.size : 0;
+    VG_(dropTailXA)(batches, VG_(sizeXA)(batches));
+    Entry *entries = VG_(malloc)("jm.code", MAX_ENTRIES * sizeof *entries);
+    for (ULong at = 0; at + sizeof(BatchHeader) < file_bytes && at < ~0u;) {
+        BatchHeader header;
+        if (!read_batch(at, &header, entries)) {
+            at = find_magic(at + 1);
+            continue;
+        }
+        Batch batch = {at, header.n_bytes, header.last_used, header.n_records, False};
+        VG_(addToXA)(batches, &batch);
+        if (index) {
+            make_room(header.n_records);
+            for (UInt i = 0; i < header.n_records; i++)
+                insert((Entry){entries[i].tag, at + entries[i].at});
+        }
+        at += header.n_bytes;
+    }
+    VG_(free)(entries);
+}
+
+// The batch in which a place lies; NULL if none.
+static Batch *batch_at(ULong at)
+{
+    Word low = 0, high = VG_(sizeXA)(batches);
+    while (low < high) {
+        Word middle = (low + high) / 2;
+        Batch *batch = VG_(indexXA)(batches, middle);
+        if (at < batch->start)
+            high = middle;
+        else if (at >= batch->start + batch->n_bytes)
+            low = middle + 1;
+        else
+            return batch;
+    }
+    return NULL;
+}
+
+static void note_use(ULong at)
+{
+    static ULong start, end; // of the last one
+    if (start <= at && at < end)
+        return;
+    Batch *batch = batch_at(at);
+    if (!batch)
+        return;
+    batch->is_used = True;
+    start = batch->start;
+    end = start + batch->n_bytes;
+}
+
+// ---- finding -------------------------------------------------------------------------------------------------
+
+const UChar *jm_code_file_find(Addr address, SizeT n_readable, CodeRecord *record)
+{
+    Bool was_changed = False, was_refused = False;
+    const UInt tag = tag_of(address);
+    UInt left = MAX_CANDIDATES;
+    for (UInt i = tag & (n_slots - 1); n_slots && slots[i].at && left; i = (i + 1) & (n_slots - 1)) {
+        if (slots[i].tag != tag)
+            continue;
+        left--;
+        RecordHeader header;
+        const UChar *bytes = read_record(slots[i].at, &header);
+        if (!bytes) {
+            was_refused = True;
+            continue;
+        }
+        if (header.record.address != address)
+            continue;
+        if (header.record.n_compared > n_readable ||
+            VG_(memcmp)((const void *)address, bytes, header.record.n_compared) != 0) {
+            was_changed = True;
+            continue;
+        }
+        n.found++;
+        note_use(slots[i].at);
+        *record = header.record;
+        return bytes + header.record.n_compared;
+    }
+    if (was_refused)
+        n.refused++;
+    else if (was_changed)
+        n.changed++;
+    else
+        n.missing++;
+    return NULL;
+}
+
+// ---- writing -------------------------------------------------------------------------------------------------
+
+static UChar *pending; // records; NULL: nothing was kept yet
+static SizeT n_pending_bytes;
+static struct {
+    BatchHeader header;
+    Entry entries[MAX_ENTRIES];
+} front; // of the batch that is written next
+
+static void forget_pending(void)
+{
+    n_pending_bytes = 0;
+    front.header.n_records = 0;
+}
+
+void jm_code_file_add(const CodeRecord *record, const UChar *host)
+{
+    const SizeT n_bytes = sizeof(RecordHeader) + record->n_compared + record->n_host;
+    if (!may_write || !is_sound(record))
+        return;
+    if (n_pending_bytes + n_bytes > PENDING_BYTES || front.header.n_records == MAX_ENTRIES)
+        jm_code_file_flush();
+    if (file_bytes + n_pending_bytes + n_bytes > limit_bytes)
+        return;
+    if (!pending)
+        pending = VG_(malloc)("jm.code", PENDING_BYTES);
+    UChar *bytes = pending + n_pending_bytes, *p = bytes + sizeof(RecordHeader);
+    RecordHeader header;
+    VG_(memset)(&header, 0, sizeof header);
+    header.record = *record;
+    VG_(memcpy)(bytes, &header, sizeof header);
+    VG_(memcpy)(p, (const void *)record->address, record->n_compared);
+    VG_(memcpy)(p + record->n_compared, host, record->n_host);
+    header.checksum = record_checksum(bytes + sizeof header.checksum, n_bytes - sizeof header.checksum);
+    VG_(memcpy)(bytes, &header.checksum, sizeof header.checksum);
+    front.entries[front.header.n_records++] = (Entry){tag_of(record->address), n_pending_bytes};
+    n_pending_bytes += n_bytes;
+    n.kept++;
+}
+
+void jm_code_file_flush(void)
+{
+    BatchHeader *header = &front.header;
+    if (!may_write || header->n_records == 0)
+        return;
+    const SizeT front_bytes = sizeof *header + header->n_records * sizeof(Entry);
+    header->magic = MAGIC;
+    header->key[0] = key.words[0];
+    header->key[1] = key.words[1];
+    header->n_bytes = front_bytes + n_pending_bytes;
+    for (UInt i = 0; i < header->n_records; i++)
+        front.entries[i].at += front_bytes;
+    header->checksum = header_checksum(header, front.entries);
+    header->last_used = now();
+    const CachePiece pieces[2] = {{&front, front_bytes}, {pending, n_pending_bytes}};
+    ULong at;
+    may_write = jm_cache_append(file, pieces, &at);
+    if (may_write && at + header->n_bytes < ~0u) {
+        file_bytes = at + header->n_bytes;
+        make_room(header->n_records);
+        for (UInt i = 0; i < header->n_records; i++)
+            insert((Entry){front.entries[i].tag, at + front.entries[i].at});
+    }
+    forget_pending();
+}
+
+// ---- the limit -----------------------------------------------------------------------------------------------
+
+#define HOUR 3600 // often enough to tell what is used from what is not
+
+// Tells of each batch that something of it was used.
+static void stamp(void)
+{
+    const ULong time = now();
+    Int out = -1;
+    for (Word i = 0; i < VG_(sizeXA)(batches); i++) {
+        const Batch *batch = VG_(indexXA)(batches, i);
+        if (!batch->is_used || batch->last_used + HOUR > time)
+            continue;
+        // What is written to a file that is open for appending goes to its end, wherever it was sent.
+        if (out < 0 && (out = jm_cache_reopen(file, VKI_O_WRONLY)) < 0)
+            return;
+        jm_cache_write_at(out, &time, sizeof time, batch->start + offsetof(BatchHeader, last_used));
+    }
+    if (out >= 0)
+        VG_(close)(out);
+}
+
+static Int latest_first(const void *a, const void *b)
+{
+    const Batch *first = a, *second = b;
+    return first->last_used > second->last_used ? -1 : first->last_used < second->last_used;
+}
+
+static Bool copy_batch(Int out, const Batch *batch, UChar *buffer)
+{
+    ULong at;
+    const CachePiece pieces[2] = {{buffer, batch->n_bytes}, {buffer, 0}};
+    return jm_cache_read(file, buffer, batch->n_bytes, batch->start) == (Long)batch->n_bytes &&
+           jm_cache_append(out, pieces, &at);
+}
+
+// Another file takes the place of this one, with what was used last, and a quarter of the limit free. Whoever has this
+// one open goes on with it.
+static void shrink(Int directory, const HChar *name)
+{
+    HChar unfinished[sizeof key.hex + 8];
+    VG_(snprintf)(unfinished, sizeof unfinished, "%s.new", key.hex);
+    Int out = jm_cache_directory_file(directory, unfinished, VKI_O_CREAT | VKI_O_EXCL | VKI_O_WRONLY | VKI_O_APPEND);
+    if (out < 0) {
+        jm_cache_remove(directory, unfinished); // left by one that was killed; or else another process will try again
+        return;
+    }
+    stamp();
+    read_batches(False);
+    VG_(setCmpFnXA)(batches, latest_first);
+    VG_(sortXA)(batches);
+    UChar *buffer = VG_(malloc)("jm.code", 2 * PENDING_BYTES);
+    ULong sum = 0;
+    Bool is_whole = True;
+    for (Word i = 0; i < VG_(sizeXA)(batches) && is_whole; i++) {
+        const Batch *batch = VG_(indexXA)(batches, i);
+        if (sum + batch->n_bytes > limit_bytes / 4 * 3)
+            break;
+        sum += batch->n_bytes;
+        is_whole = copy_batch(out, batch, buffer);
+    }
+    VG_(free)(buffer);
+    VG_(close)(out);
+    if (!is_whole || !jm_cache_rename(directory, unfinished, name))
+        jm_cache_remove(directory, unfinished);
+}
+
+// ---- opening and closing -------------------------------------------------------------------------------------
+
+static void name_of_file(HChar *name, SizeT size)
+{
+    VG_(snprintf)(name, size, "%s" SUFFIX, key.hex);
+}
+
+Bool jm_code_file_open(const CodeKey *of, ULong limit)
+{
+    HChar name[sizeof key.hex + 8];
+    key = *of;
+    limit_bytes = limit;
+    name_of_file(name, sizeof name);
+    Int directory = jm_cache_directory_open();
+    if (directory < 0)
+        return False;
+    may_write = True;
+    file = jm_cache_directory_file(directory, name, VKI_O_CREAT | VKI_O_RDWR | VKI_O_APPEND);
+    if (file < 0) {
+        may_write = False;
+        file = jm_cache_directory_file(directory, name, VKI_O_RDONLY);
+    }
+    VG_(close)(directory);
+    if (file < 0)
+        return False;
+    batches = VG_(newXA)(VG_(malloc), "jm.code", VG_(free), sizeof(Batch));
+    read_batches(True);
+    return True;
+}
+
+void jm_code_file_close(void)
+{
+    if (file < 0)
+        return;
+    const Bool has_grown = n.kept > 0;
+    jm_code_file_flush();
+    stamp();
+    if (has_grown) {
+        HChar name[sizeof key.hex + 8];
+        name_of_file(name, sizeof name);
+        Int directory = jm_cache_directory_open();
+        if (directory >= 0 && file_bytes > limit_bytes / 8 * 7)
+            shrink(directory, name);
+        if (directory >= 0) {
+            jm_cache_directory_trim(directory, SUFFIX, name, limit_bytes);
+            VG_(close)(directory);
+        }
+    }
+    VG_(close)(file);
+    file = -1;
+    may_write = False;
+}
+
+// The position of an open file is the parent's too, and what was written there is where that says.
+void jm_code_file_after_fork_in_child(void)
+{
+    if (file < 0)
+        return;
+    forget_pending();
+    n.kept = 0;
+    Int own = may_write ? jm_cache_reopen(file, VKI_O_RDWR | VKI_O_APPEND) : -1;
+    may_write = own >= 0;
+    if (own >= 0) {
+        VG_(close)(file);
+        file = own;
+    }
+}
+
+void jm_code_file_stats(void)
+{
+    if (file < 0 && !slots)
+        return;
+    VG_(dmsg)
+    (" jmassif: translations: %u found, %u missing, %u changed, %u refused, %u kept\n", n.found, n.missing, n.changed,
+     n.refused, n.kept);
+    jm_stats_row("jm.code", "kept translations", n_used,
+                 (SizeT)n_slots * sizeof *slots + (pending ? PENDING_BYTES : 0));
+}
