@@ -48,6 +48,7 @@
 #include "valgrind/debug_info.h"
 #include "valgrind/fma.h"
 #include "valgrind/killed.h"
+#include "valgrind/places.h"
 #include "valgrind/translation.h"
 
 // ---- object files --------------------------------------------------------------------------------------------
@@ -167,6 +168,7 @@ static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, S
     jm_exhaustion_after_syscall(tid, number, args, res);
     jm_driver_after_syscall(tid, number, args, res);
     jm_snapshot_after_syscall();
+    jm_places_after_syscall(number, args, res);
 }
 
 static void on_client_code(ThreadId tid, ULong blocks_dispatched)
@@ -237,12 +239,12 @@ static void post_clo_init(void)
 
 static void print_stats(void)
 {
-    static const TellStats modules[] = {jm_blocks_stats,     jm_slab_stats,    jm_heap_stats,          jm_stack_stats,
-                                        jm_unwind_stats,     jm_symbol_stats,  jm_account_stats,       jm_ledger_stats,
-                                        jm_python_stats,     jm_owner_stats,   jm_mappings_stats,      jm_driver_stats,
-                                        jm_scope_stats,      jm_region_stats,  jm_device_blocks_stats, jm_tensor_stats,
-                                        jm_exhaustion_stats, jm_pending_stats, jm_torch_stats,         jm_trace_stats,
-                                        jm_trace_file_stats, jm_source_stats,  jm_code_cache_stats,    NULL};
+    static const TellStats modules[] = {
+        jm_blocks_stats,     jm_slab_stats,       jm_heap_stats,       jm_stack_stats,  jm_unwind_stats,
+        jm_symbol_stats,     jm_account_stats,    jm_ledger_stats,     jm_python_stats, jm_owner_stats,
+        jm_mappings_stats,   jm_driver_stats,     jm_scope_stats,      jm_region_stats, jm_device_blocks_stats,
+        jm_tensor_stats,     jm_exhaustion_stats, jm_pending_stats,    jm_torch_stats,  jm_trace_stats,
+        jm_trace_file_stats, jm_source_stats,     jm_code_cache_stats, jm_places_stats, NULL};
     jm_stats_print(modules);
 }
 
@@ -268,6 +270,7 @@ static void fini(Int exit_code)
     if (has_called_exit || !jm_on_killed(on_killed))
         end_trace(reason, exit_status);
     jm_code_cache_end();
+    jm_places_end();
     if (VG_(clo_verbosity) > 0 && has_called_exit && !has_preload)
         VG_(umsg)("jmassif: the program is linked statically: of its heap, only the pages have been seen\n");
     if (VG_(clo_verbosity) > 0 && jm_trace_path())

@@ -130,6 +130,16 @@ AC_MSG_RESULT([$keeps_translations])
 AS_IF([test $keeps_translations = yes],
     [AC_DEFINE([KEEPS_TRANSLATIONS], [1], [Translations can be kept between runs.])],
     [CACHE_WRAP_LDFLAGS=])
+
+dnl Where places.c asks for a place.
+AC_MSG_CHECKING([whether object files can be given places])
+keeps_places=no
+JM_IF_FUNCTION([libcoregrind], [vgModuleLocal_generic_PRE_sys_mmap], [keeps_places=$keeps_translations])
+AC_MSG_RESULT([$keeps_places])
+AS_IF([test $keeps_places = yes], [
+    AC_DEFINE([KEEPS_PLACES], [1], [Object files can be given places.])
+    CACHE_WRAP_LDFLAGS="$CACHE_WRAP_LDFLAGS -Wl,--wrap=vgModuleLocal_generic_PRE_sys_mmap"
+])
 AC_SUBST([CACHE_WRAP_LDFLAGS])
 
 dnl The core's unwinder, which core_takeover.c takes over in the same way, and what core_step.c asks of it.

@@ -23,8 +23,10 @@
 
 static void refuse(const HChar *path, const HChar *why)
 {
-    if (VG_(clo_verbosity) > 0)
+    static Bool has_said;
+    if (VG_(clo_verbosity) > 0 && !has_said)
         VG_(umsg)("jmassif: translations are not kept: %s %s\n", path, why);
+    has_said = True;
 }
 
 static UInt own_user(void)
