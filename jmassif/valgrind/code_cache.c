@@ -146,7 +146,9 @@ void __wrap_server_main(void)
 
 void jm_code_cache_init(void)
 {
-    if (jm_options.code_cache && !chases())
+    if (chases())
+        jm_options.code_cache = NULL;
+    if (jm_options.code_cache)
         state = NOT_OPENED;
 }
 

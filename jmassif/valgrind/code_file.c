@@ -159,7 +159,6 @@ static void make_room(UInt for_entries)
 typedef struct {
     ULong start, n_bytes;
     ULong last_used;
-    UInt n_records;
     Bool is_used; // by this run
 } Batch;
 
@@ -213,6 +212,16 @@ static Bool read_batch(ULong start, BatchHeader *header, Entry *entries)
            header_checksum(header, entries) == header->checksum;
 }
 
+// Where the next one begins. A batch that was cut off when its writer was killed has others where its rest would be.
+static ULong after_batch(ULong start, const BatchHeader *header)
+{
+    ULong word;
+    const ULong end = start + header->n_bytes;
+    if (end == file_bytes || (jm_cache_read(file, &word, sizeof word, end) == sizeof word && word == MAGIC))
+        return end;
+    return find_magic(start + sizeof *header);
+}
+
 // Finds all batches; with `index`, their records too.
 static void read_batches(Bool index)
 {
@@ -226,14 +235,15 @@ static void read_batches(Bool index)
             at = find_magic(at + 1);
             continue;
         }
-        Batch batch = {at, header.n_bytes, header.last_used, header.n_records, False};
+        const ULong next = after_batch(at, &header);
+        Batch batch = {at, next - at, header.last_used, False};
         VG_(addToXA)(batches, &batch);
         if (index) {
             make_room(header.n_records);
             for (UInt i = 0; i < header.n_records; i++)
                 insert((Entry){entries[i].tag, at + entries[i].at});
         }
-        at += header.n_bytes;
+        at = next;
     }
     VG_(free)(entries);
 }
@@ -402,6 +412,9 @@ static Int latest_first(const void *a, const void *b)
 
 static Bool copy_batch(Int out, const Batch *batch, UChar *buffer)
 {
+    if (batch->n_bytes > 2 * PENDING_BYTES)
+        return True; // with what is behind it and of no use
+
     ULong at;
     const CachePiece pieces[2] = {{buffer, batch->n_bytes}, {buffer, 0}};
     return jm_cache_read(file, buffer, batch->n_bytes, batch->start) == (Long)batch->n_bytes &&

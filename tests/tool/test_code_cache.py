@@ -1,0 +1,560 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--code-cache: the next run finds the translations, and does what the program does without Valgrind.
+
+Whatever is in the cache, the results are the program's own: what a test expects comes from the program run alone.
+"""
+
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+import pytest
+
+from tests.harness import BUILD, PYTHON, VALGRIND, Argument, Recording, compile_c, record, run
+from tests.tool.programs import library, linked_to
+
+# Integers, floating point, vectors, strings, allocation, a sort: results of every instruction count.
+WORKS = r"""
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+int main(void)
+{
+    enum { N = 3000 };
+    double *values = malloc(N * sizeof *values), sum = 0;
+    unsigned state = 12345;
+    char text[64], all[N * 8] = "";
+    for (int i = 0; i < N; i++) {
+        state = state * 1103515245u + 12345u;
+        values[i] = sin(state) * exp(i * 1e-3) + cbrt(i) + fma(i, 0.1, state % 7);
+    }
+    qsort(values, N, sizeof *values, by_value);
+    for (int i = 0; i < N; i++) {
+        sum = sum / 2 + values[i];
+        snprintf(text, sizeof text, "%.3g,", values[i]);
+        if (i % 100 == 0)
+            strcat(all, text);
+    }
+    time_t day = 86400 * 365;
+    strftime(text, sizeof text, "%A %d %B %Y", gmtime(&day));
+    char *copy = strdup(all);
+    printf("%.17g %s %s %zu\n", sum, copy, text, strlen(strstr(copy, ",") + 1));
+    free(copy);
+    free(values);
+    return 3;
+}
+"""
+
+SCRIPT = """
+import ctypes, decimal, hashlib, json, re, struct, zlib
+text = json.dumps({str(i): [i ** 3, i / 7, "x" * (i % 5)] for i in range(300)}, sort_keys=True)
+print(hashlib.sha256(text.encode()).hexdigest(), zlib.crc32(text.encode()), decimal.Decimal(2).sqrt())
+print(len(re.findall(r"[0-9]+[.][0-9]*5", text)), struct.pack("<df", 1 / 3, 2 / 3).hex(), sum(map(float, range(999))))
+"""
+
+
+class Counts(NamedTuple):
+    found: int
+    missing: int
+    changed: int
+    refused: int
+    kept: int
+
+
+def works() -> Path:
+    return compile_c(WORKS, "-O2", "-lm")
+
+
+def cached(
+    command: Sequence[Argument],
+    cache: Path,
+    *options: str,
+    env: Optional[Mapping[str, str]] = None,
+    cwd: Optional[Path] = None,
+) -> Recording:
+    return record(command, [f"--code-cache={cache}", "--stats=yes", *options], env=env, cwd=cwd)
+
+
+def counts(recording: Recording) -> Counts:
+    found = re.findall(
+        r"translations: (\d+) found, (\d+) missing, (\d+) changed, (\d+) refused, (\d+) kept", recording.stderr
+    )
+    assert found, recording.stderr
+    return Counts(*map(int, found[-1]))
+
+
+def share_found(recording: Recording) -> float:
+    n = counts(recording)
+    return n.found / (n.found + n.missing + n.changed + n.refused)
+
+
+def assert_same(recording: Recording, command: Sequence[Argument], env: Optional[Mapping[str, str]] = None) -> None:
+    alone = run(command, env=env)
+    assert (recording.returncode, recording.stdout) == (alone.returncode, alone.stdout), recording.stderr
+
+
+def code_file(cache: Path) -> Path:
+    (found,) = cache.glob("*.code")
+    return found
+
+
+# ---- what is found -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [[], ["--time-unit=i"], ["--heap=no"]], ids=" ".join)
+def test_the_second_run_translates_nothing_again(tmp_path: Path, options: List[str]) -> None:
+    first, second = cached([works()], tmp_path, *options), cached([works()], tmp_path, *options)
+    assert counts(first).found == 0 and counts(first).kept > 1000
+    assert counts(second).found > 1000 and share_found(second) > 0.99
+    assert_same(second, [works()])
+
+
+def test_libraries_are_where_they_were_whatever_was_allocated_before(tmp_path: Path) -> None:
+    cache, elsewhere = tmp_path / "cache", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    cached([PYTHON, "-c", SCRIPT], cache, env={"PYTHONHASHSEED": "random"})
+    more = {f"VARIABLE_{i}": "x" * 100 * i for i in range(10)}
+    second = cached([PYTHON, "-c", SCRIPT], cache, env={"PYTHONHASHSEED": "random", **more}, cwd=elsewhere)
+    assert share_found(second) >= 0.98
+    assert_same(second, [PYTHON, "-c", SCRIPT])
+
+
+def test_what_is_recorded_is_the_same(tmp_path: Path) -> None:
+    """Instructions are counted by code that is put into superblocks, and allocations are answered by such code."""
+    options = ["--time-unit=i", "--interval=1"]
+    without = record([works()], options).profile
+    for _ in range(2):
+        again = cached([works()], tmp_path, *options).profile
+        assert again.last_time > 100000
+        assert again.snapshots[-1].by_kind == without.snapshots[-1].by_kind
+        assert sorted(again.counts().values()) == sorted(without.counts().values())
+        # The loader's own way through the symbols depends on where libraries are.
+        assert again.last_time == pytest.approx(without.last_time, rel=0.001)
+
+
+def test_options_that_change_superblocks_have_files_of_their_own(tmp_path: Path) -> None:
+    cached([works()], tmp_path)
+    other = cached([works()], tmp_path, "--vex-guest-max-insns=10")
+    assert counts(other).found == 0
+    assert len(list(tmp_path.glob("*.code"))) == 2
+    assert counts(cached([works()], tmp_path, "--depth=5", "--max-snapshots=50")).missing == 0
+
+
+def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": ""}
+    record([works()], [], env=home)
+    record([works()], ["--code-cache=no"], env=home)
+    record([works()], [f"--code-cache={tmp_path}/cache", "--vex-guest-chase=yes"], env=home)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- other code at the same place --------------------------------------------------------------------------
+
+VERSION = "int version(void) {{ return {}; }}"
+ASKS = '#include <stdio.h>\nint version(void);\nint main(void) { return printf("%d\\n", version()) < 0; }'
+
+
+def test_a_library_that_was_rebuilt_in_place_is_translated_anew(tmp_path: Path) -> None:
+    """Same file, same size, same times, another number in it."""
+    built = {n: library(VERSION.format(n), "libversion.so") for n in (1111, 2222)}
+    lib = tmp_path / "libversion.so"
+    shutil.copy(str(built[1111]), str(lib))
+    program = [compile_c(ASKS, str(lib), f"-Wl,-rpath,{tmp_path}")]
+    times = lib.stat()
+    assert cached(program, tmp_path / "cache").stdout == "1111\n"
+    with lib.open("r+b") as file:
+        file.write(built[2222].read_bytes())
+    os.utime(str(lib), ns=(times.st_atime_ns, times.st_mtime_ns))
+    for changed in (1, 0):
+        second = cached(program, tmp_path / "cache")
+        assert second.stdout == "2222\n"
+        assert bool(counts(second).changed) == bool(changed)
+
+
+TWO_VERSIONS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    for (int round = 0; round < 2; round++)
+        for (int i = 1; i < argc; i++) {
+            void *library = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+            printf("%d ", ((int (*)(void))dlsym(library, "version"))());
+            if (round == 0)
+                dlclose(library);
+        }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("at_one_address", [False, True])
+def test_two_versions_of_a_library_in_one_program(tmp_path: Path, at_one_address: bool) -> None:
+    program = compile_c(TWO_VERSIONS, "-ldl")
+    if at_one_address:  # one after the other, because no table of places can be made
+        (tmp_path / "cache" / "places").mkdir(mode=0o700, parents=True)
+        (tmp_path / "cache").chmod(0o700)
+    for n in (1111, 2222):
+        (tmp_path / str(n)).mkdir()
+        shutil.copy(str(library(VERSION.format(n), "libversion.so")), str(tmp_path / str(n) / "libversion.so"))
+    paths = [tmp_path / str(n) / "libversion.so" for n in (1111, 2222)]
+    for order in (paths, paths[::-1], paths):
+        assert_same(cached([program, *order], tmp_path / "cache"), [program, *order])
+
+
+MAKES_CODE = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+static size_t make(unsigned char *code, unsigned n) /* mov $n, %eax; ret */
+{
+    code[0] = 0xb8;
+    memcpy(code + 1, &n, 4);
+    code[5] = 0xc3;
+    return 6;
+}
+#else
+static size_t make(unsigned char *code, unsigned n) /* movz w0, #n; ret */
+{
+    unsigned words[2] = {0x52800000u | (n & 0xffff) << 5, 0xd65f03c0u};
+    memcpy(code, words, sizeof words);
+    return sizeof words;
+}
+#endif
+int main(int argc, char **argv)
+{
+    unsigned first = atoi(argv[1]);
+    int fds[] = {-1, memfd_create("code", 0), open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0700)};
+    for (int i = 0; i < 3; i++) {
+        unsigned char code[16];
+        size_t n = make(code, first + i);
+        if (fds[i] >= 0 && write(fds[i], code, n) != (ssize_t)n)
+            return 1;
+        int flags = fds[i] < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+        int protection = PROT_READ | PROT_EXEC | (fds[i] < 0 ? PROT_WRITE : 0);
+        void *at = mmap(NULL, 4096, protection, flags, fds[i], 0);
+        if (at == MAP_FAILED)
+            return 2;
+        if (fds[i] < 0)
+            memcpy(at, code, n);
+        __builtin___clear_cache(at, (char *)at + n);
+        printf("%d ", ((int (*)(void))at)());
+    }
+    return 0;
+}
+"""
+
+
+def test_code_that_a_program_makes_is_what_it_has_made_this_time(tmp_path: Path) -> None:
+    program = compile_c(MAKES_CODE)
+    for n in (100, 200, 200, 300):
+        again = cached([program, str(n), tmp_path / "made"], tmp_path / "cache")
+        assert (again.returncode, again.stdout) == (0, f"{n} {n + 1} {n + 2} "), again.stderr
+
+
+# ---- damage ------------------------------------------------------------------------------------------------
+
+
+def flip_bits(data: bytearray, chance: random.Random) -> None:
+    for _ in range(300):
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+
+
+def other_bytes(data: bytearray, chance: random.Random) -> None:
+    for _ in range(300):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+
+
+def zero_blocks(data: bytearray, chance: random.Random) -> None:
+    for _ in range(20):
+        at = chance.randrange(len(data) - 512)
+        data[at : at + 512] = bytes(512)
+
+
+def move_blocks(data: bytearray, chance: random.Random) -> None:
+    for _ in range(20):
+        to, of = (chance.randrange(len(data) - 1024) for _ in range(2))
+        data[to : to + 1024] = data[of : of + 1024]
+
+
+def cut_off(data: bytearray, chance: random.Random) -> None:
+    del data[chance.randrange(len(data)) :]
+
+
+def cut_out(data: bytearray, chance: random.Random) -> None:
+    at = chance.randrange(len(data))
+    del data[at : at + chance.randrange(1, 5000)]
+
+
+def all_random(data: bytearray, chance: random.Random) -> None:
+    data[:] = bytes(chance.randrange(256) for _ in range(5000))
+
+
+DAMAGES: List[Callable[[bytearray, random.Random], None]] = [
+    flip_bits,
+    other_bytes,
+    zero_blocks,
+    move_blocks,
+    cut_off,
+    cut_out,
+    all_random,
+]
+
+
+@pytest.fixture(name="kept", scope="module")
+def _kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = tmp_path_factory.mktemp("kept")
+    cached([works()], cache)
+    return cache
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__ for damage in DAMAGES])
+def test_what_is_damaged_is_passed_over(tmp_path: Path, kept: Path, damage: Callable[..., None]) -> None:
+    """Hundreds of places at once: each record has its own checksum."""
+    for name in sorted(os.listdir(str(kept))):
+        data = bytearray((kept / name).read_bytes())
+        if len(data) > 5000:
+            damage(data, random.Random(name))
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / name).chmod(0o600)
+    after = cached([works()], tmp_path)
+    assert_same(after, [works()])
+    assert counts(after).kept > 0
+    # And is mended.
+    again = cached([works()], tmp_path)
+    assert_same(again, [works()])
+    assert share_found(again) > 0.9
+
+
+def test_a_record_of_another_build_is_not_taken(tmp_path: Path, kept: Path) -> None:
+    """Its file renamed to ours."""
+    cached([works()], tmp_path, "--vex-iropt-level=0")
+    shutil.copy(str(code_file(tmp_path)), str(tmp_path / code_file(kept).name))
+    after = cached([works()], tmp_path)
+    assert counts(after).found == 0
+    assert_same(after, [works()])
+
+
+def test_a_damaged_table_of_places_is_begun_anew(tmp_path: Path) -> None:
+    cached([works()], tmp_path)
+    for broken in (b"", b"x", os.urandom(3200), (tmp_path / "places").read_bytes()[:-5]):
+        (tmp_path / "places").write_bytes(broken)
+        assert_same(cached([works()], tmp_path), [works()])
+
+
+# ---- whose directory ---------------------------------------------------------------------------------------
+
+
+def cache_in(home: Path, *options: str, **more: str) -> Recording:
+    env = {"HOME": str(home), "XDG_CACHE_HOME": "", **more}
+    return record([works()], ["--code-cache=yes", "-q", *options], env=env)
+
+
+def said(recording: Recording) -> List[str]:
+    return [line for line in recording.stderr.splitlines() if "jmassif" in line]
+
+
+def test_the_cache_is_the_users_alone(tmp_path: Path) -> None:
+    silent = cache_in(tmp_path)
+    cache = tmp_path / ".cache" / "jmassif"
+    assert cache.stat().st_mode & 0o7777 == 0o700
+    assert {path.stat().st_mode & 0o7777 for path in cache.iterdir()} == {0o600}
+    assert silent.stderr == ""
+    cache_in(tmp_path, XDG_CACHE_HOME=str(tmp_path / "xdg"))
+    assert code_file(tmp_path / "xdg" / "jmassif").stat().st_size > 100000
+
+
+def refusal(cache: Path) -> str:
+    refused = record([works()], [f"--code-cache={cache}"])
+    assert_same(refused, [works()])
+    lines = [line for line in refused.stderr.splitlines() if "translations are not kept" in line]
+    assert len(lines) <= 1
+    return lines[0] if lines else ""
+
+
+def test_a_directory_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    cached([works()], tmp_path / "cache")
+    (tmp_path / "cache").chmod(0o770)
+    before = code_file(tmp_path / "cache").stat()
+    assert "can be written to by others" in refusal(tmp_path / "cache")
+    assert code_file(tmp_path / "cache").stat() == before
+    (tmp_path / "cache").chmod(0o700)
+    code_file(tmp_path / "cache").chmod(0o606)
+    assert "can be written to by others" in refusal(tmp_path / "cache")
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert "is no directory, or a link to one" in refusal(tmp_path / "link")
+    assert list((tmp_path / "real").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_someone_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir(mode=0o700)
+    os.chown(str(tmp_path / "cache"), 12345, 12345)
+    assert "belongs to someone else" in refusal(tmp_path / "cache")
+    os.chown(str(tmp_path / "cache"), 0, 0)
+    cached([works()], tmp_path / "cache")
+    os.chown(str(code_file(tmp_path / "cache")), 12345, 12345)
+    assert "belongs to someone else" in refusal(tmp_path / "cache")
+    # Root in a user's home leaves nothing there.
+    os.chown(str(tmp_path), 12345, 12345)
+    shutil.rmtree(str(tmp_path / "cache"))
+    assert said(cache_in(tmp_path, XDG_CACHE_HOME=str(tmp_path))) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("home", ["", "relative/home", "/nonexistent/home"])
+def test_without_a_home_nothing_is_kept(home: str) -> None:
+    silent = record([works()], ["--code-cache=yes", "-q"], env={"HOME": home, "XDG_CACHE_HOME": ""})
+    assert_same(silent, [works()])
+    assert silent.stderr == ""
+
+
+# ---- several at once, and ends in between ------------------------------------------------------------------
+
+
+def start(command: Sequence[Argument], cache: Path, directory: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [
+            VALGRIND,
+            "--tool=jmassif",
+            f"--jmassif-out-file={directory}/out.%p",
+            f"--code-cache={cache}",
+            *map(str, command),
+        ],
+        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_eight_processes_that_start_at_once(tmp_path: Path) -> None:
+    alone = run([works()])
+    for process in [start([works()], tmp_path / "cache", tmp_path) for _ in range(8)]:
+        out, _ = process.communicate(timeout=120)
+        assert (process.returncode, out.decode()) == (alone.returncode, alone.stdout)
+    assert share_found(cached([works()], tmp_path / "cache")) > 0.98
+
+
+def test_a_run_that_is_killed_leaves_a_readable_cache(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    cache = tmp_path / "cache"
+    for _ in range(6):
+        process = start([PYTHON, "-S", "-c", SCRIPT], cache, tmp_path)
+        before = time.process_time()
+        # When some of it is written, not after some time.
+        enough = chance.randrange(1, 1500000)
+        while process.poll() is None and sum(path.stat().st_size for path in cache.glob("*.code")) < enough:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=120)
+        assert time.process_time() - before < 60
+    after = cached([PYTHON, "-S", "-c", SCRIPT], cache)
+    assert_same(after, [PYTHON, "-S", "-c", SCRIPT])
+    assert counts(after).found > 0 and counts(after).refused == 0
+    assert share_found(cached([PYTHON, "-S", "-c", SCRIPT], cache)) > 0.98
+
+
+FORKS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return strtol(argv[1], NULL, 16) != 12;
+    for (int i = 0; i < 4; i++)
+        if (fork() == 0) {
+            char text[64];
+            time_t day = 86400L * 365 * i;
+            strftime(text, sizeof text, i % 2 ? "%c" : "%A", gmtime(&day));
+            double x = strtod("0x1.8p3", NULL) + strtol("77", NULL, 8);
+            if (i == 3)
+                execl(argv[0], argv[0], "c", NULL);
+            return !(text[0] && x > 0);
+        }
+    int status, sum = 0;
+    while (wait(&status) > 0)
+        sum += status;
+    printf("%d\n", sum);
+    return 0;
+}
+"""
+
+
+def test_forked_children_keep_what_they_translate(tmp_path: Path) -> None:
+    program = [compile_c(FORKS)]
+    for _ in range(2):
+        again = cached(program, tmp_path, "--trace-children=yes")
+        assert again.stdout == "0\n"
+    every = re.findall(r"translations: (\d+) found, (\d+) missing, 0 changed, 0 refused", again.stderr)
+    assert len(every) == 5
+    assert sum(int(missing) for _, missing in every) <= 0.02 * sum(int(found) for found, _ in every)
+
+
+# ---- where it cannot be written ----------------------------------------------------------------------------
+
+
+def test_a_full_disk_ends_the_writing_alone(tmp_path: Path) -> None:
+    """The limit of a file's size stands for it: so far, and then an error."""
+    for limit in (1000, 300000, 700000):
+        cache = tmp_path / str(limit)
+        done = subprocess.run(
+            [VALGRIND, "--tool=jmassif", "--jmassif-out-file=/dev/null", f"--code-cache={cache}", str(works())],
+            env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        alone = run([works()])
+        assert (done.returncode, done.stdout.decode()) == (alone.returncode, alone.stdout), done.stderr
+        assert b"SIGXFSZ" not in done.stderr
+        assert all(path.stat().st_size <= limit for path in cache.iterdir())
+        assert_same(cached([works()], cache), [works()])
+
+
+def test_the_file_keeps_to_its_limit(tmp_path: Path) -> None:
+    limit = 1 << 20
+    for _ in range(3):
+        again = cached([PYTHON, "-S", "-c", SCRIPT], tmp_path, "--code-cache-size=1MiB")
+        assert sum(path.stat().st_size for path in tmp_path.glob("*.code")) <= limit
+    assert counts(again).found > 1000
+    assert_same(again, [PYTHON, "-S", "-c", SCRIPT])
+
+
+def test_files_of_other_builds_go_first(tmp_path: Path) -> None:
+    cached([works()], tmp_path, "--vex-guest-max-insns=10")
+    old = code_file(tmp_path)
+    os.utime(str(old), (1000000000, 1000000000))
+    cached([works()], tmp_path, "--code-cache-size=1200KiB")
+    assert not old.exists() and code_file(tmp_path).exists()
+
+
+def test_sizes_and_places_that_mean_nothing_stop_the_run() -> None:
+    for option in ("--code-cache=", "--code-cache-size=much"):
+        refused = record([works()], [option])
+        assert refused.returncode != 0 and option.split("=")[0] in refused.stderr
