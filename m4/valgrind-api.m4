@@ -170,6 +170,14 @@ AS_IF([test -n "$reads_debug_info"], [
     CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$reads_debug_info"
 ])
 
+dnl Since 3.22 symbols of a separate debug file come too late for wrappers (debug_info.c).
+AC_MSG_CHECKING([whether symbols are read when they are asked for])
+JM_IF_FUNCTION([libcoregrind], [vgPlain_di_load_di], [
+    AC_MSG_RESULT([yes])
+    AC_DEFINE([READS_SYMBOLS_LATE], [1], [Symbols of separate debug files are read when they are asked for.])
+    CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=vgPlain_redir_notify_new_DebugInfo"
+], [AC_MSG_RESULT([no])])
+
 dnl What the core sends a process that a signal has killed, when all else is over (killed.c).
 AC_MSG_CHECKING([whether the signal that kills a program can be told])
 tells_signal=no

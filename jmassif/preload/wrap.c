@@ -137,6 +137,15 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define WORDS_WORDS(n)      W##n
 #define CALL_WORDS(n, r, f) CALL##n(r, f)
 
+// A pointer to what are its parameters; its result is none.
+#define PARAMS_STRUCTURE(n) P##n
+#define WORDS_STRUCTURE(n)  ((const UWord *)a0)[0]
+#define CALL_STRUCTURE(n, r, f)                                                                                        \
+    do {                                                                                                               \
+        CALL##n(r, f);                                                                                                 \
+        (r) = 1;                                                                                                       \
+    } while (0)
+
 #define PARAMS_EXTENT_AT_1(n)   UWord a0, struct extent e
 #define WORDS_EXTENT_AT_1(n)    a0, e.width, e.height, e.depth
 #define PARAMS_EXTENT_AT_2(n)   UWord a0, UWord a1, struct extent e, UWord a2, UWord a3

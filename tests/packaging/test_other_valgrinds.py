@@ -71,6 +71,18 @@ def test_another_valgrinds_unwinder_is_taken_over_too(release: str) -> None:
     assert shown[:5] == ["crash"] * 4 + ["main"]
 
 
+@EACH_RELEASE
+def test_another_valgrind_sees_what_dlopen_is_asked_for(release: str) -> None:
+    """Since 3.22 a debug file's symbols are read when an address is asked for, which is too late to wrap a function."""
+    root = unpacked(release)
+    tree = configure_and_make(MADE / f"valgrind-{release}", f"--with-valgrind={root}")
+    loads = compile_c('#include <dlfcn.h>\nint main(void) { return !dlopen("libm.so.6", RTLD_NOW); }\n', "-ldl")
+    options = ["--pages=no"]  # their stacks ask for addresses
+    recording = record([loads], options, build=tree, valgrind=str(root / "usr/bin/valgrind"))
+    assert recording.returncode == 0, recording.stderr[-2000:]
+    assert [scope.name for scope in recording.profile.scopes] == ["dlopen libm.so.6"]
+
+
 FMA = ROOT / "tests" / "bench" / "fma.c"
 
 

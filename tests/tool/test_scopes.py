@@ -238,3 +238,46 @@ def test_a_dlopen_is_named_by_its_file(outer_library: Path) -> None:
     assert [scope.parent for scope in profile.scopes] == [0, 0, 0, 0]
     assert not profile.failures
     assert "stack-completed-from-api-call" not in profile.counters
+
+
+# Until glibc 2.27 the loader looks who calls the function behind dlopen, and refuses all but its own libraries.
+CHECKING_LOADER = r"""
+struct work { const char *file; long caller; };
+static long begin, end;
+void loader_trusts(long from, long to) { begin = from, end = to; }
+__attribute__((noinline)) void dl_open_worker(void *work) { ((struct work *)work)->caller = 0; }
+static void (*volatile worker)(void *) = dl_open_worker;
+__attribute__((noinline)) int _dl_open(const char *file)
+{
+    long caller = (long)__builtin_return_address(0);
+    struct work work = {file, caller};
+    if (caller < begin || caller >= end)
+        return 0;
+    worker(&work);
+    return 1;
+}
+"""
+CALLS_LOADER = r"""
+#include <stdio.h>
+extern char __executable_start, etext;
+void loader_trusts(long, long);
+int _dl_open(const char *);
+int main(void)
+{
+    loader_trusts((long)&__executable_start, (long)&etext);
+    puts(_dl_open("/somewhere/libtrusted.so") ? "trusted" : "invalid caller");
+    return 0;
+}
+"""
+
+
+def test_a_loader_that_looks_who_calls_it_is_not_called_by_a_wrapper() -> None:
+    flags = ("-shared", "-fpic", "-Wl,-soname,ld-linux-of-tests.so.2")
+    library = harness.compile_c(CHECKING_LOADER, *flags)
+    program = harness.compile_c(CALLS_LOADER, str(library), f"-L{library.parent}")
+    (library.parent / "ld-linux-of-tests.so.2").write_bytes(library.read_bytes())
+    search = {"LD_LIBRARY_PATH": str(library.parent)}
+    assert harness.run([program], env=search).stdout == "trusted\n"
+    recording = harness.record([program], env=search)
+    assert recording.stdout == "trusted\n", recording.stderr
+    assert [scope.name for scope in recording.profile.scopes] == ["dlopen libtrusted.so"]
