@@ -182,7 +182,7 @@ _Piece = TypeVar("_Piece")
 
 
 def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:
-    """The pieces of a report, with a sign of life while they are made; `is_shown` on the terminal, then until the first is there."""
+    """The pieces of a report, with a sign of life while they are made; until the first, where they are shown on the terminal."""
     with Working(what) as working:
         for piece in pieces:
             if is_shown:

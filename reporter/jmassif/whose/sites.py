@@ -2,8 +2,8 @@
 """Who is to blame for an account's memory: a frame, a library, a Python line.
 
 The *site* of an account is the frame that a person would blame: the first one, from the allocation outwards, that is not
-the allocator itself, nor the C++ library's templates. Its object file is the library that the memory is booked on with --by=library. What Python line
-that was called from is told with it; see charges.py.
+the allocator itself, nor the C++ library's templates. Its object file is the library that the memory is booked on with
+--by=library. What Python line that was called from is told with it; see charges.py.
 """
 
 import re
