@@ -9,10 +9,13 @@ import pytest
 
 from jmassif.commands.jm_print import main
 from jmassif.model.job import FORKED, REPLACED, SPAWNED
-from jmassif.questions.happened import ALARM, NOTE
+from jmassif.questions.happened import ALARM
 from jmassif.questions.headline import HAPPENED
-from jmassif.questions.job.headline import headline_of_job
+from jmassif.questions.job.headline import dismissed, headline_of_job
 from jmassif.questions.job.processes import Processes, join
+from jmassif.whose.names import Names
+from jmassif.writers.text import processes
+from jmassif.writers.view import View
 from tests import harness
 from tests.reporter.test_text import crowded
 from tests.reporter.traces import Trace
@@ -322,10 +325,11 @@ def pool(parent_end: str, worker_end: str, n_workers: int = 2) -> Processes:
     return joined(parent, *workers)
 
 
-def test_workers_that_were_ended_when_their_work_was_done_are_one_note() -> None:
-    happened = headline_of_job(pool("Z 400 exit 0", "Z 300 signal 15")).about(HAPPENED)
-    assert [(each.severity, "processes 2 and 3 " in each.text) for each in happened] == [(NOTE, True)]
-    assert "SIGTERM" in happened[0].text and "exit status 0" in happened[0].text
+def test_workers_that_were_ended_when_their_work_was_done_are_a_sentence_below_the_headline() -> None:
+    job = pool("Z 400 exit 0", "Z 300 signal 15")
+    assert not headline_of_job(job).about(HAPPENED)
+    text = " ".join(processes.write(job, lambda _: View(None, 1, "stack", 70, None)))
+    assert "What had started processes 2 and 3 sent SIGTERM" in text and "!!!" not in text
 
 
 @pytest.mark.parametrize(
@@ -515,7 +519,6 @@ def test_pythons_worker_processes(method: str, tmp_path: Path) -> None:
     peak = job.peak()
     assert 0.6 * base < peak.at_least < base + around and base <= peak.at_most < base + around
     # That a parent ends a worker that it needs no more is no failure of the worker's.
-    happened = headline_of_job(job).about(HAPPENED)
     ended = [p for p in workers if p.profile.end and p.profile.end.reason == "signal"]
-    assert len(ended) == 1 and [each.severity for each in happened] == [NOTE]
-    assert f"process {ended[0].pid} " in happened[0].text and "SIGTERM" in happened[0].text
+    assert len(ended) == 1 and not headline_of_job(job).about(HAPPENED)
+    assert f"process {ended[0].pid} sent SIGTERM" in dismissed(job, lambda process: Names(process.profile))

@@ -75,26 +75,29 @@ def _listed(processes: Sequence[Process]) -> str:
     return f"process {last}" if not named else f"processes {', '.join(named)} and {last}"
 
 
-def _dismissed(processes: Sequence[Process]) -> List[Statement]:
-    """Workers that were ended when nobody needed them any more."""
-    if not processes:
-        return []
-    their = "its work" if len(processes) == 1 else "their work"
-    text = f"What had started {_listed(processes)} sent SIGTERM when {their} was done, and ended with exit status 0."
-    return [Statement(HAPPENED, NOTE, text)]
+def _is_dismissed(process: Process, names: Names) -> bool:
+    """A worker that was ended when nobody needed it any more, and lacked nothing: that is no failure."""
+    return process.profile.was_dismissed and not incidents_of(process.profile, names)
+
+
+def dismissed(job: Processes, names: _NamesOf) -> str:
+    """A sentence on such workers; "" where there are none."""
+    ended = [process for process in job.members if process.profile.was_dismissed]
+    found = [process for process in ended if _is_dismissed(process, names(process))]
+    if not found:
+        return ""
+    their = "its work" if len(found) == 1 else "their work"
+    return f"What had started {_listed(found)} sent SIGTERM when {their} was done, and ended with exit status 0."
 
 
 def _happened(job: Processes, names: _NamesOf) -> List[Statement]:
     """The worst first."""
     found: List[Tuple[Process, Statement]] = []
-    dismissed: List[Process] = []
     for process in job.members:
         profile, words = process.profile, names(process)
-        tried = incidents_of(profile, words)
-        if profile.was_dismissed and not tried:
-            dismissed.append(process)
+        if _is_dismissed(process, words):
             continue
-        for each in story.happened(profile, words, tried):
+        for each in story.happened(profile, words, incidents_of(profile, words)):
             name = called(process)
             text = f"{name[:1].upper()}{name[1:]}: {each.text}"
             found.append((process, Statement(HAPPENED, each.severity, text)))
@@ -105,7 +108,7 @@ def _happened(job: Processes, names: _NamesOf) -> List[Statement]:
         others = list(dict.fromkeys(process for process, _ in alike[_MOST_HAPPENED:]))
         if others:
             told.append(Statement(HAPPENED, severity_, f"The like is told of {_listed(others)}."))
-    return told + _dismissed(dismissed)
+    return told
 
 
 def _leaks(job: Processes, names: _NamesOf) -> List[Statement]:
