@@ -88,7 +88,7 @@ LOOK = """(() => {
 })()"""
 
 # Everything that can be chosen is chosen once.
-_CHOOSE = """(() => {
+CHOOSE = """(() => {
     for (const row of [...document.querySelectorAll('tbody tr')].slice(0, 25)) row.click();
     for (const choice of document.querySelectorAll('select'))
         for (const option of [...choice.options].slice(0, 4)) {
@@ -176,9 +176,7 @@ def search(seed: int, seconds: float, keep: Path) -> Tally:
             pages += 1
             width = rng.choice((390, 1280))
             try:
-                visited = visit(
-                    made_page[0], ["evaluate", LOOK], ["evaluate", _CHOOSE], ["evaluate", LOOK], width=width
-                )
+                visited = visit(made_page[0], ["evaluate", LOOK], ["evaluate", CHOOSE], ["evaluate", LOOK], width=width)
                 found = [*visited.trouble, *visited.results[0], *visited.results[2]]
                 slowest = max(slowest, visited.opened_ms)
                 if visited.opened_ms > _MOST_OPENING:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.fuzz import pages
 from tests.harness import BUILD
-from tests.web.browser import need_page, visit
+from tests.reporter.traces import Trace
+from tests.web.browser import need_page, visit, write_page
 
 _SECONDS = 6
 
@@ -27,6 +28,18 @@ def test_no_name_does_anything_in_a_page() -> None:
     tally = pages.search(seed, _SECONDS, BUILD / "fuzz" / "pages")
     print(f"seed {seed}: {tally.pages} pages, {tally.refused} refused, slowest {tally.slowest} ms")
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
+
+
+def test_long_names_in_a_legend_make_no_page_wider(tmp_path: Path) -> None:
+    trace = Trace(command="a", time_unit="ms", memory="unified")
+    account = trace.account("heap", "e" * 64, ["std::vector<" * 60 + ">" * 60 + " (a.c:1)", "main (a.c:2)"])
+    trace.snapshot(5, "time", {account: (1 << 20, 1)})
+    trace.snapshot(9, "exit")
+    path = tmp_path / "jmassif.out.1"
+    path.write_bytes(trace.bytes() + b"Z 9 exit 0\n")
+    looked = ["evaluate", pages.LOOK]
+    visited = visit(write_page(tmp_path, path), looked, ["evaluate", pages.CHOOSE], looked, width=390)
+    assert (visited.trouble, visited.results[0], visited.results[2]) == ([], [], [])
 
 
 def test_the_search_sees_what_a_page_may_not_do(tmp_path: Path) -> None:
