@@ -62,6 +62,25 @@ struct mallinfo2 {
 MALLINFO2(libcZdsoZa)
 MALLINFO2(VgSoSynsomalloc)
 
+// The core replaces malloc and its kin wherever they are global, but not where they are weak; of musl that is malloc
+// alone, so realloc and free would get what they do not know. musl's library has no soname, or its own.
+#define SAME(tag, soname, name)                                                                                        \
+    UWord REPLACED(tag, libcZdsoZa, name)(UWord, UWord, UWord);                                                        \
+    UWord REPLACED(tag, soname, name)(UWord, UWord, UWord);                                                            \
+    UWord REPLACED(tag, soname, name)(UWord one, UWord two, UWord three)                                               \
+    {                                                                                                                  \
+        return REPLACED(tag, libcZdsoZa, name)(one, two, three);                                                       \
+    }
+#define ALL_SAME(soname)                                                                                               \
+    SAME(10010, soname, malloc)                                                                                        \
+    SAME(10050, soname, free)                                                                                          \
+    SAME(10090, soname, realloc)                                                                                       \
+    SAME(10110, soname, memalign)                                                                                      \
+    SAME(10160, soname, posix_memalign)                                                                                \
+    CALLOC(soname)
+ALL_SAME(NONE)
+ALL_SAME(libcZdmuslZa)
+
 // ---- new -----------------------------------------------------------------------------------------------------
 
 // Where there is no memory the library's own function is called: it knows what a new handler is, and how to throw. It

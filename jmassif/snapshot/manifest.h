@@ -10,8 +10,8 @@
 // Writes what is known at the start: command, board, JetPack, packages, kernel, memory, environment, versions.
 void jm_manifest_write(void);
 
-// The program has asked its environment for a variable, and this is what it was told; NULL: there is none. What it, or its
-// script, has set since the start is the run's.
+// The program has asked its environment for a variable, and this is what it was told; NULL: there is none. What it, or
+// its script, has set since the start is the run's.
 void jm_manifest_variable(const HChar *name, const HChar *value);
 
 // An object file was mapped: the interpreter's and the framework's versions are told by them.

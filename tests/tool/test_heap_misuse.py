@@ -5,7 +5,10 @@ Where the C library would abort (frees of pointers that it never gave out), the 
 says so in the trace's counters.
 """
 
+import shutil
 from typing import Sequence
+
+import pytest
 
 from tests.harness import Recording, compile_c, record
 from tests.tool.programs import assert_readable, at_peak, live_at, run_both
@@ -347,3 +350,59 @@ def test_what_is_written_beyond_a_small_block_breaks_nothing_of_the_recorders() 
     )
     assert live_at(recording.profile, -1) == 30
     assert recording.profile.counters == {}
+
+
+WEAK = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char pool[1 << 16];
+static size_t used;
+
+__attribute__((weak)) void *malloc(size_t n)
+{
+    used += (n + 15) / 16 * 16;
+    return pool + used - (n + 15) / 16 * 16;
+}
+
+int main(void)
+{
+    char *p = malloc(100);
+    strcpy(p, "kept");
+    p = realloc(p, 5000);
+    if (!p || strcmp(p, "kept") != 0)
+        return 1;
+    free(p);
+    return 0;
+}
+"""
+
+
+def test_a_weak_malloc_is_replaced_as_the_rest_is() -> None:
+    """As musl has it: the others are global."""
+    recording = record([compile_c(WEAK, "-fno-builtin")])
+    assert recording.returncode == 0, recording.stderr
+    assert not [line for line in recording.trace.read_text().splitlines() if line.startswith("k ")]
+
+
+@pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-gcc is not installed")
+def test_a_program_of_musls_has_its_heap_in_the_ledger() -> None:
+    text = """
+    #include <stdlib.h>
+    #include <string.h>
+    int main(void)
+    {
+        char *p = malloc(123456), *aligned = aligned_alloc(64, 640), *zeroes = calloc(10, 1000);
+        memset(p, 1, 123456);
+        p = realloc(p, 200000);
+        if (!p || p[123455] != 1 || !aligned || zeroes[9999])
+            return 1;
+        free(aligned);
+        free(zeroes);
+        return 0;
+    }
+    """
+    recording = record([compile_c(text, "-fno-builtin", compiler="musl-gcc")])
+    assert recording.returncode == 0, recording.stderr
+    assert live_at(recording.profile, -1) == 200000

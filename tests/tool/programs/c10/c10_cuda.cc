@@ -69,8 +69,8 @@ extern "C" __attribute__((noinline)) char *pool_block(size_t bytes)
     return cudaMallocAsync(&p, bytes, nullptr) == 0 ? (char *)p : nullptr;
 }
 
-// Without a cache, if the environment says so when it is first asked: every tensor is an allocation of the runtime's, and
-// nothing is reported.
+// Without a cache, if the environment says so when it is first asked: every tensor is an allocation of the runtime's,
+// and nothing is reported.
 extern "C" __attribute__((noinline)) char *uncached_block(size_t bytes)
 {
     static const bool is_uncached = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING") != nullptr;
