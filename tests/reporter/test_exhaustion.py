@@ -13,8 +13,12 @@ from jmassif.commands.formats import FORMATS
 from jmassif.commands.jm_print import main
 from jmassif.model.profile import Profile
 from jmassif.questions.exhaustion import Incident, call, incidents
+from jmassif.questions.headline import headline
 from jmassif.trace.grammar import TraceError
 from jmassif.units import size
+from jmassif.whose.names import Names
+from jmassif.writers.text.exhaustion import exhaustion_sections
+from jmassif.writers.text.layout import BRIEF, FULL
 from jmassif.writers.view import View
 from tests.reporter.commands import call as call_main
 from tests.reporter.traces import ROOT, Trace
@@ -468,3 +472,12 @@ def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> No
     assert done.status == 0, done.err
     assert "Process 8: Out of memory at 2 ms, the last time of 2: cudaMalloc of" in " ".join(done.out.split())
     assert "\n7: " not in done.out
+
+
+def test_a_short_report_tells_once_what_would_have_helped() -> None:
+    run = fragmented()
+    run.fails(300 * MIB, **on_board(0))
+    profile = run.trace.load()
+    short, full = ("\n".join(exhaustion_sections(profile, Names(profile), extent)) for extent in (BRIEF, FULL))
+    assert "Would have helped" in full and "Would have helped" not in short
+    assert headline(profile, Names(profile)).about("help")

@@ -68,7 +68,7 @@ def _stack(profile: Profile, names: Names, account: int) -> Lines:
     return lines
 
 
-def _section(profile: Profile, names: Names, number: int, incident: Incident) -> Lines:
+def _section(profile: Profile, names: Names, number: int, incident: Incident, extent: Extent) -> Lines:
     s = incident.situation
     when = moment(incident.last.time, profile.time_unit)
     lines = heading(f"Out of memory ({number}), at {when}: {incident.verdict}")
@@ -81,13 +81,13 @@ def _section(profile: Profile, names: Names, number: int, incident: Incident) ->
     if held and snapshot is not None:
         more = f" (all of it: --snapshot={profile.snapshots[snapshot].id})"
         lines += [""] + paragraph(f"It held: {held}{', …' if len(owners) > _OWNERS_SHOWN else ''}{more}.")
-    if incident.helps:
+    if incident.helps and extent is FULL:  # the headline of a short report has told them
         lines += ["", "Would have helped, by these numbers:"]
         for text in incident.helps:
             lines += wrap(text, PAGE, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     if incident.verdict == FRAGMENTATION:
         lines.append("")
-        lines += map_lines(profile, layout_at(profile, incident.last.position), None, _SEGMENTS_SHOWN)
+        lines += map_lines(profile, layout_at(profile, incident.last.position), None, extent.of(_SEGMENTS_SHOWN))
         lines.append(f"All segments: --segments={number}")
     line = names.charged(incident.last.account)
     lines += ["", f"Asked for by {names.frame(line)}:" if line else "Asked for by:"] + _stack(
@@ -111,7 +111,7 @@ def exhaustion_sections(profile: Profile, names: Names, extent: Extent = FULL) -
     failed = [row for row in numbered if not row[1].is_resolved][-most:]
     lines: Lines = []
     for number, incident in failed:
-        lines += _section(profile, names, number, incident)
+        lines += _section(profile, names, number, incident, extent)
     others = [row for row in numbered if row not in failed]
     n_untold = profile.counters.get("out-of-memory", 0) - sum(len(incident.tries) for _, incident in numbered)
     if not others and n_untold <= 0:
