@@ -152,8 +152,8 @@ uint64_t machine_left(void);                                 /* for drivers to t
 int machine_file(const struct call *call, const char *path); /* a descriptor of ours; negative: none of its files */
 
 /* notify.c */
-int listener_install(void);  /* in the child: a filter; returns the listener, or a negative error */
-void listener_serve(int fd); /* until no process is left */
+int listener_install(void);              /* in the child: a filter; returns the listener, or a negative error */
+int listener_serve(int fd, pid_t child); /* until no process is left; returns the child's status, as wait() tells it */
 extern int listener;
 
 #endif

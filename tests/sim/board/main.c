@@ -122,7 +122,7 @@ static void descriptors_lift(void)
 
 int main(int argc, char **argv)
 {
-    int to_parent[2], to_child[2], status = 0;
+    int to_parent[2], to_child[2];
     arguments_read(argc, argv);
     if (pipe(to_parent) != 0 || pipe(to_child) != 0)
         unavailable("pipe", errno);
@@ -143,9 +143,7 @@ int main(int argc, char **argv)
     int fd = listener_take(child, to_parent[0]);
     if (write(to_child[1], "", 1) != 1)
         unavailable("the command did not start", errno);
-    listener_serve(fd);
-    if (waitpid(child, &status, 0) != child)
-        return UNAVAILABLE;
+    int status = listener_serve(fd, child);
     books_sweep();
     log_note("end committed %llu files %u buffers %u objects %u", (unsigned long long)books.committed_bytes,
              books.n_files, books.n_buffers, books.n_objects);

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "board.h"
@@ -215,17 +216,24 @@ static struct answer answer_to(struct call *call, const struct seccomp_data *dat
     }
 }
 
-void listener_serve(int fd)
+/* Before Linux 6.11 the last process under the filter keeps the listener until it is waited for. */
+int listener_serve(int fd, pid_t child)
 {
-    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    struct pollfd waits[] = {{.fd = fd, .events = POLLIN},
+                             {.fd = (int)syscall(SYS_pidfd_open, child, 0), .events = POLLIN}};
+    int status = 0;
     listener = fd;
     ioctl(fd, SET_FLAGS, SYNC_WAKE_UP); /* where the kernel knows it, an answer costs half the time */
     for (;;) {
-        if (poll(&readable, 1, -1) < 0 && errno != EINTR)
-            return;
-        if (readable.revents & POLLHUP)
-            return;
-        if (!(readable.revents & POLLIN))
+        if (poll(waits, 2, -1) < 0)
+            continue; /* a signal */
+        if (waits[1].revents && waitpid(child, &status, 0) == child) {
+            close(waits[1].fd);
+            waits[1].fd = -1; /* which poll passes over */
+        }
+        if (waits[0].revents & POLLHUP)
+            break;
+        if (!(waits[0].revents & POLLIN))
             continue;
         struct seccomp_notif notification;
         memset(&notification, 0, sizeof notification);
@@ -242,4 +250,7 @@ void listener_serve(int fd)
             response.val = answer.result;
         ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &response);
     }
+    if (waits[1].fd >= 0)
+        waitpid(child, &status, 0);
+    return status;
 }
