@@ -120,17 +120,19 @@ def test_what_is_resident_is_what_the_program_says(pages_run: Recording) -> None
     assert said[1]["reserved"] == (9 * PAGE, 64 * MIB, 1)
 
 
-def test_what_is_swapped_out_is_told(pages_run: Recording) -> None:
-    """Of the MiB that the program asks to be swapped out, what is no longer resident; nothing where there is no swap."""
-    profile = pages_run.profile
-    last = requests(profile)[-1]
-    (resident,) = [row["second_neighbour"].resident for row in list(steps(pages_run.stdout))[-1:]]
-    swapped = sum(
+def swapped_at_last(profile: Profile) -> int:
+    """Of the MiB that the program asks to be swapped out."""
+    return sum(
         pages.swapped
-        for account, pages in profile.pages(last).items()
+        for account, pages in profile.pages(requests(profile)[-1]).items()
         if "second_neighbour" in functions(profile, profile.accounts[account].node)
     )
-    assert swapped == MIB - resident
+
+
+def test_what_is_swapped_out_is_told(pages_run: Recording) -> None:
+    """What is no longer resident; nothing where there is no swap."""
+    (resident,) = [row["second_neighbour"].resident for row in list(steps(pages_run.stdout))[-1:]]
+    assert swapped_at_last(pages_run.profile) == MIB - resident
 
 
 def test_it_is_so_on_an_emulated_machine() -> None:
