@@ -162,10 +162,8 @@ def test_little_room_for_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # ---- the board -------------------------------------------------------------------------------
 
 
-def test_a_simulated_boards_releases_are_named() -> None:
-    root = BUILD / "sim" / "jetpack-4.6.1" / "root"
-    if not root.exists():
-        pytest.skip(f"no simulated board in {root}")
+def test_a_simulated_boards_releases_are_named(sim: Path) -> None:
+    root = sim / "jetpack-4.6.1" / "root"
     found = {finding.name: finding for finding in devices.check_board(Machine(str(root)))}
     assert "JetPack 4.6.1" in found["board"].text and "L4T 32.7.1" in found["board"].text
     assert found["CUDA"].text.startswith("10.2") and found["cuDNN"].text.startswith("8.2.1")

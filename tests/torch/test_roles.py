@@ -32,7 +32,7 @@ def at_marks(run: Finished) -> Dict[str, Counter[str]]:
     marks = iter(run.profile.marks)
     for snapshot in run.profile.snapshots:
         rows = snapshot.changes
-        for account, n_bytes in zip(rows[0::6], rows[1::6]):
+        for account, n_bytes in zip(rows.account, rows.bytes):
             role = role_of[account]
             if role:
                 sums[role] += n_bytes - live.get(account, 0)
