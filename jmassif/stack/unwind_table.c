@@ -200,6 +200,12 @@ static Bool advance(RowMachine *m, DwarfReader *r, UInt op)
     }
 }
 
+// In a damaged table the product may be no number: then it is any.
+static Long scaled(ULong number, Long unit)
+{
+    return (Long)(number * (ULong)unit);
+}
+
 static Bool define_cfa(RowMachine *m, DwarfReader *r, UInt op)
 {
     UnwindRow *row = m->row;
@@ -221,11 +227,11 @@ static Bool define_cfa(RowMachine *m, DwarfReader *r, UInt op)
         return True;
     case 0x12: // def_cfa_sf
         row->cfa_register = jm_dwarf_take_uleb(r);
-        row->cfa_offset = jm_dwarf_take_sleb(r) * m->common->data_align;
+        row->cfa_offset = scaled(jm_dwarf_take_sleb(r), m->common->data_align);
         row->cfa_expression = 0;
         return True;
     case 0x13: // def_cfa_offset_sf
-        row->cfa_offset = jm_dwarf_take_sleb(r) * m->common->data_align;
+        row->cfa_offset = scaled(jm_dwarf_take_sleb(r), m->common->data_align);
         return True;
     default:
         return False;
@@ -239,27 +245,27 @@ static Bool set_by_offset(RowMachine *m, DwarfReader *r, UInt op)
     ULong reg;
     switch (op) {
     case 0x80 ... 0xbf: // offset
-        set(m, op & 0x3f, AT_CFA, (Long)jm_dwarf_take_uleb(r) * unit);
+        set(m, op & 0x3f, AT_CFA, scaled(jm_dwarf_take_uleb(r), unit));
         return True;
     case 0x05: // offset_extended
         reg = jm_dwarf_take_uleb(r);
-        set(m, reg, AT_CFA, (Long)jm_dwarf_take_uleb(r) * unit);
+        set(m, reg, AT_CFA, scaled(jm_dwarf_take_uleb(r), unit));
         return True;
     case 0x11: // offset_extended_sf
         reg = jm_dwarf_take_uleb(r);
-        set(m, reg, AT_CFA, jm_dwarf_take_sleb(r) * unit);
+        set(m, reg, AT_CFA, scaled(jm_dwarf_take_sleb(r), unit));
         return True;
     case 0x14: // val_offset
         reg = jm_dwarf_take_uleb(r);
-        set(m, reg, IS_CFA, (Long)jm_dwarf_take_uleb(r) * unit);
+        set(m, reg, IS_CFA, scaled(jm_dwarf_take_uleb(r), unit));
         return True;
     case 0x15: // val_offset_sf
         reg = jm_dwarf_take_uleb(r);
-        set(m, reg, IS_CFA, jm_dwarf_take_sleb(r) * unit);
+        set(m, reg, IS_CFA, scaled(jm_dwarf_take_sleb(r), unit));
         return True;
     case 0x2f: // GNU_negative_offset_extended
         reg = jm_dwarf_take_uleb(r);
-        set(m, reg, AT_CFA, -(Long)jm_dwarf_take_uleb(r) * unit);
+        set(m, reg, AT_CFA, scaled(-jm_dwarf_take_uleb(r), unit));
         return True;
     default:
         return False;

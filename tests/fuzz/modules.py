@@ -57,6 +57,11 @@ void by_hand(void)
     __asm__ volatile(".cfi_remember_state\\n.cfi_escape 0x0f,3,0x77,8,0x06\\n.cfi_escape 0x10,3,2,0x77,0\\nnop\\n.cfi_restore_state");
     __asm__ volatile(".cfi_escape 0x16,6,3,0x77,16,0x23\\n.cfi_undefined 3\\n.cfi_same_value 12\\n.cfi_register 13, 14\\nnop");
 }
+/* An offset that times the unit of data is no number. */
+void by_a_wild_hand(void)
+{
+    __asm__ volatile(".cfi_remember_state\\n.cfi_escape 0x05,12,0xf8,0xff,0xff,0xff,0xff,0xff,0xff,0xff,0x48\\nnop\\n.cfi_restore_state");
+}
 """
 
 
