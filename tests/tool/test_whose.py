@@ -45,10 +45,11 @@ WHOSE = {
 def held_at_end(profile: Profile, function: str) -> Dict[str, int]:
     """By owner: the bytes that a function, or what it called, had made when the interpreter began to end.
 
-    Without an interpreter that ends (a loader's worker leaves by _exit) what it had at the peak.
+    Without an interpreter that ends (a loader's worker leaves by _exit) what it had at last. Not at its peak: when pages are
+    sampled, that may be the moment of the fork, for a child does not have its parent's pages of files.
     """
     reasons = [snapshot.reason for snapshot in profile.snapshots]
-    composition = profile.composition(reasons.index("end")) if "end" in reasons else profile.peak_composition("total")
+    composition = profile.composition(reasons.index("end") if "end" in reasons else len(reasons) - 1)
     held: Dict[str, int] = {}
     for account, (n_bytes, _) in composition.items():
         node, _, owner = profile.accounts[account]
