@@ -5,7 +5,6 @@ structures say.
     python3 -m tests.fuzz.ioctls [--seed=N] [--seconds=20] [--steps=N]
 """
 
-import argparse
 import random
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from typing import List, NamedTuple
 
 from jmassif.trace.builder import load_file
 from tests import harness
+from tests.fuzz import searching
 from tests.fuzz.sequences import SOURCE, at_marks, book_of, differs
 from tests.harness import BUILD, ROOT
 from tests.tool import board
@@ -70,17 +70,13 @@ def search(seed: int, seconds: float, sim: Path, steps: int = _STEPS) -> Tally:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--seconds", type=float, default=20)
+    parser = searching.timed_parser(__doc__)
     parser.add_argument("--steps", type=int, default=_STEPS)
     parser.add_argument("--sim", type=Path, default=BUILD / "sim")
     arguments = parser.parse_args()
     tally = search(arguments.seed, arguments.seconds, arguments.sim, arguments.steps)
     print(f"seed {arguments.seed}: {tally.runs} runs, {tally.steps} steps, {len(tally.faults)} faults")
-    for fault in tally.faults:
-        print(fault)
-    return 1 if tally.faults else 0
+    return searching.ended(tally.faults)
 
 
 if __name__ == "__main__":

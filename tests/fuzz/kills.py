@@ -8,7 +8,6 @@ What a trace must have is what the program itself says (programs/trains.py): byt
 has committed.
 """
 
-import argparse
 import io
 import os
 import random
@@ -26,6 +25,7 @@ from typing import Dict, List, NamedTuple, Tuple
 from jmassif.commands import jm_print
 from jmassif.model.profile import Profile
 from jmassif.trace.builder import load_file
+from tests.fuzz import searching
 from tests.harness import BUILD, PYTHON, VALGRIND, compile_c, sim_build
 from tests.tool.board import committed
 from tests.tool.programs import functions
@@ -178,8 +178,7 @@ def search(seed: int, n_runs: int, keep: Path, languages: Tuple[str, ...] = ("c"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser = searching.parser(__doc__)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--language", choices=["c", "py"])
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
@@ -188,9 +187,7 @@ def main() -> int:
     languages = (arguments.language,) if arguments.language else ("c", "py")
     tally = search(arguments.seed, arguments.runs, arguments.keep, languages)
     print(f"seed {arguments.seed}: {tally.n_runs} kills, {tally.n_traces} traces, {tally.n_told} figures held")
-    for fault in tally.faults:
-        print(fault)
-    return 1 if tally.faults else 0
+    return searching.ended(tally.faults)
 
 
 if __name__ == "__main__":

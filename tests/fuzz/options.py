@@ -7,7 +7,6 @@ read, or it does not begin, with one line that says why.
 The same seed makes the same rules and options.
 """
 
-import argparse
 import random
 import re
 import resource
@@ -20,6 +19,7 @@ from typing import Callable, List, NamedTuple, Optional, Tuple
 
 from jmassif.trace.builder import load_file
 from tests import harness
+from tests.fuzz import searching
 
 MOST_SECONDS = 20  # of the processor
 
@@ -330,16 +330,12 @@ def search(seed: int, seconds: float) -> Tally:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--seconds", type=float, default=20)
+    parser = searching.timed_parser(__doc__)
     arguments = parser.parse_args()
     tally = search(arguments.seed, arguments.seconds)
     print(f"seed {arguments.seed}: {tally.runs} runs, {tally.refused} refused, {len(tally.faults)} faults")
     print(f"slowest: {tally.slowest[0]:.2f} s, {tally.slowest[1]}")
-    for found in tally.faults:
-        print(found)
-    return 1 if tally.faults else 0
+    return searching.ended(tally.faults)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ window, and the first sentence is there.
 The same seed makes the same pages.
 """
 
-import argparse
 import random
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import List, NamedTuple, Optional, Tuple
 
 from jmassif.commands import jm_diff, jm_print
+from tests.fuzz import searching
 from tests.fuzz.mutations import Lines, golden, mutant
 from tests.fuzz.traces import attempt
 from tests.harness import BUILD
@@ -198,9 +198,7 @@ def search(seed: int, seconds: float, keep: Path) -> Tally:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--seconds", type=float, default=20)
+    parser = searching.timed_parser(__doc__)
     parser.add_argument("--keep", type=Path, default=BUILD / "fuzz" / "pages")
     arguments = parser.parse_args()
     need_page()
@@ -208,9 +206,7 @@ def main() -> int:
     print(
         f"seed {arguments.seed}: {tally.pages} pages, {tally.refused} refused, {len(tally.faults)} faults, slowest {tally.slowest} ms"
     )
-    for found in tally.faults:
-        print(found)
-    return 1 if tally.faults else 0
+    return searching.ended(tally.faults)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ says of CUDA. It is also run alone, and must print the same and end alike.
     python3 -m tests.fuzz.sequences [--seed=N] [--seconds=20] [--steps=N]
 """
 
-import argparse
 import hashlib
 import random
 import re
@@ -22,6 +21,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 from jmassif.model.profile import Profile
 from jmassif.trace.builder import load_file
 from tests import harness
+from tests.fuzz import searching
 from tests.harness import BUILD, ROOT
 
 SOURCE = Path(__file__).parent / "sequences"
@@ -226,18 +226,14 @@ def search(seed: int, seconds: float, sim: Path, steps: int = _STEPS) -> Tally:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--seconds", type=float, default=20)
+    parser = searching.timed_parser(__doc__)
     parser.add_argument("--steps", type=int, default=_STEPS)
     parser.add_argument("--sim", type=Path, default=BUILD / "sim")
     arguments = parser.parse_args()
     tally = search(arguments.seed, arguments.seconds, arguments.sim, arguments.steps)
     print(f"seed {arguments.seed}: {tally.runs} runs, {tally.steps} steps, {len(tally.faults)} faults")
     print(f"slowest: {tally.slowest[0]:.1f} s, {tally.slowest[1]}")
-    for fault in tally.faults:
-        print(fault)
-    return 1 if tally.faults else 0
+    return searching.ended(tally.faults)
 
 
 if __name__ == "__main__":

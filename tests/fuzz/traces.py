@@ -9,7 +9,6 @@ print that a terminal, a spreadsheet or a browser would act on.
 The same seed makes the same inputs. Each run is a forked child, which spares it Python's start.
 """
 
-import argparse
 import csv
 import io
 import os
@@ -26,6 +25,7 @@ from jmassif.commands import jm_check, jm_diff, jm_print
 from jmassif.commands.formats import DATABASE, FORMATS
 from jmassif.writers.page import html
 from jmassif.writers.view import BY, FOLDS, FormatError
+from tests.fuzz import searching
 from tests.fuzz.mutations import golden, mutant
 
 MOST_SECONDS = 10
@@ -187,9 +187,7 @@ def search(seed: int, seconds: float, keep: Path) -> Tally:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--seconds", type=float, default=20)
+    parser = searching.timed_parser(__doc__)
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
     arguments = parser.parse_args()
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
@@ -197,9 +195,7 @@ def main() -> int:
     print(f"seed {arguments.seed}: {tally.runs} runs, {len(tally.faults)} faults")
     print(f"slowest: {tally.slowest[0]:.2f} s, {tally.slowest[1]}")
     print(f"largest: {tally.largest[0] >> 20} MiB, {tally.largest[1]}")
-    for found in tally.faults:
-        print(found)
-    return 1 if tally.faults else 0
+    return searching.ended(tally.faults)
 
 
 if __name__ == "__main__":

@@ -47,20 +47,6 @@ static uint64_t known[N_KNOWN];
 static unsigned n_known;
 static uint64_t *ours, *at_the_end; /* memory, and words right before what is none */
 
-void complain(const char *file, int line, const char *what)
-{
-    dprintf(STDERR_FILENO, "%s:%d: %s: error %d\n", file, line, what, errno);
-    _exit(3);
-}
-
-uint64_t chance(struct walker *w, uint64_t n)
-{
-    w->state ^= w->state << 13;
-    w->state ^= w->state >> 7;
-    w->state ^= w->state << 17;
-    return (w->state >> 11) % n;
-}
-
 static uint64_t some_word(void)
 {
     static const uint64_t telling[] = {

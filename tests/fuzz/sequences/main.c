@@ -30,23 +30,6 @@ static unsigned long n_steps, number;
 static int log_fd = -1;
 const char *last_step = "start";
 
-void complain(const char *file, int line, const char *what)
-{
-    char text[256];
-    int n = snprintf(text, sizeof text, "%s:%d: %s: error %d\n", file, line, what, errno);
-    if (write(STDERR_FILENO, text, (size_t)n) < 0)
-        _exit(4);
-    _exit(3);
-}
-
-uint64_t chance(struct walker *w, uint64_t n)
-{
-    w->state ^= w->state << 13;
-    w->state ^= w->state >> 7;
-    w->state ^= w->state << 17;
-    return (w->state >> 11) % n;
-}
-
 void found(struct walker *w, uint64_t what)
 {
     w->result = (w->result ^ what) * 0x100000001b3u + 1;

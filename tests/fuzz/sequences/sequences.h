@@ -17,7 +17,14 @@
 #define NOINLINE __attribute__((noinline, noclone))
 
 /* To standard error, without the heap. */
-void complain(const char *file, int line, const char *what);
+static inline void complain(const char *file, int line, const char *what)
+{
+    char text[256];
+    int n = snprintf(text, sizeof text, "%s:%d: %s: error %d\n", file, line, what, errno);
+    if (write(STDERR_FILENO, text, (size_t)n) < 0)
+        _exit(4);
+    _exit(3);
+}
 
 #define MUST(condition)                                                                                                \
     do {                                                                                                               \
@@ -43,7 +50,15 @@ struct walker {
 
 extern const char *last_step; /* of the main thread, for the log */
 
-uint64_t chance(struct walker *w, uint64_t n); /* below n */
+/* Below n. */
+static inline uint64_t chance(struct walker *w, uint64_t n)
+{
+    w->state ^= w->state << 13;
+    w->state ^= w->state >> 7;
+    w->state ^= w->state << 17;
+    return (w->state >> 11) % n;
+}
+
 void found(struct walker *w, uint64_t what);
 
 void heap_step(struct walker *w);

@@ -118,20 +118,22 @@ DRIVER_API(cuMemsetD8Async, 3020, (CUdeviceptr to, unsigned char value, size_t b
     return fill(to, value, bytes);
 }
 
+static CUresult fill_with(CUdeviceptr to, const void *value, size_t size, size_t n)
+{
+    TRY(on_device(to, n * size));
+    for (size_t i = 0; i < n && board_has_contents(); i++)
+        memcpy((char *)(uintptr_t)to + i * size, value, size);
+    return CUDA_SUCCESS;
+}
+
 DRIVER_API(cuMemsetD16_v2, 3020, (CUdeviceptr to, unsigned short value, size_t n), (to, value, n))
 {
-    TRY(on_device(to, n * sizeof value));
-    for (size_t i = 0; i < n && board_has_contents(); i++)
-        memcpy((char *)(uintptr_t)to + i * sizeof value, &value, sizeof value);
-    return CUDA_SUCCESS;
+    return fill_with(to, &value, sizeof value, n);
 }
 
 DRIVER_API(cuMemsetD32_v2, 3020, (CUdeviceptr to, unsigned int value, size_t n), (to, value, n))
 {
-    TRY(on_device(to, n * sizeof value));
-    for (size_t i = 0; i < n && board_has_contents(); i++)
-        memcpy((char *)(uintptr_t)to + i * sizeof value, &value, sizeof value);
-    return CUDA_SUCCESS;
+    return fill_with(to, &value, sizeof value, n);
 }
 
 DRIVER_API(cuMemsetD16Async, 3020, (CUdeviceptr to, unsigned short value, size_t n, CUstream stream),
