@@ -176,7 +176,14 @@ class _Reader:
     def found(self, names: Sequence[str]) -> List[Run]:
         """The runs in files that nobody chose one by one: processes that another one has started are parts of a run."""
         read = [self._read(name) for name in names]
-        runs = [run for process, run in read if not any(process.is_child_of(other) for other, _ in read)]
+        parents: Dict[Tuple[str, str], List[_Process]] = {}  # that it may be, by host and pid
+        for process, _ in read:
+            parents.setdefault((process.host, process.pid), []).append(process)
+
+        def is_child(process: _Process) -> bool:
+            return any(map(process.is_child_of, parents.get((process.host, process.parent), [])))
+
+        runs = [run for process, run in read if not is_child(process)]
         if len(runs) < len(read):
             common.say(_NAME, f"left out {count(len(read) - len(runs), 'trace')} of child processes")
         return runs

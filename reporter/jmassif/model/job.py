@@ -68,21 +68,28 @@ def first_time(profile: Profile) -> int:
     return profile.timeline.time[0] if profile.timeline.time and "forked-from" in profile.manifest else 0
 
 
-def _parent(processes: Sequence[Process], index: int) -> Tuple[Optional[int], str]:
+_ByPid = Dict[Tuple[Optional[str], int], List[int]]
+
+
+def _by_pid(processes: Sequence[Process]) -> _ByPid:
+    """By host and pid: which processes had it, one after the other."""
+    found: _ByPid = {}
+    for index, process in enumerate(processes):
+        found.setdefault((process.profile.manifest.get("host"), process.pid), []).append(index)
+    return found
+
+
+def _parent(processes: Sequence[Process], by_pid: _ByPid, index: int) -> Tuple[Optional[int], str]:
     """Which of them started this one, and how."""
     process = processes[index]
     manifest = process.profile.manifest
 
     def last(pid: Optional[int], fits: Callable[[Process], bool]) -> Optional[int]:
+        candidates = by_pid.get((manifest.get("host"), pid), []) if pid else []
         found = [
             other
-            for other, candidate in enumerate(processes)
-            if other != index
-            and pid
-            and candidate.pid == pid
-            and candidate.profile.manifest.get("host") == manifest.get("host")
-            and candidate.begin <= process.begin
-            and fits(candidate)
+            for other in candidates
+            if other != index and processes[other].begin <= process.begin and fits(processes[other])
         ]
         return max(found, key=lambda other: processes[other].begin) if found else None
 
@@ -132,7 +139,8 @@ def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
         offset = start - first
         begin, end = first_time(profile) + offset, _last_time(profile) + offset
         found.append(Process(name, profile, profile.number("pid") or 0, None, "", 0, offset, begin, end))
-    parents = [_parent(found, index) for index in range(len(found))]
+    by_pid = _by_pid(found)
+    parents = [_parent(found, by_pid, index) for index in range(len(found))]
     for process, (above, _) in zip(found, parents):
         process.profile.was_dismissed = above is not None and _was_dismissed(process, found[above])
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Bounds over time, and what can be calculated with them: the algebra of sums over processes. Knows nothing of memory."""
 
+from bisect import bisect_left
+from heapq import heappop, heappush
 from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 
@@ -71,6 +73,40 @@ def added(curves: Sequence[Curve]) -> Curve:
     return Curve(times, at, after)
 
 
+def highest(curves: Sequence[Curve]) -> Curve:
+    """The largest of many curves, none of them negative, in one sweep."""
+    events = sorted(
+        (time, index, place) for index, curve in enumerate(curves) for place, time in enumerate(curve.times)
+    )
+    # Levels from the last time on, largest first: (-value, curve, which of its levels it was). What is over stays until it is on top.
+    levels: List[Tuple[int, int, int]] = []
+    newest = [0] * len(curves)
+    times: List[int] = []
+    at: List[int] = []
+    after: List[int] = []
+    begin = 0
+    while begin < len(events):
+        time = events[begin][0]
+        end = begin
+        while end < len(events) and events[end][0] == time:
+            newest[events[end][1]] += 1
+            end += 1
+        here = events[begin:end]
+        at.append(max([_top(levels, newest)] + [curves[index].at[place] for _, index, place in here]))
+        for _, index, place in here:
+            heappush(levels, (-curves[index].after[place], index, newest[index]))
+        after.append(_top(levels, newest))
+        times.append(time)
+        begin = end
+    return Curve(times, at, after)
+
+
+def _top(levels: List[Tuple[int, int, int]], newest: Sequence[int]) -> int:
+    while levels and levels[0][2] != newest[levels[0][1]]:
+        heappop(levels)
+    return -levels[0][0] if levels else 0
+
+
 def steps(instants: Sequence[Tuple[int, int]]) -> Curve:
     """A level that stays until the next instant; zero after the last."""
     last = dict(instants)
@@ -80,7 +116,8 @@ def steps(instants: Sequence[Tuple[int, int]]) -> Curve:
 
 def values_at(curve: Curve, times: Sequence[int]) -> List[int]:
     """Of the curve at `times`, which are in order."""
-    values, place, after = [], 0, 0
+    place = bisect_left(curve.times, times[0]) if times else 0
+    values, after = [], curve.after[place - 1] if place else 0
     for time in times:
         while place < len(curve.times) and curve.times[place] < time:
             after = curve.after[place]

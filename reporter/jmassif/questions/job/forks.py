@@ -8,10 +8,10 @@ known which of its blocks are the inherited ones; the bounds take both ends.
 """
 
 from array import array
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Sequence, Tuple
 
 from jmassif.model.job import Process
-from jmassif.questions.job.curves import Curve, combined, curve_of
+from jmassif.questions.job.curves import Curve, added, combined, curve_of, highest
 from jmassif.questions.job.held import Balances
 
 
@@ -92,11 +92,6 @@ def let_go(children: Sequence[Tuple[Opening, Left, Left]], parents_own: int, par
     `parents_own` is what the parent inherited itself, which may be with its own parent still; `parent_most` is what counts
     for the parent in the sum.
     """
-    n = len(children)
-    curves: List[Curve] = []
-    for _, own, parents in children:
-        curves += [own.least, own.most, parents.least, parents.most]
-    openings = [opening.bytes for opening, _, _ in children]
     # All that any of the children got: what the first one did, and what the parent has allocated until the last one.
     first, last = children[0][0], children[-1][0]
     n_first = len(first.total)
@@ -107,14 +102,20 @@ def let_go(children: Sequence[Tuple[Opening, Left, Left]], parents_own: int, par
     # From the first fork until the parent has ended.
     is_after = Curve([new.times[0], new.times[-1]], [1, 1], [1, 0])
 
-    def least(values: Sequence[int]) -> int:
-        return max(max(0, values[4 * i] - values[4 * i + 3] - parents_own) for i in range(n))
+    def is_let_go(values: Sequence[int]) -> int:
+        in_child, in_parent = values
+        return max(0, in_child - in_parent - parents_own)
+
+    def may_be_let_go(opening: Opening) -> Callable[[Sequence[int]], int]:
+        return lambda values: min(values[0], opening.bytes - values[1])
 
     def most(values: Sequence[int]) -> int:
-        each = (min(values[4 * i + 1], openings[i] - values[4 * i + 2]) for i in range(n))
-        bound = min(sum(each), everything)
-        in_parent, new_in_parent, is_after_fork = values[4 * n :]
+        of_each, in_parent, new_in_parent, is_after_fork = values
+        bound = min(of_each, everything)
         # Whatever the parent frees in between is not in it any more.
         return min(bound, max(0, everything + new_in_parent - in_parent)) if is_after_fork else bound
 
-    return combined(curves, least), combined(curves + [parent_most, new, is_after], most)
+    # Child by child, so that the work grows with their number and not with its square.
+    least = highest([combined([own.least, parents.most], is_let_go) for _, own, parents in children])
+    each = [combined([own.most, parents.least], may_be_let_go(opening)) for opening, own, parents in children]
+    return least, combined([added(each), parent_most, new, is_after], most)

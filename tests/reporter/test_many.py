@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Many traces at once: the work grows with their number and not with its square, and jm_diff has one in memory at a time."""
+
+import gc
+import random
+import time
+import weakref
+from pathlib import Path
+from typing import Any, Callable, List
+
+import pytest
+
+from jmassif.commands import common, jm_diff
+from jmassif.model.profile import Profile
+from jmassif.questions.job.curves import Curve, combined, highest, values_at
+from jmassif.questions.job.processes import Processes, join
+from tests.reporter.commands import call
+from tests.reporter.traces import Trace
+
+
+def a_run(pid: int, forked: bool = False, release: str = "32.7.1") -> Trace:
+    """A process that another of pid 1 has started, or that was forked from it."""
+    start = 1_700_000_000_000 if forked or pid == 1 else 1_700_000_000_000 + pid
+    facts = {"forked_from": "1"} if forked else {"ppid": "1" if pid > 1 else "0"}
+    trace = Trace(
+        command="train", start_unix_ms=str(start), pid=str(pid), time_unit="ms", host="h", l4t=release, **facts
+    )
+    heap = trace.account("heap", "app", ["main (a.c:1)"])
+    trace.snapshot(pid, "fork" if forked else "start", {heap: (1000, 1)} if forked else {})
+    for number in range(1, 4):
+        trace.snapshot(pid + 9 * number, "time", {heap: (1000 + pid % 7 * number, 1)}, {"total": (pid + number, {})})
+    return trace
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Of the processor, at best."""
+
+    def once() -> float:
+        begin = time.process_time()
+        work()
+        return time.process_time() - begin
+
+    return min(once() for _ in range(3))
+
+
+# ---- jm_diff -----------------------------------------------------------------------------------------
+
+
+def save(directory: Path, n: int, n_lost: int = 0) -> None:
+    for number in range(n):
+        whole = a_run(number + 2, release=("32.7.1", "35.4.1")[number % 2]).bytes()
+        (directory / f"jmassif.out.{number}").write_bytes(whole[: len(whole) - n_lost])
+
+
+@pytest.mark.parametrize("n_lost", [0, 3, 20])
+def test_jm_diff_has_one_profile_in_memory_at_a_time(
+    n_lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the garbage collector, which the command switches off; of traces that were cut off too."""
+    save(tmp_path, 6, n_lost)
+    read: "List[weakref.ref[Profile]]" = []
+    load_file = common.load_file
+
+    def watched(*arguments: Any) -> Profile:
+        assert [profile() for profile in read] == [None] * len(read)
+        profile = load_file(*arguments)
+        assert profile.is_complete is False and (profile.truncation is None) == (n_lost == 0)
+        read.append(weakref.ref(profile))
+        return profile
+
+    monkeypatch.setattr(common, "load_file", watched)
+    gc.collect()
+    gc.disable()
+    try:
+        done = call(jm_diff.main, "--group-by=jetpack", tmp_path)
+    finally:
+        gc.enable()
+    assert done.status == 0 and len(read) == 6, done.err
+
+
+def test_jm_diff_compares_each_process_with_those_of_its_parents_pid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    is_child_of = jm_diff._Process.is_child_of
+
+    def counted(child: Any, other: Any) -> bool:
+        asked.append(child)
+        return is_child_of(child, other)
+
+    monkeypatch.setattr(jm_diff._Process, "is_child_of", counted)
+    save(tmp_path, 40)
+    (tmp_path / "jmassif.out.parent").write_bytes(a_run(1).bytes() + b"Z 100 exit 0\n")
+    done = call(jm_diff.main, "--group-by=jetpack", tmp_path)
+    # Those that began while the parent still ran.
+    assert done.status == 0 and "left out 27 traces of child processes" in done.err
+    assert len(asked) == 40
+
+
+# ---- several processes -------------------------------------------------------------------------------
+
+
+def asks(job: Processes) -> None:
+    job.peak()
+    job.timeline()
+
+
+@pytest.mark.parametrize("forked", [False, True], ids=["spawned", "forked"])
+def test_four_times_the_processes_are_four_times_the_work(forked: bool) -> None:
+    def work(n: int) -> float:
+        traces = [(str(pid), a_run(pid, forked and pid > 1).load()) for pid in range(1, n + 1)]
+        return seconds(lambda: asks(join(traces)))
+
+    work(10)
+    # By the square it would be sixteen times.
+    assert work(800) < 8 * work(200)
+
+
+def random_curve(random_: random.Random) -> Curve:
+    times = sorted(random_.sample(range(30), random_.randrange(2, 8)))
+    numbers = [[random_.randrange(6) for _ in times] for _ in range(2)]
+    return Curve(times, numbers[0], numbers[1][:-1] + [0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_highest_of_curves_is_what_looking_at_all_of_them_finds(seed: int) -> None:
+    random_ = random.Random(seed)
+    curves = [random_curve(random_) for _ in range(random_.randrange(1, 9))]
+    assert highest(curves) == combined(curves, max)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_curve_is_read_from_any_time_on(seed: int) -> None:
+    random_ = random.Random(seed)
+    curve = random_curve(random_)
+    all_values = values_at(curve, list(range(32)))
+    for begin in range(32):
+        assert values_at(curve, list(range(begin, 32))) == all_values[begin:]
