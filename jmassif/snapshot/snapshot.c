@@ -91,15 +91,24 @@ static Bool holds_news; // more than the snapshot with which it began
 // something happens, and before the program waits.
 #define MS_BETWEEN_TAILS 500
 
-// They may take a 128th of the time, and at once what is saved up in a second. What one costs is an estimate (100 µs
-// for calls of the kernel, 0.3 µs for an account), because to measure it would cost a tenth of it.
-#define TAIL_SHARE      128
-#define TAIL_SAVED_US   1000000
+// What one costs is an estimate (100 µs for calls of the kernel, 0.3 µs for an account), because to measure it would
+// cost a tenth of it.
 #define TAIL_US         100
 #define ACCOUNTS_PER_US 3
 
+// They may take so small a part of the time, and at once what is saved up in a second. Most waits are short, and some
+// programs make a thousand a second, so those whose length nobody knows have a limit as well; a long sleep has none,
+// unless telling would take a good part of it.
+#define RUNNING_SHARE 128
+#define WAITING_SHARE 16
+#define SAVED_US      1000000
+
+typedef struct {
+    ULong share, paid_us; // up to when the time has been spent
+} Allowance;
+
+static Allowance while_running = {RUNNING_SHARE, 0}, before_waits = {WAITING_SHARE, 0};
 static ULong last_told_ms;
-static ULong tails_paid_us; // up to when the time has been spent
 
 static void take_tail(void);
 
@@ -108,29 +117,38 @@ static Bool is_news(void)
     return jm_ledger_n_changed() > 0 || holds_news;
 }
 
-static Bool may_tell(void)
+static ULong tail_us(void)
 {
-    return is_news() && tails_paid_us <= jm_clock_ms() * 1000 + TAIL_SAVED_US;
+    return TAIL_US + jm_ledger_n_changed() / ACCOUNTS_PER_US;
 }
 
-static void tell_at_end(void)
+static Bool may_tell(const Allowance *allowance)
+{
+    return is_news() && allowance->paid_us <= jm_clock_ms() * 1000 + SAVED_US;
+}
+
+static void tell_at_end(Allowance *allowance)
 {
     ULong now_us = jm_clock_ms() * 1000;
-    ULong cost_us = TAIL_US + jm_ledger_n_changed() / ACCOUNTS_PER_US;
-    tails_paid_us = (tails_paid_us > now_us ? tails_paid_us : now_us) + cost_us * TAIL_SHARE;
+    ULong since_us = allowance->paid_us > now_us ? allowance->paid_us : now_us;
+    allowance->paid_us = since_us + tail_us() * allowance->share;
     take_tail();
 }
 
 static void tell_what_is_old(void)
 {
-    if (jm_clock_ms() - last_told_ms >= MS_BETWEEN_TAILS && may_tell())
-        tell_at_end();
+    if (jm_clock_ms() - last_told_ms >= MS_BETWEEN_TAILS && may_tell(&while_running))
+        tell_at_end(&while_running);
 }
 
 void jm_snapshot_before_syscall(UInt number, const UWord *args)
 {
-    if (may_tell() && jm_waiting_is_likely(number, args))
-        tell_at_end();
+    if (!is_news())
+        return;
+    if (tail_us() <= LONG_WAIT_MS * 1000 / WAITING_SHARE && jm_waiting_is_certain(number, args))
+        take_tail();
+    else if (may_tell(&before_waits) && (jm_waiting_is_certain(number, args) || jm_waiting_is_likely(number, args)))
+        tell_at_end(&before_waits);
 }
 
 static void take_timed(void)

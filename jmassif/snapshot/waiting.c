@@ -7,9 +7,6 @@
 #include "base/client_memory.h"
 #include "base/kernel.h"
 
-// Shorter waits are over before anybody misses what has not been told.
-#define LONG_MS 100
-
 // uapi/asm-generic/poll.h, futex.h, wait.h, time.h
 #define POLL_IN            1
 #define POLL_OUT           4
@@ -37,7 +34,18 @@ static Bool is_long(Addr duration, UWord per_ms)
 {
     UWord seconds, fraction;
     return !jm_read_word(duration, &seconds) || !jm_read_word(duration + sizeof(UWord), &fraction) || seconds ||
-           fraction >= LONG_MS * per_ms;
+           fraction >= LONG_WAIT_MS * per_ms;
+}
+
+// Until a moment of a clock, as the C library and Python sleep.
+static Bool is_far(UWord clock, Addr moment)
+{
+    struct vki_timespec now;
+    UWord seconds, fraction;
+    if (jm_kernel_call(__NR_clock_gettime, clock, (UWord)&now, 0, 0, 0) != 0 || !jm_read_word(moment, &seconds) ||
+        !jm_read_word(moment + sizeof(UWord), &fraction))
+        return True;
+    return ((Long)seconds - (Long)now.tv_sec) * 1000 + ((Long)fraction - (Long)now.tv_nsec) / 1000000 >= LONG_WAIT_MS;
 }
 
 static Bool is_futex_wait(const UWord *args)
@@ -52,6 +60,23 @@ static Bool is_futex_wait(const UWord *args)
                ((args[1] & FUTEX_COMMAND) != FUTEX_WAIT || is_long(args[3], 1000000));
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:
+        return True;
+    default:
+        return False;
+    }
+}
+
+Bool jm_waiting_is_certain(UInt number, const UWord *args)
+{
+    switch (number) {
+    case __NR_nanosleep:
+        return is_long(args[0], 1000000);
+    case __NR_clock_nanosleep:
+        return args[1] & SLEEP_UNTIL ? is_far(args[0], args[2]) : is_long(args[2], 1000000);
+#ifdef __NR_pause
+    case __NR_pause:
+#endif
+    case __NR_rt_sigsuspend:
         return True;
     default:
         return False;
@@ -75,10 +100,6 @@ Bool jm_waiting_is_likely(UInt number, const UWord *args)
         return would_wait(args[0], POLL_OUT);
     case __NR_futex:
         return is_futex_wait(args);
-    case __NR_nanosleep:
-        return is_long(args[0], 1000000);
-    case __NR_clock_nanosleep:
-        return (args[1] & SLEEP_UNTIL) || is_long(args[2], 1000000);
     case __NR_wait4:
         return !(args[2] & WAIT_NO_HANG);
     case __NR_waitid:
@@ -91,19 +112,15 @@ Bool jm_waiting_is_likely(UInt number, const UWord *args)
 #ifdef __NR_epoll_wait
     case __NR_epoll_wait:
 #endif
-        return (Int)args[3] < 0 || (Int)args[3] >= LONG_MS;
+        return (Int)args[3] < 0 || (Int)args[3] >= LONG_WAIT_MS;
 #ifdef __NR_poll
     case __NR_poll:
-        return (Int)args[2] < 0 || (Int)args[2] >= LONG_MS;
+        return (Int)args[2] < 0 || (Int)args[2] >= LONG_WAIT_MS;
 #endif
 #ifdef __NR_select
     case __NR_select:
         return is_long(args[4], 1000);
 #endif
-#ifdef __NR_pause
-    case __NR_pause:
-#endif
-    case __NR_rt_sigsuspend:
     case __NR_rt_sigtimedwait:
     case __NR_flock:
     case __NR_semtimedop:

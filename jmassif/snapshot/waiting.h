@@ -8,8 +8,13 @@
 
 #include "base/compat.h"
 
-// Whether the call, which is about to be made, may take as long as it likes. What would be ready at once is asked of
-// the kernel.
+// Shorter waits are over before anybody misses what has not been told.
+#define LONG_WAIT_MS 100
+
+// Whether the call, which is about to be made, will take that long unless a signal comes: a sleep.
+Bool jm_waiting_is_certain(UInt number, const UWord *args);
+
+// Whether it may take as long as it likes. What would be ready at once is asked of the kernel. Not for sleeps.
 Bool jm_waiting_is_likely(UInt number, const UWord *args);
 
 #endif

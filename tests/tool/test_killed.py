@@ -267,6 +267,72 @@ def test_killed_while_it_waits_the_trace_has_what_came_before(way: str, tmp_path
     assert max(found) == 7654321
 
 
+# Waits often and shortly, and then for long, in turn.
+IN_TURN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *volatile held;
+
+static void *before_it_waits(size_t n) { return malloc(n); }
+
+static void sleep_until(long ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+int main(void)
+{
+    int ends[2];
+    char byte = 0;
+    if (pipe(ends))
+        return 1;
+    if (PIPE && fork() == 0)
+        for (int i = 1;; i++) {
+            usleep(i % 150 ? 5000 : 1000000);
+            if (write(ends[1], &byte, 1) != 1)
+                return 1;
+        }
+    for (int i = 1;; i++) {
+        free(held);
+        held = before_it_waits(1000);
+        if (i % 150 == 0)
+            puts("waits");
+        fflush(stdout);
+        if (PIPE && read(ends[0], &byte, 1) != 1)
+            return 1;
+        if (!PIPE)
+            sleep_until(i % 150 ? 2 : 1000);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["PIPE=0", "PIPE=1"])
+def test_short_waits_leave_the_long_one_its_turn(how: str, tmp_path: Path) -> None:
+    process = start(compile_c(IN_TURN, "-fno-builtin", f"-D{how}"), tmp_path, "--interval=3600000")
+    try:
+        for turn in range(1, 6):
+            assert process.stdout and process.stdout.readline() == b"waits\n"
+            trace = tmp_path / f"trace.{process.pid}"
+            until = time.monotonic() + 0.9
+            found = 0
+            while found != turn * 150 * 1000 and time.monotonic() < until:
+                time.sleep(0.1)
+                found = allocated(load_file(str(trace)), "before_it_waits")
+            assert found == turn * 150 * 1000
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
 ANSWERS = """
 #include <stdlib.h>
 #include <unistd.h>
