@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A short walk of wild ioctls, from another seed each time; `python3 -m tests.fuzz.ioctls` walks longer."""
+"""A short walk of wild ioctls, from one seed (or JMASSIF_SEED); `python3 -m tests.fuzz.ioctls` walks longer."""
 
-import time
 from pathlib import Path
 
-from tests.fuzz import ioctls
+from tests.fuzz import ioctls, searching
 from tests.tool import board
 
 _SECONDS = 6
@@ -12,7 +11,7 @@ _SECONDS = 6
 
 def test_the_ledger_is_the_kernels_whatever_structures_say(sim: Path) -> None:
     board.require_board(sim)
-    seed = int(time.time())
+    seed = searching.seed()
     tally = ioctls.search(seed, _SECONDS, sim)
     print(f"seed {seed}: {tally.runs} runs, {tally.steps} steps")
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A few kills, from another seed each time; `python3 -m tests.fuzz.kills --runs=1000` makes more."""
+"""A few kills, from one seed (or JMASSIF_SEED); `python3 -m tests.fuzz.kills --runs=1000` makes more."""
 
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.fuzz import kills
+from tests.fuzz import kills, searching
 from tests.harness import BUILD
 from tests.tool import board
 
@@ -16,7 +15,7 @@ N_RUNS = 20
 @pytest.mark.slow
 def test_killed_in_training_all_traces_have_what_was_logged_a_second_before(sim: Path) -> None:
     board.require_board(sim)
-    seed = int(time.time())
+    seed = searching.seed()
     print(f"seed {seed}")
     tally = kills.search(seed, N_RUNS, BUILD / "fuzz")
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)

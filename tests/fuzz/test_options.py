@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A short search for rules and options that do harm, from another seed each time; `python3 -m tests.fuzz.options` searches longer."""
+"""A short search for rules and options that do harm, from one seed (or JMASSIF_SEED); `python3 -m tests.fuzz.options` searches longer."""
 
-import time
 from pathlib import Path
 
-from tests.fuzz import options
+from tests.fuzz import options, searching
 from tests.harness import Run
 
 _SECONDS = 8
 
 
 def test_rules_and_options_never_change_the_program_or_break_its_trace() -> None:
-    seed = int(time.time())
+    seed = searching.seed()
     tally = options.search(seed, _SECONDS)
     print(f"seed {seed}: {tally.runs} runs, {tally.refused} refused, slowest {tally.slowest[0]:.1f} s")
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A short search for faults, from another seed each time; `python3 -m tests.fuzz.traces` searches longer."""
+"""A short search for faults, from one seed (or JMASSIF_SEED); `python3 -m tests.fuzz.traces` searches longer."""
 
 import random
-import time
 from pathlib import Path
 from typing import Callable, List, Optional, Tuple
 
 import pytest
 
-from tests.fuzz import traces
+from tests.fuzz import searching, traces
 from tests.fuzz.mutations import golden, mutant
 from tests.harness import BUILD
 from tests.reporter.traces import ROOT
@@ -17,7 +16,7 @@ _SECONDS = 15
 
 
 def test_changed_traces_never_break_a_command(capsys: pytest.CaptureFixture) -> None:
-    seed = int(time.time())
+    seed = searching.seed()
     tally = traces.search(seed, _SECONDS, BUILD / "fuzz")
     print(f"seed {seed}: {tally.runs} runs, slowest {tally.slowest[0]:.1f} s, largest {tally.largest[0] >> 20} MiB")
     assert tally.runs > 10

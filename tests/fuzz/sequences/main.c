@@ -154,10 +154,16 @@ static NOINLINE void jump_out_of_a_handler(struct walker *w, int deep)
     JMASSIF_REGION_END("left by a jump");
 }
 
-static void run_signals(struct walker *w)
+/* Valgrind does not extend the main stack for a handler that would rather have another one, while there is none. */
+static void set_alternate_stack(void)
 {
     static char alternate[64 << 10];
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
+    MUST(sigaltstack(&stack, NULL) == 0);
+}
+
+static void run_signals(struct walker *w)
+{
     switch (chance(w, 4)) {
     case 0:
         raise(SIGUSR1);
@@ -167,7 +173,7 @@ static void run_signals(struct walker *w)
             jump_out_of_a_handler(w, 1 + (int)chance(w, 8));
         break;
     case 2:
-        MUST(sigaltstack(&stack, NULL) == 0);
+        set_alternate_stack();
         break;
     default:
         set_timer(chance(w, 2) ? 0 : (long)(200 + chance(w, 3000)));
@@ -301,6 +307,7 @@ int main(int argc, char **argv)
     may_signal = chosen("signals");
     may_exec = chosen("exec");
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    set_alternate_stack();
     handle(SIGALRM, on_timer, SA_RESTART | SA_ONSTACK);
     handle(SIGUSR1, on_raised, SA_ONSTACK);
     handle(SIGUSR2, on_raised, SA_NODEFER);
