@@ -168,7 +168,7 @@ void jm_options_print_usage(void)
      "    --owners=<file>           rules that come before the built-in ones of owners.rules\n"
      "    --memory=auto|unified|discrete  does the GPU share the host's memory [auto: ask the device]\n"
      "    --large=<size>            record heap blocks of this size and more one by one;\n"
-     "                              units KiB, MiB, GiB [64KiB]\n"
+     "                              units KiB, MiB, GiB; 0: every block [64KiB]\n"
      "    --board-root=<dir>        where the files are that describe the board, in a container\n"
      "                              the host's / [/]\n"
      "  snapshots and the trace:\n"

@@ -19,7 +19,8 @@ DATABASE = "database"  # a file that a run is added to, and that holds others
 _TREE = ("snapshot", "threshold", "by", "fold")
 # The options of jm_print that choose what is shown; each format says which of them it takes.
 _OVERLAY = ("overlay", "overlay-offset", "overlay-interval", "overlay-start")
-_VIEW_OPTIONS = _OVERLAY + _TREE + ("no-source", "source", "x", "y", "segments", "value")
+_RANGE = ("from", "to")
+_VIEW_OPTIONS = _OVERLAY + _TREE + _RANGE + ("no-source", "source", "x", "y", "segments", "value")
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
 _FLAMES = 0.01
@@ -66,7 +67,7 @@ _ALL = (
         "programs: the whole run, a documented schema",
         LARGE,
         json.write,
-        ("snapshot", "by", "fold") + _OVERLAY,
+        ("snapshot", "by", "fold") + _OVERLAY + _RANGE,
         _TABLES,
     ),
     Format("csv", "spreadsheets: a table, also over time", TEXT, csv.write, ("snapshot", "by", "fold"), _TABLES),
@@ -75,7 +76,7 @@ _ALL = (
         "flamegraph.pl",
         TEXT,
         folded.write,
-        _TREE + ("value",),
+        _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
     ),
@@ -84,7 +85,7 @@ _ALL = (
         "speedscope",
         LARGE,
         speedscope.write,
-        _TREE + ("value",),
+        _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
     ),

@@ -13,7 +13,8 @@ from jmassif.commands.common import Parser, Problem
 from jmassif.commands.pages import write_page
 from jmassif.model.profile import Profile
 from jmassif.quantities import QuantityError, parse_bytes
-from jmassif.questions.compare.breakdown import SCOPE, VIEWS, total
+from jmassif.questions.between import At, moments_of
+from jmassif.questions.compare.breakdown import PROCESS, SCOPE, VIEWS, total
 from jmassif.questions.compare.difference import Column, Difference, Run, compare, measure
 from jmassif.questions.compare.stacks import Stacks
 from jmassif.questions.facts import label, version_order
@@ -47,6 +48,7 @@ _EPILOG = """\
 examples:
   jm_diff old.jmassif new.jmassif
   jm_diff --by=python-line --at=end before.jmassif after.jmassif
+  jm_diff --from=40% --to=end a.jmassif                 what one run held at both moments
   jm_diff old1 old2 old3 --vs new1 new2 new3      repeated runs: medians, and what is beyond their spread
   jm_diff --group-by=jetpack *.jmassif            a column for each JetPack
   jm_diff --format=html --open old.jmassif new.jmassif    what grew and shrank, as a page"""
@@ -93,8 +95,15 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--at",
         metavar="WHEN",
-        help="the moment to compare: peak, peak-host, peak-device, start, end, last, a mark or a snapshot's number [peak]",
+        help="the moment to compare: peak, peak-host, peak-device, start, end, last, a mark, a snapshot's number, or a time"
+        " such as 12.5s or 40%% [peak]",
     )
+    option(
+        "--from",
+        metavar="WHEN",
+        help="instead, compare what is new at --to since then; of one trace alone, what it held at both moments [start]",
+    )
+    option("--to", metavar="WHEN", help="likewise, the moment at which it is still held [end]")
     option(
         "--min", type=_size, metavar="SIZE", help="fold what differs by less [text: a thousandth of the total; data: 0]"
     )
@@ -159,7 +168,7 @@ def _process(profile: Profile) -> _Process:
 class _Reader:
     """Reads traces and keeps of each what is compared: those of a directory may be larger than the memory."""
 
-    def __init__(self, views: Sequence[str], at: str, stacks: Optional[Stacks]) -> None:
+    def __init__(self, views: Sequence[str], at: At, stacks: Optional[Stacks]) -> None:
         self._views = views
         self._at = at
         self._stacks = stacks
@@ -172,6 +181,22 @@ class _Reader:
             return _process(profile), measure(name, profile, self._views, self._at, self._stacks)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
+
+    def moments(self, name: str) -> List[Column]:
+        """A column of each end of the range, of one run. Raises Problem."""
+        self.files.append(name)
+        profile = common.read(_NAME, name, "comparing what came before")
+        assert not isinstance(self._at, str)
+        try:
+            moments_of(profile, *self._at)
+            runs = [measure(name, profile, self._views, at, self._stacks) for at in self._at]
+        except SelectionError as error:
+            raise Problem(f"{name}: {error}")
+        return [Column(printable(run.moment), [run]) for run in runs]
+
+    @property
+    def is_of_range(self) -> bool:
+        return not isinstance(self._at, str)
 
     def found(self, names: Sequence[str]) -> List[Run]:
         """The runs in files that nobody chose one by one: processes that another one has started are parts of a run."""
@@ -239,14 +264,28 @@ def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
         return _groups(reader.found(files), arguments.group_by)
     if arguments.vs:
         return _labelled([reader.runs(names) for names in [arguments.traces] + arguments.vs])
+    if len(arguments.traces) < 2 and reader.is_of_range and not os.path.isdir(arguments.traces[0]):
+        return reader.moments(arguments.traces[0])
     if len(arguments.traces) < 2:
         raise Problem("one side alone has nothing to be compared with: name another, or use --group-by")
     return _labelled([reader.runs([name]) for name in arguments.traces])
 
 
-def _views_and_moment(arguments: argparse.Namespace) -> Tuple[List[str], str]:
+# What is told of the whole run, or of what was sampled at a moment, is none of a range.
+_NOT_OF_RANGES = (SCOPE, PROCESS, "role")
+
+
+def _views_and_moment(arguments: argparse.Namespace) -> Tuple[List[str], At]:
     default = _DEFAULT_VIEWS_OF_PAGE if arguments.format == _HTML else _DEFAULT_VIEWS
     views = list(OrderedDict.fromkeys(arguments.by or default))
+    begin, end = getattr(arguments, "from"), arguments.to
+    if begin or end:
+        if arguments.at is not None:
+            raise Problem("--at is a moment, and --from and --to are a range: leave one out")
+        stranger = next((view for view in arguments.by or () if view in _NOT_OF_RANGES), None)
+        if stranger:
+            raise Problem(f"--by={stranger} has no meaning for a range")
+        return [view for view in views if view not in _NOT_OF_RANGES], (begin or "start", end or "end")
     if arguments.at is not None and views == [SCOPE]:
         raise Problem("--at has no meaning for --by=scope: calls are told with what they cost, whenever that was")
     return views, arguments.at or "peak"

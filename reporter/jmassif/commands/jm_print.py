@@ -4,7 +4,7 @@
 import argparse
 import shutil
 import sys
-from typing import List, NoReturn, Optional
+from typing import List, NoReturn, Optional, Tuple
 
 from jmassif.commands import common, overlay
 from jmassif.commands.common import Parser, Problem
@@ -15,7 +15,7 @@ from jmassif.model.job import twice
 from jmassif.model.profile import Profile
 from jmassif.questions.job.processes import join
 from jmassif.questions.moments import SelectionError
-from jmassif.questions.samples import VALUES
+from jmassif.questions.samples import RANGE_VALUES, VALUES
 from jmassif.trace.inputs import STDIN, expand
 from jmassif.writers.text.layout import fitted
 from jmassif.writers.view import BY, FOLDS, FormatError, View
@@ -42,6 +42,7 @@ examples:
   jm_print jmassif.out.4711                         where the memory went
   jm_print --by=python-line jmassif.out.4711        by line of the script
   jm_print --snapshot=end jmassif.out.4711          what was held in the end
+  jm_print --from=2s --to=end jmassif.out.4711      what came and went since then
   jm_print --by=library --pager jmassif.out.4711    by library, a page at a time
   jm_print jmassif.out.*                            several processes, and their sum
   ssh board zstd -c jmassif.out.4711 | jm_print -   from a board, without a copy
@@ -86,6 +87,12 @@ def _parser() -> argparse.ArgumentParser:
         " or last [peak]; csv: or all",
     )
     option(
+        "--from",
+        metavar="WHEN",
+        help="instead, what came, went and passed since that moment; like --snapshot, or a time: 12.5s, 40%% [start]",
+    )
+    option("--to", metavar="WHEN", help="likewise, until that moment [end]")
+    option(
         "--threshold",
         type=_percent,
         metavar="PERCENT",
@@ -127,7 +134,11 @@ def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
     )
     option("--no-source", action="store_true", help="leave the text of source lines out")
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
-    option("--value", choices=list(VALUES), help="what folded and speedscope tell of a stack [live-bytes]")
+    option(
+        "--value",
+        choices=[*VALUES, *RANGE_VALUES],
+        help="what folded and speedscope tell of a stack [live-bytes; of a range new-bytes]",
+    )
     option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
     option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
     option("--color", choices=("auto", "always", "never"), default="auto", help="colour the text [auto: on a terminal]")
@@ -157,11 +168,34 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
         raise Problem("--open shows a page in the browser: it needs --format=html")
 
 
+def _check_range(arguments: argparse.Namespace) -> None:
+    """Raises Problem where options contradict each other."""
+    if not _range(arguments):
+        if arguments.value in RANGE_VALUES:
+            raise Problem(f"--value={arguments.value} is of a range: give its ends with --from and --to")
+        return
+    if arguments.snapshot or arguments.segments is not None:
+        raise Problem("--from and --to show a range, not a moment: leave --snapshot and --segments out")
+    if arguments.value in VALUES:
+        raise Problem(f"--value={arguments.value} is none of a range, which has: {', '.join(RANGE_VALUES)}")
+    if arguments.by == "role":
+        raise Problem("--by=role tells of a moment: what a tensor is for may change in a range")
+
+
+def _range(arguments: argparse.Namespace) -> Optional[Tuple[str, str]]:
+    begin, end = getattr(arguments, "from"), arguments.to
+    return (begin or "start", end or "end") if begin or end else None
+
+
 def _columns(arguments: argparse.Namespace) -> int:
     """As wide as lines of the text may be: as the terminal; elsewhere a page for the report, and no limit for stacks."""
     if not arguments.output and is_terminal(sys.stdout):
         return shutil.get_terminal_size().columns
-    return 0 if arguments.all or arguments.stacks or arguments.by or arguments.segments is not None else _PAGE_COLUMNS
+    return (
+        0
+        if arguments.all or arguments.stacks or arguments.by or arguments.segments is not None or _range(arguments)
+        else _PAGE_COLUMNS
+    )
 
 
 def _graph_width(arguments: argparse.Namespace) -> int:
@@ -186,7 +220,8 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         height=arguments.y,
         fold=arguments.fold or ("internal" if is_text else None),
         source=None if arguments.no_source else tuple(arguments.source or ()),
-        value=arguments.value or next(iter(VALUES)),
+        value=arguments.value or next(iter(RANGE_VALUES if _range(arguments) else VALUES)),
+        range=_range(arguments),
         segments=arguments.segments,
         with_pages=arguments.pages,
         is_brief=not arguments.all,
@@ -202,11 +237,15 @@ def _print(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(words)
     format_ = FORMATS[arguments.format]
     _check_options(arguments, format_)
+    _check_range(arguments)
     names = expand(arguments.files)
     if format_.content == DATABASE:
         return _store(arguments, format_, names)
-    if len(names) > 1 and not format_.write_several:
-        raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
+    if len(names) > 1 and (not format_.write_several or _range(arguments)):
+        what = "a range is" if _range(arguments) else f"--format={arguments.format} shows"
+        raise Problem(
+            f"{what}{' of' if _range(arguments) else ''} one process: name one trace ({len(names)} are named)"
+        )
     try:
         format_.check()
     except FormatError as error:

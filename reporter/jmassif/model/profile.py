@@ -177,6 +177,10 @@ class Profile:
         """Columns by account id, the caller's own: everything that it ever allocated, up to the last snapshot."""
         return Lifetime(*(column[:] for column in self._lived()))
 
+    def lifetime_at(self, snapshot: int) -> Lifetime:
+        """Likewise up to the snapshot with this index; -1: before the first."""
+        return self._lived_by(snapshot + 1)
+
     def allocated(self) -> "array[int]":
         """By account id: all bytes that it ever allocated, up to the last snapshot."""
         return self._lived().bytes[:]
@@ -184,16 +188,19 @@ class Profile:
     def _lived(self) -> Lifetime:
         """Many ask, and it takes a walk through all snapshots."""
         if self._lifetime is None or self._lifetime[0] != len(self.snapshots):
-            all_bytes, blocks, temporaries = (array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields)
-            untold = bytearray(b"\1") * len(self.accounts)
-            for snapshot in reversed(self.snapshots):
-                rows = snapshot.changes
-                columns = (rows.all_bytes, rows.all_blocks, rows.temporaries)
-                for account, *numbers in rows.backwards(untold, *columns):
-                    all_bytes[account], blocks[account], temporaries[account] = numbers
-                    untold[account] = 0
-            self._lifetime = len(self.snapshots), Lifetime(all_bytes, blocks, temporaries)
+            self._lifetime = len(self.snapshots), self._lived_by(len(self.snapshots))
         return self._lifetime[1]
+
+    def _lived_by(self, n_snapshots: int) -> Lifetime:
+        all_bytes, blocks, temporaries = (array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields)
+        untold = bytearray(b"\1") * len(self.accounts)
+        for snapshot in reversed(self.snapshots[:n_snapshots]):
+            rows = snapshot.changes
+            columns = (rows.all_bytes, rows.all_blocks, rows.temporaries)
+            for account, *numbers in rows.backwards(untold, *columns):
+                all_bytes[account], blocks[account], temporaries[account] = numbers
+                untold[account] = 0
+        return Lifetime(all_bytes, blocks, temporaries)
 
     def system_at(self, figure: str, time: int) -> Optional[int]:
         """What the kernel said last of a figure of the machine, in bytes; None where it said nothing."""

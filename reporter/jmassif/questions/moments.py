@@ -6,7 +6,8 @@ from typing import Dict, NamedTuple, Optional
 from jmassif.model.kinds import ALLOCATED
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.units import printable
+from jmassif.questions.times import EXAMPLES, snapshot_by, time_of
+from jmassif.units import moment, printable
 
 SELECTORS = ("peak", "peak-host", "peak-device", "peak-allocated", "start", "end", "last")
 
@@ -86,7 +87,7 @@ def mark_snapshots(profile: Profile) -> Dict[str, int]:
 
 
 def select(profile: Profile, selector: str) -> Moment:
-    """The moment that `selector` names: one of SELECTORS, a snapshot's id, or a mark. Raises SelectionError."""
+    """The moment that `selector` names: one of SELECTORS, a snapshot's id, a mark, or a time. Raises SelectionError."""
     if not profile.snapshots:
         if selector in SELECTORS:
             return Moment("the start", 0, {}, None)
@@ -112,6 +113,14 @@ def select(profile: Profile, selector: str) -> Moment:
     marks = mark_snapshots(profile)
     if selector in marks:
         return _snapshot(profile, marks[selector], f'the mark "{printable(selector[:_MAX_MARK])}"')
+    time = time_of(profile, selector)
+    if time is not None:
+        index = snapshot_by(profile, time)
+        found = profile.snapshots[index]
+        return _snapshot(profile, index, f"snapshot {found.id}, the last by {moment(time, profile.time_unit)}")
     ids = [snapshot.id for snapshot in profile.snapshots]
     named = SELECTORS + tuple(f'"{text[:_MAX_MARK]}"' for text in list(marks)[:_MAX_MARKS])
-    raise SelectionError(f'no snapshot "{selector}": there are {min(ids)} to {max(ids)}, {", ".join(named)}')
+    times = f"times such as {EXAMPLES[profile.time_unit]} or 40%"
+    raise SelectionError(
+        f'no snapshot "{selector}": there are {min(ids)} to {max(ids)}, {", ".join(named)}, and {times}'
+    )

@@ -20,6 +20,16 @@ VALUES = {
     "temporaries": ("blocks freed before their thread allocated anything else", "count"),
 }
 
+# Likewise of a range (between.py): a figure of flows.Flow, of bytes or of blocks.
+RANGE_VALUES = {
+    "new-bytes": ("allocated in the range, and held at its end", "bytes"),
+    "new-blocks": ("blocks allocated in the range, and held at its end", "count"),
+    "freed-bytes": ("held when the range begins, and freed in it", "bytes"),
+    "freed-blocks": ("blocks held when the range begins, and freed in it", "count"),
+    "passing-bytes": ("allocated in the range, and freed in it", "bytes"),
+    "passing-blocks": ("blocks allocated in the range, and freed in it", "count"),
+}
+
 # In the order of VALUES.
 SampleFigures = Tuple[int, int, int, int, int]
 NOTHING: SampleFigures = (0, 0, 0, 0, 0)

@@ -10,7 +10,9 @@ from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 from jmassif.model.kinds import PEAKS
 from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion, Growth
+from jmassif.questions.between import between
 from jmassif.questions.exhaustion import Incident, call, incidents_of
+from jmassif.questions.flows import Flow
 from jmassif.questions.headline import as_data, headline
 from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.identity import labels_of_run, run_id
@@ -102,6 +104,22 @@ def _figures(figures: SampleFigures) -> Dict[str, int]:
 
 def _growths(growths: Tuple[Growth, ...]) -> List[Dict[str, Any]]:
     return [growth._asdict() for growth in growths]
+
+
+def _moment(profile: Profile, at: Moment) -> Dict[str, Any]:
+    snapshot = None if at.snapshot is None else profile.snapshots[at.snapshot].id
+    return {"name": at.name, "time": at.time, "snapshot": snapshot}
+
+
+def _range(profile: Profile, asked: Tuple[str, str]) -> Iterator[str]:
+    """What came, went and passed between two moments: by place, a row of figures of bytes and of blocks."""
+    found = between(profile, *asked)
+    ends = {"from": _moment(profile, found.first), "to": _moment(profile, found.second)}
+    yield ',"range":' + _object(ends)[:-1]
+    columns = ["account"] + [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Flow._fields]
+    rows = (f"[{account},{','.join(map(str, b + n))}]" for account, (b, n) in sorted(found.flows.items()))
+    yield from _table("places", columns, rows)
+    yield "}"
 
 
 _BOOKS = ("board", "before", "held", "untouched", "allocators", "valgrind", "unaccounted", "elsewhere", "free")
@@ -277,14 +295,15 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     names = Names(profile)
     head = {"format": "jmassif", "version": VERSION, "creator": f"jmassif {__version__}", "run": _run(profile)}
     yield _object(head)[:-1]
-    snapshot = None if at.snapshot is None else profile.snapshots[at.snapshot].id
-    yield ',"moment":' + _object({"name": at.name, "time": at.time, "snapshot": snapshot})
+    yield ',"moment":' + _object(_moment(profile, at))
     yield ',"headline":' + _object(as_data(headline(profile, names, at)))
     yield ',"leaks":' + json.dumps(leaks_data(profile, names))
     yield ',"ledger":' + _object(_ledger(profile, at))
     yield ',"books":' + _books(profile, at)
     yield from _rows("others", (_object(row._asdict()) for row in others(profile, at)))
     yield ',"overlay":' + _overlay(profile, at)
+    if view.range is not None:
+        yield from _range(profile, view.range)
     rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))
     yield f',"table":{{"by":"{view.by}"'
     yield from _rows(

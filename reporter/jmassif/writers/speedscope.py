@@ -9,8 +9,9 @@ import json
 from typing import Dict, Iterable, Iterator
 
 from jmassif.model.profile import Profile
+from jmassif.questions.between import moments_of
 from jmassif.questions.moments import select
-from jmassif.questions.samples import VALUES
+from jmassif.questions.samples import RANGE_VALUES, VALUES
 from jmassif.units import moment, printable
 from jmassif.version import __version__
 from jmassif.writers.folded import call_tree
@@ -21,7 +22,6 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The file, a few lines a stack. Raises moments.SelectionError."""
-    at = select(profile, view.selector or "peak")
     tree = call_tree(profile, view)
     # The node of what is below the threshold is a label too, from here on.
     total = sum(weight for _, weight in tree.stacks(view.threshold))
@@ -35,9 +35,14 @@ def write(profile: Profile, view: View) -> Iterator[str]:
             if fields.line:
                 frame["line"] = fields.line
         frames.append(frame)
-    what, unit = VALUES[view.value]
+    what, unit = {**VALUES, **RANGE_VALUES}[view.value]
     name = printable(profile.manifest.get("command", "")) or "(unknown command)"
-    when = f", {at.name} ({moment(at.time, profile.time_unit)})" if view.value.startswith("live") else ""
+    when = ""
+    if view.range is not None:
+        when = ", from {} to {}".format(*(at.name for at in moments_of(profile, *view.range)))
+    elif view.value.startswith("live"):
+        at = select(profile, view.selector or "peak")
+        when = f", {at.name} ({moment(at.time, profile.time_unit)})"
     head = {
         "$schema": _SCHEMA,
         "exporter": f"jmassif {__version__}",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the user asked to see, and how a writer says that it cannot show it."""
 
-from typing import NamedTuple, Optional, Sequence
+from typing import NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.whose.lines import LINE_VIEWS
 
@@ -26,6 +26,7 @@ class View(NamedTuple):
     is_brief: bool = False  # the text report's sections are cut short, so that it is two screens
     with_stacks: bool = True  # the text report ends in call stacks
     columns: int = 0  # as wide as a line may be; 0: as wide as it is
+    range: Optional[Tuple[str, str]] = None  # from one moment to another, each like `selector`; None: not asked
     file: str = ""  # what the trace is called, for the commands that a report names
 
 

@@ -10,11 +10,11 @@ for it.
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.profile import Profile
+from jmassif.questions.between import At, look_at
 from jmassif.questions.compare import breakdown
 from jmassif.questions.compare.breakdown import PartFigures, Key, Parts
 from jmassif.questions.compare.stacks import HeldStacks, Stacks
 from jmassif.questions.facts import facts
-from jmassif.questions.moments import select
 from jmassif.whose.names import Names
 
 # What can be compared of figures: the memory of either side, and of both.
@@ -92,12 +92,12 @@ class Difference(NamedTuple):
         return any(len(column.runs) > 1 for column in self.columns)
 
 
-def measure(name: str, profile: Profile, views: Sequence[str], at: str, stacks: Optional[Stacks] = None) -> Run:
-    """What is compared of a run: views of breakdown.VIEWS, at a moment (see moments.select). Raises SelectionError.
+def measure(name: str, profile: Profile, views: Sequence[str], at: At, stacks: Optional[Stacks] = None) -> Run:
+    """What is compared of a run: views of breakdown.VIEWS, at a moment or of a range. Raises SelectionError.
 
     What it held is added to `stacks` by call stack.
     """
-    moment = select(profile, at)
+    moment = look_at(profile, at)
     names = Names(profile)
 
     def parts(view: str) -> Parts:

@@ -39,6 +39,7 @@ from jmassif.writers.text.machine import machine_section
 from jmassif.writers.text.mapped import by_library, mapped
 from jmassif.writers.text.next_steps import next_steps
 from jmassif.writers.text.others import others_section
+from jmassif.writers.text.range import write_range
 from jmassif.writers.text.reconciliation import reconciliation_section
 from jmassif.writers.text.segments import write_segments
 from jmassif.writers.text.stacks import trees
@@ -201,6 +202,11 @@ def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent
 def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str]:
     """The report's lines, as a rule no more than `room` if it is to be brief. Raises moments.SelectionError."""
     names = Names(profile)
+    if view.range is not None:
+        came_and_went = write_range(profile, names, view)
+        yield from short_header(profile) if view.is_brief else header(profile)
+        yield from came_and_went
+        return
     if view.by in LINE_VIEWS:
         table = write_lines(profile, names, view)
         yield from short_header(profile) if view.is_brief else header(profile)
