@@ -32,6 +32,7 @@ setup(
             "jm_check = jmassif.commands.jm_check:run",
             "jm_diff = jmassif.commands.jm_diff:run",
             "jm_print = jmassif.commands.jm_print:run",
+            "jm_top = jmassif.commands.jm_top:run",
         ]
     },
     zip_safe=False,

@@ -66,7 +66,7 @@ def _check_sums(what: str, by_kind: Mapping[str, int], host: int, device: int) -
         require(held == stated, f"{what} has {stated} {side} bytes, but its accounts hold {held}")
 
 
-class _Builder(Definitions):
+class Builder(Definitions):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         self.group: Optional[_Group] = None
@@ -347,7 +347,7 @@ class _Builder(Definitions):
 
 def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
     """Reads a whole trace into a profile, a new one by default. Raises TraceError."""
-    builder = _Builder(Profile() if into is None else into)
+    builder = Builder(Profile() if into is None else into)
     truncation = read(stream, builder.handlers())
     if builder.group:
         unfinished = f"snapshot {builder.group.id} is unfinished and left out"

@@ -233,18 +233,22 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
             yield text[:_MOST_LINE_BYTES]
             return
         end = text.rfind(b"\n") + 1
-        at = 0
-        while at < end:
-            if text[at] == _RUN:
-                found = _RUN_ENDS.search(text, at, end)
-                stop = found.end() if found else end
-            else:
-                stop = text.find(_RUN_BEGINS, at, end) + 1 or end
-            yield text[at:stop]
-            at = stop
+        yield from _parts(text, 0, end)
         rest = text[end:]
     if rest:
         yield rest
+
+
+def _parts(text: bytes, at: int, end: int) -> Iterator[bytes]:
+    """What _pieces() yields of whole lines."""
+    while at < end:
+        if text[at] == _RUN:
+            found = _RUN_ENDS.search(text, at, end)
+            stop = found.end() if found else end
+        else:
+            stop = text.find(_RUN_BEGINS, at, end) + 1 or end
+        yield text[at:stop]
+        at = stop
 
 
 def _balances(run: bytes) -> "Optional[array[int]]":
@@ -277,6 +281,13 @@ class _Reading:
         self._last(*fields)
         self._is_over = True
         self._rows[:] = [_UNKNOWN] * 256
+
+    def piece(self, piece: bytes) -> None:
+        """Of those that _pieces() yields."""
+        if piece[0] == _RUN:
+            self.run(piece)
+        else:
+            self.lines(piece)
 
     def run(self, piece: bytes) -> None:
         """A run of balances, or what begins like one."""
@@ -327,10 +338,7 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
         rows += _compile(handlers, _version(stream.readline(_FIRST_LINE_BYTES)))
         reading = _Reading(rows, handlers)
         for piece in _pieces(stream):
-            if piece[0] == _RUN:
-                reading.run(piece)
-            else:
-                reading.lines(piece)
+            reading.piece(piece)
         return reading.truncation
     except Corrupt as error:
         raise _damaged(reading.number if reading else 1, error)
@@ -341,3 +349,27 @@ def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     finally:
         # What reads holds the rows, which hold it, and the handlers a whole profile: nobody else would ever free that.
         rows.clear()
+
+
+class Feed:
+    """read(), of a trace that comes bit by bit."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+        self._rows: List[_Row] = []
+        self._reading: Optional[_Reading] = None
+
+    def __call__(self, text: bytes) -> None:
+        """The next lines, whole ones. Raises TraceError."""
+        reading, begin = self._reading, 0
+        try:
+            if reading is None:
+                begin = text.find(b"\n", 0, _FIRST_LINE_BYTES) + 1
+                self._rows += _compile(self._handlers, _version(text[: begin or _FIRST_LINE_BYTES]))
+                reading = self._reading = _Reading(self._rows, self._handlers)
+            for piece in _parts(text, begin, len(text)):
+                reading.piece(piece)
+        except Corrupt as error:
+            raise _damaged(reading.number if reading else 1, error)
+        except OverflowError:
+            raise _damaged(reading.number if reading else 1, "a sum beyond 64 bits")

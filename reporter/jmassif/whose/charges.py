@@ -22,6 +22,10 @@ class Innermost:
         self._found = array("q", [-1]) * len(self._parents)
         self._found[0] = 0
 
+    def extend(self) -> None:
+        """To nodes that the profile, and frames that `wanted`, have got since: of a trace that is still being written."""
+        self._found.extend(array("q", [-1]) * (len(self._parents) - len(self._found)))
+
     def __call__(self, node: int) -> int:
         found, frames, wanted = self._found, self._frames, self._wanted
         passed = []

@@ -88,8 +88,8 @@ class Sites:
         frame = self._profile.frame(frame_id)
         return bool(_CXX_FILE.match(base_name(frame.file)) or _CXX_NAME.match(frame.function))
 
-    def _find_site(self, innermost: int, side: str) -> int:
-        """Where all frames are allocators', the innermost has to answer."""
+    def find_site(self, innermost: int, side: str) -> int:
+        """The node to blame, of a stack and the side that its memory is on. Where all frames are allocators', the innermost has to answer."""
         node = innermost
         while node and self._is_allocator(node, side):
             node = self._profile.node_parent[node]
@@ -129,5 +129,5 @@ class Sites:
         found = self._sites[account]
         if found < 0:
             node, kind, _ = self._profile.accounts[account]
-            found = self._sites[account] = self._find_site(node, side_of(kind) or "device")
+            found = self._sites[account] = self.find_site(node, side_of(kind) or "device")
         return found

@@ -105,6 +105,13 @@ def legend(entries: Iterable[str]) -> Line:
     return Line(*parts)
 
 
+def columns_of(points: Sequence[Point], width: int, height: int) -> List[Line]:
+    """The graph's bars alone, from the top down."""
+    top = max(1, max(point.maximum for point in points))
+    bars = [_bar(column, top, height) for column in _columns(points, width)]
+    return [_bars("", "".join(bar[row] for bar in bars)) for row in range(height - 1, -1, -1)]
+
+
 def draw(points: Sequence[Point], width: int, height: int, unit: str, caption: str) -> List[str]:
     """The graph's lines. `caption` names the largest value, to which a mark points; `points` are in order of time."""
     fullest = max(points, key=lambda point: point.maximum)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What jm_top shows of the runs that it follows, and how the reader's keys change that. Knows nothing of terminals."""
+
+import time
+from typing import Callable, Dict, List, Optional
+
+from jmassif.live.family import Family
+from jmassif.live.run import LEAK, MEMORY, ORDERS, LiveRun
+from jmassif.live.slopes import Slopes
+from jmassif.units import printable, size
+from jmassif.writers.text.graph import Point
+from jmassif.writers.text.top import Pool, Process, Row, Screen
+
+# As many lines as anybody scrolls through.
+_MOST_LINES = 200
+_PAGE = 5
+
+
+def _available() -> Optional[int]:
+    """Of this machine's memory, in bytes."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            rows = dict(line.split(":", 1) for line in file)
+        return int(rows["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+
+
+def _pools(run: LiveRun) -> List[Pool]:
+    now = run.now()
+    total = run.figure("mem-total") or run.profile.number("mem-total-bytes") or 0
+    available = run.figure("mem-available")
+    if run.is_here and run.is_running:
+        available = _available()
+    used = max(0, total - available) if available is not None else 0
+    if not run.profile.is_discrete:
+        return [Pool("memory", now.host, now.device, max(0, used - now.host - now.device), total)]
+    device_total, free = run.figure("device-total") or 0, run.figure("device-free")
+    device_used = max(0, device_total - free) if free is not None else 0
+    pools = [Pool("memory", now.host, 0, max(0, used - now.host), total)]
+    if now.device or device_total:
+        pools.insert(0, Pool("device", 0, now.device, max(0, device_used - now.device), device_total))
+    return pools
+
+
+def _points(run: LiveRun) -> List[Point]:
+    points = [Point(*row) for row in zip(*run.timeline())]
+    now = run.now()
+    # The peak is exact, and may lie between two rows.
+    if points and now.peak:
+        points.append(Point(now.peak_time, 0, 0, now.peak))
+        points.sort(key=lambda point: point.time)
+    return points
+
+
+def _command(run: LiveRun) -> str:
+    return printable(run.profile.manifest.get("command", "") or run.name)
+
+
+def _process(run: LiveRun) -> Process:
+    manifest = run.profile.manifest
+    words = _command(run)
+    if "forked-from" in manifest:
+        words = f"forked from {printable(manifest['forked-from'])}, which had {size(run.inherited)}"
+    now = run.now()
+    return Process(run.pid, words, now.host + now.device, run.state)
+
+
+class Watching:
+    """The runs, and the reader's choices."""
+
+    def __init__(self, family: Family, now: Callable[[], float] = time.monotonic) -> None:
+        self.family = family
+        self.chosen = 0
+        self.order = ORDERS[0]
+        self.offset = 0
+        self.is_frozen = False
+        self.is_help = False
+        self._now = now
+        self._slopes: Dict[int, Slopes] = {}
+        self._states: List[str] = []
+        self._drawn: Optional[Screen] = None
+
+    @property
+    def run(self) -> LiveRun:
+        return self.family.runs[min(self.chosen, len(self.family.runs) - 1)]
+
+    def poll(self, seconds: float) -> bool:
+        """Reads on; whether there is anything new to be seen."""
+        is_news = self.family.poll(seconds)
+        run = self.run
+        slopes = self._slopes.setdefault(id(run), Slopes())
+        found = slopes.answer()
+        if found is not None:
+            run.tell_slopes(found)
+            is_news = True
+        if run.follower.is_all:
+            slopes.ask(run.profile)
+        # A process may go without a word.
+        states = [each.state for each in self.family.runs]
+        is_news = is_news or states != self._states
+        self._states = states
+        return is_news
+
+    # ---- keys ----------------------------------------------------------------------------------------
+
+    def press(self, key: str) -> bool:
+        """By its name; whether the reader wants to see more."""
+        if key in ("q", "Q"):
+            return False
+        if key in ("f", " "):
+            self.is_frozen = not self.is_frozen
+        elif key == "s":
+            self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+            self.offset = 0
+        elif key == "tab":
+            self.chosen = (min(self.chosen, len(self.family.runs) - 1) + 1) % len(self.family.runs)
+            self.offset = 0
+        elif key in ("h", "?"):
+            self.is_help = not self.is_help
+        else:
+            step = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -_PAGE, "page down": _PAGE}.get(key, 0)
+            self.offset = max(0, min(self.offset + step, _MOST_LINES - 1))
+        return True
+
+    # ---- what is shown -------------------------------------------------------------------------------
+
+    def screen(self) -> Screen:
+        """As it is now; of a frozen one as it was, with the choices of now."""
+        if self.is_frozen and self._drawn is not None:
+            self._drawn = self._drawn._replace(is_frozen=True, is_help=self.is_help, offset=self._offset(self._drawn))
+        else:
+            self._drawn = self._screen()
+        return self._drawn
+
+    def _offset(self, screen: Screen) -> int:
+        self.offset = max(0, min(self.offset, len(screen.lines) - 1))
+        return self.offset
+
+    def _screen(self) -> Screen:
+        run = self.run
+        runs = self.family.runs
+        now = run.now()
+        lost = self.family.lost[-1] if self.family.lost else None
+        owners = sorted((Row(printable(o.name), o.host, o.device) for o in now.owners), key=lambda row: -row.bytes)
+        lines = [Row(*line) for line in run.lines(self._now(), self.order, _MOST_LINES)]
+        screen = Screen(
+            command=_command(run),
+            pid=run.pid,
+            state=run.state,
+            is_running=run.is_running,
+            unit=run.profile.time_unit,
+            time=now.time,
+            pools=_pools(run),
+            peak=(now.peak, now.peak_time),
+            owners=owners,
+            lines=lines,
+            points=_points(run),
+            events=[(event.time, event.text, event.kind in (MEMORY, LEAK)) for event in run.events],
+            processes=[_process(each) for each in runs] if len(runs) > 1 else [],
+            chosen=min(self.chosen, len(runs) - 1),
+            n_left_out=self.family.n_left_out,
+            order=self.order,
+            is_frozen=self.is_frozen,
+            is_help=self.is_help,
+            note=printable(f"{lost.name}: {lost.why}") if lost else "",
+        )
+        return screen._replace(offset=self._offset(screen))

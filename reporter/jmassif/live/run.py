@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One run that is followed while it goes on: what it holds at this moment, its state, and its last events."""
+
+import heapq
+import os
+from array import array
+from bisect import bisect_right
+from operator import add, sub
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from jmassif.live.slopes import Slope
+from jmassif.live.sums import Held, Sums
+from jmassif.model.profile import Profile
+from jmassif.model.records import Timeline
+from jmassif.questions.exhaustion import call
+from jmassif.questions.moments import main_peak
+from jmassif.trace.following import Follower
+from jmassif.units import growth, moment, printable, size
+
+# A peak is worth an event if it is higher than the last one by that.
+_HIGHER = 0.02
+# As long as a program goes on to rise, it is one event.
+_ONE_RISE_MS = 5000
+_MOST_EVENTS = 100
+# A line's growth is told since so long ago, by the clock of whoever looks.
+_BEFORE_SECONDS = 10.0
+
+# What lines may be put in order by.
+ORDERS = ("held", "grown", "device", "host")
+
+MEMORY, PEAK, LEAK, MARK, END = "memory", "peak", "leak", "mark", "end"
+
+
+class Event(NamedTuple):
+    time: int  # of the run
+    kind: str
+    text: str  # safe to show
+
+
+class Line(NamedTuple):
+    name: str  # safe to show
+    host: int  # bytes; likewise the others
+    device: int
+    grown: int  # in the last seconds
+
+    @property
+    def bytes(self) -> int:
+        return self.host + self.device
+
+
+class Now(NamedTuple):
+    """What is held now, as it was last told."""
+
+    time: int
+    host: int
+    device: int
+    peak: int
+    peak_time: int
+    owners: List[Held]  # those that hold anything
+    by_line: "array[int]"
+
+
+class _Tail(NamedTuple):
+    totals: Optional[Tuple[int, int, int, int]]  # time, host, device, and the most since what was told before
+    peak: Optional[Tuple[int, int]]  # time, bytes
+    balances: "array[int]"
+
+
+_NO_TAIL = _Tail(None, None, array("Q"))
+
+
+def _read_tail(text: bytes, which: str) -> _Tail:
+    """Of a tail that fits; whatever is odd about it will be gone, or refused when it stays."""
+    totals = peak = None
+    maximum = 0
+    balances = array("Q")
+    try:
+        for line in text.splitlines():
+            words = line.split()
+            if words[0] == b"t":
+                maximum = int(words[4])
+            elif words[0] == b"S":
+                time, host, device = int(words[2]), int(words[4]), int(words[5])
+                totals = time, host, device, max(maximum, host + device)
+            elif words[0] == b"c":
+                fields = array("Q", map(int, words[1:]))
+                if len(fields) == 6:
+                    balances.extend(fields)
+            elif words[0] == b"P" and words[1].decode("ascii") == which:
+                peak = int(words[2]), int(words[3]) + int(words[4])
+    except (ValueError, IndexError, OverflowError):
+        return _NO_TAIL
+    return _Tail(totals, peak, balances) if totals and max(totals) < 1 << 63 else _NO_TAIL
+
+
+class LiveRun:
+    """Raises TraceError when it is made, and from poll(): then it cannot be followed any further."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.profile = Profile()
+        self.events: List[Event] = []
+        self._sums = Sums(self.profile)
+        self._seen: Dict[str, int] = {}  # how much of what was made events of
+        self._told_peak = 0
+        self._tail_text = b""
+        self._tail = _NO_TAIL
+        self._now: Optional[Now] = None
+        self._before: Tuple[float, List[int]] = (-1e9, [])
+        self._ago: List[int] = []
+        self.follower = Follower(name, self._begin)
+
+    def _begin(self) -> Any:
+        self.__dict__.update(profile=Profile(), events=[], _seen={}, _told_peak=0, _now=None)
+        self._sums = Sums(self.profile)
+        self._before, self._ago = (-1e9, []), []
+        return self._sums.handlers()
+
+    def poll(self) -> bool:
+        """Reads on; whether there is anything new."""
+        if not self.follower.poll():
+            return False
+        self._now = None
+        if self.follower.tail is not self._tail_text:
+            self._tail_text = self.follower.tail
+            self._tail = _read_tail(self._tail_text, main_peak(self.profile))
+        self._make_events()
+        return True
+
+    # ---- what it is ----------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        return self.profile.number("pid") or 0
+
+    @property
+    def is_here(self) -> bool:
+        """It runs, or ran, on this machine."""
+        return self.profile.manifest.get("host") == os.uname().nodename
+
+    @property
+    def is_alive(self) -> Optional[bool]:
+        """Whether the process is there; None: it is another machine's."""
+        pid, _, start = self.profile.manifest.get("process", "").partition(".")
+        if not self.is_here or not pid.isdecimal():
+            return None
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return False
+        # Fields 3 and 22 of proc(5) stat: the state, and when the process started.
+        return len(fields) > 19 and fields[0] not in (b"Z", b"X") and fields[19].decode() == start
+
+    @property
+    def state(self) -> str:
+        """In words."""
+        profile = self.profile
+        if profile.end is not None:
+            if profile.end.reason == "signal":
+                return f"ended by signal {profile.end.code}" if profile.end.code else "ended by a signal"
+            return f"ended, status {profile.end.code}"
+        if not self.follower.has_begun:
+            return "waiting for the trace"
+        if not self.follower.is_all:
+            return f"reading, {100 * self.follower.share_read:.0f} %" if self.follower.fileno() is None else "reading"
+        if profile.snapshots and profile.snapshots[-1].reason == "exec":
+            return "became another program"
+        if self.is_alive is False:
+            return "killed: it is gone without a word"
+        if self.follower.is_over:
+            return "cut off: the pipe has ended"
+        return "running"
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in ("running", "reading", "waiting for the trace")
+
+    @property
+    def inherited(self) -> int:
+        """What it began with, which its parent had allocated: bytes."""
+        first = self.profile.snapshots[0] if "forked-from" in self.profile.manifest and self.profile.snapshots else None
+        return first.host + first.device if first else 0
+
+    # ---- what it holds -------------------------------------------------------------------------------
+
+    def now(self) -> Now:
+        if self._now is None:
+            profile, tail = self.profile, self._tail
+            owners, lines = self._sums.laid_over(tail.balances)
+            told = profile.timeline
+            last = (told.time[-1], told.host[-1], told.device[-1]) if told.time else (0, 0, 0)
+            time, host, device = tail.totals[:3] if tail.totals else last
+            peak = profile.peaks.get(main_peak(profile))
+            highest = (peak.host + peak.device, peak.time) if peak else (0, 0)
+            if tail.peak:
+                highest = max(highest, (tail.peak[1], tail.peak[0]), key=lambda pair: pair[0])
+            held = [row for row in self._sums.owners(owners) if row.host or row.device]
+            self._now = Now(time, host, device, highest[0], highest[1], held, lines)
+        return self._now
+
+    def timeline(self) -> Timeline:
+        """With what the tail tells."""
+        told = self.profile.timeline
+        if not self._tail.totals:
+            return told
+        return Timeline(*(column + array("Q", [value]) for column, value in zip(told, self._tail.totals)))
+
+    def lines(self, clock: float, order: str, n: int) -> List[Line]:
+        """The first `n` in one of ORDERS, of those that hold anything or have let go of it in the last seconds.
+
+        `clock` is in seconds.
+        """
+        now = self.now()
+        hosts, devices = now.by_line[0::2], now.by_line[1::2]
+        held = list(map(add, hosts, devices))
+        if clock - self._before[0] >= _BEFORE_SECONDS:
+            self._ago, self._before = self._before[1], (clock, held)
+        ago = self._ago or held
+        grown = list(map(sub, held, ago + [0] * (len(held) - len(ago))))
+        column = {"held": held, "grown": grown, "device": devices, "host": hosts}[order]
+        # A run of PyTorch has tens of thousands, and is looked at twice a second.
+        first = heapq.nlargest(n, range(1, len(held)), key=column.__getitem__)
+        shown = [place for place in first if held[place] or grown[place]]
+        return [Line(self._sums.line(place), hosts[place], devices[place], grown[place]) for place in shown]
+
+    # ---- what has happened ---------------------------------------------------------------------------
+
+    def _fresh(self, what: str, rows: Any) -> Any:
+        """Those that came since the last time."""
+        begin = self._seen.get(what, 0)
+        self._seen[what] = len(rows)
+        return rows[begin:]
+
+    def _tell(self, time: int, kind: str, text: str) -> None:
+        self.events.append(Event(time, kind, printable(text)))
+        del self.events[:-_MOST_EVENTS]
+
+    def _make_events(self) -> None:
+        profile = self.profile
+        for mark in self._fresh("marks", profile.marks):
+            self._tell(mark.time, MARK, f"mark: {mark.text}")
+        for event in self._fresh("failures", list(profile.exhaustions.values())):
+            asked = f", {size(event.bytes)} asked for" if event.bytes else ""
+            place = self._sums.line_of(event.account)
+            self._tell(event.time, MEMORY, f"out of memory: {call(profile, event)}{asked}, at {place}")
+        for snapshot in self._fresh("snapshots", profile.snapshots):
+            if snapshot.reason == "low-memory":
+                self._tell(snapshot.time, MEMORY, "the machine's memory is nearly full")
+        peak = profile.peaks.get(main_peak(profile))
+        if peak and peak.host + peak.device > self._told_peak * (1 + _HIGHER):
+            held = peak.host + peak.device
+            last = self.events[-1] if self.events else None
+            if last and last.kind == PEAK and profile.time_unit == "ms" and peak.time - last.time < _ONE_RISE_MS:
+                self.events.pop()
+            self._tell(peak.time, PEAK, f"new peak: {size(held)}")
+            self._told_peak = held
+        if profile.end is not None and not self._seen.get("end"):
+            self._seen["end"] = 1
+            self._tell(profile.end.time, END, self.state)
+
+    def tell_slopes(self, slopes: List[Slope]) -> None:
+        """Events of lines that grow; those that were told before are told anew."""
+        self.events[:] = [event for event in self.events if event.kind != LEAK]
+        unit = self.profile.time_unit
+        for slope in slopes:
+            amount = slope.bytes if slope.step or unit != "ms" else slope.bytes * 1000
+            each = f'a "{slope.step}"' if slope.step else {"ms": "a second"}.get(unit, f"per {unit}")
+            self._tell(self.now().time, LEAK, f"grows by {growth(round(amount))} {each}: {slope.label}")
+
+    def when(self, time: int) -> str:
+        return moment(time, self.profile.time_unit)
+
+    def figure(self, name: str) -> Optional[int]:
+        """The last that the kernel said of the machine, in bytes."""
+        times, values = self.profile.system.get(name, ((), ()))
+        return values[bisect_right(times, self.now().time) - 1] if values else None

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Traces of children that appear beside the one that is followed, and what became of a process."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, List
+
+from jmassif.commands.watching import Watching
+from jmassif.live.family import Family
+from jmassif.live.run import LiveRun
+from tests.reporter.traces import Trace
+
+
+def trace_of(pid: int, ppid: int = 1, **manifest: str) -> Trace:
+    trace = Trace(
+        process=f"{pid}.1", pid=str(pid), ppid=str(ppid), memory="unified", time_unit="ms", host="board", **manifest
+    )
+    heap = trace.account("heap", "app", ["main (a.c:9)"])
+    trace.snapshot(3, "time", {heap: (1000 * pid, 1)})
+    trace.lines.append("k odd 1")  # so that it is no tail
+    return trace
+
+
+def save(directory: Path, name: str, trace: Trace) -> Path:
+    path = directory / name
+    path.write_bytes(trace.bytes())
+    return path
+
+
+def settled(family: Family) -> List[int]:
+    """The processes that are followed, by pid."""
+    family.settle()
+    return [run.pid for run in family.runs]
+
+
+def test_children_that_appear_are_followed_and_others_are_not(tmp_path: Path) -> None:
+    first = save(tmp_path, "jmassif.out.10", trace_of(10))
+    family = Family([str(first)])
+    assert settled(family) == [10]
+    save(tmp_path, "jmassif.out.11", trace_of(11, 10))
+    save(tmp_path, "jmassif.out.12", trace_of(12, 10, forked_from="10"))
+    save(tmp_path, "jmassif.out.13", trace_of(13, 11))
+    save(tmp_path, "jmassif.out.14", trace_of(14, 99))
+    save(tmp_path, "other.15", trace_of(15, 10))
+    (tmp_path / "jmassif.out.16").write_text("nothing of the kind\n")
+    (tmp_path / "jmassif.out.17").mkdir()
+    assert settled(family) == [10, 11, 12, 13]
+
+
+def test_a_forked_child_is_known_by_what_it_says_last(tmp_path: Path) -> None:
+    """What it has copied of its parent's manifest comes first."""
+    family = Family([str(save(tmp_path, "jmassif.out.10", trace_of(10)))])
+    child = Trace(process="11.1", pid="10", ppid="1", memory="unified", time_unit="ms", host="board")
+    path = save(tmp_path, "jmassif.out.11", child)
+    assert settled(family) == [10]
+    for key, value in (("pid", "11"), ("ppid", "10"), ("forked-from", "10")):
+        child.manifest(key, value)
+    heap = child.account("heap", "app", ["main (a.c:9)"])
+    child.snapshot(3, "fork", {heap: (7000, 1)})
+    child.snapshot(4, "time", {heap: (9000, 2)})
+    path.write_bytes(child.bytes())
+    assert settled(family) == [10, 11]
+    assert family.runs[1].inherited == 7000 and family.runs[1].now().host == 9000
+
+
+def test_the_reader_goes_from_process_to_process(tmp_path: Path) -> None:
+    save(tmp_path, "jmassif.out.11", trace_of(11, 10))
+    watching = Watching(Family([str(save(tmp_path, "jmassif.out.10", trace_of(10)))]))
+    watching.family.settle()
+    assert watching.screen().pid == 10 and [each.pid for each in watching.screen().processes] == [10, 11]
+    assert watching.press("tab") and watching.screen().pid == 11
+    assert watching.press("tab") and watching.screen().pid == 10
+    assert not watching.press("q")
+
+
+def test_what_is_frozen_stays_while_the_run_goes_on(tmp_path: Path) -> None:
+    trace = trace_of(10)
+    path = save(tmp_path, "jmassif.out.10", trace)
+    watching = Watching(Family([str(path)]))
+    watching.family.settle()
+    assert watching.screen().pools[0].host == 10000
+    watching.press("f")
+    trace.snapshot(5, "time", {1: (77000, 1)})
+    path.write_bytes(trace.bytes())
+    watching.family.settle()
+    assert watching.screen().is_frozen and watching.screen().pools[0].host == 10000
+    watching.press("f")
+    assert not watching.screen().is_frozen and watching.screen().pools[0].host == 77000
+
+
+def test_lines_are_sorted_as_the_reader_asks(tmp_path: Path) -> None:
+    trace = Trace(process="10.1", pid="10", ppid="1", memory="unified", time_unit="ms")
+    small = trace.account("device", "app", ["small (a.c:1)"])
+    large = trace.account("heap", "app", ["large (a.c:2)"])
+    trace.snapshot(3, "time", {small: (100, 1), large: (900, 1)})
+    path = save(tmp_path, "jmassif.out.10", trace)
+    clock = [0.0]
+    watching = Watching(Family([str(path)]), lambda: clock[0])
+    watching.family.settle()
+
+    def first() -> Any:
+        return watching.screen().lines[0]
+
+    assert first().name == "large (a.c:2)"
+    for clock[0] in (20.0, 40.0):
+        watching.screen()
+    trace.snapshot(4, "time", {small: (300, 1)})
+    path.write_bytes(trace.bytes())
+    watching.family.settle()
+    watching.press("s")
+    assert (first().name, first().grown) == ("small (a.c:1)", 200)
+    watching.press("s")
+    assert first().name == "small (a.c:1)" and watching.order == "device"
+    watching.press("s")
+    assert first().name == "large (a.c:2)" and watching.order == "host"
+
+
+def test_events_tell_of_failures_peaks_and_marks(tmp_path: Path) -> None:
+    trace = Trace(process="10.1", pid="10", ppid="1", memory="unified", time_unit="ms")
+    device = trace.account("device", "app", ["take (a.c:5)"])
+    trace.snapshot(1000, "time", {device: (100 << 20, 1)}, {"total": (900, {})})
+    trace.mark(2000, "epoch\x1b[2J 1")
+    trace.exhaustion(3000, device, 512 << 20)
+    trace.snapshot(3000, "out-of-memory")
+    trace.snapshot(20000, "time", {device: (300 << 20, 1)}, {"total": (19000, {})})
+    trace.lines.append("Z 20000 exit 3")
+    run = LiveRun(str(save(tmp_path, "jmassif.out.10", trace)))
+    while not run.follower.is_all:
+        run.poll()
+    texts = [event.text for event in run.events]
+    assert texts[0] == r"mark: epoch\x1b[2J 1"
+    assert texts[1] == "out of memory: cudaMalloc, 512 MiB asked for, at take (a.c:5)"
+    assert texts[2:] == ["new peak: 300 MiB", "ended, status 3"]
+
+
+def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
+    """Of this machine only, and only if it is that process and no other with its number."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    there = Trace(process=f"{process.pid}.{started}", pid=str(process.pid), host=socket.gethostname(), memory="unified")
+    run = LiveRun(str(save(tmp_path, "jmassif.out.1", there)))
+    while not run.follower.is_all:
+        run.poll()
+    assert run.is_alive and run.state == "running"
+    watching = Watching(Family([run.name]))
+    while watching.poll(1.0):
+        pass
+    process.kill()
+    process.wait()
+    # It wrote nothing, and yet there is something new to be seen.
+    assert watching.poll(1.0) and watching.screen().state.startswith("killed") and not watching.poll(1.0)
+    assert run.is_alive is False and run.state == "killed: it is gone without a word" and not run.is_running
+    for name, key, host in (
+        ("2", f"{os.getpid()}.1", socket.gethostname()),
+        ("3", f"{process.pid}.{started}", "elsewhere"),
+    ):
+        run = LiveRun(str(save(tmp_path, name, Trace(process=key, host=host))))
+        while not run.follower.is_all:
+            run.poll()
+        assert run.is_alive is (False if name == "2" else None)
+
+
+def test_many_children_are_counted_and_not_followed(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("jmassif.live.family.MOST_RUNS", 3)
+    family = Family([str(save(tmp_path, "jmassif.out.10", trace_of(10)))])
+    family.settle()
+    for pid in range(11, 17):
+        save(tmp_path, f"jmassif.out.{pid}", trace_of(pid, 10))
+    assert settled(family) == [10, 11, 12] and family.n_left_out == 4

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What jm_top draws is a function of what is held and of the screen's size: here without a terminal."""
+
+from typing import List
+
+import pytest
+
+from jmassif.writers.text.graph import Point
+from jmassif.writers.text.roles import Line
+from jmassif.writers.text.top import Pool, Process, Row, Screen, draw, frame, width_of
+
+MIB = 1 << 20
+OWNERS = [Row("tensor", 0, 600 * MIB), Row("cache", 0, 100 * MIB), Row("python", 200 * MIB, 0)]
+OWNERS += [Row(f"owner{number}", (20 - number) * MIB, 0) for number in range(20)]
+LINES = [Row(f"train.py:{number} (train)", (100 - number) * MIB, 0, number) for number in range(100)]
+SCREEN = Screen(
+    command="python3 train.py",
+    pid=4711,
+    state="running",
+    is_running=True,
+    unit="ms",
+    time=61000,
+    pools=[Pool("memory", 400 * MIB, 800 * MIB, 400 * MIB, 4000 * MIB)],
+    peak=(1300 * MIB, 60000),
+    owners=OWNERS,
+    lines=LINES,
+    points=[Point(at * 1000, at * MIB, at * 2 * MIB, at * 3 * MIB) for at in range(61)],
+    events=[(1000, "mark: one", False), (2000, "out of memory: cudaMalloc, 512 MiB asked for", True)],
+)
+SEVERAL = SCREEN._replace(processes=[Process(4711 + n, f"process {n}", n * MIB, "running") for n in range(9)])
+
+
+def text(lines: List[Line]) -> str:
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "screen",
+    [SCREEN, SEVERAL, SCREEN._replace(is_help=True), SCREEN._replace(owners=[], lines=[], points=[], events=[])],
+)
+@pytest.mark.parametrize(
+    "width, height", [(80, 24), (200, 60), (79, 23), (40, 10), (20, 5), (10, 3), (1, 1), (80, 2), (300, 7)]
+)
+def test_it_fits_any_screen(screen: Screen, width: int, height: int) -> None:
+    lines = draw(screen, width, height)
+    assert len(lines) <= height and all(width_of(line) <= width for line in lines)
+    # What is drawn is the parts.
+    assert all("".join(part for part, _ in line.parts) == line for line in lines)
+
+
+def test_wide_characters_count_twice() -> None:
+    screen = SCREEN._replace(command="訓練" * 50, lines=[Row("重み" * 50, MIB, 0)], events=[(1, "印" * 80, False)])
+    lines = draw(screen, 80, 24)
+    assert "訓練" in text(lines) and "重み" in text(lines) and all(width_of(line) <= 80 for line in lines)
+
+
+def test_everything_that_was_asked_for_is_in_80_by_24() -> None:
+    shown = text(draw(SCREEN, 80, 24))
+    for words in (
+        "4711",
+        "python3 train.py",
+        "running",
+        "1 min 01 s",
+        "host 400 MiB",
+        "device 800 MiB",
+        "others 400 MiB",
+    ):
+        assert words in shown
+    for words in (
+        "free 2.34 GiB of 3.91 GiB",
+        "tensor",
+        "600 MiB",
+        "train.py:0",
+        "peak 1.27 GiB at 1 min 00 s",
+        "out of memory",
+        "q quit",
+    ):
+        assert words in shown
+
+
+def test_bars_are_as_long_as_their_shares() -> None:
+    bar = draw(SCREEN, 80, 24)[1]
+    inside = bar[bar.index("[") + 1 : bar.index("]")]
+    assert [inside.count(character) for character in ":@#."] == [7, 14, 7, 42]
+    owner = next(line for line in draw(SCREEN, 160, 24) if line.startswith("tensor"))
+    inside = owner[owner.index("[") + 1 : owner.index("]")]
+    whole = sum(row.bytes for row in OWNERS)
+    assert abs(inside.count("@") - len(inside) * 600 * MIB / whole) <= 1 and inside.count(":") == 0
+
+
+def test_what_is_there_at_all_shows_in_a_bar() -> None:
+    bar = draw(SCREEN._replace(pools=[Pool("memory", 1, 1, 1, 1 << 40)]), 80, 24)[1]
+    assert [bar.count(character) for character in ":@#"] == [1, 1, 1]
+
+
+def test_owners_that_do_not_fit_are_one_row_and_nothing_is_lost() -> None:
+    lines = draw(SCREEN._replace(events=[]), 50, 14)
+    rows = [line for line in lines if " smaller" in line]
+    assert len(rows) == 1
+    n = int(rows[0].split()[0])
+    rest = sum(row.bytes for row in OWNERS[len(OWNERS) - n :])
+    assert f"{rest / MIB:.0f} MiB" in rows[0]
+
+
+def test_the_timeline_shows_its_highest_column() -> None:
+    spike = [Point(at, 10, 0, 1000 if at == 500 else 10) for at in range(0, 1001, 10)]
+    lines = draw(SCREEN._replace(points=spike, peak=(1000, 500)), 80, 24)
+    above = [line for line in lines if "'" in line]
+    assert above and len({line.index("'") for line in above}) == 1
+
+
+def test_lines_scroll() -> None:
+    shown = text(draw(SCREEN._replace(offset=50), 80, 24))
+    assert "train.py:50 " in shown and "train.py:0 " not in shown
+
+
+def test_the_newest_event_comes_first_and_a_warning_looks_like_one() -> None:
+    lines = draw(SCREEN, 80, 24)
+    first, second = (next(line for line in lines if words in line) for words in ("out of memory", "mark: one"))
+    assert lines.index(first) < lines.index(second)
+    assert ("out of memory: cudaMalloc, 512 MiB asked for", "warning") in first.parts
+
+
+def test_the_chosen_process_is_in_sight() -> None:
+    for chosen in range(9):
+        assert f">{4711 + chosen:>8}" in text(draw(SEVERAL._replace(chosen=chosen), 80, 24))
+
+
+def test_a_frame_that_is_printed_has_no_keys() -> None:
+    assert "quit" not in text(frame(SCREEN, 80, 24)) and "train.py:0" in text(frame(SCREEN, 80, 24))
+
+
+def test_help_and_freezing_are_seen() -> None:
+    assert "freeze what is shown" in text(draw(SCREEN._replace(is_help=True), 80, 24))
+    assert "FROZEN" in draw(SCREEN._replace(is_frozen=True), 80, 24)[0]
+
+
+def test_a_small_screen_keeps_what_matters_most() -> None:
+    shown = draw(SCREEN, 80, 4)
+    assert "4711" in shown[0] and "[" in shown[1] and len(shown) == 4
