@@ -28,3 +28,10 @@ Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord 
     return -VKI_ENOSYS;
 #endif
 }
+
+// There is no way -1 of changing which signals are blocked. The kernel finds that after it has read the eight bytes of
+// them.
+Bool jm_kernel_can_read(Addr address)
+{
+    return jm_kernel_call(__NR_rt_sigprocmask, -1, address, 0, 8, 0) != -VKI_EFAULT;
+}

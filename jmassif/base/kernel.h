@@ -10,4 +10,7 @@
 // What the kernel returns: negative, an error's number.
 Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5);
 
+// Whether reading the word at the address would be answered by a signal: False if so.
+Bool jm_kernel_can_read(Addr address);
+
 #endif

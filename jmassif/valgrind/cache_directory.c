@@ -46,11 +46,14 @@ static const HChar *fault_of(const struct vg_stat *st)
 
 // ---- the directory -------------------------------------------------------------------------------------------
 
-static Int make_and_open(const HChar *path)
+static Int make_and_open(const HChar *path, Bool is_asked_for)
 {
     Long made = jm_kernel_call(__NR_mkdirat, (UWord)VKI_AT_FDCWD, (UWord)path, 0700, 0, 0);
-    if (made < 0 && made != -VKI_EEXIST)
+    if (made < 0 && made != -VKI_EEXIST) {
+        if (is_asked_for)
+            refuse(path, "cannot be made");
         return -1;
+    }
     Long fd = jm_kernel_call(__NR_openat, (UWord)VKI_AT_FDCWD, (UWord)path,
                              VKI_O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0, 0);
     struct vg_stat st;
@@ -85,15 +88,20 @@ static Int open_default(void)
     if (sr_isError(VG_(stat)(path, &st)) || st.uid != own_user())
         return -1;
     VG_(strcpy)(path + used, "/jmassif");
-    return make_and_open(path);
+    return make_and_open(path, False);
 }
 
-Int jm_cache_directory_open(void)
+Int jm_cache_directory(void)
 {
-    const HChar *asked = jm_options.code_cache;
-    if (VG_STREQ(asked, "yes"))
-        return open_default();
-    return make_and_open(asked);
+    static Bool has_tried;
+    static Int directory = -1;
+    if (!has_tried) {
+        has_tried = True;
+        const HChar *asked = jm_options.code_cache;
+        const Int fd = VG_STREQ(asked, "yes") ? open_default() : make_and_open(asked, True);
+        directory = fd < 0 ? -1 : VG_(safe_fd)(fd);
+    }
+    return directory;
 }
 
 // ---- its files -----------------------------------------------------------------------------------------------
@@ -206,14 +214,17 @@ static XArray *files_in(Int directory, const HChar *suffix)
     XArray *files = VG_(newXA)(VG_(malloc), "jm.code", VG_(free), sizeof(File));
     static HChar entries[4096] __attribute__((aligned(8)));
     Long n;
-    VG_(lseek)(directory, 0, VKI_SEEK_SET);
-    while ((n = jm_kernel_call(__NR_getdents64, directory, (UWord)entries, sizeof entries, 0, 0)) > 0)
+    // With a position of its own: a forked child may read the directory at the same time.
+    const Int fd = jm_kernel_call(__NR_openat, directory, (UWord) ".", VKI_O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0);
+    while ((n = jm_kernel_call(__NR_getdents64, fd, (UWord)entries, sizeof entries, 0, 0)) > 0)
         for (Long at = 0; at < n;) {
             const struct vki_dirent64 *entry = (const struct vki_dirent64 *)(entries + at);
             if (ends_with(entry->d_name, suffix))
                 add_file(files, directory, entry->d_name);
             at += entry->d_reclen;
         }
+    if (fd >= 0)
+        VG_(close)(fd);
     return files;
 }
 

@@ -8,8 +8,9 @@
 
 #include "base/compat.h"
 
-// The directory that --code-cache asks for, made if need be: a descriptor, to be closed. -1 if nothing can be kept.
-Int jm_cache_directory_open(void);
+// The directory that --code-cache asks for, made if need be: a descriptor, which stays open, so that it is the same one
+// when the program has changed its root or its user. -1 if nothing can be kept.
+Int jm_cache_directory(void);
 
 // One of its files: a descriptor out of the program's reach, -1 if there is none or if it is not the user's own. With
 // `flags` of open(2); a file that is created is the user's alone.

@@ -15,12 +15,9 @@
 #include "valgrind/code_cache.h"
 #include "base/options.h"
 #include "valgrind/code_file.h"
+#include "valgrind/translated.h"
 
 #if defined(KEEPS_TRANSLATIONS)
-
-// VEX looks as far as this beyond the start of an instruction: for the 16 bytes that announce a client request, and
-// what they ask for (amd64: 3 bytes; arm64: 4). The instruction itself is among the bytes that were translated.
-#define LOOKED_AHEAD 20
 
 #define VGDB_FULL 2
 
@@ -80,10 +77,8 @@ static void keep(const VexTranslateArgs *args, const VexTranslateResult *result,
     record.address = args->guest_bytes_addr;
     record.n_host = *args->host_bytes_used;
     record.n_guest = extents->len[0];
-    const SizeT n_beyond = n_readable - record.n_guest;
-    record.n_compared = record.n_guest + (n_beyond < LOOKED_AHEAD ? n_beyond : LOOKED_AHEAD);
     VG_(memcpy)(&record.result, result, sizeof record.result);
-    jm_code_file_add(&record, args->host_bytes);
+    jm_code_file_add(&record, n_readable, args->host_bytes);
 }
 
 // ---- in the place of VEX's function --------------------------------------------------------------------------
@@ -113,6 +108,7 @@ static void open_file(const VexTranslateArgs *args)
 
 VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
 {
+    jm_translated(args);
     if (state == NOT_OPENED)
         open_file(args);
     const NSegment *segment;

@@ -24,6 +24,10 @@
 #define MAX_ENTRIES    4096 // of a batch
 #define MAX_CANDIDATES 8    // for one address: the same place was other code's in other runs
 
+// VEX looks as far as this beyond the start of an instruction: for the 16 bytes that announce a client request, and
+// what they ask for (amd64: 3 bytes; arm64: 4). The instruction itself is among the bytes that were translated.
+#define LOOKED_AHEAD 20
+
 typedef struct {
     ULong magic;
     ULong key[2];
@@ -126,13 +130,29 @@ static UInt tag_of(Addr address)
     return jm_hash(address) >> 32;
 }
 
+// The slots of a tag, the oldest record first, as far as `same` has room; the free slot behind them.
+static UInt slots_of(UInt tag, UInt same[MAX_CANDIDATES], UInt *n_same)
+{
+    UInt i = tag & (n_slots - 1);
+    for (*n_same = 0; slots[i].at; i = (i + 1) & (n_slots - 1))
+        if (slots[i].tag == tag && *n_same < MAX_CANDIDATES)
+            same[(*n_same)++] = i;
+    return i;
+}
+
+// A program that is built again and again has other code at one address each time: the oldest record makes room.
 static void insert(Entry entry)
 {
-    UInt i = entry.tag & (n_slots - 1);
-    while (slots[i].at)
-        i = (i + 1) & (n_slots - 1);
-    slots[i] = entry;
-    n_used++;
+    UInt same[MAX_CANDIDATES], n_same;
+    const UInt free_slot = slots_of(entry.tag, same, &n_same);
+    if (n_same < MAX_CANDIDATES) {
+        slots[free_slot] = entry;
+        n_used++;
+        return;
+    }
+    for (UInt i = 0; i + 1 < n_same; i++)
+        slots[same[i]].at = slots[same[i + 1]].at;
+    slots[same[n_same - 1]].at = entry.at;
 }
 
 static void make_room(UInt for_entries)
@@ -280,30 +300,42 @@ static void note_use(ULong at)
 
 // ---- finding -------------------------------------------------------------------------------------------------
 
+// How many bytes of the program a translation depends on; 0 if they cannot be read. VEX has read what it has
+// translated, but what it may have looked at behind that may lie in a page that the file has not, where reading ends in
+// a signal.
+static SizeT n_to_compare(Addr address, SizeT n_guest, SizeT n_readable)
+{
+    if (n_guest == 0 || n_guest > n_readable)
+        return 0;
+    const SizeT n_beyond = n_readable - n_guest;
+    const SizeT n = n_guest + (n_beyond < LOOKED_AHEAD ? n_beyond : LOOKED_AHEAD);
+    const Addr last_page = VG_PGROUNDDN(address + n - 1);
+    return last_page == VG_PGROUNDDN(address + n_guest - 1) || jm_kernel_can_read(last_page) ? n : 0;
+}
+
 const UChar *jm_code_file_find(Addr address, SizeT n_readable, CodeRecord *record)
 {
     Bool was_changed = False, was_refused = False;
-    const UInt tag = tag_of(address);
-    UInt left = MAX_CANDIDATES;
-    for (UInt i = tag & (n_slots - 1); n_slots && slots[i].at && left; i = (i + 1) & (n_slots - 1)) {
-        if (slots[i].tag != tag)
-            continue;
-        left--;
+    UInt same[MAX_CANDIDATES], left = 0;
+    if (n_slots)
+        slots_of(tag_of(address), same, &left);
+    while (left-- > 0) {
         RecordHeader header;
-        const UChar *bytes = read_record(slots[i].at, &header);
+        const UInt at = slots[same[left]].at;
+        const UChar *bytes = read_record(at, &header);
         if (!bytes) {
             was_refused = True;
             continue;
         }
         if (header.record.address != address)
             continue;
-        if (header.record.n_compared > n_readable ||
+        if (header.record.n_compared != n_to_compare(address, header.record.n_guest, n_readable) ||
             VG_(memcmp)((const void *)address, bytes, header.record.n_compared) != 0) {
             was_changed = True;
             continue;
         }
         n.found++;
-        note_use(slots[i].at);
+        note_use(at);
         *record = header.record;
         return bytes + header.record.n_compared;
     }
@@ -331,8 +363,9 @@ static void forget_pending(void)
     front.header.n_records = 0;
 }
 
-void jm_code_file_add(const CodeRecord *record, const UChar *host)
+void jm_code_file_add(CodeRecord *record, SizeT n_readable, const UChar *host)
 {
+    record->n_compared = n_to_compare(record->address, record->n_guest, n_readable);
     const SizeT n_bytes = sizeof(RecordHeader) + record->n_compared + record->n_host;
     if (!may_write || !is_sound(record))
         return;
@@ -465,7 +498,7 @@ Bool jm_code_file_open(const CodeKey *of, ULong limit)
     key = *of;
     limit_bytes = limit;
     name_of_file(name, sizeof name);
-    Int directory = jm_cache_directory_open();
+    const Int directory = jm_cache_directory();
     if (directory < 0)
         return False;
     may_write = True;
@@ -474,7 +507,6 @@ Bool jm_code_file_open(const CodeKey *of, ULong limit)
         may_write = False;
         file = jm_cache_directory_file(directory, name, VKI_O_RDONLY);
     }
-    VG_(close)(directory);
     if (file < 0)
         return False;
     batches = VG_(newXA)(VG_(malloc), "jm.code", VG_(free), sizeof(Batch));
@@ -492,13 +524,9 @@ void jm_code_file_close(void)
     if (has_grown) {
         HChar name[sizeof key.hex + 8];
         name_of_file(name, sizeof name);
-        Int directory = jm_cache_directory_open();
-        if (directory >= 0 && file_bytes > limit_bytes / 8 * 7)
-            shrink(directory, name);
-        if (directory >= 0) {
-            jm_cache_directory_trim(directory, SUFFIX, name, limit_bytes);
-            VG_(close)(directory);
-        }
+        if (file_bytes > limit_bytes / 8 * 7)
+            shrink(jm_cache_directory(), name);
+        jm_cache_directory_trim(jm_cache_directory(), SUFFIX, name, limit_bytes);
     }
     VG_(close)(file);
     file = -1;

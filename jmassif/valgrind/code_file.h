@@ -22,8 +22,8 @@ Bool jm_code_file_open(const CodeKey *key, ULong limit);
 // the next call; NULL if none is kept that was made of the very bytes that are there now.
 const UChar *jm_code_file_find(Addr address, SizeT n_readable, CodeRecord *record);
 
-// Keeps one. It can be found from the next time on that what is kept is written.
-void jm_code_file_add(const CodeRecord *record, const UChar *host);
+// Keeps one, of whose `n_compared` it takes care. It can be found from the next time on that what is kept is written.
+void jm_code_file_add(CodeRecord *record, SizeT n_readable, const UChar *host);
 
 // Writes what is to be kept.
 void jm_code_file_flush(void);

@@ -37,6 +37,7 @@ typedef struct {
 static enum { NOT_READ, READ, NONE } table;
 static XArray *places; // of Place
 static Int file = -1;
+static Bool may_write;
 static ULong zone_used = ZONE_START; // up to here
 static Bool is_full;
 static UInt n_placed, n_elsewhere;
@@ -97,13 +98,16 @@ static Bool open_table(void)
     table = NONE;
     if (!jm_options.code_cache)
         return False;
-    Int directory = jm_cache_directory_open();
+    const Int directory = jm_cache_directory();
     if (directory < 0)
         return False;
     places = VG_(newXA)(VG_(malloc), "jm.code", VG_(free), sizeof(Place));
     for (UInt attempt = 0; attempt < 2 && table == NONE; attempt++) {
         struct vg_stat st;
         file = jm_cache_directory_file(directory, NAME, VKI_O_CREAT | VKI_O_RDWR | VKI_O_APPEND);
+        may_write = file >= 0;
+        if (!may_write)
+            file = jm_cache_directory_file(directory, NAME, VKI_O_RDONLY);
         if (file < 0 || VG_(fstat)(file, &st) != 0)
             break;
         read_places();
@@ -116,7 +120,6 @@ static Bool open_table(void)
         VG_(dropTailXA)(places, VG_(sizeXA)(places));
         zone_used = ZONE_START;
     }
-    VG_(close)(directory);
     return table == READ;
 }
 
@@ -181,7 +184,7 @@ SysRes __wrap_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWor
     const ULong id = start == 0 ? object_to_be_mapped(n_bytes, protection, flags, (Int)fd, offset) : 0;
     const Place *known = id ? place_of(id) : NULL;
     Place chosen = {.file = id, .n_bytes = n_bytes};
-    const Bool is_new = id && !known && choose(&chosen);
+    const Bool is_new = id && !known && may_write && choose(&chosen);
     if (known)
         chosen.start = known->start;
     SysRes res = __real_vgModuleLocal_generic_PRE_sys_mmap(tid, known || is_new ? chosen.start : start, n_bytes,
@@ -214,11 +217,8 @@ void jm_places_stats(void)
 // A zone that is full has places of files that have gone since: the next run begins anew.
 void jm_places_end(void)
 {
-    Int directory = is_full ? jm_cache_directory_open() : -1;
-    if (directory >= 0) {
-        jm_cache_remove(directory, NAME);
-        VG_(close)(directory);
-    }
+    if (is_full)
+        jm_cache_remove(jm_cache_directory(), NAME);
     if (file >= 0)
         VG_(close)(file);
     file = -1;

@@ -17,7 +17,7 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import pytest
 
-from tests.harness import BUILD, PYTHON, VALGRIND, Argument, Recording, compile_c, record, run
+from tests.harness import ARCH, BUILD, PYTHON, VALGRIND, Argument, Recording, compile_c, record, run
 from tests.tool.programs import library, linked_to
 
 # Integers, floating point, vectors, strings, allocation, a sort: results of every instruction count.
@@ -185,6 +185,63 @@ def test_a_library_that_was_rebuilt_in_place_is_translated_anew(tmp_path: Path) 
         assert bool(counts(second).changed) == bool(changed)
 
 
+def test_a_program_that_is_built_again_and_again_is_found(tmp_path: Path) -> None:
+    """Each build has other code at the same address, and the last one is what counts."""
+    flags = ["-no-pie"] if ARCH == "amd64" else []
+    for n in range(11):
+        program = compile_c(f'#include <stdio.h>\nint main(void) {{ return printf("%d", {1000 + n}) < 0; }}', *flags)
+        assert cached([program], tmp_path).stdout == str(1000 + n)
+    again = cached([program], tmp_path)
+    assert again.stdout == "1010"
+    assert (counts(again).missing, counts(again).changed) == (0, 0)
+
+
+IS_REPLACED = r"""
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) /* the library, what replaces it, how */
+{
+    void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    printf("%d ", ((int (*)(void))dlsym(library, "version"))());
+    if (strcmp(argv[3], "rename") == 0) {
+        if (rename(argv[2], argv[1]) != 0)
+            return 1;
+    } else {
+        static char bytes[1 << 20];
+        int from = open(argv[2], O_RDONLY), to = open(argv[1], O_WRONLY);
+        ssize_t n = read(from, bytes, sizeof bytes);
+        if (n <= 0 || pwrite(to, bytes, n, 0) != n)
+            return 2;
+    }
+    printf("%d\n", ((int (*)(void))dlsym(library, "other"))());
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["rename", "rewrite"])
+def test_a_library_that_is_replaced_while_it_is_mapped(tmp_path: Path, how: str) -> None:
+    """Renamed over, the program goes on with the old one; written into, with the new one's code."""
+    text = "int version(void) {{ return {0}; }} __attribute__((aligned(8192))) int other(void) {{ return {0} + 1; }}"
+    built = {n: library(text.format(n), "libversion.so") for n in (1111, 2222)}
+    lib, spare = tmp_path / "libversion.so", tmp_path / "spare.so"
+    program = compile_c(IS_REPLACED, "-ldl")
+
+    def begin(first: int, then: int) -> List[Argument]:
+        for path, n in ((lib, first), (spare, then)):
+            shutil.copy(str(built[n]), str(path.with_suffix(".new")))
+            path.with_suffix(".new").rename(path)
+        return [program, lib, spare, how]
+
+    for first, then in ((1111, 2222), (1111, 2222), (2222, 1111), (1111, 1111), (1111, 2222)):
+        alone = run(begin(first, then))
+        assert alone.stdout == f"{first} {(first if how == 'rename' else then) + 1}\n"
+        assert cached(begin(first, then), tmp_path / "cache").stdout == alone.stdout
+
+
 TWO_VERSIONS = r"""
 #include <dlfcn.h>
 #include <stdio.h>
@@ -192,8 +249,9 @@ int main(int argc, char **argv)
 {
     for (int round = 0; round < 2; round++)
         for (int i = 1; i < argc; i++) {
-            void *library = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
-            printf("%d ", ((int (*)(void))dlsym(library, "version"))());
+            void *library = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL), *version = dlsym(library, "version");
+            printf("%d ", ((int (*)(void))version)());
+            fprintf(stderr, "at %p\n", version);
             if (round == 0)
                 dlclose(library);
         }
@@ -213,7 +271,10 @@ def test_two_versions_of_a_library_in_one_program(tmp_path: Path, at_one_address
         shutil.copy(str(library(VERSION.format(n), "libversion.so")), str(tmp_path / str(n) / "libversion.so"))
     paths = [tmp_path / str(n) / "libversion.so" for n in (1111, 2222)]
     for order in (paths, paths[::-1], paths):
-        assert_same(cached([program, *order], tmp_path / "cache"), [program, *order])
+        again = cached([program, *order], tmp_path / "cache")
+        assert_same(again, [program, *order])
+        first, second, *_ = re.findall(r"^at (\w+)", again.stderr, re.MULTILINE)
+        assert (first == second) == at_one_address
 
 
 MAKES_CODE = r"""
@@ -269,6 +330,38 @@ def test_code_that_a_program_makes_is_what_it_has_made_this_time(tmp_path: Path)
     for n in (100, 200, 200, 300):
         again = cached([program, str(n), tmp_path / "made"], tmp_path / "cache")
         assert (again.returncode, again.stdout) == (0, f"{n} {n + 1} {n + 2} "), again.stderr
+
+
+AT_THE_END = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+static const unsigned char code[14] = {0xb8, 77, 0, 0, 0, 0xc3}; /* mov $77, %eax; ret; the core reads 4 bytes more */
+#else
+static const unsigned code[3] = {0x52800000u | 77 << 5, 0xd65f03c0u}; /* movz w0, #77; ret */
+#endif
+int main(int argc, char **argv)
+{
+    size_t page = sysconf(_SC_PAGESIZE);
+    int fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0700);
+    if (ftruncate(fd, page) != 0 || pwrite(fd, code, sizeof code, page - sizeof code) != sizeof code)
+        return 1;
+    char *at = mmap(NULL, 2 * page, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    printf("%d\n", ((int (*)(void))(at + page - sizeof code))());
+    return 0;
+}
+"""
+
+
+def test_code_near_the_end_of_a_file(tmp_path: Path) -> None:
+    """Behind it is a page that is mapped and cannot be read."""
+    program = [compile_c(AT_THE_END), tmp_path / "code"]
+    for _ in range(2):
+        again = cached(program, tmp_path / "cache")
+        assert (again.returncode, again.stdout) == (0, "77\n"), again.stderr
 
 
 # ---- damage ------------------------------------------------------------------------------------------------
@@ -432,6 +525,40 @@ def test_without_a_home_nothing_is_kept(home: str) -> None:
     assert silent.stderr == ""
 
 
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    assert "cannot be made" in refusal(tmp_path / "not" / "there")
+
+
+CHANGES_ROOT = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    if (chroot(argv[1]) != 0 || chdir("/") != 0 || setgid(12345) != 0 || setuid(12345) != 0)
+        return 1;
+    return printf("%.3f\n", atof("12.5")) < 0;
+}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its root")
+def test_a_program_that_changes_root_and_user_leaves_its_cache_where_it_was(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "tmp").mkdir(parents=True)
+    root.chmod(0o777)
+    for path in [tmp_path, *tmp_path.parents][:3]:
+        path.chmod(path.stat().st_mode | 0o111)
+    program = [compile_c(CHANGES_ROOT), root]
+    quiet = {"HOME": str(tmp_path), "XDG_CACHE_HOME": ""}
+    for _ in range(2):
+        again = record(program, ["--code-cache=yes", "--stats=yes"], env=quiet)
+        assert (again.returncode, again.stdout) == (0, "12.500\n")
+        assert "not kept" not in again.stderr
+    assert share_found(again) > 0.98
+    assert sorted(path.name for path in root.rglob("*")) == ["tmp"]
+
+
 # ---- several at once, and ends in between ------------------------------------------------------------------
 
 
@@ -535,6 +662,49 @@ def test_a_full_disk_ends_the_writing_alone(tmp_path: Path) -> None:
         assert b"SIGXFSZ" not in done.stderr
         assert all(path.stat().st_size <= limit for path in cache.iterdir())
         assert_same(cached([works()], cache), [works()])
+
+
+def on_mount(cache: Path, mount: str, *command: Argument) -> "subprocess.CompletedProcess[bytes]":
+    """With something mounted on the cache's directory, that nobody else sees."""
+    can = subprocess.run(["unshare", "--mount", "sh", "-c", f"mount -t tmpfs none {cache}"], stderr=subprocess.PIPE)
+    if can.returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    valgrind = f"{VALGRIND} --tool=jmassif --stats=yes --jmassif-out-file=/dev/null --code-cache={cache}"
+    words = " ".join(map(str, command))
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f"{mount} && exec {valgrind} {words}"],
+        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("kib", [4, 300])
+def test_a_small_disk_that_is_full(tmp_path: Path, kib: int) -> None:
+    (tmp_path / "cache").mkdir()
+    done = on_mount(tmp_path / "cache", f"mount -t tmpfs -o size={kib}k,mode=700 none {tmp_path}/cache", works())
+    alone = run([works()])
+    assert (done.returncode, done.stdout.decode()) == (alone.returncode, alone.stdout)
+    assert b"not kept" not in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_disk_that_can_only_be_read_serves_what_it_has(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cached([works()], cache)
+    before = {path: path.read_bytes() for path in cache.iterdir()}
+    only_read = f"mount --bind {cache} {cache} && mount -o remount,bind,ro {cache}"
+    done = on_mount(cache, only_read, works())
+    alone = run([works()])
+    assert (done.returncode, done.stdout.decode()) == (alone.returncode, alone.stdout)
+    assert re.search(rb"translations: \d+ found, 0 missing, 0 changed, 0 refused", done.stderr), done.stderr
+    assert b"not kept" not in done.stderr
+    assert {path: path.read_bytes() for path in cache.iterdir()} == before
+    (tmp_path / "none").mkdir(mode=0o700)
+    empty = on_mount(tmp_path / "none", only_read.replace(str(cache), str(tmp_path / "none")), works())
+    assert (empty.returncode, empty.stdout.decode()) == (alone.returncode, alone.stdout)
+    assert b"not kept" not in empty.stderr
 
 
 def test_the_file_keeps_to_its_limit(tmp_path: Path) -> None:
