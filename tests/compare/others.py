@@ -44,7 +44,8 @@ def run(script: str, tool: str, cwd: Path, env: Optional[Dict[str, str]] = None,
     """A script of bash, in which TOOL is Valgrind with this tool ("": none at all)."""
     with tempfile.TemporaryDirectory(prefix="jmassif-others-") as made:
         out_files = {"jmassif": f"--jmassif-out-file={made}/trace.%p", "massif": f"--massif-out-file={made}/massif.%p"}
-        words = [VALGRIND, f"--tool={tool}", out_files.get(tool, "")] if tool else []
+        # What Valgrind says is not the program's: in the midst of a line of its own it could not be told from it.
+        words = [VALGRIND, f"--tool={tool}", f"--log-file={made}/log.%p", out_files.get(tool, "")] if tool else []
         command = re.sub(rf"\b{TOOL}\b", " ".join(words), script)
         surroundings = {**os.environ, **(env or {})}
         if tool == "jmassif":
