@@ -173,8 +173,11 @@ def _last(lines: Lines) -> int:
 
 
 def _time(lines: Lines) -> int:
-    times = [int(line.split()[2]) for line in lines if line[:2] == b"S " and len(line.split()) == 6]
-    return max(times, default=0) if all(time < 2**63 for time in times) else 0
+    """The last one of the snapshots; 0 where one of their times is none that a recorder writes, because it has been changed."""
+    times = [line.split()[2] for line in lines if line[:2] == b"S " and len(line.split()) == 6]
+    if not all(time.isdigit() and len(time) < 19 for time in times):
+        return 0
+    return max(map(int, times), default=0)
 
 
 def _n_defined(lines: Lines, letter: bytes) -> int:
@@ -225,7 +228,7 @@ def _gap(lines: Lines, rng: random.Random) -> None:
 
 
 _Change = Callable[[Lines, random.Random], None]
-_CHANGES: List[_Change] = [
+CHANGES: List[_Change] = [
     _drop,
     _repeat,
     _swap,
@@ -251,5 +254,5 @@ def mutant(originals: List[Lines], rng: random.Random) -> bytes:
     lines = list(rng.choice(originals))
     for _ in range(rng.choice((1, 1, 2, 3))):
         if len(lines) > 2:
-            rng.choice(_CHANGES)(lines, rng)
+            rng.choice(CHANGES)(lines, rng)
     return b"".join(lines)

@@ -2,13 +2,14 @@
 """A short search for faults, from one seed (or JMASSIF_SEED); `python3 -m tests.fuzz.traces` searches longer."""
 
 import random
+import re
 from pathlib import Path
 from typing import Callable, List, Optional, Tuple
 
 import pytest
 
 from tests.fuzz import searching, traces
-from tests.fuzz.mutations import golden, mutant
+from tests.fuzz.mutations import CHANGES, golden, mutant
 from tests.harness import BUILD
 from tests.reporter.traces import ROOT
 
@@ -58,6 +59,15 @@ def test_the_search_sees_what_a_command_may_not_do(tmp_path: Path) -> None:
     for main, words, told in breaking:
         assert told in (traces.fault("jm_print", words, traces.attempt(main, words, tmp_path)) or ""), main.__name__
     assert traces.fault("jm_print", ["--format=csv"], traces.attempt(is_well, [], tmp_path)) is None
+
+
+@pytest.mark.parametrize("value", (b"9" * 5000, b"-1", b"what", b""))
+def test_a_change_may_come_after_any_other(value: bytes) -> None:
+    """Such as one of the trace's last time after one that has made all numbers too long to be converted."""
+    for original in golden():
+        spoilt = [re.sub(rb"\d+", value, line) if number else line for number, line in enumerate(original)]
+        for change in CHANGES:
+            change(list(spoilt), random.Random(1))
 
 
 def test_a_seed_makes_the_same_traces() -> None:
