@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`make release`: what it refuses before it begins, and what it has left where somebody has run it."""
+
+import hashlib
+import re
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.harness import BUILD, ROOT, Run, check_run, run
+
+RELEASE = BUILD / "release"
+VERSION = re.findall(r"^AC_INIT\(\[jmassif\], \[(.*)\]\)", (ROOT / "configure.ac").read_text(), re.MULTILINE)[0]
+NEEDED = pytest.mark.skipif(
+    not RELEASE.is_dir(), reason=f"no {RELEASE}: make release makes it, which takes some minutes the first time"
+)
+
+
+def release_with_news(directory: Path, news: str) -> Run:
+    """What make release says of these news; whatever it would do next is not there, and so fails."""
+    (directory / "packaging/valgrind").mkdir(parents=True)
+    for name in ("packaging/release", "packaging/valgrind/source", "configure.ac"):
+        shutil.copy2(str(ROOT / name), str(directory / name))
+    (directory / "NEWS").write_text(news)
+    return run([directory / "packaging/release", directory, "x86_64"])
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        "",
+        "jmassif 0.0.1\n\n- An older one.\n",
+        f"jmassif {VERSION}1\n\n- One whose number begins alike.\n",
+        f"jmassif {VERSION}\n\njmassif 0.0.1\n\n- Nothing is said of this version.\n",
+    ],
+)
+def test_a_version_without_news_is_not_released(tmp_path: Path, news: str) -> None:
+    done = release_with_news(tmp_path, news)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"packaging/release: NEWS has no entry for {VERSION}")
+    assert not (tmp_path / "release.part").exists()
+
+
+def test_news_of_what_is_not_released_are_told_of_and_no_hindrance(tmp_path: Path) -> None:
+    done = release_with_news(tmp_path, f"jmassif {VERSION} (not yet released)\n====\n\n- The first.\n")
+    assert "not yet released" in done.stderr.splitlines()[0] and "no entry" not in done.stderr
+    assert (tmp_path / "release.part").is_dir()  # it has gone on
+
+
+@NEEDED
+def test_a_release_is_complete_and_its_checksums_are_right() -> None:
+    names = {path.name for path in RELEASE.iterdir()}
+    core = re.findall(r"^archive=(.*)$", (ROOT / "packaging/valgrind/source").read_text(), re.MULTILINE)[0]
+    always = {f"jmassif-{VERSION}.tar.gz", f"jmassif-{VERSION}-py3-none-any.whl", f"jmassif-{VERSION}.NEWS", core}
+    bundles = {name for name in names if re.fullmatch(rf"jmassif-{VERSION}-(x86_64|aarch64)\.tar\.xz", name)}
+    packages = {name for name in names if re.fullmatch(rf"jmassif_{VERSION}_(amd64|arm64)\.deb", name)}
+    assert always | bundles | packages | {"SHA256SUMS"} == names
+    assert len(bundles) == len(packages) > 0
+    lines = (RELEASE / "SHA256SUMS").read_text().splitlines()
+    sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert sums == {name: hashlib.sha256((RELEASE / name).read_bytes()).hexdigest() for name in names - {"SHA256SUMS"}}
+
+
+@NEEDED
+def test_wheel_and_source_of_a_release_have_the_page_and_its_news_are_of_the_version() -> None:
+    with zipfile.ZipFile(str(RELEASE / f"jmassif-{VERSION}-py3-none-any.whl")) as wheel:
+        assert wheel.read("jmassif/assets/page.js")
+    with tarfile.open(str(RELEASE / f"jmassif-{VERSION}.tar.gz")) as source:
+        members = source.getmembers()
+    packed = {member.name.partition("/")[2] for member in members}
+    assert {"configure", "packaging/bundle", "reporter/jmassif/assets/page.js"} <= packed
+    assert {(member.uid, member.gid) for member in members} == {(0, 0)} and len({m.mtime for m in members}) == 1
+    news = (RELEASE / f"jmassif-{VERSION}.NEWS").read_text()
+    assert news.startswith(f"jmassif {VERSION}") and news in (ROOT / "NEWS").read_text() and "\n- " in news
+
+
+@NEEDED
+def test_packages_hold_what_the_bundles_do_and_have_no_file_of_the_distributions_valgrind() -> None:
+    theirs = set()
+    if run(["dpkg-query", "-W", "valgrind"]).returncode == 0:
+        theirs = {line.lstrip("/") for line in check_run(["dpkg-query", "-L", "valgrind"]).splitlines()}
+    for package in RELEASE.glob("*.deb"):
+        listing = check_run(["dpkg-deb", "-c", package]).splitlines()
+        files = {line.split()[5][2:] for line in listing if not line.startswith("d")}
+        assert not files & theirs
+        processor = {"amd64": "x86_64", "arm64": "aarch64"}[package.stem.rpartition("_")[2]]
+        with tarfile.open(str(RELEASE / f"jmassif-{VERSION}-{processor}.tar.xz")) as bundle:
+            unpacked = {m.name.partition("/")[2] for m in bundle.getmembers() if m.isfile()}
+        documents = ("share/doc/", "share/man/")
+        assert {f"usr/{name}" for name in unpacked if not name.startswith(documents)} <= files
