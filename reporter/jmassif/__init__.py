@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jmassif.client import is_recording, mark, region, snapshot, tensor, tensor_freed
 
-if TYPE_CHECKING or sys.version_info < (3, 7):
+if TYPE_CHECKING:
     from jmassif.api import Processes, Profile, TraceError
     from jmassif.version import __version__
 
@@ -35,3 +35,12 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+if sys.version_info < (3, 7):  # which asks a module's class, not the module, for what it lacks
+
+    class _Module(type(sys)):
+        def __getattr__(self, name: str) -> Any:
+            return __getattr__(name)
+
+    sys.modules[__name__].__class__ = _Module

@@ -143,7 +143,7 @@ def test_a_limit_of_address_space_or_of_files(tmp_path: Path) -> None:
     assert (file.name, file.state) == ("file size", LOST) and "10.0 MiB" in file.text
 
 
-def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
     assert only(limits.check_temporary(Machine(environment={"TMPDIR": str(tmp_path / "absent")}))).state == FAILS
     assert only(limits.check_temporary(Machine(environment={"TMPDIR": str(tmp_path)}))).state == OK
     monkeypatch.chdir(tmp_path)
@@ -152,7 +152,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.
     assert only(limits.check_directory(Machine())).state == FAILS
 
 
-def test_little_room_for_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_room_for_the_trace(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(limits, "_free", lambda directory: 20 << 20)
     found = only(limits.check_directory(Machine()))
@@ -183,7 +183,7 @@ def test_a_release_that_nobody_knows_yet(tmp_path: Path) -> None:
     assert found["cuDNN"].text.startswith("42.1.0-1")
 
 
-def test_a_device_that_this_user_may_not_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_this_user_may_not_open(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
     assert only(devices.check_nodes(Machine(str(tmp_path)))).state == OK
     put(tmp_path, "/dev/nvmap", "")
     assert only(devices.check_nodes(Machine(str(tmp_path)))).state == OK

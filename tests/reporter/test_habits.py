@@ -145,7 +145,7 @@ def cut_off_and_of_another_process(trace: Path) -> Path:
     ],
 )
 def test_the_whole_report_in_colour(
-    name: str, arguments: List[str], n_traces: int, trace: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, arguments: List[str], n_traces: int, trace: Path, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     monkeypatch.chdir(trace.parent)
     traces = [trace.name, cut_off_and_of_another_process(trace).name][:n_traces]
@@ -250,7 +250,7 @@ class Screen(io.StringIO):
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
-def test_what_takes_long_to_make_says_so_until_it_is_there(is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_to_make_says_so_until_it_is_there(is_shown: bool, monkeypatch: "pytest.MonkeyPatch") -> None:
     screen = Screen()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", screen)
@@ -269,7 +269,7 @@ def test_what_takes_long_to_make_says_so_until_it_is_there(is_shown: bool, monke
     assert re.match(r"\r\x1b\[Kmaking the page, \d+ s", screen.getvalue()) and screen.getvalue().endswith("\r\x1b[K")
 
 
-def test_what_fails_takes_its_sign_of_life_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_takes_its_sign_of_life_away(monkeypatch: "pytest.MonkeyPatch") -> None:
     screen = Screen()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", screen)
@@ -291,7 +291,7 @@ def test_nothing_is_made_before_the_sign_of_life_is_there(name: str) -> None:
         assert isinstance(write(*[nothing] * (2 if write is FORMATS[name].write else 3)), GeneratorType)
 
 
-def test_without_a_terminal_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_nothing_is_said(monkeypatch: "pytest.MonkeyPatch") -> None:
     monkeypatch.setattr("jmassif.commands.terminal._QUIET_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
 

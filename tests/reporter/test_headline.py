@@ -364,7 +364,7 @@ def test_of_a_job_every_process_that_died_is_named() -> None:
     assert texts(made, HAPPENED) == ["Process 2: The program was killed by signal 11 (SIGSEGV) after 9 ms."]
 
 
-def test_the_page_has_it_as_text_for_readers_without_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_has_it_as_text_for_readers_without_scripts(monkeypatch: "pytest.MonkeyPatch") -> None:
     said: List[str] = []
     monkeypatch.setattr(html, "fill_page", lambda title, answer, packed: said.append(answer) or iter(()))  # type: ignore
     profile = small_training_run().load()

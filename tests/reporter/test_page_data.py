@@ -319,7 +319,7 @@ def test_a_tensor_at_the_start_of_its_segment_ends_for_itself() -> None:
     assert blocks(trace.load()).rows == [Block(1, 5, 0x1000, 100, cache), Block(2, 4, 0x1000, 50, tensor)]
 
 
-def test_a_page_goes_through_the_snapshots_as_often_whatever_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_goes_through_the_snapshots_as_often_whatever_their_number(monkeypatch: "pytest.MonkeyPatch") -> None:
     """A replay for each moment would take the square of their number."""
     replays: List[int] = []
     replay = Profile._replay

@@ -15,7 +15,7 @@ from tests.reporter.traces import small_training_run
 
 
 @pytest.fixture(name="trace")
-def fixture_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fixture_trace(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> Path:
     assets = tmp_path / "assets"
     assets.mkdir()
     for name in ("page.js", "page.css", "licences.txt"):
@@ -52,7 +52,7 @@ def test_a_difference_has_a_file_of_its_own(trace: Path) -> None:
     assert Path("jmassif.diff.html").exists()
 
 
-def test_it_is_opened_in_the_browser(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_opened_in_the_browser(trace: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
     opened: List[str] = []
     monkeypatch.setenv("BROWSER", "anything")
     monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)  # type: ignore[func-returns-value]
