@@ -2,11 +2,14 @@
 """The arm64 build, cross-compiled and emulated, records what the native build records."""
 
 from pathlib import Path
+from typing import List
 
 import pytest
 
 from jmassif.model.kinds import DEVICE_KINDS
 from tests.harness import (
+    ARM64_SYSROOT,
+    Argument,
     allocated_by_function,
     arm64_build,
     compile_arm64,
@@ -14,6 +17,7 @@ from tests.harness import (
     held_at_peak,
     record,
     record_arm64,
+    run,
     sim_build_arm64,
 )
 
@@ -99,3 +103,26 @@ def test_an_emulated_run_holds_the_device_memory_that_a_native_one_does(sim: Pat
     expected = held_at_peak(here.profile, "device", DEVICE_KINDS)
     assert expected
     assert held_at_peak(there.profile, "device", DEVICE_KINDS) == expected
+
+
+BEYOND_39_BITS = r"""
+#include <stdio.h>
+#include <sys/mman.h>
+int main(void)
+{
+    void *there = (void *)(1L << 39);
+    return mmap(there, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == there;
+}
+"""
+
+
+def test_it_records_in_the_39_bits_of_addresses_that_jetsons_kernels_give() -> None:
+    flags = ("-O0", "-pthread", "-fno-builtin", "-Wno-alloc-size-larger-than")
+    few = {"QEMU_RESERVED_VA": str(1 << 39)}
+    beyond: List[Argument] = ["qemu-aarch64-static", "-L", ARM64_SYSROOT, compile_arm64(BEYOND_39_BITS)]
+    arm64_build()
+    assert run(beyond, env=few).returncode == 0
+    arm64, native = compile_arm64(HEAP, *flags), compile_c(HEAP, *flags)
+    there = record_arm64([arm64], env=few)
+    assert there.returncode == 5, there.stderr
+    assert allocated_by_function(there.profile, arm64) == allocated_by_function(record([native]).profile, native)
