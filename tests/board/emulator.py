@@ -12,21 +12,26 @@ import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Dict, List, Mapping, NamedTuple
+from typing import Dict, List, Mapping, NamedTuple, Tuple
 
 import pytest
 
 from tests import harness
 from tests.harness import ARM64_PYTHON, ARM64_VALGRIND, BUILD, MADE, Argument, Recording, Run, check_run
 
-KERNEL = BUILD / "compat" / "board-kernel"
-LIBRARIES = BUILD / "compat" / "board-root"
+COMPAT = BUILD / "compat"
+LIBRARIES = COMPAT / "board-root"
 GUEST = Path(__file__).resolve().parent / "guest"
 TOOLS = ("qemu-system-aarch64", "mke2fs", "cpio", "fdtput")
 
-# In the order in which they load. ext4 is part of the kernel.
+# In the order in which they load, as far as a kernel has them apart. ext4 is part of it.
 DISK_MODULES = ("virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk")
 SWAP_MODULES = ("zsmalloc", "lzo-rle", "zram")
+
+# What jobs use of busybox, where the trees do not have it; with what maintainers' scripts of packages do.
+APPLETS = tuple(
+    "sh mount mkdir ip cat tar sync dmesg poweroff insmod mkswap swapon sleep readlink sed uname find rm ls env grep head wc".split()
+)
 
 MODEL = "NVIDIA Jetson Nano Developer Kit"
 MEMORY_MIB = 1024
@@ -35,6 +40,20 @@ SECONDS = 1800  # 150 where nothing else runs
 JM = """#!/bin/sh
 exec /usr/bin/valgrind.bin --tool=jmassif --jmassif-out-file=jmassif.out.%p "$@"
 """
+
+
+class Board(NamedTuple):
+    kernel: Path  # unpacked packages, as the others
+    trees: Tuple[Path, ...]
+    has_recorder: bool  # `jm`, from the build tree
+
+
+BOOKWORM = Board(COMPAT / "board-kernel", (LIBRARIES, ARM64_PYTHON, ARM64_VALGRIND), True)
+# Python, and what installs packages; nothing of Valgrind or ours.
+BARE = {
+    "bookworm": Board(BOOKWORM.kernel, (LIBRARIES, ARM64_PYTHON, COMPAT / "board-dpkg"), False),
+    "bullseye": Board(COMPAT / "board-kernel-bullseye", (COMPAT / "board-root-bullseye",), False),
+}
 
 
 class Job(NamedTuple):
@@ -48,35 +67,37 @@ class Outcome(NamedTuple):
     dmesg: str
 
 
-def require() -> None:
+def require(board: Board = BOOKWORM, whence: str = "./bootstrap check has it") -> None:
     """Skips where a board cannot be emulated."""
-    harness.arm64_build()
+    if board.has_recorder:
+        harness.arm64_build()
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    missing += [str(tree) for tree in (KERNEL, LIBRARIES, ARM64_PYTHON) if not tree.exists()]
+    missing += [str(tree) for tree in (board.kernel, *board.trees) if not tree.exists()]
     if missing:
-        pytest.skip(f"no {', '.join(missing)}: ./bootstrap check has it")
+        pytest.skip(f"no {', '.join(missing)}: {whence}")
 
 
-def run_jobs(jobs: Mapping[str, Job], kept: Path) -> Outcome:
+def run_jobs(jobs: Mapping[str, Job], kept: Path, board: Board = BOOKWORM) -> Outcome:
     """Boots the board, which runs the jobs one after another in the order of their names. What came of them is kept in
     `kept`: processes of tests that name the same place run them once."""
-    require()
+    require(board)
     with harness.lock("board"):
         if not kept.exists():
             shutil.rmtree(str(kept.parent), ignore_errors=True)
             kept.parent.mkdir(parents=True)
             with tempfile.TemporaryDirectory(prefix="board-", dir=str(MADE)) as name:
                 directory = Path(name)
-                _make_disk(directory, jobs)
-                _make_initial_memory(directory)
-                _boot(directory)
+                _make_disk(directory, jobs, board)
+                _make_initial_memory(directory, board)
+                _boot(directory, board)
                 check_run(["cp", "--sparse=always", directory / "results.tar", kept])
     return _outcome(kept)
 
 
-def _module(name: str) -> Path:
-    (found,) = (KERNEL / "lib/modules").rglob(f"{name}.ko")
-    return found
+def _copy_modules(board: Board, names: Tuple[str, ...], to: Path) -> None:
+    for name in names:
+        for found in (board.kernel / "lib/modules").rglob(f"{name}.ko"):
+            shutil.copy2(str(found), str(to))
 
 
 def _merge(tree: Path, root: Path) -> None:
@@ -84,37 +105,30 @@ def _merge(tree: Path, root: Path) -> None:
     check_run(["cp", "-a", "--reflink=auto", f"{tree}/.", f"{root}/"])
 
 
-def _make_disk(directory: Path, jobs: Mapping[str, Job]) -> None:
-    root = directory / "root"
-    for place in ("proc", "sys", "dev", "tmp", "root", "jobs", "files", "results", "modules", "bin"):
-        (root / place).mkdir(parents=True)
-    for tree in (LIBRARIES, ARM64_PYTHON, ARM64_VALGRIND):
-        _merge(tree, root)
+def _add_recorder(root: Path) -> None:
     in_place = harness.arm64_build() / ".in_place"
     for name in ("jmassif-arm64-linux", "vgpreload_jmassif-arm64-linux.so"):
         shutil.copy2(str(in_place / name), str(root / "usr/libexec/valgrind" / name))
     shutil.copy2(str(harness.arm64_build() / "jmassif/libjmassif.so"), str(root / "usr/lib/libjmassif.so"))
-    for applet in (
-        "sh",
-        "mount",
-        "mkdir",
-        "ip",
-        "cat",
-        "tar",
-        "sync",
-        "dmesg",
-        "poweroff",
-        "insmod",
-        "mkswap",
-        "swapon",
-        "sleep",
-    ):
-        (root / "bin" / applet).symlink_to("busybox")
-    for name in SWAP_MODULES:
-        shutil.copy2(str(_module(name)), str(root / "modules"))
-    shutil.copy2(str(GUEST / "run-jobs"), str(root))
     (root / "usr/bin/jm").write_text(JM)
     (root / "usr/bin/jm").chmod(0o755)
+
+
+def _make_disk(directory: Path, jobs: Mapping[str, Job], board: Board) -> None:
+    root = directory / "root"
+    for place in ("proc", "sys", "dev", "tmp", "root", "jobs", "files", "results", "modules", "bin"):
+        (root / place).mkdir(parents=True)
+    for tree in board.trees:
+        _merge(tree, root)
+    if board.has_recorder:
+        _add_recorder(root)
+    for applet in APPLETS:
+        if not (root / "bin" / applet).exists():
+            (root / "bin" / applet).symlink_to("busybox")
+    (python,) = (root / "usr/bin").glob("python3.*")
+    (root / "usr/bin/python3").symlink_to(python.name)
+    _copy_modules(board, SWAP_MODULES, root / "modules")
+    shutil.copy2(str(GUEST / "run-jobs"), str(root))
     for name, job in jobs.items():
         (root / "jobs" / name).write_text(job.command)
         for file_name, path in job.files.items():
@@ -127,19 +141,18 @@ def _make_disk(directory: Path, jobs: Mapping[str, Job]) -> None:
         results.truncate(512 << 20)
 
 
-def _make_initial_memory(directory: Path) -> None:
+def _make_initial_memory(directory: Path, board: Board) -> None:
     root = directory / "initial"
     for place in ("bin", "modules"):
         (root / place).mkdir(parents=True)
-    shutil.copy2(str(LIBRARIES / "bin/busybox"), str(root / "bin"))
+    shutil.copy2(str(directory / "root/bin/busybox"), str(root / "bin"))
     shutil.copy2(str(GUEST / "init"), str(root))
-    for name in DISK_MODULES:
-        shutil.copy2(str(_module(name)), str(root / "modules"))
+    _copy_modules(board, DISK_MODULES, root / "modules")
     check_run(["sh", "-c", "find . | cpio --quiet -o -H newc >../initial.cpio"], cwd=root)
 
 
-def _boot(directory: Path) -> None:
-    (kernel,) = (KERNEL / "boot").glob("vmlinuz-*")
+def _boot(directory: Path, board: Board) -> None:
+    (kernel,) = (board.kernel / "boot").glob("vmlinuz-*")
     machine: List[Argument] = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57", "-m", str(MEMORY_MIB)]
     machine += ["-smp", "2", "-nodefaults", "-display", "none", "-no-reboot"]
     tree = directory / "board.dtb"

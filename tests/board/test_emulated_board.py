@@ -167,7 +167,7 @@ def test_resident_and_swapped_pages_are_the_kernels(outcome: Outcome) -> None:
     assert test_pages.swapped_at_last(done.profile) == MIB
 
 
-def _assert_killed_with_its_memory_told(done: Recording) -> int:
+def assert_killed_with_its_memory_told(done: Recording) -> int:
     """What it really held."""
     assert done.returncode == 128 + 9, done.stderr
     really = done.stdout.count(".") * 4 * MIB
@@ -181,13 +181,13 @@ def _assert_killed_with_its_memory_told(done: Recording) -> int:
 
 
 def test_who_held_the_memory_when_the_groups_limit_killed(outcome: Outcome) -> None:
-    assert _assert_killed_with_its_memory_told(outcome.jobs["60-group"]) > LIMIT / 2
+    assert assert_killed_with_its_memory_told(outcome.jobs["60-group"]) > LIMIT / 2
     assert re.search(r"Memory cgroup out of memory: Killed process \d+ \((memcheck|jmassif|hog)", outcome.dmesg)
 
 
 def test_who_held_the_memory_when_the_kernel_had_no_more(outcome: Outcome) -> None:
     done = outcome.jobs["70-machine"]
-    assert _assert_killed_with_its_memory_told(done) > emulator.MEMORY_MIB * MIB / 3
+    assert assert_killed_with_its_memory_told(done) > emulator.MEMORY_MIB * MIB / 3
     assert re.search(r"Out of memory: Killed process", outcome.dmesg)
     rows = {figure.label: figure for figure in machine(done.profile, 0)}
     assert any("available" in label for label in rows)
