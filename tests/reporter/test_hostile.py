@@ -7,6 +7,7 @@ Each command runs in a child of its own, whose processor time and memory the ker
 import csv
 import gzip
 import io
+import re
 from pathlib import Path
 from typing import List
 
@@ -14,7 +15,7 @@ import pytest
 
 from jmassif.commands import jm_diff, jm_print
 from tests.fuzz.traces import MOST_BYTES, MOST_SECONDS, Outcome, attempt
-from tests.reporter.traces import Trace
+from tests.reporter.traces import Trace, small_training_run
 
 _FORMATS = ("text", "massif", "json", "csv", "folded", "speedscope", "perfetto", "callgrind")
 
@@ -129,3 +130,53 @@ def test_hundreds_of_failures_among_many_blocks(tmp_path: Path, form: str) -> No
         trace.snapshot(2 + number, "out-of-memory", {account: (101 + number, 1)})
     trace.lines.append("Z 2000 exit 0")
     _assert_cheap(_print(tmp_path, trace.bytes(), f"--format={form}"))
+
+
+@pytest.mark.parametrize("letter", "sfaScteMxZ")
+def test_a_number_of_thousands_of_digits_is_refused_in_one_line(tmp_path: Path, letter: str) -> None:
+    lines = small_training_run().bytes().decode().splitlines()
+    at = next(i for i, line in enumerate(lines) if re.match(re.escape(letter) + r" .*\d", line))
+    for field in re.finditer(r"(?<= )\d+\b", lines[at].split('"')[0]):
+        changed = lines[at][: field.start()] + "9" * 5000 + lines[at][field.end() :]
+        done = _print(tmp_path, "\n".join([*lines[:at], changed, *lines[at + 1 :]]).encode() + b"\n")
+        _assert_cheap(done, 3)
+        assert done.status == 0 or done.err.count("\n") == 1 and len(done.err) < 400, done.err
+
+
+@pytest.mark.parametrize("form", _FORMATS + ("pprof", "html"))
+def test_a_stack_of_30_000_frames(tmp_path: Path, form: str) -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    frames = [f"f{number % 100} (a.c:{number % 90 + 1})" for number in range(30000)]
+    held = {trace.account("heap", "app", frames[at:]): (1000 + at, 1) for at in range(0, 200, 4)}
+    trace.snapshot(1, "time", held, {"total": (1, {})})
+    trace.snapshot(5, "exit")
+    trace.lines.append("Z 5 exit 0")
+    _assert_cheap(_print(tmp_path, trace.bytes(), f"--format={form}"))
+
+
+def test_long_words_are_wrapped_in_no_time(tmp_path: Path) -> None:
+    word = "x" * (2 << 20)
+    trace = Trace(time_unit="ms", memory="unified", command=word, machine=word, cpu=word)
+    account = trace.account("device", word[:5000], [f"{word} (a.c:1)", f"py {word} (/{word}.py:3)"])
+    trace.snapshot(1, "time", {account: (100, 1)}, {"total": (1, {})})
+    trace.mark(2, word)
+    trace.exhaustion(2, account, 4096, word, figures={"device-free": 10, "device-total": 4 << 30})
+    trace.snapshot(2, "out-of-memory", {account: (101, 1)})
+    trace.lines.append("Z 2000 exit 0")
+    _assert_cheap(_print(tmp_path, trace.bytes()), 4)
+
+
+def test_thousands_of_detailed_snapshots_of_massifs(tmp_path: Path) -> None:
+    """The trace says that each is to have its tree."""
+    n = 2500
+    trace = Trace(time_unit="ms", memory="unified")
+    trace.manifest("option.detailed-freq", "1")
+    trace.manifest("option.max-snapshots", "1000000")
+    accounts = [trace.account("heap", "app", [f"f{number} (a.c:{number + 1})", "main (a.c:1)"]) for number in range(n)]
+    for time in range(n):
+        trace.lines.append(f"S {time + 1} {time} time {time + 1} 0")
+        trace.lines += [f"c {accounts[time]} 1 1 1 1 0", f"E {time + 1}"]
+    trace.lines.append(f"Z {n} exit 0")
+    done = _print(tmp_path, trace.bytes(), "--format=massif")
+    _assert_cheap(done)
+    assert done.status == 0 and 100 < done.out.count(b"heap_tree=detailed") < 1000

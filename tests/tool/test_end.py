@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """However the program ends, its status is its own and everything up to then is in the trace."""
 
+import os
 import signal
+import subprocess
+from pathlib import Path
 from typing import Dict
 
 import pytest
 
 from jmassif.trace.builder import load_file
-from tests.harness import Recording, compile_c, record
+from tests.harness import BUILD, VALGRIND, Recording, compile_c, record
 from tests.tool.programs import assert_readable, live_at, run_both
 
 HEADERS = """
@@ -135,3 +138,32 @@ def test_a_program_whose_heap_cannot_be_seen_is_told_so(linking: str) -> None:
     recording = record([compile_c(text, "-fno-builtin", linking)])
     assert recording.returncode == 7
     assert recording.stderr.count("linked statically") == (linking == "-static")
+
+
+THIRTY_TWO_BITS = """
+.globl _start
+_start:
+    movl $1, %eax
+    movl $7, %ebx
+    int $0x80
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="a program for the i386")
+def test_a_32_bit_program_is_refused_in_a_line(tmp_path: Path) -> None:
+    """Valgrind's own, as it stands for every tool that is not there for a platform: nothing runs, and no trace is left."""
+    source, program = tmp_path / "program.s", tmp_path / "program"
+    source.write_text(THIRTY_TWO_BITS)
+    subprocess.run(
+        [os.environ.get("CC", "gcc"), "-m32", "-nostdlib", "-static", "-o", str(program), str(source)], check=True
+    )
+    if subprocess.run([str(program)]).returncode != 7:
+        pytest.skip("the kernel runs no 32-bit programs")
+    done = subprocess.run(
+        [VALGRIND, "--tool=jmassif", f"--jmassif-out-file={tmp_path}/trace", str(program)],
+        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
+        stderr=subprocess.PIPE,
+    )
+    (line,) = done.stderr.decode().splitlines()
+    assert done.returncode == 1 and "jmassif" in line and "x86-linux" in line
+    assert not (tmp_path / "trace").exists()

@@ -38,6 +38,11 @@ _MAX_FRAMES = 96
 _DEFAULT_MAX_SNAPSHOTS = 100
 _DEFAULT_DETAILED_FREQ = 10
 
+# What a trace says of the options is bounded: the recorder takes no more snapshots, and each tree looks at every account.
+_MOST_SNAPSHOTS = 1000
+_MOST_LOOKS = 1 << 20
+_LEAST_TREES = 10
+
 
 class _Entry(NamedTuple):
     """A snapshot as massif has it; `peak` is set for the one that is not among the trace's snapshots."""
@@ -168,10 +173,16 @@ def _levels(profile: Profile, names: Names, view: View) -> List[Callable[[int], 
     return [lambda account: _safe(name(account)), owner if view.by == "kind" else kind]
 
 
+def _detailed_every(profile: Profile, n_snapshots: int) -> int:
+    """Of how many snapshots one has its tree: as the option says, fewer where that would take minutes."""
+    n_trees = max(_LEAST_TREES, _MOST_LOOKS // len(profile.accounts))
+    return max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)), -(-n_snapshots // n_trees))
+
+
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The file's lines.
 
-    Every `detailed-freq`th snapshot has its tree, and the peak always; with view.selector the one snapshot that it names
+    Every so many snapshots one has its tree, and the peak always; with view.selector the one snapshot that it names
     has its tree instead. Raises moments.SelectionError.
     """
     entries, peak = _entries(profile, view)
@@ -179,9 +190,9 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     if view.selector:
         chosen = select(profile, view.selector).snapshot
         wanted += [index for index, entry in enumerate(entries) if entry.snapshot == chosen]
-    limit = max(1, int(profile.option("max-snapshots", _DEFAULT_MAX_SNAPSHOTS)))
+    limit = min(max(1, int(profile.option("max-snapshots", _DEFAULT_MAX_SNAPSHOTS))), _MOST_SNAPSHOTS)
     indices = _thin_out(entries, wanted + [len(entries) - 1, 0], limit)
-    frequency = max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)))
+    frequency = _detailed_every(profile, len(indices))
 
     names = Names(profile)
     labels: Dict[int, str] = {}
