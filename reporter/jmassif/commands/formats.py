@@ -20,7 +20,11 @@ _TREE = ("snapshot", "threshold", "by", "fold")
 # The options of jm_print that choose what is shown; each format says which of them it takes.
 _OVERLAY = ("overlay", "overlay-offset", "overlay-interval", "overlay-start")
 _RANGE = ("from", "to")
-_VIEW_OPTIONS = _OVERLAY + _TREE + _RANGE + ("no-source", "source", "x", "y", "segments", "value")
+# What only looks at who held what may look at some of it.
+_FILTERS = ("only", "except")
+_VIEW_OPTIONS = (
+    _FILTERS + _OVERLAY + _TREE + _RANGE + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value")
+)
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
 _FLAMES = 0.01
@@ -70,13 +74,15 @@ _ALL = (
         ("snapshot", "by", "fold") + _OVERLAY + _RANGE,
         _TABLES,
     ),
-    Format("csv", "spreadsheets: a table, also over time", TEXT, csv.write, ("snapshot", "by", "fold"), _TABLES),
+    Format(
+        "csv", "spreadsheets: a table, also over time", TEXT, csv.write, _FILTERS + ("snapshot", "by", "fold"), _TABLES
+    ),
     Format(
         "folded",
         "flamegraph.pl",
         TEXT,
         folded.write,
-        _TREE + _RANGE + ("value",),
+        _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
     ),
@@ -85,15 +91,15 @@ _ALL = (
         "speedscope",
         LARGE,
         speedscope.write,
-        _TREE + _RANGE + ("value",),
+        _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
     ),
-    Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, pprof.write, ("snapshot",)),
+    Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, pprof.write, _FILTERS + ("snapshot",)),
     Format(
         "perfetto", "ui.perfetto.dev, chrome://tracing", LARGE, perfetto.write, ("threshold", "by", "fold"), _TABLES
     ),
-    Format("callgrind", "KCachegrind, callgrind_annotate", LARGE, callgrind.write, ("snapshot",)),
+    Format("callgrind", "KCachegrind, callgrind_annotate", LARGE, callgrind.write, _FILTERS + ("snapshot",)),
     Format("sqlite", "SQL over many runs; adds to the file of -o", DATABASE, sqlite.store, ("by",), ("stack", "owner")),
 )
 

@@ -4,8 +4,9 @@
 import argparse
 from typing import List, NoReturn, Optional, Set
 
-from jmassif.commands import common
+from jmassif.commands import common, suppressions
 from jmassif.commands.common import Parser, Problem
+from jmassif.commands.suppressions import Suppressions
 from jmassif.model.profile import Profile
 from jmassif.quantities import Allowance, QuantityError, parse_allowance
 from jmassif.questions.budgets import Budget, BudgetError, Meter, judge, parse_budget, parse_budgets
@@ -72,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="+N%|+SIZE",
         help="how much more than the baseline is allowed; of several the most generous counts [none]",
     )
+    suppressions.add_option(parser)
     option("--allow-truncated", action="store_true", help="judge a truncated trace on what it has; else it fails")
     option("--complete", action="store_true", help="take a truncated trace for bad input")
     option("--format", choices=sorted(WRITERS), default="text", help="what to write [text]")
@@ -124,16 +126,25 @@ def _checked(
 def _check(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(given)
     budgets = _budgets(arguments)
-    inputs = arguments.traces + arguments.budgets + ([arguments.baseline] if arguments.baseline else [])
+    known = Suppressions(_NAME, arguments.suppressions)
+    inputs = (
+        arguments.traces
+        + arguments.budgets
+        + arguments.suppressions
+        + ([arguments.baseline] if arguments.baseline else [])
+    )
     common.keep_inputs(arguments.output, inputs)
 
     def read(name: str) -> Profile:
-        return common.read(_NAME, name, None if arguments.complete else "judged on what came before")
+        profile = common.read(_NAME, name, None if arguments.complete else "judged on what came before")
+        known.apply(profile)
+        return profile
 
     baseline = read(arguments.baseline) if arguments.baseline else None
     may_be_cut = arguments.allow_truncated
     checked = [_checked(name, read(name), budgets, baseline, arguments.allow, may_be_cut) for name in arguments.traces]
     common.write(WRITERS[arguments.format](checked), arguments.output)
+    known.tell_unused()
     return _KEPT if all(one.is_kept for one in checked) else _OVER
 
 

@@ -6,10 +6,11 @@ import shutil
 import sys
 from typing import List, NoReturn, Optional, Tuple
 
-from jmassif.commands import common, overlay
+from jmassif.commands import common, filters, overlay, suppressions
 from jmassif.commands.common import Parser, Problem
 from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, Format
 from jmassif.commands.pages import write_page
+from jmassif.commands.suppressions import Suppressions
 from jmassif.commands.terminal import is_terminal
 from jmassif.model.job import twice
 from jmassif.model.profile import Profile
@@ -108,13 +109,29 @@ def _parser() -> argparse.ArgumentParser:
         choices=FOLDS,
         help="make runs of frames inside Python, PyTorch and other packages one [internal in text, none in other trees]",
     )
+    _add_reports(parser)
+    suppressions.add_option(parser)
+    filters.add_options(parser)
+    _add_options_of_extent(parser)
+    return parser
+
+
+def _add_reports(parser: argparse.ArgumentParser) -> None:
+    """What may be shown in the report's place."""
+    option = parser.add_argument
     option(
         "--segments",
         metavar="N",
         help="instead, map the device's memory: at --snapshot [peak-device], or at the Nth failed allocation (--segments=N)",
     )
-    _add_options_of_extent(parser)
-    return parser
+    option(
+        "--sizes",
+        action="store_true",
+        help="instead, how large blocks are at --snapshot, and the lines that allocate most often",
+    )
+    option(
+        "--calls-of", metavar="NAME", help="instead, who calls that function, or line (FILE:LINE), and whom it calls"
+    )
 
 
 def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
@@ -182,6 +199,21 @@ def _check_range(arguments: argparse.Namespace) -> None:
         raise Problem("--by=role tells of a moment: what a tensor is for may change in a range")
 
 
+# Each is a report of its own.
+_REPORTS = ("from", "to", "sizes", "calls_of", "segments")
+
+
+def _is_other_report(arguments: argparse.Namespace) -> bool:
+    return any(getattr(arguments, name) not in (None, False) for name in _REPORTS)
+
+
+def _check_reports(arguments: argparse.Namespace) -> None:
+    """Raises Problem where two are asked for."""
+    asked = [name for name in _REPORTS if getattr(arguments, name) not in (None, False)]
+    if len(asked) > 1 and asked != ["from", "to"]:
+        raise Problem(f"--{asked[0]} and --{asked[-1].replace('_', '-')} are reports of their own: leave one out")
+
+
 def _range(arguments: argparse.Namespace) -> Optional[Tuple[str, str]]:
     begin, end = getattr(arguments, "from"), arguments.to
     return (begin or "start", end or "end") if begin or end else None
@@ -222,6 +254,8 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         source=None if arguments.no_source else tuple(arguments.source or ()),
         value=arguments.value or next(iter(RANGE_VALUES if _range(arguments) else VALUES)),
         range=_range(arguments),
+        sizes=arguments.sizes,
+        calls_of=arguments.calls_of,
         segments=arguments.segments,
         with_pages=arguments.pages,
         is_brief=not arguments.all,
@@ -237,8 +271,10 @@ def _print(given: Optional[List[str]]) -> int:
     arguments = _parser().parse_args(words)
     format_ = FORMATS[arguments.format]
     _check_options(arguments, format_)
+    _check_reports(arguments)
     _check_range(arguments)
     names = expand(arguments.files)
+    known = Suppressions("jm_print", arguments.suppressions)
     if format_.content == DATABASE:
         return _store(arguments, format_, names)
     if len(names) > 1 and (not format_.write_several or _range(arguments)):
@@ -252,6 +288,9 @@ def _print(given: Optional[List[str]]) -> int:
         raise Problem(str(error))
     profiles = [common.read("jm_print", name, "showing what came before") for name in names]
     overlay.lay(arguments, profiles)
+    filters.narrow(arguments, names, profiles)
+    for profile in profiles:
+        known.apply(profile)
     common.keep_inputs(arguments.output, names)
     copies = twice(list(zip(names, profiles)))
     if copies:
@@ -264,6 +303,7 @@ def _print(given: Optional[List[str]]) -> int:
         raise Problem(f"{arguments.output or names[0]}: {error}")
     except OverflowError:
         raise Problem(f"{names[0]}: a sum is beyond 64 bits")
+    known.tell_unused()
     return 0
 
 

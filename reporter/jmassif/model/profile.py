@@ -75,6 +75,9 @@ class Profile:
         self.end: Optional[End] = None
         self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
         self.was_dismissed = False  # its parent is known (model/job.py), had it end, and went on well
+        # By account: 1 for those that are to be seen; None: all. What tells who held what tells of these alone, totals do not.
+        self.kept: Optional[bytearray] = None
+        self.suppressed: Optional[bytearray] = None  # by account: 1 for leaks that are known and not to be told
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
         # What was worked out before: by index of the snapshot, and up to so many snapshots.
         self._replays: Dict[int, Replay] = {}
@@ -133,7 +136,7 @@ class Profile:
 
     def composition(self, snapshot: int) -> Composition:
         """Who held what at the snapshot with this index."""
-        return _without_zeros(self._replay(snapshot))
+        return self._seen(self._replay(snapshot))
 
     def peak_composition(self, which: str) -> Composition:
         """Who held what when `which` of PEAKS was at its largest."""
@@ -143,7 +146,17 @@ class Profile:
         for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):
             replay.bytes[account] = n_bytes
             replay.blocks[account] = blocks
-        return _without_zeros(replay)
+        return self._seen(replay)
+
+    def narrow(self, kept: bytearray) -> None:
+        """From now on only accounts that have 1 are seen."""
+        self.kept = kept
+        self._lifetime = None
+
+    def _seen(self, replay: Replay) -> Composition:
+        held = _without_zeros(replay)
+        kept = self.kept
+        return held if kept is None else {account: row for account, row in held.items() if kept[account]}
 
     @property
     def has_pages(self) -> bool:
@@ -200,6 +213,9 @@ class Profile:
             for account, *numbers in rows.backwards(untold, *columns):
                 all_bytes[account], blocks[account], temporaries[account] = numbers
                 untold[account] = 0
+        for account in range(len(self.accounts) if self.kept is not None else 0):
+            if self.kept is not None and not self.kept[account]:
+                all_bytes[account] = blocks[account] = temporaries[account] = 0
         return Lifetime(all_bytes, blocks, temporaries)
 
     def system_at(self, figure: str, time: int) -> Optional[int]:

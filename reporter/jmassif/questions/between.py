@@ -128,7 +128,7 @@ class _Ends(NamedTuple):
 def _places(profile: Profile) -> List[int]:
     """By account: the first one of the same place. Those of one place differ in their tensors' role, which may change."""
     known: Dict[Tuple[int, str, str], int] = {}
-    return [known.setdefault(tuple(account), index) for index, account in enumerate(profile.accounts)]
+    return [known.setdefault((a.node, a.kind, a.owner), index) for index, a in enumerate(profile.accounts)]
 
 
 def _ends(profile: Profile, places: List[int], first: Moment, second: Moment) -> Dict[int, List[_Ends]]:

@@ -345,8 +345,12 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if untold:
         return Growth([], step, n_steps, untold)
 
+    known = profile.suppressed or bytearray(len(accounts))
+
     def counts(account: int) -> bool:
         node, kind, owner = accounts[account]
+        if known[account]:
+            return False
         # What a caching allocator reserves beyond what is in use grows on purpose.
         if profile.group_of.get(owner) == "cached":
             return False

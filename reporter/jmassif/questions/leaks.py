@@ -30,6 +30,7 @@ class HeldAtEnd(NamedTuple):
     imports: int
     interpreter: int
     inherited: int  # what a forked child had from its parent, and never freed
+    suppressed: int  # what a list of known leaks has
 
     @property
     def bytes(self) -> int:
@@ -61,7 +62,8 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     is_import = importing(profile, names)
     leaked: Composition = {}
     on_purpose: Composition = {}
-    left = {"imports": 0, "interpreter": 0, "inherited": 0}
+    left = {"imports": 0, "interpreter": 0, "inherited": 0, "suppressed": 0}
+    known = profile.suppressed or bytearray(len(profile.accounts))
     born_with = _inherited(profile, index)
     for account, held in profile.composition(index).items():
         node, kind, owner = profile.accounts[account]
@@ -79,6 +81,8 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
             left["interpreter"] += held[0]
         elif profile.group_of.get(owner) in _ON_PURPOSE:
             on_purpose[account] = held
+        elif known[account]:
+            left["suppressed"] += held[0]
         else:
             leaked[account] = held
     return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, **left)
@@ -92,6 +96,7 @@ def not_counted(profile: Profile, held: HeldAtEnd) -> List[Tuple[str, int]]:
     ]
     found = [
         ("inherited from the process that forked it", held.inherited),
+        ("suppressed", held.suppressed),
         ("left by imports", held.imports),
         ("the interpreter's own", held.interpreter),
         ("reserved by caching allocators", sum(n_bytes for group, n_bytes in groups if group == "cached")),

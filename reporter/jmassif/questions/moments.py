@@ -25,6 +25,14 @@ class Moment(NamedTuple):
     snapshot: Optional[int]  # index, where it is a snapshot
 
 
+def whole_at(profile: Profile, at: Moment) -> int:
+    """All bytes that were held at a moment, whatever of it is to be seen."""
+    if at.snapshot is not None:
+        snapshot = profile.snapshots[at.snapshot]
+        return snapshot.host + snapshot.device
+    return max((peak.host + peak.device for peak in profile.peaks.values() if peak.time == at.time), default=0)
+
+
 def main_peak(profile: Profile) -> str:
     """The peak that "the peak" means. On a discrete GPU a sum of both pools says nothing: it is the device's there."""
     if profile.is_discrete:

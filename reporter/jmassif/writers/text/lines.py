@@ -184,7 +184,7 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     lines += (
         paragraph(_explanation(profile, view, peak, chosen))
         + paragraph(where_arenas_are(profile))
-        + paragraph(growth_sentence(profile, grown))
+        + (paragraph(growth_sentence(profile, grown)) if profile.kept is None else [])
         + [""]
     )
     sources = _sources(profile, view)

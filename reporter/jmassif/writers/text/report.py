@@ -13,9 +13,9 @@ from jmassif.questions.about import used_sides, where_arenas_are
 from jmassif.questions.headline import headline
 from jmassif.questions.ledger import Ledger, ledger, roles
 from jmassif.questions.machine import was_short
-from jmassif.questions.moments import Moment, select
+from jmassif.questions.moments import Moment, select, whole_at
 from jmassif.questions.scopes import growth_by_side, waterfall
-from jmassif.units import count, growth, moment, printable, size
+from jmassif.units import count, growth, moment, percent, printable, size
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.whose.names import Names
 from jmassif.whose.owners import OWNERS
@@ -37,11 +37,13 @@ from jmassif.writers.text.leaks import growing_section, held_section
 from jmassif.writers.text.lines import largest_lines, write_lines
 from jmassif.writers.text.machine import machine_section
 from jmassif.writers.text.mapped import by_library, mapped
+from jmassif.writers.text.neighbours import write_neighbours
 from jmassif.writers.text.next_steps import next_steps
 from jmassif.writers.text.others import others_section
 from jmassif.writers.text.range import write_range
 from jmassif.writers.text.reconciliation import reconciliation_section
 from jmassif.writers.text.segments import write_segments
+from jmassif.writers.text.sizes import write_sizes
 from jmassif.writers.text.stacks import trees
 from jmassif.writers.text.table import Column, Table
 from jmassif.writers.text.table_of_owners import groups_table, rows_table
@@ -199,13 +201,39 @@ def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent
     yield Section(3, other_facts(profile) if is_brief else [])
 
 
+def _other_report(profile: Profile, names: Names, view: View) -> Lines:
+    """What the user asked for in the report's place; empty: nothing."""
+    if view.range is not None:
+        return write_range(profile, names, view)
+    if view.sizes:
+        return write_sizes(profile, names, view)
+    if view.calls_of is not None:
+        return write_neighbours(profile, names, view)
+    if profile.kept is not None and view.by not in LINE_VIEWS:
+        return _narrowed(profile, names, view)
+    return []
+
+
+def _narrowed(profile: Profile, names: Names, view: View) -> Lines:
+    """The report on a part of the memory: no total of the run or of the machine is in it, but what it is a part of."""
+    chosen = select(profile, view.selector or "peak")
+    extent = BRIEF if view.is_brief else FULL
+    held = ledger(profile, chosen.composition).total.bytes
+    all_ = whole_at(profile, chosen)
+    lines = heading(f"Only what --only and --except leave, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
+    lines += paragraph(f"{size(held)} of {size(all_)}, {percent(held, all_)} of all that was held then.")
+    lines += _ledger(profile, chosen, FULL) + _by_role(profile, chosen)
+    lines += largest_lines(profile, names, chosen, view, extent.rows)
+    return lines + (trees(profile, names, chosen, view) if view.with_stacks or view.is_brief else [])
+
+
 def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str]:
     """The report's lines, as a rule no more than `room` if it is to be brief. Raises moments.SelectionError."""
     names = Names(profile)
-    if view.range is not None:
-        came_and_went = write_range(profile, names, view)
+    in_its_place = _other_report(profile, names, view)
+    if in_its_place:
         yield from short_header(profile) if view.is_brief else header(profile)
-        yield from came_and_went
+        yield from in_its_place
         return
     if view.by in LINE_VIEWS:
         table = write_lines(profile, names, view)

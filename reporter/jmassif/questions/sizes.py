@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How large the blocks were that a program asked for: at a moment, and in the whole run.
+
+Of blocks with records each size is known: those of the device, and of the heap from the recorder's --large on (--large=0: all). Of the
+others a trace tells bytes and blocks by place, so there a block counts with the mean of its place, and how many do is told with it.
+What a heap adds around blocks, and resident pages, are no blocks.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from typing import Callable, Dict, List, NamedTuple, Tuple
+
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.moments import Moment
+
+# A size of n bits is in class n: 0, 1, 2 to 3, 4 to 7, … bytes.
+Class = int
+
+
+def class_of(n_bytes: int) -> Class:
+    return n_bytes.bit_length()
+
+
+def least_of(class_: Class) -> int:
+    return 1 << (class_ - 1) if class_ else 0
+
+
+class Sizes:
+    """Blocks by class of their size."""
+
+    def __init__(self) -> None:
+        self.blocks: "Counter[Class]" = Counter()
+        self.bytes: "Counter[Class]" = Counter()
+        self.by_mean = 0  # blocks that count with the mean of their place
+
+    def add(self, n_bytes: int, blocks: int = 1) -> None:
+        class_ = class_of(n_bytes // blocks)
+        self.blocks[class_] += blocks
+        self.bytes[class_] += n_bytes
+
+    def join(self, other: "Sizes") -> None:
+        self.blocks.update(other.blocks)
+        self.bytes.update(other.bytes)
+        self.by_mean += other.by_mean
+
+    @property
+    def n_blocks(self) -> int:
+        return sum(self.blocks.values())
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(self.bytes.values())
+
+    @property
+    def mean(self) -> int:
+        return self.n_bytes // self.n_blocks if self.n_blocks else 0
+
+
+class AccountSizes(NamedTuple):
+    """By account."""
+
+    held: Dict[int, Sizes]  # at a moment
+    asked: Dict[int, Sizes]  # in the whole run
+
+
+def _is_of_blocks(profile: Profile, kind: str) -> bool:
+    return side_of(kind) is not None and kind != "heap-overhead" and not profile.is_sampled(kind)
+
+
+def _of_account(n_bytes: int, blocks: int, recorded: List[int]) -> Sizes:
+    """From what an account held or allocated in all, and the sizes of those blocks that have records."""
+    sizes = Sizes()
+    rest_bytes, rest = n_bytes - sum(recorded), blocks - len(recorded)
+    if rest < 0 or rest_bytes < 0 or (rest_bytes and not rest):
+        # They are segments, of which other accounts hold parts.
+        recorded, rest_bytes, rest = [], n_bytes, blocks
+    for size in recorded:
+        sizes.add(size)
+    if rest:
+        sizes.add(rest_bytes, rest)
+        # Of a single block the mean is its size.
+        sizes.by_mean += rest if rest > 1 else 0
+    return sizes
+
+
+def _position(profile: Profile, moment: Moment) -> Tuple[int, int]:
+    """How many records of blocks come before it, at least and at most."""
+    if moment.snapshot is not None:
+        position = profile.snapshots[moment.snapshot].position
+        return position, position
+    times = profile.blocks.time
+    return bisect_left(times, moment.time), bisect_right(times, moment.time)
+
+
+class _Live:
+    """Blocks with records that are live, by account."""
+
+    def __init__(self) -> None:
+        self._sizes: Dict[int, Dict[int, int]] = {}  # by account and address
+        self._bytes: "Counter[int]" = Counter()
+
+    def begin(self, account: int, address: int, size: int) -> None:
+        self._sizes.setdefault(account, {})[address] = size
+        self._bytes[account] += size
+
+    def end(self, account: int, address: int) -> None:
+        self._bytes[account] -= self._sizes.get(account, {}).pop(address, 0)
+
+    def sizes(self, account: int) -> List[int]:
+        return list(self._sizes.get(account, {}).values())
+
+    def held(self, account: int) -> Tuple[int, int]:
+        return self._bytes[account], len(self._sizes.get(account, ()))
+
+    def accounts(self) -> List[int]:
+        return list(self._sizes)
+
+
+def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], Dict[int, List[int]]]:
+    """By account: the sizes of blocks that were live at the moment, and of all.
+
+    Of a peak only its time is known. Where an account's records are of that very time, they are those at which it holds what it held
+    at the peak; if there are none, its blocks at the peak are not known.
+    """
+    least, most = _position(profile, moment)
+    columns = profile.blocks
+    live = _Live()
+    held: Dict[int, List[int]] = {}
+    asked: Dict[int, List[int]] = {}
+    frees = bytearray(columns.n_rows)
+    for row in profile.frees:
+        frees[row] = 1
+    vague = set(columns.account[least:most])
+
+    def settle(account: int) -> None:
+        if account in vague and account not in held and live.held(account) == moment.composition.get(account):
+            held[account] = live.sizes(account)
+
+    for row, (address, size, account) in enumerate(zip(columns.address, columns.size, columns.account)):
+        if row == least:
+            for each in vague:
+                settle(each)
+        if row == most:
+            held.update((each, live.sizes(each)) for each in live.accounts() if each not in vague)
+        if frees[row]:
+            live.end(account, address)
+        else:
+            live.begin(account, address, size)
+            asked.setdefault(account, []).append(size)
+        if least <= row < most:
+            settle(account)
+    if most >= columns.n_rows:
+        held.update((each, live.sizes(each)) for each in live.accounts() if each not in vague)
+    return held, asked
+
+
+def account_sizes(profile: Profile, moment: Moment) -> AccountSizes:
+    held, asked = _recorded(profile, moment)
+    counts = profile.counts()
+    found = AccountSizes({}, {})
+    for account, (_, kind, _) in enumerate(profile.accounts):
+        if not _is_of_blocks(profile, kind):
+            continue
+        n_bytes, blocks = moment.composition.get(account, (0, 0))
+        if blocks:
+            found.held[account] = _of_account(n_bytes, blocks, held.get(account, []))
+        lived = counts.get(account)
+        if lived and lived.blocks:
+            found.asked[account] = _of_account(lived.bytes, lived.blocks, asked.get(account, []))
+    return found
+
+
+def by_name(sizes: Dict[int, Sizes], name_of: Callable[[int], str]) -> Dict[str, Sizes]:
+    found: Dict[str, Sizes] = {}
+    for account, of in sizes.items():
+        found.setdefault(name_of(account), Sizes()).join(of)
+    return found
+
+
+def total(sizes: Dict[int, Sizes]) -> Sizes:
+    found = Sizes()
+    for of in sizes.values():
+        found.join(of)
+    return found

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sizes of blocks and who calls whom, on traces of which both are known."""
+
+import re
+from pathlib import Path
+from typing import Dict
+
+from jmassif.commands import jm_print
+from jmassif.questions.moments import select
+from jmassif.questions.neighbours import ITSELF, NOBODY, neighbours
+from jmassif.questions.sizes import account_sizes, total
+from jmassif.whose.names import Names
+from tests import harness
+from tests.reporter.commands import call
+from tests.reporter.traces import Trace
+
+
+def test_blocks_with_records_have_their_sizes_and_others_the_mean_of_their_place() -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    place = trace.account("heap", "app", ["f (a.c:1)"])
+    trace.block(1, 0x1000, 5000, place)
+    trace.block(2, 0x2000, 70000, place)
+    trace.block_end(3, 0x1000, place)
+    # Beside 70,000 bytes with a record it holds three blocks of 100 bytes, and has allocated one of 60 more.
+    trace.snapshot(4, "time", {place: (70300, 4, 75360, 6, 0)})
+    found = account_sizes(trace.load(), select(trace.load(), "1"))
+    held, asked = total(found.held), total(found.asked)
+    assert dict(held.blocks) == {17: 1, 7: 3} and dict(held.bytes) == {17: 70000, 7: 300} and held.by_mean == 3
+    assert dict(asked.blocks) == {17: 1, 13: 1, 7: 4} and asked.by_mean == 4 and asked.n_bytes == 75360
+
+
+def test_segments_that_parts_are_handed_out_of_count_by_what_is_left() -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    cache = trace.account("device", "cache", ["grow (t.c:1)"])
+    trace.block(1, 0x1000, 1000, cache)
+    trace.snapshot(2, "time", {cache: (600, 1, 1000, 1, 0)})
+    held = total(account_sizes(trace.load(), select(trace.load(), "1")).held)
+    assert (held.n_blocks, held.n_bytes) == (1, 600)
+
+
+SIZES = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    unsigned long n[32] = {0};
+    unsigned long seed = 7;
+    void *kept[1500];
+    for (int i = 0; i < 1500; i++) {
+        seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+        size_t bytes = (seed >> 33) % (1ul << (3 + (seed >> 20) % 14)) + 1;
+        kept[i] = malloc(bytes);
+        int class = 0;
+        while (bytes >> class)
+            class++;
+        n[class]++;
+    }
+    for (int i = 0; i < 1500; i++)
+        free(kept[i]);
+    for (int i = 0; i < 32; i++)
+        if (n[i])
+            printf("%d %lu\\n", i, n[i]);
+    fflush(stdout);
+    return 0;
+}
+"""
+
+
+def test_the_histogram_of_a_program_is_what_it_counts_itself() -> None:
+    recording = harness.record([harness.compile_c(SIZES)], ["--large=0", "--pages=no"])
+    counted = {int(a): int(b) for a, b in (line.split() for line in recording.stdout.splitlines())}
+    profile = recording.profile
+
+    def is_programs(account: int) -> bool:
+        return any(profile.frame(frame).function == "main" for frame in profile.stack(profile.accounts[account].node))
+
+    found = account_sizes(profile, select(profile, "peak"))
+    for sizes in (found.held, found.asked):
+        # The C library's own buffer comes from printf, below main.
+        mine = {a: s for a, s in sizes.items() if is_programs(a) and profile.accounts[a].node and s.n_blocks > 1}
+        assert dict(total(mine).blocks) == counted and total(mine).by_mean == 0
+
+
+def _calls() -> Trace:
+    """main calls a twice, and b; a calls b, and itself."""
+    trace = Trace(time_unit="ms", memory="unified", command="./a.out")
+    trace.group("yours", "app")
+    stacks: Dict[int, int] = {}
+    for frames, held in (
+        (["a (x.c:2)", "main (x.c:9)"], 10),
+        (["b (x.c:5)", "a (x.c:3)", "main (x.c:9)"], 200),
+        (["b (x.c:5)", "a (x.c:3)", "a (x.c:4)", "main (x.c:10)"], 3000),
+        (["b (x.c:5)", "main (x.c:11)"], 40000),
+        (["a (x.c:2)"], 500000),
+    ):
+        stacks[trace.account("heap", "app", frames)] = held
+    trace.snapshot(1, "time", {account: (held, 1) for account, held in stacks.items()})
+    trace.lines.append("Z 2 exit 0")
+    return trace
+
+
+def test_callers_and_callees_add_up_also_where_a_function_calls_itself() -> None:
+    profile = _calls().load()
+    names = Names(profile)
+    held = select(profile, "last").composition
+    of_a = neighbours(profile, names, held, "a")
+    assert of_a.total.bytes == 503210
+    assert {name: figures.bytes for name, figures in of_a.callers} == {
+        "main (x.c:9)": 210,
+        "main (x.c:10)": 3000,
+        NOBODY: 500000,
+    }
+    assert {name: figures.bytes for name, figures in of_a.callees} == {ITSELF: 500010, "b (x.c:5)": 3200}
+    of_line = neighbours(profile, names, held, "x.c:3")
+    assert {name: figures.bytes for name, figures in of_line.callers} == {"main (x.c:9)": 200, "a (x.c:4)": 3000}
+    of_b = neighbours(profile, names, held, "b (x.c:5)")
+    assert sum(figures.bytes for _, figures in of_b.callers) == of_b.total.bytes == 43200
+
+
+def test_reports_of_both_and_what_is_said_of_a_name_that_nobody_has(tmp_path: Path) -> None:
+    path = _calls().save(tmp_path)
+    sizes = call(jm_print.main, "--sizes", path)
+    assert sizes.status == 0 and re.search(r"256 KiB to 512 KiB +1 .*1 ", sizes.out)
+    calls = call(jm_print.main, "--calls-of=a", "--snapshot=last", path)
+    assert calls.status == 0 and re.search(r"500,000 .* \(nobody", calls.out)
+    for arguments in (["--calls-of=maim"], ["--calls-of=a", "--sizes"], ["--sizes", "--format=json"]):
+        done = call(jm_print.main, *arguments, path)
+        assert done.status == 2 and done.err.count("\n") == 1 and not done.out
+    assert "there is main" in call(jm_print.main, "--calls-of=maim", path).err
