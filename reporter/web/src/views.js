@@ -18,6 +18,7 @@ import { BlocksOverTime } from './views/lives.js';
 import { Moment } from './views/moment.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
+import { Range } from './views/range.js';
 import { Roles } from './views/roles.js';
 import { Scopes } from './views/scopes.js';
 import { Sides } from './views/sides.js';
@@ -56,6 +57,7 @@ export const groups = [
             [Lines, "what each line of the program's Python caused"],
             [Scopes, 'what it cost to start CUDA and its libraries'],
             [Temporaries, 'allocated and freed again at once'],
+            [Range, 'what came, what went and what only passed between two moments'],
         ],
     },
     { title: 'What stays', views: [[Leaks, 'held at the end, and what keeps rising']] },

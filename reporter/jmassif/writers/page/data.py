@@ -253,6 +253,8 @@ def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> D
     kept = blocks(profile, max(1, int(share * 20000)))
     columns.add("block.begin", [block.begin for block in kept.rows])
     columns.add("block.end", [block.end for block in kept.rows])
+    columns.add("block.born", [block.born for block in kept.rows])
+    columns.add("block.died", [block.died for block in kept.rows])
     columns.add("block.bytes", [block.bytes for block in kept.rows])
     columns.add("block.address", [block.address for block in kept.rows], "address")
     columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
