@@ -313,35 +313,63 @@ static SizeT n_to_compare(Addr address, SizeT n_guest, SizeT n_readable)
     return last_page == VG_PGROUNDDN(address + n_guest - 1) || jm_kernel_can_read(last_page) ? n : 0;
 }
 
+typedef enum { IS_RIGHT, IS_OTHERS, IS_CHANGED, IS_DAMAGED } Verdict;
+
+// Of the record at a place in the file; if it is the right one, its host code.
+static Verdict judge(ULong at, Addr address, SizeT n_readable, RecordHeader *header, const UChar **host)
+{
+    const UChar *bytes = read_record(at, header);
+    if (!bytes)
+        return IS_DAMAGED;
+    if (header->record.address != address)
+        return IS_OTHERS;
+    if (header->record.n_compared != n_to_compare(address, header->record.n_guest, n_readable) ||
+        VG_(memcmp)((const void *)address, bytes, header->record.n_compared) != 0)
+        return IS_CHANGED;
+    *host = bytes + header->record.n_compared;
+    return IS_RIGHT;
+}
+
+// Behind the record that was found last. Mostly the next one that is asked for, in the order of the run that wrote
+// them, and then the index, which no cache holds, is not needed.
+static ULong next_at;
+
+static Bool is_next(Addr address)
+{
+    const UChar *bytes = next_at ? read_at(next_at, sizeof(RecordHeader)) : NULL;
+    return bytes && VG_(memcmp)(bytes + offsetof(RecordHeader, record.address), &address, sizeof address) == 0;
+}
+
+static const UChar *found(ULong at, const RecordHeader *header, const UChar *host, CodeRecord *record)
+{
+    n.found++;
+    note_use(at);
+    *record = header->record;
+    next_at = at + sizeof *header + record->n_compared + record->n_host;
+    return host;
+}
+
 const UChar *jm_code_file_find(Addr address, SizeT n_readable, CodeRecord *record)
 {
-    Bool was_changed = False, was_refused = False;
+    RecordHeader header;
+    const UChar *host;
+    if (is_next(address) && judge(next_at, address, n_readable, &header, &host) == IS_RIGHT)
+        return found(next_at, &header, host, record);
+    Verdict worst = IS_OTHERS;
     UInt same[MAX_CANDIDATES], left = 0;
     if (n_slots)
         slots_of(tag_of(address), same, &left);
     while (left-- > 0) {
-        RecordHeader header;
         const UInt at = slots[same[left]].at;
-        const UChar *bytes = read_record(at, &header);
-        if (!bytes) {
-            was_refused = True;
-            continue;
-        }
-        if (header.record.address != address)
-            continue;
-        if (header.record.n_compared != n_to_compare(address, header.record.n_guest, n_readable) ||
-            VG_(memcmp)((const void *)address, bytes, header.record.n_compared) != 0) {
-            was_changed = True;
-            continue;
-        }
-        n.found++;
-        note_use(at);
-        *record = header.record;
-        return bytes + header.record.n_compared;
+        const Verdict verdict = judge(at, address, n_readable, &header, &host);
+        if (verdict == IS_RIGHT)
+            return found(at, &header, host, record);
+        if (verdict > worst)
+            worst = verdict;
     }
-    if (was_refused)
+    if (worst == IS_DAMAGED)
         n.refused++;
-    else if (was_changed)
+    else if (worst == IS_CHANGED)
         n.changed++;
     else
         n.missing++;
