@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The arm64 build, cross-compiled and emulated, records what the native build records."""
 
+import re
 from pathlib import Path
 from typing import List
 
 import pytest
 
 from jmassif.model.kinds import DEVICE_KINDS
+from tests.fuzz.caches import PROGRAM
 from tests.harness import (
     ARM64_SYSROOT,
     Argument,
@@ -126,3 +128,16 @@ def test_it_records_in_the_39_bits_of_addresses_that_jetsons_kernels_give() -> N
     there = record_arm64([arm64], env=few)
     assert there.returncode == 5, there.stderr
     assert allocated_by_function(there.profile, arm64) == allocated_by_function(record([native]).profile, native)
+
+
+def test_an_emulated_run_finds_what_the_one_before_has_translated(tmp_path: Path) -> None:
+    arm64_build()
+    program = compile_arm64(PROGRAM, "-O1", "-lm")
+    alone = run(["qemu-aarch64-static", "-L", ARM64_SYSROOT, program])
+    for more in ("", "x" * 900):
+        again = record_arm64([program], [f"--code-cache={tmp_path}", "--stats=yes"], env={"MORE": more})
+        assert (again.returncode, again.stdout) == (alone.returncode, alone.stdout), again.stderr
+    told = re.search(r"translations: (\d+) found, (\d+) missing, (\d+) changed, (\d+) refused", again.stderr)
+    assert told, again.stderr
+    found, *others = map(int, told.groups())
+    assert found > 1000 and found >= 0.98 * (found + sum(others))
