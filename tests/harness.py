@@ -28,6 +28,11 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()
 VALGRIND = os.environ.get("VALGRIND") or "valgrind"
 MADE = BUILD / "tests" / "made"  # by tests
+
+# Nothing is kept from one test to the next, and nothing in the user's home, unless JMASSIF_KEPT names a directory for it:
+# to run all of them with translations of the one before.
+os.environ["XDG_CACHE_HOME"] = os.environ.get("JMASSIF_KEPT", "/nonexistent/kept")
+
 PYTHON = "/usr/bin/python3"  # the one that the distribution's packages are for
 
 Argument = Union[str, Path]

@@ -65,6 +65,7 @@ void jm_options_init(void)
     jm_options.time_unit = TIME_MS;
     jm_options.out_file = "jmassif.out.%p";
     jm_options.board_root = "";
+    jm_options.code_cache = "yes";
     jm_options.code_cache_bytes = 256 << 20;
     jm_options.alloc_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
     jm_options.ignore_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
@@ -181,7 +182,7 @@ void jm_options_print_usage(void)
      "    --low-footprint=no|yes    take less memory and more time: on boards of 4 GB [no]\n"
      "  what is kept between runs:\n"
      "    --code-cache=no|yes|<dir> keep translations of the program's code, so that the next run\n"
-     "                              starts sooner; in ~/.cache/jmassif or in <dir> [no]\n"
+     "                              starts sooner; in ~/.cache/jmassif or in <dir> [yes]\n"
      "    --code-cache-size=<size>  at most so much; units KiB, MiB, GiB [256MiB]\n"
      "  kept in the trace for the reports:\n"
      "    --low-memory=<percent>    take a snapshot when less memory is left; 0: never [5]\n"
