@@ -31,6 +31,7 @@ setup(
         "console_scripts": [
             "jm_check = jmassif.commands.jm_check:run",
             "jm_diff = jmassif.commands.jm_diff:run",
+            "jm_fleet = jmassif.commands.jm_fleet:run",
             "jm_print = jmassif.commands.jm_print:run",
             "jm_top = jmassif.commands.jm_top:run",
         ]

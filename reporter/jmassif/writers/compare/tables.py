@@ -177,28 +177,28 @@ def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
 _ACTIVE = re.compile(r"[\\`*_\[\]<>#!|~&@$]|:(?=//)")
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     return _ACTIVE.sub(lambda found: f"&#{ord(found.group())};", text)
 
 
 def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
     """Pipe tables, as GitHub and GitLab have them."""
     for sentence in difference_headline(difference):
-        yield from [_escaped(sentence), ""]
+        yield from [escaped(sentence), ""]
     yield "| | |"
     yield "|:--|:--|"
     for name, text in _facts(difference):
-        yield f"| {_escaped(name)} | {_escaped(text)} |"
+        yield f"| {escaped(name)} | {escaped(text)} |"
     for note in _notes(difference):
         yield from ["", note]
     for section in _sections(difference, is_exact):
-        yield from ["", f"### {_escaped(section.title)}", ""]
-        yield f"| | {' | '.join(_escaped(head) for head in section.heads)} |"
+        yield from ["", f"### {escaped(section.title)}", ""]
+        yield f"| | {' | '.join(escaped(head) for head in section.heads)} |"
         yield "|:--|" + "--:|" * len(section.heads)
         for row in section.rows:
             name = row[0].lstrip(" ")
             indent = "&nbsp;" * (len(row[0]) - len(name))
-            cells = [indent + _escaped(_short(name, _MAX_NAME))] + row[1:]
+            cells = [indent + escaped(_short(name, _MAX_NAME))] + row[1:]
             if row is section.rows[-1]:
                 cells = [f"**{cell}**" if cell else "" for cell in cells]
             yield f"| {' | '.join(cells)} |"

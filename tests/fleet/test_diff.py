@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jm_fleet diff, runs and export: what was planted is found, with its size, and the figures are those of jm_diff."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from jmassif.commands import jm_diff
+from jmassif.commands.jm_fleet import main
+from tests.fleet.conftest import MadeFleet
+from tests.fleet.test_load import a_trace, refused
+from tests.reporter.commands import Done, call, documented_options
+
+
+def asked(*arguments: object) -> Done:
+    done = call(main, *arguments)
+    assert done.status == 0, done.err
+    return done
+
+
+def difference(fleet: MadeFleet, *arguments: object) -> Dict[str, Any]:
+    found: Dict[str, Any] = json.loads(
+        asked("diff", fleet.database, "--group-by=jetpack", "--format=json", *arguments).out
+    )
+    return found
+
+
+def changes(found: Dict[str, Any], view: str) -> Dict[str, List[Any]]:
+    """By name, of rows with a change: those of the groups after the base."""
+    return {
+        row["name"]: row["changes"][1:]
+        for row in found["rows"]
+        if row["view"] == view and any(change and change["is_change"] for change in row["changes"])
+    }
+
+
+def test_what_is_planted_is_found_with_its_size_and_nothing_else(fleet: MadeFleet) -> None:
+    found = difference(fleet)
+    groups = [group["value"] for group in found["groups"]]
+    assert groups == ["4.6.1", "5.1.2", "6.0", "6.2"]
+    assert sum(group["runs"] for group in found["groups"]) + found["left_out"] == 199
+    by_owner = changes(found, "owner")
+    assert set(by_owner) == {planted["owner"] for planted in fleet.truth["planted"]}
+    for planted in fleet.truth["planted"]:
+        for group, change in zip(groups[1:], by_owner[planted["owner"]]):
+            is_there = groups.index(group) >= groups.index(planted["jetpack"])
+            assert change["is_change"] == is_there
+            low, high = change["interval"]
+            assert low <= (planted["bytes"] if is_there else 0) <= high
+    assert set(changes(found, "library")) <= {"libcudnn.so", "python"} and not changes(found, "scope")
+    # The line that makes the vocabulary.
+    source = (Path(__file__).parent / "program.py").read_text().splitlines()
+    line = 1 + next(number for number, text in enumerate(source) if "bytearray(24 << 20)" in text)
+    assert set(changes(found, "python-line")) == {f"program.py:{line}"}
+
+
+def test_of_groups_by_chance_nothing_is_a_change(fleet: MadeFleet) -> None:
+    """The last digit of the host's name says nothing."""
+    for board in ("*Nano*", "*Xavier*", "*AGX*"):
+        done = asked(
+            "diff",
+            fleet.database,
+            "--group-by=pid",
+            "--where",
+            f"board={board}",
+            "--where=jetpack=5.1.2",
+            "--format=json",
+        )
+        rows = json.loads(done.out)["rows"]
+        assert not [row for row in rows for change in row["changes"] if change and change["is_change"]]
+
+
+def test_medians_and_percentiles_are_those_of_the_traces(fleet: MadeFleet) -> None:
+    """Held against jm_diff's own reading of some of them."""
+    where = ["--where=host=board-000[01]*", "--where=is_complete=1"]
+    names = [row.split(",")[1] for row in asked("export", fleet.database, *where).out.splitlines()[1:]]
+    files = [
+        str(fleet.traces / Path(name).name) for name in csv_column(asked("export", fleet.database, *where).out, "file")
+    ]
+    assert len(files) == len(names) > 15
+    done = call(jm_diff.main, "--group-by=jetpack", "--format=json", "--by=owner", *files)
+    assert done.status == 0
+    (view,) = json.loads(done.out)["views"]
+    ours = difference(fleet, *where, "--by=owner")
+    rows = {row["name"]: row for row in ours["rows"] if row["view"] == "owner"}
+    assert {row["name"] for row in view["rows"]} == set(rows)
+    by_run = runs_values(fleet, where)
+    for row in view["rows"] + [view["total"]]:
+        mine = rows.get(row["name"]) or ours["rows"][0]
+        for number, cell in enumerate(row["cells"]):
+            group = mine["groups"][number]
+            values = sorted(by_run[ours["groups"][number]["value"]].get(row["name"], []))
+            values = [0] * (group["n"] - len(values)) + values
+            if row["name"] != "total":
+                assert cell["ranges"]["bytes"] == [values[0], values[-1]]
+            assert group["median"] == values[(len(values) - 1) // 2]
+            assert sum(value <= group["high"] for value in values) >= 0.95 * len(values)
+            assert sum(value < group["high"] for value in values) < 0.95 * len(values)
+
+
+def csv_column(text: str, name: str) -> List[str]:
+    return [row[name] for row in csv.DictReader(io.StringIO(text))]
+
+
+def runs_values(fleet: MadeFleet, where: List[str]) -> Dict[str, Dict[str, List[int]]]:
+    """By JetPack and owner, of the figures as they are exported."""
+    jetpack_of = {
+        row["run"]: row["jetpack"] for row in csv.DictReader(io.StringIO(asked("export", fleet.database, *where).out))
+    }
+    found: Dict[str, Dict[str, List[int]]] = {}
+    for line in asked("export", fleet.database, "--table=figures", "--format=jsonl", *where).out.splitlines():
+        row = json.loads(line)
+        if row["view"] in ("owner", "total"):
+            values = found.setdefault(jetpack_of[row["run"]], {}).setdefault(row["name"], [])
+            values.append(row["host"] + row["device"])
+    return found
+
+
+def test_text_begins_with_what_has_changed_and_by_how_much(fleet: MadeFleet) -> None:
+    first = " ".join(asked("diff", fleet.database, "--group-by=jetpack").out.split("\n\n")[0].split())
+    found = difference(fleet)
+    assert first == found["headline"][0]
+    assert re.match(
+        r"JetPack 6\.2 holds [45]\.\d+ MiB more than JetPack 4\.6\.1 at the peak \(\+.* to \+.* MiB\): .*"
+        r" By owner: cudnn \+[23]\.\d+ MiB, data \+[12]\.\d+ MiB\.$",
+        first,
+    )
+
+
+def test_all_that_a_text_shows_is_fit_for_a_terminal_and_so_is_markdown(fleet: MadeFleet) -> None:
+    for form in ("text", "markdown"):
+        for more in ((), ("--all",)):
+            out = asked("diff", fleet.database, "--group-by=jetpack", f"--format={form}", *more).out
+            assert all(line.isprintable() for line in out.splitlines())
+            assert "libcudnn.so" in out and "package libssl" in out and ("have not changed" in out) == (not more)
+    tables = [line for line in out.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in tables if "board-" not in line}) <= 3
+
+
+def test_what_else_differs_is_told_with_versions(fleet: MadeFleet) -> None:
+    facts = {fact["key"]: [each["value"] for each in fact["values"]] for fact in difference(fleet)["facts"]}
+    assert facts["package.libssl"] == ["1.1.1", "1.1.1", "3.0.2", "3.0.2"]
+    assert facts["pytorch"] == ["1.13.0", "1.13.0", "2.1.0", "2.1.0"] and "board" not in facts
+
+
+def test_runs_that_lie_far_out_are_named(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    for number in range(40):
+        trace = a_trace(pid=number + 1)
+        if number == 17:
+            trace = trace.replace(b"S 3 1000 exit 44088328 167772160", b"S 3 1000 exit 44088328 167772160")
+        trace = trace.replace(b"m l4t 32.7.1", b"m l4t 35.4.1") if number % 2 else trace
+        (tmp_path / f"traces/{number}").write_bytes(heavier(trace) if number == 17 else trace)
+    asked("load", tmp_path / "f.db", tmp_path / "traces")
+    found = json.loads(asked("diff", tmp_path / "f.db", "--group-by=l4t", "--format=json").out)
+    assert [Path(each["file"]).name for each in found["outside"]] == ["17"] and found["n_outside"] == 1
+    (each,) = found["outside"]
+    assert each["bytes"] - each["median"] == 500 << 20 and each["group"] == 1
+
+
+def heavier(trace: bytes) -> bytes:
+    """With 500 MiB more in the account that holds most at the total peak."""
+    lines = trace.decode().split("\n")
+    more = 500 << 20
+    for at, line in enumerate(lines):
+        words = line.split(" ")
+        if line.startswith("P total "):
+            lines[at] = " ".join([*words[:4], str(int(words[4]) + more)])
+            inner = lines[at + 1].split(" ")
+            lines[at + 1] = " ".join([*inner[:2], str(int(inner[2]) + more), inner[3]])
+    return "\n".join(lines).encode()
+
+
+def test_killed_runs_are_left_out_unless_they_are_asked_for(fleet: MadeFleet) -> None:
+    n_killed = len(fleet.truth["killed"])
+    assert n_killed and difference(fleet)["left_out"] == n_killed
+    found = difference(fleet, "--incomplete")
+    assert found["left_out"] == 0 and sum(group["runs"] for group in found["groups"]) == 199
+
+
+def test_another_base_turns_the_sign(fleet: MadeFleet) -> None:
+    one, other = difference(fleet), difference(fleet, "--base=6.2")
+    assert other["base"] == 3 and other["rows"][0]["changes"][3] is None
+    assert other["rows"][0]["changes"][0]["bytes"] == -one["rows"][0]["changes"][3]["bytes"]
+
+
+def test_few_runs_are_said_to_be_too_few(fleet: MadeFleet) -> None:
+    out = asked("diff", fleet.database, "--group-by=jetpack", "--where=host=board-0000?").out
+    assert "nothing can be said" in " ".join(out.split()) and "too few runs" in out
+
+
+def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:
+    lines = asked("runs", fleet.database, "--where=board=*Nano", "--where=jetpack!=4.6.1").out.splitlines()
+    assert len(lines) - 1 == sum("Orin Nano" in line for line in lines) > 30
+    assert not any(" 4.6.1 " in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["diff"], "needs --group-by"),
+        (["diff", "--group-by=jetpak"], 'no run tells "jetpak": there is jetpack'),
+        (["diff", "--group-by=jetpack", "--base=7"], 'no run has jetpack "7": there is 4.6.1, 5.1.2'),
+        (["diff", "--group-by=command"], "there is nothing to compare"),
+        (["diff", "--group-by=jetpack", "--where=jetpack"], "is no condition"),
+        (["diff", "--group-by=jetpack", "--where=jetpack=9"], "no run is left"),
+        (["diff", "--group-by=jetpack", "--by=kind"], '"kind" is none of'),
+        (["diff", "--group-by=jetpack", "--level=2"], "is no chance of an error"),
+        (["diff", "--group-by=jetpack", "--format=csv"], "has no --format=csv"),
+        (["diff", "--group-by=jetpack", "--jobs=2"], "--jobs means nothing to jm_fleet diff"),
+        (["runs", "--group-by=jetpack"], "--group-by means nothing to jm_fleet runs"),
+        (["load"], "needs traces"),
+    ],
+)
+def test_what_means_nothing_is_refused_in_a_line(fleet: MadeFleet, arguments: List[str], says: str) -> None:
+    assert says in refused(arguments[0], fleet.database, *arguments[1:])
+
+
+def test_the_manual_has_every_option() -> None:
+    manual = documented_options("jm_fleet")
+    help_ = call_help()
+    for option in sorted(set(re.findall(r"--[a-z-]+", help_))):
+        assert option in manual, option
+
+
+def call_help() -> str:
+    from jmassif.commands.jm_fleet import _parser
+
+    return _parser().format_help()

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jm_fleet load: each run once, whatever happens meanwhile, and what cannot be read is named and passed over."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, List, Tuple
+
+import pytest
+
+from jmassif.commands.jm_fleet import main
+from jmassif.fleet import load
+from jmassif.fleet.opening import open_database
+from jmassif.fleet.schema import FIGURE, PART, RUN, SETUP, FleetError
+from jmassif.fleet.worker import Died, Worker
+from tests.fleet.conftest import MadeFleet, jm_fleet
+from tests.fleet.server import Server
+from tests.harness import ROOT
+from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.traces import Trace, small_training_run
+
+
+def contents(address: str) -> List[List[Tuple[Any, ...]]]:
+    database = open_database(str(address))
+    try:
+        return [
+            sorted(database.rows(f"SELECT {table.names} FROM {table.name}"), key=repr)
+            for table in (RUN, FIGURE, PART, SETUP)
+        ]
+    finally:
+        database.close()
+
+
+def n_runs(address: str) -> int:
+    """0 where there is no fleet yet."""
+    try:
+        database = open_database(str(address))
+    except FleetError:
+        return 0
+    try:
+        ((n,),) = database.rows("SELECT count(*) FROM run") if database.exists() else ((0,),)
+        return int(n)
+    finally:
+        database.close()
+
+
+def a_trace(pid: int = 4711, n_lost: int = 0) -> bytes:
+    trace = small_training_run()
+    trace.manifest("pid", str(pid))
+    trace.manifest("host", "nano")
+    trace.manifest("start-unix-ms", "1700000000000")
+    trace.lines.sort(key=lambda line: not line.startswith(("jmassif-trace", "m ")))
+    whole = trace.bytes()
+    return whole[: len(whole) - n_lost]
+
+
+# ---- a fleet -----------------------------------------------------------------------------------------
+
+
+def test_each_run_is_there_and_the_damaged_trace_is_named(fleet: MadeFleet) -> None:
+    again = jm_fleet("load", fleet.database, fleet.traces, status=1)
+    (damaged,) = fleet.truth["damaged"]
+    assert again.stderr.count(damaged) == 1 and "the file is damaged" in again.stderr
+    assert f"0 traces added" in again.stderr and "199 there already, 1 refused" in again.stderr
+    runs = {Path(file).name: complete for file, complete in rows(fleet.database, "SELECT file, is_complete FROM run")}
+    assert len(runs) == 199 and damaged not in runs
+    assert sorted(file for file, complete in runs.items() if not complete) == fleet.truth["killed"]
+
+
+def rows(database: Path, sql: str) -> List[Any]:
+    connection = sqlite3.connect(str(database))
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def test_what_is_kept_adds_up(fleet: MadeFleet) -> None:
+    """Owners, libraries and Python lines are the total, side by side, in every run."""
+    sums = "SELECT run, view, sum(host), sum(device) FROM figure JOIN part USING (part) GROUP BY 1, 2"
+    found = {(run, view): (host, device) for run, view, host, device in rows(fleet.database, sums)}
+    totals = {run: of for (run, view), of in found.items() if view == "total"}
+    assert len(totals) > 190
+    for run, total in totals.items():
+        assert total == found[run, "owner"] == found[run, "library"] == found[run, "python-line"]
+    peaks = dict(rows(fleet.database, "SELECT run, peak_total FROM run WHERE is_complete"))
+    assert peaks == {run: sum(totals[run]) for run in peaks}
+
+
+def start_load(address: str, traces: List[Path]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-B", str(ROOT / "reporter/jm_fleet"), "load", "--jobs=2", address, *map(str, traces)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def processes_of(session: int) -> List[int]:
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.getsid(int(name)) == session and "Z" not in state_of(name):
+                found.append(int(name))
+        except OSError:
+            pass
+    return found
+
+
+def state_of(pid: str) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def kill_and_start_again(address: str, fleet: MadeFleet, directory: Path) -> None:
+    whole = [path for path in fleet.traces.iterdir() if path.name not in fleet.truth["damaged"]]
+    traces = sorted(whole, key=lambda path: (path.stat().st_size, path.name))[:80]
+    (directory / "damaged").write_bytes(b"jmassif-trace 3\nwhat\n")
+    traces.insert(40, directory / "damaged")
+    for wanted in (0, 1, 30):  # runs that are there when it is killed, at least
+        loading = start_load(address, traces)
+        deadline = time.monotonic() + 200
+        if not wanted:
+            time.sleep(0.3)
+        while wanted and loading.poll() is None and n_runs(address) < wanted:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        loading.send_signal(signal.SIGKILL)
+        loading.wait()
+        while processes_of(loading.pid):  # readers whose input has ended
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert "1 refused" in jm_fleet("load", address, *traces, status=1).stderr
+    jm_fleet("load", directory / "fresh.db", *traces, status=1)
+    assert n_runs(address) == 80 and contents(address) == contents(str(directory / "fresh.db"))
+
+
+def test_a_load_that_is_killed_goes_on_where_it_was(fleet: MadeFleet, tmp_path: Path) -> None:
+    kill_and_start_again(str(tmp_path / "fleet.db"), fleet, tmp_path)
+
+
+def test_so_does_one_into_postgresql_which_then_has_the_same(fleet: MadeFleet, server: Server, tmp_path: Path) -> None:
+    kill_and_start_again(server.database(), fleet, tmp_path)
+
+
+# ---- single traces, on either database ----------------------------------------------------------------
+
+
+@pytest.fixture(name="address", params=["sqlite", "postgresql"])
+def fixture_address(request: Any, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "fleet.db")
+    return str(request.getfixturevalue("server").database())
+
+
+def test_a_trace_that_has_grown_replaces_what_was_known_of_its_run(address: str, tmp_path: Path) -> None:
+    path = tmp_path / "jmassif.out.1"
+    path.write_bytes(a_trace(n_lost=600))
+    assert call(main, "load", address, path).status == 0
+    before = contents(address)
+    path.write_bytes(a_trace())
+    assert call(main, "load", address, path).status == 0
+    now = contents(address)
+    assert n_runs(address) == 1 and now != before
+    fresh = tmp_path / "fresh.db"
+    call(main, "load", fresh, path)
+    assert now[:2] == contents(str(fresh))[:2]
+
+
+def test_a_copy_and_a_part_of_a_trace_add_nothing(address: str, tmp_path: Path) -> None:
+    whole, copy, part = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    whole.write_bytes(a_trace())
+    assert call(main, "load", address, whole).status == 0
+    before = contents(address)
+    shutil.copy(str(whole), str(copy))
+    part.write_bytes(a_trace(n_lost=600))
+    assert call(main, "load", address, part).status == 0
+    assert contents(address) == before
+    assert call(main, "load", address, copy, part, whole).status == 0
+    assert n_runs(address) == 1 and contents(address)[1:] == before[1:]
+
+
+def test_a_program_that_was_killed_before_it_had_a_peak_is_a_run(address: str, tmp_path: Path) -> None:
+    trace = Trace(command="a", pid="1", host="h", start_unix_ms="5", time_unit="ms")
+    trace.snapshot(0, "start")
+    (tmp_path / "t").write_bytes(trace.bytes())
+    done = call(main, "load", address, tmp_path / "t")
+    assert done.status == 0 and n_runs(address) == 1, done.err
+
+
+def test_hostile_texts_come_back_as_they_were(address: str, tmp_path: Path) -> None:
+    board = "a\tb\\c\\N \\x41 'quoted' \u202e"
+    trace = Trace(command="x", pid="1", host="h\\x00", start_unix_ms="5", time_unit="ms", board=board)
+    (tmp_path / "t").write_bytes(trace.bytes())
+    assert call(main, "load", address, tmp_path / "t").status == 0
+    database = open_database(address)
+    assert database.rows("SELECT board FROM run") == [(board,)]
+    database.close()
+    listed = call(main, "runs", address)
+    assert listed.status == 0 and "\u202e" not in listed.out and "\t" not in listed.out
+
+
+def test_files_that_are_none_are_refused_one_by_one(address: str, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/good").write_bytes(a_trace())
+    (tmp_path / "d/other").write_bytes(b"desc: x\n")
+    (tmp_path / "d/empty").write_bytes(b"")
+    done = call(main, "load", address, tmp_path / "d", tmp_path / "missing")
+    assert done.status == 1 and n_runs(address) == 1
+    for file, reason in (("other", "is a massif file"), ("empty", "is empty"), ("missing", "No such file")):
+        (line,) = [line for line in done.err.splitlines() if f"/{file}: " in line]
+        assert reason in line
+    again = call(main, "load", address, tmp_path / "d")
+    assert again.status == 1 and "is a massif file" in again.err and "1 there already" in again.err
+
+
+# ---- what goes wrong ---------------------------------------------------------------------------------
+
+
+def refused(*arguments: object) -> str:
+    done = call(main, *arguments)
+    assert_one_line_error("jm_fleet", done)
+    return done.err
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    connection = sqlite3.connect(str(other))
+    connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    (tmp_path / "t").write_bytes(a_trace())
+    assert "is a database of something else" in refused("load", other, tmp_path / "t")
+    (tmp_path / "text").write_text("no database at all, but long enough to look at it\n" * 100)
+    assert "not a database" in refused("load", tmp_path / "text", tmp_path / "t")
+    assert "there is no such file" in refused("runs", tmp_path / "missing.db")
+    assert not (tmp_path / "missing.db").exists()
+    assert "no runs in it" in refused("runs", made_empty(tmp_path))
+
+
+def made_empty(directory: Path) -> Path:
+    path = directory / "empty.db"
+    database = open_database(str(path), may_be_new=True)
+    database.prepare()
+    database.close()
+    return path
+
+
+def test_a_database_of_another_version_is_told_by_it(tmp_path: Path) -> None:
+    path = made_empty(tmp_path)
+    connection = sqlite3.connect(str(path))
+    connection.execute("UPDATE fleet SET version = 99")
+    connection.commit()
+    connection.close()
+    assert "has tables of version 99" in refused("runs", path)
+
+
+def test_without_psycopg_postgresql_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # type: ignore[misc]
+    message = refused("runs", "postgresql://user:secret@nowhere/fleet")
+    assert "install python3-psycopg" in message and "secret" not in message
+
+
+def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("psycopg")
+    assert str(tmp_path) in refused("runs", f"postgresql:///fleet?host={tmp_path}")
+
+
+def test_sqlite_needs_no_psycopg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # type: ignore[misc]
+    (tmp_path / "t").write_bytes(a_trace())
+    assert call(main, "load", tmp_path / "f.db", tmp_path / "t").status == 0
+
+
+def test_a_reader_that_dies_is_told_of_its_trace_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the kernel kills the one that takes too much memory."""
+    for name in "abc":
+        (tmp_path / name).write_bytes(a_trace(pid=ord(name)))
+
+    class Mortal(Worker):
+        def ask(self, path: str) -> Any:
+            if path.endswith("b"):
+                os.kill(self.pid, signal.SIGKILL)
+            return super().ask(path)
+
+    monkeypatch.setattr(load, "Worker", Mortal)
+    done = call(main, "load", "--jobs=1", tmp_path / "f.db", tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert done.status == 1 and n_runs(str(tmp_path / "f.db")) == 2
+    assert "/b: the process that read it was ended by signal 9" in done.err
+
+
+def test_a_reader_runs_nothing_that_lies_in_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('taken over')\n")
+    (tmp_path / "t").write_bytes(a_trace())
+    monkeypatch.chdir(tmp_path)
+    worker = Worker()
+    try:
+        assert worker.ask("t")["row"]["pid"] == 4711
+    except Died as error:
+        pytest.fail(str(error))
+    finally:
+        worker.close()
