@@ -18,6 +18,7 @@ from jmassif.questions.job.processes import join
 from jmassif.questions.moments import SelectionError
 from jmassif.questions.samples import RANGE_VALUES, VALUES
 from jmassif.trace.inputs import STDIN, expand
+from jmassif.whose.anonymity import anonymize
 from jmassif.writers.text.layout import fitted
 from jmassif.writers.view import BY, FOLDS, FormatError, View
 
@@ -149,6 +150,11 @@ def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
         help="show the text of source lines from files below DIRECTORY too, whatever is there; without it, of the files that"
         " ran and have not changed",
     )
+    option(
+        "--anonymous",
+        action="store_true",
+        help="leave out what tells whose machine it was: user, host, paths but within packages, arguments, environment, source",
+    )
     option("--no-source", action="store_true", help="leave the text of source lines out")
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
     option(
@@ -181,6 +187,8 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
         raise Problem(f"--format={format_.name} adds to a file: name it with -o")
     if format_.content in (BINARY, LARGE) and not arguments.output and sys.stdout and sys.stdout.isatty():
         raise Problem(f"--format={format_.name} is nothing for a terminal: name a file with -o")
+    if arguments.anonymous and arguments.source:
+        raise Problem("--anonymous leaves the text of source lines out: leave --source out too")
     if arguments.open and format_.content != PAGE:
         raise Problem("--open shows a page in the browser: it needs --format=html")
 
@@ -251,7 +259,7 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         width=arguments.x or _graph_width(arguments),
         height=arguments.y,
         fold=arguments.fold or ("internal" if is_text else None),
-        source=None if arguments.no_source else tuple(arguments.source or ()),
+        source=None if arguments.no_source or arguments.anonymous else tuple(arguments.source or ()),
         value=arguments.value or next(iter(RANGE_VALUES if _range(arguments) else VALUES)),
         range=_range(arguments),
         sizes=arguments.sizes,
@@ -261,7 +269,7 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         is_brief=not arguments.all,
         with_stacks=bool(asks_for_stacks),
         columns=_columns(arguments),
-        file="" if name == STDIN else name,
+        file="" if name == STDIN or arguments.anonymous else name,
     )
 
 
@@ -291,6 +299,8 @@ def _print(given: Optional[List[str]]) -> int:
     filters.narrow(arguments, names, profiles)
     for profile in profiles:
         known.apply(profile)
+        if arguments.anonymous:
+            anonymize(profile)
     common.keep_inputs(arguments.output, names)
     copies = twice(list(zip(names, profiles)))
     if copies:
@@ -317,6 +327,8 @@ def _store(arguments: argparse.Namespace, format_: Format, names: List[str]) -> 
     common.keep_inputs(arguments.output, names)
     for name in names:
         profile = common.read("jm_print", name, "adding what came before")
+        if arguments.anonymous:
+            anonymize(profile)
         try:
             format_.write(profile, _view(arguments, profile, format_, name), arguments.output)
         except FormatError as error:
@@ -332,8 +344,10 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], pro
     def view(profile: Profile) -> View:
         return _view(arguments, profile, format_, name_of[id(profile)])
 
+    # Files may be called as their owner is.
+    shown = [f"trace {number}" for number in range(1, len(names) + 1)] if arguments.anonymous else names
     if len(profiles) > 1 and format_.write_several:
-        lines = format_.write_several(join(list(zip(names, profiles))), view, arguments.each)
+        lines = format_.write_several(join(list(zip(shown, profiles))), view, arguments.each)
     else:
         lines = format_.write(profiles[0], view(profiles[0]))
     if format_.content == PAGE:
