@@ -33,6 +33,7 @@ setup(
             "jm_diff = jmassif.commands.jm_diff:run",
             "jm_fleet = jmassif.commands.jm_fleet:run",
             "jm_print = jmassif.commands.jm_print:run",
+            "jm_serve = jmassif.commands.jm_serve:run",
             "jm_top = jmassif.commands.jm_top:run",
         ]
     },

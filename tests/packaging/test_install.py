@@ -77,7 +77,7 @@ def test_every_module_of_the_reporter_is_installed(prefix: Path) -> None:
 
 
 def test_every_command_is_installed_with_its_manual(prefix: Path) -> None:
-    for command in ("jm_print", "jm_diff", "jm_check", "jm_fleet", "jm_top"):
+    for command in ("jm_print", "jm_diff", "jm_check", "jm_fleet", "jm_serve", "jm_top"):
         version = run([PYTHON, prefix / "bin" / command, "--version"])
         assert version.returncode == 0 and version.stdout.startswith(f"{command} ")
         assert (prefix / "share/man/man1" / f"{command}.1").exists()
@@ -98,7 +98,7 @@ def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:
 
 def test_bash_finds_the_completion_of_every_command(prefix: Path) -> None:
     commands = sorted(path.name for path in (prefix / "bin").iterdir())
-    assert commands == ["jm_check", "jm_diff", "jm_fleet", "jm_print", "jm_top", "jmassif"]
+    assert commands == ["jm_check", "jm_diff", "jm_fleet", "jm_print", "jm_serve", "jm_top", "jmassif"]
     script = """
         . "$1/share/bash-completion/completions/$2"
         COMP_WORDS=("$2" --) COMP_CWORD=1

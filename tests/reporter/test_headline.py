@@ -366,7 +366,7 @@ def test_of_a_job_every_process_that_died_is_named() -> None:
 
 def test_the_page_has_it_as_text_for_readers_without_scripts(monkeypatch: "pytest.MonkeyPatch") -> None:
     said: List[str] = []
-    monkeypatch.setattr(html, "fill_page", lambda title, answer, packed: said.append(answer) or iter(()))  # type: ignore
+    monkeypatch.setattr(html, "fill_page", lambda title, answer, packed, is_served: said.append(answer) or iter(()))  # type: ignore
     profile = small_training_run().load()
     list(html.write(profile, View(None, 1, "stack", 70, None)))
     (markup,) = said

@@ -2,11 +2,12 @@
 //
 // usage: node drive.mjs NODE_MODULES < PLAN.json > RESULT.json
 // Opens a page in Chromium and does what the plan says, step by step: {page, viewport, scheme, before, unfold, throttle, steps:
-// [[name, …arguments]]}; `before` is a script that runs before the page's own, with `unfold` all sections are opened first, as by
-// a reader, and `throttle` is how many times slower the processor is.
+// [[name, …arguments]]}; `page` is a path, or an address below which it may ask for more; `before` is a script that runs before
+// the page's own, with `unfold` all sections are opened first, as by a reader, and `throttle` is how many times slower the
+// processor is.
 // The result has what each step returned, and all that the page should never do: errors, warnings, requests, dialogs.
 
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
@@ -26,10 +27,11 @@ page.on('dialog', (dialog) => {
     trouble.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
 });
-const url = pathToFileURL(plan.page).href;
+const isServed = plan.page.startsWith('http:');
+const url = isServed ? plan.page : pathToFileURL(plan.page).href;
 page.on('request', (request) => {
     const asked = request.url();
-    if (asked !== url && !asked.startsWith('data:') && !asked.startsWith('blob:')) trouble.push(`request: ${asked}`);
+    if (asked !== url && !(isServed && asked.startsWith(url)) && !asked.startsWith('data:') && !asked.startsWith('blob:')) trouble.push(`request: ${asked}`);
 });
 await page.addInitScript(() => {
     window.violations = [];
@@ -92,6 +94,18 @@ const steps = {
         await ready();
         await page.waitForTimeout(300);
         return page.evaluate('Math.max(0, ...window.delays)');
+    },
+    // Text at the end of a file, as a recorder writes; then milliseconds until an expression is true.
+    append: (path, text) => appendFileSync(path, text),
+    until: async (expression, most) => {
+        const begin = Date.now();
+        while (!(await page.evaluate(expression).catch(() => false))) {
+            if (Date.now() - begin > most) throw new Error(`not so after ${most} ms: ${expression}`);
+            await page.waitForTimeout(20);
+        }
+        const took = Date.now() - begin;
+        await ready();
+        return took;
     },
     evaluate: (expression) => page.evaluate(expression),
     // What the page still holds on to (counted.js), and how many listeners and nodes the browser itself knows of.

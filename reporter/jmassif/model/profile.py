@@ -218,6 +218,11 @@ class Profile:
                 all_bytes[account] = blocks[account] = temporaries[account] = 0
         return Lifetime(all_bytes, blocks, temporaries)
 
+    def forget(self, n_snapshots: int) -> None:
+        """What was worked out from snapshots beyond the first so many: they are gone."""
+        self._lifetime = None
+        self._replays = {index: replay for index, replay in self._replays.items() if index < n_snapshots}
+
     def system_at(self, figure: str, time: int) -> Optional[int]:
         """What the kernel said last of a figure of the machine, in bytes; None where it said nothing."""
         times, values = self.system.get(figure, ((), ()))

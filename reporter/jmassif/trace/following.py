@@ -213,6 +213,10 @@ class Follower:
             self.tail = found.tail
         return is_news
 
+    def lay(self, tail: bytes) -> None:
+        """Hands on the records of a tail, which whoever has them must forget before poll(). Raises TraceError."""
+        self._feed.apart(tail)
+
     @property
     def n_read(self) -> int:
         """Bytes."""

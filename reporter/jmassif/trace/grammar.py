@@ -359,6 +359,13 @@ class Feed:
         self._rows: List[_Row] = []
         self._reading: Optional[_Reading] = None
 
+    def apart(self, text: bytes) -> None:
+        """Lines that will be given again, or others in their place. Raises TraceError."""
+        number = self._reading.number if self._reading else 0
+        self(text)
+        if self._reading:
+            self._reading.number = number
+
     def __call__(self, text: bytes) -> None:
         """The next lines, whole ones. Raises TraceError."""
         reading, begin = self._reading, 0

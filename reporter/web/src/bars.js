@@ -27,7 +27,7 @@ const THEMES = /** @type {[string, string][]} */ ([
 ]);
 
 const themes = () =>
-    choice('Colours', THEMES, '', (value) => {
+    choice('Colours', THEMES, document.documentElement.dataset.theme ?? '', (value) => {
         document.documentElement.dataset.theme = value;
         tellTheme();
     });
@@ -36,7 +36,7 @@ const themes = () =>
 function processes(page) {
     if (page.runs.length < 2) return null;
     const options = page.runs.map((run, i) => /** @type {[string, string]} */ ([String(i), i ? `${run.head.pid} ${run.head.command}` : run.head.command]));
-    return choice('Process', options, '0', (value) => page.show(page.runs[Number(value)]));
+    return choice('Process', options, String(page.runs.indexOf(page.run)), (value) => page.show(page.runs[Number(value)]));
 }
 
 /** @param {Page} page */

@@ -5,33 +5,57 @@
 import './page.css';
 import { bar, columnsBar } from './bars.js';
 import { append, h } from './base/dom.js';
+import { live } from './live.js';
 import { Comparison } from './runs/comparison.js';
 import { unpack } from './runs/data.js';
 import { Page } from './runs/page.js';
 import { partsOf } from './runs/parts.js';
 import { Run } from './runs/run.js';
+import { isServed } from './runs/served.js';
 import { sum } from './runs/sum.js';
 import { Sections } from './sections.js';
 import { comparisonGroups, groups } from './views.js';
 
 /** The first screen is in the page already: a part for each run. @param {Page} page */
 function followHeadline(page) {
-    const parts = [...document.querySelectorAll('#headline > .first')];
-    page.onChange(() => parts.forEach((part, i) => part.toggleAttribute('hidden', parts.length > 1 && page.runs[i] !== page.run)));
+    const parts = () => [...document.querySelectorAll('#headline > .first')];
+    page.onChange(() => parts().forEach((part, i) => part.toggleAttribute('hidden', page.runs.length > 1 && page.runs[i] !== page.run)));
 }
+
+/** @param {import('./runs/data.js').PageData} data */
+function runsOf({ difference, runs, together }) {
+    const found = runs.map((run) => (difference ? new Comparison(run, difference) : new Run(partsOf(run))));
+    if (together) found.unshift(sum(found, together));
+    return found;
+}
+
+/** Of a run that goes on: has the page show other data, and what stands first in it. @param {Page} page @param {() => void} before */
+const renewing = (page, before) => async (/** @type {string} */ text, /** @type {Element|null} */ headline) => {
+    const data = await unpack(text);
+    const runs = runsOf(data);
+    const here = document.getElementById('headline');
+    if (here && headline) here.replaceChildren(...headline.children);
+    page.renew(data, runs, before);
+};
 
 /** @param {HTMLElement} place with the headline in it */
 async function open(place) {
     const data = await unpack(document.getElementById('data')?.textContent ?? '');
     const { difference } = data;
-    const runs = data.runs.map((run) => (difference ? new Comparison(run, difference) : new Run(partsOf(run))));
-    if (data.together) runs.unshift(sum(runs, data.together));
-    const page = new Page(data, runs);
+    const page = new Page(data, runsOf(data));
     const sections = new Sections(difference ? comparisonGroups(difference) : groups, page);
-    const above = difference ? columnsBar(page) : bar(page);
+    let above = difference ? columnsBar(page) : bar(page);
     followHeadline(page);
     if (sections.links.length) document.querySelector('header')?.append(h('nav', { 'aria-label': 'Sections' }, ...sections.links));
     append(place, above.element, ...sections.elements);
+    if (isServed()) {
+        const another = () => {
+            const next = bar(page);
+            above.element.replaceWith(next.element);
+            above = next;
+        };
+        place.prepend(live(renewing(page, another)));
+    }
     document.querySelector('footer')?.prepend(h('p', {}, `Made by ${data.generator}.`));
     page.onChange(() => {
         sections.remember();

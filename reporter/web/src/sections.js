@@ -55,7 +55,7 @@ class Section {
         if (run === this.#run) return;
         this.#run = run;
         this.element.hidden = !this.kind.fits(run);
-        if (this.element.hidden) this.#clear();
+        if (this.element.hidden || !this.isOpen) this.#clear();
     }
 
     get isInView() {

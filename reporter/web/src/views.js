@@ -18,6 +18,7 @@ import { BlocksOverTime } from './views/lives.js';
 import { Moment } from './views/moment.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
+import { Places } from './views/places.js';
 import { Range } from './views/range.js';
 import { Roles } from './views/roles.js';
 import { Scopes } from './views/scopes.js';
@@ -54,6 +55,7 @@ export const groups = [
         title: 'Where it was allocated',
         views: [
             [Calls, 'stacks as a flame graph, of all or of one owner, line or block'],
+            [Places, 'every stack and block, also those that are too small for this page'],
             [Lines, "what each line of the program's Python caused"],
             [Scopes, 'what it cost to start CUDA and its libraries'],
             [Temporaries, 'allocated and freed again at once'],

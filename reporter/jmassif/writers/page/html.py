@@ -83,17 +83,21 @@ def pack(
     return struct.pack("<I", len(text)) + text + b"".join(run.columns for run in runs)
 
 
-def _policy(assets: Assets) -> str:
+# What a page may reach that comes from a server of its own, and how it knows.
+_SERVED = "yes"
+
+
+def _policy(assets: Assets, is_served: bool) -> str:
     digest = base64.b64encode(hashlib.sha256(assets.script.encode("utf-8")).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
-        " form-action 'none'"
+        " form-action 'none'" + ("; connect-src 'self'" if is_served else "")
     )
 
 
 def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
     """The shell with its places, `{{name}}`, filled in. What is filled in is not looked at again."""
-    names = ("policy", "title", "style", "title", "first", "licences", "data", "script")
+    names = ("policy", "served", "title", "style", "title", "first", "licences", "data", "script")
     at = 0
     for name, text in zip(names, parts):
         place = shell.index("{{%s}}" % name, at)
@@ -103,11 +107,15 @@ def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
     yield shell[at:]
 
 
-def fill_page(title: str, first: str, packed: bytes) -> Iterator[str]:
-    """The page with what pack() made in it; `first` is markup, to be read before scripts run. Raises NoAssets."""
+def fill_page(title: str, first: str, packed: bytes, is_served: bool = False) -> Iterator[str]:
+    """The page with what pack() made in it; `first` is markup, to be read before scripts run. Raises NoAssets.
+
+    `is_served`: a server of its own answers what the page asks for.
+    """
     assets = read_assets()
     parts = (
-        escape(_policy(assets)),
+        escape(_policy(assets, is_served)),
+        _SERVED if is_served else "",
         escape(title),
         assets.style,
         escape(title),
@@ -119,7 +127,8 @@ def fill_page(title: str, first: str, packed: bytes) -> Iterator[str]:
     yield "".join(_fill(assets.shell, parts)).rstrip("\n")
 
 
-def _page(job: Processes, directories: Optional[Sequence[str]]) -> Iterator[str]:
+def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool = False) -> Iterator[str]:
+    """The page for the processes of a job. Raises FormatError."""
     processes = job.members
     share = 1.0 / len(processes)
     runs: List[RunData] = []
@@ -130,14 +139,14 @@ def _page(job: Processes, directories: Optional[Sequence[str]]) -> Iterator[str]
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     of_job = headline_of_job(job, names) if len(runs) > 1 else None
     packed = pack(runs, title, together(job, of_job) if of_job else None)
-    yield from fill_page(title, first_screen(job, of_job, names), packed)
+    yield from fill_page(title, first_screen(job, of_job, names), packed, is_served)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The page for a process. Raises FormatError."""
-    yield from _page(join([("", profile)]), view.source)
+    yield from page(join([("", profile)]), view.source)
 
 
 def write_several(job: Processes, view_of: Callable[[Profile], View], is_each: bool) -> Iterator[str]:
     """The page for the processes of a job: each of them, and their sum. Raises FormatError."""
-    yield from _page(job, view_of(job.members[0].profile).source)
+    yield from page(job, view_of(job.members[0].profile).source)

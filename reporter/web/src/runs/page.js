@@ -76,6 +76,34 @@ export class Page {
         return this.only?.dimension === dimension && this.only.index === index;
     }
 
+    /**
+     * Other data of the same runs, which have gone on. The reader stays with the process, with the moments, unless that was the
+     * last or the peak, which may be others now, and with what the call tree is narrowed to.
+     * @param {PageData} data @param {Run[]} runs @param {() => void} before called before those who listen are told
+     */
+    renew(data, runs, before) {
+        const { run, chosen, against, only } = this;
+        const isSum = (/** @type {Run} */ each) => !!each.parts.together;
+        const next = runs.find((each) => each.head.pid === run.head.pid && isSum(each) === isSum(run)) ?? runs[0];
+        const again = (/** @type {number|null} */ index) => {
+            const was = index === null ? undefined : run.moments[index];
+            const found = was ? next.moments.findIndex((each) => each.id === was.id && each.reason === was.reason && (each.id > 0 || each.isPeak)) : -1;
+            return found < 0 ? null : found;
+        };
+        const isLast = run.moments.length > 0 && chosen === run.moments.length - 1;
+        const main = isLast ? next.moments.length - 1 : next.mainMoment;
+        this.data = data;
+        this.runs = runs;
+        this.run = next;
+        this.chosen = isLast || chosen === run.mainMoment ? main : (again(chosen) ?? next.mainMoment);
+        this.against = again(against);
+        const names = { owner: next.head.owners.map(({ name }) => name), line: next.head.lines.label, cell: /** @type {string[]} */ ([]) };
+        const index = only ? names[only.dimension].indexOf(only.name) : -1;
+        this.only = only && index >= 0 ? { ...only, index } : null;
+        before();
+        this.#tell();
+    }
+
     /** @param {Run} run */
     show(run) {
         if (run === this.run) return;

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a server knows: the runs, followed while they go on; the page of them; and each branch, block and snapshot of them.
+
+Two threads read a trace each for itself: one keeps sums of what is held now, which costs little, and tells those who listen; the
+other makes the page anew when there are new snapshots, which takes seconds for a large run, and answers what the page asks for.
+"""
+
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from jmassif.live.family import Family
+from jmassif.live.run import LiveRun
+from jmassif.model.kinds import side_of
+from jmassif.model.profile import Profile
+from jmassif.questions.branches import Amount
+from jmassif.questions.job.processes import join
+from jmassif.serve.run import ServedRun
+from jmassif.trace.grammar import TraceError
+from jmassif.units import printable
+from jmassif.whose.names import describe
+from jmassif.writers.page.html import page
+from jmassif.writers.page.texts import shown
+
+_LOOK_SECONDS = 0.25
+# Of the time that may be spent on pages.
+_SHARE = 0.5
+MOST_ROWS = 200
+
+
+class NotThere(Exception):
+    """What was asked for. The message is one line."""
+
+
+def _now(run: LiveRun) -> Dict[str, Any]:
+    """What is new of a run, in a few figures."""
+    now = run.now()
+    return {
+        "pid": run.pid,
+        "state": printable(run.state),
+        "is_running": run.is_running,
+        "when": run.when(now.time),
+        "time": now.time,
+        "host": now.host,
+        "device": now.device,
+        "peak": now.peak,
+        "snapshots": len(run.profile.snapshots) + bool(run.follower.tail),
+    }
+
+
+class Library:
+    """Raises TraceError for a name that cannot be served."""
+
+    def __init__(self, names: Sequence[str], directories: Optional[Sequence[str]]) -> None:
+        self._directories = directories
+        self._family = Family(names)
+        self._runs: Dict[str, ServedRun] = {}
+        self._lock = threading.Lock()  # of the runs and what is asked of them
+        self._told = threading.Condition()
+        self._page = b""
+        self._version = 0  # of the page
+        self._state: Dict[str, Any] = {}
+        self._n_told = 0
+        self._is_closed = threading.Event()
+        self._is_news = threading.Event()
+        self._family.settle()
+        self._make_page()
+        self._tell()
+
+    def start(self) -> None:
+        for work in (self._follow, self._renew):
+            threading.Thread(target=work, daemon=True).start()
+
+    def close(self) -> None:
+        self._is_closed.set()
+        self._is_news.set()
+        with self._told:
+            self._told.notify_all()
+
+    # ---- what is new ---------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        while not self._is_closed.wait(_LOOK_SECONDS):
+            try:
+                self._family.poll(_LOOK_SECONDS)
+            except TraceError as error:
+                self._tell(str(error))
+                return
+            self._tell()
+
+    def _tell(self, problem: str = "") -> None:
+        processes = [_now(run) for run in self._family.runs]
+        with self._told:
+            state = {"version": self._version, "processes": processes, "problem": printable(problem)}
+            if state == self._state:
+                return
+            is_news = [self._state.get(key) for key in ("processes", "problem")] != [processes, state["problem"]]
+            self._state = state
+            self._n_told += 1
+            self._told.notify_all()
+        if is_news:
+            self._is_news.set()
+
+    def wait(self, n_seen: int, seconds: float) -> Tuple[int, Optional[Dict[str, Any]]]:
+        """The next state after so many, and how many there were; None: there was none for so long."""
+        with self._told:
+            self._told.wait_for(lambda: self._n_told != n_seen or self._is_closed.is_set(), seconds)
+            return self._n_told, self._state if self._n_told != n_seen else None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed.is_set()
+
+    # ---- the page ------------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        while True:
+            self._is_news.wait()
+            self._is_news.clear()
+            if self._is_closed.is_set():
+                return
+            begin = time.monotonic()
+            try:
+                is_new = self._make_page()
+            except TraceError as error:
+                self._tell(str(error))
+                return
+            if is_new:
+                self._tell()
+            took = time.monotonic() - begin
+            if self._is_closed.wait(took * (1 - _SHARE) / _SHARE):
+                return
+
+    def _make_page(self) -> bool:
+        """Whether there is anything new in it."""
+        with self._lock:
+            names = [run.name for run in list(self._family.runs)]
+            is_news = False
+            for name in names:
+                if name not in self._runs:
+                    self._runs[name] = ServedRun(name)
+                    is_news = True
+            for run in self._runs.values():
+                is_news = run.poll() or is_news
+            if not is_news and self._page:
+                return False
+            job = join([(name, run.profile) for name, run in self._runs.items()])
+            text = "\n".join(page(job, self._directories, True))
+        with self._told:
+            self._page = text.encode("utf-8", "backslashreplace")
+            self._version += 1
+        return True
+
+    @property
+    def page(self) -> bytes:
+        return self._page
+
+    # ---- what is asked for ---------------------------------------------------------------------------
+
+    def _run(self, pid: str) -> ServedRun:
+        for run in self._runs.values():
+            if run.profile.manifest.get("pid", "") == pid:
+                return run
+        raise NotThere("there is no such process")
+
+    def _asked(self, pid: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
+        with self._lock:
+            run = self._run(pid)
+            if not 0 <= node < run.branches.n_nodes:
+                raise NotThere("there is no such place")
+            try:
+                found = answer(run)
+            except KeyError:
+                raise NotThere("there is no such moment")
+            found["stack"] = [_label(run.profile, frame) for frame in run.branches.stack(node)]
+            return found
+
+    def children(self, pid: str, at: str, node: int, first: int) -> Dict[str, Any]:
+        """Of a place, its callees that held anything, from the `first` on; see docs/page.md. Raises NotThere."""
+
+        def answer(run: ServedRun) -> Dict[str, Any]:
+            held = run.held(at)
+            found = run.branches.children(held, node)
+            rows = [
+                {
+                    "node": branch.node,
+                    "name": _label(run.profile, branch.frame),
+                    "type": run.profile.frames[branch.frame][0],
+                    "children": branch.n_children,
+                    **_figures(branch.held),
+                }
+                for branch in found[first : first + MOST_ROWS]
+            ]
+            own = _figures(held.own_amount(node))
+            return {"rows": rows, "n": len(found), "all": _figures(held.amount(node)), "own": own}
+
+        return self._asked(pid, at, node, answer)
+
+    def blocks(self, pid: str, at: str, node: int, first: int) -> Dict[str, Any]:
+        """Likewise, the blocks in a place and all that it called. Raises NotThere."""
+
+        def answer(run: ServedRun) -> Dict[str, Any]:
+            profile = run.profile
+            found = run.branches.blocks(node, *run.position(at))
+            rows: List[Dict[str, Any]] = []
+            for block in found[first : first + MOST_ROWS]:
+                _, kind, owner = profile.accounts[block.account]
+                row = {"begin": block.begin, "address": f"{block.address:x}", "bytes": block.bytes}
+                rows.append({**row, "kind": kind, "owner": owner, "side": side_of(kind) or ""})
+            return {"rows": rows, "n": len(found), "bytes": sum(block.bytes for block in found)}
+
+        return self._asked(pid, at, node, answer)
+
+
+def _label(profile: Profile, frame: int) -> str:
+    return shown(describe(profile.frame(frame))) if frame else "all"
+
+
+def _figures(amount: Amount) -> Dict[str, int]:
+    return {"host": amount.host, "device": amount.device, "blocks": amount.blocks}

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The server: 127.0.0.1 alone, and nothing without the token that is the first part of every path.
+
+A page of somebody else's in the same browser can send requests here too. It does not know the token, cannot read an answer, and a name
+of its own that leads to this address is no Host that is answered. There is nothing to be written, and no path leads to a file: what
+is not one of four names is not there. So many requests are answered at once; those beyond are told to come again.
+"""
+
+import hmac
+import json
+import secrets
+import socketserver
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, Dict, Optional, Tuple
+from urllib.parse import parse_qs, urlsplit
+
+from jmassif.serve.library import Library, NotThere
+
+HOST = "127.0.0.1"
+# Bytes of 256 random bits, in base64.
+_TOKEN_BYTES = 32
+_MOST_REQUESTS = 64
+_MOST_LISTENERS = 16
+_PATIENCE_SECONDS = 30
+_BEAT_SECONDS = 10.0
+
+_HEADERS = (
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+)
+# For all that is no page; the page has its own, stricter in what it may run.
+_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_FRAMES = "frame-ancestors 'none'"
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Server(socketserver.ThreadingMixIn, HTTPServer):
+    """Raises OSError where the port is taken."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, library: Library, port: int) -> None:
+        self.library = library
+        self.token = secrets.token_urlsafe(_TOKEN_BYTES)
+        self.places = threading.BoundedSemaphore(_MOST_REQUESTS)
+        self.listeners = threading.BoundedSemaphore(_MOST_LISTENERS)
+        super().__init__((HOST, port), _Handler)
+
+    @property
+    def address(self) -> str:
+        return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
+
+    @property
+    def names(self) -> Tuple[str, ...]:
+        """What a Host may be."""
+        return f"{HOST}:{self.server_address[1]}", f"localhost:{self.server_address[1]}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self.places.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        try:
+            request.settimeout(1.0)
+            request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+        except OSError:
+            pass
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asked has gone: nothing to be said."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    timeout = _PATIENCE_SECONDS
+    server_version = "jmassif"
+    sys_version = ""
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """The terminal is the user's, and what is asked has the token in it."""
+
+    def send_error(self, code: int, message: Optional[str] = None, explain: Optional[str] = None) -> None:
+        """In words of ours, without anything of the request."""
+        self._send(code, "text/plain; charset=utf-8", f"{code}\n".encode("ascii"), _POLICY)
+
+    def _send(self, status: int, kind: str, content: bytes, policy: str) -> None:
+        self.send_response_only(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Security-Policy", policy)
+        self.send_header("Connection", "close")
+        for name, value in _HEADERS:
+            self.send_header(name, value)
+        if status == 405:
+            self.send_header("Allow", "GET")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+        self.close_connection = True
+
+    def _refuse_method(self) -> None:
+        self.send_error(405)
+
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse_method
+
+    def do_GET(self) -> None:
+        try:
+            name, query = self._asked()
+            if name == "":
+                self._send(200, "text/html; charset=utf-8", self.server.library.page, _FRAMES)
+            elif name == "events":
+                self._tell_events()
+            elif name in ("children", "blocks"):
+                self._answer(name, query)
+            else:
+                raise _Refused(404, "there is nothing of that name")
+        except _Refused as refused:
+            self.send_error(refused.status)
+
+    def _asked(self) -> Tuple[str, Dict[str, str]]:
+        """The name behind the token, and the parameters. Nothing is decoded and nothing normalized: it is one of ours or none."""
+        hosts = self.headers.get_all("Host") or []
+        if len(hosts) != 1 or hosts[0] not in self.server.names:
+            raise _Refused(403, "another host's name")
+        if self.headers.get("Origin") not in (None, *(f"http://{name}" for name in self.server.names)):
+            raise _Refused(403, "another origin")
+        # As it was sent: some releases of Python make one slash of several.
+        path, _, rest = self.requestline.split()[1].partition("?")
+        begin, _, tail = path[1:].partition("/")
+        is_known = hmac.compare_digest(begin.encode("utf-8", "replace"), self.server.token.encode("ascii"))
+        if not path.startswith("/") or not is_known:
+            raise _Refused(403, "no token")
+        if path == f"/{begin}":
+            raise _Refused(404, "the page's address ends in a slash")
+        try:
+            query = parse_qs(urlsplit(f"?{rest}").query, strict_parsing=bool(rest), max_num_fields=8)
+        except ValueError:
+            raise _Refused(400, "no parameters")
+        if any(len(values) != 1 for values in query.values()):
+            raise _Refused(400, "a parameter comes twice")
+        return tail, {key: values[0] for key, values in query.items()}
+
+    def _answer(self, name: str, query: Dict[str, str]) -> None:
+        if set(query) - {"process", "at", "node", "first"}:
+            raise _Refused(400, "no such parameter")
+        numbers = [query.get(key, "0") for key in ("node", "first")]
+        if not all(
+            number.isdecimal() and number.isascii() if hasattr(number, "isascii") else number.isdecimal()
+            for number in numbers
+        ):
+            raise _Refused(400, "no number")
+        if any(len(number) > 12 for number in numbers):
+            raise _Refused(404, "beyond all places")
+        library = self.server.library
+        ask = library.children if name == "children" else library.blocks
+        try:
+            found = ask(query.get("process", ""), query.get("at", ""), int(numbers[0]), int(numbers[1]))
+        except NotThere:
+            raise _Refused(404, "not there")
+        text = json.dumps(found, separators=(",", ":")).encode("utf-8")
+        self._send(200, "application/json", text, _POLICY)
+
+    def _tell_events(self) -> None:
+        """Server-sent events: the state, whenever it changes; a beat in between, by which one who has gone is noticed."""
+        if not self.server.listeners.acquire(blocking=False):
+            raise _Refused(503, "too many listen")
+        try:
+            self.send_response_only(200)
+            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+            self.send_header("Content-Security-Policy", _POLICY)
+            for name, value in _HEADERS:
+                self.send_header(name, value)
+            self.end_headers()
+            self.close_connection = True
+            n_seen = -1
+            while not self.server.library.is_closed:
+                n_seen, state = self.server.library.wait(n_seen, _BEAT_SECONDS)
+                text = ": \n\n" if state is None else f"data: {json.dumps(state, separators=(',', ':'))}\n\n"
+                self.wfile.write(text.encode("utf-8"))
+        except OSError:  # whoever listened has gone
+            pass
+        finally:
+            self.server.listeners.release()
