@@ -92,6 +92,8 @@ def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:
         "share/jmassif/owners.rules",
         "share/jmassif/python/jmassif/py.typed",
         "share/bash-completion/completions/jm_print",
+        "share/zsh/site-functions/_jmassif",
+        "share/fish/vendor_completions.d/jmassif.fish",
     }
     assert expected <= files_below(prefix)
 
