@@ -188,6 +188,18 @@ JM_IF_FUNCTION([libcoregrind], [vgPlain_di_load_di], [
     CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=vgPlain_redir_notify_new_DebugInfo"
 ], [AC_MSG_RESULT([no])])
 
+dnl Where the core keeps names of symbols (symbol_names.c).
+AC_MSG_CHECKING([whether names can stay in their files])
+asks_for_names=yes
+for function in vgModuleLocal_addStr vgModuleLocal_addSym vgPlain_am_mmap_file_float_valgrind vgPlain_am_munmap_valgrind; do
+    JM_IF_FUNCTION([libcoregrind], [$function], [], [asks_for_names=no])
+done
+AC_MSG_RESULT([$asks_for_names])
+AS_IF([test $asks_for_names = yes], [
+    AC_DEFINE([ASKS_FOR_NAMES], [1], [The core's calls for a place of a name are taken over.])
+    CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=vgModuleLocal_addStr -Wl,--wrap=vgModuleLocal_addSym"
+])
+
 dnl What the core sends a process that a signal has killed, when all else is over (killed.c).
 AC_MSG_CHECKING([whether the signal that kills a program can be told])
 tells_signal=no
