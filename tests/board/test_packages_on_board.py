@@ -46,7 +46,7 @@ UNPACK = """busybox tar -xJf /files/bundle.tar.xz -C /root && ln -s /root/jmassi
 """
 INSTALL = """mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers
 : >/var/lib/dpkg/status
-dpkg --force-bad-path -i /files/jmassif.deb >&2 || exit 99
+/usr/bin/dpkg --force-bad-path -i /files/jmassif.deb >&2 || exit 99
 """
 OURS = "find / -xdev -name '*jmassif*' ! -path '/files/*' ! -path '/root*' ! -path '/results/*' ! -path '/jobs/*'"
 # The simulation is linked to this machine's C library, which is Debian 12's or newer.
@@ -82,7 +82,7 @@ def jobs(suite: str) -> Dict[str, Job]:
         "50-doctor": Job("/bundle/jmassif doctor --json"),
         "60-alarm": Job(IN_A_GROUP.format(limit=LIMIT) + f"exec /bundle/jmassif -q /usr/bin/python3 -S -c '{HOG}'"),
         "70-package": Job(INSTALL + "exec jmassif --pages=no /files/keeps"),
-        "80-purge": Job(f"dpkg --force-bad-path -P jmassif >&2 && {OURS}"),
+        "80-purge": Job(f"/usr/bin/dpkg --force-bad-path -P jmassif >&2 && {OURS}"),
     }
     if suite == "bookworm":
         found["55-driver"] = Job(SIMULATED, {"sim": harness.sim_build_arm64()})
