@@ -53,6 +53,11 @@ function __jmassif_complete --argument-names command
         end
         complete $words
     end
+    if test $command = jm_fleet
+        # It begins with an action.
+        set -l actions (env COLUMNS=1000 jm_fleet --help 2>/dev/null | string replace -r -f '^  \{([a-z,]+)\}.*' '$1')[1]
+        complete -c jm_fleet -n __fish_is_first_token -x -a (string join ' ' (string split , -- $actions))
+    end
     if test $command = jmassif
         complete -c jmassif -n __fish_use_subcommand -a 'doctor vgdb'
         complete -c jmassif -n 'not string match -q -- "-*" (commandline -ct)' -x -a '(__fish_complete_subcommand)'

@@ -14,7 +14,7 @@ import pytest
 from tests.reporter.traces import ROOT
 
 COMPLETION = ROOT / "reporter" / "completion"
-COMMANDS = ("jm_check", "jm_diff", "jm_print", "jm_serve", "jm_top")
+COMMANDS = ("jm_check", "jm_diff", "jm_fleet", "jm_print", "jm_serve", "jm_top")
 # A busy machine takes its time.
 _PATIENCE_SECONDS = 60
 
@@ -46,7 +46,7 @@ def in_fish(tmp_path: Path, line: str) -> List[str]:
     return [row.split("\t")[0] for row in done.stdout.decode().splitlines()]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["jm_fleet", "jm_print", "jm_serve"])
 def test_fish_completes_all_options(tmp_path: Path, command: str) -> None:
     options = options_of(command)
     assert len(options) >= 4 and set(options) <= set(in_fish(tmp_path, f"{command} --"))
@@ -55,6 +55,7 @@ def test_fish_completes_all_options(tmp_path: Path, command: str) -> None:
 def test_fish_completes_the_values_of_options_and_else_files(tmp_path: Path) -> None:
     assert in_fish(tmp_path, "jm_top --sort=") == ["--sort=device", "--sort=grown", "--sort=held", "--sort=host"]
     assert in_fish(tmp_path, "jm_print --color ") == ["always", "auto", "never"]
+    assert {"diff", "export", "load", "runs"} <= set(in_fish(tmp_path, "jm_fleet "))
     (tmp_path / "jmassif.out.4711").touch()
     assert in_fish(tmp_path, f"jm_print {tmp_path}/jmassif") == [
         f"{tmp_path}/jmassif.fish",
@@ -88,6 +89,7 @@ def test_zsh_completes_options_and_their_values(tmp_path: Path) -> None:
             ("jm_top --sort=g", "--sort=grown"),
             ("jm_serve --no-s", "--no-source"),
             ("jm_diff --vs", "--vs"),
+            ("jm_fleet exp", "export "),
         ):
             do("send-keys", "-l", typed)
             do("send-keys", "Tab")
