@@ -5,7 +5,7 @@
 
 import { build } from 'esbuild';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -17,7 +17,7 @@ if (!target) {
 
 const result = await build({
     absWorkingDir: here,
-    entryPoints: { page: 'src/main.js' },
+    entryPoints: { page: 'src/main.js', fleet: 'src/fleet.js' },
     outdir: 'out',
     bundle: true,
     minify: true,
@@ -51,7 +51,8 @@ for (const name of [...packages].sort()) {
 
 await mkdir(target, { recursive: true });
 for (const file of result.outputFiles) {
-    const name = file.path.endsWith('.css') ? 'page.css' : 'page.js';
+    const name = basename(file.path);
+    if (name === 'fleet.css') continue; // one style for all pages
     // Inside a page, these would end the element around them.
     const text = file.text.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--').replaceAll('</style', '<\\/style');
     await writeFile(join(target, name), text);

@@ -194,6 +194,11 @@ def test_few_runs_are_said_to_be_too_few(fleet: MadeFleet) -> None:
     assert "nothing can be said" in " ".join(out.split()) and "too few runs" in out
 
 
+def test_where_nothing_fits_nothing_is_listed(fleet: MadeFleet) -> None:
+    assert len(asked("runs", fleet.database, "--where=jetpack=9").out.splitlines()) == 1
+    assert asked("export", fleet.database, "--where=jetpack=9", "--format=jsonl").out == ""
+
+
 def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:
     lines = asked("runs", fleet.database, "--where=board=*Nano", "--where=jetpack!=4.6.1").out.splitlines()
     assert len(lines) - 1 == sum("Orin Nano" in line for line in lines) > 30
@@ -213,6 +218,7 @@ def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:
         (["diff", "--group-by=jetpack", "--level=2"], "is no chance of an error"),
         (["diff", "--group-by=jetpack", "--format=csv"], "has no --format=csv"),
         (["diff", "--group-by=jetpack", "--jobs=2"], "--jobs means nothing to jm_fleet diff"),
+        (["diff", "--group-by=jetpack", "--open"], "it needs --format=html"),
         (["runs", "--group-by=jetpack"], "--group-by means nothing to jm_fleet runs"),
         (["load"], "needs traces"),
     ],

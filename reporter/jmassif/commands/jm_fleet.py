@@ -9,8 +9,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Op
 
 from jmassif.commands import common
 from jmassif.commands.common import Parser, Problem
+from jmassif.commands.pages import write_page
 from jmassif.commands.terminal import is_terminal
-from jmassif.fleet import export, tables
+from jmassif.fleet import export, page, tables
 from jmassif.fleet.compare import POOLS, FleetDifference, compare
 from jmassif.fleet.data import write_json
 from jmassif.fleet.database import Database
@@ -19,10 +20,12 @@ from jmassif.fleet.opening import open_database
 from jmassif.fleet.runs import FleetRun, check_key, chosen, condition, grouped, read_runs
 from jmassif.fleet.schema import VIEWS, FleetError
 from jmassif.units import count, moment, printable, size
+from jmassif.writers.page import html
 from jmassif.writers.text.table import Column, Table
 from jmassif.writers.view import FormatError
 
 _NAME = "jm_fleet"
+_HTML = "html"
 _DIFF_FORMATS: Dict[str, Callable[[FleetDifference, bool], Iterator[str]]] = {
     "text": tables.write_text,
     "markdown": tables.write_markdown,
@@ -42,6 +45,7 @@ DB is a file, for SQLite, or postgresql://HOST/NAME. The actions:
 examples:
   jm_fleet load fleet.db traces/
   jm_fleet diff fleet.db --group-by=jetpack --where 'board=*Orin*'
+  jm_fleet diff fleet.db --group-by=jetpack --format=html -o fleet.html
   jm_fleet runs fleet.db --where is_complete=0
   jm_fleet export fleet.db --table=figures --format=csv -o figures.csv"""
 
@@ -100,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     option("--all", action="store_true", help="of diff: show rows that have not changed too")
     option("--table", choices=_TABLES, help="of export: what to write [runs]")
     option("--format", choices=sorted({f for a in _ACTIONS.values() for f in a.formats}), help="what to write")
-    option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
+    option("-o", "--output", metavar="FILE", help="write to FILE [standard output; html: jmassif.fleet.html]")
+    option("--open", action="store_true", help="of diff --format=html: show the page in the browser")
     return parser
 
 
@@ -116,6 +121,8 @@ def _check_options(arguments: argparse.Namespace, action: _Action) -> None:
         arguments.format = action.formats[0] if action.formats else None
     elif arguments.format not in action.formats:
         raise Problem(f"jm_fleet {arguments.action} has no --format={arguments.format}")
+    if arguments.open and arguments.format != _HTML:
+        raise Problem("--open shows a page in the browser: it needs --format=html")
 
 
 # ---- load --------------------------------------------------------------------------------------------
@@ -201,15 +208,17 @@ def _load(arguments: argparse.Namespace) -> int:
 
 
 def _wanted(arguments: argparse.Namespace, database: Database) -> List[FleetRun]:
-    """The runs that the conditions leave. Raises Problem."""
-    found = chosen(read_runs(database), [condition(text) for text in arguments.where or []])
-    if not found:
-        raise Problem("no run is left: see --where" if arguments.where else f"{database.name}: has no runs in it")
-    return found
+    """The runs that the conditions leave. Raises Problem if there are none at all."""
+    runs = read_runs(database)
+    if not runs:
+        raise Problem(f"{database.name}: has no runs in it")
+    return chosen(runs, [condition(text) for text in arguments.where or []])
 
 
 def _difference(arguments: argparse.Namespace, database: Database) -> FleetDifference:
     runs = _wanted(arguments, database)
+    if not runs:
+        raise Problem("no run is left: see --where")
     check_key(runs, arguments.group_by)
     kept = runs if arguments.incomplete else [run for run in runs if run.is_complete]
     if not kept:
@@ -231,13 +240,19 @@ def _difference(arguments: argparse.Namespace, database: Database) -> FleetDiffe
 def _diff(arguments: argparse.Namespace) -> int:
     if arguments.group_by is None:
         raise Problem("jm_fleet diff needs --group-by: jetpack, board, pytorch, …")
+    if arguments.format == _HTML:
+        html.read_assets(script=page.SCRIPT)
     database = open_database(arguments.database)
     try:
         database.need()
         found = _difference(arguments, database)
     finally:
         database.close()
-    common.keep_inputs(arguments.output, [arguments.database])
+    inputs = [arguments.database]
+    if arguments.format == _HTML:
+        write_page(_NAME, page.write(found), inputs, arguments.output, "jmassif.fleet.html", arguments.open)
+        return 0
+    common.keep_inputs(arguments.output, inputs)
     common.write(_DIFF_FORMATS[arguments.format](found, arguments.all), arguments.output)
     return 0
 
@@ -292,8 +307,8 @@ def _export(arguments: argparse.Namespace) -> int:
 _ACTIONS: Dict[str, _Action] = {
     "load": _Action(("jobs",), (), _load),
     "diff": _Action(
-        ("group-by", "base", "where", "by", "pool", "level", "incomplete", "all", "output"),
-        ("text", "markdown", "json"),
+        ("group-by", "base", "where", "by", "pool", "level", "incomplete", "all", "output", "open"),
+        ("text", "markdown", "json", _HTML),
         _diff,
     ),
     "runs": _Action(("where", "output"), ("text", "csv", "jsonl"), _runs),

@@ -43,12 +43,12 @@ class Assets(NamedTuple):
     licences: str
 
 
-def read_assets(directory: Optional[str] = None) -> Assets:
-    """What `make page` built. Raises NoAssets."""
+def read_assets(directory: Optional[str] = None, script: str = "page.js") -> Assets:
+    """What `make page` built, with the script of one kind of page. Raises NoAssets."""
     directory = directory or ASSETS
     texts = []
     try:
-        for name in ("page.html", "page.js", "page.css", "licences.txt"):
+        for name in ("page.html", script, "page.css", "licences.txt"):
             with open(os.path.join(directory, name), encoding="utf-8") as stream:
                 texts.append(stream.read())
     except OSError:
@@ -64,6 +64,7 @@ def pack(
     title: str,
     sum_: Optional[Dict[str, Any]] = None,
     difference: Optional[Dict[str, Any]] = None,
+    fleet: Optional[Dict[str, Any]] = None,
 ) -> bytes:
     """The data as the page reads it: the length of the JSON in 4 bytes, the JSON, the runs' columns one after the other."""
     described = []
@@ -77,6 +78,7 @@ def pack(
         "title": title,
         "together": sum_,
         "difference": difference,
+        "fleet": fleet,
         "runs": described,
     }
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "backslashreplace")
@@ -107,12 +109,12 @@ def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
     yield shell[at:]
 
 
-def fill_page(title: str, first: str, packed: bytes, is_served: bool = False) -> Iterator[str]:
+def fill_page(title: str, first: str, packed: bytes, is_served: bool = False, script: str = "page.js") -> Iterator[str]:
     """The page with what pack() made in it; `first` is markup, to be read before scripts run. Raises NoAssets.
 
     `is_served`: a server of its own answers what the page asks for.
     """
-    assets = read_assets()
+    assets = read_assets(script=script)
     parts = (
         escape(_policy(assets, is_served)),
         _SERVED if is_served else "",

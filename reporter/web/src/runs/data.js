@@ -99,7 +99,7 @@
  * What several processes held together, on the common clock.
  * @typedef {{headline: HeadlineData, no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
  */
-/** @typedef {{title: string, together: Together|null, generator: string, difference: Difference|null, runs: RunData[]}} PageData */
+/** @typedef {{title: string, together: Together|null, generator: string, difference: Difference|null, fleet: any, runs: RunData[]}} PageData of a fleet: fleet/data.js */
 
 /** @typedef {{host: number, device: number, number: number}} DifferenceFigures bytes; `number` of blocks or calls */
 /** @typedef {'host'|'device'|'bytes'} Pool `bytes`: both */
@@ -176,5 +176,5 @@ export async function unpack(text) {
             addresses: (/** @type {string} */ name) => addresses(bytes, run.columns[name], at),
         };
     });
-    return { title: head.title, together: head.together, generator: head.generator, difference: head.difference, runs };
+    return { title: head.title, together: head.together, generator: head.generator, difference: head.difference, fleet: head.fleet, runs };
 }
