@@ -10,7 +10,7 @@ from typing import List
 
 import pytest
 
-from jmassif.commands import jm_print
+from jmassif.commands import jm_diff, jm_print
 from jmassif.commands.formats import FORMATS
 from jmassif.whose.names import Names
 from jmassif.whose.anonymity import anonymize
@@ -131,6 +131,22 @@ def test_several_processes_have_no_secrets_either(tmp_path: Path) -> None:
     done = call(jm_print.main, "--anonymous", "--each", *traces)
     assert done.status == 0, done.err
     assert [secret for secret in SECRETS if secret in done.out.lower()] == []
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "markdown", "html"])
+def test_a_comparison_has_no_secrets_either(tmp_path: Path, format_: str) -> None:
+    if format_ not in ("text", "json", "markdown", *_formats()):
+        pytest.skip("the page is not built")
+    (tmp_path / "alicesmith").mkdir()
+    old, new = _planted(tmp_path).save(tmp_path), _planted(tmp_path).save(tmp_path / "alicesmith")
+    new.write_text(
+        new.read_text().replace("m host wintermute", "m host wintermute2").replace("secretproject", "topsecret")
+    )
+    for options in ([], ["--from=start", "--to=last"]):
+        done = call(jm_diff.main, "--anonymous", f"--format={format_}", *options, "-o", tmp_path / "out", old, new)
+        assert done.status == 0, done.err
+        text = unpacked(tmp_path / "out")
+        assert [secret for secret in SECRETS if secret in text.lower()] == [] and "trace 2" in text
 
 
 def test_figures_owners_and_names_stay_apart(tmp_path: Path) -> None:

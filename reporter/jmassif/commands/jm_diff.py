@@ -22,6 +22,7 @@ from jmassif.questions.moments import SelectionError
 from jmassif.trace.grammar import MAGIC
 from jmassif.trace.inputs import open_input
 from jmassif.units import count, printable
+from jmassif.whose.anonymity import anonymize
 from jmassif.writers.compare import data as difference_data, html as difference_html, tables as difference
 from jmassif.writers.page import html
 from jmassif.writers.view import FormatError
@@ -108,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         "--min", type=_size, metavar="SIZE", help="fold what differs by less [text: a thousandth of the total; data: 0]"
     )
     option("--format", choices=sorted([*_WRITERS, _HTML]), default="text", help="what to write [text]")
+    option("--anonymous", action="store_true", help="leave out user, host, arguments, and paths but within packages")
     option("--bytes", action="store_true", help="exact figures in text and markdown")
     option("-o", "--output", metavar="FILE", help="write to FILE [standard output; html: jmassif.diff.html]")
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
@@ -168,28 +170,36 @@ def _process(profile: Profile) -> _Process:
 class _Reader:
     """Reads traces and keeps of each what is compared: those of a directory may be larger than the memory."""
 
-    def __init__(self, views: Sequence[str], at: At, stacks: Optional[Stacks]) -> None:
+    def __init__(self, views: Sequence[str], at: At, stacks: Optional[Stacks], is_anonymous: bool) -> None:
         self._views = views
         self._at = at
         self._stacks = stacks
+        self._is_anonymous = is_anonymous
         self.files: List[str] = []
 
-    def _read(self, name: str) -> Tuple[_Process, Run]:
+    def _profile(self, name: str) -> Tuple[str, Profile]:
+        """With what the trace is called, which may be as its owner is."""
         self.files.append(name)
         profile = common.read(_NAME, name, "comparing what came before")
+        if not self._is_anonymous:
+            return name, profile
+        anonymize(profile)
+        return f"trace {len(self.files)}", profile
+
+    def _read(self, name: str) -> Tuple[_Process, Run]:
+        shown, profile = self._profile(name)
         try:
-            return _process(profile), measure(name, profile, self._views, self._at, self._stacks)
+            return _process(profile), measure(shown, profile, self._views, self._at, self._stacks)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
 
     def moments(self, name: str) -> List[Column]:
         """A column of each end of the range, of one run. Raises Problem."""
-        self.files.append(name)
-        profile = common.read(_NAME, name, "comparing what came before")
+        shown, profile = self._profile(name)
         assert not isinstance(self._at, str)
         try:
             moments_of(profile, *self._at)
-            runs = [measure(name, profile, self._views, at, self._stacks) for at in self._at]
+            runs = [measure(shown, profile, self._views, at, self._stacks) for at in self._at]
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
         return [Column(printable(run.moment), [run]) for run in runs]
@@ -319,7 +329,7 @@ def _diff(given: Optional[List[str]]) -> int:
     try:
         if stacks is not None:
             html.read_assets()
-        reader = _Reader(views, at, stacks)
+        reader = _Reader(views, at, stacks, arguments.anonymous)
         columns = _columns(arguments, reader)
         common.keep_inputs(arguments.output, reader.files)
         found = _compare(arguments, columns, views)
