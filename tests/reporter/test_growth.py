@@ -8,6 +8,7 @@ import pytest
 from jmassif.questions.growth import Growth, find_growth
 from jmassif.questions.leaks import growth_sentence
 from jmassif.whose.names import Names
+from jmassif.whose.suppressions import parse_suppressions, suppress
 from jmassif.writers.text.lines import write_lines
 from jmassif.writers.view import View
 from tests.reporter.traces import Trace
@@ -246,3 +247,16 @@ def test_the_leaking_line_is_named_and_comes_first_though_others_hold_more() -> 
 
 def test_a_healthy_run_has_no_warning() -> None:
     assert not [line for line in table(run(_7=[5] * 20), "end") if "growing" in line]
+
+
+def test_a_leak_that_is_suppressed_does_not_grow() -> None:
+    leak = GROWS["a leak"]
+    profile = run(_1=leak, _2=leak).load()
+    assert len(find_growth(profile, Names(profile)).lines) == 2
+    frame = "<module>"
+    profile.suppressed = suppress(
+        profile, parse_suppressions("known", f"{{\nb\nMemcheck:Leak\nsrc:b.py:1\nfun:{frame}\n}}\n")
+    ).accounts
+    assert len(find_growth(profile, Names(profile)).lines) == 2  # the stack has no second frame
+    profile.suppressed = suppress(profile, parse_suppressions("known", "{\nb\nMemcheck:Leak\nsrc:b.py:1\n}\n")).accounts
+    assert [line.label.partition(" ")[0] for line in find_growth(profile, Names(profile)).lines] == ["b.py:2"]

@@ -119,6 +119,8 @@ def test_callers_and_callees_add_up_also_where_a_function_calls_itself() -> None
 
 def test_reports_of_both_and_what_is_said_of_a_name_that_nobody_has(tmp_path: Path) -> None:
     path = _calls().save(tmp_path)
+    other = tmp_path / "other"
+    other.write_bytes(path.read_bytes())
     sizes = call(jm_print.main, "--sizes", path)
     assert sizes.status == 0 and re.search(r"256 KiB to 512 KiB +1 .*1 ", sizes.out)
     calls = call(jm_print.main, "--calls-of=a", "--snapshot=last", path)
@@ -126,4 +128,7 @@ def test_reports_of_both_and_what_is_said_of_a_name_that_nobody_has(tmp_path: Pa
     for arguments in (["--calls-of=maim"], ["--calls-of=a", "--sizes"], ["--sizes", "--format=json"]):
         done = call(jm_print.main, *arguments, path)
         assert done.status == 2 and done.err.count("\n") == 1 and not done.out
+    for arguments in (["--sizes"], ["--calls-of=a"], ["--from=start"], ["--only=a"]):
+        done = call(jm_print.main, *arguments, path, other)
+        assert done.status == 2 and "one process" in done.err and done.err.count("\n") == 1
     assert "there is main" in call(jm_print.main, "--calls-of=maim", path).err

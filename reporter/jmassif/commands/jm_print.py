@@ -207,8 +207,9 @@ def _check_range(arguments: argparse.Namespace) -> None:
         raise Problem("--by=role tells of a moment: what a tensor is for may change in a range")
 
 
-# Each is a report of its own.
-_REPORTS = ("from", "to", "sizes", "calls_of", "segments")
+# Each is a report of its own; all but the map are of one process.
+_OF_ONE = ("from", "to", "sizes", "calls_of")
+_REPORTS = _OF_ONE + ("segments",)
 
 
 def _is_other_report(arguments: argparse.Namespace) -> bool:
@@ -231,11 +232,7 @@ def _columns(arguments: argparse.Namespace) -> int:
     """As wide as lines of the text may be: as the terminal; elsewhere a page for the report, and no limit for stacks."""
     if not arguments.output and is_terminal(sys.stdout):
         return shutil.get_terminal_size().columns
-    return (
-        0
-        if arguments.all or arguments.stacks or arguments.by or arguments.segments is not None or _range(arguments)
-        else _PAGE_COLUMNS
-    )
+    return 0 if arguments.all or arguments.stacks or arguments.by or _is_other_report(arguments) else _PAGE_COLUMNS
 
 
 def _graph_width(arguments: argparse.Namespace) -> int:
@@ -285,11 +282,11 @@ def _print(given: Optional[List[str]]) -> int:
     known = Suppressions("jm_print", arguments.suppressions)
     if format_.content == DATABASE:
         return _store(arguments, format_, names)
-    if len(names) > 1 and (not format_.write_several or _range(arguments)):
-        what = "a range is" if _range(arguments) else f"--format={arguments.format} shows"
-        raise Problem(
-            f"{what}{' of' if _range(arguments) else ''} one process: name one trace ({len(names)} are named)"
-        )
+    if len(names) > 1 and not format_.write_several:
+        raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
+    of_one = next((name for name in _OF_ONE if getattr(arguments, name) not in (None, False)), None)
+    if len(names) > 1 and of_one:
+        raise Problem(f"--{of_one.replace('_', '-')} is of one process: name one trace ({len(names)} are named)")
     try:
         format_.check()
     except FormatError as error:

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 from jmassif.model.kinds import PEAKS
 from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion, Growth
-from jmassif.questions.between import between
+from jmassif.questions.between import Range, between
 from jmassif.questions.exhaustion import Incident, call, incidents_of
 from jmassif.questions.flows import Flow
 from jmassif.questions.headline import as_data, headline
@@ -111,9 +111,8 @@ def _moment(profile: Profile, at: Moment) -> Dict[str, Any]:
     return {"name": at.name, "time": at.time, "snapshot": snapshot}
 
 
-def _range(profile: Profile, asked: Tuple[str, str]) -> Iterator[str]:
+def _range(profile: Profile, found: Range) -> Iterator[str]:
     """What came, went and passed between two moments: by place, a row of figures of bytes and of blocks."""
-    found = between(profile, *asked)
     ends = {"from": _moment(profile, found.first), "to": _moment(profile, found.second)}
     yield ',"range":' + _object(ends)[:-1]
     columns = ["account"] + [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Flow._fields]
@@ -292,6 +291,7 @@ def _sections(profile: Profile, names: Names, at: Moment) -> Iterator[str]:
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The lines. Raises moments.SelectionError."""
     at = select(profile, view.selector or "peak")
+    range_ = between(profile, *view.range) if view.range is not None else None
     names = Names(profile)
     head = {"format": "jmassif", "version": VERSION, "creator": f"jmassif {__version__}", "run": _run(profile)}
     yield _object(head)[:-1]
@@ -302,8 +302,8 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield ',"books":' + _books(profile, at)
     yield from _rows("others", (_object(row._asdict()) for row in others(profile, at)))
     yield ',"overlay":' + _overlay(profile, at)
-    if view.range is not None:
-        yield from _range(profile, view.range)
+    if range_ is not None:
+        yield from _range(profile, range_)
     rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))
     yield f',"table":{{"by":"{view.by}"'
     yield from _rows(

@@ -16,6 +16,7 @@ import { Libraries } from './views/libraries.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
 import { Moment } from './views/moment.js';
+import { Neighbours } from './views/neighbours.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
 import { Places } from './views/places.js';
@@ -56,6 +57,7 @@ export const groups = [
         views: [
             [Calls, 'stacks as a flame graph, of all or of one owner, line or block'],
             [Places, 'every stack and block, also those that are too small for this page'],
+            [Neighbours, 'who calls one function or line, and whom it calls'],
             [Lines, "what each line of the program's Python caused"],
             [Scopes, 'what it cost to start CUDA and its libraries'],
             [Temporaries, 'allocated and freed again at once'],

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Who calls one function or line, and whom it calls. A click on a neighbour goes on to that one.
+
+import { h, replace } from '../base/dom.js';
+import { size } from '../base/units.js';
+import { Table } from '../charts/table.js';
+import { labelsByTotal, neighboursOf } from '../runs/neighbours.js';
+import { View } from './view.js';
+
+/** @typedef {import('../runs/run.js').Run} Run */
+/** @typedef {import('../runs/neighbours.js').Neighbour} Neighbour */
+
+const OFFERED = 300;
+
+/** @param {string} head @returns {import('../charts/table.js').Column<Neighbour>[]} */
+const columns = (head) => [
+    { head, value: (row) => row.name, isLong: true },
+    { head: 'held', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
+    { head: 'blocks', isFigure: true, value: (row) => row.blocks },
+    { head: 'allocated so far', isFigure: true, value: (row) => row.allocated, show: (row) => size(row.allocated) },
+];
+
+/** @param {Neighbour[]} rows @returns {Neighbour} */
+const total = (rows) => {
+    const sum = { name: 'total', bytes: 0, blocks: 0, allocated: 0, isFrame: false };
+    for (const row of rows) {
+        sum.bytes += row.bytes;
+        sum.blocks += row.blocks;
+        sum.allocated += row.allocated;
+    }
+    return sum;
+};
+
+export class Neighbours extends View {
+    static id = 'neighbours';
+    static title = 'Callers and callees';
+
+    /** @param {Run} run */
+    static fits(run) {
+        return run.nodes.parent.length > 1 && run.measures.includes('allocated');
+    }
+
+    #label = '';
+    #said = h('p', { role: 'status', class: 'quiet' });
+    #offers = h('datalist', { id: 'neighbours-of' });
+    #input = h('input', { type: 'search', class: 'filter', placeholder: 'a function or a line', 'aria-label': 'Callers and callees of', spellcheck: false, onchange: () => this.#find(this.#input.value) });
+    /** @type {Table<Neighbour>} */
+    #callers = new Table('Who calls it', { sum: total, limit: 10, empty: 'nobody', onClick: (row) => this.#go(row) });
+    /** @type {Table<Neighbour>} */
+    #callees = new Table('Whom it calls', { sum: total, limit: 10, empty: 'nobody', onClick: (row) => this.#go(row) });
+
+    content() {
+        this.#input.setAttribute('list', 'neighbours-of');
+        return [h('div', { class: 'buttons' }, h('label', {}, 'of ', this.#input)), this.#offers, this.#said, this.#callers.element, this.#callees.element];
+    }
+
+    /** @param {Neighbour} row */
+    #go(row) {
+        if (row.isFrame) this.#find(row.name);
+    }
+
+    /** The frame that is called so, or else the first in whose name it is. @param {string} wanted */
+    #find(wanted) {
+        const labels = labelsByTotal(this.run, this.page.moment);
+        this.#label = labels.find((label) => label === wanted) ?? labels.find((label) => label.includes(wanted)) ?? '';
+        this.update();
+        if (!this.#label) replace(this.#said, 'No function or line of this page is called so.');
+    }
+
+    update() {
+        const { page, run } = this;
+        const labels = labelsByTotal(run, page.moment);
+        replace(this.#offers, ...labels.slice(0, OFFERED).map((label) => h('option', { value: label })));
+        this.#label ||= labels[0] ?? '';
+        this.#input.value = this.#label;
+        const { callers, callees } = neighboursOf(run, this.#label, page.moment);
+        replace(this.#said, run.moments.length ? `at ${run.label(page.moment)}; a click on a row goes on to it` : '');
+        this.#callers.show(columns('caller'), callers);
+        this.#callees.show(columns('callee'), callees);
+    }
+}
