@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A range from one moment to another, on programs that know and print what became of their memory in between."""
 
+from pathlib import Path
 from typing import Dict, NamedTuple
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from jmassif.model.profile import Profile
 from jmassif.questions.between import Range, RangeRow, between, rows_of
 from jmassif.questions.flows import Flow
+from jmassif.whose.names import Names
+from jmassif.whose.views import naming
 from tests import harness
 from tests.tool.programs import program
 
@@ -65,3 +68,82 @@ def test_without_records_the_bounds_hold_the_truth() -> None:
             assert (flow.new, flow.freed, flow.passing) == truth, name
     # And of a place that does both it is said that it cannot be known.
     assert found["changes"].uncertain
+
+
+SCRIPT = """
+import sys
+
+import jmassif
+
+N = 60
+kept, gone, old, new = [None] * N, [None] * N, [None] * N, [None] * N
+truth = {name: [0, 0, 0] for name in ("stays", "comes", "goes", "changes", "passes")}
+
+
+def stays(n):
+    return bytes(n)
+
+
+def comes(n):
+    return bytes(n)
+
+
+def goes(n):
+    return bytes(n)
+
+
+def changes(n):
+    return bytes(n)
+
+
+def passes(n):
+    return sys.getsizeof(bytes(n))
+
+
+def work():
+    for i in range(N):
+        kept[i], gone[i], old[i] = stays(100_003 + i), goes(70_001 + 7 * i), None
+    for phase in range(2):
+        for i in range(0, N, 1 + 2 * phase):
+            if phase:
+                truth["changes"][1] += sys.getsizeof(old[i])
+            old[i] = changes(80_021 + 11 * i + 1000 * phase)
+            if phase and i % 2:
+                truth["changes"][2] += sys.getsizeof(old[i])
+                old[i] = None
+            elif phase:
+                truth["changes"][0] += sys.getsizeof(old[i])
+        if not phase:
+            jmassif.mark("first")
+    for i in range(N):
+        new[i] = comes(90_001 + i)
+        truth["comes"][0] += sys.getsizeof(new[i])
+        truth["passes"][2] += passes(66_000 + i)
+        if i % 4:
+            truth["goes"][1] += sys.getsizeof(gone[i])
+            gone[i] = None
+    jmassif.mark("second")
+
+
+work()
+for name, figures in truth.items():
+    print(name, *figures)
+"""
+
+
+def test_a_range_of_a_python_script_is_exact_where_its_blocks_have_records(tmp_path: Path) -> None:
+    # When a script makes and drops objects that are all large enough to have records by default,
+    script = tmp_path / "work.py"
+    script.write_text(SCRIPT)
+    recording = harness.record(
+        [harness.PYTHON, script], env={"PYTHONPATH": str(harness.ROOT / "reporter"), "PYTHONDONTWRITEBYTECODE": "1"}
+    )
+    profile, names = recording.profile, Names(recording.profile)
+    name_of = naming(profile, names, "python-function")
+    told = {row.name.partition(" ")[0]: row for row in rows_of(profile, between(profile, "first", "second"), name_of)}
+    # then of each of its functions it is told to the byte, by the sizes that Python has for its objects.
+    truths = told_by(recording)
+    assert set(truths) == {"stays", "comes", "goes", "changes", "passes"}, recording.stderr
+    for name, truth in truths.items():
+        flow = told[name].host if name in told else Flow()
+        assert (flow.new, flow.freed, flow.passing, flow.uncertain) == (*truth, 0), name
