@@ -23,8 +23,10 @@ from jmassif.writers.page.html import page
 from jmassif.writers.page.texts import shown
 
 _LOOK_SECONDS = 0.25
-# Of the time that may be spent on pages.
-_SHARE = 0.5
+# Of the time that may be spent on pages, which is taken from the program where it runs on the same machine; and none while nobody
+# has asked for anything for so long.
+_SHARE = 0.25
+_WANTED_SECONDS = 20.0
 MOST_ROWS = 200
 
 
@@ -63,6 +65,8 @@ class Library:
         self._n_told = 0
         self._is_closed = threading.Event()
         self._is_news = threading.Event()
+        self._is_wanted = threading.Event()
+        self._last_wanted = 0.0
         self._family.settle()
         self._make_page()
         self._tell()
@@ -74,6 +78,7 @@ class Library:
     def close(self) -> None:
         self._is_closed.set()
         self._is_news.set()
+        self._is_wanted.set()
         with self._told:
             self._told.notify_all()
 
@@ -103,6 +108,7 @@ class Library:
 
     def wait(self, n_seen: int, seconds: float) -> Tuple[int, Optional[Dict[str, Any]]]:
         """The next state after so many, and how many there were; None: there was none for so long."""
+        self.want()
         with self._told:
             self._told.wait_for(lambda: self._n_told != n_seen or self._is_closed.is_set(), seconds)
             return self._n_told, self._state if self._n_told != n_seen else None
@@ -115,7 +121,11 @@ class Library:
 
     def _renew(self) -> None:
         while True:
-            self._is_news.wait()
+            if time.monotonic() - self._last_wanted > _WANTED_SECONDS and not self._is_closed.is_set():
+                self._is_wanted.clear()
+            self._is_wanted.wait()
+            if not self._is_news.wait(_WANTED_SECONDS):
+                continue
             self._is_news.clear()
             if self._is_closed.is_set():
                 return
@@ -153,7 +163,13 @@ class Library:
 
     @property
     def page(self) -> bytes:
+        self.want()
         return self._page
+
+    def want(self) -> None:
+        """Somebody looks: what is new is to be told for a while."""
+        self._last_wanted = time.monotonic()
+        self._is_wanted.set()
 
     # ---- what is asked for ---------------------------------------------------------------------------
 
@@ -164,6 +180,7 @@ class Library:
         raise NotThere("there is no such process")
 
     def _asked(self, pid: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
+        self.want()
         with self._lock:
             run = self._run(pid)
             if not 0 <= node < run.branches.n_nodes:
