@@ -44,7 +44,7 @@ examples:
   jm_print jmassif.out.4711                         where the memory went
   jm_print --by=python-line jmassif.out.4711        by line of the script
   jm_print --snapshot=end jmassif.out.4711          what was held in the end
-  jm_print --from=2s --to=end jmassif.out.4711      what came and went since then
+  jm_print --from=start --to=80% jmassif.out.4711   what came and went in between
   jm_print --by=library --pager jmassif.out.4711    by library, a page at a time
   jm_print jmassif.out.*                            several processes, and their sum
   ssh board zstd -c jmassif.out.4711 | jm_print -   from a board, without a copy
