@@ -245,6 +245,21 @@ def made_empty(directory: Path) -> Path:
     return path
 
 
+def test_what_is_compared_may_be_read_alone(fleet: MadeFleet, tmp_path: Path) -> None:
+    """The file is all there is, and nothing is written beside it."""
+    copy = tmp_path / "place" / "fleet.db"
+    copy.parent.mkdir()
+    shutil.copy(str(fleet.database), str(copy))
+    copy.chmod(0o444)
+    copy.parent.chmod(0o555)
+    try:
+        done = call(main, "diff", copy, "--group-by=jetpack", "--by=owner")
+        assert done.status == 0 and "cudnn" in done.out, done.err
+        assert os.listdir(str(copy.parent)) == ["fleet.db"]
+    finally:
+        copy.parent.chmod(0o755)
+
+
 def test_a_database_of_another_version_is_told_by_it(tmp_path: Path) -> None:
     path = made_empty(tmp_path)
     connection = sqlite3.connect(str(path))

@@ -26,8 +26,6 @@ class SQLite(Database):
         with self._told():
             self._connection = sqlite3.connect(os.path.abspath(path), timeout=_WAIT_SECONDS, isolation_level=None)
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            # A commit is safe when the program is killed; a crash of the whole machine may undo the last ones, and a load repeats them.
-            self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
 
     @contextmanager
@@ -63,7 +61,6 @@ class SQLite(Database):
         self.run("COMMIT")
 
     def close(self) -> None:
-        # Whoever copies the file has all of it.
         with self._told():
             self._connection.close()
 
