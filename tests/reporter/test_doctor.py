@@ -77,6 +77,29 @@ def test_a_control_groups_limit_counts_where_it_leaves_less(tmp_path: Path) -> N
     assert only(memory.check_memory(Machine(str(tmp_path)))).state == OK
 
 
+@pytest.mark.parametrize(
+    "line, group, limit, used",
+    [
+        ("4:cpu,memory:/outer/own\n", "/sys/fs/cgroup/memory/outer", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ("0::/outer/own\n", "/sys/fs/cgroup/outer", "memory.max", "memory.current"),
+    ],
+    ids=["version 1", "version 2"],
+)
+def test_the_limit_of_an_outer_control_group_counts_but_not_its_idle_files(
+    tmp_path: Path, line: str, group: str, limit: str, used: str
+) -> None:
+    with_memory(tmp_path, 3000)
+    put(tmp_path, "/proc/self/cgroup", "7:freezer:/elsewhere\n" + line)
+    put(tmp_path, f"{group}/{limit}", str(100 << 20))
+    put(tmp_path, f"{group}/{used}", str(95 << 20))
+    put(tmp_path, f"{group}/memory.stat", f"file {60 << 20}\ninactive_file {15 << 20}\n")
+    put(tmp_path, f"{group}/own/{limit}", str(200 << 20))
+    put(tmp_path, f"{group}/own/{used}", str(1 << 20))
+    found = only(memory.check_memory(Machine(str(tmp_path))))
+    assert found.state == FAILS and "20.0 MiB" in found.text and limit in found.text
+    assert "the group's limit" in found.mend
+
+
 def test_swap_is_missed_on_a_small_board_only(tmp_path: Path) -> None:
     with_memory(tmp_path, 3000)
     assert only(memory.check_swap(Machine(str(tmp_path)))).state == LOST

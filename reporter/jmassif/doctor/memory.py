@@ -2,7 +2,7 @@
 """Whether the memory at hand is what a program needs under Valgrind, and what takes it."""
 
 import re
-from typing import Dict
+from typing import Dict, Iterator, Tuple
 
 from jmassif.doctor.machine import FAILS, LOST, OK, Finding, Findings, Machine, fails, lost, ok
 from jmassif.units import size
@@ -46,20 +46,37 @@ _DESKTOP = {
 _STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target to have it back)"
 
 
+# Of a version of control groups: where it is mounted, the limit and what is used of it.
+_GROUPS = {
+    "": ("/sys/fs/cgroup", "memory.max", "memory.current"),
+    "memory": ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+
+
+def _own_groups(machine: Machine) -> Iterator[Tuple[str, str, str]]:
+    """For each control group that this process is in, from its own to the outermost: its directory, limit and use."""
+    for line in [*machine.text("/proc/self/cgroup").splitlines(), "0::/", "1:memory:/"]:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        for controller in controllers.split(","):
+            if controller in _GROUPS:
+                mounted, limit, used = _GROUPS[controller]
+                names = [name for name in path.split("/") if name]
+                for depth in range(len(names), -1, -1):
+                    yield "/".join([mounted, *names[:depth]]), limit, used
+
+
 def _cgroup_left(machine: Machine) -> Dict[str, int]:
-    """By name of the limit, what the control groups of this process leave: both versions, as mounted for a container."""
-    left = {}
-    for name, limit, used in (
-        ("memory.max", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
-    ):
-        most, now = machine.text(limit).strip(), machine.text(used).strip()
+    """By name of the limit, what the control groups of this process leave: both versions. In a container they are mounted as if
+    its own were the outermost."""
+    left: Dict[str, int] = {}
+    for directory, limit, used in _own_groups(machine):
+        most, now = (machine.text(f"{directory}/{name}").strip() for name in (limit, used))
         if most.isdigit() and now.isdigit() and int(most) < 1 << 60:
-            left[name] = max(0, int(most) - int(now))
+            # Files that nobody has looked at lately make way.
+            cached = re.search(r"^inactive_file (\d+)$", machine.text(f"{directory}/memory.stat"), re.MULTILINE)
+            here = max(0, int(most) - int(now) + (int(cached.group(1)) if cached else 0))
+            left[limit] = min(left.get(limit, here), here)
     return left
 
 
@@ -86,7 +103,8 @@ def check_memory(machine: Machine) -> Findings:
     need = needed(machine)
     text = f"{size(available)} are available{where}"
     before = f"the {size(need)} that the program takes before it does anything"
-    mend = f"close programs; {_STOP_DESKTOP}; add swap"
+    mend = "raise the group's limit (docker run --memory=…, systemd's MemoryMax=)" if where else ""
+    mend = mend or f"close programs; {_STOP_DESKTOP}; add swap"
     if available + free_swap < need:
         return fails("memory", f"{text}, and {size(free_swap)} of swap: less than {before}", mend)
     if available < need:
