@@ -20,7 +20,7 @@ def fixture_trace(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> Path:
     assets.mkdir()
     for name in ("page.js", "page.css", "licences.txt"):
         (assets / name).write_text("")
-    places = ("policy", "title", "style", "title", "first", "licences", "data", "script")
+    places = ("policy", "served", "title", "style", "title", "first", "licences", "data", "script")
     (assets / "page.html").write_text("".join("<p>{{%s}}</p>" % place for place in places))
     monkeypatch.setattr(html, "ASSETS", str(assets))
     monkeypatch.chdir(tmp_path)
