@@ -4,10 +4,12 @@
 
 import { h } from '../base/dom.js';
 
-/** A field of a CSV file. A text that a spreadsheet would take for a formula is marked as text. @param {string|number} value */
+/** A text that a spreadsheet would take for a formula is marked as text. @param {string|number} value */
+const harmless = (value) => (typeof value === 'string' && /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : String(value));
+
+/** A field of a CSV file. @param {string|number} value */
 function field(value) {
-    if (typeof value === 'number') return String(value);
-    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    const text = harmless(value);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -15,7 +17,7 @@ function field(value) {
 export const csv = (rows) => rows.map((fields) => fields.map(field).join(',')).join('\r\n') + '\r\n';
 
 /** @param {(string|number)[][]} rows */
-export const tabbed = (rows) => rows.map((fields) => fields.map((value) => String(value).replaceAll(/[\t\n\r]/g, ' ')).join('\t')).join('\n') + '\n';
+export const tabbed = (rows) => rows.map((fields) => fields.map((value) => harmless(value).replaceAll(/[\t\n\r]/g, ' ')).join('\t')).join('\n') + '\n';
 
 /** @param {string} name @param {string} text */
 export function save(name, text) {
