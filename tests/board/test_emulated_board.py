@@ -172,7 +172,8 @@ def assert_killed_with_its_memory_told(done: Recording) -> int:
     assert done.returncode == 128 + 9, done.stderr
     really = done.stdout.count(".") * 4 * MIB
     profile = done.profile
-    assert profile.snapshots[-1].reason == "low-memory" and not profile.is_complete
+    # Another may have been due in the moment that was left.
+    assert "low-memory" in [snapshot.reason for snapshot in profile.snapshots[-3:]] and not profile.is_complete
     assert 0.95 * really <= live_at(profile, -1) <= 1.02 * really + 8 * MIB
     report = print_report(done.trace).stdout
     first = " ".join(report.split("--- Where the memory went")[1].split("\n---")[0].split())
