@@ -29,9 +29,9 @@ BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()
 VALGRIND = os.environ.get("VALGRIND") or "valgrind"
 MADE = BUILD / "tests" / "made"  # by tests
 
-# Nothing is kept from one test to the next, and nothing in the user's home, unless JMASSIF_KEPT names a directory for it:
-# to run all of them with translations of the one before.
-os.environ["XDG_CACHE_HOME"] = os.environ.get("JMASSIF_KEPT", "/nonexistent/kept")
+# Nothing is kept from one test to the next, nor in the user's home: below /dev/null nobody can make a directory. Unless
+# JMASSIF_KEPT names one, to run all of them with translations of those before.
+os.environ["XDG_CACHE_HOME"] = os.environ.get("JMASSIF_KEPT", "/dev/null/kept")
 
 PYTHON = "/usr/bin/python3"  # the one that the distribution's packages are for
 
