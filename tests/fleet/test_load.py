@@ -133,6 +133,10 @@ def kill_and_start_again(address: str, fleet: MadeFleet, directory: Path) -> Non
     assert "1 refused" in jm_fleet("load", address, *traces, status=1).stderr
     jm_fleet("load", directory / "fresh.db", *traces, status=1)
     assert n_runs(address) == 80 and contents(address) == contents(str(directory / "fresh.db"))
+    told = [
+        jm_fleet("diff", of, "--group-by=jetpack", "--format=json").stdout for of in (address, directory / "fresh.db")
+    ]
+    assert told[0] == told[1]
 
 
 def test_a_load_that_is_killed_goes_on_where_it_was(fleet: MadeFleet, tmp_path: Path) -> None:

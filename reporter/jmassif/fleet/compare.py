@@ -107,7 +107,8 @@ def _values(
                 is_there = True
         if is_there:
             found.append((*names[part], values))
-    return found
+    # Databases hand out groups in an order of their own, and of rows that are as sure as each other Holm takes the first first.
+    return sorted(found, key=lambda row: row[:2])
 
 
 def _outside(groups: Sequence[RunGroup], rows: Sequence[FleetRow], least: int) -> List[Outside]:
