@@ -2,9 +2,11 @@
 """jmassif doctor: what it says of machines with one fault each. A machine is a directory of files as the kernel and L4T have
 them; limits are those of a process of its own."""
 
+import errno
 import json
 import os
 import resource
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -213,6 +215,15 @@ def test_a_device_that_this_user_may_not_open(tmp_path: Path, monkeypatch: "pyte
     monkeypatch.setattr(Machine, "may_use", lambda machine, path: path != "/dev/nvmap")  # root may open all
     found = only(devices.check_nodes(Machine(str(tmp_path))))
     assert found.state == FAILS and "/dev/nvmap" in found.text and "video" in found.mend
+
+
+def test_a_device_whose_driver_does_not_answer(tmp_path: Path) -> None:
+    put(tmp_path, "/dev/nvidia0", "")
+    with socket.socket(socket.AF_UNIX) as nobody:  # may be opened, says its mode, and cannot be
+        nobody.bind(str(tmp_path / "dev/nvidiactl"))
+    found = only(devices.check_nodes(Machine(str(tmp_path))))
+    assert found.state == FAILS and f"/dev/nvidiactl cannot be opened ({os.strerror(errno.ENXIO)})" in found.text
+    assert "driver" in found.mend and "usermod" not in found.mend
 
 
 # ---- processor and kernel --------------------------------------------------------------------

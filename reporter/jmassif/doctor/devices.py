@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The nodes of NVIDIA's drivers, and NVIDIA's releases on a board."""
 
+import errno
+import os
 import re
-from typing import Dict
+from typing import Dict, Optional
 
 from jmassif.doctor.machine import LOST, OK, Finding, Findings, Machine, fails, ok
 
@@ -13,24 +15,43 @@ _NODES = (
     "/dev/nvhost-ctrl-gpu",
     "/dev/nvhost-gpu",
     "/dev/nvhost-as-gpu",
+    "/dev/nvgpu/igpu0/ctrl",
+    "/dev/nvgpu/igpu0/channel",
     "/dev/nvidiactl",
     "/dev/nvidia0",
     "/dev/nvidia-uvm",
 )
-_JOIN = "sudo usermod -aG video $USER, and log in again"
+# These are opened, as a container's rules and a simulated board show in nothing else. The others may wake the GPU.
+_OPENED = ("/dev/nvmap", "/dev/nvidiactl")
+_MENDS = {
+    errno.EACCES: "sudo usermod -aG video $USER, and log in again",
+    errno.EPERM: "in a container: start it with --runtime=nvidia",
+    errno.EBUSY: "close the program that has it",
+}
+
+
+def _is_there(machine: Machine, node: str) -> bool:
+    return machine.exists(node) or (node in _OPENED and machine.refusal(node) is None)
 
 
 def is_nvmap_board(machine: Machine) -> bool:
-    return machine.exists("/dev/nvmap")
+    return _is_there(machine, "/dev/nvmap")
+
+
+def _refusal(machine: Machine, node: str) -> Optional[OSError]:
+    if not machine.may_use(node) and machine.exists(node):
+        return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return machine.refusal(node) if node in _OPENED else None
 
 
 def check_nodes(machine: Machine) -> Findings:
     """Whether the program may open them."""
-    nodes = [node for node in _NODES if machine.exists(node)]
-    closed = [node for node in nodes if not machine.may_use(node)]
-    if closed:
-        text = f"{closed[0]} may not be opened by this user: CUDA will not start"
-        return fails("devices", text, _JOIN)
+    nodes = [node for node in _NODES if _is_there(machine, node)]
+    for node in nodes:
+        error = _refusal(machine, node)
+        if error:
+            mend = _MENDS.get(error.errno or 0, "see dmesg: the driver does not answer")
+            return fails("devices", f"{node} cannot be opened ({error.strerror}): CUDA will not start", mend)
     if not nodes:
         return ok("devices", "no NVIDIA device: host memory is recorded")
     return ok("devices", f"{', '.join(nodes[:3])}{' and others' if len(nodes) > 3 else ''} may be used")

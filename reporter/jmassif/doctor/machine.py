@@ -78,6 +78,14 @@ class Machine:
     def may_use(self, path: str) -> bool:
         return os.access(self.path(path), os.R_OK | os.W_OK)
 
+    def refusal(self, path: str) -> Optional[OSError]:
+        """What the kernel says to who opens the file, if it does not open."""
+        try:
+            os.close(os.open(self.path(path), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+        except OSError as error:
+            return error
+        return None
+
     def labelled_bytes(self, path: str) -> Dict[str, int]:
         """Lines such as "MemFree:  123 kB" of a file of the kernel's, in bytes."""
         found = {}
