@@ -14,6 +14,7 @@ import pytest
 
 from jmassif.trace.builder import load_file
 from tests.harness import ARCH, BUILD, ROOT, VALGRIND, Argument, Run, compile_c
+from tests.tool import board
 
 TEMPLATE = ROOT / "packaging" / "jmassif.in"
 TOOLS = BUILD / ".in_place"
@@ -153,6 +154,34 @@ def test_the_doctor_tells_whether_it_can_work(tmp_path: Path, valgrind: str) -> 
     assert ill.returncode == 1 and "FAILS  temporary" in ill.stdout
     absent = start(command, "doctor", "no-such-program", cwd=tmp_path)
     assert absent.returncode == 2 and absent.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "release, limit, shown",
+    [("r32", 0, "/dev/nvmap may be used"), ("r32", 64, ""), ("rm580", 64, "/dev/nvidiactl may be used")],
+)
+def test_the_doctor_sees_the_boards_devices(tmp_path: Path, sim: Path, release: str, limit: int, shown: str) -> None:
+    """Which are there for who opens them, like a container's; few open files are too few for nvmap alone."""
+    board.require_board(sim)
+    command = installed(tmp_path / "there")
+    on_board = [*board.launcher(sim, release), command, "doctor", "--json"]
+    done = start(Path(on_board[0]), *on_board[1:], cwd=tmp_path, limit=limit)
+    rows = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
+    assert rows["devices"]["state"] == "ok" and shown in rows["devices"]["text"]
+    assert (rows["open files"]["state"] == "fails") == (release == "r32" and limit == 64)
+
+
+def test_an_installation_whose_valgrind_is_gone_gets_one_line(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there", str(tmp_path / "gone/valgrind"))
+    done = start(command, "true", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "gone/valgrind" in done.stderr
+    doctor = start(command, "doctor", cwd=tmp_path)
+    assert doctor.returncode == 1 and re.search("FAILS  Valgrind .*gone/valgrind", doctor.stdout)
+
+
+def test_the_doctor_without_python_gets_one_line(tmp_path: Path) -> None:
+    done = start(installed(tmp_path / "there"), "doctor", cwd=tmp_path, env={"JMASSIF_PYTHON": "no-such-python"})
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no-such-python" in done.stderr
 
 
 def test_usage_and_version(tmp_path: Path) -> None:
