@@ -242,7 +242,7 @@ def test_a_figure_that_a_browser_would_round_is_refused(value: int) -> None:
 
 def page_of(monkeypatch: Any, tmp_path: Path, *profiles: Profile, **assets: str) -> str:
     texts = {
-        "page.html": "{{policy}}|{{title}}|{{style}}|{{title}}|{{first}}|{{licences}}|{{data}}|{{script}}",
+        "page.html": "{{policy}}|{{served}}|{{title}}|{{style}}|{{title}}|{{first}}|{{licences}}|{{data}}|{{script}}",
         "page.js": "script",
         "page.css": "style {{data}}",
         "licences.txt": "<licence>",
@@ -260,9 +260,9 @@ def page_of(monkeypatch: Any, tmp_path: Path, *profiles: Profile, **assets: str)
 def test_the_page_is_the_shell_filled_in_once(monkeypatch: Any, tmp_path: Path) -> None:
     trace = small_training_run()
     trace.lines.insert(-1, "m command </title><script>alert(1)</script>{{data}}")
-    policy, title, style, heading, first, licences, data, script = page_of(monkeypatch, tmp_path, trace.load()).split(
-        "|"
-    )
+    parts = page_of(monkeypatch, tmp_path, trace.load()).split("|")
+    policy, served, title, style, heading, first, licences, data, script = parts
+    assert served == ""  # a file of its own asks nobody
     assert "default-src &#x27;none&#x27;" in policy and "sha256-" in policy
     assert heading == title == "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{data}}"
     assert (style, licences, script) == ("style {{data}}", "&lt;licence&gt;", "script")
@@ -272,7 +272,7 @@ def test_the_page_is_the_shell_filled_in_once(monkeypatch: Any, tmp_path: Path) 
 
 def test_the_data_of_several_processes_is_one_after_the_other(monkeypatch: Any, tmp_path: Path) -> None:
     profiles = [random_run(1).load(), small_training_run().load()]
-    raw = zlib.decompress(base64.b64decode(page_of(monkeypatch, tmp_path, *profiles).split("|")[6]))
+    raw = zlib.decompress(base64.b64decode(page_of(monkeypatch, tmp_path, *profiles).split("|")[7]))
     (length,) = struct.unpack("<I", raw[:4])
     head = json.loads(raw[4 : 4 + length])
     assert [run["command"] for run in head["runs"]] == ["random 1", "python3 train.py --epochs 2"]
