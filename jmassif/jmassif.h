@@ -15,8 +15,8 @@
  *     JMASSIF_TENSOR_FREED(address);        when it takes it back
  *
  * Programs that cannot use macros (Python through ctypes) find functions of the same names, in lower case, in
- * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_region_begin(text), jmassif_region_end(text),
- * jmassif_tensor(address, n_bytes), jmassif_tensor_freed(address).
+ * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_stage(text), jmassif_region_begin(text),
+ * jmassif_region_end(text), jmassif_tensor(address, n_bytes), jmassif_tensor_freed(address).
  */
 
 #ifndef JMASSIF_H
@@ -30,7 +30,8 @@ enum {
     VG_USERREQ__JMASSIF_REGION_BEGIN,
     VG_USERREQ__JMASSIF_REGION_END,
     VG_USERREQ__JMASSIF_TENSOR,
-    VG_USERREQ__JMASSIF_TENSOR_FREED
+    VG_USERREQ__JMASSIF_TENSOR_FREED,
+    VG_USERREQ__JMASSIF_STAGE
 };
 
 /* Take a snapshot now and write everything recorded so far to the trace. */
@@ -38,6 +39,10 @@ enum {
 
 /* Set a named mark on the timeline, with a snapshot. `text` is a C string. */
 #define JMASSIF_MARK(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_MARK, (text), 0, 0, 0, 0)
+
+/* Like a mark; and from here on peaks are those of what follows, up to the next stage. A test, an epoch or a request
+ * that begins with one has exact peaks of its own. The run's are the largest of its stages'. */
+#define JMASSIF_STAGE(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_STAGE, (text), 0, 0, 0, 0)
 
 /* A named region of the timeline. Regions nest, per thread; the end names the region it ends. */
 #define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_BEGIN, (text), 0, 0, 0, 0)

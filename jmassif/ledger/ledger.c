@@ -216,6 +216,15 @@ static inline void raise_peak(PeakId p)
     peak->side_bytes[SIDE_DEVICE] = totals.side[SIDE_DEVICE];
 }
 
+void jm_ledger_restart_peaks(void)
+{
+    for (UInt i = 0; i < n_kept; i++) {
+        peaks[kept[i]].max_bytes = 0;
+        peaks[kept[i]].cached_bytes = ~0ULL; // what is held now is another moment also where that is nothing
+        raise_peak(kept[i]);
+    }
+}
+
 // Of a peak that is rising: whether it still is after this.
 static inline Bool goes_on(PeakId p, const Totals *change)
 {

@@ -82,6 +82,9 @@ Bool jm_ledger_peak_is_news(PeakId peak);
 void jm_ledger_peak_told(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
 
+// Peaks begin anew: each is the largest total from now on, and until the next event that is what is held now.
+void jm_ledger_restart_peaks(void);
+
 // Calls `use` with what each account held at a peak that may hold something else now; all others held what they hold
 // now.
 typedef void (*UseDiffering)(void *context, AccountId account, ULong live_bytes, ULong live_blocks);

@@ -10,6 +10,7 @@
 
 void jmassif_snapshot(void);
 void jmassif_mark(const char *text);
+void jmassif_stage(const char *text);
 void jmassif_region_begin(const char *text);
 void jmassif_region_end(const char *text);
 void jmassif_tensor(const void *address, size_t n_bytes);
@@ -22,6 +23,10 @@ void jmassif_snapshot(void)
 void jmassif_mark(const char *text)
 {
     JMASSIF_MARK(text);
+}
+void jmassif_stage(const char *text)
+{
+    JMASSIF_STAGE(text);
 }
 void jmassif_region_begin(const char *text)
 {

@@ -133,6 +133,17 @@ static void asked_for_variable(UWord name_at, UWord value_at)
         jm_account_without_cache(value_at != 0);
 }
 
+static void set_mark(ThreadId tid, UWord text_at, Bool begins_stage)
+{
+    jm_pending_settle(tid);
+    jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(text_at)));
+    jm_snapshot_take(SNAPSHOT_MARK); // which tells the peaks so far
+    if (begins_stage) {
+        jm_ledger_restart_peaks();
+        jm_trace_stage(jm_clock_now());
+    }
+}
+
 // What the program says of its own allocator.
 static Bool tensor_request(ThreadId tid, const UWord *args)
 {
@@ -163,9 +174,8 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         jm_snapshot_take(SNAPSHOT_REQUEST);
         return True;
     case VG_USERREQ__JMASSIF_MARK:
-        jm_pending_settle(tid);
-        jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(args[1])));
-        jm_snapshot_take(SNAPSHOT_MARK);
+    case VG_USERREQ__JMASSIF_STAGE:
+        set_mark(tid, args[1], args[0] == VG_USERREQ__JMASSIF_STAGE);
         return True;
     case VG_USERREQ__JMASSIF_REGION_BEGIN:
         jm_region_begin(tid, jm_region_name(request_text(args[1])), 0);

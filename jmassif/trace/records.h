@@ -31,6 +31,7 @@
     X(COUNTER, 'k', False)                                                                                             \
     X(SYSTEM, 'y', False)                                                                                              \
     X(MARK, 'M', False)                                                                                                \
+    X(STAGE, 'A', False)                                                                                               \
     X(REGION_BEGIN, 'B', False)                                                                                        \
     X(REGION_END, 'D', False)                                                                                          \
     X(REGION_SUM, 'R', False)                                                                                          \

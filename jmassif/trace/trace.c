@@ -419,6 +419,13 @@ void jm_trace_system(ULong time, const HChar *figure, ULong bytes)
     end();
 }
 
+void jm_trace_stage(ULong time)
+{
+    begin(RECORD_STAGE);
+    put_uint(time);
+    end();
+}
+
 void jm_trace_mark(ULong time, UInt name)
 {
     begin(RECORD_MARK);

@@ -51,6 +51,7 @@ void jm_trace_failure(UInt name, ULong code, ULong count);
 void jm_trace_counter(const HChar *key, ULong count);
 void jm_trace_system(ULong time, const HChar *figure, ULong bytes);
 void jm_trace_mark(ULong time, UInt name);
+void jm_trace_stage(ULong time); // peaks that are told after it are of what came after it
 void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name);
 void jm_trace_region_sum(UInt name, ULong count, ULong time);
 void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again);

@@ -70,6 +70,13 @@ def mark(name: str) -> None:
         recorder.jmassif_mark(_text(name))
 
 
+def stage(name: str) -> None:
+    """Sets a mark now, from which on peaks are those of what follows: a test, an epoch has exact peaks of its own."""
+    recorder = _recorder()
+    if recorder is not None and hasattr(recorder, "jmassif_stage"):
+        recorder.jmassif_stage(_text(name))
+
+
 def snapshot() -> None:
     """Takes a snapshot now, and writes everything that was recorded so far to the trace."""
     recorder = _recorder()

@@ -31,6 +31,7 @@ from jmassif.model.records import (
     Scope,
     ScopeSum,
     Snapshot,
+    Stage,
     Timeline,
 )
 from jmassif.model.replay import Replay
@@ -69,6 +70,7 @@ class Profile:
         # By figure of the machine, as docs/trace-format.md names them: times, and bytes from then on.
         self.system: Dict[str, Tuple["array[int]", "array[int]"]] = {}
         self.marks: List[Mark] = []
+        self.stages: List[Stage] = []
         self.regions: List[Region] = []
         self.region_sums: Dict[str, RegionSum] = {}
         self.objects: List[LoadedObject] = []
@@ -140,7 +142,10 @@ class Profile:
 
     def peak_composition(self, which: str) -> Composition:
         """Who held what when `which` of PEAKS was at its largest."""
-        peak = self.peaks[which]
+        return self.composition_at(self.peaks[which])
+
+    def composition_at(self, peak: Peak) -> Composition:
+        """Likewise at a peak of the run's or of one of its stages."""
         replay = self._replay(peak.snapshot)
         rows = peak.differences
         for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):

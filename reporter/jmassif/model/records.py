@@ -58,6 +58,19 @@ class Peak(NamedTuple):
     by_kind: Dict[str, int]
     differences: Differences
 
+    @property
+    def bytes(self) -> int:
+        """Of the side, or both, that it is a peak of."""
+        return (self.host if self.which != "device" else 0) + (self.device if self.which != "host" else 0)
+
+
+class Stage(NamedTuple):
+    """From a mark on that the program set as a stage, up to the next one: peaks of its own."""
+
+    text: str
+    snapshot: int  # index of the one that it begins with
+    peaks: Dict[str, Peak]  # as Profile.peaks
+
 
 class Pages(NamedTuple):
     """What is known of an account's mappings besides their resident bytes."""

@@ -25,6 +25,7 @@ from jmassif.model.records import (
     Scope,
     ScopeSum,
     Snapshot,
+    Stage,
 )
 from jmassif.model.rows import Changes, Differences, PageChanges
 from jmassif.trace.definitions import KIND_NUMBERS, Definitions, no_node, require
@@ -73,6 +74,7 @@ class Builder(Definitions):
         self.snapshot_ids: Dict[int, int] = {}
         self.scope_ids: Dict[int, int] = {}
         self.clock = 0
+        self.earlier_peaks: Dict[str, Peak] = {}  # the largest of the stages before
         self.by_kind: Dict[str, int] = {}  # as of the `c` records read so far
         self.open_regions: Dict[int, Dict[str, List[int]]] = {}  # thread: by name indices, innermost last
         self.n_open_regions: Dict[int, int] = {}  # by thread
@@ -164,15 +166,13 @@ class Builder(Definitions):
             self._change(newest, snapshot=index)
         for peak in group.peaks:
             _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
-            self.profile.peaks[peak.which] = Peak(
-                peak.which,
-                peak.time,
-                peak.host,
-                peak.device,
-                index,
-                peak.by_kind,
-                peak.differences,
-            )
+            told = Peak(peak.which, peak.time, peak.host, peak.device, index, peak.by_kind, peak.differences)
+            stages = self.profile.stages
+            if stages:
+                stages[-1].peaks[peak.which] = told
+            before = self.earlier_peaks.get(peak.which)
+            if before is None or told.bytes > before.bytes:
+                self.profile.peaks[peak.which] = told
         self.group = None
 
     # ---- events ------------------------------------------------------------------------------
@@ -264,6 +264,14 @@ class Builder(Definitions):
     def mark(self, time: int, name: int) -> None:
         self.profile.marks.append(Mark(time, self.text(name)))
 
+    def stage(self, time: int) -> None:
+        marks = self.profile.marks
+        require(not self.group, "a stage begins inside a snapshot")
+        if not marks or marks[-1].snapshot is None:
+            raise Corrupt("a stage begins without a mark and its snapshot")
+        self.earlier_peaks = dict(self.profile.peaks)
+        self.profile.stages.append(Stage(marks[-1].text, marks[-1].snapshot, {}))
+
     def region(self, time: int, thread: int, name: int) -> None:
         text = self.text(name)
         row = len(self.profile.timeline.time)
@@ -336,6 +344,7 @@ class Builder(Definitions):
             "k": self.counter,
             "y": self.system,
             "M": self.mark,
+            "A": self.stage,
             "B": self.region,
             "D": self.region_end,
             "R": self.region_sum,

@@ -131,6 +131,7 @@ RECORDS: Dict[str, str] = {
     "k": "name number",
     "y": "number name number",
     "M": "number number",
+    "A": "number",
     "B": "number number number",
     "D": "number number number",
     "R": "number number number",
