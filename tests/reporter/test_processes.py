@@ -472,18 +472,22 @@ int main(void)
 
 WORKERS = """
 import multiprocessing, sys, time
-def work(n, barrier):
+def work(n, barrier, is_past):
     held = bytearray(n << 20)
     barrier.wait()
-    time.sleep(600 if n == 5 else 0)
+    if n == 5:
+        is_past.send(True)  # who is ended within the barrier keeps its lock from the others
+        time.sleep(600)
 if __name__ == "__main__":
     context = multiprocessing.get_context(sys.argv[1])
     held = bytearray(16 << 20)
     barrier = context.Barrier(4)
-    workers = [context.Process(target=work, args=(n, barrier)) for n in (3, 4, 5)]
+    past, is_past = context.Pipe(False)
+    workers = [context.Process(target=work, args=(n, barrier, is_past)) for n in (3, 4, 5)]
     for worker in workers:
         worker.start()
     barrier.wait()
+    past.recv()
     workers[-1].terminate()
     for worker in workers:
         worker.join()
