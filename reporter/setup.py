@@ -35,7 +35,8 @@ setup(
             "jm_print = jmassif.commands.jm_print:run",
             "jm_serve = jmassif.commands.jm_serve:run",
             "jm_top = jmassif.commands.jm_top:run",
-        ]
+        ],
+        "pytest11": ["jmassif = jmassif.pytest_plugin"],
     },
     zip_safe=False,
 )

@@ -11,7 +11,7 @@ from tests import harness
 
 
 # Directories of tests that run many programs, or make whole builds.
-SLOW = ("arm64", "board", "fleet", "packaging", "python", "tool", "torch")
+SLOW = ("arm64", "board", "fleet", "packaging", "plugin", "python", "tool", "torch")
 
 
 def pytest_configure(config: "pytest.Config") -> None:

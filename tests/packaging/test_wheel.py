@@ -65,6 +65,12 @@ def test_the_installed_command_prints_what_the_one_of_the_tree_does(venv: Path, 
     assert "Where the memory went" in installed.stdout
 
 
+def test_pytest_finds_the_plugin(venv: Path) -> None:
+    installed = next(venv.glob("lib/python3*/site-packages"))
+    done = run([PYTHON, "-m", "pytest", "--help"], env={"PYTHONPATH": str(installed)}, cwd=venv)
+    assert "run the tests below Valgrind's tool jmassif" in " ".join(done.stdout.split()), done.stderr
+
+
 def test_programs_import_the_installed_package(venv: Path, tmp_path: Path) -> None:
     trace = small_training_run().save(tmp_path)
     program = "import jmassif, sys; print(jmassif.__file__, jmassif.Profile.load(sys.argv[1]).peaks['total'].host)"
