@@ -119,6 +119,7 @@ def test_uninstall_leaves_only_directories_that_others_share(private_tree: Path,
     assert files_below(prefix) == set()
     shared = {"bin", "include", "lib", "libexec", "share", "share/doc", "share/man", "share/man/man1"}
     shared |= {"share/bash-completion", "share/bash-completion/completions"}
+    shared |= {"share/zsh", "share/zsh/site-functions", "share/fish", "share/fish/vendor_completions.d"}
     assert directories_below(prefix) <= shared
 
 
