@@ -28,8 +28,11 @@ NO_LEAKS = ("cache", "once", "warm-up", "arena", "random-cache")
 EFFORT = 250000
 
 
+CHUNKS = 24  # of a pool, a chunk each 16 steps: likewise
+
+
 def steps_of(behaviour: str) -> int:
-    return 10 * TEETH if behaviour == "sawtooth" else STEPS
+    return {"sawtooth": 10 * TEETH, "pool": 16 * CHUNKS}.get(behaviour, STEPS)
 
 
 def recorded(behaviour: str, how: str, steps: int = 0) -> Recording:
