@@ -9,9 +9,8 @@ is another, or to the end. The view `held` has them at every snapshot.
 """
 
 import os
-import sqlite3
 from itertools import repeat
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from jmassif.model.kinds import PEAKS, counted_blocks, side_of
 from jmassif.model.profile import Profile
@@ -26,6 +25,9 @@ from jmassif.version import __version__
 from jmassif.whose.names import Names
 from jmassif.whose.views import naming
 from jmassif.writers.view import FormatError, View
+
+if TYPE_CHECKING:
+    import sqlite3
 
 VERSION = 1
 # "jmsf": by it file(1) and this module tell the database from others.
@@ -121,7 +123,7 @@ def _cleaned(rows: Iterable[_Row]) -> Iterator[_Row]:
 class _Run:
     """The rows of one profile, table by table."""
 
-    def __init__(self, database: sqlite3.Connection, profile: Profile, run: int) -> None:
+    def __init__(self, database: "sqlite3.Connection", profile: Profile, run: int) -> None:
         self._database = database
         self._profile = profile
         self._run = run
@@ -308,7 +310,7 @@ class _Run:
             self._stacks()
 
 
-def _prepare(database: sqlite3.Connection) -> None:
+def _prepare(database: "sqlite3.Connection") -> None:
     """Makes the tables in an empty database. Raises FormatError if it is another's."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     (application,) = database.execute("PRAGMA application_id").fetchone()
@@ -327,12 +329,16 @@ def _prepare(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _tables(database: sqlite3.Connection) -> List[str]:
+def _tables(database: "sqlite3.Connection") -> List[str]:
     return [name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
 
 
 def store(profile: Profile, view: View, path: str) -> None:
     """Adds the run to the database at `path`, in place of its rows there, if any. Raises FormatError."""
+    try:
+        import sqlite3  # small systems have a Python without it, which makes all other reports
+    except ImportError as error:
+        raise FormatError(f"needs Python's module sqlite3: {error}")
     is_new = not os.path.exists(path)
     is_done = False
     try:
