@@ -30,7 +30,7 @@ SWAP_MODULES = ("zsmalloc", "lzo-rle", "zram")
 
 # What jobs use of busybox, where the trees do not have it; with what maintainers' scripts of packages do.
 APPLETS = tuple(
-    "sh mount mkdir ip cat tar sync dmesg poweroff insmod mkswap swapon sleep readlink sed uname find rm ls env grep head wc".split()
+    "sh mount mkdir ip cat tar sync dmesg poweroff insmod mkswap swapon sleep readlink sed uname find rm ls env grep head wc true".split()
 )
 
 MODEL = "NVIDIA Jetson Nano Developer Kit"
@@ -125,6 +125,8 @@ def _make_disk(directory: Path, jobs: Mapping[str, Job], board: Board) -> None:
     for applet in APPLETS:
         if not (root / "bin" / applet).exists():
             (root / "bin" / applet).symlink_to("busybox")
+    if not (root / "usr/bin/env").exists():
+        (root / "usr/bin/env").symlink_to("/bin/busybox")  # where scripts look for it
     (python,) = (root / "usr/bin").glob("python3.*")
     (root / "usr/bin/python3").symlink_to(python.name)
     _copy_modules(board, SWAP_MODULES, root / "modules")
