@@ -15,7 +15,7 @@ from tests.board import emulator
 from tests.board.emulator import Job, Outcome
 from tests.harness import ARM64_VALGRIND, MADE, ROOT, Recording, allocated_by_function, compile_arm64, compile_c, record
 from tests.tool import board, test_driver_random, test_pages
-from tests.tool.programs import DIRECTORY, functions, live_at, print_report
+from tests.tool.programs import DIRECTORY, held_below, live_at, print_report
 
 MIB = 1 << 20
 # Each takes 15 s: in short, one of each driver that differs much.
@@ -136,13 +136,7 @@ def test_parent_and_child_have_a_trace_each(outcome: Outcome) -> None:
 def test_a_python_line_has_its_bytes(outcome: Outcome) -> None:
     done = outcome.jobs["30-python"]
     assert (done.returncode, done.stdout) == (0, "3000000\n"), done.stderr
-    profile = done.profile
-    held = sum(
-        n_bytes
-        for account, (n_bytes, _) in profile.peak_composition("host").items()
-        if any(frame.startswith("lines") for frame in functions(profile, profile.accounts[account].node))
-    )
-    assert 3000000 <= held <= 3000000 + 30 * 100
+    assert 3000000 <= held_below(done.profile, "lines") <= 3000000 + 30 * 100
 
 
 @pytest.mark.parametrize("release", RELEASES)

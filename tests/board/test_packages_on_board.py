@@ -19,7 +19,7 @@ from tests.board.emulator import BARE, Job, Outcome
 from tests.board.test_emulated_board import IN_A_GROUP, IS_LONG, LIMIT, assert_killed_with_its_memory_told
 from tests.harness import BUILD, MADE, ROOT, allocated_by_function, compile_arm64
 from tests.tool import board, test_driver_random
-from tests.tool.programs import functions
+from tests.tool.programs import held_below
 from tests.tool.test_example import at_peak
 
 KEEPS = ROOT / "tests/packaging/keeps.c"
@@ -111,13 +111,7 @@ def test_a_program_is_recorded(outcome: Outcome, name: str) -> None:
 def test_a_script_has_its_line_there_and_its_report_is_made_there(outcome: Outcome) -> None:
     done = outcome.jobs["20-python"]
     assert (done.returncode, done.stdout) == (0, "3000000\n"), done.stderr
-    profile = done.profile
-    held = sum(
-        n_bytes
-        for account, (n_bytes, _) in profile.peak_composition("host").items()
-        if any(frame.startswith("lines") for frame in functions(profile, profile.accounts[account].node))
-    )
-    assert 3000000 <= held <= 3000000 + 30 * 100
+    assert 3000000 <= held_below(done.profile, "lines") <= 3000000 + 30 * 100
     report = outcome.jobs["30-report"]
     assert report.returncode == 0 and re.search(r"<string>:3 .* 2\.86 MiB", report.stdout), report.stdout
     page = outcome.jobs["40-page"]

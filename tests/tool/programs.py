@@ -66,6 +66,15 @@ def functions(profile: Profile, node: int) -> List[str]:
     return [profile.frame(frame).function for frame in profile.stack(node)]
 
 
+def held_below(profile: Profile, function: str) -> int:
+    """Bytes that stacks through a function held at the host's peak; it may be given without what its line adds to its name."""
+    return sum(
+        n_bytes
+        for account, (n_bytes, _) in profile.peak_composition("host").items()
+        if any(frame.startswith(function) for frame in functions(profile, profile.accounts[account].node))
+    )
+
+
 def heap_stacks(profile: Profile) -> Dict[Tuple[str, ...], int]:
     """By stack (function names, innermost first): the heap bytes it allocated in all."""
     sums: Dict[Tuple[str, ...], int] = {}

@@ -11,7 +11,7 @@ import pytest
 from jmassif.questions.machine import machine
 from tests.harness import PYTHON, Argument, Recording, allocated_by_function, compile_c, record, run
 from tests.tool import board
-from tests.tool.programs import functions, program
+from tests.tool.programs import held_below, program
 
 # The first that 4.9 does not have: on x86-64 after pkey_free, elsewhere likewise (asm-generic/unistd.h).
 AFTER_4_9 = {"x86_64": 332, "aarch64": 291}.get(platform.machine(), 0)
@@ -120,13 +120,7 @@ def test_a_script_on_it_has_its_lines() -> None:
     script = "def keeps():\n    return [bytearray(100000) for _ in range(30)]\nkept = keeps()\nprint(len(kept))"
     recording = record([PYTHON, "-c", script], launcher=on_a_kernel_without([f"{AFTER_4_9}-"]))
     assert (recording.returncode, recording.stdout) == (0, "30\n"), recording.stderr
-    profile = recording.profile
-    n_bytes = sum(
-        held_bytes
-        for account, (held_bytes, _) in profile.peak_composition("host").items()
-        if any(frame.startswith("keeps") for frame in functions(profile, profile.accounts[account].node))
-    )
-    assert 3000000 <= n_bytes <= 3000000 + 30 * 100
+    assert 3000000 <= held_below(recording.profile, "keeps") <= 3000000 + 30 * 100
 
 
 def test_a_boards_memory_on_it_is_what_its_driver_has_committed(sim: Path) -> None:
