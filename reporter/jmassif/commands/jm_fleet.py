@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 import time
+from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
 
 from jmassif.commands import common
@@ -207,6 +208,17 @@ def _load(arguments: argparse.Namespace) -> int:
 # ---- the others --------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _loaded(name: str) -> Iterator[Database]:
+    """A database that has a fleet in it; closed in the end."""
+    database = open_database(name)
+    try:
+        database.need()
+        yield database
+    finally:
+        database.close()
+
+
 def _wanted(arguments: argparse.Namespace, database: Database) -> List[FleetRun]:
     """The runs that the conditions leave. Raises Problem if there are none at all."""
     runs = read_runs(database)
@@ -242,12 +254,8 @@ def _diff(arguments: argparse.Namespace) -> int:
         raise Problem("jm_fleet diff needs --group-by: jetpack, board, pytorch, …")
     if arguments.format == _HTML:
         html.read_assets(script=page.SCRIPT)
-    database = open_database(arguments.database)
-    try:
-        database.need()
+    with _loaded(arguments.database) as database:
         found = _difference(arguments, database)
-    finally:
-        database.close()
     inputs = [arguments.database]
     if arguments.format == _HTML:
         write_page(_NAME, page.write(found), inputs, arguments.output, "jmassif.fleet.html", arguments.open)
@@ -272,12 +280,8 @@ def _run_lines(runs: List[FleetRun]) -> Iterator[str]:
 
 
 def _runs(arguments: argparse.Namespace) -> int:
-    database = open_database(arguments.database)
-    try:
-        database.need()
+    with _loaded(arguments.database) as database:
         runs = _wanted(arguments, database)
-    finally:
-        database.close()
     if arguments.format == "text":
         lines = _run_lines(runs)
     else:
@@ -288,9 +292,7 @@ def _runs(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    database = open_database(arguments.database)
-    try:
-        database.need()
+    with _loaded(arguments.database) as database:
         runs = _wanted(arguments, database)
         write: Any = _EXPORTS[arguments.format]
         if arguments.table == "figures":
@@ -299,8 +301,6 @@ def _export(arguments: argparse.Namespace) -> int:
             lines = write(export.RUN_FIELDS, export.run_rows(runs))
         common.keep_inputs(arguments.output, [arguments.database])
         common.write(lines, arguments.output)
-    finally:
-        database.close()
     return 0
 
 
