@@ -4,13 +4,12 @@
     7f2a10000000   20.0 MiB  75 %  TTTTTTTTTTTTTTTTTT-----TTTTttttttt------
 """
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.questions.exhaustion import incidents
-from jmassif.questions.moments import SelectionError, main_peak, select
-from jmassif.questions.segments import Layout, Segment, is_placed, layout_at, layouts, position_of_peak
+from jmassif.questions.device_moments import select_device
+from jmassif.questions.segments import Layout, Segment, is_placed, layout_at, layouts
 from jmassif.units import count, moment, percent, size
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.table import Column, Table
@@ -117,37 +116,6 @@ def map_lines(profile: Profile, layout: Layout, composition: Optional[Compositio
     return lines + [""] + paragraph("   ".join(legend))
 
 
-# ---- which moment ----------------------------------------------------------------------------
-
-
-class _Chosen(NamedTuple):
-    name: str
-    time: int
-    position: int
-    composition: Optional[Composition]
-
-
-def _event(profile: Profile, number: str) -> _Chosen:
-    found = incidents(profile)
-    if not number.isdecimal() or not 1 <= int(number) <= len(found):
-        has = f"there are 1 to {len(found)}" if found else "there are none"
-        raise SelectionError(f'no failed allocation "{number[:20]}": {has}')
-    event = found[int(number) - 1].last
-    composition = None if event.snapshot is None else profile.composition(event.snapshot)
-    return _Chosen(f"failed allocation {number}", event.time, event.position, composition)
-
-
-def _choose(profile: Profile, number: str, selector: Optional[str]) -> _Chosen:
-    if number:
-        return _event(profile, number)
-    chosen = select(profile, selector or "peak-device")
-    if chosen.snapshot is not None:
-        return _Chosen(chosen.name, chosen.time, profile.snapshots[chosen.snapshot].position, chosen.composition)
-    which = (selector or "peak-device")[len("peak-") :] or main_peak(profile)
-    position = position_of_peak(profile, which) if which in profile.peaks else profile.blocks.n_rows
-    return _Chosen(chosen.name, chosen.time, position, chosen.composition)
-
-
 # ---- over time -------------------------------------------------------------------------------
 
 
@@ -180,7 +148,7 @@ def write_segments(profile: Profile, number: str, selector: Optional[str]) -> It
 
     Raises SelectionError.
     """
-    chosen = _choose(profile, number, selector)
+    chosen = select_device(profile, number, selector)
     yield from heading(f"Device memory, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
     yield from map_lines(profile, layout_at(profile, chosen.position), chosen.composition)
     yield from _over_time(profile)
