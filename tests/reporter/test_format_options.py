@@ -166,5 +166,6 @@ def test_the_manual_and_the_help_name_every_format(capsys: "pytest.CaptureFixtur
     formats = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
     for name, form in ((name, FORMATS[name]) for name in NAMES):
         assert f"  {name} " in said and form.help in said
-        assert f".B {name}\n" in manual
+        escaped = name.replace("-", "\\-")
+        assert f".B {escaped}\n" in manual
         assert f"`{name}`" in formats

@@ -4,7 +4,7 @@
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from jmassif.whose.lines import LINE_VIEWS
-from jmassif.writers import callgrind, csv, folded, json, massif, perfetto, pprof, speedscope, sqlite
+from jmassif.writers import callgrind, csv, folded, json, massif, memory_viz, perfetto, pprof, speedscope, sqlite
 from jmassif.writers.page import html
 from jmassif.writers.text import processes, report
 from jmassif.writers.view import BY
@@ -98,6 +98,14 @@ _ALL = (
     Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, pprof.write, _FILTERS + ("snapshot",)),
     Format(
         "perfetto", "ui.perfetto.dev, chrome://tracing", LARGE, perfetto.write, ("threshold", "by", "fold"), _TABLES
+    ),
+    Format(
+        "memory-viz",
+        "PyTorch's memory_viz: what lies where on the device, and each step up to there",
+        BINARY,
+        memory_viz.write,
+        ("snapshot", "segments", "by"),
+        ("stack", "owner", "role"),
     ),
     Format("callgrind", "KCachegrind, callgrind_annotate", LARGE, callgrind.write, _FILTERS + ("snapshot",)),
     Format("sqlite", "SQL over many runs; adds to the file of -o", DATABASE, sqlite.store, ("by",), ("stack", "owner")),
