@@ -54,7 +54,7 @@ def save(directory: Path, n: int, n_lost: int = 0) -> None:
 
 @pytest.mark.parametrize("n_lost", [0, 3, 20])
 def test_jm_diff_has_one_profile_in_memory_at_a_time(
-    n_lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    n_lost: int, tmp_path: Path, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     """Without the garbage collector, which the command switches off; of traces that were cut off too."""
     save(tmp_path, 6, n_lost)
@@ -79,7 +79,7 @@ def test_jm_diff_has_one_profile_in_memory_at_a_time(
 
 
 def test_jm_diff_compares_each_process_with_those_of_its_parents_pid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     asked = []
     is_child_of = jm_diff._Process.is_child_of

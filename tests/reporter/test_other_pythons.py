@@ -4,6 +4,7 @@
 All tests of the reporter by these: tests/reporter/on_pythons.
 """
 
+import ast
 import json
 import os
 import subprocess
@@ -84,6 +85,19 @@ sys.path.insert(0, sys.argv.pop(1))
 from jmassif.commands.doctor import run
 run()
 """
+
+
+def test_tests_name_types_of_pytest_in_quotes() -> None:
+    """The last pytest for 3.6 does not have them, and what is not in quotes is looked up when the tests are loaded."""
+    unquoted = []
+    for path in sorted((ROOT / "tests/reporter").glob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(function, (ast.FunctionDef, ast.Lambda)):
+                types = [parameter.annotation for parameter in function.args.args + function.args.kwonlyargs]
+                types += [function.returns] if isinstance(function, ast.FunctionDef) else []
+                named = [name for each in types if each for name in ast.walk(each) if isinstance(name, ast.Name)]
+                unquoted += [f"{path.name}:{name.lineno}" for name in named if name.id == "pytest"]
+    assert unquoted == []
 
 
 WITHOUT_SQLITE = """

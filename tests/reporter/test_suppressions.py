@@ -159,7 +159,7 @@ def test_what_is_no_expression_is_one_line(tmp_path: Path, pattern: str) -> None
     assert done.status == 2 and done.err.count("\n") == 1 and "regular expression" in done.err
 
 
-def test_an_expression_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expression_that_does_not_end_is_ended(monkeypatch: "pytest.MonkeyPatch") -> None:
     monkeypatch.setattr(filters, "_SECONDS", 0.3)
     trace = Trace(time_unit="ms", memory="unified")
     trace.account("heap", "app", [f"{'a' * 60} (x.c:1)"])
