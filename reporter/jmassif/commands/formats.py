@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.writers import callgrind, csv, folded, json, massif, memory_viz, perfetto, pprof, speedscope, sqlite
 from jmassif.writers.page import html
+from jmassif.writers.picture import flamegraph, png, timeline
 from jmassif.writers.text import processes, report
 from jmassif.writers.view import BY
 
@@ -23,7 +24,11 @@ _RANGE = ("from", "to")
 # What only looks at who held what may look at some of it.
 _FILTERS = ("only", "except")
 _VIEW_OPTIONS = (
-    _FILTERS + _OVERLAY + _TREE + _RANGE + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value")
+    _FILTERS
+    + _OVERLAY
+    + _TREE
+    + _RANGE
+    + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value", "picture")
 )
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
@@ -42,6 +47,7 @@ class Format(NamedTuple):
     options: Tuple[str, ...]
     by: Tuple[str, ...] = ()  # what --by may be, the default first
     threshold: Optional[float] = None  # percent, by default; None: the recorder's
+    fold: Optional[str] = None  # what --fold is by default; None: "internal" in views by line, and "none" in trees
     # From several processes' traces (processes.Processes), what makes a view of each, and whether each is reported on; None:
     # the format shows one process.
     write_several: Optional[Callable[..., Any]] = None
@@ -52,9 +58,43 @@ class Format(NamedTuple):
         return next((name for name in given if name in _VIEW_OPTIONS and name not in self.options), None)
 
 
+class Picture(NamedTuple):
+    """What --picture may be: a format's fields of the same names."""
+
+    write: Callable[..., Any]
+    options: Tuple[str, ...]
+    by: Tuple[str, ...]
+
+
+PICTURES: Dict[str, Picture] = {
+    "timeline": Picture(timeline.write, ("picture", "by", "fold"), _TABLES),
+    "flamegraph": Picture(flamegraph.write, _FILTERS + _TREE + _RANGE + ("value", "picture"), BY),
+}
+_TIMELINE = PICTURES["timeline"]
+
+
+def of_picture(format_: Format, picture: Optional[str]) -> Format:
+    """The format, if it is one of pictures as it draws the one that was asked for."""
+    if picture is None or "picture" not in format_.options:
+        return format_
+    drawn = PICTURES[picture]
+    write: Callable[..., Any] = drawn.write
+    if format_.content == BINARY:
+        write = png.converted(write)
+    name = f"{format_.name} --picture={picture}"
+    return format_._replace(name=name, write=write, options=drawn.options, by=drawn.by)
+
+
 _ALL = (
     Format(
-        "text", "a report for a terminal", TEXT, report.write, _VIEW_OPTIONS[:-1], BY, write_several=processes.write
+        "text",
+        "a report for a terminal",
+        TEXT,
+        report.write,
+        _VIEW_OPTIONS[:-2],
+        BY,
+        fold="internal",
+        write_several=processes.write,
     ),
     Format(
         "html",
@@ -64,6 +104,27 @@ _ALL = (
         ("no-source", "source") + _OVERLAY,
         write_several=html.write_several,
         check=html.read_assets,
+    ),
+    Format(
+        "svg",
+        "browsers, README files: a picture of the timeline or the flame graph",
+        LARGE,
+        _TIMELINE.write,
+        _TIMELINE.options,
+        _TIMELINE.by,
+        threshold=_FLAMES,
+        fold="internal",
+    ),
+    Format(
+        "png",
+        "the same pictures for slides; needs rsvg-convert, inkscape or chromium",
+        BINARY,
+        png.converted(_TIMELINE.write),
+        _TIMELINE.options,
+        _TIMELINE.by,
+        threshold=_FLAMES,
+        fold="internal",
+        check=png.check,
     ),
     Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, _TREE, BY),
     Format(

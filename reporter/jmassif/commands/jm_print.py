@@ -8,7 +8,7 @@ from typing import List, NoReturn, Optional, Tuple
 
 from jmassif.commands import common, filters, overlay, suppressions
 from jmassif.commands.common import Parser, Problem
-from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, Format
+from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, PICTURES, Format, of_picture
 from jmassif.commands.pages import write_page
 from jmassif.commands.suppressions import Suppressions
 from jmassif.commands.terminal import is_terminal
@@ -49,6 +49,7 @@ examples:
   jm_print jmassif.out.*                            several processes, and their sum
   ssh board zstd -c jmassif.out.4711 | jm_print -   from a board, without a copy
   jm_print --format=html --open jmassif.out.4711    as a page in the browser
+  jm_print --format=svg -o memory.svg jmassif.out.4711   the timeline as a picture
   jm_print --format=massif -o massif.out.4711 jmassif.out.4711
 """
 )
@@ -156,11 +157,12 @@ def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
         help="leave out what tells whose machine it was: user, host, paths but within packages, arguments, environment, source",
     )
     option("--no-source", action="store_true", help="leave the text of source lines out")
+    option("--picture", choices=list(PICTURES), help="what svg and png show [timeline]")
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
     option(
         "--value",
         choices=[*VALUES, *RANGE_VALUES],
-        help="what folded and speedscope tell of a stack [live-bytes; of a range new-bytes]",
+        help="what folded, speedscope and a flame graph tell of a stack [live-bytes; of a range new-bytes]",
     )
     option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
     option("--y", type=_extent, metavar="4..1000", help="the graph's height [what fits a screen]")
@@ -180,6 +182,7 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
     stranger = format_.does_not_take(given)
     if stranger:
         takers = ", ".join(other.name for other in FORMATS.values() if stranger in other.options)
+        takers += "".join(f", --picture={name}" for name, picture in PICTURES.items() if stranger in picture.options)
         raise Problem(f"--{stranger} means nothing to --format={format_.name}, only to: {takers}")
     if arguments.by and arguments.by not in format_.by:
         raise Problem(f"--format={format_.name} has no --by={arguments.by}, only: {', '.join(format_.by)}")
@@ -245,7 +248,6 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         threshold = format_.threshold
     if threshold is None:
         threshold = min(profile.option("threshold", _DEFAULT_THRESHOLD), 100.0)
-    is_text = format_.name == "text"
     asks_for_stacks = (
         arguments.stacks or arguments.all or arguments.by or arguments.fold or arguments.threshold is not None
     )
@@ -255,7 +257,7 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         by=arguments.by or (format_.by or BY)[0],
         width=arguments.x or _graph_width(arguments),
         height=arguments.y,
-        fold=arguments.fold or ("internal" if is_text else None),
+        fold=arguments.fold or format_.fold,
         source=None if arguments.no_source or arguments.anonymous else tuple(arguments.source or ()),
         value=arguments.value or next(iter(RANGE_VALUES if _range(arguments) else VALUES)),
         range=_range(arguments),
@@ -274,7 +276,7 @@ def _print(given: Optional[List[str]]) -> int:
     # Its value is optional, and what follows it may be a file.
     words = ["--segments=" if word == "--segments" else word for word in (sys.argv[1:] if given is None else given)]
     arguments = _parser().parse_args(words)
-    format_ = FORMATS[arguments.format]
+    format_ = of_picture(FORMATS[arguments.format], arguments.picture)
     _check_options(arguments, format_)
     _check_reports(arguments)
     _check_range(arguments)
