@@ -73,6 +73,7 @@ def visit(
     before: str = "",
     unfold: bool = True,
     throttle: int = 1,
+    fragment: str = "",
 ) -> Visit:
     """`before` is a script that runs before the page's own; `throttle` is how many times slower the processor is."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -84,6 +85,7 @@ def visit(
         "before": before,
         "unfold": unfold,
         "throttle": throttle,
+        "fragment": fragment,
         "steps": steps,
     }
     done = subprocess.run(
@@ -99,9 +101,15 @@ def visit(
 
 
 def look(
-    page: Path, *steps: Step, width: int = 1280, height: int = 900, scheme: str = "light", unfold: bool = True
+    page: Path,
+    *steps: Step,
+    width: int = 1280,
+    height: int = 900,
+    scheme: str = "light",
+    unfold: bool = True,
+    fragment: str = "",
 ) -> List[Any]:
     """visit(), of a page that gives no trouble; what the steps returned."""
-    visited = visit(page, *steps, width=width, height=height, scheme=scheme, unfold=unfold)
+    visited = visit(page, *steps, width=width, height=height, scheme=scheme, unfold=unfold, fragment=fragment)
     assert visited.trouble == []
     return visited.results

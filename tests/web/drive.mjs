@@ -2,7 +2,7 @@
 //
 // usage: node drive.mjs NODE_MODULES < PLAN.json > RESULT.json
 // Opens a page in Chromium and does what the plan says, step by step: {page, viewport, scheme, before, unfold, throttle, steps:
-// [[name, …arguments]]}; `page` is a path, or an address below which it may ask for more; `before` is a script that runs before
+// [[name, …arguments]]}; `page` is a path, or an address below which it may ask for more, `fragment` what follows its "#"; `before` is a script that runs before
 // the page's own, with `unfold` all sections are opened first, as by a reader, and `throttle` is how many times slower the
 // processor is.
 // The result has what each step returned, and all that the page should never do: errors, warnings, requests, dialogs.
@@ -30,7 +30,7 @@ page.on('dialog', (dialog) => {
 const isServed = plan.page.startsWith('http:');
 const url = isServed ? plan.page : pathToFileURL(plan.page).href;
 page.on('request', (request) => {
-    const asked = request.url();
+    const [asked] = request.url().split('#');
     if (asked !== url && !(isServed && asked.startsWith(url)) && !asked.startsWith('data:') && !asked.startsWith('blob:')) trouble.push(`request: ${asked}`);
 });
 await page.addInitScript(() => {
@@ -108,6 +108,9 @@ const steps = {
         return took;
     },
     evaluate: (expression) => page.evaluate(expression),
+    back: async () => (await page.goBack(), await ready()),
+    forward: async () => (await page.goForward(), await ready()),
+    fragment: () => page.evaluate('location.hash.slice(1)'),
     // What the page still holds on to (counted.js), and how many listeners and nodes the browser itself knows of.
     counted: async () => {
         const browserSide = await context.newCDPSession(page);
@@ -156,7 +159,7 @@ const results = [];
 try {
     const begin = Date.now();
     if (plan.throttle > 1) await (await context.newCDPSession(page)).send('Emulation.setCPUThrottlingRate', { rate: plan.throttle });
-    await page.goto(url);
+    await page.goto(plan.fragment ? `${url}#${plan.fragment}` : url);
     await ready();
     const opened = Date.now() - begin;
     if (plan.unfold && (await page.locator('#unfold').count())) await steps.click('#unfold');

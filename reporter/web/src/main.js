@@ -3,6 +3,7 @@
 // Opens the page: unpacks the data, lays out the bar and the sections, and has them follow the reader's choices.
 
 import './page.css';
+import { Address } from './address.js';
 import { bar, columnsBar } from './bars.js';
 import { append, h } from './base/dom.js';
 import { live } from './live.js';
@@ -19,7 +20,9 @@ import { comparisonGroups, groups } from './views.js';
 /** The first screen is in the page already: a part for each run. @param {Page} page */
 function followHeadline(page) {
     const parts = () => [...document.querySelectorAll('#headline > .first')];
-    page.onChange(() => parts().forEach((part, i) => part.toggleAttribute('hidden', page.runs.length > 1 && page.runs[i] !== page.run)));
+    const follow = () => parts().forEach((part, i) => part.toggleAttribute('hidden', page.runs.length > 1 && page.runs[i] !== page.run));
+    page.onChange(follow);
+    follow();
 }
 
 /** @param {import('./runs/data.js').PageData} data */
@@ -44,15 +47,20 @@ async function open(place) {
     const { difference } = data;
     const page = new Page(data, runsOf(data));
     const sections = new Sections(difference ? comparisonGroups(difference) : groups, page);
+    const address = new Address(page, sections);
+    address.choose();
     let above = difference ? columnsBar(page) : bar(page);
+    above.element.append(address.element);
     followHeadline(page);
     if (sections.links.length) document.querySelector('header')?.append(h('nav', { 'aria-label': 'Sections' }, ...sections.links));
     append(place, above.element, ...sections.elements);
     if (isServed()) {
         const another = () => {
             const next = bar(page);
+            next.element.append(address.element);
             above.element.replaceWith(next.element);
             above = next;
+            address.quietly();
         };
         place.prepend(live(renewing(page, another)));
     }
@@ -64,7 +72,7 @@ async function open(place) {
     });
     above.update();
     sections.refresh();
-    sections.goTo(location.hash);
+    address.follow();
 }
 
 const place = document.getElementById('page');

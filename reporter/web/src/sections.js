@@ -4,6 +4,7 @@
 // a heading are folded: each is made when it is opened first, so a page of many sections costs what the reader looks at.
 
 import { h } from './base/dom.js';
+import { Kept } from './kept.js';
 
 /** @typedef {import('./runs/page.js').Page} Page */
 /** @typedef {import('./views/view.js').View} View */
@@ -24,18 +25,32 @@ class Section {
     /** @type {HTMLDetailsElement|null} */
     #fold = null;
 
-    /** @param {ViewClass} kind @param {Page} page @param {string|null} holds what it holds, in words; null: it is not to be folded */
-    constructor(kind, page, holds) {
+    /** @param {ViewClass} kind @param {Page} page @param {string|null} holds what it holds, in words; null: it is not to be folded @param {Kept} kept @param {() => void} onFold */
+    constructor(kind, page, holds, kept, onFold) {
         this.kind = kind;
         this.page = page;
+        this.kept = kept;
         this.body = h('div', { class: 'body' });
         const heading = h('h2', { id: `${kind.id}-title` }, kind.title);
         this.element = h('section', { id: kind.id, 'aria-labelledby': `${kind.id}-title` });
         if (holds === null) this.element.append(heading, this.body);
         else {
-            this.#fold = h('details', { ontoggle: () => this.refresh() }, h('summary', {}, heading, h('span', { class: 'quiet' }, ` ${holds}`)), this.body);
+            const toggled = () => {
+                this.refresh();
+                onFold();
+            };
+            this.#fold = h('details', { ontoggle: toggled }, h('summary', {}, heading, h('span', { class: 'quiet' }, ` ${holds}`)), this.body);
             this.element.append(this.#fold);
         }
+        kept.listen(kind.id, this.body);
+    }
+
+    get id() {
+        return this.kind.id;
+    }
+
+    get canFold() {
+        return !!this.#fold;
     }
 
     get isOpen() {
@@ -66,8 +81,15 @@ class Section {
     refresh() {
         if (!this.#isStale || this.element.hidden || !this.isOpen) return;
         this.#isStale = false;
-        if (this.#view?.run !== this.page.run) this.#mount();
+        const isNew = this.#view?.run !== this.page.run;
+        if (isNew) this.#mount();
         this.#view?.update();
+        if (isNew) this.kept.follow(this.kind.id, this.body);
+    }
+
+    /** After other settings than the reader's were asked for. */
+    restore() {
+        if (this.#view) this.kept.restore(this.kind.id, this.body);
     }
 
     #mount() {
@@ -114,13 +136,16 @@ const idOf = (title) => title.toLowerCase().replaceAll(/[^a-z]+/g, '-');
 export class Sections {
     #anchor = new Anchor();
     #timer = 0;
+    /** @type {(() => void)[]} */
+    #listeners = [];
+    kept = new Kept(() => this.#tell());
     /** By group: its element, the link to it, and its sections. @type {{element: HTMLElement, link: HTMLAnchorElement|null, sections: Section[]}[]} */
     #groups;
 
     /** @param {Group[]} groups @param {Page} page */
     constructor(groups, page) {
         this.#groups = groups.map(({ title, views }) => {
-            const sections = views.map(([kind, holds]) => new Section(kind, page, title ? holds : null));
+            const sections = views.map(([kind, holds]) => new Section(kind, page, title ? holds : null, this.kept, () => this.#tell()));
             const heading = title && h('h2', { class: 'question', id: idOf(title) }, title);
             const link = title ? h('a', { href: `#${idOf(title)}` }, title) : null;
             return { element: h('div', { class: title ? 'group' : '' }, heading, ...sections.map((section) => section.element)), link, sections };
@@ -130,7 +155,37 @@ export class Sections {
         this.links = this.#groups.flatMap(({ link }) => link ?? []);
         if (this.links.length) this.elements.splice(1, 0, this.#unfolding());
         this.#followPrinting();
-        window.addEventListener('hashchange', () => this.goTo(location.hash));
+    }
+
+    /** @param {() => void} listener is called when a section was opened or closed or a setting in it has changed, and when a choice is on the screen */
+    onChange(listener) {
+        this.#listeners.push(listener);
+    }
+
+    #tell() {
+        for (const listener of this.#listeners) listener();
+    }
+
+    /** The names of those that the reader has opened. */
+    get opened() {
+        return this.all.filter((section) => section.canFold && section.isOpen).map(({ id }) => id);
+    }
+
+    /** @param {string[]} names */
+    open(names) {
+        for (const section of this.all) if (section.canFold && section.isOpen !== names.includes(section.id)) section.fold(names.includes(section.id));
+    }
+
+    /** Has the controls show what is kept of them. */
+    restore() {
+        for (const section of this.all) section.restore();
+    }
+
+    /** The section that the reader is in; '' at the page's top. */
+    get inView() {
+        if (window.scrollY < 80) return '';
+        const seen = this.all.filter((section) => section.isOpen && section.isInView);
+        return (seen.find(({ element }) => element.getBoundingClientRect().top > -80) ?? seen[0])?.id ?? '';
     }
 
     #unfolding() {
@@ -149,12 +204,13 @@ export class Sections {
         window.addEventListener('afterprint', () => folded.splice(0).forEach((section) => section.fold(false)));
     }
 
-    /** Opens what an address leads to. @param {string} hash */
-    goTo(hash) {
-        const target = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
-        if (!target) return;
+    /** Opens what an address leads to. @param {string} anchor @returns {boolean} whether there is such a place */
+    goTo(anchor) {
+        const target = anchor && document.getElementById(anchor);
+        if (!target) return false;
         this.all.find((section) => section.element === target)?.fold(true);
         target.scrollIntoView();
+        return true;
     }
 
     /** Before the page changes anything for the reader's choice. */
@@ -185,6 +241,7 @@ export class Sections {
             this.#anchor.restore();
             this.#timer = setTimeout(() => this.#more(next + 1));
         } else {
+            this.#tell();
             document.documentElement.dataset.state = 'ready';
         }
     }

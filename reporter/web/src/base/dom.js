@@ -45,12 +45,15 @@ export function replace(element, ...children) {
     append(element, ...children);
 }
 
+/** What says where a control's setting is kept, in an address: a word for it, unlike all others of its section. @param {string} name in words */
+export const kept = (name) => ({ 'data-keep': name.toLowerCase().replaceAll(/[^a-z]+/g, '-') });
+
 /**
  * A labelled choice. @template {string} T @param {string} label @param {[T, string][]} options value and text @param {T} value
  * @param {(value: T) => void} onChange
  */
 export function choice(label, options, value, onChange) {
-    const select = h('select', { onchange: () => onChange(/** @type {T} */ (select.value)) });
+    const select = h('select', { ...kept(label), onchange: () => onChange(/** @type {T} */ (select.value)) });
     for (const [key, text] of options) select.append(h('option', { value: key, selected: key === value }, text));
     return h('label', { class: 'choice' }, `${label} `, select);
 }

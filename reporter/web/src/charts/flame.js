@@ -77,6 +77,8 @@ export class Flame {
     #shown = null;
     /** @type {Placed|null} */
     #focused = null;
+    /** @type {RegExp|null} */
+    #wanted = null;
 
     /** @param {Told} told */
     constructor(told) {
@@ -112,7 +114,7 @@ export class Flame {
             .setColorMapper((/** @type {Placed} */ frame) => (frame.highlight ? 'var(--found)' : colour(frame.data.node, isCompared)))
             .setLabelHandler((/** @type {Placed} */ frame) => about(frame.data.node, shown))
             .getName((/** @type {Placed} */ frame) => (frame.parent ? frame.data.name : all))
-            .setSearchMatch((/** @type {Placed} */ frame, /** @type {string} */ term) => new RegExp(term, 'i').test(frame.data.name))
+            .setSearchMatch((/** @type {Placed} */ frame) => !!this.#wanted?.test(frame.data.name))
             .setSearchHandler((/** @type {Placed[]} */ frames, /** @type {number} */ sum) => found(`${whole(frames.length)} found: ${amount(sum)}, ${percent(sum, top.now)}`))
             .setDetailsHandler(() => {})
             .onHover((/** @type {Placed} */ frame) => say(about(frame.data.node, shown)))
@@ -120,10 +122,11 @@ export class Flame {
         select(this.element).datum(framed(top, isCompared)).call(this.#chart);
     }
 
-    /** @param {string} pattern "" finds nothing */
+    /** @param {RegExp|null} pattern null finds nothing */
     search(pattern) {
+        this.#wanted = pattern;
         this.#chart?.clear();
-        if (pattern) this.#chart?.search(pattern);
+        if (pattern) this.#chart?.search(pattern.source);
     }
 
     /** @returns {Placed} */

@@ -2,7 +2,8 @@
 //
 // A table that can be sorted by any column, filtered, copied, and saved as CSV. Figures are exact in the CSV and in the tooltip.
 
-import { append, h, named, replace } from '../base/dom.js';
+import { append, h, kept, named, replace } from '../base/dom.js';
+import { patternOf } from '../base/pattern.js';
 import { copy, csv, save, tabbed } from './csv.js';
 
 /**
@@ -64,7 +65,7 @@ export class Table {
         this.limit = options.limit ?? SHOWN;
         this.sorted = { column: options.sortBy ?? -1, isDown: true };
         this.note = h('span', { class: 'quiet' }, options.note ?? '');
-        this.filter = h('input', { type: 'search', class: 'filter', placeholder: 'filter (regular expression)', 'aria-label': `Filter ${caption}`, spellcheck: false, hidden: true, oninput: () => this.#draw() });
+        this.filter = h('input', { ...kept(`filter ${caption}`), type: 'search', class: 'filter', placeholder: 'filter (regular expression)', 'aria-label': `Filter ${caption}`, spellcheck: false, hidden: true, oninput: () => this.#draw() });
         const buttons = h(
             'div',
             { class: 'buttons tools' },
@@ -94,14 +95,11 @@ export class Table {
     #wanted() {
         const { filter } = this;
         filter.removeAttribute('aria-invalid');
-        if (!filter.value) return this.#rows;
-        try {
-            const pattern = new RegExp(filter.value, 'i');
-            return this.#rows.filter((row) => this.#columns.some((column) => !column.isFigure && pattern.test(String(column.value(row)))));
-        } catch {
-            filter.setAttribute('aria-invalid', 'true');
-            return this.#rows;
-        }
+        const { pattern, problem } = patternOf(filter.value);
+        filter.title = problem;
+        if (problem) filter.setAttribute('aria-invalid', 'true');
+        if (!pattern) return this.#rows;
+        return this.#rows.filter((row) => this.#columns.some((column) => !column.isFigure && pattern.test(String(column.value(row)))));
     }
 
     #ordered() {

@@ -9,6 +9,8 @@
 /** @typedef {import('./data.js').PageData} PageData */
 /** What the call tree is narrowed to: an owner, a line, or a cell, by its place in the run. @typedef {{dimension: 'owner'|'line'|'cell', index: number, name: string}} Only */
 
+/** All that is chosen, at once. @typedef {{run: Run, chosen: number, against: number|null, only: Only|null}} Choices */
+
 export class Page {
     /** @type {(() => void)[]} */
     #listeners = [];
@@ -18,10 +20,11 @@ export class Page {
         this.data = data;
         this.runs = runs;
         this.run = runs[0];
+        const { chosen, against } = this.opening(this.run);
         /** Index of the moment that the reader has chosen. */
-        this.chosen = this.run.mainMoment;
+        this.chosen = chosen;
         /** Index of the one to compare with. @type {number|null} */
-        this.against = data.difference && this.chosen > 0 ? 0 : null;
+        this.against = against;
         /** @type {Only|null} */
         this.only = null;
     }
@@ -36,6 +39,12 @@ export class Page {
         return this.against === null || this.data.difference ? this.against : Math.min(this.chosen, this.against);
     }
 
+    /** What is chosen of a run before the reader has. @param {Run} run @returns {{chosen: number, against: number|null}} */
+    opening(run) {
+        const chosen = run.mainMoment;
+        return { chosen, against: this.data.difference && chosen > 0 ? 0 : null };
+    }
+
     /** @param {() => void} listener */
     onChange(listener) {
         this.#listeners.push(listener);
@@ -43,6 +52,14 @@ export class Page {
 
     #tell() {
         for (const listener of this.#listeners) listener();
+    }
+
+    /** All at once, as an address tells it. @param {Choices} choices */
+    choose({ run, chosen, against, only }) {
+        const isSame = run === this.run && chosen === this.chosen && against === this.against && only?.index === this.only?.index && only?.dimension === this.only?.dimension;
+        if (isSame) return;
+        Object.assign(this, { run, chosen, against, only });
+        this.#tell();
     }
 
     /** @param {number} moment */

@@ -2,7 +2,8 @@
 //
 // The call tree of the chosen moment, or what has changed since the one compared with: as an icicle and as text.
 
-import { append, choice, h, replace } from '../base/dom.js';
+import { append, choice, h, kept, replace } from '../base/dom.js';
+import { patternOf } from '../base/pattern.js';
 import { size, whole } from '../base/units.js';
 import { chip } from '../charts/chip.js';
 import { Flame, flameLegend } from '../charts/flame.js';
@@ -45,15 +46,6 @@ function text(root, least, shown) {
     return lines.join('\n');
 }
 
-/** @param {string} pattern */
-function isPattern(pattern) {
-    try {
-        return !!new RegExp(pattern, 'i');
-    } catch {
-        return false;
-    }
-}
-
 export class Calls extends View {
     static id = 'calls';
     static title = 'Call tree';
@@ -67,7 +59,7 @@ export class Calls extends View {
     #detail = h('output', { class: 'readout flame-detail', 'aria-live': 'polite' });
     #found = h('output', { class: 'quiet' });
     #reset = h('button', { type: 'button', disabled: true, onclick: () => this.#show() }, 'show all');
-    #search = h('input', { type: 'search', placeholder: 'search (regular expression)', 'aria-label': 'Search in the call tree', spellcheck: false, oninput: () => this.#look() });
+    #search = h('input', { ...kept('search'), type: 'search', placeholder: 'search (regular expression)', 'aria-label': 'Search in the call tree', spellcheck: false, oninput: () => this.#look() });
     #legend = h('ul', { class: 'legend' });
     #plain = h('pre', {});
     #asText = h('details', { ontoggle: () => this.#write() }, h('summary', {}, 'As text'), this.#plain);
@@ -102,7 +94,7 @@ export class Calls extends View {
             question[key] = value;
             this.#show();
         };
-        const fold = h('input', { type: 'checkbox', onchange: () => ask('isFolded')(fold.checked) });
+        const fold = h('input', { ...kept('fold'), type: 'checkbox', onchange: () => ask('isFolded')(fold.checked) });
         return h(
             'div',
             { class: 'above' },
@@ -164,12 +156,12 @@ export class Calls extends View {
         this.#search.removeAttribute('aria-invalid');
         replace(this.#found);
         if (this.#flame.isEmpty) return;
-        const isValid = isPattern(value);
-        if (!isValid) {
+        const { pattern, problem } = patternOf(value);
+        if (problem) {
             this.#search.setAttribute('aria-invalid', 'true');
-            replace(this.#found, 'no regular expression');
+            replace(this.#found, problem);
         }
-        this.#flame.search(isValid ? value : '');
+        this.#flame.search(pattern);
     }
 
     #write() {

@@ -2,7 +2,7 @@
 //
 // Who calls one function or line, and whom it calls. A click on a neighbour goes on to that one.
 
-import { h, replace } from '../base/dom.js';
+import { h, kept, replace } from '../base/dom.js';
 import { size } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { labelsByTotal, neighboursOf } from '../runs/neighbours.js';
@@ -44,7 +44,7 @@ export class Neighbours extends View {
     #label = '';
     #said = h('p', { role: 'status', class: 'quiet' });
     #offers = h('datalist', { id: 'neighbours-of' });
-    #input = h('input', { type: 'search', class: 'filter', placeholder: 'a function or a line', 'aria-label': 'Callers and callees of', spellcheck: false, onchange: () => this.#find(this.#input.value) });
+    #input = h('input', { ...kept('of'), type: 'search', class: 'filter', placeholder: 'a function or a line', 'aria-label': 'Callers and callees of', spellcheck: false, onchange: () => this.#find(this.#input.value) });
     /** @type {Table<Neighbour>} */
     #callers = new Table('Who calls it', { sum: total, limit: 10, empty: 'nobody', onClick: (row) => this.#go(row) });
     /** @type {Table<Neighbour>} */
@@ -57,7 +57,9 @@ export class Neighbours extends View {
 
     /** @param {Neighbour} row */
     #go(row) {
-        if (row.isFrame) this.#find(row.name);
+        if (!row.isFrame) return;
+        this.#input.value = row.name;
+        this.#input.dispatchEvent(new Event('change', { bubbles: true }));
     }
 
     /** The frame that is called so, or else the first in whose name it is. @param {string} wanted */

@@ -3,7 +3,7 @@
 // What came, what went and what only passed from one chosen moment to the other. Two moments are chosen in the timeline, or
 // here the whole run until the chosen one.
 
-import { append, h, replace } from '../base/dom.js';
+import { append, h, kept, replace } from '../base/dom.js';
 import { size } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { allocatorOf, lineOf } from '../runs/blocks.js';
@@ -66,6 +66,7 @@ export class Range extends View {
     #select = h(
         'select',
         {
+            ...kept('by'),
             onchange: () => {
                 this.#by = this.#select.selectedIndex;
                 this.update();

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The address of a page is what is looked at: it is readable, opened elsewhere it shows the same, and back goes back."""
+
+from pathlib import Path
+from typing import Any, Dict, List
+from urllib.parse import parse_qsl, quote
+
+import pytest
+
+from tests.reporter.traces import Trace
+from tests.web.browser import look, visit, write_page
+from tests.web.pages import Page
+
+# All that can be seen: texts, what is open, how controls stand.
+SEEN = """(() => {
+    const controls = [...document.querySelectorAll('main select, main input')];
+    const open = [...document.querySelectorAll('main details[open] > summary h2')].map((e) => e.innerText);
+    return JSON.stringify([document.querySelector('main').innerText.replace('copied', ''), open, controls.map((e) => [e.value, e.checked])]);
+})()"""
+
+
+@pytest.fixture(scope="module", name="page")
+def fixture_page(tmp_path_factory: Any) -> Path:
+    """Of a run with two owners, thirty lines, and snapshots 1 to 5, of which the fourth is the fullest."""
+    directory = tmp_path_factory.mktemp("links")
+    trace = Trace(memory="unified", time_unit="ms", pid="7", command="train.py")
+    frames = [[f"alloc_{i} (a.c:{i})", f"py step (/app/run.py:{i})", "main (m.c:1)"] for i in range(1, 31)]
+    lines = [trace.account("heap", "app" if i % 2 else "framework", stack) for i, stack in enumerate(frames)]
+    pool = trace.account("device", "tensor", ["cudaMalloc (libcuda.so)", "py pool (/app/run.py:40)", "main (m.c:1)"])
+    for index, size in enumerate((100, 200, 400, 900, 300)):
+        held = {account: (size * (i + 1), i + 1) for i, account in enumerate(lines)}
+        trace.snapshot(100 * index + 1, "time", {**held, pool: (10 * size, 1)})
+    trace.snapshot(600, "exit", {pool: (5, 1)})
+    return write_page(directory, trace.save(directory))
+
+
+def parts(fragment: str) -> Dict[str, str]:
+    return dict(parse_qsl(fragment, keep_blank_values=True))
+
+
+CHOICES: List[List[Any]] = [
+    ["click", "[aria-label='The moment before']"],
+    ["click", "[aria-label='The moment before']"],
+    ["evaluate", "document.querySelector('#owners details').open = true"],
+    ["evaluate", "document.querySelector('#calls details').open = true"],
+    ["evaluate", "document.querySelector('#lines details').open = true"],
+    ["choose", "#calls label:has-text('Order') select", "bottom-up"],
+    ["evaluate", "document.querySelector('#calls [data-keep=fold]').click()"],
+    ["fill", "#calls input[type=search]", "alloc_2."],
+    ["fill", "#lines .filter", r"run\.py:1[0-9]$"],
+    ["click", "#owners tbody tr:nth-child(2)"],
+]
+
+
+def test_a_view_opened_in_another_browser_is_the_same(page: Path) -> None:
+    *_, fragment, seen, copied = look(
+        page,
+        *CHOICES,
+        ["fragment"],
+        ["evaluate", SEEN],
+        ["evaluate", "document.querySelector('#copy-link').click(), navigator.clipboard.readText()"],
+        unfold=False,
+    )
+    again, kept, rows = look(
+        page, ["evaluate", SEEN], ["fragment"], ["count", "#lines tbody tr"], unfold=False, fragment=fragment
+    )
+    assert again == seen and kept == fragment
+    assert rows == 10  # of the lines 10 to 19
+    assert copied.startswith("file://") and parts(copied.partition("#")[2]).items() >= parts(fragment).items()
+
+
+def test_the_address_is_readable(page: Path) -> None:
+    *_, fragment = look(page, *CHOICES, ["fragment"], unfold=False)
+    told = parts(fragment)
+    assert (told["at"], told["owner"], told["calls.order"], told["calls.fold"]) == (
+        "2",
+        "framework",
+        "bottom-up",
+        "yes",
+    )
+    assert told["calls.search"] == "alloc_2." and told["lines.filter-python-lines"] == r"run\.py:1[0-9]$"
+    assert set(told["open"].split(",")) == {"owners", "calls", "lines"}
+    assert len(fragment) < 250
+
+
+def test_a_page_as_it_opens_has_no_fragment(page: Path) -> None:
+    there, address = look(
+        page,
+        ["click", "[aria-label='The moment before']"],
+        ["click", "[aria-label='The next moment']"],
+        ["evaluate", "location.href"],
+        unfold=False,
+    )[1:]
+    assert address.endswith("report.html") and not there
+
+
+def test_a_comparison_is_in_the_address(page: Path) -> None:
+    *_, fragment, chosen, both = look(
+        page,
+        ["click", "[aria-label='The moment before']"],
+        ["pick", "#timeline .u-over", 0.02, ["Shift"]],
+        ["fragment"],
+        ["text", "#chosen"],
+        ["text", ".comparison"],
+        unfold=False,
+    )
+    assert "with" in parts(fragment) and both.startswith("compared with")
+    again = look(page, ["text", "#chosen"], ["text", ".comparison"], fragment=fragment, unfold=False)
+    assert again == [chosen, both]
+
+
+def test_back_and_forward_lead_through_the_choices(page: Path) -> None:
+    step = "[aria-label='The moment before']"
+    said = ["text", "#chosen"]
+    start, _, one, _, two, _, back, _, further, _, forth, narrowed = look(
+        page,
+        said,
+        ["click", step],
+        said,
+        ["click", step],
+        said,
+        ["back"],
+        said,
+        ["back"],
+        said,
+        ["forward"],
+        said,
+        ["fragment"],
+        unfold=False,
+    )
+    assert len({start, one, two}) == 3
+    assert (back, further, forth) == (one, start, one) and "at" in parts(narrowed)
+
+
+def test_back_undoes_a_setting_and_what_the_tree_is_narrowed_to(page: Path) -> None:
+    order = ["evaluate", "document.querySelector('#calls label:has(select):nth-of-type(2) select').value"]
+    results = look(
+        page,
+        ["choose", "#calls label:has-text('Order') select", "python"],
+        order,
+        ["click", "#owners tbody tr"],
+        ["count", ".bar .chip"],
+        ["back"],
+        ["count", ".bar .chip"],
+        order,
+        ["back"],
+        order,
+        fragment="open=calls,owners",
+        unfold=False,
+    )
+    assert [results[i] for i in (1, 3, 5, 6, 8)] == ["python", 1, 0, "python", "top-down"]
+
+
+def test_typing_makes_no_steps(page: Path) -> None:
+    typed = ["evaluate", "history.length"]
+    filter_ = "#lines .filter"
+    before, _, _, _, after, fragment = look(
+        page,
+        typed,
+        ["fill", filter_, "r"],
+        ["fill", filter_, "ru"],
+        ["fill", filter_, "run"],
+        typed,
+        ["fragment"],
+        fragment="open=lines",
+        unfold=False,
+    )
+    assert before == after and parts(fragment)["lines.filter-python-lines"] == "run"
+
+
+def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
+    said, _, still, seen, fragment = look(
+        page,
+        ["text", "#chosen"],
+        ["evaluate", "location.hash = '#libraries'"],
+        ["text", "#chosen"],
+        ["count", "#libraries details[open]"],
+        ["fragment"],
+        fragment="at=2&open=owners",
+        unfold=False,
+    )
+    assert "snapshot 2" in said and still == said and seen == 1
+    assert fragment.startswith("libraries&") and parts(fragment)["at"] == "2"
+
+
+HOSTILE = [
+    "%",
+    "%E0%A4%A&at=%ZZ",
+    "at=99999999999999999999&with=-1&process=0&owner=nobody&line=x&place=-1:x",
+    "at=__proto__&with=constructor&owner=__proto__&__proto__=1&constructor.name=x&open=__proto__,toString",
+    "place=1:nothing+of+that+name&place=0:&at=",
+    "calls.order=sideways&calls.fold=perhaps&calls.show=<img src=x onerror=alert(1)>",
+    "open=<script>alert(1)</script>&lines.filter-python-lines=%3Cb%3E&x.y=z",
+    "&&&===&a=b=c&=&.=.&at",
+    "at=" + "9" * 20000,
+    "a" * 5000,
+    "owner=" + "%00" * 50 + "&at=%F0%9F%92%A9",
+    "javascript:alert(1)",
+]
+
+
+SHOWN: List[List[Any]] = [
+    ["text", "#chosen"],
+    ["count", ".chip"],
+    ["count", "details[open]"],
+    ["count", "[role=alert]"],
+]
+
+
+def test_what_an_address_asks_for_in_vain_is_passed_over(page: Path) -> None:
+    """Both of a page that is there and of one that is opened."""
+    steps: List[List[Any]] = []
+    for fragment in HOSTILE:
+        steps += [["evaluate", f"location.hash = {fragment!r}, null"], ["until", "true", 5000], *SHOWN]
+    found = look(page, *SHOWN, *steps, unfold=False)
+    n = len(SHOWN)
+    for i, fragment in enumerate(HOSTILE):
+        at = n + i * (n + 2) + 2
+        assert found[at : at + n] == found[:n], fragment
+    assert found[1:n] == [0, 0, 0]
+    assert look(page, *SHOWN, unfold=False, fragment="&".join(HOSTILE[:8])) == found[:n]
+
+
+def test_an_expression_that_would_never_end_is_not_begun(tmp_path: Path) -> None:
+    trace = Trace(memory="unified", time_unit="ms")
+    accounts = [trace.account("heap", "app", [f"py f (/{'a' * 200}{i}.py:{i})"]) for i in range(40)]
+    trace.snapshot(1, "time", {account: (100, 1) for account in accounts})
+    page = write_page(tmp_path, trace.save(tmp_path))
+    patterns = ["(a+)+$", r"(\w|\w)*x", "(a?){30}b", "a*a*a*a*a*b", "(" * 150, "a?" * 90]
+    for_all = ["attributes", "#lines .filter", "aria-invalid"], ["count", "#lines tbody tr"]
+    steps: List[List[Any]] = []
+    for pattern in patterns:
+        fragment = f"open=lines,calls&lines.filter-python-lines={quote(pattern)}&calls.search={quote(pattern)}"
+        steps += [["evaluate", f"location.hash = {fragment!r}, null"], ["until", "true", 5000], *for_all]
+    found = look(page, *steps, unfold=False, fragment="open=lines,calls")
+    assert [found[i] for i in range(2, len(found), 4)] == [["true"]] * len(patterns)
+    assert {found[i] for i in range(3, len(found), 4)} == {25}
+
+
+def test_each_process_has_its_address(forking: Page) -> None:
+    """Of three processes and their sum; a moment of a child, as a name or a number."""
+    *_, fragment, seen = look(
+        forking.path,
+        ["choose", ".bar label:has-text('Process') select", {"index": 2}],
+        ["click", "[aria-label='The next moment']"],
+        ["fragment"],
+        ["evaluate", SEEN],
+        unfold=False,
+    )
+    pids = {profile.manifest["pid"] for profile in forking.profiles}
+    assert parts(fragment)["process"] in pids
+    again, headlines = look(
+        forking.path,
+        ["evaluate", SEEN],
+        ["count", "#headline > .first:not([hidden])"],
+        fragment=fragment,
+        unfold=False,
+    )
+    assert again == seen and headlines == 1
+
+
+def test_the_sum_of_processes_names_whose_moment_it_is(forking: Page) -> None:
+    *_, fragment, seen = look(
+        forking.path,
+        ["click", "[aria-label='The moment before']"],
+        ["fragment"],
+        ["evaluate", SEEN],
+        unfold=False,
+    )
+    assert "-of-" in parts(fragment)["at"]
+    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, unfold=False) == [seen]
+
+
+def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
+    """A block's place, and the sections of a whole training run."""
+    *_, fragment, seen = look(
+        training.path,
+        ["click", training.bar_moment],
+        ["click", "#blocks tbody tr:nth-child(3)"],
+        ["choose", "#timeline select", "library"],
+        ["fragment"],
+        ["evaluate", SEEN],
+    )
+    told = parts(fragment)
+    assert told["open"] == "all" and told["timeline.areas-by"] == "library" and ":" in told["place"]
+    assert look(training.path, ["evaluate", SEEN], fragment=fragment, unfold=False) == [seen]
+
+
+def test_a_page_that_may_not_write_its_address_works(page: Path) -> None:
+    """As one inside a page of another origin."""
+    refuse = "history.pushState = history.replaceState = () => { throw new DOMException('no', 'SecurityError'); };"
+    visited = visit(page, ["click", "[aria-label='The moment before']"], ["text", "#chosen"], before=refuse)
+    assert visited.trouble == [] and visited.results[1]
