@@ -25,7 +25,7 @@ export class Address {
     #timer = 0;
     #isQuiet = false;
     #said = h('span', { role: 'status', class: 'quiet' });
-    element = h('p', { class: 'buttons link' }, h('button', { type: 'button', id: 'copy-link', onclick: () => void this.#copy() }, 'Copy link to this view'), this.#said);
+    element = h('span', { class: 'buttons' }, h('button', { type: 'button', id: 'copy-link', title: 'To what is shown now', onclick: () => void this.#copy() }, 'Copy link'), this.#said);
 
     /** @param {Page} page @param {Sections} sections */
     constructor(page, sections) {
