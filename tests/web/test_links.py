@@ -183,6 +183,12 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
     assert fragment.startswith("libraries&") and parts(fragment)["at"] == "2"
 
 
+def test_an_address_leads_to_its_section(page: Path) -> None:
+    top = ["evaluate", "document.querySelector('#calls').getBoundingClientRect().top"]
+    (found,) = look(page, top, unfold=False, fragment="calls&open=owners,lines,libraries", height=600)
+    assert 0 <= found < 120  # below the bar
+
+
 HOSTILE = [
     "%",
     "%E0%A4%A&at=%ZZ",

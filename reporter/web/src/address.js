@@ -48,7 +48,13 @@ export class Address {
         const { anchor } = read(location.hash.slice(1));
         if (this.sections.goTo(anchor)) this.#anchor = anchor;
         this.#state = this.#now();
-        this.sections.onChange(() => this.#later());
+        // The page may have been too short for it, as long as the rest was not drawn.
+        let isThere = !this.#anchor;
+        this.sections.onChange(() => {
+            if (!isThere) this.sections.goTo(anchor);
+            isThere = true;
+            this.#later();
+        });
         window.addEventListener('popstate', () => this.#arrive());
     }
 
