@@ -79,9 +79,9 @@ const steps = {
         await page.mouse.up();
         await ready();
     },
-    save: async (selector) => {
+    save: async (selector, encoding = 'utf8') => {
         const [download] = await Promise.all([page.waitForEvent('download'), page.locator(selector).first().click()]);
-        return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
+        return { name: download.suggestedFilename(), text: readFileSync(await download.path(), encoding) };
     },
     // Milliseconds from a click to the next frame on the screen, as the browser has measured it (in steps of 8).
     delay: async (selector, options = {}) => {

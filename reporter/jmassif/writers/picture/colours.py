@@ -82,11 +82,8 @@ FRAMES: Dict[str, Tuple[float, float]] = {
 
 
 def rgb(lightness: float, chroma: float, hue: float) -> str:
-    """An oklch colour as "#rrggbb"; what a screen cannot show loses chroma. The matrices are those of CSS Color 4."""
+    """An oklch colour as "#rrggbb"; what a screen cannot show is cut, as browsers do. The matrices are those of CSS Color 4."""
     channels = _linear(lightness, chroma, hue)
-    while chroma > 0 and any(value < -1e-4 or value > 1 + 1e-4 for value in channels):
-        chroma = max(0.0, chroma - 0.002)
-        channels = _linear(lightness, chroma, hue)
     return "#" + "".join(f"{round(255 * _gamma(min(1.0, max(0.0, value)))):02x}" for value in channels)
 
 

@@ -3,6 +3,7 @@
 // What a reader takes away from a table: a CSV file, or text for the clipboard.
 
 import { h } from '../base/dom.js';
+import { download } from '../base/download.js';
 
 /** A text that a spreadsheet would take for a formula is marked as text. @param {string|number} value */
 const harmless = (value) => (typeof value === 'string' && /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : String(value));
@@ -21,10 +22,7 @@ export const tabbed = (rows) => rows.map((fields) => fields.map((value) => harml
 
 /** @param {string} name @param {string} text */
 export function save(name, text) {
-    const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));
-    const link = h('a', { href: url, download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
+    download(name, new Blob([text], { type: 'text/csv;charset=utf-8' }));
 }
 
 /** @param {string} text */

@@ -7,8 +7,10 @@ import flamegraph from 'd3-flame-graph';
 import { select } from 'd3-selection';
 import { h } from '../base/dom.js';
 import { growth, percent, whole } from '../base/units.js';
+import { drawFlames } from './flame_picture.js';
 
 /** @typedef {import('../runs/tree.js').TreeNode} TreeNode */
+/** @typedef {import('./picture.js').Picture} Picture */
 /** @typedef {{name: string, value: number, node: TreeNode, children: Frame[], hide?: boolean, fade?: boolean}} Frame what d3-flame-graph draws */
 /** @typedef {{data: Frame, parent: Placed|null, children?: Placed[], id: number, x0: number, x1: number, highlight?: boolean}} Placed */
 /** @typedef {{top: TreeNode, isCompared: boolean, isBytes: boolean, amount: (n: number) => string}} Shown `top`: all; `amount`: in words */
@@ -41,10 +43,14 @@ function colour(node, isCompared) {
 }
 
 /** What the colours mean. @param {boolean} isCompared */
-export function flameLegend(isCompared) {
-    const kinds = isCompared
+const legendKeys = (isCompared) =>
+    isCompared
         ? [['has grown', 'oklch(58% 0.16 25)'], ['has shrunk', 'oklch(58% 0.16 255)'], ['is as it was', 'oklch(80% 0 0)']]
-        : [['Python', colourOf('python', 'a')], ['native', colourOf('native', 'a')], ['inside a package', colourOf('internal', 'a')], ['found', 'var(--found)']];
+        : [['Python', colourOf('python', 'a')], ['native', colourOf('native', 'a')], ['inside a package', colourOf('internal', 'a')]];
+
+/** @param {boolean} isCompared */
+export function flameLegend(isCompared) {
+    const kinds = [...legendKeys(isCompared), ...(isCompared ? [] : [['found', 'var(--found)']])];
     return kinds.map(([name, background]) => h('li', { class: 'key' }, h('i', { style: { background } }), name));
 }
 
@@ -79,6 +85,8 @@ export class Flame {
     #focused = null;
     /** @type {RegExp|null} */
     #wanted = null;
+    /** What the reader has enlarged. @type {Placed|null} */
+    #enlarged = null;
 
     /** @param {Told} told */
     constructor(told) {
@@ -90,6 +98,7 @@ export class Flame {
         this.element.replaceChildren();
         this.#chart = null;
         this.#focused = null;
+        this.#enlarged = null;
         this.told.zoomed(false);
     }
 
@@ -129,6 +138,22 @@ export class Flame {
         if (pattern) this.#chart?.search(pattern.source);
     }
 
+    /** What is on the screen, in a picture. @param {Picture} picture */
+    draw(picture) {
+        const shown = this.#shown;
+        if (!shown || !this.#chart) return;
+        const { isCompared, top, amount } = shown;
+        const frame = this.#enlarged ?? this.#root;
+        const callers = [];
+        for (let up = frame.parent; up; up = up.parent) callers.unshift(up.data);
+        drawFlames(picture, frame.data, callers, {
+            colour: (node) => colour(node, isCompared),
+            about: (node) => about(node, shown),
+            all: isCompared ? `all: ${amount(top.now)}, before ${amount(top.before)}` : `all: ${amount(top.now)}`,
+        });
+        picture.legend(legendKeys(isCompared).map(([name, background]) => ({ name, colour: background })));
+    }
+
     /** @returns {Placed} */
     get #root() {
         return /** @type {Placed} */ (select(this.element).datum());
@@ -146,6 +171,7 @@ export class Flame {
 
     /** @param {Placed} frame */
     #afterZoom(frame) {
+        this.#enlarged = frame.parent ? frame : null;
         this.told.zoomed(!!frame.parent);
         this.#focus(frame);
     }

@@ -7,6 +7,8 @@ import { patternOf } from '../base/pattern.js';
 import { size, whole } from '../base/units.js';
 import { chip } from '../charts/chip.js';
 import { Flame, flameLegend } from '../charts/flame.js';
+import { pictureButtons } from '../charts/picture.js';
+import { begun, finished } from '../charts/run_picture.js';
 import { tree } from '../runs/tree.js';
 import { View } from './view.js';
 
@@ -105,7 +107,19 @@ export class Calls extends View {
             h('label', { class: 'choice' }, fold, ' fold frames inside packages'),
             this.#chip.element,
             h('span', { class: 'tools buttons' }, this.#search, this.#found, this.#reset),
+            pictureButtons('flame graph', () => this.#picture()),
         );
+    }
+
+    #picture() {
+        const { measure, order, other, side } = this.#question;
+        const words = [...MEASURES, ...ORDERS, ...SIDES];
+        const name = (/** @type {string} */ key) => words.find(([each]) => each === key)?.[1] ?? '';
+        const { only } = this.page;
+        const parts = [name(measure), name(order), this.run.uses('device') && name(side), only && `only ${only.name}`];
+        const picture = begun(this.page, `Call tree: ${parts.filter((part) => part).join(', ')}; at ${this.run.label(this.page.moment)}${other === null ? '' : `, compared with ${this.run.label(other)}`}`);
+        this.#flame.draw(picture);
+        return finished(this.page, picture, 'call tree');
     }
 
     #choose() {

@@ -7,6 +7,9 @@ import { onTheme } from '../base/theme.js';
 import { MachinePlot } from '../charts/machine.js';
 import { signs } from '../charts/marks.js';
 import { MemoryPlot } from '../charts/memory.js';
+import { drawMemory } from '../charts/memory_picture.js';
+import { pictureButtons } from '../charts/picture.js';
+import { begun, finished } from '../charts/run_picture.js';
 import { sidesOf } from '../runs/sums.js';
 import { View } from './view.js';
 
@@ -63,7 +66,8 @@ export class Timeline extends View {
             this.#dimension = value;
             this.#draw();
         });
-        append(place, h('div', { class: 'above' }, by, reset), signs(run), ...plots.map((plot) => plot.element), this.#readout, this.machine?.grid.element);
+        const save = pictureButtons('timeline', () => this.#picture());
+        append(place, h('div', { class: 'above' }, by, reset, save), signs(run), ...plots.map((plot) => plot.element), this.#readout, this.machine?.grid.element);
         this.#say([HINT]);
         this.#draw();
         this.#width = place.clientWidth;
@@ -71,6 +75,13 @@ export class Timeline extends View {
         hold.onResize(place, () => this.#fit(place.clientWidth));
         hold.onPrint((width) => this.#fit(width ?? place.clientWidth));
         onTheme(hold, () => this.#draw());
+    }
+
+    #picture() {
+        const { page, run } = this;
+        const picture = begun(page, `Memory over time by ${this.#dimension === 'line' ? 'Python line' : this.#dimension}; exact at ${run.moments.length.toLocaleString('en-US')} moments`);
+        for (const plot of this.plots) if (plot instanceof MemoryPlot) drawMemory(picture, plot);
+        return finished(page, picture, 'memory over time');
     }
 
     update() {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A file for the reader to keep, made here.
+
+import { h } from './dom.js';
+
+/** @param {string} name @param {Blob} blob */
+export function download(name, blob) {
+    const url = URL.createObjectURL(blob);
+    const link = h('a', { href: url, download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+}

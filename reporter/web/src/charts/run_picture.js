@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What stands on top of a picture of a run: what ran, what is shown, and the answer, where it is of the moment that is shown.
+
+import { Picture } from './picture.js';
+
+/** @typedef {import('../runs/page.js').Page} Page */
+
+const ABOUT = ['happened', 'pool', 'place', 'leak'];
+
+/** A picture with its head. @param {Page} page @param {string} subtitle */
+export function begun(page, subtitle) {
+    const { data, run } = page;
+    const picture = new Picture();
+    const isAll = page.moment === run.head.at.peak && page.other === null && !page.only && !data.difference;
+    const told = run.parts.together?.headline ?? run.head.headline;
+    const texts = data.difference ? data.difference.headline.map((text) => ({ text, severity: 'note' })) : isAll ? told.statements.filter(({ about }) => ABOUT.includes(about)) : [];
+    picture.head(data.title, subtitle, texts);
+    return picture;
+}
+
+/** Its file. @param {Page} page @param {Picture} picture @param {string} what */
+export const finished = (page, picture, what) => picture.file(`${page.data.title}: ${what}`);
