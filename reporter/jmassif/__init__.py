@@ -48,6 +48,13 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_LAZY[name]), name)
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """%load_ext jmassif"""
+    from jmassif.notebook import load
+
+    load(shell)
+
+
 if sys.version_info < (3, 7):  # which asks a module's class, not the module, for what it lacks
 
     class _Module(type(sys)):

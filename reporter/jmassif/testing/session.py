@@ -7,7 +7,6 @@ Tests without limits are shown as they end; those with limits when the run has e
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, TextIO
 
 import pytest
 
+from jmassif.launcher import LaunchError, launcher
 from jmassif.testing import CHANNEL
 from jmassif.testing.limits import Limit
 
@@ -26,18 +26,10 @@ _PROGRAM = "import sys; sys.path[:] = %r; import pytest; sys.exit(pytest.main(sy
 
 
 def _launcher() -> List[str]:
-    """What runs a program below the recorder."""
-    asked = os.environ.get("VALGRIND")
-    if not asked:
-        own = shutil.which("jmassif")
-        if own and not os.environ.get("VALGRIND_LIB"):
-            return [own]
-    valgrind = shutil.which(asked or "valgrind")
-    if not valgrind:
-        raise pytest.UsageError(
-            "--jmassif needs Valgrind with the tool jmassif: neither jmassif nor valgrind is on PATH"
-        )
-    return [valgrind, "--tool=jmassif"]
+    try:
+        return launcher()
+    except LaunchError as error:
+        raise pytest.UsageError(f"--jmassif {error}")
 
 
 def _refuse_others(config: Any) -> None:
