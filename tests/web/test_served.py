@@ -20,7 +20,9 @@ import pytest
 from jmassif.commands import jm_serve
 from jmassif.model.kinds import PEAKS, side_of
 from jmassif.model.profile import Profile
+from jmassif.serve.library import Library
 from jmassif.trace.builder import load, load_file
+from jmassif.trace.grammar import TraceError
 from tests.harness import ROOT
 from tests.live.test_following import SMALL, pieces, tail_of
 from tests.reporter.commands import assert_one_line_error, call, documented_options
@@ -498,3 +500,14 @@ def test_every_option_is_documented() -> None:
     page = documented_options("jm_serve")
     for option in ("--port", "--open", "--source", "--no-source", "--version", "--help"):
         assert option in page
+
+
+def test_of_several_runs_one_that_is_damaged_is_left_out(tmp_path: Path) -> None:
+    good, bad = tmp_path / "a", tmp_path / "b"
+    good.write_bytes(SMALL)
+    bad.write_bytes(SMALL.replace(b"\nn 1 ", b"\nn 99999 ", 1))
+    assert bad.read_bytes() != SMALL
+    library = Library([str(good), str(bad)], None)
+    assert len(library.wait(-1, 0)[1]["processes"]) == 1 and library.page  # type: ignore[index]
+    with pytest.raises(TraceError):
+        Library([str(bad)], None)

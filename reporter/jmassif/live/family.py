@@ -28,8 +28,10 @@ class Lost(NamedTuple):
 class Family:
     """Raises TraceError for a name that cannot be followed from the beginning."""
 
-    def __init__(self, names: Sequence[str], now: Callable[[], float] = time.monotonic) -> None:
-        self.runs = [LiveRun(name) for name in names]
+    def __init__(self, names: Sequence[str], now: Callable[[], float] = time.monotonic, has_sums: bool = True) -> None:
+        """`has_sums`: see LiveRun."""
+        self._has_sums = has_sums
+        self.runs = [LiveRun(name, has_sums) for name in names]
         self.lost: List[Lost] = []  # that cannot be followed any further
         self.n_left_out = 0
         self._candidates: List[LiveRun] = []
@@ -72,6 +74,12 @@ class Family:
                 return True
             raise
 
+    def lose(self, run: LiveRun, why: str) -> None:
+        """Somebody else has found that it cannot be followed."""
+        self.lost.append(Lost(run.name, why))
+        if run in self.runs:
+            self.runs.remove(run)
+
     # ---- children ------------------------------------------------------------------------------------
 
     def _look(self) -> bool:
@@ -84,7 +92,7 @@ class Family:
                     self.n_left_out += 1
                     continue
                 try:
-                    self._candidates.append(LiveRun(path))
+                    self._candidates.append(LiveRun(path, self._has_sums))
                 except TraceError:
                     continue
         is_news = False

@@ -6,10 +6,11 @@ import os
 from array import array
 from bisect import bisect_right
 from operator import add, sub
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from jmassif.live.slopes import Slope
 from jmassif.live.sums import Held, Sums
+from jmassif.live.totals import Totals
 from jmassif.model.profile import Profile
 from jmassif.model.records import Timeline
 from jmassif.questions.exhaustion import call
@@ -96,11 +97,13 @@ def _read_tail(text: bytes, which: str) -> _Tail:
 class LiveRun:
     """Raises TraceError when it is made, and from poll(): then it cannot be followed any further."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, has_sums: bool = True) -> None:
+        """Without sums it tells of totals, peaks and how the run stands alone, at a tenth of the cost."""
         self.name = name
         self.profile = Profile()
         self.events: List[Event] = []
-        self._sums = Sums(self.profile)
+        self._has_sums = has_sums
+        self._sums = self._new_sums()
         self._seen: Dict[str, int] = {}  # how much of what was made events of
         self._told_peak = 0
         self._tail_text = b""
@@ -110,9 +113,12 @@ class LiveRun:
         self._ago: List[int] = []
         self.follower = Follower(name, self._begin)
 
+    def _new_sums(self) -> Union[Sums, Totals]:
+        return Sums(self.profile) if self._has_sums else Totals(self.profile)
+
     def _begin(self) -> Any:
         self.__dict__.update(profile=Profile(), events=[], _seen={}, _told_peak=0, _now=None)
-        self._sums = Sums(self.profile)
+        self._sums = self._new_sums()
         self._before, self._ago = (-1e9, []), []
         return self._sums.handlers()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a server knows: the runs, followed while they go on; the page of them; and each branch, block and snapshot of them.
 
-Two threads read a trace each for itself: one keeps sums of what is held now, which costs little, and tells those who listen; the
+Two threads read a trace each for itself: one reads its totals alone, which costs little, and tells those who listen; the
 other makes the page anew when there are new snapshots, which takes seconds for a large run, and answers what the page asks for.
 """
 
@@ -55,7 +55,7 @@ class Library:
 
     def __init__(self, names: Sequence[str], directories: Optional[Sequence[str]]) -> None:
         self._directories = directories
-        self._family = Family(names)
+        self._family = Family(names, has_sums=False)
         self._runs: Dict[str, ServedRun] = {}
         self._lock = threading.Lock()  # of the runs and what is asked of them
         self._told = threading.Condition()
@@ -144,14 +144,19 @@ class Library:
     def _make_page(self) -> bool:
         """Whether there is anything new in it."""
         with self._lock:
-            names = [run.name for run in list(self._family.runs)]
             is_news = False
-            for name in names:
-                if name not in self._runs:
-                    self._runs[name] = ServedRun(name)
-                    is_news = True
-            for run in self._runs.values():
-                is_news = run.poll() or is_news
+            for run in list(self._family.runs):
+                try:
+                    if run.name not in self._runs:
+                        self._runs[run.name] = ServedRun(run.name)
+                        is_news = True
+                    is_news = self._runs[run.name].poll() or is_news
+                except TraceError as error:
+                    # Of several, the others go on.
+                    self._runs.pop(run.name, None)
+                    if not self._runs and len(self._family.runs) < 2:
+                        raise
+                    self._family.lose(run, str(error))
             if not is_news and self._page:
                 return False
             job = join([(name, run.profile) for name, run in self._runs.items()])

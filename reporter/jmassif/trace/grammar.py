@@ -166,10 +166,13 @@ _RUN_ENDS = re.compile(rb"\n(?!c)")
 _RUN_FIELDS = 6
 _WITHOUT_DIGITS = b"c" + b" " * _RUN_FIELDS + b"\n"
 _CHUNK_BYTES = 1 << 18
-Handler = Callable[..., None]
+Handler = Optional[Callable[..., None]]  # None: lines of that letter are passed over, whatever is in them
 # A line's match, or None; the converters, None if every field is a decimal number; the handler.
-_Row = Tuple[Callable[[bytes], Optional[Match[bytes]]], Optional[List[Callable[[bytes], Any]]], Handler]
+_Row = Tuple[
+    Optional[Callable[[bytes], Optional[Match[bytes]]]], Optional[List[Callable[[bytes], Any]]], Callable[..., None]
+]
 _UNKNOWN: _Row = (lambda line: None, None, lambda *fields: None)
+_PASSED_OVER: _Row = (None, None, lambda *fields: None)
 
 
 def _compile(handlers: Mapping[str, Handler], version: int) -> List[_Row]:
@@ -179,6 +182,9 @@ def _compile(handlers: Mapping[str, Handler], version: int) -> List[_Row]:
         handler = handlers[letter]
         if version == 1 and letter in RECORDS_OF_1:
             shape, handler = RECORDS_OF_1[letter], handlers[letter + "1"]
+        if handler is None:
+            rows[ord(letter)] = _PASSED_OVER
+            continue
         types = shape.split()
         pattern = re.escape(letter.encode("ascii")) + b"".join(_FIELDS[type_][0] for type_ in types)
         converters = [_FIELDS[type_][1] for type_ in types]
@@ -279,7 +285,8 @@ class _Reading:
         rows[ord(_LAST)] = rows[ord(_LAST)][:2] + (self._end,)
 
     def _end(self, *fields: Any) -> None:
-        self._last(*fields)
+        if self._last:
+            self._last(*fields)
         self._is_over = True
         self._rows[:] = [_UNKNOWN] * 256
 
@@ -292,8 +299,11 @@ class _Reading:
 
     def run(self, piece: bytes) -> None:
         """A run of balances, or what begins like one."""
+        if self._balances is None and not self._is_over:
+            self.number += piece.count(b"\n")
+            return
         numbers = None if self._is_over else _balances(piece)
-        if numbers is None:
+        if numbers is None or self._balances is None:
             return self.lines(piece)
         try:
             self._balances(numbers)
@@ -306,6 +316,8 @@ class _Reading:
         rows = self._rows
         for self.number, line in enumerate(io.BytesIO(piece), self.number + 1):
             matched, converters, handle = rows[line[0]]
+            if matched is None:
+                continue
             match = matched(line)
             if match is None:
                 return self._refuse(line)
@@ -330,7 +342,7 @@ class _Reading:
 def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
     """Reads `stream` and calls the handler of each record's letter with the record's fields.
 
-    Every letter of `RECORDS` needs a handler, and for a trace of version 1 those of `RECORDS_OF_1`; it may raise Corrupt.
+    Every letter of `RECORDS` needs a handler or None, and for a trace of version 1 those of `RECORDS_OF_1`; it may raise Corrupt.
     Returns None if the last line was complete, else a sentence that says where the trace was cut. Raises TraceError.
     """
     rows: List[_Row] = []

@@ -10,6 +10,7 @@ A *moment* is a snapshot or a peak, in order. Each is told as rows, one a cell t
 """
 
 from array import array
+from heapq import nlargest
 from operator import ge
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
@@ -86,8 +87,8 @@ class Cells(NamedTuple):
 
 
 class _Weights(NamedTuple):
-    account: List[float]
-    node: List[float]
+    account: "array[float]"
+    node: "array[float]"
 
 
 def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
@@ -129,8 +130,8 @@ def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
     """
     most, allocated = _largest(profile)
     all_most, all_allocated = sum(most) or 1, sum(allocated) or 1
-    weights = [held / all_most + total / all_allocated for held, total in zip(most, allocated)]
-    nodes = [0.0] * len(profile.node_parent)
+    weights = array("d", (held / all_most + total / all_allocated for held, total in zip(most, allocated)))
+    nodes = array("d", bytes(8 * len(profile.node_parent)))
     for (node, _, _), weight in zip(profile.accounts, weights):
         nodes[node] += weight
     nodes[0] = 0.0
@@ -380,7 +381,7 @@ def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool =
         order = [node for node in order if profile.node_frame[node]]
     weights = _weigh(profile, order)
     accounts = _attributes(profile, names, weights.account)
-    ranked = sorted(order, key=weights.node.__getitem__, reverse=True)
+    ranked = nlargest(int(_BUDGETS[0][0] * share) + 1, order, key=weights.node.__getitem__)
     for n_nodes, n_lines, n_libraries in _BUDGETS:
         attributes, places = _reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
         of_account = [places[place] for place in accounts.of_account] if places else accounts.of_account
