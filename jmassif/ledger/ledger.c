@@ -269,6 +269,31 @@ typedef struct {
     Balance more; // what its numbers change by
 } Leg;
 
+// What an account that is not the heap's adds to a change.
+static inline void add_other(Totals *change, const Account *a, ULong bytes)
+{
+    if (a->side != SIDE_NONE)
+        change->side[a->side] += bytes;
+    if (is_cache(a))
+        change->cached[a->side] += bytes;
+    if (a->is_sampled)
+        change->sampled += bytes;
+}
+
+// Counts it. False: no total can come to its peak by it.
+static inline Bool add_to_totals(const Totals *change, Bool is_heap_alone)
+{
+    totals.side[SIDE_HOST] += change->side[SIDE_HOST];
+    if (LIKELY(is_heap_alone))
+        return (Long)change->side[SIDE_HOST] > 0;
+    totals.side[SIDE_DEVICE] += change->side[SIDE_DEVICE];
+    totals.sampled += change->sampled;
+    totals.cached[SIDE_HOST] += change->cached[SIDE_HOST];
+    totals.cached[SIDE_DEVICE] += change->cached[SIDE_DEVICE];
+    return (Long)change->side[SIDE_HOST] > 0 || (Long)change->side[SIDE_DEVICE] > 0 || (Long)change->sampled < 0 ||
+           (Long)change->cached[SIDE_HOST] < 0 || (Long)change->cached[SIDE_DEVICE] < 0;
+}
+
 // An event: all that it changes at once, so that no total goes through a value in between. The order is what makes
 // peaks exact: what is about to rise no longer has its peak now, and then accounts save what they held; the totals rise
 // when the accounts say so. Inlined, because then each caller's legs are constants where nothing changes.
@@ -276,18 +301,15 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
 {
     Account *account[2];
     Totals change = {{0, 0}, 0, {0, 0}};
+    Bool is_heap_alone = True;
 #pragma GCC unroll 2
     for (UInt i = 0; i < n; i++) {
         const Account *a = account[i] = at(legs[i].id);
-        const ULong bytes = legs[i].more.live_bytes;
         if (LIKELY(is_heap(a))) {
-            change.side[SIDE_HOST] += bytes;
+            change.side[SIDE_HOST] += legs[i].more.live_bytes;
         } else {
-            if (is_cache(a))
-                change.cached[a->side] += bytes;
-            change.side[SIDE_HOST] += a->side == SIDE_HOST ? bytes : 0;
-            change.side[SIDE_DEVICE] += a->side == SIDE_DEVICE ? bytes : 0;
-            change.sampled += a->is_sampled ? bytes : 0;
+            is_heap_alone = False;
+            add_other(&change, a, legs[i].more.live_bytes);
         }
     }
     if (change.side[SIDE_DEVICE] && !has_device)
@@ -301,14 +323,8 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
         mark_changed(legs[i].id, account[i]);
         jm_balance_add(account[i], legs[i].more);
     }
-    totals.side[SIDE_HOST] += change.side[SIDE_HOST];
-    totals.side[SIDE_DEVICE] += change.side[SIDE_DEVICE];
-    totals.sampled += change.sampled;
-    totals.cached[SIDE_HOST] += change.cached[SIDE_HOST];
-    totals.cached[SIDE_DEVICE] += change.cached[SIDE_DEVICE];
-    if ((Long)change.side[SIDE_HOST] <= 0 && (Long)change.side[SIDE_DEVICE] <= 0 && (Long)change.sampled >= 0 &&
-        (Long)change.cached[SIDE_HOST] >= 0 && (Long)change.cached[SIDE_DEVICE] >= 0)
-        return; // nothing can come to its peak
+    if (!add_to_totals(&change, is_heap_alone))
+        return;
     for (UInt i = 0; i < n_kept; i++)
         raise_peak(kept[i]);
     ULong both = of_peak(PEAK_TOTAL, &totals);

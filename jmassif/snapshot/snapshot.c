@@ -135,9 +135,9 @@ static void tell_at_end(Allowance *allowance)
     take_tail();
 }
 
-static void tell_what_is_old(void)
+static void tell_what_is_old(ULong now_ms)
 {
-    if (jm_clock_ms() - last_told_ms >= MS_BETWEEN_TAILS && may_tell(&while_running))
+    if (now_ms - last_told_ms >= MS_BETWEEN_TAILS && may_tell(&while_running))
         tell_at_end(&while_running);
 }
 
@@ -170,7 +170,8 @@ static void take_news(ULong now)
 static void poll(void)
 {
     ULong now = jm_clock_now();
-    if (jm_system_is_short(jm_options.time_unit == TIME_MS ? now : jm_clock_ms())) {
+    ULong now_ms = jm_options.time_unit == TIME_MS ? now : jm_clock_ms();
+    if (jm_system_is_short(now_ms)) {
         jm_snapshot_take(SNAPSHOT_LOW_MEMORY);
     } else if (now >= next_snapshot) {
         take_timed();
@@ -180,7 +181,7 @@ static void poll(void)
         jm_snapshot_write_totals(now);
         next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
     } else {
-        tell_what_is_old();
+        tell_what_is_old(now_ms);
     }
 }
 
