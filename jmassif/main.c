@@ -23,6 +23,7 @@
 #include "stack/source.h"
 #include "stack/stack.h"
 #include "stack/symbol.h"
+#include "stack/thread.h"
 #include "stack/unwind.h"
 #include "ledger/account.h"
 #include "ledger/pending.h"
@@ -122,6 +123,14 @@ static UInt n_threads;
 static void on_thread_create(ThreadId tid, ThreadId child)
 {
     n_threads++;
+    if (jm_options.threads)
+        jm_thread_is_created(child);
+}
+
+static void on_thread_begin(ThreadId tid)
+{
+    if (jm_options.threads)
+        jm_thread_begins(tid);
 }
 
 static void on_thread_exit(ThreadId tid)
@@ -140,6 +149,8 @@ static void after_fork_in_child(ThreadId tid)
     n_threads = 1;
     jm_code_cache_after_fork_in_child();
     jm_per_thread_after_fork_in_child(tid);
+    if (jm_options.threads)
+        jm_thread_after_fork_in_child(tid);
     jm_exhaustion_after_fork_in_child();
     jm_trace_after_fork_in_child();
     jm_snapshot_after_fork_in_child();
@@ -168,6 +179,8 @@ static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, S
     jm_exhaustion_after_syscall(tid, number, args, res);
     jm_driver_after_syscall(tid, number, args, res);
     jm_snapshot_after_syscall();
+    if (jm_options.threads)
+        jm_thread_after_syscall(tid, number, args, res);
     jm_places_after_syscall(number, args, res);
 }
 
@@ -196,6 +209,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
 // What a snapshot tells besides the ledger, in this order.
 static const SnapshotSource snapshot_sources[] = {
     {.before = jm_torch_hear_roles_in_passing},
+    {.before = jm_thread_hear_names},
     {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
     {.tell = jm_scope_write_sums},
     {.tell = jm_region_write_sums},
@@ -301,6 +315,7 @@ static void pre_clo_init(void)
     VG_(track_die_mem_munmap)(on_unmap);
     VG_(track_change_mem_mprotect)(on_protect);
     VG_(track_pre_thread_ll_create)(on_thread_create);
+    VG_(track_pre_thread_first_insn)(on_thread_begin);
     VG_(track_pre_thread_ll_exit)(on_thread_exit);
     VG_(track_start_client_code)(on_client_code);
     VG_(atfork)(before_fork, NULL, after_fork_in_child);

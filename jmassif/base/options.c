@@ -104,6 +104,7 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_BOOL_CLO (arg, "--stacks", jm_options.stacks) {
     } else if VG_BOOL_CLO (arg, "--check-unwinding", jm_options.check_unwinding) {
     } else if VG_BOOL_CLO (arg, "--anonymize", jm_options.anonymize) {
+    } else if VG_BOOL_CLO (arg, "--threads", jm_options.threads) {
     } else if VG_BOOL_CLO (arg, "--low-footprint", jm_options.low_footprint) {
     } else if VG_BINT_CLO (arg, "--heap-admin", jm_options.heap_admin, 0, 1024) {
     } else if VG_BINT_CLO (arg, "--depth", jm_options.depth, 0, 8192) {
@@ -161,6 +162,7 @@ void jm_options_print_usage(void)
      "    --pages=no|yes            record what is resident of libraries and other mappings [yes]\n"
      "    --driver=no|yes           record what GPU drivers commit below the CUDA API [yes]\n"
      "    --stacks=no|yes           record the size of the threads' stacks; slow [no]\n"
+     "    --threads=no|yes          record which thread has allocated, by its name [no]\n"
      "    --depth=<number>          frames kept per call stack, innermost first; 0: all [0]\n"
      "    --alloc-fn=<name>         also pass over this function as an allocator (may be repeated)\n"
      "    --ignore-fn=<name>        leave out what this function allocates (may be repeated)\n"

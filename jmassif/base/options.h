@@ -16,6 +16,7 @@ typedef struct {
     Bool check_unwinding; // against the core's
     Bool anonymize;
     Bool low_footprint;
+    Bool threads;      // stacks begin with their thread
     Bool pages;        // sample what is resident
     Bool driver;       // follow ioctls of GPU drivers
     Bool python;       // look for Python frames

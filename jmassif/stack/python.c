@@ -12,10 +12,11 @@
 #include "base/client_memory.h"
 #include "base/elf.h"
 #include "base/options.h"
+#include "stack/python_identity.h"
 #include "stack/python_layout.h"
+#include "stack/python_text.h"
 #include "base/stats.h"
 #include "base/table.h"
-#include "base/text.h"
 #include "stack/unwind.h"
 #include "trace/trace.h"
 
@@ -23,7 +24,6 @@
 #define MAX_STATES        4096   // looked at before the search is given up
 #define MAX_STATES_OF_ONE 8
 #define MAX_NAME          4096 // PATH_MAX
-#define MAX_STR           65536
 #define MAX_LINE_TABLE    (1u << 20)
 
 typedef struct {
@@ -125,29 +125,6 @@ void jm_python_object(const HChar *path, Addr code)
 
 // ---- the thread's states -------------------------------------------------------------------------------------
 
-static Addr thread_register(ThreadId tid)
-{
-    Addr value = 0;
-#if defined(VGA_amd64)
-    VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, offsetof(VexGuestArchState, guest_FS_CONST), sizeof value);
-#elif defined(VGA_arm64)
-    VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, offsetof(VexGuestArchState, guest_TPIDR_EL0), sizeof value);
-#endif
-    return value;
-}
-
-// A state keeps its thread's pthread_self(). On x86-64 that is the thread register. On AArch64 the register points
-// behind the C library's record of the thread, whose size changes from release to release (glibc 2.36: 1856 bytes); the
-// records of two threads are at least a stack apart.
-static inline Bool is_identity(UWord id, Addr reg)
-{
-#if defined(VGA_arm64)
-    return id < reg && reg - id <= 8192;
-#else
-    return id == reg;
-#endif
-}
-
 static Addr first_interpreter(void)
 {
     UWord head = 0;
@@ -182,7 +159,7 @@ Addr jm_python_symbol(const HChar *name)
 static UInt find_states(ThreadId tid, Addr *states, UInt max)
 {
     const PythonLayout *at = &python.layout;
-    Addr reg = thread_register(tid);
+    Addr reg = jm_python_thread_register(tid);
     UInt n = 0, steps = 0;
     UWord interp = first_interpreter(), state;
     while (interp && steps++ < MAX_STATES && jm_read_word(interp + at->interpreter_threads, &state)) {
@@ -191,7 +168,7 @@ static UInt find_states(ThreadId tid, Addr *states, UInt max)
             if (!jm_read_word(state + at->thread_id, &id) || !jm_read_word(state + at->thread_interpreter, &owner) ||
                 owner != interp)
                 break;
-            if (is_identity(id, reg) && n < max)
+            if (jm_python_is_identity(id, reg) && n < max)
                 states[n++] = state;
             if (!jm_read_word(state + at->thread_next, &state))
                 break;
@@ -228,47 +205,8 @@ static ULong known_code_hash_of(UInt id)
     return code_hash(k->code, k->at);
 }
 
-#define STR_LENGTH   16
-#define STR_STATE    32
 #define BYTES_LENGTH 16
 #define BYTES_DATA   32
-
-typedef struct {
-    Addr data;
-    UWord length; // code points
-    UInt width;   // bytes of each
-} Str;
-
-static Bool find_str(Addr object, Str *str)
-{
-    UInt state;
-    if (!jm_read_word(object + STR_LENGTH, &str->length) || !jm_read_uint(object + STR_STATE, &state) ||
-        str->length > MAX_STR)
-        return False;
-    // Include/cpython/unicodeobject.h: 2 bits (3.6-3.12) or more of interning, 3 bits of width, then compact and ascii.
-    Bool is_compact = state & 1 << 5, is_ascii = state & 1 << 6;
-    str->width = state >> 2 & 7;
-    str->data = object + (is_ascii ? python.layout.string_ascii : python.layout.string_compact);
-    return is_compact && (str->width == 1 || str->width == 2 || str->width == 4) &&
-           jm_is_readable(object, str->data + str->length * str->width - object);
-}
-
-// As UTF-8, cut at the size of the buffer.
-static void copy_str(const Str *str, HChar *to, UInt size)
-{
-    UInt n = 0;
-    for (UWord i = 0; i < str->length && n + JM_UTF8_BYTES + 1 < size; i++) {
-        UInt c = str->width == 1   ? ((const UChar *)str->data)[i]
-                 : str->width == 2 ? ((const UShort *)str->data)[i]
-                                   : ((const UInt *)str->data)[i];
-        // A byte of a file name that is not UTF-8 (PEP 383).
-        if (c >= 0xdc80 && c <= 0xdcff)
-            to[n++] = c & 0xff;
-        else
-            n += jm_text_put_utf8(to + n, c);
-    }
-    to[n] = 0;
-}
 
 // What makes an object's contents other ones: its place, the two words before its end and, if `whole`, all from `start`
 // on. What is short reaches into the object's header, which does no harm. Sums of products by odd numbers that differ
@@ -346,8 +284,8 @@ static inline Bool is_still(const RecentCode *r, Addr code, Int at)
     Addr file_end = h->file.data + h->file.length * h->file.width;
     Addr name_end = h->name.data + h->name.length * h->name.width;
     Addr lines_end = h->lines + BYTES_DATA + h->n_lines;
-    return is_length(h->filename, STR_LENGTH, h->file.length, file_end) &&
-           is_length(h->function, STR_LENGTH, h->name.length, name_end) &&
+    return is_length(h->filename, JM_STR_LENGTH, h->file.length, file_end) &&
+           is_length(h->function, JM_STR_LENGTH, h->name.length, name_end) &&
            is_length(h->lines, BYTES_LENGTH, h->n_lines, lines_end) && code_mark(h, False) == r->mark;
 }
 
@@ -373,8 +311,8 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h, ULong mark)
         known_code_index.used++;
     }
     static HChar file_text[MAX_NAME], name_text[MAX_NAME];
-    copy_str(&h->file, file_text, sizeof file_text);
-    copy_str(&h->name, name_text, sizeof name_text);
+    jm_python_copy_str(&h->file, file_text, sizeof file_text);
+    jm_python_copy_str(&h->name, name_text, sizeof name_text);
     k->code = code;
     k->at = at;
     k->mark = mark;
@@ -403,7 +341,7 @@ static FrameId frame_of(Addr code, Int at)
                   .function = *(Addr *)(code + l->code_name),
                   .lines = *(Addr *)(code + l->code_lines),
                   .first_line = *(Int *)(code + l->code_firstlineno)};
-    if (!find_str(h.filename, &h.file) || !find_str(h.function, &h.name) ||
+    if (!jm_python_find_str(l, h.filename, &h.file) || !jm_python_find_str(l, h.function, &h.name) ||
         !jm_read_word(h.lines + BYTES_LENGTH, &h.n_lines) || h.n_lines > MAX_LINE_TABLE ||
         !jm_is_readable(h.lines, BYTES_DATA + h.n_lines)) {
         counters.unreadable++;

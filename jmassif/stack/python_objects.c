@@ -166,8 +166,7 @@ Bool jm_python_is_named(Addr type, const HChar *name)
     return at && jm_is_readable(at, n) && VG_(memcmp)((const void *)at, name, n) == 0;
 }
 
-// A str of ASCII characters only.
-static Bool is_text(Addr object, const HChar *text)
+Bool jm_python_is_text(Addr object, const HChar *text)
 {
     UInt state, n = VG_(strlen)(text);
     UWord length;
@@ -179,7 +178,7 @@ static Bool is_text(Addr object, const HChar *text)
 
 Bool jm_python_is_of_module(Addr type, const HChar *module)
 {
-    return is_text(jm_python_item(word_at(type + TYPE_DICT), "__module__"), module);
+    return jm_python_is_text(jm_python_item(word_at(type + TYPE_DICT), "__module__"), module);
 }
 
 // ---- dictionaries --------------------------------------------------------------------------------------------
@@ -244,7 +243,7 @@ static Bool open_dict(Addr dict, Entries *e)
 static Addr find_value(const Entries *e, const HChar *name)
 {
     for (UWord i = 0; i < e->n; i++)
-        if (value_of(e, i) && is_text(key_of(e, i), name))
+        if (value_of(e, i) && jm_python_is_text(key_of(e, i), name))
             return value_of(e, i);
     return 0;
 }

@@ -25,6 +25,9 @@ Bool jm_python_is_named(Addr type, const HChar *name);
 // A script's class says in which module it was made.
 Bool jm_python_is_of_module(Addr type, const HChar *module);
 
+// Whether it is a str, of these ASCII characters.
+Bool jm_python_is_text(Addr object, const HChar *text);
+
 // The attribute that an object itself has; 0: none.
 Addr jm_python_attribute(Addr object, const HChar *name);
 

@@ -14,6 +14,7 @@
 #include "stack/python.h"
 #include "base/stats.h"
 #include "stack/symbol.h"
+#include "stack/thread.h"
 #include "base/table.h"
 #include "trace/trace.h"
 #include "stack/unwind.h"
@@ -260,6 +261,8 @@ static void interleave(Capture *c, ThreadId tid)
         return;
     UInt n_mixed = jm_python_interleave(tid, c->keys, c->walk.sps + c->begin, c->n_keys, mixed, MAX_KEYS);
     if (n_mixed) {
+        if (jm_options.threads)
+            jm_thread_runs_python(tid);
         c->keys = mixed;
         c->n_keys = n_mixed;
         c->is_native = False;
@@ -293,11 +296,19 @@ static UInt n_shared(const Capture *c, const LastStack *last)
     return same;
 }
 
-static NodeId intern(const Capture *c, LastStack *last)
+// What the outermost key hangs below.
+static NodeId outside(const Capture *c, ThreadId tid)
+{
+    if (c->completed_by)
+        return c->completed_by;
+    return jm_options.threads ? child(0, jm_thread_frame(tid)) : 0;
+}
+
+static NodeId intern(const Capture *c, LastStack *last, ThreadId tid)
 {
     make_room(last, c->n_keys);
     const UInt same = n_shared(c, last);
-    NodeId node = same ? last->nodes[same - 1] : c->completed_by;
+    NodeId node = same ? last->nodes[same - 1] : outside(c, tid);
     for (UInt d = same; d < c->n_keys; d++) {
         Addr key = c->keys[c->n_keys - 1 - d];
         node = push(node, key);
@@ -328,7 +339,7 @@ static NodeId capture(ThreadId tid, const StackBase *base, StackBase *becomes, B
     if (base && !becomes)
         drop_wrappers(&c);
     cut(&c);
-    return intern(&c, last);
+    return intern(&c, last, tid);
 }
 
 NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)

@@ -314,6 +314,15 @@ FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object)
     return intern_frame('m', is_object ? "mapped" : "mapped-data", path, NULL, NULL, 0, 0);
 }
 
+// No rule is asked about it: whose memory it is does not depend on the thread.
+FrameId jm_symbol_thread_frame(UInt number)
+{
+    FrameId id = jm_table_add(&frames);
+    *(Frame *)jm_table_at(&frames, id) = (Frame){.type = 't', .line = number};
+    jm_trace_frame(id, 't', 0, 0, 0, number, 0);
+    return id;
+}
+
 OwnerId jm_symbol_host_owner(FrameId frame)
 {
     return ((Frame *)jm_table_at(&frames, frame))->owners.host;

@@ -36,6 +36,9 @@ FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt li
 // "mapped-data".
 FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object);
 
+// The frame that stands for a thread, by its number; 0: threads that are not told apart. A new one each time.
+FrameId jm_symbol_thread_frame(UInt number);
+
 // The owner that the rules give to a frame; JM_OWNER_NONE: none.
 OwnerId jm_symbol_host_owner(FrameId frame);
 OwnerId jm_symbol_device_owner(FrameId frame);

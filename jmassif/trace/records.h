@@ -14,6 +14,7 @@
     X(SOURCE, 'h', True)                                                                                               \
     X(NODES, 'n', True)                                                                                                \
     X(ACCOUNT, 'a', True)                                                                                              \
+    X(THREAD, 'T', True)                                                                                               \
     X(ROLE, 'r', True)                                                                                                 \
     X(TOTALS, 't', False)                                                                                              \
     X(SNAPSHOT, 'S', False)                                                                                            \

@@ -216,6 +216,14 @@ void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, 
     end();
 }
 
+void jm_trace_thread(UInt number, UInt name)
+{
+    begin(RECORD_THREAD);
+    put_uint(number);
+    put_uint(name);
+    end();
+}
+
 void jm_trace_source(UInt file, const HChar *sha256)
 {
     begin(RECORD_SOURCE);

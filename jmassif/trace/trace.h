@@ -20,6 +20,7 @@ void jm_trace_manifest_paths(const HChar *key, const HChar *paths); // with --an
 void jm_trace_manifest_uint(const HChar *key, ULong value);
 void jm_trace_group(const HChar *owner, const HChar *group);
 void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);
+void jm_trace_thread(UInt number, UInt name);         // what it is called from now on
 void jm_trace_source(UInt file, const HChar *sha256); // what the text of a source file was
 // Nodes and accounts are told in the order of their ids, from 1 on.
 void jm_trace_node(UInt id, UInt parent, UInt frame);

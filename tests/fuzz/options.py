@@ -219,7 +219,18 @@ def _numbers(name: str) -> Callable[[random.Random], str]:
 _OPTIONS: List[Callable[[random.Random], str]] = [
     *map(
         _booleans,
-        ("heap", "pages", "driver", "stacks", "nvtx", "anonymize", "low-footprint", "pages-as-heap", "check-unwinding"),
+        (
+            "heap",
+            "pages",
+            "driver",
+            "stacks",
+            "threads",
+            "nvtx",
+            "anonymize",
+            "low-footprint",
+            "pages-as-heap",
+            "check-unwinding",
+        ),
     ),
     *map(_booleans, ("trace-children", "run-cxx-freeres", "read-inline-info", "merge-recursive-frames")),
     *map(_numbers, ("heap-admin", "depth", "interval", "max-snapshots", "low-memory", "threshold", "detailed-freq")),

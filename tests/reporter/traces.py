@@ -68,6 +68,16 @@ class Trace:
             self.lines.append(f"f {id_} {type_} {function} {object_} {file} {line} {0x400000 + id_:x}")
         return self._frames[text]
 
+    def thread(self, number: int, name: str = "") -> str:
+        """A thread's frame, for the outer end of stacks; call it again to give the thread another name."""
+        text = f"thread {number} (:0)"
+        if text not in self._frames:
+            id_ = self._frames[text] = len(self._frames) + 1
+            self.lines.append(f"f {id_} t 0 0 0 {number} 0")
+        if name:
+            self.lines.append(f"T {number} {self.string(name)}")
+        return text
+
     def source(self, path: str, content: bytes) -> None:
         """What the text of a file was that ran."""
         self.lines.append(f"h {self.string(path)} {hashlib.sha256(content).hexdigest()}")

@@ -23,8 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_filter,
         action="append",
         metavar="REGEX",
-        help="show only stacks with a function, file or owner in which REGEX finds something; function:REGEX, file:REGEX,"
-        " owner:REGEX look there alone",
+        help="show only stacks with a function, file, owner or thread in which REGEX finds something; function:REGEX,"
+        " file:REGEX, owner:REGEX, thread:REGEX look there alone",
     )
     option("--except", type=_filter, action="append", metavar="REGEX", help="show all but those")
 

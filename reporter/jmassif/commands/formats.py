@@ -35,7 +35,7 @@ _VIEW_OPTIONS = (
 _FLAMES = 0.01
 
 _LINES = tuple(LINE_VIEWS)
-_TABLES = ("owner", "kind", "library", "role") + _LINES
+_TABLES = ("owner", "kind", "library", "role", "thread") + _LINES
 
 
 class Format(NamedTuple):

@@ -20,6 +20,7 @@ from jmassif.questions.samples import RANGE_VALUES, VALUES
 from jmassif.trace.inputs import STDIN, expand
 from jmassif.whose.anonymity import anonymize
 from jmassif.writers.text.layout import fitted
+from jmassif.whose.threads import WITHOUT_THREADS
 from jmassif.writers.view import BY, FOLDS, FormatError, View
 
 # What recorder and reporter take for granted when nobody says otherwise, as massif does.
@@ -109,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     option(
         "--fold",
         choices=FOLDS,
-        help="make runs of frames inside Python, PyTorch and other packages one [internal in text, none in other trees]",
+        help="make runs of frames inside Python, PyTorch and other packages one [internal in text, none in other trees];"
+        " --by=thread: with none threads that share a name are told apart",
     )
     _add_reports(parser)
     suppressions.add_option(parser)
@@ -210,6 +212,13 @@ def _check_range(arguments: argparse.Namespace) -> None:
         raise Problem("--by=role tells of a moment: what a tensor is for may change in a range")
 
 
+def _check_threads(arguments: argparse.Namespace, names: List[str], profiles: List[Profile]) -> None:
+    """Raises Problem where threads are asked for and a trace tells none."""
+    untold = next((name for name, profile in zip(names, profiles) if not profile.has_threads), None)
+    if arguments.by == "thread" and untold is not None:
+        raise Problem(f"{untold}: {WITHOUT_THREADS}")
+
+
 # Each is a report of its own; all but the map are of one process.
 _OF_ONE = ("from", "to", "sizes", "calls_of")
 _REPORTS = _OF_ONE + ("segments",)
@@ -294,6 +303,7 @@ def _print(given: Optional[List[str]]) -> int:
     except FormatError as error:
         raise Problem(str(error))
     profiles = [common.read("jm_print", name, "showing what came before") for name in names]
+    _check_threads(arguments, names, profiles)
     overlay.lay(arguments, profiles)
     filters.narrow(arguments, names, profiles)
     for profile in profiles:

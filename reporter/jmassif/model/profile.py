@@ -49,6 +49,7 @@ class Profile:
         self.strings: Dict[int, str] = {0: ""}
         # (type, function, object, file, line, address), strings by id: see frame().
         self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
+        self.thread_names: Dict[int, str] = {}  # by number, of those that have one
         self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: SHA-256 of what ran
         # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
         self.node_parent = array("Q", [0])
@@ -125,8 +126,21 @@ class Profile:
             return None
         return self.roles.get(account, "other")
 
+    @property
+    def has_threads(self) -> bool:
+        """Stacks begin with the thread that allocated."""
+        return self.manifest.get("option.threads") == "yes"
+
+    def thread(self, number: int) -> str:
+        """What a thread is called; threads have numbers from 1, and 0 is all of those that are not told apart."""
+        unnamed = f"thread {number}" if number > 1 else "main thread" if number else "further threads"
+        return self.thread_names.get(number, unnamed)
+
     def frame(self, frame: int) -> Frame:
         type_, function, object_, file, line, address = self.frames[frame]
+        if type_ == "t":
+            name = self.thread(line)
+            return Frame(type_, f"thread {name}" if line in self.thread_names else name, "", "", 0, 0)
         text = self.strings
         return Frame(type_, text[function], text[object_], text[file], line, address)
 

@@ -13,7 +13,7 @@ Composition = Dict[int, Tuple[int, int]]
 
 
 class Frame(NamedTuple):
-    type: str  # "n" native, "i" inlined, "p" Python, "m" a mapped file
+    type: str  # "n" native, "i" inlined, "p" Python, "m" a mapped file, "t" a thread
     function: str  # "" where not known, as for object and file
     object: str
     file: str

@@ -318,6 +318,7 @@ class Builder(Definitions):
             "s": self.string,
             "f": self.frame,
             "h": self.source,
+            "T": self.thread,
             "n": self.nodes,
             "a": self.account,
             "n1": self.node_of_version_1,

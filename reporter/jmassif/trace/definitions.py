@@ -50,7 +50,7 @@ class Definitions:
         self.define(self.profile.strings, "string", id_, text)
 
     def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
-        require(type_ in ("n", "i", "p", "m"), f'"{type_}" is not a type of frame')
+        require(type_ in ("n", "i", "p", "m", "t"), f'"{type_}" is not a type of frame')
         strings = self.profile.strings
         require(
             function in strings and object_ in strings and file in strings,
@@ -61,6 +61,9 @@ class Definitions:
 
     def source(self, path: int, sha256: str) -> None:
         self.profile.source_hashes[self.text(path)] = sha256
+
+    def thread(self, number: int, name: int) -> None:
+        self.profile.thread_names[number] = self.text(name)
 
     def nodes(self, up: int, new_frames: List[int]) -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame

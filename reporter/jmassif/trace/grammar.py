@@ -107,6 +107,7 @@ RECORDS: Dict[str, str] = {
     "s": "number text",
     "f": "number name number number number number address",
     "h": "number name",
+    "T": "number number",
     "n": "number numbers",
     "a": "number name name",
     "r": "number name",

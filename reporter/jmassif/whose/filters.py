@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which accounts a reader wants to see: by regular expressions on functions, files and owners.
+"""Which accounts a reader wants to see: by regular expressions on functions, files, owners and threads.
 
-A pattern is searched for in the names of all frames of a stack and of its owner, or with a word before it ("file:", "function:",
-"owner:") in these alone. Names are matched once each, however many stacks share them, and all of it has a bound in processor time:
+A pattern is searched for in the names of all frames of a stack, of its owner and of its thread, or with a word before it
+("file:", "function:", "owner:", "thread:") in these alone. Names are matched once each, however many stacks share them, and all of it has a bound in processor time:
 there are expressions that would not come to an end.
 """
 
@@ -12,8 +12,9 @@ import threading
 from typing import Any, Callable, List, NamedTuple, Pattern, Sequence, Set, TypeVar
 
 from jmassif.model.profile import Profile
+from jmassif.whose.threads import WITHOUT_THREADS
 
-FIELDS = ("function", "file", "owner")
+FIELDS = ("function", "file", "owner", "thread")
 _SECONDS = 3.0  # of processor time, for all expressions
 _LONGEST = 1000
 _Answer = TypeVar("_Answer")
@@ -71,11 +72,7 @@ def _matching(profile: Profile, filters: Sequence[Filter]) -> bytearray:
     for each in filters:
         known = {text: bool(each.pattern.search(text)) for text in _names(profile, each.fields)}
         for id_ in profile.frames:
-            frame = profile.frame(id_)
-            names = ([frame.function] if "function" in each.fields else []) + (
-                [frame.file, frame.object] if "file" in each.fields else []
-            )
-            if any(name and known[name] for name in names):
+            if any(known[name] for name in _names_of(profile, id_, each.fields)):
                 frames.add(id_)
         if "owner" in each.fields:
             owners |= {account.owner for account in profile.accounts if known.get(account.owner)}
@@ -88,16 +85,26 @@ def _matching(profile: Profile, filters: Sequence[Filter]) -> bytearray:
 def _names(profile: Profile, fields: Sequence[str]) -> Set[str]:
     found: Set[str] = set()
     for id_ in profile.frames:
-        frame = profile.frame(id_)
-        found |= {frame.function} if "function" in fields else set()
-        found |= {frame.file, frame.object} if "file" in fields else set()
+        found |= _names_of(profile, id_, fields)
     if "owner" in fields:
         found |= {account.owner for account in profile.accounts}
-    return found - {""}
+    return found
+
+
+def _names_of(profile: Profile, id_: int, fields: Sequence[str]) -> Set[str]:
+    """Of a frame."""
+    frame = profile.frame(id_)
+    if frame.type == "t":
+        return {profile.thread(profile.frames[id_][4])} if "thread" in fields else set()
+    found = {frame.function} if "function" in fields else set()
+    return (found | {frame.file, frame.object} if "file" in fields else found) - {""}
 
 
 def kept(profile: Profile, only: Sequence[Filter], but: Sequence[Filter]) -> bytearray:
     """By account: 1 where any of `only` finds something (all, if there are none) and none of `but` does. Raises FilterError."""
+
+    if not profile.has_threads and any(each.fields == ("thread",) for each in [*only, *but]):
+        raise FilterError(WITHOUT_THREADS)
 
     def choose() -> bytearray:
         wanted = _matching(profile, only) if only else bytearray(b"\1") * len(profile.accounts)

@@ -56,6 +56,8 @@ def describe(frame: Frame, file: Optional[str] = None) -> str:
     if frame.type == "p":
         function = frame.function or "?"
         text = f"{file or _module_path(frame.file) or '?'}:{frame.line} ({function})"
+    elif frame.type == "t":
+        text = frame.function
     else:
         function = frame.function or f"0x{frame.address:x}"
         if frame.file:

@@ -80,7 +80,7 @@ class Sites:
         found = self._allocators.get(key)
         if found is None:
             found = self._type(node) != "m" and _IS_ALLOCATOR[side].match(self._library(node)) is not None
-            found = found or (self._type(node) in "ni" and self._is_of_cxx(key[0]))
+            found = found or self._type(node) == "t" or (self._type(node) in "ni" and self._is_of_cxx(key[0]))
             self._allocators[key] = found
         return found
 
@@ -93,6 +93,8 @@ class Sites:
         node = innermost
         while node and self._is_allocator(node, side):
             node = self._profile.node_parent[node]
+        if not node and innermost and self._type(innermost) == "t":
+            return 0
         return node or innermost
 
     def _type(self, node: int) -> str:
@@ -113,7 +115,7 @@ class Sites:
             return NO_STACK
         while caller and self._type(caller) == "p":
             caller = self._profile.node_parent[caller]
-        if not caller:
+        if not caller or self._type(caller) == "t":
             return "python"
         frame = self._profile.node_frame[caller]
         if frame not in self._library_of:

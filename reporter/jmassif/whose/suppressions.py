@@ -162,7 +162,7 @@ class _Matcher:
         if known is None:
             frame = self._profile.frame(id_)
             text = {"fun": frame.function, "obj": frame.object, "src": frame.file}[pattern.what]
-            known = bool(text) and pattern.pattern.matches(text)
+            known = frame.type != "t" and bool(text) and pattern.pattern.matches(text)
             if not known and pattern.what == "src":
                 short, name = f"{_base(frame.file)}:{frame.line}", _base(frame.file)
                 known = any(pattern.pattern.matches(each) for each in (name, short, f"{frame.file}:{frame.line}"))
@@ -220,7 +220,9 @@ def _base(path: str) -> str:
 
 
 def _found(pattern: Glob, frame: Frame) -> bool:
-    return any(name and pattern.matches(name) for name in (frame.function, frame.file, frame.object))
+    return frame.type != "t" and any(
+        name and pattern.matches(name) for name in (frame.function, frame.file, frame.object)
+    )
 
 
 class Suppressed(NamedTuple):

@@ -330,4 +330,5 @@ def write(profile: Profile, view: View) -> Iterator[str]:
 def _frame(profile: Profile, names: Names, id_: int) -> str:
     frame = profile.frame(id_)
     texts = ",".join(map(_text, (frame.function, frame.object, frame.file)))
-    return f'[{id_},{_text(names.frame(id_))},"{frame.type}",{texts},{frame.line},"{frame.address:x}"]'
+    line = profile.frames[id_][4]  # of a thread its number
+    return f'[{id_},{_text(names.frame(id_))},"{frame.type}",{texts},{line},"{frame.address:x}"]'

@@ -18,6 +18,7 @@ from jmassif.questions.samples import SampleFigures, samples
 from jmassif.units import moment, unicode_text
 from jmassif.version import __version__
 from jmassif.whose.names import describe
+from jmassif.whose.threads import thread_naming
 from jmassif.writers.protobuf import delimited, number, packed, varint
 from jmassif.writers.view import FormatError, View
 
@@ -125,7 +126,8 @@ class _Samples:
         self._n_locations = max(profile.frames, default=0)
         self._stackless: Dict[Tuple[str, str], int] = {}
         self._run = b"".join(self._label(key, text) for key, text in labels_of_run(profile))
-        self._labels: Dict[Tuple[str, str, str], bytes] = {}
+        self._labels: Dict[Tuple[str, str, str, str], bytes] = {}
+        self._thread_of = thread_naming(profile, True) if profile.has_threads else None
         self._known: Dict[int, bytes] = {}  # stacks, by the innermost node
         self._is_shared = _have_many_children(profile)
 
@@ -134,13 +136,15 @@ class _Samples:
 
     def _labels_of(self, account: int, kind: str, owner: str) -> bytes:
         role = self._profile.role(account) or ""
-        known = self._labels.get((kind, owner, role))
+        thread = self._thread_of(account) if self._thread_of else ""
+        known = self._labels.get((kind, owner, role, thread))
         if known is None:
             labels = [("owner", owner), ("group", self._profile.group_of.get(owner, "other"))]
             labels += [("kind", kind), ("side", side_of(kind) or "")]
             labels += [("role", role)] if role else []
+            labels += [("thread", thread)] if thread else []
             known = self._run + b"".join(self._label(key, text) for key, text in labels)
-            self._labels[(kind, owner, role)] = known
+            self._labels[(kind, owner, role, thread)] = known
         return known
 
     def _frames_of(self, node: int) -> bytes:

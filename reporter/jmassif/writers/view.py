@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.whose.lines import LINE_VIEWS
 
-BY = ("stack", "owner", "library", "kind", "role") + tuple(LINE_VIEWS)
+BY = ("stack", "owner", "library", "kind", "role", "thread") + tuple(LINE_VIEWS)
 FOLDS = ("internal", "none")
 
 

@@ -46,10 +46,12 @@ from jmassif.writers.text.segments import write_segments
 from jmassif.writers.text.sizes import write_sizes
 from jmassif.writers.text.stacks import trees
 from jmassif.writers.text.table import Column, Table
+from jmassif.writers.text.threads import threads_section
 from jmassif.writers.text.table_of_owners import groups_table, rows_table
 from jmassif.writers.view import View
 
 _SCOPES_SHOWN = 16
+_THREADS_SHOWN = 40  # where they are asked for
 _HEIGHT_OF_ONE_GRAPH = 11
 _HEIGHT_OF_TWO_GRAPHS = 7
 _SHORT_GRAPH = 6
@@ -184,6 +186,10 @@ def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent
     yield Section(0, _ledger(profile, chosen, extent))
     yield Section(1, _by_role(profile, chosen))
     yield Section(0, largest_lines(profile, names, chosen, view, extent.rows) if is_brief else [])
+    has_threads = view.by == "thread"
+    room = extent._replace(rows=_THREADS_SHOWN) if has_threads and is_brief else extent
+    by_thread = threads_section(profile, names, chosen, room, view.fold != "none")
+    yield Section(0 if has_threads else 1, by_thread)
     mapped_ = by_library(profile, names, chosen) if has_libraries else mapped(profile, names, chosen, extent)
     yield Section(0 if has_libraries else 2, mapped_)
     yield Section(1, reconciliation_section(profile, chosen))
@@ -223,6 +229,7 @@ def _narrowed(profile: Profile, names: Names, view: View) -> Lines:
     lines = heading(f"Only what --only and --except leave, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
     lines += paragraph(f"{size(held)} of {size(all_)}, {percent(held, all_)} of all that was held then.")
     lines += _ledger(profile, chosen, FULL) + _by_role(profile, chosen)
+    lines += threads_section(profile, names, chosen, extent, view.fold != "none")
     lines += largest_lines(profile, names, chosen, view, extent.rows)
     return lines + (trees(profile, names, chosen, view) if view.with_stacks or view.is_brief else [])
 

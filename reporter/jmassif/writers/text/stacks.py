@@ -73,7 +73,9 @@ def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
 
     sides: List[Tuple[str, ...]] = [("device",), ("host",)] if profile.is_discrete else [("host", "device")]
     is_folded = view.fold == "internal"
-    levels = [] if view.by == "stack" else [naming(profile, names, view.by)]  # what stands above the stacks
+    levels = (
+        [] if view.by == "stack" else [naming(profile, names, view.by, view.fold != "none")]
+    )  # what stands above the stacks
     shape = Shape(levels, label, names.folding, view.threshold, is_folded)
     lines: Lines = []
     for wanted in sides:

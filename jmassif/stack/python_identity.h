@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// By what Python knows a thread: the pthread_self() that its states and its threading.Thread keep.
+
+#ifndef JM_PYTHON_IDENTITY_H
+#define JM_PYTHON_IDENTITY_H
+
+#include "base/compat.h"
+
+static inline Addr jm_python_thread_register(ThreadId tid)
+{
+    Addr value = 0;
+#if defined(VGA_amd64)
+    VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, offsetof(VexGuestArchState, guest_FS_CONST), sizeof value);
+#elif defined(VGA_arm64)
+    VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, offsetof(VexGuestArchState, guest_TPIDR_EL0), sizeof value);
+#endif
+    return value;
+}
+
+// Whether it is that of the thread with this register. On x86-64 they are the same. On AArch64 the register points
+// behind the C library's record of the thread, whose size changes from release to release (glibc 2.36: 1856 bytes); the
+// records of two threads are at least a stack apart.
+static inline Bool jm_python_is_identity(UWord id, Addr reg)
+{
+#if defined(VGA_arm64)
+    return id < reg && reg - id <= 8192;
+#else
+    return id == reg;
+#endif
+}
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The module's dictionary is found once, among all that the garbage collector follows; see python_thread.h. What is
+// read there may be freed at any time, so each look begins with what makes it what it is.
+
+#include "stack/python_thread.h"
+#include "base/client_memory.h"
+#include "stack/python.h"
+#include "stack/python_identity.h"
+#include "stack/python_objects.h"
+#include "stack/python_text.h"
+
+// A thread is among those that run soon after it has begun, if it ever is: threads that were begun without threading,
+// or by other languages, never are.
+#define EAGER_TRIES 64
+
+// To go over all objects takes milliseconds, so it is not done for each thread of a program without threading.
+#define MAX_SEARCHES 16
+
+#define MAX_NAME 256
+
+static Addr module_dict; // threading.__dict__
+static UInt n_searches;
+
+static Bool is_of_threading(Addr dict)
+{
+    return jm_python_is_text(jm_python_item(dict, "__name__"), "threading") && jm_python_item(dict, "_active");
+}
+
+static void look_at(Addr object, Addr type)
+{
+    if (!module_dict && jm_python_is_named(type, "dict") && is_of_threading(object))
+        module_dict = object;
+}
+
+// threading._active; 0: not found.
+static Addr running_threads(Bool may_search)
+{
+    if (module_dict && !is_of_threading(module_dict))
+        module_dict = 0;
+    if (!module_dict && may_search && n_searches < MAX_SEARCHES) {
+        n_searches++;
+        jm_python_each_object(look_at);
+    }
+    return module_dict ? jm_python_item(module_dict, "_active") : 0;
+}
+
+// ---- which of them it is -------------------------------------------------------------------------------------
+
+typedef struct {
+    Addr reg;
+    Addr found;
+} Sought;
+
+// An int of one digit or two, of 30 bits each, as identities are (Include/cpython/longintrepr.h). From 3.12 on the word
+// with their number has three flags as well.
+#define INT_SIZE   16
+#define INT_DIGITS 24
+
+static UWord number(Addr object)
+{
+    Addr runtime, interpreter;
+    UWord n_digits;
+    UInt low, high;
+    const PythonLayout *layout = jm_python_interpreter(&runtime, &interpreter);
+    if (!layout || !jm_python_is_named(jm_python_type(object), "int") || !jm_read_word(object + INT_SIZE, &n_digits) ||
+        !jm_read_uint(object + INT_DIGITS, &low) || !jm_read_uint(object + INT_DIGITS + sizeof low, &high))
+        return 0;
+    if (layout->version >= 0x30c)
+        n_digits >>= 3;
+    return n_digits == 1 ? low : n_digits == 2 ? (UWord)high << 30 | low : 0;
+}
+
+// One that threading made for a thread that it did not begin stays when that has ended, and says nothing.
+static void compare(Addr thread, void *context)
+{
+    Sought *sought = context;
+    if (!sought->found && !jm_python_is_named(jm_python_type(thread), "_DummyThread") &&
+        jm_python_is_identity(number(jm_python_attribute(thread, "_ident")), sought->reg))
+        sought->found = thread;
+}
+
+static void find(ThreadId tid, PythonThread *known, Bool may_search)
+{
+    Sought sought = {jm_python_thread_register(tid), 0};
+    Addr running = running_threads(may_search);
+    if (!running)
+        return;
+    jm_python_each_value(running, compare, &sought);
+    known->object = sought.found;
+    known->type = jm_python_type(sought.found);
+    known->name = 0;
+}
+
+static Bool is_power_of_two(UInt n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+// ---- what it is called ---------------------------------------------------------------------------------------
+
+static const HChar *read_name(PythonThread *known, Bool is_at_leisure)
+{
+    static HChar text[MAX_NAME];
+    Addr runtime, interpreter;
+    Str str;
+    if (jm_python_type(known->object) != known->type) {
+        VG_(memset)(known, 0, sizeof *known);
+        return NULL;
+    }
+    Addr name = jm_python_attribute(known->object, "_name");
+    if (name == known->name && !is_at_leisure)
+        return NULL;
+    known->name = name;
+    if (!name || !jm_python_is_named(jm_python_type(name), "str") ||
+        !jm_python_find_str(jm_python_interpreter(&runtime, &interpreter), name, &str))
+        return NULL;
+    jm_python_copy_str(&str, text, sizeof text);
+    return *text && !VG_STREQ(text, "MainThread") ? text : NULL; // that is nobody's word for it
+}
+
+const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known)
+{
+    if (!known->object) {
+        UInt n = known->n_tries++;
+        if (n >= EAGER_TRIES && !is_power_of_two(n))
+            return NULL;
+        find(tid, known, is_power_of_two(n));
+    }
+    return known->object ? read_name(known, False) : NULL;
+}
+
+const HChar *jm_python_thread_name_now(ThreadId tid, PythonThread *known)
+{
+    if (!known->object)
+        find(tid, known, False);
+    return known->object ? read_name(known, True) : NULL;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Numbers and names of threads; see thread.h. The kernel lets a thread have its creator's name until it is given one of
+// its own, so what counts is the giving: prctl, and writing into /proc/self/task/TID/comm, which is how the C library
+// names another thread.
+
+#include "stack/thread.h"
+#include "base/client_memory.h"
+#include "base/options.h"
+#include "base/per_thread.h"
+#include "base/text.h"
+#include "stack/python_thread.h"
+#include "trace/trace.h"
+
+// So many threads have frames of their own. A program that makes one for each request would fill the memory with
+// stacks that nobody can look through.
+#define MAX_THREADS 10000
+
+#define MAX_PATH 64
+
+typedef struct {
+    UInt number; // from 1; 0: the record is fresh
+    FrameId frame;
+    Int kernel_id;
+    UInt name; // as last told, a trace string; 0: none
+    Bool is_named_by_python;
+    PythonThread python;
+    Int naming_fd; // what it has open to name the thread with this kernel's id
+    Int naming_id; // 0: nothing
+} Thread;
+
+// Named before it has begun.
+typedef struct {
+    Int kernel_id;
+    UInt name;
+} EarlyName;
+
+static PerThread threads = JM_PER_THREAD("jm.thread", Thread, NULL);
+static UInt n_threads;
+static FrameId frame_of_further; // of threads beyond the limit
+static XArray *early_names;      // of EarlyName
+
+static Thread *thread_of(ThreadId tid)
+{
+    Thread *t = JM_OF_THREAD(&threads, Thread, tid);
+    if (t->number)
+        return t;
+    t->number = ++n_threads;
+    if (t->number > MAX_THREADS) {
+        if (!frame_of_further)
+            frame_of_further = jm_symbol_thread_frame(0);
+        t->frame = frame_of_further;
+    } else {
+        t->frame = jm_symbol_thread_frame(t->number);
+    }
+    return t;
+}
+
+FrameId jm_thread_frame(ThreadId tid)
+{
+    return thread_of(tid)->frame;
+}
+
+static void tell_name(Thread *t, UInt name)
+{
+    if (name == t->name || t->number > MAX_THREADS)
+        return;
+    t->name = name;
+    jm_trace_thread(t->number, name);
+}
+
+// ---- what Python calls it ------------------------------------------------------------------------------------
+
+static void hear_from_python(Thread *t, const HChar *name)
+{
+    if (!name)
+        return;
+    t->is_named_by_python = True;
+    tell_name(t, jm_trace_string(name));
+}
+
+void jm_thread_runs_python(ThreadId tid)
+{
+    Thread *t = thread_of(tid);
+    if (t->number > 1)
+        hear_from_python(t, jm_python_thread_name(tid, &t->python));
+}
+
+void jm_thread_hear_names(Bool sees_pages)
+{
+    if (!jm_options.threads || !jm_options.python)
+        return;
+    for (ThreadId tid = 1; tid < VG_N_THREADS; tid++) {
+        Thread *t = JM_OF_THREAD(&threads, Thread, tid);
+        if (t->number)
+            hear_from_python(t, jm_python_thread_name_now(tid, &t->python));
+    }
+}
+
+// ---- what the kernel calls it --------------------------------------------------------------------------------
+
+// A trace string; 0: there is no such thread.
+static UInt name_in_kernel(Int kernel_id)
+{
+    HChar path[MAX_PATH];
+    VG_(snprintf)(path, sizeof path, "/proc/self/task/%d/comm", kernel_id);
+    HChar *text = jm_text_read_file(path, MAX_PATH);
+    if (!text)
+        return 0;
+    SizeT n = VG_(strlen)(text);
+    while (n && text[n - 1] == '\n')
+        text[--n] = 0;
+    UInt name = n ? jm_trace_string(text) : 0;
+    VG_(free)(text);
+    return name;
+}
+
+static void hear_from_kernel(Thread *t, UInt name)
+{
+    if (name && !t->is_named_by_python)
+        tell_name(t, name);
+}
+
+// A thread may be given its name between its creation and its first instruction, when nobody knows which it is.
+static void named_early(Int kernel_id, UInt name)
+{
+    EarlyName early = {kernel_id, name};
+    if (!name)
+        return;
+    if (!early_names)
+        early_names = VG_(newXA)(VG_(malloc), "jm.thread", VG_(free), sizeof(EarlyName));
+    VG_(addToXA)(early_names, &early);
+}
+
+static void was_named(Int kernel_id)
+{
+    for (ThreadId tid = 1; tid < VG_N_THREADS; tid++) {
+        Thread *t = JM_OF_THREAD(&threads, Thread, tid);
+        if (t->number && t->kernel_id == kernel_id) {
+            hear_from_kernel(t, name_in_kernel(kernel_id));
+            return;
+        }
+    }
+    named_early(kernel_id, name_in_kernel(kernel_id));
+}
+
+void jm_thread_is_created(ThreadId tid)
+{
+    thread_of(tid);
+}
+
+void jm_thread_begins(ThreadId tid)
+{
+    Thread *t = thread_of(tid);
+    t->kernel_id = VG_(gettid)();
+    for (Word i = early_names ? VG_(sizeXA)(early_names) - 1 : -1; i >= 0; i--) {
+        EarlyName *early = VG_(indexXA)(early_names, i);
+        if (early->kernel_id == t->kernel_id) {
+            hear_from_kernel(t, early->name);
+            VG_(removeIndexXA)(early_names, i);
+        }
+    }
+}
+
+// The thread that a path names, as /proc/self/task/TID/comm does; 0: none.
+static Int named_by(Addr path_at)
+{
+    HChar path[MAX_PATH];
+    if (!jm_read_string(path_at, path, sizeof path) || VG_(strncmp)(path, "/proc/", 6) != 0)
+        return 0;
+    SizeT n = VG_(strlen)(path);
+    if (n < 11 || !VG_STREQ(path + n - 5, "/comm"))
+        return 0;
+    path[n - 5] = 0;
+    const HChar *whose = VG_(strrchr)(path, '/') + 1;
+    if (VG_STREQ(whose, "thread-self"))
+        return VG_(gettid)();
+    return VG_STREQ(whose, "self") ? VG_(getpid)() : (Int)VG_(strtoll10)(whose, NULL);
+}
+
+static void opened(Thread *t, Addr path, Int fd)
+{
+    Int kernel_id = named_by(path);
+    if (kernel_id || fd == t->naming_fd)
+        t->naming_id = kernel_id;
+    if (kernel_id)
+        t->naming_fd = fd;
+}
+
+void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes res)
+{
+    Thread *t = JM_OF_THREAD(&threads, Thread, tid);
+    if (!t->number || sr_isError(res)) // the call that has ended the thread comes back too
+        return;
+    switch (number) {
+    case __NR_prctl:
+        if (args[0] == VKI_PR_SET_NAME)
+            hear_from_kernel(t, name_in_kernel(VG_(gettid)()));
+        break;
+#if defined(__NR_open)
+    case __NR_open:
+#endif
+    case __NR_openat:
+        opened(t, args[number == __NR_openat ? 1 : 0], sr_Res(res));
+        break;
+    case __NR_write:
+        if (t->naming_id && args[0] == (UWord)t->naming_fd)
+            was_named(t->naming_id);
+        break;
+    }
+}
+
+// The thread that called fork goes on as the child's only one, with what it is called and what it holds; the kernel
+// knows it by another number.
+void jm_thread_after_fork_in_child(ThreadId tid)
+{
+    Thread *t = thread_of(tid);
+    t->kernel_id = VG_(gettid)();
+    t->naming_id = 0;
+    if (early_names)
+        VG_(deleteXA)(early_names);
+    early_names = NULL;
+}
