@@ -8,9 +8,9 @@ What a heap adds around blocks, and resident pages, are no blocks.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import Callable, Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-from jmassif.model.kinds import side_of
+from jmassif.model.kinds import KINDS, side_of
 from jmassif.model.profile import Profile
 from jmassif.questions.moments import Moment
 
@@ -68,20 +68,28 @@ def _is_of_blocks(profile: Profile, kind: str) -> bool:
     return side_of(kind) is not None and kind != "heap-overhead" and not profile.is_sampled(kind)
 
 
-def _of_account(n_bytes: int, blocks: int, recorded: List[int]) -> Sizes:
-    """From what an account held or allocated in all, and the sizes of those blocks that have records."""
-    sizes = Sizes()
-    rest_bytes, rest = n_bytes - sum(recorded), blocks - len(recorded)
-    if rest < 0 or rest_bytes < 0 or (rest_bytes and not rest):
-        # They are segments, of which other accounts hold parts.
-        recorded, rest_bytes, rest = [], n_bytes, blocks
-    for size in recorded:
-        sizes.add(size)
-    if rest:
-        sizes.add(rest_bytes, rest)
-        # Of a single block the mean is its size.
-        sizes.by_mean += rest if rest > 1 else 0
-    return sizes
+class Part(NamedTuple):
+    """Blocks of an account."""
+
+    account: int
+    is_held: bool  # at the moment; else all that it asked for
+    bytes: int
+    blocks: int
+    recorded: List[int]  # the sizes of those that have records
+
+    def add_to(self, sizes: Sizes) -> Sizes:
+        recorded = self.recorded
+        rest_bytes, rest = self.bytes - sum(recorded), self.blocks - len(recorded)
+        if rest < 0 or rest_bytes < 0 or (rest_bytes and not rest):
+            # They are segments, of which other accounts hold parts.
+            recorded, rest_bytes, rest = [], self.bytes, self.blocks
+        for size in recorded:
+            sizes.add(size)
+        if rest:
+            sizes.add(rest_bytes, rest)
+            # Of a single block the mean is its size.
+            sizes.by_mean += rest if rest > 1 else 0
+        return sizes
 
 
 def _position(profile: Profile, moment: Moment) -> Tuple[int, int]:
@@ -155,19 +163,25 @@ def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], D
     return held, asked
 
 
-def account_sizes(profile: Profile, moment: Moment) -> AccountSizes:
+def parts(profile: Profile, moment: Moment) -> Iterator[Part]:
+    """What each account held at a moment, and what it asked for in the whole run."""
     held, asked = _recorded(profile, moment)
-    counts = profile.counts()
-    found = AccountSizes({}, {})
+    lifetime = profile.lifetime()
+    of_blocks = {kind for kind in KINDS if _is_of_blocks(profile, kind)}
     for account, (_, kind, _) in enumerate(profile.accounts):
-        if not _is_of_blocks(profile, kind):
+        if kind not in of_blocks:
             continue
         n_bytes, blocks = moment.composition.get(account, (0, 0))
         if blocks:
-            found.held[account] = _of_account(n_bytes, blocks, held.get(account, []))
-        lived = counts.get(account)
-        if lived and lived.blocks:
-            found.asked[account] = _of_account(lived.bytes, lived.blocks, asked.get(account, []))
+            yield Part(account, True, n_bytes, blocks, held.get(account, []))
+        if lifetime.blocks[account]:
+            yield Part(account, False, lifetime.bytes[account], lifetime.blocks[account], asked.get(account, []))
+
+
+def account_sizes(profile: Profile, moment: Moment) -> AccountSizes:
+    found = AccountSizes({}, {})
+    for part in parts(profile, moment):
+        (found.held if part.is_held else found.asked)[part.account] = part.add_to(Sizes())
     return found
 
 

@@ -24,6 +24,7 @@ import { Range } from './views/range.js';
 import { Roles } from './views/roles.js';
 import { Scopes } from './views/scopes.js';
 import { Sides } from './views/sides.js';
+import { Sizes } from './views/sizes.js';
 import { Snapshots } from './views/snapshots.js';
 import { Temporaries } from './views/temporaries.js';
 import { Timeline } from './views/timeline.js';
@@ -61,6 +62,7 @@ export const groups = [
             [Lines, "what each line of the program's Python caused"],
             [Scopes, 'what it cost to start CUDA and its libraries'],
             [Temporaries, 'allocated and freed again at once'],
+            [Sizes, 'how large the blocks are that owners and lines ask for, and who asks most often'],
             [Range, 'what came, what went and what only passed between two moments'],
         ],
     },

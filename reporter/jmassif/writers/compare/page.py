@@ -150,6 +150,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
         "lines": {"label": [""], "function": [""], "path": [""], "source": [""], "changed": [], "through": [[]]},
         "frames": frames,
         "leaks": None,
+        "sizes": None,
         "reasons": ["column"],
         "at": {"peak": len(columns) - 1, "end": -1, "exit": -1},
         "peaks": {},

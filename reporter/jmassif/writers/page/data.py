@@ -29,6 +29,7 @@ from jmassif.writers.page.exhaustion import exhaustion
 from jmassif.writers.page.history import events, machine_figures, scopes
 from jmassif.writers.page.mapped import MappedFigures, mapped
 from jmassif.writers.page.others import others
+from jmassif.writers.page.sizes import sizes
 from jmassif.writers.page.texts import shown
 from jmassif.writers.sources import Sources
 
@@ -356,6 +357,7 @@ def run_data(
         "answers": _answers(profile, names),
         "leaks": leaks_data(profile, names),
         "temporaries": _temporaries(profile, names, found),
+        "sizes": sizes(profile, names),
     }
     head.update(_cells(profile, names, found, directories, columns))
     head.update(_moments(profile, found, columns))

@@ -14,6 +14,8 @@
 /** @typedef {{text: string, begin: number, end: number|null, thread: number, depth: number, most: number, host: number, device: number}} Region */
 /** @typedef {{site: string, kind: string, owner: string, temporaries: number, blocks: number, bytes: number, cell: number}} Temporary */
 /** @typedef {{moment: number, time: number, host: number, device: number}} Peak */
+/** Blocks by size: `classes` are bits of a size (a size of n bits is in class n), blocks, bytes; `by_mean` of the blocks count with the mean of their place. @typedef {{classes: [number, number, number][], by_mean: number}} SizesOf */
+/** `held` at the peak, `asked` for in the whole run; `at_once` of the latter were freed before their thread allocated anything else. @typedef {{name: string, held: SizesOf, asked: SizesOf, at_once: number}} SizesRow */
 
 /**
  * The whole machine's memory at a moment, in bytes: `board` is the sum of the others, of which some may be negative. `notes`: what a row is, by its field, or why it is negative.
@@ -54,6 +56,7 @@
  * @property {Record<string, string>} answers
  * @property {LeaksData|null} leaks
  * @property {Temporary[]} temporaries
+ * @property {{when: string, has_all_records: boolean, all: SizesRow, owners: SizesRow[], lines: SizesRow[]}|null} sizes when the peak was; lines, those that ask most often first
  * @property {Kind[]} kinds
  * @property {Owner[]} owners
  * @property {string[]} groups

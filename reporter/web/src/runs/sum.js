@@ -216,6 +216,7 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines, t
         end_time: null,
         answers: {},
         mapped: [],
+        sizes: null,
         temporaries: heads.flatMap((head, i) => head.temporaries.map((row) => ({ ...row, cell: row.cell + first.cell[i] }))),
         kinds,
         owners,

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sizes on the page: the histogram by owner and line, and who allocates most often, as a trace of which both are known has them."""
+
+import json
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from jmassif.commands import jm_print
+from tests.reporter.commands import call
+from tests.reporter.traces import Trace, random_run
+from tests.web.browser import look, write_page
+
+
+def made() -> Trace:
+    """Of app 1,000 blocks of 100 bytes of which 10 are left, of lib 3 of 5,000; the peak has 20 and 3."""
+    trace = Trace(time_unit="ms", memory="unified", command="./a.out", option_large="0")
+    trace.manifest("option.large", "0")
+    trace.group("yours", "app")
+    trace.group("libraries", "lib")
+    small = trace.account("heap", "app", ["small (a.c:1)", "main (a.c:9)"])
+    large = trace.account("heap", "lib", ["large (a.c:2)", "main (a.c:9)"])
+    trace.snapshot(
+        5,
+        "exit",
+        {small: (1000, 10, 100000, 1000, 900), large: (0, 0, 15000, 3, 0)},
+        {"total": (4, {small: (2000, 20), large: (15000, 3)})},
+    )
+    trace.lines.append("Z 6 exit 0")
+    return trace
+
+
+def tables(page: Path, *steps: Any) -> List[Any]:
+    """After the steps: the tables' rows."""
+    names = ("Blocks by size", "Blocks by size and owner", "Blocks by size and line", "Lines that allocate most often")
+    rows = [("rows", f"#sizes .table:has(h3:text-is('{name}')) tbody") for name in names]
+    return look(page, *steps, *rows)[len(steps) :]
+
+
+@pytest.fixture(name="page")
+def fixture_page(tmp_path: Path) -> Path:
+    return write_page(tmp_path, made().save(tmp_path))
+
+
+def test_blocks_by_size_are_those_of_the_peak_and_of_the_whole_run(page: Path) -> None:
+    histogram, owners, lines, often = tables(page)
+    rows = {row[0]: row[1:] for row in histogram}
+    assert rows["64 B to 128 B"] == [20, 2000, 1000, 100000] and rows["4.00 KiB to 8.00 KiB"] == [3, 15000, 3, 15000]
+    assert len(rows) == 7 and sum(row[0] + row[2] for row in rows.values()) == 1026
+    assert [[row[0], *row[-3:]] for row in owners] == [["app", 1000, 100000, 100], ["lib", 3, 15000, 5000]]
+    assert [row[2] for row in owners] == [1000, 0] and [row[4] for row in owners] == [0, 3]
+    assert [[row[0], row[-3]] for row in lines] == [["small (a.c:1)", 1000], ["large (a.c:2)", 3]]
+    assert [[row[0], row[1], row[3], row[4], row[5]] for row in often] == [
+        ["small (a.c:1)", 1000, 100000, 100, 900],
+        ["large (a.c:2)", 3, 15000, 5000, 0],
+    ]
+
+
+def test_a_click_narrows_the_histogram_to_an_owner_or_a_line_and_back(page: Path) -> None:
+    choose = ("click", "#sizes tbody tr:has-text('lib')")
+    histogram = tables(page, choose)[0]
+    assert histogram == [["4.00 KiB to 8.00 KiB", 3, 15000, 3, 15000]]
+    chip = look(page, choose, ("text", "#sizes .chip"))[1]
+    assert chip == "only owner lib ✕"
+    assert len(tables(page, choose, ("click", "#sizes .chip"))[0]) == 7
+    assert len(tables(page, choose, choose)[0]) == 7
+
+
+def test_the_tables_show_the_peak_when_asked_to(page: Path) -> None:
+    _, owners, lines, often = tables(page, ("choose", "#sizes select", "held at the peak (4 ms)"))
+    assert [[row[0], row[-3], row[-2]] for row in owners] == [["app", 20, 2000], ["lib", 3, 15000]]
+    assert [[row[0], row[-3]] for row in lines] == [["small (a.c:1)", 20], ["large (a.c:2)", 3]]
+    assert often[0][1] == 1000
+
+
+def test_sums_are_those_of_json_and_of_the_text(tmp_path: Path) -> None:
+    trace = random_run(4).save(tmp_path)
+    histogram, owners, _, _ = tables(write_page(tmp_path, trace))
+    table = json.loads(call(jm_print.main, "--format=json", "--by=owner", trace).out)["table"]["rows"]
+    text = call(jm_print.main, "--sizes", trace).out.splitlines()
+    # Pages are no blocks, and of heap's overhead there are none: text and page say so alike, json by kind.
+    (sums,) = [line.split() for line in text if line.startswith("all ")][:1]
+    blocks = [sum(row[i] for row in histogram) for i in (1, 3)]
+    assert [f"{n:,}" for n in blocks] == [sums[1], sums[4]]
+    of_json = {row["name"]: sum(row[side]["allocated_blocks"] for side in ("host", "device")) for row in table}
+    assert {row[0]: row[-3] for row in owners} == of_json
+
+
+def test_axe_finds_nothing_and_it_can_be_read_in_a_narrow_window(page: Path) -> None:
+    (problems,) = look(page, ("axe",), width=420)
+    assert problems == []
