@@ -80,7 +80,7 @@ class _Memory:
             self.reserved[address] = size
         elif action in ("segment_free", "segment_unmap"):
             assert not self._within(self.blocks, address, size), "released while in use"
-            assert self.reserved.pop(address) == size
+            self._release(address, address + size)
         elif action == "alloc":
             assert not self._within(self.blocks, address, size), "handed out twice"
             covered = [each for each in self._pieces() if each[0] <= address and address + size <= each[1]]
@@ -92,6 +92,16 @@ class _Memory:
             assert self.asked_back.pop(address) == size
         else:
             assert action in ("oom", "snapshot")
+
+    def _release(self, begin: int, end: int) -> None:
+        """What is mapped in pieces may be unmapped in others."""
+        inside = [piece for piece in self._pieces() if piece[0] <= begin and end <= piece[1]]
+        assert inside, "released and not reserved"
+        (whole,) = inside
+        self.reserved = {at: n for at, n in self.reserved.items() if not whole[0] <= at < whole[1]}
+        for rest in ((whole[0], begin), (end, whole[1])):
+            if rest[0] < rest[1]:
+                self.reserved[rest[0]] = rest[1] - rest[0]
 
     @staticmethod
     def _within(ranges: Dict[int, int], address: int, size: int) -> bool:

@@ -2,7 +2,7 @@
 """What the allocators of the device's memory did, step by step, in the words of PyTorch's own record of that.
 
 Each block of the device has records when it comes and when it goes, so the steps follow from these. An allocator's segment is
-`segment_alloc` and `segment_free`, a piece of one that is mapped `segment_map` and `segment_unmap`; what is handed out is
+`segment_alloc` and `segment_free`, memory of one that is mapped in pieces `segment_map` and `segment_unmap`; what is handed out is
 `alloc`, and what is taken back `free_requested` and `free_completed`. A block that lies in no segment is a segment by itself,
 with all of it handed out. An allocation that failed for good is `oom`.
 
@@ -167,7 +167,7 @@ class _Steps:
                 return
             self._mapped[mapping.address] = mapping.size, account
             self._reserve(mapping.address, mapping.size)
-            self._add("segment_map", time, mapping.address, mapping.size, account)
+            self._add_piece("segment_map", time, mapping.address, mapping.size, account)
             if self._profile.accounts[account].owner != CACHE:
                 self._add("alloc", time, mapping.address, mapping.size, account)
         elif mapping.address in self._mapped:
@@ -175,7 +175,15 @@ class _Steps:
             if self._profile.accounts[account].owner != CACHE:
                 self._hand_back(time, mapping.address, n_bytes)
             self._release(mapping.address)
-            self._add("segment_unmap", time, mapping.address, n_bytes)
+            self._add_piece("segment_unmap", time, mapping.address, n_bytes, 0)
+
+    def _add_piece(self, action: str, time: int, address: int, n_bytes: int, account: int) -> None:
+        """Pieces that come right after each other, in time and by their addresses, are of one step."""
+        last = self.found[-1] if self.found else None
+        if last and (last.action, last.account, last.address + last.bytes) == (action, account, address):
+            self.found[-1] = last._replace(bytes=last.bytes + n_bytes)
+        else:
+            self._add(action, time, address, n_bytes, account)
 
     def failure(self, event: Exhaustion) -> None:
         free = event.figures.get("device-free", 0)
