@@ -7,6 +7,7 @@ shown is in the row `other`, and where columns are medians, which do not add up 
 for it.
 """
 
+import sys
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.profile import Profile
@@ -92,6 +93,18 @@ class Difference(NamedTuple):
         return any(len(column.runs) > 1 for column in self.columns)
 
 
+# Runs of a fleet have nearly all names in common: each is kept once.
+_KEYS: Dict[Key, Key] = {}
+
+
+def _shared(parts: Parts) -> Parts:
+    return {_KEYS.setdefault(key, key): figures for key, figures in parts.items()}
+
+
+def _shared_facts(profile: Profile) -> Dict[str, str]:
+    return {sys.intern(key): sys.intern(value) for key, value in facts(profile).items()}
+
+
 def measure(name: str, profile: Profile, views: Sequence[str], at: At, stacks: Optional[Stacks] = None) -> Run:
     """What is compared of a run: views of breakdown.VIEWS, at a moment or of a range. Raises SelectionError.
 
@@ -107,9 +120,9 @@ def measure(name: str, profile: Profile, views: Sequence[str], at: At, stacks: O
             return breakdown.whole_process(profile, moment)
         return breakdown.held(profile, names, view, moment.composition)
 
-    found = {view: parts(view) for view in views}
+    found = {view: _shared(parts(view)) for view in views}
     held = stacks.add(profile, names, moment.composition) if stacks is not None else None
-    return Run(name, facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held)
+    return Run(name, _shared_facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held)
 
 
 def _median(numbers: Sequence[int]) -> int:
