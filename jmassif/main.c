@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/compat.h"
 #include "base/elf.h"
+#include "base/looked_at.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/stats.h"
@@ -50,6 +51,7 @@
 #include "valgrind/fma.h"
 #include "valgrind/killed.h"
 #include "valgrind/places.h"
+#include "valgrind/symbol_names.h"
 #include "valgrind/translation.h"
 
 // ---- object files --------------------------------------------------------------------------------------------
@@ -206,10 +208,19 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     return out;
 }
 
+// What of files was looked at, before what is resident is counted.
+static void let_go(Bool in_full)
+{
+    (void)in_full;
+    jm_looked_at_let_go();
+    jm_symbol_names_let_go();
+}
+
 // What a snapshot tells besides the ledger, in this order.
 static const SnapshotSource snapshot_sources[] = {
     {.before = jm_torch_hear_roles_in_passing},
     {.before = jm_thread_hear_names},
+    {.before = let_go},
     {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
     {.tell = jm_scope_write_sums},
     {.tell = jm_region_write_sums},

@@ -4,6 +4,7 @@
 
 #include "base/elf.h"
 #include "base/client_memory.h"
+#include "base/looked_at.h"
 
 #include <elf.h>
 
@@ -145,6 +146,8 @@ typedef struct {
     UInt n_entries;
 } UnwindTable;
 
+#define LONGEST_ENTRY (64 * 1024) // with what the kernel maps around it
+
 #define N_REMEMBERED 16
 static UnwindTable unwind_tables[N_REMEMBERED];
 static UInt n_unwind_tables;
@@ -165,6 +168,7 @@ static UnwindTable find_unwind_table(Addr ip)
         jm_is_readable(table + sizeof header, header.n_entries * 8ULL)) {
         found.table = table;
         found.n_entries = header.n_entries;
+        jm_looked_at(table, table + sizeof header);
     }
     return found;
 }
@@ -207,7 +211,10 @@ Addr jm_find_function_start(Addr ip)
 {
     const UnwindTable *t = unwind_table_of(ip);
     const Int *entry = t ? find_entry(t, ip) : NULL;
-    return entry ? t->table + entry[0] : 0;
+    if (!entry)
+        return 0;
+    jm_looked_at(t->table, t->table + sizeof(EhFrameHeader) + t->n_entries * 8ULL);
+    return t->table + entry[0];
 }
 
 Bool jm_has_unwind_table(Addr inside)
@@ -219,5 +226,9 @@ Addr jm_find_unwind_entry(Addr ip)
 {
     const UnwindTable *t = unwind_table_of(ip);
     const Int *entry = t ? find_entry(t, ip) : NULL;
-    return entry ? t->table + entry[1] : 0;
+    if (!entry)
+        return 0;
+    Addr header_end = t->table + sizeof(EhFrameHeader) + t->n_entries * 8ULL;
+    jm_looked_at(t->table, entry[1] > 0 ? t->table + entry[1] + LONGEST_ENTRY : header_end);
+    return t->table + entry[1];
 }

@@ -7,7 +7,7 @@
 // needs the room. A name that is not there at its turn is copied as ever. Symbols of data are left out, as no stack
 // shows one. The linker leads the core's calls here (--wrap).
 
-#include "base/compat.h"
+#include "valgrind/symbol_names.h"
 
 #if defined(ASKS_FOR_NAMES)
 
@@ -193,6 +193,14 @@ static const HChar *find_in_turn(const HChar *name)
     return NULL;
 }
 
+void jm_symbol_names_let_go(void)
+{
+    for (Word i = 0; kept && i < VG_(sizeXA)(kept); i++) {
+        const KeptNames *names = VG_(indexXA)(kept, i);
+        jm_kernel_call(__NR_madvise, names->names.start, names->names.bytes, MADV_DONTNEED, 0, 0);
+    }
+}
+
 const HChar *__real_vgModuleLocal_addStr(DebugInfo *info, const HChar *text, Int bytes);
 const HChar *__wrap_vgModuleLocal_addStr(DebugInfo *info, const HChar *text, Int bytes);
 void __real_vgModuleLocal_addSym(DebugInfo *info, void *symbol);
@@ -213,5 +221,9 @@ void __wrap_vgModuleLocal_addSym(DebugInfo *info, void *symbol)
     if (!file.is_data)
         __real_vgModuleLocal_addSym(info, symbol);
 }
+
+#else
+
+void jm_symbol_names_let_go(void) {}
 
 #endif
