@@ -144,9 +144,8 @@ typedef struct {
     Addr start, end; // of the code's mapping
     Addr table;      // 0: none
     UInt n_entries;
+    Addr last_entry; // of its last function; linkers write them in order
 } UnwindTable;
-
-#define LONGEST_ENTRY (64 * 1024) // with what the kernel maps around it
 
 #define N_REMEMBERED 16
 static UnwindTable unwind_tables[N_REMEMBERED];
@@ -168,7 +167,11 @@ static UnwindTable find_unwind_table(Addr ip)
         jm_is_readable(table + sizeof header, header.n_entries * 8ULL)) {
         found.table = table;
         found.n_entries = header.n_entries;
-        jm_looked_at(table, table + sizeof header);
+        Int last;
+        Addr header_end = table + sizeof header + header.n_entries * 8ULL;
+        Bool is_behind = header.n_entries && jm_read_uint(header_end - 4, (UInt *)&last) && last > 0;
+        found.last_entry = is_behind ? table + last : header_end;
+        jm_looked_at(table, found.last_entry);
     }
     return found;
 }
@@ -213,7 +216,7 @@ Addr jm_find_function_start(Addr ip)
     const Int *entry = t ? find_entry(t, ip) : NULL;
     if (!entry)
         return 0;
-    jm_looked_at(t->table, t->table + sizeof(EhFrameHeader) + t->n_entries * 8ULL);
+    jm_looked_at(t->table, t->last_entry);
     return t->table + entry[0];
 }
 
@@ -228,7 +231,6 @@ Addr jm_find_unwind_entry(Addr ip)
     const Int *entry = t ? find_entry(t, ip) : NULL;
     if (!entry)
         return 0;
-    Addr header_end = t->table + sizeof(EhFrameHeader) + t->n_entries * 8ULL;
-    jm_looked_at(t->table, entry[1] > 0 ? t->table + entry[1] + LONGEST_ENTRY : header_end);
+    jm_looked_at(t->table, t->last_entry);
     return t->table + entry[1];
 }

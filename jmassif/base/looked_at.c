@@ -77,9 +77,10 @@ void jm_looked_at_let_go(void)
         if (!segment || segment->kind != SkFileC || segment->hasW || segment->dev != ranges[i].dev ||
             segment->ino != ranges[i].ino)
             continue;
-        Addr start = VG_PGROUNDDN(ranges[i].start);
-        Addr end = ranges[i].end <= segment->end ? VG_PGROUNDUP(ranges[i].end) : segment->end + 1;
-        if (is_as_in_file((Int)sr_Res(opened), start, end))
+        // Of a page that is shared with something else the program may have need.
+        Addr start = VG_PGROUNDUP(ranges[i].start);
+        Addr end = ranges[i].end <= segment->end ? VG_PGROUNDDN(ranges[i].end) : segment->end + 1;
+        if (start < end && is_as_in_file((Int)sr_Res(opened), start, end))
             jm_kernel_call(__NR_madvise, start, end - start, MADV_DONTNEED, 0, 0);
     }
     if (!sr_isError(opened))
