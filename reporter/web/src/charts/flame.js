@@ -14,7 +14,7 @@ import { drawFlames } from './flame_picture.js';
 /** @typedef {{name: string, value: number, node: TreeNode, children: Frame[], hide?: boolean, fade?: boolean}} Frame what d3-flame-graph draws */
 /** @typedef {{data: Frame, parent: Placed|null, children?: Placed[], id: number, x0: number, x1: number, highlight?: boolean}} Placed */
 /** @typedef {{top: TreeNode, isCompared: boolean, isBytes: boolean, amount: (n: number) => string}} Shown `top`: all; `amount`: in words */
-/** @typedef {{say: (text: string) => void, found: (text: string) => void, zoomed: (isZoomed: boolean) => void, leave: () => void}} Told `say`: what is said of a frame; `leave`: the reader wants to see all again */
+/** @typedef {{say: (text: string) => void, found: (text: string) => void, enlarged: (path: TreeNode[]) => void, leave: () => void}} Told `say`: what is said of a frame; `enlarged`: the frame that is, after those above it; `leave`: the reader wants to see all again */
 
 const ROW = 20;
 const NARROWEST = 1.5; // pixels, of a frame that is drawn
@@ -76,7 +76,7 @@ function about(node, { top, isCompared, isBytes, amount }) {
 }
 
 export class Flame {
-    element = h('div', { class: 'flame', tabIndex: 0, role: 'group', 'aria-label': 'Call tree: arrow keys go to callers, calls and neighbours; Enter enlarges; Escape shows all', onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) });
+    element = h('div', { class: 'flame', tabIndex: 0, role: 'group', 'aria-label': 'Call tree: arrow keys go to callers, calls and neighbours; Enter enlarges; Backspace goes back to what was enlarged before; Escape shows all', onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) });
     /** @type {ReturnType<typeof flamegraph>|null} */
     #chart = null;
     /** @type {Shown|null} */
@@ -85,8 +85,8 @@ export class Flame {
     #focused = null;
     /** @type {RegExp|null} */
     #wanted = null;
-    /** What the reader has enlarged. @type {Placed|null} */
-    #enlarged = null;
+    /** What the reader has enlarged, one after the other; the last is. @type {Placed[]} */
+    #enlarged = [];
 
     /** @param {Told} told */
     constructor(told) {
@@ -98,8 +98,8 @@ export class Flame {
         this.element.replaceChildren();
         this.#chart = null;
         this.#focused = null;
-        this.#enlarged = null;
-        this.told.zoomed(false);
+        this.#enlarged = [];
+        this.told.enlarged([]);
     }
 
     get isEmpty() {
@@ -143,7 +143,7 @@ export class Flame {
         const shown = this.#shown;
         if (!shown || !this.#chart) return;
         const { isCompared, top, amount } = shown;
-        const frame = this.#enlarged ?? this.#root;
+        const frame = this.#enlarged.at(-1) ?? this.#root;
         const callers = [];
         for (let up = frame.parent; up; up = up.parent) callers.unshift(up.data);
         drawFlames(picture, frame.data, callers, {
@@ -171,9 +171,47 @@ export class Flame {
 
     /** @param {Placed} frame */
     #afterZoom(frame) {
-        this.#enlarged = frame.parent ? frame : null;
-        this.told.zoomed(!!frame.parent);
+        const before = this.#enlarged.indexOf(frame);
+        if (before >= 0) this.#enlarged.length = before + 1;
+        else if (frame.parent) this.#enlarged.push(frame);
+        else this.#enlarged = [];
+        this.told.enlarged(this.#path);
         this.#focus(frame);
+    }
+
+    /** Of the frame that is enlarged, the outermost caller first; none of the root. */
+    get #path() {
+        /** @type {TreeNode[]} */
+        const path = [];
+        for (let at = this.#enlarged.at(-1); at?.parent; at = at.parent) path.unshift(at.data.node);
+        return path;
+    }
+
+    /** The names of the frames down to the one that is enlarged. */
+    get names() {
+        return this.#path.map(({ name }) => name);
+    }
+
+    /** Enlarges the frame that such names lead to, or the last that they do; with none of them, shows all. @param {string[]} names the outermost caller's first */
+    enlarge(names) {
+        if (!this.#chart) return;
+        let at = this.#root;
+        for (const name of names) {
+            const next = at.children?.find((child) => child.data.name === name);
+            if (!next) break;
+            at = next;
+        }
+        if (!at.parent && !this.#enlarged.length) return;
+        this.#chart.zoomTo(at);
+        this.#afterZoom(at);
+    }
+
+    /** To what was enlarged before. */
+    back() {
+        this.#enlarged.pop();
+        const to = this.#enlarged.at(-1) ?? this.#root;
+        this.#chart?.zoomTo(to);
+        this.#afterZoom(to);
     }
 
     /** @param {Placed} frame */
@@ -194,7 +232,8 @@ export class Flame {
         } else if (event.key === 'Enter') {
             this.#chart.zoomTo(at);
             this.#afterZoom(at);
-        } else if (event.key === 'Escape') this.told.leave();
+        } else if (event.key === 'Backspace' && this.#enlarged.length) this.back();
+        else if (event.key === 'Escape') this.told.leave();
         else return;
         event.preventDefault();
     }

@@ -91,6 +91,12 @@ export class Table {
         this.#draw();
     }
 
+    /** Leaves the rows with a text, as if the reader had asked for them. @param {string} text */
+    find(text) {
+        this.filter.value = text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+        this.filter.dispatchEvent(new Event('input', { bubbles: true }));
+    }
+
     /** The rows in whose texts the filter finds something. */
     #wanted() {
         const { filter } = this;

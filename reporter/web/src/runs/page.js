@@ -9,6 +9,7 @@
 /** @typedef {import('./data.js').PageData} PageData */
 /** What the call tree is narrowed to: an owner, a line, or a cell, by its place in the run. @typedef {{dimension: 'owner'|'line'|'cell', index: number, name: string}} Only */
 
+/** A frame that a section is to show, with the names of its callers and its own, the outermost first. @typedef {{section: string, name: string, path: string[]}} Look */
 /** All that is chosen, at once. @typedef {{run: Run, chosen: number, against: number|null, only: Only|null}} Choices */
 
 export class Page {
@@ -27,6 +28,22 @@ export class Page {
         this.against = against;
         /** @type {Only|null} */
         this.only = null;
+        /** What a section has yet to show. @type {Look|null} */
+        this.look = null;
+    }
+
+    /** Has a section show a frame. @param {Look} look */
+    lookAt(look) {
+        this.look = look;
+        this.#tell();
+    }
+
+    /** What the section is to show: told once. @param {string} section */
+    taken(section) {
+        const { look } = this;
+        if (look?.section !== section) return null;
+        this.look = null;
+        return look;
     }
 
     /** Index of the moment that all views show. */

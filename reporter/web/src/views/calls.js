@@ -4,14 +4,16 @@
 
 import { append, choice, h, kept, replace } from '../base/dom.js';
 import { patternOf } from '../base/pattern.js';
-import { size, whole } from '../base/units.js';
+import { count, size, whole } from '../base/units.js';
 import { chip } from '../charts/chip.js';
 import { Flame, flameLegend } from '../charts/flame.js';
 import { pictureButtons } from '../charts/picture.js';
 import { begun, finished } from '../charts/run_picture.js';
+import { isServed } from '../runs/served.js';
 import { tree } from '../runs/tree.js';
 import { View } from './view.js';
 
+/** @typedef {import('../runs/page.js').Page} Page */
 /** @typedef {import('../runs/tree.js').TreeNode} TreeNode */
 /** @typedef {import('../runs/tree.js').Order} Order */
 /** @typedef {import('../runs/tree.js').Question} Question */
@@ -48,6 +50,21 @@ function text(root, least, shown) {
     return lines.join('\n');
 }
 
+/** What else the page has of a frame. @param {Page} page @param {Order} order @param {TreeNode} node @param {string[]} path */
+function linksOf(page, order, { name, type }, path) {
+    const { run, data } = page;
+    if (data.difference) return [];
+    const isFrame = type === 'python' || type === 'native' || (type === 'internal' && run.head.frames.label.includes(name));
+    const { lines } = run.head;
+    const line = lines.label.findIndex((label, i) => `${label} (${lines.function[i]})` === name);
+    const link = (/** @type {string} */ section, /** @type {string} */ text, look = name) => h('a', { href: `#${section}`, onclick: () => page.lookAt({ section, name: look, path }) }, text);
+    return [
+        isFrame && run.measures.includes('allocated') && link('neighbours', 'Callers and callees'),
+        line >= 0 && link('lines', 'In the table of Python lines', lines.label[line]),
+        isServed() && !run.parts.together && order === 'top-down' && link('places', 'Every stack below it, and its blocks'),
+    ].filter((each) => each !== false);
+}
+
 export class Calls extends View {
     static id = 'calls';
     static title = 'Call tree';
@@ -60,7 +77,9 @@ export class Calls extends View {
     #top = null;
     #detail = h('output', { class: 'readout flame-detail', 'aria-live': 'polite' });
     #found = h('output', { class: 'quiet' });
-    #reset = h('button', { type: 'button', disabled: true, onclick: () => this.#show() }, 'show all');
+    #reset = h('button', { type: 'button', disabled: true, onclick: () => this.#showAll() }, 'show all');
+    #back = h('button', { type: 'button', disabled: true, onclick: () => this.#flame.back() }, 'back');
+    #trail = h('nav', { class: 'trail', 'aria-label': 'The enlarged frame and its callers', hidden: true });
     #search = h('input', { ...kept('search'), type: 'search', placeholder: 'search (regular expression)', 'aria-label': 'Search in the call tree', spellcheck: false, oninput: () => this.#look() });
     #legend = h('ul', { class: 'legend' });
     #plain = h('pre', {});
@@ -68,8 +87,8 @@ export class Calls extends View {
     #flame = new Flame({
         say: (about) => replace(this.#detail, about),
         found: (about) => replace(this.#found, about),
-        zoomed: (isZoomed) => (this.#reset.disabled = !isZoomed),
-        leave: () => this.#show(),
+        enlarged: (path) => this.#follow(path),
+        leave: () => this.#showAll(),
     });
     /** Of the drawing, when it was made to fit. */
     #width = 0;
@@ -77,7 +96,7 @@ export class Calls extends View {
     /** @param {HTMLElement} place */
     mount(place) {
         const { element } = this.#flame;
-        append(place, this.#choices(), this.#detail, element, this.#legend, this.#asText);
+        append(place, this.#choices(), this.#trail, this.#detail, element, this.#legend, this.#asText);
         this.hold.onResize(element, () => {
             if (!element.clientWidth || Math.abs(element.clientWidth - this.#width) <= 4) return;
             this.#width = element.clientWidth;
@@ -106,9 +125,32 @@ export class Calls extends View {
             h('label', { class: 'choice' }, 'Owner ', this.#owners),
             h('label', { class: 'choice' }, fold, ' fold frames inside packages'),
             this.#chip.element,
-            h('span', { class: 'tools buttons' }, this.#search, this.#found, this.#reset),
+            h('span', { class: 'tools buttons' }, this.#search, this.#found, this.#back, this.#reset),
             pictureButtons('flame graph', () => this.#picture()),
         );
+    }
+
+    #showAll() {
+        this.#flame.clear();
+        this.#show();
+    }
+
+    /** Where the reader is: the frame, the way back to its callers, and what else the page has of it. @param {TreeNode[]} path */
+    #follow(path) {
+        this.#reset.disabled = this.#back.disabled = !path.length;
+        this.#trail.hidden = !path.length;
+        const names = path.map(({ name }) => name);
+        const to = (/** @type {number} */ n, /** @type {string} */ name) => h('button', { type: 'button', class: 'link', onclick: () => this.#flame.enlarge(names.slice(0, n)) }, name);
+        const [left, right] = path.length > 6 ? [1, path.length - 4] : [path.length, path.length];
+        /** @type {(Node|string)[]} */
+        const steps = [to(0, 'all')];
+        names.slice(0, -1).forEach((name, i) => {
+            if (i < left || i >= right) steps.push(' › ', to(i + 1, name));
+            else if (i === left) steps.push(` › … ${count(right - left, 'frame')} …`);
+        });
+        const last = path.at(-1);
+        if (last) steps.push(' › ', h('b', {}, last.name));
+        replace(this.#trail, h('p', {}, ...steps), last && h('p', { class: 'links' }, ...linksOf(this.page, this.#question.order, last, names)));
     }
 
     #picture() {
@@ -149,6 +191,7 @@ export class Calls extends View {
         const top = tree(run, this.#question);
         const isCompared = other !== null;
         this.#top = top;
+        const names = this.#flame.names;
         this.#flame.clear();
         replace(this.#detail);
         replace(this.#legend);
@@ -162,6 +205,8 @@ export class Calls extends View {
         replace(this.#detail, h('span', { class: 'quiet' }, `at ${run.label(moment)}${isCompared ? `, compared with ${run.label(other)}` : ''}; point at a frame, or click to enlarge it`));
         this.#look();
         this.#write();
+        // Another moment shows the same place.
+        if (names.length) this.#flame.enlarge(names);
     }
 
     /** For what the reader has asked for. */

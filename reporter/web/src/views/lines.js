@@ -40,6 +40,8 @@ export class Lines extends View {
     update() {
         const { page, run } = this;
         const { lines } = run.head;
+        const look = page.taken(Lines.id);
+        if (look) this.#grid.find(look.name);
         const totals = run.moments.length ? run.totals(page.moment) : [];
         // What no line is to blame for has called nothing, and neither has a sum of rows.
         const totalOf = (/** @type {Row} */ row) => (lines.path[row.index] ? totals[row.index] : row.sum);

@@ -57,8 +57,12 @@ export class Neighbours extends View {
 
     /** @param {Neighbour} row */
     #go(row) {
-        if (!row.isFrame) return;
-        this.#input.value = row.name;
+        if (row.isFrame) this.#ask(row.name);
+    }
+
+    /** As if the reader had written it. @param {string} name */
+    #ask(name) {
+        this.#input.value = name;
         this.#input.dispatchEvent(new Event('change', { bubbles: true }));
     }
 
@@ -74,6 +78,8 @@ export class Neighbours extends View {
         const { page, run } = this;
         const labels = labelsByTotal(run, page.moment);
         replace(this.#offers, ...labels.slice(0, OFFERED).map((label) => h('option', { value: label })));
+        const look = page.taken(Neighbours.id);
+        if (look) return this.#ask(look.name);
         this.#label ||= labels[0] ?? '';
         this.#input.value = this.#label;
         const { callers, callees } = neighboursOf(run, this.#label, page.moment);

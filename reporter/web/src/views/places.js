@@ -45,6 +45,8 @@ export class Places extends View {
     /** @type {Table<ServedBlock>} */
     #blocks = new Table('Blocks of a place', { limit: 25, empty: 'none with a record: heap blocks have one from a size on (Snapshots and the manual tell)' });
     #blocksPlace = h('div', { hidden: true }, this.#blocks.element);
+    /** By its element. @type {WeakMap<HTMLElement, Row>} */
+    #rowOf = new WeakMap();
     /** What the reader has opened, by node; another moment has it open too. @type {Set<number>} */
     #opened = new Set();
     /** Answers to what was asked before another moment was chosen are for nobody. */
@@ -75,7 +77,32 @@ export class Places extends View {
         const heads = ['place', ...this.#sides, 'blocks', ''];
         replace(this.#head, h('tr', {}, ...heads.map((text, i) => h('th', { scope: 'col', class: i && text ? 'figure' : '' }, text || h('span', { class: 'unseen' }, 'what lies there')))));
         const root = new Row({ node: 0, name: 'all', type: '', children: 1, host: 0, device: 0, blocks: 0 }, 0);
-        void this.#open(root, this.#turn, 0).then(() => this.#turn && replace(this.#said, `at ${this.run.label(this.page.moment)}, as the whole trace has it`));
+        const path = this.page.taken(Places.id)?.path;
+        const say = () => replace(this.#said, `at ${this.run.label(this.page.moment)}, as the whole trace has it`);
+        void this.#open(root, this.#turn, 0).then(() => path && this.#follow(path, this.#turn)).then(say);
+    }
+
+    /** Opens what a path leads to, as far as there are such places. @param {string[]} path the outermost caller's name first @param {number} turn */
+    async #follow(path, turn) {
+        /** @type {HTMLElement|null} */
+        let found = null;
+        for (const [i, name] of path.entries()) {
+            const depth = String(i + 1);
+            let at = found ? found.nextElementSibling : this.#body.firstElementChild;
+            // Below the row before, until another branch begins.
+            while (at && !(/** @type {HTMLElement} */ (at).dataset.depth === depth && at.querySelector('.name')?.textContent === name)) {
+                at = found && Number(/** @type {HTMLElement} */ (at).dataset.depth) < i + 1 ? null : at.nextElementSibling;
+            }
+            if (!at || turn !== this.#turn) break;
+            found = /** @type {HTMLElement} */ (at);
+            const row = this.#rowOf.get(found);
+            if (row && !row.isOpen && row.branch.children) await this.#open(row, turn, MOST_AT_ONCE);
+        }
+        if (!found || turn !== this.#turn) return;
+        for (const chosen of this.#body.querySelectorAll('.chosen')) chosen.classList.remove('chosen');
+        found.classList.add('chosen');
+        found.scrollIntoView({ block: 'center' });
+        /** @type {HTMLElement|null} */ (found.querySelector('button'))?.focus({ preventScroll: true });
     }
 
     /** @param {unknown} error */
@@ -100,6 +127,7 @@ export class Places extends View {
             const hasOwn = own.host || own.device || own.blocks;
             if (hasOwn && !first) lines.push(this.#line(h('tr', { class: 'quiet' }), row.depth + 1, row.branch.node ? '(ends here)' : '(memory without a stack)', null, own, null));
             const children = rows.map((branch) => new Row(branch, row.depth + 1));
+            for (const child of children) this.#rowOf.set(child.element, child);
             for (const child of children) lines.push(this.#line(child.element, child.depth, child.branch.name, child, child.branch, child));
             if (first + rows.length < n) lines.push(this.#more(row, turn, first + rows.length, n));
             const after = row.below.length ? row.below[row.below.length - 1] : row.element;
