@@ -9,7 +9,7 @@ import pytest
 
 from tests.reporter.traces import Trace
 from tests.web.browser import look, visit, write_page
-from tests.web.pages import Page
+from tests.web.pages import TREE, Page
 
 # All that can be seen: texts, what is open, how controls stand.
 SEEN = """(() => {
@@ -278,18 +278,31 @@ def test_the_sum_of_processes_names_whose_moment_it_is(forking: Page) -> None:
 
 
 def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
-    """A block's place, and the sections of a whole training run."""
-    *_, fragment, seen = look(
+    """All sections of a whole training run, and the place of a block."""
+    *_, fragment, seen, _, of_block, tree = look(
         training.path,
         ["click", training.bar_moment],
-        ["click", "#blocks tbody tr:nth-child(3)"],
+        ["click", "#lines tbody tr:nth-child(2)"],
         ["choose", "#timeline select", "library"],
         ["fragment"],
         ["evaluate", SEEN],
+        ["click", "#blocks tbody tr:nth-child(3)"],
+        ["fragment"],
+        ["evaluate", TREE],
     )
     told = parts(fragment)
-    assert told["open"] == "all" and told["timeline.areas-by"] == "library" and ":" in told["place"]
-    assert look(training.path, ["evaluate", SEEN], fragment=fragment, unfold=False) == [seen]
+    assert told["open"] == "all" and told["timeline.areas-by"] == "library" and ".py:" in told["line"]
+    assert ":" in parts(of_block)["place"]
+    again, *_, tree_again = look(
+        training.path,
+        ["evaluate", SEEN],
+        ["evaluate", f"location.hash = {of_block!r}, null"],
+        ["until", "document.querySelector('.chip')?.innerText.includes('allocated by')", 20000],
+        ["evaluate", TREE],
+        fragment=fragment,
+        unfold=False,
+    )
+    assert again == seen and tree_again == tree
 
 
 def test_a_page_that_may_not_write_its_address_works(page: Path) -> None:

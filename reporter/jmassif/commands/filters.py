@@ -2,7 +2,7 @@
 """The options --only and --except: a part of a run's memory."""
 
 import argparse
-from typing import List
+from typing import List, Sequence
 
 from jmassif.commands.common import Problem
 from jmassif.model.profile import Profile
@@ -29,8 +29,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option("--except", type=_filter, action="append", metavar="REGEX", help="show all but those")
 
 
-def narrow(arguments: argparse.Namespace, names: List[str], profiles: List[Profile]) -> None:
-    """As --only and --except ask. Raises Problem."""
+def _words(only: Sequence[Filter], but: Sequence[Filter]) -> List[str]:
+    return [f"--only={each.text}" for each in only] + [f"--except={each.text}" for each in but]
+
+
+def narrow(
+    arguments: argparse.Namespace, names: List[str], profiles: List[Profile], has_all: bool = False
+) -> None:
+    """As --only and --except ask; `has_all`: what is written has the rest too, and can show it. Raises Problem."""
     only, but = arguments.only or (), getattr(arguments, "except") or ()
     if not only and not but:
         return
@@ -42,6 +48,10 @@ def narrow(arguments: argparse.Namespace, names: List[str], profiles: List[Profi
         raise Problem("--segments maps all of the device: leave --only and --except out")
     for name, profile in zip(names, profiles):
         try:
-            profile.narrow(kept(profile, only, but))
+            seen = kept(profile, only, but)
+            if has_all:
+                profile.chosen, profile.chosen_by = seen, " ".join(_words(only, but))
+            else:
+                profile.narrow(seen)
         except FilterError as error:
             raise Problem(f"{name}: {error}")

@@ -101,7 +101,7 @@ _ALL = (
         "a browser: one page, with everything in it",
         PAGE,
         html.write,
-        ("no-source", "source") + _OVERLAY,
+        _FILTERS + ("no-source", "source") + _OVERLAY,
         write_several=html.write_several,
         check=html.read_assets,
     ),

@@ -305,7 +305,7 @@ def _print(given: Optional[List[str]]) -> int:
     profiles = [common.read("jm_print", name, "showing what came before") for name in names]
     _check_threads(arguments, names, profiles)
     overlay.lay(arguments, profiles)
-    filters.narrow(arguments, names, profiles)
+    filters.narrow(arguments, names, profiles, format_.content == PAGE)
     for profile in profiles:
         known.apply(profile)
         if arguments.anonymous:

@@ -8,6 +8,7 @@ import { tellTheme } from './base/theme.js';
 import { count, growth, size } from './base/units.js';
 import { chip } from './charts/chip.js';
 import { comparisonOf } from './runs/comparison.js';
+import { expressionOf } from './runs/filter.js';
 
 /** @typedef {import('./runs/page.js').Page} Page */
 /** @typedef {{element: HTMLElement, update: () => void}} Bar `update`: after each choice */
@@ -36,7 +37,7 @@ const themes = () =>
 function processes(page) {
     if (page.runs.length < 2) return null;
     const options = page.runs.map((run, i) => /** @type {[string, string]} */ ([String(i), i ? `${run.head.pid} ${run.head.command}` : run.head.command]));
-    return choice('Process', options, String(page.runs.indexOf(page.run)), (value) => page.show(page.runs[Number(value)]));
+    return choice('Process', options, String(page.runs.indexOf(page.whole)), (value) => page.show(page.runs[Number(value)]));
 }
 
 /** @param {Page} page */
@@ -70,17 +71,51 @@ function namedMoments(page) {
     return first.map(([name, index]) => h('button', { type: 'button', onclick: () => page.select(index), 'aria-pressed': String(index === moment) }, name));
 }
 
+/** What of all is shown, by expressions. @param {Page} page @returns {Bar} */
+function filters(page) {
+    const said = h('span', { role: 'status', class: 'quiet' });
+    const field = (/** @type {'only'|'except'} */ which) => {
+        const input = h('input', { type: 'search', class: 'sift', placeholder: 'regular expression', 'aria-label': `Show ${which === 'only' ? 'only' : 'all except'} stacks with this function, file or owner`, title: 'of functions, files and owners; function:, file: or owner: before it looks there alone', spellcheck: false });
+        const ask = () => {
+            const { pattern, problem } = expressionOf(input.value);
+            input.toggleAttribute('aria-invalid', !!problem);
+            replace(said, problem);
+            if (pattern || !input.value) page.sift({ ...page.filter, [which]: input.value });
+        };
+        input.onchange = ask;
+        return input;
+    };
+    const [only, except] = [field('only'), field('except')];
+    const given = h('input', { type: 'checkbox', onchange: () => page.sift({ ...page.filter, isGiven: given.checked }) });
+    const asked = h('label', { class: 'choice' }, given, h('span', {}));
+    const open = h('details', { class: 'sifting' }, h('summary', {}, 'Filter'), h('span', { class: 'buttons' }, h('label', { class: 'choice' }, 'only', only), h('label', { class: 'choice' }, 'except', except), asked, said));
+    return {
+        element: open,
+        update() {
+            const { filter, whole } = page;
+            if (!only.hasAttribute('aria-invalid')) only.value = filter.only;
+            if (!except.hasAttribute('aria-invalid')) except.value = filter.except;
+            given.checked = filter.isGiven;
+            asked.hidden = !whole.head.filter;
+            replace(/** @type {Element} */ (asked.lastElementChild), whole.head.filter);
+            if (page.isPart) open.open = true;
+        },
+    };
+}
+
 /** Of a report. @param {Page} page @returns {Bar} */
 export function bar(page) {
     const text = h('output', { id: 'chosen' });
     const comparison = h('span', { class: 'comparison' });
     const named = h('span', { class: 'buttons' });
     const narrowed = chip(page, true);
-    const element = h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, processes(page), neighbours(page), text, comparison, named, narrowed.element, themes());
+    const filter = filters(page);
+    const element = h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, processes(page), neighbours(page), text, comparison, named, narrowed.element, filter.element, themes());
     const update = () => {
-        const { run, moment } = page;
+        const { run, whole, moment } = page;
+        filter.update();
         if (!run.moments.length) return replace(text, 'no complete snapshot');
-        replace(text, h('b', {}, run.label(moment)), `: ${momentSize(run, moment)}`);
+        replace(text, h('b', {}, run.label(moment)), `: ${momentSize(run, moment)}${page.isPart ? ` of ${momentSize(whole, moment)} shown` : ''}`);
         replace(comparison, ...comparedWith(page));
         replace(named, ...namedMoments(page));
         narrowed.update();

@@ -20,7 +20,7 @@ import { comparisonGroups, groups } from './views.js';
 /** The first screen is in the page already: a part for each run. @param {Page} page */
 function followHeadline(page) {
     const parts = () => [...document.querySelectorAll('#headline > .first')];
-    const follow = () => parts().forEach((part, i) => part.toggleAttribute('hidden', page.runs.length > 1 && page.runs[i] !== page.run));
+    const follow = () => parts().forEach((part, i) => part.toggleAttribute('hidden', page.runs.length > 1 && page.runs[i] !== page.whole));
     page.onChange(follow);
     follow();
 }

@@ -21,6 +21,7 @@ class Section {
     /** @type {import('./runs/run.js').Run|null} */
     #run = null;
     #isStale = true;
+    #whole = h('p', { class: 'quiet whole', hidden: true }, 'Of all: what the filter leaves out is in it.');
 
     /** @type {HTMLDetailsElement|null} */
     #fold = null;
@@ -33,13 +34,13 @@ class Section {
         this.body = h('div', { class: 'body' });
         const heading = h('h2', { id: `${kind.id}-title` }, kind.title);
         this.element = h('section', { id: kind.id, 'aria-labelledby': `${kind.id}-title` });
-        if (holds === null) this.element.append(heading, this.body);
+        if (holds === null) this.element.append(heading, this.#whole, this.body);
         else {
             const toggled = () => {
                 this.refresh();
                 onFold();
             };
-            this.#fold = h('details', { ontoggle: toggled }, h('summary', {}, heading, h('span', { class: 'quiet' }, ` ${holds}`)), this.body);
+            this.#fold = h('details', { ontoggle: toggled }, h('summary', {}, heading, h('span', { class: 'quiet' }, ` ${holds}`)), this.#whole, this.body);
             this.element.append(this.#fold);
         }
         kept.listen(kind.id, this.body);
@@ -65,12 +66,16 @@ class Section {
 
     /** After another choice. What is shown stays until refresh(), so that the page keeps its length meanwhile. */
     expire() {
-        const { run } = this.page;
+        const run = this.#shown;
         this.#isStale = true;
         if (run === this.#run) return;
         this.#run = run;
         this.element.hidden = !this.kind.fits(run);
         if (this.element.hidden || !this.isOpen) this.#clear();
+    }
+
+    get #shown() {
+        return this.kind.isWhole ? this.page.whole : this.page.run;
     }
 
     get isInView() {
@@ -81,7 +86,8 @@ class Section {
     refresh() {
         if (!this.#isStale || this.element.hidden || !this.isOpen) return;
         this.#isStale = false;
-        const isNew = this.#view?.run !== this.page.run;
+        const isNew = this.#view?.run !== this.#shown;
+        this.#whole.hidden = !this.kind.isWhole || !this.page.isPart;
         if (isNew) this.#mount();
         this.#view?.update();
         if (isNew) this.kept.follow(this.kind.id, this.body);

@@ -56,6 +56,7 @@ class Attributes(NamedTuple):
     library: str
     line: int  # the Python frame charged; NO_LINE or OTHERS
     through: Tuple[int, ...]  # the Python frames that have it in their totals
+    is_chosen: bool = True  # by --only and --except
 
 
 class Cell(NamedTuple):
@@ -153,11 +154,13 @@ def _attributes(profile: Profile, names: Names, weights: Sequence[float]) -> _Ac
     index: Dict[Attributes, int] = {}
     of_account = [0]
     passed = callers(profile, names.folding, True)
+    chosen = profile.chosen
     for account in range(1, len(profile.accounts)):
         node, kind, owner = profile.accounts[account]
         role = profile.role(account) or NO_TENSOR
         line = names.charged(account)
-        key = Attributes(kind, owner, role, names.library(account), line, passed(node) if line else ())
+        is_chosen = chosen is None or bool(chosen[account])
+        key = Attributes(kind, owner, role, names.library(account), line, passed(node) if line else (), is_chosen)
         of_account.append(index.setdefault(key, len(index)))
     sums = [0.0] * len(index)
     for place, weight in zip(of_account[1:], weights[1:]):

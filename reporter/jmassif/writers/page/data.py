@@ -133,6 +133,8 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
     columns.add("cell.node", [cell.node for cell in found.cells])
     columns.add("cell.places", [cell.places for cell in found.cells])
     columns.add("cell.inherited", [int(cell.is_inherited) for cell in found.cells])
+    if profile.chosen is not None:
+        columns.add("cell.chosen", [int(used[cell.attributes].is_chosen) for cell in found.cells])
     columns.add("row.cell", found.cell)
     columns.add("row.bytes", found.live_bytes, "signed")
     columns.add("row.blocks", found.live_blocks, "signed")
@@ -358,6 +360,7 @@ def run_data(
         "leaks": leaks_data(profile, names),
         "temporaries": _temporaries(profile, names, found),
         "sizes": sizes(profile, names),
+        "filter": shown(profile.chosen_by),
     }
     head.update(_cells(profile, names, found, directories, columns))
     head.update(_moments(profile, found, columns))

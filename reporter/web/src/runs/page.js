@@ -5,12 +5,18 @@
 // compared with the earlier one, whichever was chosen first: what has grown is more. Columns of a comparison have no such
 // order, and are shown as they were asked for.
 
+import { NO_FILTER, partOf, problemOf } from './filter.js';
+
+/** @typedef {import('./filter.js').Filter} Filter */
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./data.js').PageData} PageData */
 /** What the call tree is narrowed to: an owner, a line, or a cell, by its place in the run. @typedef {{dimension: 'owner'|'line'|'cell', index: number, name: string}} Only */
 
 /** A frame that a section is to show, with the names of its callers and its own, the outermost first. @typedef {{section: string, name: string, path: string[]}} Look */
-/** All that is chosen, at once. @typedef {{run: Run, chosen: number, against: number|null, only: Only|null}} Choices */
+/** All that is chosen, at once. @typedef {{run: Run, chosen: number, against: number|null, only: Only|null, filter: Filter}} Choices */
+
+/** @param {Filter} one @param {Filter} other */
+const isSame = (one, other) => one.only === other.only && one.except === other.except && one.isGiven === other.isGiven;
 
 export class Page {
     /** @type {(() => void)[]} */
@@ -20,7 +26,11 @@ export class Page {
     constructor(data, runs) {
         this.data = data;
         this.runs = runs;
-        this.run = runs[0];
+        /** The run that the reader has chosen, in full. */
+        this.whole = runs[0];
+        /** What of it is shown: the part that the filter leaves. */
+        this.run = partOf(this.whole, NO_FILTER);
+        this.filter = NO_FILTER;
         const { chosen, against } = this.opening(this.run);
         /** Index of the moment that the reader has chosen. */
         this.chosen = chosen;
@@ -72,11 +82,30 @@ export class Page {
     }
 
     /** All at once, as an address tells it. @param {Choices} choices */
-    choose({ run, chosen, against, only }) {
-        const isSame = run === this.run && chosen === this.chosen && against === this.against && only?.index === this.only?.index && only?.dimension === this.only?.dimension;
-        if (isSame) return;
-        Object.assign(this, { run, chosen, against, only });
+    choose({ run, chosen, against, only, filter }) {
+        const isFilterSame = isSame(filter, this.filter);
+        if (run === this.whole && isFilterSame && chosen === this.chosen && against === this.against && only?.index === this.only?.index && only?.dimension === this.only?.dimension) return;
+        if (run !== this.whole || !isFilterSame) this.#part(run, filter);
+        Object.assign(this, { chosen, against, only });
         this.#tell();
+    }
+
+    /** @param {Run} whole @param {Filter} filter */
+    #part(whole, filter) {
+        this.filter = problemOf(filter) ? NO_FILTER : filter;
+        this.whole = whole;
+        this.run = partOf(whole, this.filter);
+    }
+
+    /** Shows what a filter leaves; nothing is done about one that has a problem. @param {Filter} filter */
+    sift(filter) {
+        if (problemOf(filter) || isSame(filter, this.filter)) return;
+        this.#part(this.whole, filter);
+        this.#tell();
+    }
+
+    get isPart() {
+        return this.run !== this.whole;
     }
 
     /** @param {number} moment */
@@ -116,7 +145,7 @@ export class Page {
      * @param {PageData} data @param {Run[]} runs @param {() => void} before called before those who listen are told
      */
     renew(data, runs, before) {
-        const { run, chosen, against, only } = this;
+        const { whole: run, chosen, against, only } = this;
         const isSum = (/** @type {Run} */ each) => !!each.parts.together;
         const next = runs.find((each) => each.head.pid === run.head.pid && isSum(each) === isSum(run)) ?? runs[0];
         const again = (/** @type {number|null} */ index) => {
@@ -128,7 +157,7 @@ export class Page {
         const main = isLast ? next.moments.length - 1 : next.mainMoment;
         this.data = data;
         this.runs = runs;
-        this.run = next;
+        this.#part(next, this.filter);
         this.chosen = isLast || chosen === run.mainMoment ? main : (again(chosen) ?? next.mainMoment);
         this.against = again(against);
         const names = { owner: next.head.owners.map(({ name }) => name), line: next.head.lines.label, cell: /** @type {string[]} */ ([]) };
@@ -140,8 +169,8 @@ export class Page {
 
     /** @param {Run} run */
     show(run) {
-        if (run === this.run) return;
-        this.run = run;
+        if (run === this.whole) return;
+        this.#part(run, this.filter);
         this.chosen = run.mainMoment;
         this.against = null;
         this.only = null;

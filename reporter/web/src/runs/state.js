@@ -5,6 +5,7 @@
 // come from anybody and be of another page: what it names and is not here is passed over.
 
 import { allocatorOf, lineOf } from './blocks.js';
+import { NO_FILTER, problemOf } from './filter.js';
 
 /** @typedef {import('./page.js').Page} Page */
 /** @typedef {import('./page.js').Only} Only */
@@ -100,7 +101,7 @@ function processKey({ runs }, run) {
 export function stateOf(page) {
     /** @type {State} */
     const state = new Map();
-    const { run, chosen, against, only } = page;
+    const { whole: run, chosen, against, only, filter } = page;
     if (run !== page.runs[0]) state.set('process', processKey(page, run));
     if (run.moments.length) {
         const first = page.opening(run);
@@ -110,6 +111,9 @@ export function stateOf(page) {
     if (only?.dimension === 'owner') state.set('owner', only.name);
     if (only?.dimension === 'line') state.set('line', lineKey(run, only.index));
     if (only?.dimension === 'cell') state.set('place', `${only.index}:${siteOf(run, only.index)}`);
+    if (filter.only) state.set('only', filter.only);
+    if (filter.except) state.set('except', filter.except);
+    if (run.head.filter && !filter.isGiven) state.set('given', 'no');
     return state;
 }
 
@@ -120,5 +124,6 @@ export function choicesOf(page, state) {
     const chosen = momentOf(page, run, state.get('at')) ?? first.chosen;
     const told = momentOf(page, run, state.get('with'));
     const against = told ?? (state.get('with') === NONE ? null : first.against);
-    return { run, chosen, against: against === chosen ? null : against, only: onlyOf(run, state) };
+    const filter = { only: state.get('only') ?? '', except: state.get('except') ?? '', isGiven: state.get('given') !== 'no' };
+    return { run, chosen, against: against === chosen ? null : against, only: onlyOf(run, state), filter: problemOf(filter) || page.data.difference ? NO_FILTER : filter };
 }

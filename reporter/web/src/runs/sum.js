@@ -133,6 +133,7 @@ function cellsOf(parts, { first, placesOf }) {
         process: joined(parts.map((part, i) => part.cells.process.map(() => i))),
         places: joined(parts.map((part) => part.cells.places)),
         inherited: joined(parts.map((part) => part.cells.inherited)),
+        chosen: joined(parts.map((part) => part.cells.chosen)),
     };
 }
 

@@ -33,6 +33,7 @@ const pruned = (head, kept) =>
 export class About extends View {
     static id = 'about';
     static title = 'About this run';
+    static isWhole = true;
 
     content() {
         const { head, nodes } = this.run;

@@ -54,6 +54,7 @@ function steps(run, made, isWhole) {
 export class BooksOfMachine extends View {
     static id = 'books';
     static title = "All of the machine's memory";
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

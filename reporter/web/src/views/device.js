@@ -60,6 +60,7 @@ function summaryOf(segments) {
 export class DeviceMap extends View {
     static id = 'device';
     static title = 'Device memory map';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

@@ -65,6 +65,7 @@ function arithmetic(incident) {
 export class Exhaustion extends View {
     static id = 'out-of-memory';
     static title = 'Out of memory';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

@@ -13,6 +13,7 @@ import { View } from './view.js';
 export class Fragmentation extends View {
     static id = 'fragmentation';
     static title = 'Fragmentation over time';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

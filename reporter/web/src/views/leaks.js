@@ -60,6 +60,7 @@ const sumOf = (rows) => rows.reduce((all, row) => ({ ...all, host: all.host + ro
 export class Leaks extends View {
     static id = 'leaks';
     static title = 'Held at the end';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

@@ -82,7 +82,7 @@ function sentence(page, owners) {
         ['end', at.end],
         ...Object.entries(peaks).map(([which, peak]) => /** @type {[string, number]} */ ([`peak-${which}`, peak.moment])),
     ]);
-    for (const [name, index] of known) if (index === moment && answers[name]) return answers[name];
+    for (const [name, index] of known) if (index === moment && answers[name] && !page.isPart) return answers[name];
     const all = sumOf(owners).sum;
     if (!total(all)) return 'No memory is on record here.';
     const sides = sidesOf(run).filter((side) => all[side] > 0);

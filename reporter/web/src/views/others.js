@@ -19,6 +19,7 @@ function nearest(times, at) {
 export class Others extends View {
     static id = 'others';
     static title = 'What the others showed';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

@@ -33,6 +33,7 @@ class Row {
 export class Places extends View {
     static id = 'places';
     static title = 'Every stack';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

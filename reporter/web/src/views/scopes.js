@@ -21,6 +21,7 @@ const grown = (head, of) => ({ head, isFigure: true, value: of, show: (row) => g
 export class Scopes extends View {
     static id = 'start-up';
     static title = 'What start-up calls cost';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

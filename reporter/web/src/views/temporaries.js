@@ -23,6 +23,7 @@ const COLUMNS = [
 export class Temporaries extends View {
     static id = 'temporaries';
     static title = 'Temporaries';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {

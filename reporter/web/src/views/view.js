@@ -15,12 +15,15 @@ import { Hold } from '../base/hold.js';
 /** @typedef {import('../base/dom.js').Child} Child */
 /** @typedef {import('../runs/page.js').Page} Page */
 /** @typedef {import('../runs/run.js').Run} Run */
-/** @typedef {{id: string, title: string, fits: (run: Run) => boolean, new (page: Page): View}} ViewClass what a list of views has */
+/** @typedef {{id: string, title: string, isWhole: boolean, fits: (run: Run) => boolean, new (page: Page): View}} ViewClass what a list of views has */
 
 export class View {
     /** Letters and hyphens: the section's anchor. */
     static id = '';
     static title = '';
+
+    /** It shows all of the run, whatever the filter leaves. */
+    static isWhole = false;
 
     /** Whether a run has anything to show in it. @param {Run} _run */
     static fits(_run) {
@@ -32,7 +35,7 @@ export class View {
     /** @param {Page} page */
     constructor(page) {
         this.page = page;
-        this.run = page.run;
+        this.run = /** @type {typeof View} */ (this.constructor).isWhole ? page.whole : page.run;
     }
 
     /** What it consists of, asked for once; for views that need no other mount(). @returns {Child[]} */

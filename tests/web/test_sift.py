@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A part of a run on the page, chosen by expressions there or on the command line: its figures are those of that part, to the byte."""
+
+from pathlib import Path
+from typing import Any, List
+
+import pytest
+
+from jmassif.commands import jm_print
+from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.traces import Trace
+from tests.web.browser import SCREENSHOTS, look, write_page
+
+ONLY, EXCEPT = "[aria-label^='Show only']", "[aria-label^='Show all except']"
+
+
+def trace() -> Trace:
+    trace = Trace(memory="unified", time_unit="ms", pid="7", command="train.py")
+    net = trace.account("heap", "framework", ["malloc (libc.so.6)", "py forward (/app/net.py:7)", "main (m.c:1)"])
+    data = trace.account("heap", "app", ["malloc (libc.so.6)", "py load (/app/data.py:3)", "main (m.c:1)"])
+    pool = trace.account("device", "tensor", ["cudaMalloc (libcuda.so)", "py forward (/app/net.py:8)", "main (m.c:1)"])
+    none = trace.account("stack", "loader")
+    trace.block(40, 0x10000, 1 << 20, pool)
+    trace.snapshot(50, "time", {net: (1 << 20, 2), data: (3 << 20, 1), pool: (1 << 20, 1), none: (4096, 0)})
+    trace.block(60, 0x900000, 3 << 20, pool)
+    trace.snapshot(100, "exit", {net: (2 << 20, 2), data: (5 << 20, 4), pool: (4 << 20, 2), none: (4096, 0)})
+    return trace
+
+
+@pytest.fixture(scope="module", name="page")
+def fixture_page(tmp_path_factory: Any) -> Path:
+    directory = tmp_path_factory.mktemp("sift")
+    return write_page(directory, trace().save(directory))
+
+
+def sifted(only: str = "", but: str = "") -> List[List[Any]]:
+    return [
+        ["evaluate", "document.querySelector('.sifting').open = true"],
+        ["fill", ONLY, only],
+        ["press", ONLY, "Enter"],
+        ["fill", EXCEPT, but],
+        ["press", EXCEPT, "Enter"],
+    ]
+
+
+OWNERS = ["rows", "#owners table"]
+
+
+def by_owner(rows: List[List[Any]]) -> Any:
+    heads = [str(head).strip(" ▾▴") for head in rows[0]]
+    place = heads.index("together" if "together" in heads else "held")
+    return {row[0]: row[place] for row in rows[1:] if len(row) > place}
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "only, but, held",
+    [
+        ("forward", "", {"framework": 2 * MIB, "tensor": 4 * MIB, "total": 6 * MIB}),
+        ("file:data", "", {"app": 5 * MIB, "total": 5 * MIB}),
+        ("", "owner:^(tensor|app)$", {"framework": 2 * MIB, "loader": 4096, "total": 2 * MIB + 4096}),
+        ("function:FORWARD", "libcuda", {"framework": 2 * MIB, "total": 2 * MIB}),
+        ("function:net.py", "", {}),
+    ],
+)
+def test_a_part_holds_what_its_accounts_hold(page: Path, only: str, but: str, held: Any) -> None:
+    *_, rows, said, tree, blocks = look(
+        page,
+        *sifted(only, but),
+        OWNERS,
+        ["text", "#chosen"],
+        ["evaluate", "document.querySelector('.flame').__data__?.data.node.now ?? 0"],
+        ["count", "#blocks tbody tr.choosable"],
+    )
+    assert {k: v for k, v in by_owner(rows).items() if isinstance(v, int)} == held
+    assert tree == held.get("total", 0)
+    assert said.endswith("11.0 MiB (7.00 MiB host, 4.00 MiB device) shown")
+    assert (blocks > 0) == ("tensor" in held)
+
+
+def test_the_whole_is_shown_again_and_the_address_tells(page: Path) -> None:
+    before, *_, fragment, seen, _, _, after, back = look(
+        page,
+        OWNERS,
+        *sifted("forward"),
+        ["fragment"],
+        OWNERS,
+        ["fill", ONLY, ""],
+        ["press", ONLY, "Enter"],
+        OWNERS,
+        ["evaluate", "document.querySelectorAll('.whole:not([hidden])').length"],
+        fragment="open=owners,leaks",
+        unfold=False,
+    )
+    assert before == after != seen and back == 0 and "only=forward" in fragment
+    again, noted = look(page, OWNERS, ["text", "#leaks .whole"], fragment=fragment, unfold=False)
+    assert again == seen and noted.startswith("Of all")
+
+
+def test_what_is_no_expression_is_said_in_a_word_and_changes_nothing(page: Path) -> None:
+    before, *_, after, said = look(page, OWNERS, *sifted("(", ""), OWNERS, ["text", ".sifting [role=status]"])
+    assert before == after and said == "no regular expression"
+
+
+def test_a_part_from_the_command_line_is_shown_first_and_can_be_left(tmp_path: Path) -> None:
+    """There it is looked for in whole paths, which the page does not have."""
+    page = write_page(tmp_path, trace().save(tmp_path), options=["--only=file:^/app/net", "--except=owner:tensor"])
+    rows, said, asked, _, all_rows, fragment, _ = look(
+        page,
+        OWNERS,
+        ["text", "#chosen"],
+        ["text", ".sifting label:has([type=checkbox])"],
+        ["click", ".sifting [type=checkbox]"],
+        OWNERS,
+        ["fragment"],
+        ["screenshot", str(SCREENSHOTS / "sift.png")],
+    )
+    assert by_owner(rows) == {"framework": 2 * MIB, "total": 2 * MIB}
+    assert said.endswith("2.00 MiB (2.00 MiB host, 0 B device) of 11.0 MiB (7.00 MiB host, 4.00 MiB device) shown")
+    assert asked.strip() == "--only=file:^/app/net --except=owner:tensor"
+    assert by_owner(all_rows)["total"] == 11 * MIB + 4096 and "given=no" in fragment
+
+
+def test_a_bad_expression_on_the_command_line_is_one_line(tmp_path: Path) -> None:
+    path = trace().save(tmp_path)
+    done = call(jm_print.main, "--format=html", "--only=(", path)
+    assert_one_line_error("jm_print", done, "no regular expression")
