@@ -33,9 +33,7 @@ def _words(only: Sequence[Filter], but: Sequence[Filter]) -> List[str]:
     return [f"--only={each.text}" for each in only] + [f"--except={each.text}" for each in but]
 
 
-def narrow(
-    arguments: argparse.Namespace, names: List[str], profiles: List[Profile], has_all: bool = False
-) -> None:
+def narrow(arguments: argparse.Namespace, names: List[str], profiles: List[Profile], has_all: bool = False) -> None:
     """As --only and --except ask; `has_all`: what is written has the rest too, and can show it. Raises Problem."""
     only, but = arguments.only or (), getattr(arguments, "except") or ()
     if not only and not but:
@@ -49,8 +47,9 @@ def narrow(
     for name, profile in zip(names, profiles):
         try:
             seen = kept(profile, only, but)
+            profile.chosen_by = " ".join(_words(only, but))
             if has_all:
-                profile.chosen, profile.chosen_by = seen, " ".join(_words(only, but))
+                profile.chosen = seen
             else:
                 profile.narrow(seen)
         except FilterError as error:

@@ -132,7 +132,7 @@ _ALL = (
         "programs: the whole run, a documented schema",
         LARGE,
         json.write,
-        ("snapshot", "by", "fold") + _OVERLAY + _RANGE,
+        _FILTERS + ("snapshot", "by", "fold") + _OVERLAY + _RANGE,
         _TABLES,
     ),
     Format(

@@ -80,9 +80,8 @@ class Profile:
         self.was_dismissed = False  # its parent is known (model/job.py), had it end, and went on well
         # By account: 1 for those that are to be seen; None: all. What tells who held what tells of these alone, totals do not.
         self.kept: Optional[bytearray] = None
-        # Likewise what a page shows first of all that is in it, and by what options, in words.
-        self.chosen: Optional[bytearray] = None
-        self.chosen_by = ""
+        self.chosen: Optional[bytearray] = None  # likewise what a page shows first of all that is in it
+        self.chosen_by = ""  # the options that say so of either
         self.suppressed: Optional[bytearray] = None  # by account: 1 for leaks that are known and not to be told
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
         # What was worked out before: by index of the snapshot, and up to so many snapshots.

@@ -17,7 +17,7 @@ from jmassif.questions.headline import as_data, headline
 from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.identity import labels_of_run, run_id
 from jmassif.questions.ledger import LedgerRow, ledger
-from jmassif.questions.moments import Moment, select
+from jmassif.questions.moments import Moment, select, whole_at
 from jmassif.questions.others import others
 from jmassif.questions.overlay import beside
 from jmassif.questions.reconciliation import books, nearest_to
@@ -194,7 +194,7 @@ def _incident(profile: Profile, number: int, incident: Incident) -> Dict[str, An
 def _accounts(profile: Profile, at: Moment) -> Iterator[str]:
     lifetime = profile.lifetime()
     for account, (node, kind, owner) in enumerate(profile.accounts):
-        if not kind:
+        if not kind or (profile.kept is not None and not profile.kept[account]):
             continue
         held = at.composition.get(account, (0, 0))
         figures = held + (lifetime.bytes[account], lifetime.blocks[account], lifetime.temporaries[account])
@@ -288,6 +288,20 @@ def _sections(profile: Profile, names: Names, at: Moment) -> Iterator[str]:
     yield from _rows("objects", (_object(o._asdict()) for o in profile.objects))
 
 
+def _told(profile: Profile, names: Names, at: Moment) -> Iterator[str]:
+    """What is told of the run and of the machine; of a part of the memory there is none of it, but what it is a part of."""
+    if profile.kept is not None:
+        held = ledger(profile, at.composition).total.bytes
+        yield ',"filter":' + _object({"options": profile.chosen_by, "bytes": held, "of_bytes": whole_at(profile, at)})
+        yield ',"headline":null,"leaks":null,"books":null,"others":[],"overlay":null'
+        return
+    yield ',"headline":' + _object(as_data(headline(profile, names, at)))
+    yield ',"leaks":' + json.dumps(leaks_data(profile, names))
+    yield ',"books":' + _books(profile, at)
+    yield from _rows("others", (_object(row._asdict()) for row in others(profile, at)))
+    yield ',"overlay":' + _overlay(profile, at)
+
+
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The lines. Raises moments.SelectionError."""
     at = select(profile, view.selector or "peak")
@@ -296,12 +310,8 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     head = {"format": "jmassif", "version": VERSION, "creator": f"jmassif {__version__}", "run": _run(profile)}
     yield _object(head)[:-1]
     yield ',"moment":' + _object(_moment(profile, at))
-    yield ',"headline":' + _object(as_data(headline(profile, names, at)))
-    yield ',"leaks":' + json.dumps(leaks_data(profile, names))
+    yield from _told(profile, names, at)
     yield ',"ledger":' + _object(_ledger(profile, at))
-    yield ',"books":' + _books(profile, at)
-    yield from _rows("others", (_object(row._asdict()) for row in others(profile, at)))
-    yield ',"overlay":' + _overlay(profile, at)
     if range_ is not None:
         yield from _range(profile, range_)
     rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""--only and --except in JSON: what is told is of that part, beside what it is a part of; what is of all is not told."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from jmassif.commands import jm_print
+from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.traces import ROOT, Trace
+
+
+def saved(tmp_path: Path) -> Path:
+    trace = Trace(memory="unified", time_unit="ms", pid="7")
+    net = trace.account("heap", "framework", ["malloc (libc.so.6)", "py forward (/app/net.py:7)", "main (m.c:1)"])
+    data = trace.account("heap", "app", ["malloc (libc.so.6)", "py load (/app/data.py:3)", "main (m.c:1)"])
+    pool = trace.account("device", "tensor", ["cudaMalloc (libcuda.so)", "py forward (/app/net.py:8)", "main (m.c:1)"])
+    trace.snapshot(1, "time", {net: (100, 1), data: (2000, 3), pool: (30000, 2)})
+    trace.snapshot(9, "exit", {net: (100, 1), data: (0, 0), pool: (0, 0)})
+    return trace.save(tmp_path)
+
+
+def told(path: Path, *options: str) -> Dict[str, Any]:
+    done = call(jm_print.main, "--format=json", *options, "-o", str(path) + ".json", path)
+    assert done.status == 0, done.err
+    made: Dict[str, Any] = json.loads(Path(str(path) + ".json").read_text(encoding="utf-8"))
+    return made
+
+
+@pytest.mark.parametrize(
+    "options, host, device, accounts",
+    [
+        (["--only=forward"], 100, 30000, {1, 3}),
+        (["--only=file:^/app/net"], 100, 30000, {1, 3}),
+        (["--except=owner:tensor"], 2100, 0, {1, 2}),
+        (["--only=forward", "--except=libcuda"], 100, 0, {1}),
+        (["--only=nothing of that name"], 0, 0, set()),
+    ],
+)
+def test_a_part_is_told_with_what_it_is_a_part_of(
+    tmp_path: Path, options: Any, host: int, device: int, accounts: Any
+) -> None:
+    made = told(saved(tmp_path), *options, "--snapshot=peak")
+    total = made["ledger"]["total"]
+    assert (total["host"]["bytes"], total["device"]["bytes"]) == (host, device)
+    assert made["filter"] == {"options": " ".join(options), "bytes": host + device, "of_bytes": 32100}
+    assert {row[0] for row in made["accounts"]["rows"]} == accounts
+    assert [made[of_all] for of_all in ("headline", "leaks", "books", "overlay", "others")] == [None] * 4 + [[]]
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft7Validator(json.loads((ROOT / "docs/report.schema.json").read_text(encoding="utf-8"))).validate(
+        made
+    )
+
+
+def test_without_a_filter_nothing_is_said_of_one(tmp_path: Path) -> None:
+    made = told(saved(tmp_path))
+    assert "filter" not in made and made["headline"]["held"] == 32100 and len(made["accounts"]["rows"]) == 3
+
+
+def test_a_bad_expression_is_one_line(tmp_path: Path) -> None:
+    done = call(jm_print.main, "--format=json", "--except=[", saved(tmp_path))
+    assert_one_line_error("jm_print", done, "no regular expression")
