@@ -75,7 +75,7 @@ function namedMoments(page) {
 function filters(page) {
     const said = h('span', { role: 'status', class: 'quiet' });
     const field = (/** @type {'only'|'except'} */ which) => {
-        const input = h('input', { type: 'search', class: 'sift', placeholder: 'regular expression', 'aria-label': `Show ${which === 'only' ? 'only' : 'all except'} stacks with this function, file or owner`, title: 'of functions, files and owners; function:, file: or owner: before it looks there alone', spellcheck: false });
+        const input = h('input', { type: 'search', class: 'sift', placeholder: 'regular expression', 'aria-label': `Show ${which === 'only' ? 'only' : 'all except'} stacks with this function, file, owner or thread`, title: 'of functions, files, owners and threads; function:, file:, owner: or thread: before it looks there alone', spellcheck: false });
         const ask = () => {
             const { pattern, problem } = expressionOf(input.value);
             input.toggleAttribute('aria-invalid', !!problem);

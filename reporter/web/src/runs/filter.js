@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A part of a run: the cells whose stacks have a function, a file or an owner in which an expression finds something, as jm_print's
+// A part of a run: the cells whose stacks have a function, a file, an owner or a thread in which an expression finds something, as jm_print's
 // --only and --except have it. It is a run of its own, with the same moments, so all that is a sum over cells is of this part.
 
 import { patternOf } from '../base/pattern.js';
@@ -11,7 +11,7 @@ import { Run } from './run.js';
 /** @type {Filter} */
 export const NO_FILTER = { only: '', except: '', isGiven: true };
 
-const FIELDS = ['function', 'file', 'owner'];
+const FIELDS = ['function', 'file', 'owner', 'thread'];
 
 /** "file:net" looks into files alone. @param {string} text @returns {{fields: string[], pattern: RegExp|null, problem: string}} */
 export function expressionOf(text) {
@@ -26,6 +26,7 @@ function finds(run, { fields, pattern }) {
     const { parent, frame } = run.nodes;
     const found = (/** @type {string} */ text) => !!pattern && text !== '' && pattern.test(text);
     const hasFrame = frames.label.map((label, i) => {
+        if (frames.type[i] === 't') return fields.includes('thread') && found(label);
         // "malloc (libc.so.6)", "main (a.c:9)", and of Python "net.py:12 (forward)"
         const at = label.lastIndexOf(' (');
         const [before, inside] = at < 0 ? [label, ''] : [label.slice(0, at), label.slice(at + 2, -1)];

@@ -44,6 +44,7 @@ const withBar = (n, most) => h('span', { class: 'with-bar' }, h('span', { class:
 export class Sizes extends View {
     static id = 'sizes';
     static title = 'Sizes of blocks';
+    static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {
