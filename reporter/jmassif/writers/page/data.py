@@ -258,6 +258,8 @@ def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> D
     columns.add("block.end", [block.end for block in kept.rows])
     columns.add("block.born", [block.born for block in kept.rows])
     columns.add("block.died", [block.died for block in kept.rows])
+    columns.add("block.came", [block.came for block in kept.rows])
+    columns.add("block.went", [block.went for block in kept.rows])
     columns.add("block.bytes", [block.bytes for block in kept.rows])
     columns.add("block.address", [block.address for block in kept.rows], "address")
     columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])

@@ -10,7 +10,7 @@
 /** @typedef {'bytes'|'blocks'|'allocated'} Measure live bytes, live blocks, all bytes ever allocated */
 /** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, line: Uint32Array, through: Uint32Array, process: Uint32Array, places: Uint32Array, inherited: Uint32Array, chosen: Uint32Array}} Cells */
 /** @typedef {{begin: Uint32Array, cell: Uint32Array, bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Rows */
-/** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array, born?: Float64Array, died?: Float64Array}} Blocks */
+/** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array, born?: Float64Array, died?: Float64Array, came?: Float64Array, went?: Float64Array}} Blocks */
 /** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
 /** @typedef {{parent: Uint32Array, frame: Uint32Array}} Nodes */
 /** Mapped memory, by moment and name: `figures` are those of MAPPED, by row. @typedef {{begin: Uint32Array, name: Uint32Array, figures: Float64Array[]}} MappedRows */
@@ -131,6 +131,8 @@ export function partsOf(data) {
             cell: whole(column('block.cell')),
             born: column('block.born'),
             died: column('block.died'),
+            came: column('block.came'),
+            went: column('block.went'),
         },
         outline: {
             time: column('timeline.time'),

@@ -10,10 +10,10 @@ import { liveBlocks, nested } from './blocks.js';
 /** @typedef {{block: number, address: bigint, bytes: number, isSegment: boolean, parts: Part[], used: number, largestHole: number, holes: number}} Segment */
 
 /** The owner of what an allocator has reserved and not handed out. */
-const CACHE = 'cache';
+export const CACHE = 'cache';
 
 /** @param {Run} run @param {number} block */
-const ownerOf = (run, block) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
+export const ownerOf = (run, block) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
 
 /** The parts of a segment with the holes between them. @param {Run} run @param {number} segment @param {number[]} inside by address @returns {Part[]} */
 function partsOf(run, segment, inside) {
@@ -32,10 +32,21 @@ function partsOf(run, segment, inside) {
     return parts;
 }
 
-/** Device memory at a time, the largest pieces first. @param {Run} run @param {number} now @returns {Segment[]} */
-export function segmentsAt(run, now) {
+/** Device memory at a time, the largest pieces first. @param {Run} run @param {number} now */
+export const segmentsAt = (run, now) => segmentsOf(run, liveBlocks(run, now));
+
+/** Likewise right after the record with this place among those of blocks. @param {Run} run @param {number} place */
+export function segmentsAfter(run, place) {
+    const { came, went, cell } = run.blocks;
+    const live = [];
+    for (let block = 0; came && went && block < cell.length; block++) if (came[block] <= place && (!went[block] || went[block] - 1 > place)) live.push(block);
+    return segmentsOf(run, live);
+}
+
+/** @param {Run} run @param {number[]} blocks @returns {Segment[]} */
+function segmentsOf(run, blocks) {
     const { address, bytes } = run.blocks;
-    const onDevice = liveBlocks(run, now).filter((block) => run.side[run.blocks.cell[block]] === 1);
+    const onDevice = blocks.filter((block) => run.side[run.blocks.cell[block]] === 1);
     return nested(run, onDevice)
         .map(({ block, inside }) => {
             const isSegment = inside.length > 0 || ownerOf(run, block) === CACHE;

@@ -3,10 +3,11 @@
 // The map of device memory at the chosen moment: a row a segment, its blocks in their owners' colours, holes hatched.
 
 import { choice, h, replace } from '../base/dom.js';
-import { count, percent, size } from '../base/units.js';
+import { count, percent, size, whole } from '../base/units.js';
 import { stackBox } from '../charts/stack.js';
 import { coloursOf } from '../runs/colours.js';
-import { fragmentation, segmentsAt } from '../runs/segments.js';
+import { StepList } from '../charts/steps.js';
+import { fragmentation, segmentsAfter, segmentsAt } from '../runs/segments.js';
 import { View } from './view.js';
 
 /** @typedef {import('../runs/run.js').Run} Run */
@@ -77,6 +78,11 @@ export class DeviceMap extends View {
     #legend = h('ul', { class: 'legend' });
     #detail = h('output', { class: 'readout', 'aria-live': 'polite' });
     #stack = stackBox();
+    #steps = new StepList(this.run, (step, number, of) => {
+        if (!step) return;
+        this.#show(segmentsAfter(this.run, step.place), `after step ${whole(number)} of ${whole(of)}`);
+        this.#stack.show(this.run, step.block);
+    });
 
     content() {
         const { run } = this;
@@ -89,7 +95,7 @@ export class DeviceMap extends View {
             this.#dimension = value;
             this.update();
         });
-        return [h('div', { class: 'above' }, run.head.roles.some((role) => role) && choose), this.#summary, map, this.#legend, this.#detail, this.#stack.element];
+        return [h('div', { class: 'above' }, run.head.roles.some((role) => role) && choose), this.#summary, map, this.#legend, this.#detail, run.blocks.came && this.#steps.element, this.#stack.element];
     }
 
     /** @param {Event} event */
@@ -116,9 +122,16 @@ export class DeviceMap extends View {
 
     update() {
         const { page, run } = this;
-        const segments = segmentsAt(run, run.moments[page.moment]?.time ?? 0);
+        const now = run.moments[page.moment]?.time ?? 0;
+        this.#show(segmentsAt(run, now), `at ${run.moments.length ? run.label(page.moment) : 'no moment'}`);
+        this.#steps.reset(now);
+    }
+
+    /** @param {Segment[]} segments @param {string} when */
+    #show(segments, when) {
+        const { run } = this;
         const { holes } = fragmentation(segments);
-        replace(this.#summary, h('span', { class: 'quiet' }, `at ${run.moments.length ? run.label(page.moment) : 'no moment'}: `), summaryOf(segments));
+        replace(this.#summary, h('span', { class: 'quiet' }, `${when}: `), summaryOf(segments));
         replace(this.#map);
         this.#shown.clear();
         replace(this.#detail);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A list of what the device's allocators did, around one step; choosing another shows the memory right after it.
+
+import { h, replace } from '../base/dom.js';
+import { moment, size, whole } from '../base/units.js';
+import { CACHE, ownerOf } from '../runs/segments.js';
+import { stepsBy, stepsOf } from '../runs/steps.js';
+
+/** @typedef {import('../runs/run.js').Run} Run */
+/** @typedef {import('../runs/steps.js').Step} Step */
+
+const AROUND = 12; // steps shown before and after the chosen one
+
+/** @param {Run} run @param {Step} step */
+export function tell(run, { block, isEnd, time }) {
+    const { address, bytes, cell } = run.blocks;
+    const owner = ownerOf(run, block);
+    const role = run.head.roles[run.cells.role[cell[block]]];
+    const done = owner === CACHE ? ['reserved', 'given back'] : ['allocated', 'freed'];
+    const whose = owner === CACHE ? 'segment' : role ? `${owner} (${role})` : owner;
+    return `${moment(time, run.head.unit)}: ${done[isEnd ? 1 : 0]} ${size(bytes[block])} at 0x${address[block].toString(16)}, ${whose}`;
+}
+
+export class StepList {
+    /** @type {Step[]|null} made when it is first opened */
+    #steps = null;
+    /** Steps that have been made. */
+    #done = 0;
+    #list = h('ol', { class: 'step-list' });
+    #told = h('output', { class: 'readout', 'aria-live': 'polite' });
+
+    /** @param {Run} run @param {(step: Step|null, number: number, of: number) => void} choose */
+    constructor(run, choose) {
+        this.run = run;
+        this.choose = choose;
+        this.now = 0;
+        const [left, upTo] = run.head.blocks_left_out;
+        const go = (/** @type {number} */ by, /** @type {string} */ name, /** @type {string} */ sign) =>
+            h('button', { type: 'button', 'aria-label': name, title: name, onclick: () => this.#go(this.#done + by) }, sign);
+        this.body = h('div', {}, h('span', { class: 'buttons' }, go(-1, 'The step before', '◂'), go(1, 'The next step', '▸')), ' ', this.#told, this.#list, left > 0 && h('p', { class: 'quiet' }, `blocks up to ${size(upTo)} are not on this page, and their steps neither`));
+        this.element = h('details', { class: 'step-by-step', ontoggle: () => this.#open() }, h('summary', {}, 'Step by step: what the allocators did'), this.body);
+    }
+
+    /** Back to what the moment shows. @param {number} now */
+    reset(now) {
+        this.now = now;
+        if (this.element.open) this.#open();
+    }
+
+    #open() {
+        if (!this.element.open) return;
+        this.#steps ??= stepsOf(this.run);
+        this.#done = stepsBy(this.#steps, this.now);
+        this.#draw();
+    }
+
+    /** @param {number} done */
+    #go(done) {
+        const steps = this.#steps ?? [];
+        this.#done = Math.max(1, Math.min(steps.length, done));
+        this.#draw();
+        this.choose(steps[this.#done - 1] ?? null, this.#done, steps.length);
+    }
+
+    #draw() {
+        const steps = this.#steps ?? [];
+        const first = Math.max(0, this.#done - 1 - AROUND);
+        const shown = steps.slice(first, first + 2 * AROUND + 1);
+        const at = steps[this.#done - 1];
+        replace(this.#told, at ? `step ${whole(this.#done)} of ${whole(steps.length)}: ${tell(this.run, at)}` : `before the first of ${whole(steps.length)} steps`);
+        this.#list.start = first + 1;
+        replace(
+            this.#list,
+            ...shown.map((step, i) =>
+                h('li', {}, h('button', { type: 'button', class: step.isEnd ? 'end' : '', 'aria-current': step === at ? 'step' : null, onclick: () => this.#go(first + i + 1) }, tell(this.run, step))),
+            ),
+        );
+        const current = this.#list.children[this.#done - 1 - first];
+        if (current instanceof HTMLElement) this.#list.scrollTop = current.offsetTop - this.#list.clientHeight / 2;
+    }
+}
