@@ -11,8 +11,11 @@ from jmassif.model.profile import Profile
 from jmassif.questions import about, reconciliation
 from jmassif.questions.ledger import ledger
 from jmassif.units import size
+from jmassif.writers import memory_viz
+from jmassif.writers.view import View
 from tests import harness
 from tests.harness import PYTHON, ROOT, Argument, Recording
+from tests.reporter.snapshot_reader import read, sums
 from tests.tool import board
 
 MIB = 1 << 20
@@ -49,6 +52,23 @@ def test_the_report_has_the_scripts_own_figures(demo: Recording) -> None:
     assert demo.profile.counters.get("cuda-alloc-retries", 0) == 0  # the cache was never emptied for lack of memory
     # What a person is to see: most of what is reserved is none of the tensors'.
     assert (tensors, at_most, reserved) == ("1.09 GiB", "1.70 GiB", "2.55 GiB")
+
+
+def test_the_file_for_memory_viz_has_the_scripts_own_figures(demo: Recording) -> None:
+    printed = re.search(r"^tensors (.*), at most .*; reserved by the allocator (.*)$", demo.stdout, re.MULTILINE)
+    assert printed, demo.stdout
+    snapshot = read(b"".join(memory_viz.write(demo.profile, View("peak", 0.0, "owner", 70, None))))
+    handed_out: Dict[str, Dict[int, int]] = {}
+    for entry in snapshot["device_traces"][0]:
+        if entry["action"] == "alloc":
+            handed_out.setdefault(entry["category"], {})[entry["addr"]] = entry["size"]
+        elif entry["action"] == "free_completed":
+            for blocks in handed_out.values():
+                blocks.pop(entry["addr"], None)
+    tensors = sum(handed_out.pop("tensor").values())
+    # What libraries have asked CUDA for lies in no segment of the allocator's.
+    reserved = sums(snapshot).reserved - sum(sum(blocks.values()) for blocks in handed_out.values())
+    assert (size(tensors), size(reserved)) == printed.groups()
 
 
 def test_tensors_have_roles(demo: Recording) -> None:

@@ -793,7 +793,7 @@ def fixture_segments(tmp_path_factory: Any) -> Page:
 def test_the_map_of_device_memory_shows_segments_blocks_and_holes(segments: Page) -> None:
     summary, labels, parts, _, stack = look(
         segments.path,
-        ["text", "#device p"],
+        ["text", "#device .map-summary"],
         ["texts", "#device .map-label"],
         ["attributes", "#device .segment button", "aria-label"],
         ["click", "#device .segment .block"],

@@ -70,7 +70,7 @@ def test_the_map_after_a_step_is_what_the_allocator_had_then(run: Tuple[Path, Do
                 f"for (let i = 0; i < {n}; i++) document.querySelector('#device .step-by-step button').click()",
             ]
         )
-        steps += [TOLD, LABELS, ROWS, ["text", "#device p"]]
+        steps += [TOLD, LABELS, ROWS, ["text", "#device .map-summary"]]
     results = look(page, *steps)
     assert [parsed(text) for text in results[1]] == did[-len(results[1]) :] and len(results[1]) == 13
     assert results[2].startswith(f"step {len(did)} of {len(did)}: ")
@@ -96,7 +96,7 @@ def test_a_step_of_the_list_is_chosen_and_another_moment_takes_its_place(run: Tu
         ["texts", "#device .step-list button[aria-current]"],
         ["texts", "#device .stack li"],
         ["click", ".bar button:text-is('device peak')"],
-        ["text", "#device p"],
+        ["text", "#device .map-summary"],
         TOLD,
     )
     _, axe, _, told, labels, current, stack, _, summary, after = done.results

@@ -73,7 +73,7 @@ export class DeviceMap extends View {
     /** What is drawn, in order. There may be thousands: they share the map's listeners, and one stop of the Tab key. */
     /** @type {Map<EventTarget|null, {text: string, block: number}>} */
     #shown = new Map();
-    #summary = h('p', {});
+    #summary = h('p', { class: 'map-summary' });
     #map = h('div', { class: 'map', role: 'group', 'aria-label': 'Device memory: arrow keys go from block to block and from segment to segment; Enter shows who allocated one' });
     #legend = h('ul', { class: 'legend' });
     #detail = h('output', { class: 'readout', 'aria-live': 'polite' });
