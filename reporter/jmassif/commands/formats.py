@@ -28,7 +28,7 @@ _VIEW_OPTIONS = (
     + _OVERLAY
     + _TREE
     + _RANGE
-    + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value", "picture")
+    + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value", "picture", "editor")
 )
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
@@ -91,7 +91,7 @@ _ALL = (
         "a report for a terminal",
         TEXT,
         report.write,
-        _VIEW_OPTIONS[:-2],
+        _VIEW_OPTIONS[:-3],
         BY,
         fold="internal",
         write_several=processes.write,
@@ -101,7 +101,7 @@ _ALL = (
         "a browser: one page, with everything in it",
         PAGE,
         html.write,
-        _FILTERS + ("no-source", "source") + _OVERLAY,
+        _FILTERS + ("no-source", "source", "editor") + _OVERLAY,
         write_several=html.write_several,
         check=html.read_assets,
     ),

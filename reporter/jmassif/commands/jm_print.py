@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import List, NoReturn, Optional, Tuple
 
-from jmassif.commands import common, filters, overlay, suppressions
+from jmassif.commands import common, editors, filters, overlay, suppressions
 from jmassif.commands.common import Parser, Problem
 from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, PICTURES, Format, of_picture
 from jmassif.commands.pages import write_page
@@ -158,6 +158,7 @@ def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out what tells whose machine it was: user, host, paths but within packages, arguments, environment, source",
     )
+    editors.add_option(parser)
     option("--no-source", action="store_true", help="leave the text of source lines out")
     option("--picture", choices=list(PICTURES), help="what svg and png show [timeline]")
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
@@ -194,6 +195,8 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
         raise Problem(f"--format={format_.name} is nothing for a terminal: name a file with -o")
     if arguments.anonymous and arguments.source:
         raise Problem("--anonymous leaves the text of source lines out: leave --source out too")
+    if arguments.anonymous and arguments.editor:
+        raise Problem("--anonymous leaves paths out: leave --editor out too")
     if arguments.open and format_.content != PAGE:
         raise Problem("--open shows a page in the browser: it needs --format=html")
 
@@ -273,6 +276,7 @@ def _view(arguments: argparse.Namespace, profile: Profile, format_: Format, name
         sizes=arguments.sizes,
         calls_of=arguments.calls_of,
         segments=arguments.segments,
+        editor=arguments.editor,
         with_pages=arguments.pages,
         is_brief=not arguments.all,
         with_stacks=bool(asks_for_stacks),

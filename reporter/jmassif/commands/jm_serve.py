@@ -9,10 +9,11 @@ import threading
 import webbrowser
 from typing import Any, List, NoReturn, Optional
 
-from jmassif.commands import common
+from jmassif.commands import common, editors
 from jmassif.commands.common import Parser, Problem
 from jmassif.trace.grammar import TraceError
 from jmassif.trace.inputs import STDIN, expand
+from jmassif.writers.editor import Editor
 from jmassif.writers.page import html
 from jmassif.writers.view import FormatError
 
@@ -52,11 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         help="show the text of source lines from files below DIRECTORY too, whatever is there",
     )
+    editors.add_option(parser)
     option("--no-source", action="store_true", help="leave the text of source lines out")
     return parser
 
 
-def _library(names: List[str], directories: Optional[List[str]]) -> Any:
+def _library(names: List[str], directories: Optional[List[str]], editor: Optional[Editor]) -> Any:
     from jmassif.serve.library import Library
 
     for name in names:
@@ -64,7 +66,7 @@ def _library(names: List[str], directories: Optional[List[str]]) -> Any:
             shown = "standard input" if name == STDIN else name
             raise Problem(f"{shown}: is no file: the page asks for places in it again and again (jm_top follows pipes)")
     try:
-        return Library(names, directories)
+        return Library(names, directories, editor)
     except TraceError as error:
         name = next((name for name in names if not os.path.exists(name)), names[0])
         raise Problem(f"{name}: {error}")
@@ -80,7 +82,9 @@ def _serve(given: Optional[List[str]]) -> int:
         html.read_assets()
     except FormatError as error:
         raise Problem(str(error))
-    library = _library(expand(arguments.files), None if arguments.no_source else arguments.source or [])
+    library = _library(
+        expand(arguments.files), None if arguments.no_source else arguments.source or [], arguments.editor
+    )
     try:
         server = Server(library, arguments.port)
     except OSError as error:

@@ -19,6 +19,7 @@ from jmassif.serve.run import ServedRun
 from jmassif.trace.grammar import TraceError
 from jmassif.units import printable
 from jmassif.whose.names import describe
+from jmassif.writers.editor import Editor
 from jmassif.writers.page.html import page
 from jmassif.writers.page.texts import shown
 
@@ -53,8 +54,11 @@ def _now(run: LiveRun) -> Dict[str, Any]:
 class Library:
     """Raises TraceError for a name that cannot be served."""
 
-    def __init__(self, names: Sequence[str], directories: Optional[Sequence[str]]) -> None:
+    def __init__(
+        self, names: Sequence[str], directories: Optional[Sequence[str]], editor: Optional[Editor] = None
+    ) -> None:
         self._directories = directories
+        self._editor = editor
         self._family = Family(names, has_sums=False)
         self._runs: Dict[str, ServedRun] = {}
         self._lock = threading.Lock()  # of the runs and what is asked of them
@@ -160,7 +164,7 @@ class Library:
             if not is_news and self._page:
                 return False
             job = join([(name, run.profile) for name, run in self._runs.items()])
-            text = "\n".join(page(job, self._directories, True))
+            text = "\n".join(page(job, self._directories, True, self._editor))
         with self._told:
             self._page = text.encode("utf-8", "backslashreplace")
             self._version += 1

@@ -19,6 +19,8 @@ from jmassif.units import printable
 
 _MAX_FILE_BYTES = 4 << 20  # the recorder's limit too
 _MAX_SHOWN = 60
+_MAX_AROUND = 100
+_AROUND = 3  # lines on either side
 _MAX_DEPTH = 64  # directories of a path, below a directory that was named
 
 
@@ -49,6 +51,11 @@ def _lines(content: bytes) -> List[str]:
         return []
 
 
+def _cut(text: str, length: int) -> str:
+    safe = printable(text.expandtabs(4))
+    return safe if len(safe) <= length else safe[: length - 1] + "…"
+
+
 def _below(directory: str, path: str) -> Iterator[str]:
     """Where the file may lie below the directory: under its whole path, or under the end of it."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -75,14 +82,24 @@ class Sources:
 
     def line(self, path: str, number: int) -> str:
         """The line with that number, fit to be shown; "" if it cannot be."""
+        lines = self._read(path)
+        return _cut(lines[number - 1].strip(), _MAX_SHOWN) if 0 < number <= len(lines) else ""
+
+    def around(self, path: str, number: int) -> str:
+        """That line with those around it, by their numbers; "" likewise."""
+        lines = self._read(path)
+        if not 0 < number <= len(lines):
+            return ""
+        shown = range(max(1, number - _AROUND), min(len(lines), number + _AROUND) + 1)
+        return "\n".join(
+            f"{'>' if n == number else ' '}{n:5} {_cut(lines[n - 1].rstrip(), _MAX_AROUND)}" for n in shown
+        )
+
+    def _read(self, path: str) -> List[str]:
         if path not in self._files:
             content = self._find(path)
             self._files[path] = [] if content is None else _lines(content)
-        lines = self._files[path]
-        if not 0 < number <= len(lines):
-            return ""
-        text = printable(lines[number - 1].strip())
-        return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+        return self._files[path]
 
     def _find(self, path: str) -> Optional[bytes]:
         told = self._profile.source_hashes.get(path)

@@ -4,6 +4,7 @@
 from typing import NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.whose.lines import LINE_VIEWS
+from jmassif.writers.editor import Editor
 
 BY = ("stack", "owner", "library", "kind", "role", "thread") + tuple(LINE_VIEWS)
 FOLDS = ("internal", "none")
@@ -29,6 +30,7 @@ class View(NamedTuple):
     range: Optional[Tuple[str, str]] = None  # from one moment to another, each like `selector`; None: not asked
     sizes: bool = False  # in place of the report, how large blocks are
     calls_of: Optional[str] = None  # likewise, who calls this function or line, and whom it calls
+    editor: Optional[Editor] = None  # what opens a line of source from a page
     file: str = ""  # what the trace is called, for the commands that a report names
 
 

@@ -23,6 +23,7 @@ from jmassif.questions.reconciliation import BEFORE, BESIDE_LEDGER, BESIDE_PROCE
 from jmassif.whose.names import NO_TENSOR, Names
 from jmassif.whose.owners import OWNERS
 from jmassif.whose.sites import base_name
+from jmassif.writers.editor import Editor
 from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
 from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion
@@ -83,29 +84,36 @@ def _frames(profile: Profile, names: Names, frames: Sequence[int]) -> Dict[str, 
 _Source = Optional[Sequence[str]]
 
 
-def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _Source) -> Dict[str, List[Any]]:
+def _lines(
+    profile: Profile, names: Names, frames: Sequence[int], directories: _Source, editor: Optional[Editor]
+) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`, of the Python lines that memory is charged to."""
     sources = Sources(profile, directories or ())
-    table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": []}
+    table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": [], "around": [], "open": []}
+    home = profile.manifest.get("cwd", "")
     changed: Dict[str, None] = {}
     for frame in frames:
         if frame in (NO_LINE, OTHERS):
             label = "(no Python line)" if frame == NO_LINE else "(other lines)"
-            function = path = source = ""
+            function = path = source = around = link = ""
         else:
             fields = profile.frame(frame)
             label = shown(f"{names.file(frame)}:{fields.line}")
             function, path = shown(fields.function), shown(fields.file)
             source = "" if directories is None else shown(sources.line(fields.file, fields.line))
+            around = sources.around(fields.file, fields.line) if source else ""
+            link = editor.link(fields.file, fields.line, home) if editor else ""
             if source and fields.file in sources.changed:
                 changed[shown(names.file(frame))] = None
-        for name, text in (("label", label), ("function", function), ("path", path), ("source", source)):
+        for name, text in zip(table, (label, function, path, source, around, link)):
             table[name].append(text)
     table["changed"] = list(changed)
     return table
 
 
-def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
+def _cells(
+    profile: Profile, names: Names, found: Cells, directories: _Source, editor: Optional[Editor], columns: Columns
+) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
     frame_index = _Index([0])
     columns.add("node.parent", found.parents)
@@ -136,9 +144,8 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
     if profile.chosen is not None:
         columns.add("cell.chosen", [int(used[cell.attributes].is_chosen) for cell in found.cells])
     columns.add("row.cell", found.cell)
-    columns.add("row.bytes", found.live_bytes, "signed")
-    columns.add("row.blocks", found.live_blocks, "signed")
-    columns.add("row.allocated", found.allocated, "signed")
+    for name, rows in (("bytes", found.live_bytes), ("blocks", found.live_blocks), ("allocated", found.allocated)):
+        columns.add(f"row.{name}", rows, "signed")
     return {
         "kinds": [
             {
@@ -157,7 +164,7 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
         "lines": {
-            **_lines(profile, names, lines.values, directories),
+            **_lines(profile, names, lines.values, directories, editor),
             "through": [list(row) for row in through],
         },
         "frames": _frames(profile, names, frame_index.values),
@@ -341,6 +348,7 @@ def run_data(
     offset: int = 0,
     has_parent: bool = False,
     names: Optional[Names] = None,
+    editor: Optional[Editor] = None,
 ) -> RunData:
     """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
 
@@ -364,7 +372,7 @@ def run_data(
         "sizes": sizes(profile, names),
         "filter": shown(profile.chosen_by),
     }
-    head.update(_cells(profile, names, found, directories, columns))
+    head.update(_cells(profile, names, found, directories, editor, columns))
     head.update(_moments(profile, found, columns))
     head["books"] = _books(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]

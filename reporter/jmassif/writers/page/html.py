@@ -20,6 +20,7 @@ from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import Processes, join
 from jmassif.version import __version__
 from jmassif.whose.names import Names
+from jmassif.writers.editor import Editor
 from jmassif.writers.page.data import RunData, run_data, together
 from jmassif.writers.page.first import first_screen
 from jmassif.writers.page.texts import shown
@@ -129,7 +130,9 @@ def fill_page(title: str, first: str, packed: bytes, is_served: bool = False, sc
     yield "".join(_fill(assets.shell, parts)).rstrip("\n")
 
 
-def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool = False) -> Iterator[str]:
+def page(
+    job: Processes, directories: Optional[Sequence[str]], is_served: bool = False, editor: Optional[Editor] = None
+) -> Iterator[str]:
     """The page for the processes of a job. Raises FormatError."""
     processes = job.members
     share = 1.0 / len(processes)
@@ -137,7 +140,7 @@ def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool =
     names = [Names(process.profile) for process in processes]
     for process, each in zip(processes, names):
         has_parent = process.relation == FORKED and process.parent is not None
-        runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each))
+        runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each, editor))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     of_job = headline_of_job(job, names) if len(runs) > 1 else None
     packed = pack(runs, title, together(job, of_job) if of_job else None)
@@ -146,9 +149,10 @@ def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool =
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The page for a process. Raises FormatError."""
-    yield from page(join([("", profile)]), view.source)
+    yield from page(join([("", profile)]), view.source, editor=view.editor)
 
 
 def write_several(job: Processes, view_of: Callable[[Profile], View], is_each: bool) -> Iterator[str]:
     """The page for the processes of a job: each of them, and their sum. Raises FormatError."""
-    yield from page(job, view_of(job.members[0].profile).source)
+    view = view_of(job.members[0].profile)
+    yield from page(job, view.source, editor=view.editor)

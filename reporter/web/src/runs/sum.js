@@ -75,7 +75,7 @@ function shared(runs) {
         owner: head.owners.map(owners.place),
         role: head.roles.map(roles.place),
         library: head.libraries.map(libraries.place),
-        line: head.lines.label.map((label, i) => lines.place([label, head.lines.path[i], head.lines.function[i], head.lines.source[i]])),
+        line: head.lines.label.map((label, i) => lines.place([label, head.lines.path[i], head.lines.function[i], head.lines.source[i], head.lines.around[i], head.lines.open[i]])),
         through: /** @type {number[]} */ ([]),
     }));
     runs.forEach(({ head }, i) => (placesOf[i].through = head.lines.through.map((set) => through.place(set.map((line) => placesOf[i].line[line])))));
@@ -228,6 +228,8 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines, t
             path: lines.map((line) => line[1]),
             function: lines.map((line) => line[2]),
             source: lines.map((line) => line[3]),
+            around: lines.map((line) => line[4]),
+            open: lines.map((line) => line[5]),
             changed: [...new Set(heads.flatMap((head) => head.lines.changed))],
             through,
         },

@@ -84,7 +84,10 @@ export class Calls extends View {
     #legend = h('ul', { class: 'legend' });
     #plain = h('pre', {});
     #asText = h('details', { ontoggle: () => this.#write() }, h('summary', {}, 'As text'), this.#plain);
+    /** Of Python frames, by line: the text around it. */
+    #around = new Map(this.run.head.lines.label.map((label, i) => [label, (this.run.head.lines.around ?? [])[i] ?? '']));
     #flame = new Flame({
+        source: (name) => this.#around.get(name.replace(/ \(.*/s, '')) ?? '',
         say: (about) => replace(this.#detail, about),
         found: (about) => replace(this.#found, about),
         enlarged: (path) => this.#follow(path),

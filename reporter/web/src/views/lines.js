@@ -3,7 +3,7 @@
 // What each line of the program's own Python code caused by itself, and with all lines that it called, with its text where it
 // could be read. A click narrows the call tree to what is its own.
 
-import { h, replace } from '../base/dom.js';
+import { h, linked, replace } from '../base/dom.js';
 import { growth } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { rowsOf, sumOf, total } from '../runs/sums.js';
@@ -49,7 +49,7 @@ export class Lines extends View {
         rows.sort((a, b) => total(b.sum) - total(a.sum) || total(totalOf(b)) - total(totalOf(a)));
         /** @type {import('../charts/table.js').Column<Row>[]} */
         const columns = [
-            { head: 'line', value: (row) => row.name, title: (row) => (row.index < 0 ? '' : lines.path[row.index]) },
+            { head: 'line', value: (row) => row.name, show: (row) => linked(row.name, lines.open[row.index]), title: (row) => (row.index < 0 ? '' : [lines.path[row.index], lines.around[row.index]].filter((text) => text).join('\n')) },
             ...figures(page, rows, totalOf),
             allocated,
         ];
@@ -60,7 +60,7 @@ export class Lines extends View {
         }
         columns.push({ head: 'function', value: (row) => lines.function[row.index] ?? '' });
         if (lines.source.some((text) => text)) {
-            columns.push({ head: 'source', isLong: true, value: (row) => lines.source[row.index] ?? '', show: (row) => h('code', {}, lines.source[row.index] ?? '') });
+            columns.push({ head: 'source', isLong: true, value: (row) => lines.source[row.index] ?? '', title: (row) => lines.around[row.index] ?? '', show: (row) => h('code', {}, lines.source[row.index] ?? '') });
         }
         this.#grid.show(columns, rows, `at ${run.label(page.moment)}; ${OWN_AND_TOTAL}`);
         replace(this.#changed, lines.changed.length > 0 && `Changed since the run, so the text may be another line's: ${lines.changed.join(', ')}.`);
