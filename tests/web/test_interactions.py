@@ -439,7 +439,7 @@ def test_blocks_over_time_lie_where_they_lived(request: Any, name: str, side: st
     x, y = place((left, end), width)
     results = look(
         page.path,
-        ["text", "#lives p"],
+        ["text", "#lives p:not([hidden])"],
         ["hover", "#lives canvas", x, y],
         ["text", "#lives output"],
         ["drag", "#lives canvas", x - 0.05, min(0.999, x + 0.05)],

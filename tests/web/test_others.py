@@ -23,7 +23,7 @@ def test_a_log_stands_beside_the_ledgers_figures(tmp_path: Path) -> None:
     rows, said, machine, beside = look(
         page,
         ["texts", "#others tbody tr"],
-        ["text", "#others p"],
+        ["text", "#others p:not([hidden])"],
         ["count", "#timeline figure .machine"],
         ["texts", "#timeline figure:has(.plot) .legend .beside"],
     )

@@ -836,7 +836,7 @@ def test_the_map_of_device_memory_is_one_stop_of_the_tab_key(segments: Page) -> 
 def test_blocks_over_time_are_those_that_lived(segments: Page) -> None:
     note, _, first, _, _, last, _, is_whole = look(
         segments.path,
-        ["text", "#lives p"],
+        ["text", "#lives p:not([hidden])"],
         ["press", "#lives canvas", "ArrowRight"],
         ["text", "#lives output"],
         ["press", "#lives canvas", "ArrowRight"],
