@@ -20,7 +20,9 @@ from jmassif.questions.blocks import Block, blocks
 from jmassif.questions.job.processes import join
 from jmassif.trace.builder import load
 from jmassif.whose.names import Names
+from jmassif.whose.threads import thread_naming
 from jmassif.writers.page import cells as cells_module, html
+from jmassif.writers.page.attributes import OTHER_LIBRARIES, OTHER_THREADS
 from jmassif.writers.page.columns import Columns, TooLarge, fold
 from jmassif.writers.page.data import RunData, run_data
 from jmassif.writers.page.texts import shown
@@ -113,7 +115,7 @@ def test_every_sum_is_exact_at_every_moment(monkeypatch: Any, seed: int, budgets
         assert cells_by(run, held, roles) == by(profile, composition, lambda account: profile.role(account) or "")
         by_library = by(profile, composition, names.library)
         for name, sums in cells_by(run, held, libraries).items():
-            if name != cells_module.OTHER_LIBRARIES:
+            if name != OTHER_LIBRARIES:
                 assert by_library[name] == sums
         if budgets is ANY:
             assert cells_by(run, held, libraries) == by_library
@@ -121,6 +123,29 @@ def test_every_sum_is_exact_at_every_moment(monkeypatch: Any, seed: int, budgets
             label = {frame: f"{names.file(frame)}:{profile.frame(frame).line}" for frame in charged.values() if frame}
             label[0] = "(no Python line)"
             assert cells_by(run, held, lines) == by(profile, composition, lambda account: label[charged[account]])
+
+
+@pytest.mark.parametrize("budgets", [TINY, ANY])
+def test_sums_by_thread_are_exact_and_those_beyond_the_budget_are_one(monkeypatch: Any, budgets: Any) -> None:
+    monkeypatch.setattr(cells_module, "_BUDGETS", budgets)
+    trace = Trace(time_unit="ms", memory="unified")
+    trace.manifest("option.threads", "yes")
+    threads = [trace.thread(number, f"worker {number}") for number in range(1, 9)]
+    accounts = [trace.account("heap", "app", ["make (a.c:5)", thread]) for thread in threads]
+    for time in range(1, 6):
+        trace.snapshot(time, "time", {account: (time * 10**account, time) for account in accounts})
+    profile = trace.load()
+    run = run_data(profile)
+    told = dimension(run, "thread", run.head["threads"])
+    for held, composition in zip(moments(run), compositions(profile, run)):
+        wanted = by(profile, composition, thread_naming(profile, True))
+        found = cells_by(run, held, told)
+        rest = found.pop(OTHER_THREADS, (0, 0))
+        assert bool(rest[0]) == (budgets is TINY) and all(wanted[name] == sums for name, sums in found.items())
+        assert [sum(column) for column in zip(rest, *found.values())] == [
+            sum(column) for column in zip(*wanted.values())
+        ]
+    assert ("worker 8" in run.head["threads"]) and len(run.head["threads"]) == (3 if budgets is TINY else 8)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -27,6 +27,7 @@ import { Sides } from './views/sides.js';
 import { Sizes } from './views/sizes.js';
 import { Snapshots } from './views/snapshots.js';
 import { Temporaries } from './views/temporaries.js';
+import { Threads } from './views/threads.js';
 import { Timeline } from './views/timeline.js';
 
 /** @typedef {import('./sections.js').Group} Group */
@@ -50,6 +51,7 @@ export const groups = [
             [Moment, 'the chosen moment in a sentence, by group and by owner'],
             [Owners, 'bytes and blocks of each owner'],
             [Roles, 'parameters, gradients, optimizer, activations'],
+            [Threads, 'what each thread has allocated'],
             [Libraries, 'what each library allocated, and what it costs to have it mapped'],
         ],
     },

@@ -15,7 +15,7 @@ from jmassif.questions.compare.stacks import HeldStacks, Stacks
 from jmassif.questions.facts import is_told_by_others, label
 from jmassif.whose.owners import OWNERS
 from jmassif.writers.compare.data import as_json
-from jmassif.writers.page.cells import OTHER_LIBRARIES
+from jmassif.writers.page.attributes import OTHER_LIBRARIES
 from jmassif.writers.page.columns import MAX_EXACT, Columns, TooLarge, fold
 from jmassif.writers.page.data import RunData
 from jmassif.writers.page.texts import shown
@@ -133,7 +133,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     packed.add("cell.owner", [owners.index(cell.owner) for cell in cells])
     packed.add("cell.library", [cell.library for cell in cells])
     packed.add("cell.places", n_places)
-    for name in ("role", "line", "through", "inherited"):
+    for name in ("role", "line", "through", "inherited", "thread"):
         packed.add(f"cell.{name}", [0] * len(cells))
     _rows(columns, cell_of, len(cells), packed)
     head = {
@@ -147,6 +147,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
         "groups": list(GROUPS + (OTHER,)),
         "roles": [""],
         "libraries": [shown(library) for library in library_index] + [OTHER_LIBRARIES],
+        "threads": [""],
         "lines": {"label": [""], "function": [""], "path": [""], "source": [""], "changed": [], "through": [[]]},
         "frames": frames,
         "leaks": None,

@@ -3,7 +3,7 @@
 
 A run has accounts by the hundred thousand, most of them tiny. The page gets the branches of the trie of stacks that held
 or allocated most, as many as its budget allows; an account deeper than that counts in the cell of the innermost node that
-was kept, marked as folded. Whatever else a view groups by (kind, owner, role, library, Python line) is part of a cell, so
+was kept, marked as folded. Whatever else a view groups by (kind, owner, role, library, thread, Python line) is part of a cell, so
 every view is a sum over the same cells and agrees with every other one, at every moment, to the byte.
 
 A *moment* is a snapshot or a peak, in order. Each is told as rows, one a cell that changed since the moment before.
@@ -12,13 +12,13 @@ A *moment* is a snapshot or a peak, in order. Each is told as rows, one a cell t
 from array import array
 from heapq import nlargest
 from operator import ge
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.kinds import PEAKS
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition, Peak
-from jmassif.whose.charges import callers
-from jmassif.whose.names import NO_TENSOR, Names
+from jmassif.whose.names import Names
+from jmassif.writers.page.attributes import Attributes, grouped, reduced
 from jmassif.writers.page.columns import fold
 
 # How many nodes, Python lines and libraries are told apart at most; the first row whose cells change in few enough rows is
@@ -37,26 +37,6 @@ _BUDGETS = (
 )
 _MAX_ROWS = 1700000
 _SAMPLED_SNAPSHOTS = 24
-
-_Key = TypeVar("_Key", int, str)
-
-# In the place of a line or a library that is not told apart from others of its like.
-OTHERS = -1
-NO_LINE = 0
-
-OTHER_LIBRARIES = "(other libraries)"
-
-
-class Attributes(NamedTuple):
-    """What accounts are grouped by, besides their stacks."""
-
-    kind: str
-    owner: str
-    role: str
-    library: str
-    line: int  # the Python frame charged; NO_LINE or OTHERS
-    through: Tuple[int, ...]  # the Python frames that have it in their totals
-    is_chosen: bool = True  # by --only and --except
 
 
 class Cell(NamedTuple):
@@ -140,60 +120,6 @@ def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
     for node in reversed(order):
         nodes[parents[node]] += nodes[node]
     return _Weights(weights, nodes)
-
-
-class _Accounts(NamedTuple):
-    """What accounts are grouped by: the distinct attributes, which of them each account has, and how much each matters."""
-
-    attributes: List[Attributes]
-    of_account: List[int]
-    weights: List[float]
-
-
-def _attributes(profile: Profile, names: Names, weights: Sequence[float]) -> _Accounts:
-    index: Dict[Attributes, int] = {}
-    of_account = [0]
-    passed = callers(profile, names.folding, True)
-    chosen = profile.chosen
-    for account in range(1, len(profile.accounts)):
-        node, kind, owner = profile.accounts[account]
-        role = profile.role(account) or NO_TENSOR
-        line = names.charged(account)
-        is_chosen = chosen is None or bool(chosen[account])
-        key = Attributes(kind, owner, role, names.library(account), line, passed(node) if line else (), is_chosen)
-        of_account.append(index.setdefault(key, len(index)))
-    sums = [0.0] * len(index)
-    for place, weight in zip(of_account[1:], weights[1:]):
-        sums[place] += weight
-    return _Accounts(list(index), of_account, sums)
-
-
-def _heaviest(keys: Iterable[_Key], weights: Iterable[float], limit: int) -> Set[_Key]:
-    sums: Dict[_Key, float] = {}
-    for key, weight in zip(keys, weights):
-        sums[key] = sums.get(key, 0.0) + weight
-    return set(sorted(sums, key=lambda key: (-sums[key], key))[:limit])
-
-
-def _reduced(accounts: _Accounts, n_lines: int, n_libraries: int) -> Tuple[List[Attributes], List[int]]:
-    """The attributes with so many lines and libraries only, and which of these each of `accounts.attributes` becomes.
-
-    Lines are those that are charged with most, and as many of those that most was called through.
-    """
-    rows = accounts.attributes
-    through = [(frame, weight) for row, weight in zip(rows, accounts.weights) for frame in row.through]
-    lines = _heaviest((row.line for row in rows), accounts.weights, n_lines) | {NO_LINE}
-    lines |= _heaviest((frame for frame, _ in through), (weight for _, weight in through), n_lines)
-    libraries = _heaviest((row.library for row in rows), accounts.weights, n_libraries)
-    index: Dict[Attributes, int] = {}
-    places = []
-    for row in rows:
-        line = row.line if row.line in lines else OTHERS
-        library = row.library if row.library in libraries else OTHER_LIBRARIES
-        passed = tuple(frame for frame in row.through if frame in lines)
-        key = row._replace(line=line, library=library, through=passed)
-        places.append(index.setdefault(key, len(index)))
-    return list(index), places
 
 
 class _Assignment(NamedTuple):
@@ -383,10 +309,10 @@ def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool =
     if profile.node_frame.count(0) > 1:  # ids that no node has
         order = [node for node in order if profile.node_frame[node]]
     weights = _weigh(profile, order)
-    accounts = _attributes(profile, names, weights.account)
+    accounts = grouped(profile, names, weights.account)
     ranked = nlargest(int(_BUDGETS[0][0] * share) + 1, order, key=weights.node.__getitem__)
     for n_nodes, n_lines, n_libraries in _BUDGETS:
-        attributes, places = _reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
+        attributes, places = reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
         of_account = [places[place] for place in accounts.of_account] if places else accounts.of_account
         assigned = _assign(profile, order, ranked, int(n_nodes * share) + 1, of_account, opening)
         if _estimate_rows(profile, assigned.cell_of) <= _MAX_ROWS * share:

@@ -24,7 +24,8 @@ from jmassif.whose.names import NO_TENSOR, Names
 from jmassif.whose.owners import OWNERS
 from jmassif.whose.sites import base_name
 from jmassif.writers.editor import Editor
-from jmassif.writers.page.cells import NO_LINE, OTHERS, Cells, cells
+from jmassif.writers.page.attributes import NO_LINE, OTHERS
+from jmassif.writers.page.cells import Cells, cells
 from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion
 from jmassif.writers.page.history import events, machine_figures, scopes
@@ -111,6 +112,11 @@ def _lines(
     return table
 
 
+def _kind(profile: Profile, kind: str) -> Dict[str, Any]:
+    is_sampled, is_handle = profile.is_sampled(kind), kind in HANDLE_KINDS
+    return {"name": kind, "side": side_of(kind) or "", "is_sampled": is_sampled, "is_handle": is_handle}
+
+
 def _cells(
     profile: Profile, names: Names, found: Cells, directories: _Source, editor: Optional[Editor], columns: Columns
 ) -> Dict[str, Any]:
@@ -122,7 +128,7 @@ def _cells(
     kinds = [kind for kind in KINDS if any(row.kind == kind for row in used)]
     owners = sorted({row.owner for row in used})
     roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
-    libraries = sorted({row.library for row in used})
+    libraries, threads = sorted({row.library for row in used}), sorted({row.thread for row in used})
     lines = _Index(row.line for row in used)
     sets = _Index(row.through for row in used)
     through = [tuple(map(lines.place, frames)) for frames in sets.values]
@@ -132,6 +138,7 @@ def _cells(
         ("owner", _Index(owners)),
         ("role", _Index(roles)),
         ("library", _Index(libraries)),
+        ("thread", _Index(threads)),
         ("line", lines),
         ("through", sets),
     ]
@@ -147,26 +154,18 @@ def _cells(
     for name, rows in (("bytes", found.live_bytes), ("blocks", found.live_blocks), ("allocated", found.allocated)):
         columns.add(f"row.{name}", rows, "signed")
     return {
-        "kinds": [
-            {
-                "name": kind,
-                "side": side_of(kind) or "",
-                "is_sampled": profile.is_sampled(kind),
-                "is_handle": kind in HANDLE_KINDS,
-            }
-            for kind in kinds
-        ],
+        "kinds": [_kind(profile, kind) for kind in kinds],
         "owners": [
             {"name": owner, "group": profile.group_of.get(owner, "other"), "about": OWNERS.get(owner, "")}
             for owner in owners
         ],
-        "groups": [group for group in GROUPS + ("other",)],
+        "groups": list(GROUPS + ("other",)),
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
-        "lines": {
-            **_lines(profile, names, lines.values, directories, editor),
-            "through": [list(row) for row in through],
-        },
+        "threads": [shown(thread) for thread in threads],
+        "lines": dict(
+            _lines(profile, names, lines.values, directories, editor), through=[list(row) for row in through]
+        ),
         "frames": _frames(profile, names, frame_index.values),
         "accounts": len(profile.accounts) - 1,
         "nodes": len(profile.node_frame) - 1,

@@ -62,6 +62,7 @@
  * @property {string[]} groups
  * @property {string[]} roles
  * @property {string[]} libraries
+ * @property {string[]} threads by name; '' alone where the trace does not tell
  * @property {Lines} lines
  * @property {Frames} frames
  * @property {number} accounts

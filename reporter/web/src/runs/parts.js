@@ -8,7 +8,7 @@
 /** @typedef {import('./data.js').RunData} RunData */
 /** @typedef {import('./data.js').RunHead} RunHead */
 /** @typedef {'bytes'|'blocks'|'allocated'} Measure live bytes, live blocks, all bytes ever allocated */
-/** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, line: Uint32Array, through: Uint32Array, process: Uint32Array, places: Uint32Array, inherited: Uint32Array, chosen: Uint32Array}} Cells */
+/** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, thread: Uint32Array, line: Uint32Array, through: Uint32Array, process: Uint32Array, places: Uint32Array, inherited: Uint32Array, chosen: Uint32Array}} Cells */
 /** @typedef {{begin: Uint32Array, cell: Uint32Array, bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Rows */
 /** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array, born?: Float64Array, died?: Float64Array, came?: Float64Array, went?: Float64Array}} Blocks */
 /** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
@@ -80,6 +80,7 @@ export function heldParts({ head, column }) {
         owner: whole(column('cell.owner')),
         role: whole(column('cell.role')),
         library: whole(column('cell.library')),
+        thread: whole(column('cell.thread')),
         line: whole(column('cell.line')),
         through: whole(column('cell.through')),
         process: new Uint32Array(head.columns['cell.node'].rows),

@@ -27,11 +27,11 @@ function bounds(before, after, least, most, lowest) {
 
 /** Which place each cell is of: those that differ in their tensors' role alone are one, for that may change. @param {Run} run */
 function placesOf(run) {
-    const { node, kind, owner, library, line, process, inherited, places } = run.cells;
+    const { node, kind, owner, library, thread, line, process, inherited, places } = run.cells;
     /** @type {Map<string, number>} */
     const known = new Map();
     return Uint32Array.from(node, (_, cell) => {
-        const key = [node[cell], kind[cell], owner[cell], library[cell], line[cell], process[cell], inherited[cell], places[cell] ? 1 : 0].join();
+        const key = [node[cell], kind[cell], owner[cell], library[cell], thread[cell], line[cell], process[cell], inherited[cell], places[cell] ? 1 : 0].join();
         const place = known.get(key) ?? cell;
         known.set(key, place);
         return place;

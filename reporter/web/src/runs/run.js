@@ -9,7 +9,7 @@ import { MAPPED } from './parts.js';
 /** @typedef {import('./parts.js').Parts} Parts */
 /** @typedef {import('./parts.js').Measure} Measure */
 /** @typedef {import('./parts.js').MappedFigures} MappedFigures */
-/** @typedef {'owner'|'group'|'kind'|'library'|'role'|'line'|'process'} Dimension */
+/** @typedef {'owner'|'group'|'kind'|'library'|'role'|'thread'|'line'|'process'} Dimension */
 /** @typedef {{index: number, time: number, id: number, reason: string, name: string, isPeak: boolean, host: number, device: number}} Moment */
 /** @typedef {{bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Held by cell */
 /** @typedef {{host: number, device: number, hostBlocks: number, deviceBlocks: number, allocated: number, listed: number}} Sum bytes, but for the blocks */
@@ -126,6 +126,8 @@ export class Run {
                 return { names: head.libraries, of: cells.library };
             case 'role':
                 return { names: head.roles.map((role) => role || '(no tensor)'), of: cells.role };
+            case 'thread':
+                return { names: head.threads, of: cells.thread };
             case 'line':
                 return { names: head.lines.label, of: cells.line };
             case 'process':

@@ -68,6 +68,7 @@ function shared(runs) {
     const owners = index((/** @type {import('./data.js').Owner} */ owner) => owner.name);
     const roles = index((/** @type {string} */ role) => role);
     const libraries = index((/** @type {string} */ library) => library);
+    const threads = index((/** @type {string} */ thread) => thread);
     const lines = index((/** @type {string[]} */ line) => JSON.stringify(line.slice(0, 3)));
     const through = index((/** @type {number[]} */ set) => set.join());
     const placesOf = runs.map(({ head }) => ({
@@ -75,6 +76,7 @@ function shared(runs) {
         owner: head.owners.map(owners.place),
         role: head.roles.map(roles.place),
         library: head.libraries.map(libraries.place),
+        thread: head.threads.map(threads.place),
         line: head.lines.label.map((label, i) => lines.place([label, head.lines.path[i], head.lines.function[i], head.lines.source[i], head.lines.around[i], head.lines.open[i]])),
         through: /** @type {number[]} */ ([]),
     }));
@@ -86,7 +88,7 @@ function shared(runs) {
         first.node.push(first.node[i] + run.nodes.parent.length - 1);
         first.frame.push(first.frame[i] + run.head.frames.label.length - 1);
     });
-    return { offset: runs.map((run) => run.head.offset), placesOf, first, kinds: kinds.values, owners: owners.values, roles: roles.values, libraries: libraries.values, lines: lines.values, through: through.values };
+    return { offset: runs.map((run) => run.head.offset), placesOf, first, kinds: kinds.values, owners: owners.values, roles: roles.values, libraries: libraries.values, threads: threads.values, lines: lines.values, through: through.values };
 }
 
 /** @typedef {ReturnType<typeof shared>} Shared */
@@ -121,13 +123,14 @@ function framesOf(runs) {
 
 /** @param {Parts[]} parts @param {Shared} shared */
 function cellsOf(parts, { first, placesOf }) {
-    const placed = (/** @type {'kind'|'owner'|'role'|'library'|'line'|'through'} */ what) => joined(parts.map((part, i) => part.cells[what].map((place) => placesOf[i][what][place])));
+    const placed = (/** @type {'kind'|'owner'|'role'|'library'|'thread'|'line'|'through'} */ what) => joined(parts.map((part, i) => part.cells[what].map((place) => placesOf[i][what][place])));
     return {
         node: joined(parts.map((part, i) => part.cells.node.map((node) => (node ? node - 1 + first.node[i] : 0)))),
         kind: placed('kind'),
         owner: placed('owner'),
         role: placed('role'),
         library: placed('library'),
+        thread: placed('thread'),
         line: placed('line'),
         through: placed('through'),
         process: joined(parts.map((part, i) => part.cells.process.map(() => i))),
@@ -206,7 +209,7 @@ function countsOf(heads) {
 }
 
 /** What is told of the sum. @param {Run[]} runs @param {Shared} shared @param {import('./data.js').Together} together @returns {RunHead} */
-function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines, through }, together) {
+function headOf(runs, { offset, first, kinds, owners, roles, libraries, threads, lines, through }, together) {
     const heads = runs.map((run) => run.head);
     return {
         ...heads[0],
@@ -223,6 +226,7 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, lines, t
         owners,
         roles,
         libraries,
+        threads,
         lines: {
             label: lines.map((line) => line[0]),
             path: lines.map((line) => line[1]),

@@ -21,7 +21,7 @@ const HINT = 'Click: choose a moment. Shift-click: compare with another. Drag: z
 
 /** By what areas can tell memory of this run apart. @param {Run} run */
 const dimensionsOf = (run) =>
-    /** @type {Dimension[]} */ (['owner', 'group', 'kind', 'library', 'line', 'role', 'process']).filter(
+    /** @type {Dimension[]} */ (['owner', 'group', 'kind', 'library', 'line', 'role', 'thread', 'process']).filter(
         (dimension) => dimension === 'owner' || (dimension === 'role' ? run.head.roles.some((role) => role) : run.dimension(dimension).names.length > 1),
     );
 
