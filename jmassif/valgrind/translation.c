@@ -15,6 +15,13 @@
 #define SECTORS     6
 #define FEW_SECTORS 2
 
+// A sector's tables are for as many superblocks as they have slots, 6 MB for the core's 65521. In the core of bundles
+// and packages the tool can say how many (packaging/valgrind/build). The oldest quarter is given up then, not the older
+// half.
+#define FEW_SLOTS     16381 // a prime
+#define SMALL_SECTORS 4
+extern UInt VG_(transtab_slots) __attribute__((weak));
+
 // How many bytes of host code the core makes room for, for each entry of a sector's hash table. Less than the
 // superblocks have (148 on x86-64), so that the sector is full of code when its table is half full: in one that is two
 // thirds full a look-up takes three times as many probes.
@@ -37,8 +44,13 @@ void jm_translation_init(void)
 
 void jm_translation_keep_little(void)
 {
-    if (VG_(clo_num_transtab_sectors) == SECTORS)
-        VG_(clo_num_transtab_sectors) = FEW_SECTORS;
+    if (VG_(clo_num_transtab_sectors) != SECTORS)
+        return;
+    VG_(clo_num_transtab_sectors) = FEW_SECTORS;
+    if (&VG_(transtab_slots)) {
+        VG_(clo_num_transtab_sectors) = SMALL_SECTORS;
+        VG_(transtab_slots) = FEW_SLOTS;
+    }
 }
 
 // ---- what VEX does for a tool that changes a superblock -------------------------------------------------------

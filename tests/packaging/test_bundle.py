@@ -63,6 +63,21 @@ def test_its_core_is_its_own(home: Path, tmp_path: Path) -> None:
     assert said["findings"][0]["text"].startswith("3.27.1, " + str(home / "lib"))
 
 
+def table_bytes(home: Path, directory: Path, *options: str) -> int:
+    """What the core says that its tables of translated code take."""
+    program = compile_c("int main(void) { return 7; }\n")
+    done = bare(home / "bin/jmassif", "--jmassif-out-file=trace", "--stats=yes", *options, program, cwd=directory)
+    found = re.search(r"= ([\d,]+) total TT\n", done.stderr)
+    assert found, done.stderr
+    return int(found.group(1).replace(",", ""))
+
+
+def test_sectors_of_translated_code_are_small_on_small_boards(home: Path, tmp_path: Path) -> None:
+    two = table_bytes(home, tmp_path, "--num-transtab-sectors=2")
+    assert 0.45 * two < table_bytes(home, tmp_path, "--low-footprint=yes") < 0.55 * two
+    assert table_bytes(home, tmp_path, "--low-footprint=yes", "--num-transtab-sectors=2") == two  # as asked for
+
+
 def test_a_bundle_has_licences_manual_and_the_page_and_no_name_of_who_made_it() -> None:
     if not archives():
         pytest.skip(f"no bundle in {BUILD}: make bundle builds one, which takes some minutes")

@@ -58,6 +58,7 @@ def test_the_core_is_built_once_and_its_makers_read_nothing_of_it(packaging: Pat
     assert first.stderr.count("\n") == 1 and "core 9" in first.stderr
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
     there = packaging.parents[1] / "out" / ARCH
+    assert "VG_(transtab_slots) = 65521" in (there / "usr/m_transtab.c").read_text()
     assert '"JMASSIF_LIB"' in (there / "usr/pub_core_libcproc.h").read_text()
 
 

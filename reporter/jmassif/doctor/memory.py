@@ -11,7 +11,7 @@ _MIB = 1 << 20
 
 # What a process holds under jmassif before it does anything of its own, docs/performance.md: a C program, Python, a script that
 # imports PyTorch 1.13 (with --low-footprint=yes), by the newest core.
-_PLAIN, _PYTHON, _TORCH, _TORCH_LOW = 40 * _MIB, 64 * _MIB, 405 * _MIB, 322 * _MIB
+_PLAIN, _PYTHON, _TORCH, _TORCH_LOW = 40 * _MIB, 64 * _MIB, 387 * _MIB, 289 * _MIB
 
 _USES_TORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|ultralytics|transformers|torchvision)\b", re.MULTILINE)
 
