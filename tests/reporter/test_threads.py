@@ -8,7 +8,7 @@ from typing import List
 
 import pytest
 
-from jmassif.commands import jm_check, jm_print
+from jmassif.commands import jm_check, jm_diff, jm_print
 from jmassif.whose.threads import NO_THREAD
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import Trace
@@ -142,3 +142,24 @@ def test_names_are_shown_safely(tmp_path: Path) -> None:
     for format_ in ("text", "csv", "folded", "json", "massif"):
         done = call(jm_print.main, f"--format={format_}", "--by=thread", trace.save(tmp_path))
         assert done.status == 0 and "\x1b" not in done.out and "red" in done.out, done.err
+
+
+def test_a_difference_tells_threads_and_only_of_traces_that_have_them(trace: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    done = call(jm_diff.main, "--by=thread", "--format=json", trace, _trace().save(other))
+    assert done.status == 0, done.err
+    rows = {row["name"]: row["cells"][1]["host"] for row in json.loads(done.out)["views"][0]["rows"]}
+    assert rows == {"main thread": MAIN, "loader": sum(LOADERS), "thread 4": UNNAMED, NO_THREAD: BEFORE}
+    untold = _trace(False).save(other)
+    done = call(jm_diff.main, "--by=thread", trace, untold)
+    assert_one_line_error("jm_diff", done, str(untold), "--threads=yes")
+
+
+def test_an_anonymous_report_has_no_name_of_the_user_in_a_threads(tmp_path: Path) -> None:
+    trace = Trace(time_unit="ms", memory="unified", user="gisela")
+    trace.manifest("option.threads", "yes")
+    account = trace.account("heap", "app", ["f (a.c:1)", trace.thread(1, "worker of gisela /home/gisela/x")])
+    trace.snapshot(1, "exit", {account: (5, 1)})
+    done = call(jm_print.main, "--anonymous", "--by=thread", trace.save(tmp_path))
+    assert done.status == 0 and "worker of" in done.out and "gisela" not in done.out

@@ -23,6 +23,7 @@ from jmassif.trace.grammar import MAGIC
 from jmassif.trace.inputs import open_input
 from jmassif.units import count, printable
 from jmassif.whose.anonymity import anonymize
+from jmassif.whose.threads import WITHOUT_THREADS
 from jmassif.writers.compare import data as difference_data, html as difference_html, tables as difference
 from jmassif.writers.page import html
 from jmassif.writers.view import FormatError
@@ -181,6 +182,8 @@ class _Reader:
         """With what the trace is called, which may be as its owner is."""
         self.files.append(name)
         profile = common.read(_NAME, name, "comparing what came before")
+        if "thread" in self._views and not profile.has_threads:
+            raise Problem(f"{name}: {WITHOUT_THREADS}")
         if not self._is_anonymous:
             return name, profile
         anonymize(profile)

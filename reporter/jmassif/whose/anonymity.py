@@ -157,6 +157,7 @@ def anonymize(profile: Profile) -> None:
     _frames(profile, scrub)
     profile.manifest = manifest
     profile.source_hashes = {}
+    profile.thread_names = {number: scrub.text(name) for number, name in profile.thread_names.items()}
     profile.objects = [each._replace(soname=_base(each.soname), path=scrub.path(each.path)) for each in profile.objects]
     profile.marks = [each._replace(text=scrub.text(each.text)) for each in profile.marks]
     profile.regions = [each._replace(text=scrub.text(each.text)) for each in profile.regions]

@@ -23,7 +23,7 @@ from jmassif.whose.views import naming
 SCOPE = "scope"
 PROCESS = "process"
 # What is held at a moment; SCOPE is what calls have cost instead, PROCESS all that the process had in memory.
-HELD = ("owner", "group", "kind", "role", "library", "function") + tuple(LINE_VIEWS)
+HELD = ("owner", "group", "kind", "role", "thread", "library", "function") + tuple(LINE_VIEWS)
 VIEWS = HELD + (PROCESS, SCOPE)
 
 # Calls nested deeper than any real ones are in the figures of those around them alone.
@@ -65,6 +65,8 @@ def frame_name(profile: Profile, names: Names, frame_id: int) -> str:
     frame = profile.frame(frame_id)
     if frame.type == "p":
         return printable(f"{frame.function or '?'} ({names.file(frame_id)})")
+    if frame.type == "t":
+        return names.frame(frame_id)
     name = printable(alignment.function(frame.function)) or "(no name)"
     library = printable(base_name(frame.object or frame.file)) or "(no object file)"
     return f"{name} ({alignment.library(library)})"
