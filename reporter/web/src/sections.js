@@ -21,7 +21,7 @@ class Section {
     /** @type {import('./runs/run.js').Run|null} */
     #run = null;
     #isStale = true;
-    #whole = h('p', { class: 'quiet whole', hidden: true }, 'Of all: what the filter leaves out is in it.');
+    #whole = h('p', { class: 'quiet whole' }, 'Of all: what the filter leaves out is in it.');
 
     /** @type {HTMLDetailsElement|null} */
     #fold = null;
@@ -34,13 +34,13 @@ class Section {
         this.body = h('div', { class: 'body' });
         const heading = h('h2', { id: `${kind.id}-title` }, kind.title);
         this.element = h('section', { id: kind.id, 'aria-labelledby': `${kind.id}-title` });
-        if (holds === null) this.element.append(heading, this.#whole, this.body);
+        if (holds === null) this.element.append(heading, this.body);
         else {
             const toggled = () => {
                 this.refresh();
                 onFold();
             };
-            this.#fold = h('details', { ontoggle: toggled }, h('summary', {}, heading, h('span', { class: 'quiet' }, ` ${holds}`)), this.#whole, this.body);
+            this.#fold = h('details', { ontoggle: toggled }, h('summary', {}, heading, h('span', { class: 'quiet' }, ` ${holds}`)), this.body);
             this.element.append(this.#fold);
         }
         kept.listen(kind.id, this.body);
@@ -87,7 +87,8 @@ class Section {
         if (!this.#isStale || this.element.hidden || !this.isOpen) return;
         this.#isStale = false;
         const isNew = this.#view?.run !== this.#shown;
-        this.#whole.hidden = !this.kind.isWhole || !this.page.isPart;
+        if (this.kind.isWhole && this.page.isPart) this.body.before(this.#whole);
+        else this.#whole.remove();
         if (isNew) this.#mount();
         this.#view?.update();
         if (isNew) this.kept.follow(this.kind.id, this.body);
