@@ -243,6 +243,19 @@ def test_never_freed_memory_shows_only_for_a_program_that_came_to_its_end() -> N
     assert not any(line.startswith("--- Held at the end") for line in trace("time"))
 
 
+def test_what_leaked_too_briefly_to_be_seen_growing_is_told_by_its_lines() -> None:
+    made = Trace()
+    table = made.account("heap", "app", ["main (leak.c:9)"])
+    node = made.account("heap", "app", ["remember (leak.c:7)"])
+    made.snapshot(5, "time", {table: (8 << 20, 1)})
+    made.snapshot(1000, "exit", {table: (8 << 20, 1), node: (1000 * 4104, 1000)})
+    lines = report(made.load())
+    assert not any(line.startswith("--- Still growing") for line in lines)
+    rows = [line.split() for line in section(lines, "Held at the end")]
+    assert ["8.00", "MiB", "1", "app", "main", "(leak.c:9)"] in rows
+    assert ["3.91", "MiB", "1,000", "app", "remember", "(leak.c:7)"] in rows
+
+
 def test_marks_and_regions_are_in_order_of_time() -> None:
     trace = Trace()
     trace.region_begin(1, "epoch")

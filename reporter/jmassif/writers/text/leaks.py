@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What leaks, as sections of the text report: the lines that were still growing, and what was held at the end, by owner."""
+"""What leaks, as sections of the text report: the lines that were still growing, and what was held at the end, by owner.
+
+Where no line is known to grow, the lines that held most at the end are told: a leak that fills only a short part of the run
+is among them.
+"""
 
 from jmassif.model.profile import Profile
 from jmassif.questions.about import used_sides
 from jmassif.questions.growth import find_growth
-from jmassif.questions.leaks import held_at_end, not_counted, rate
+from jmassif.questions.leaks import HeldAtEnd, held_at_end, leaked_places, not_counted, rate
 from jmassif.questions.ledger import ledger
 from jmassif.units import count, moment, size
 from jmassif.whose.names import Names
@@ -19,6 +23,10 @@ _LINES = Table(
     Column("held at the end", 16, gap=1),
     Column("owner", 10, align="<", gap=2),
     Column("line", gap=2),
+)
+_MOST_HELD = 4
+_HELD = Table(
+    Column("held", 10), Column("blocks", 10, gap=1), Column("owner", 10, align="<", gap=2), Column("line", gap=2)
 )
 
 
@@ -52,12 +60,27 @@ def held_section(profile: Profile, names: Names, extent: Extent = FULL) -> Lines
     others = [f"{size(n_bytes)} {what}" for what, n_bytes in not_counted(profile, held)]
     if others:
         text += f" Not counted: {', '.join(others)}; pages of files and stacks."
-    untold = find_growth(profile, names).untold
-    if untold:
-        text += f" Whether it was still growing cannot be told: {untold}."
+    grown = find_growth(profile, names)
+    if grown.untold:
+        text += f" Whether it was still growing cannot be told: {grown.untold}."
     lines = heading("Held at the end") + paragraph(text)
+    if not grown.lines:
+        lines += _held_lines(profile, names, held, extent)
     table = ledger(profile, held.leaked)
     if table.groups and extent is FULL:
         sides = used_sides(profile)
         lines += [""] + groups_table(sides, len(sides) == 1 or not profile.is_discrete, table)
+    return lines
+
+
+def _held_lines(profile: Profile, names: Names, held: HeldAtEnd, extent: Extent) -> Lines:
+    places = leaked_places(profile, names, held.leaked)
+    most = extent.of(_MOST_HELD)
+    lines = [_HELD.head] + [
+        _HELD.row(size(place.bytes), f"{place.blocks:,}", place.owner, place.label) for place in places[:most]
+    ]
+    left_out = places[most:]
+    if left_out:
+        held_there = size(sum(place.bytes for place in left_out))
+        lines.append(f"and {count(len(left_out), 'more line')}, {held_there}{extent.hint}")
     return lines
