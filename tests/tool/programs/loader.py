@@ -9,24 +9,26 @@ import queue
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Dict, Optional
 
 malloc = ctypes.CDLL(None).malloc
 malloc.argtypes, malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
-asked = {}
+asked: Dict[str, int] = {}
 
 
-def fetch(n_bytes):
+def fetch(n_bytes: int) -> int:
     name = threading.current_thread().name
     asked[name] = asked.get(name, 0) + n_bytes
-    return malloc(n_bytes)
+    address: int = malloc(n_bytes)
+    return address
 
 
-def load(jobs, batches):
+def load(jobs: "queue.Queue[Optional[int]]", batches: "queue.Queue[int]") -> None:
     for index in iter(jobs.get, None):
         batches.put(fetch(10000 + index))
 
 
-def warm_up_then_load():
+def warm_up_then_load() -> None:
     before = threading.current_thread().name
     fetch(777)
     threading.current_thread().name = "late"
@@ -34,14 +36,15 @@ def warm_up_then_load():
     fetch(500000)  # nothing is allocated between this and the name
 
 
-def fetch_when_all_run(n_bytes):
+def fetch_when_all_run(n_bytes: int) -> int:
     all_run.wait()
     return fetch(n_bytes)
 
 
-batches, all_run = queue.Queue(), threading.Barrier(2)
+batches: "queue.Queue[int]" = queue.Queue()
+all_run = threading.Barrier(2)
 names = ["loader-0", "loader-1", "loader-2", "Lader-Ümlaut"]
-jobs = {name: queue.Queue() for name in names}
+jobs: "Dict[str, queue.Queue[Optional[int]]]" = {name: queue.Queue() for name in names}
 workers = [threading.Thread(target=load, args=(jobs[name], batches), name=name) for name in names]
 workers.append(threading.Thread(target=warm_up_then_load))
 for worker in workers:
