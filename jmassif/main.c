@@ -132,6 +132,7 @@ static void on_thread_create(ThreadId tid, ThreadId child)
 
 static void on_thread_begin(ThreadId tid)
 {
+    jm_mappings_thread_begins(tid);
     if (jm_options.threads)
         jm_thread_begins(tid);
 }

@@ -253,8 +253,10 @@ static void moved(Addr from, Addr to, SizeT bytes)
 // ---- stacks --------------------------------------------------------------------------------------------------
 
 // What a thread's stack pointer points into is a stack.
-static void thread_starts(ThreadId tid)
+void jm_mappings_thread_begins(ThreadId tid)
 {
+    if (!pieces)
+        return;
     has_started = True;
     Word i = jm_piece_first_after(VG_(get_SP)(tid));
     if (i == jm_pieces_n() || jm_piece_at(i)->start > VG_(get_SP)(tid))
@@ -298,7 +300,6 @@ void jm_mappings_init(void)
     VG_(track_new_mem_brk)(brk_grown);
     VG_(track_die_mem_brk)(jm_mappings_unmapped);
     VG_(track_copy_mem_remap)(moved);
-    VG_(track_pre_thread_first_insn)(thread_starts);
 }
 
 void jm_mappings_stats(void)

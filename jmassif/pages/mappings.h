@@ -36,12 +36,13 @@ typedef struct {
     ULong share;
 } Piece;
 
-// Follows what the core announces beside mappings: the heap that grows by brk, what mremap moves, threads' stacks.
+// Follows what the core announces beside mappings: the heap that grows by brk, what mremap moves.
 void jm_mappings_init(void);
 
 // Called by main.c's hooks, when the core's own table of segments is up to date.
 void jm_mappings_mapped(Addr start, SizeT bytes);
 void jm_mappings_unmapped(Addr start, SizeT bytes);
+void jm_mappings_thread_begins(ThreadId tid);
 
 // The main stack grows without a word from the core.
 void jm_mappings_extend_main_stack(void);

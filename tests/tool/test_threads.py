@@ -34,8 +34,9 @@ def names(profile: Profile) -> "Counter[str]":
     return Counter(profile.thread(frame[4]) for frame in profile.frames.values() if frame[0] == "t")
 
 
-def test_a_hundred_named_threads_have_what_they_have_counted() -> None:
-    recording = record([program("named_threads.c", "-pthread", "-fno-builtin")], [THREADS])
+@pytest.mark.parametrize("pages", ["no", "yes"])
+def test_a_hundred_named_threads_have_what_they_have_counted(pages: str) -> None:
+    recording = record([program("named_threads.c", "-pthread", "-fno-builtin")], [THREADS, f"--pages={pages}"])
     told: Dict[str, Tuple[int, int]] = {}
     for name, allocated, held in re.findall(r"(.*)\t(\d+)\t(\d+)\n", recording.stdout):
         all_, live = told.get(name, (0, 0))
