@@ -26,6 +26,24 @@ def test_a_page_that_tells_of_failures_compared_and_narrowed_is_clean(tmp_path: 
     assert visited.results[1] == []
 
 
+def test_a_page_with_a_stack_the_filter_and_the_steps_is_clean(tmp_path: Path) -> None:
+    """The stack of a block that was clicked, that of a step, and a filter that has something to say."""
+    run = fragmented()
+    run.trace.snapshot(50, "exit", {run.cache: (1 << 20, 1)})
+    page = write_page(tmp_path, run.trace.save(tmp_path))
+    visited = visit(
+        page,
+        ["click", "#blocks tbody tr"],
+        ["click", ".sifting summary"],
+        ["fill", ".sifting .sift", "("],
+        ["click", "#device .step-by-step summary"],
+        ["click", "[aria-label='The step before']"],
+        ["evaluate", "[...document.querySelectorAll('.stack')].filter((e) => e.checkVisibility()).length"],
+        ["axe"],
+    )
+    assert visited.results[-2:] == [2, []]
+
+
 def test_axe_finds_what_is_wrong(training: Page) -> None:
     wrong = "document.querySelector('main').append(document.createElement('button')), null"
     visited = visit(training.path, ["evaluate", wrong], ["axe"], unfold=False)

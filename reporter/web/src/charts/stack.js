@@ -7,7 +7,7 @@ import { h, replace } from '../base/dom.js';
 /** A box that is hidden while no block is chosen. */
 export function stackBox() {
     const frames = h('ol', { class: 'stack' });
-    const element = h('div', { class: 'detail', 'aria-live': 'polite', hidden: true }, h('h4', {}, 'Allocated by'), frames);
+    const element = h('div', { class: 'detail', 'aria-live': 'polite', hidden: true }, h('h3', {}, 'Allocated by'), frames);
     return {
         element,
         /** @param {import('../runs/run.js').Run} run @param {number} block place among the run's blocks; -1: none */
