@@ -283,6 +283,24 @@ def test_growth_names_line_owner_and_slope(tmp_path: Path) -> None:
     assert 'there is no "growth.nobody"' in refused("--max=growth.nobody=0", leaking(tmp_path))
 
 
+def test_growth_of_none_says_what_a_brief_leak_has_left(tmp_path: Path) -> None:
+    """A leak that is over within a tenth of the run is no growth, and is no less of a leak."""
+    recorded = Trace(time_unit="ms", memory="unified")
+    kept = recorded.account("heap", "app", ["leak (/app/leak.c:4)"])
+    for step in range(20):
+        recorded.snapshot(step * 10, "time", {kept: ((step + 1) * 1000, step + 1)})
+    recorded.snapshot(3000, "time")
+    recorded.snapshot(6000, "exit")
+    recorded.lines.append("Z 6000 exit 0")
+    path = recorded.save(tmp_path)
+    done = check("--max=growth=0", "--max=growth.app=0", path)
+    assert done.status == 0
+    assert done.out.splitlines() == [
+        "ok    growth      0 B of 0 B, 0 B left [none for a third of the run; end.leak is 19.5 KiB]",
+        "ok    growth.app  0 B of 0 B, 0 B left [none for a third of the run; end.leak.app is 19.5 KiB]",
+    ]
+
+
 # ---- a baseline --------------------------------------------------------------------------------
 
 
@@ -315,7 +333,8 @@ def test_a_run_is_held_against_a_baseline(trace: Path, grown: Path) -> None:
         "        2.00 MiB more than 40.0 MiB: train.py:87 (<module>) (cudnn)",
         "ok    peak-device.device  190 MiB of 190 MiB, 0 B left (0.0 %); as in the baseline",
         "ok    growth              0 B of 0 B, 0 B left; as in the baseline"
-        " [cannot be told: there are 3 snapshots only after its start, and it takes 6 to tell]",
+        " [cannot be told: there are 3 snapshots only after its start, and it takes 6 to tell;"
+        " end.leak is 45.0 MiB]",
     ]
     assert check("--baseline", grown, trace).status == 0
     assert check("--baseline", trace, "--allow=+2%", grown).status == 1

@@ -18,6 +18,7 @@ from jmassif.questions.growth import Growing, Growth, find_growth
 from jmassif.questions.leaks import held_at_end, rate
 from jmassif.questions.moments import SELECTORS, mark_snapshots, select
 from jmassif.questions.reconciliation import Books, books, nearest_to
+from jmassif.units import size
 from jmassif.whose import alignment
 from jmassif.whose.names import Names
 
@@ -113,8 +114,8 @@ class Meter:
         if name in counters:
             return counters[name]()
         if _is_growth(name):
-            untold = self._growth.untold
-            return Value(sum(line.grown for line in self._growing(name)), True, untold and f"cannot be told: {untold}")
+            grown = sum(line.grown for line in self._growing(name))
+            return Value(grown, True, "" if grown else self._why_no_growth(name))
         moment, what = self._split(name)
         if self._is_of_books(moment, what):
             return self._of_books(name, moment, _BOOKS[what])
@@ -153,6 +154,14 @@ class Meter:
         if owner and owner not in self.owners:
             raise self._unknown(name)
         return [line for line in self._growth.lines if owner in ("", line.owner)]
+
+    def _why_no_growth(self, name: str) -> str:
+        """A leak that is over soon is never seen growing: what there is of it must not read as none."""
+        untold = self._growth.untold
+        leak = _LEAK + name[len(_GROWTH) :]
+        left = self.value(leak).number
+        told = [f"cannot be told: {untold}" if untold else "none for a third of the run"] if untold or left else []
+        return "; ".join(told + ([f"{leak} is {size(left)}"] if left else []))
 
     def _leaked(self, is_all: bool) -> Composition:
         held = held_at_end(self._profile, self._words)
