@@ -8,8 +8,6 @@
 
 #include "valgrind/guest_state.h"
 
-#include "pub_tool_threadstate.h"
-
 #if defined(VGA_amd64)
 
 // What no public header says: what the core calls this allocation, and that a thread's state begins with two words of
