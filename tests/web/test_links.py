@@ -69,6 +69,41 @@ def test_a_view_opened_in_another_browser_is_the_same(page: Path) -> None:
     assert copied.startswith("file://") and parts(copied.partition("#")[2]).items() >= parts(fragment).items()
 
 
+def test_the_stack_of_a_block_is_shown_again(tmp_path: Path) -> None:
+    """Of the third of four blocks, of two places; and no more once all is shown again."""
+    trace = Trace(memory="unified", time_unit="ms")
+    trace.snapshot(0, "start", {})
+    one, other = (trace.account("device", "tensor", [f"take_{i} (a.c:{i})", "main (m.c:1)"]) for i in (1, 2))
+    for i, account in enumerate((one, other, other, one)):
+        trace.block(1, 0x1000000 * (i + 1), 9000000 - i, account)
+    trace.snapshot(3, "exit", {one: (17999997, 2), other: (17999997, 2)})
+    page = write_page(tmp_path, trace.save(tmp_path))
+    frames = ["texts", "#blocks .stack li"]
+    chosen: List[Any] = [["click", "#blocks tbody tr:nth-child(3)"], ["fragment"], ["evaluate", SEEN], frames]
+    _, fragment, seen, stack, *_, rest, address = look(page, *chosen, ["click", ".chip"], frames, ["fragment"])
+    assert stack == ["take_2 (a.c:2)", "main (m.c:1)"] and rest == [] and "place" not in parts(address)
+    assert look(page, ["evaluate", SEEN], frames, fragment=fragment, unfold=False) == [seen, stack]
+
+
+def test_a_pointer_that_went_down_elsewhere_chooses_no_block(tmp_path: Path) -> None:
+    """A section may move below the pointer while a button of it is held."""
+    trace = Trace(memory="unified", time_unit="ms")
+    trace.snapshot(0, "start", {})
+    account = trace.account("device", "tensor", ["take (a.c:1)"])
+    trace.block(1, 0x1000000, 9000000, account)
+    trace.snapshot(100, "exit", {account: (9000000, 1)})
+    page = write_page(tmp_path, trace.save(tmp_path))
+    there = "const c = document.querySelector('#lives canvas');"
+    at = "{bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + box.height / 3}"
+    send = "for (const type of types) c.dispatchEvent(new PointerEvent(type, {at}))".replace("{at}", at)
+    up, both = (
+        f"(() => {{ {there} const box = c.getBoundingClientRect(); const types = {types}; {send} }})()"
+        for types in ("['pointerup']", "['pointerdown', 'pointerup']")
+    )
+    shown = ["texts", "#lives .stack li"]
+    assert look(page, ["evaluate", up], shown, ["evaluate", both], shown)[1::2] == [[], ["take (a.c:1)"]]
+
+
 def test_the_address_is_readable(page: Path) -> None:
     *_, fragment = look(page, *CHOICES, ["fragment"], unfold=False)
     told = parts(fragment)

@@ -94,7 +94,7 @@ export class Blocks extends View {
             if (isAgain || !page.isOnly('cell', index)) page.narrow({ dimension: 'cell', index, name: row.site });
             this.update();
         },
-        isChosen: (row) => row.block === this.#chosen,
+        isChosen: (row) => row.block >= 0 && row.block === this.#chosen,
     });
 
     content() {
@@ -105,6 +105,7 @@ export class Blocks extends View {
         const { page, run } = this;
         const live = liveBlocks(run, run.moments[page.moment]?.time ?? 0);
         const rows = rowsOf(run, live);
+        this.#follow(rows);
         const hasInner = rows.some((row) => row.outer >= 0);
         const threshold = run.head.block_thresholds.at(-1)?.[1];
         const notes = [
@@ -114,6 +115,13 @@ export class Blocks extends View {
             run.head.blocks_left_out[0] ? `blocks up to ${size(run.head.blocks_left_out[1])} are not on this page` : '',
         ];
         this.#grid.show(columns(run, hasInner), rows, notes.filter((note) => note).join('; '));
-        this.#stack.show(run, rows.some((row) => row.block === this.#chosen) ? this.#chosen : -1);
+        this.#stack.show(run, this.#chosen);
+    }
+
+    /** The place that the page is narrowed to is in its address, the block is not: another one of that place has the same stack. @param {Row[]} rows */
+    #follow(rows) {
+        const { page, run } = this;
+        const ofPlace = rows.filter(({ block }) => page.isOnly('cell', run.blocks.cell[block]));
+        if (!ofPlace.some(({ block }) => block === this.#chosen)) this.#chosen = ofPlace[0]?.block ?? -1;
     }
 }

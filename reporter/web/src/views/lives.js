@@ -129,7 +129,7 @@ export class BlocksOverTime extends View {
         if (from !== null && Math.abs(event.offsetX - from) > LEAST_DRAG) {
             this.#bands.zoom(from, event.offsetX);
             this.update();
-        } else this.#choose(this.#bands.hit(event.offsetX, event.offsetY));
+        } else if (from !== null) this.#choose(this.#bands.hit(event.offsetX, event.offsetY));
     }
 
     /** @param {KeyboardEvent} event */
