@@ -162,6 +162,15 @@ def test_the_end_is_that_of_the_interpreter_unless_the_program_goes_on(run: str,
     assert select(trace.load(), "end").time == end
 
 
+def test_the_end_of_a_forked_child_has_what_the_child_has_allocated() -> None:
+    """Its parent's pages of libraries are the child's as it begins; it has fewer of them when it ends."""
+    trace = Trace()
+    heap, library = trace.account("heap", "app"), trace.account("file", "loader")
+    trace.snapshot(1, "fork", {heap: (40_000, 4), library: (1_442_912, 15)})
+    trace.snapshot(2, "exit", {heap: (70_000, 6), library: (1_110_296, 12)})
+    assert select(trace.load(), "end").time == 2
+
+
 def test_a_trace_without_snapshots_has_an_empty_moment() -> None:
     assert select(Trace().load(), "peak").composition == {}
     with pytest.raises(SelectionError, match="no complete snapshot"):
