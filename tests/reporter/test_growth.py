@@ -203,12 +203,13 @@ def test_three_steps_do_not_tell() -> None:
 # ---- how fast, where nothing tells of steps ------------------------------------------------------
 
 
-def in_blocks(kind: str, blocks: int) -> str:
-    """The sentence on a line that ends with 20 MiB in so many blocks."""
+def in_blocks(kind: str, blocks: int, steady: int = 0) -> str:
+    """The sentence on a line that ends with 20 MiB in so many blocks; the first so many snapshots see nothing of it rise."""
     trace = Trace()
     account = trace.account(kind, "tensor", [SCRIPT.format(7)])
     for step in range(21):
-        trace.snapshot(100 * step, "time", {account: (step * MIB, blocks * step // 20, 0, blocks + step)})
+        reached = max(step, steady)
+        trace.snapshot(100 * step, "time", {account: (reached * MIB, blocks * reached // 20, 0, blocks + step)})
     profile = trace.load()
     return growth_sentence(profile, grown(trace))
 
@@ -217,6 +218,11 @@ def test_a_slope_is_told_by_blocks_since_seconds_under_valgrind_are_not_the_prog
     assert in_blocks("heap", 40) == (
         "Still growing at the end: b.py:7 (<module>) (tensor), 40 blocks of about 512 KiB, 20.0 MiB so far."
     )
+
+
+def test_blocks_and_their_size_make_up_the_bytes_that_are_told() -> None:
+    """Also where some of them were there before the slope was."""
+    assert in_blocks("heap", 40, steady=6).endswith("40 blocks of about 512 KiB, 20.0 MiB so far.")
 
 
 def test_a_block_that_grows_is_told_as_one() -> None:

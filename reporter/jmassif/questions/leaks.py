@@ -167,7 +167,8 @@ def growth_sentence(profile: Profile, grown: Growth) -> str:
         return ""
     first, others = grown.lines[0], grown.lines[1:]
     text = f"Still growing at the end: {first.label} ({first.owner}), {rate(profile, grown, first)}"
-    text += f", {size(first.grown)} so far"
+    in_blocks = not grown.step and first.blocks > 1  # by their size: those from before the slope are among them
+    text += f", {size(first.held if in_blocks else first.grown)} so far"
     if others:
         more = sum(line.grown for line in others)
         text += f"; and {count(len(others), 'more line')}, {size(more)}"
