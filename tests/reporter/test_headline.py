@@ -290,7 +290,7 @@ def test_a_program_that_allocates_nothing_is_told_so_and_not_to_look_at_its_own_
     tables = trace.account("anon", "loader", ["mapped (anonymous)"])
     trace.snapshot(1, "time", {libc: (80, 1), own: (13, 1), stack: (5, 1), tables: (2, 1)})
     assert place_of(trace) == (
-        "It allocated nothing: this is what every program holds. The largest place is mapped (libc.so.6): 80 B,"
+        "It held nothing that it had allocated: this is what every program holds. The largest place is mapped (libc.so.6): 80 B,"
         " 80.0 % of all it held (loader)."
     )
 

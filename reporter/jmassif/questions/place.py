@@ -218,5 +218,6 @@ def place_sentence(place: Place) -> str:
         where = "Look first at"
     else:
         where = "The largest place is"
-    where = where if place.is_allocated else f"It allocated nothing: this is what every program holds. {where}"
+    if not place.is_allocated:
+        where = f"It held nothing that it had allocated: this is what every program holds. {where}"
     return f"{where} {place.label}: {share_of(place)} ({owners_of(place)}).{_imports_sentence(place)}"
