@@ -25,6 +25,7 @@ from jmassif.model.profile import Profile
 from jmassif.questions.moments import select
 from jmassif.questions.repetitions import LEAST, Repetitions, repetitions
 from jmassif.questions.stays import Stayed, allocations, grown_since, stayed
+from jmassif.units import count
 from jmassif.whose.charges import Innermost
 from jmassif.whose.folding import OWN
 from jmassif.whose.names import Names
@@ -234,12 +235,16 @@ def _progress(profile: Profile, samples: Sequence[int], repeated: Optional[Repet
     return [repeated.at(time) for time in times] if repeated else [float(time) for time in times]
 
 
-def _untold(samples: Sequence[int], repeated: Optional[Repetitions]) -> str:
+def _untold(profile: Profile, samples: Sequence[int], repeated: Optional[Repetitions]) -> str:
+    """Why that cannot be told; "" if it can."""
     if repeated and repeated.n < LEAST:
         return f'"{repeated.name}" came {repeated.n} times only, and it takes {LEAST} to tell'
     least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
     if len(samples) < least:
-        return f"there are {len(samples)} snapshots only after its start, and it takes {least} to tell"
+        told = f"there are {count(len(profile.snapshots), 'snapshot')} only"
+        if len(samples) < len(profile.snapshots):
+            told = f"of {count(len(profile.snapshots), 'snapshot')} only {len(samples)} came after its start"
+        return f"{told}, and it takes {least} to tell"
     return ""
 
 
@@ -341,7 +346,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     repeated = repetitions(profile, profile.snapshots[end].time)
     samples = _samples(profile, _started(profile, is_import, end), end, repeated)
     step, n_steps = (repeated.name, repeated.n) if repeated else ("", 0)
-    untold = _untold(samples, repeated)
+    untold = _untold(profile, samples, repeated)
     if untold:
         return Growth([], step, n_steps, untold)
 
