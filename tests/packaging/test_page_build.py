@@ -135,12 +135,30 @@ def test_without_a_network_make_succeeds_and_does_not_ask_again(checkout: Checko
     assert done.returncode == 0 and len(said(done)) == 1, done.stderr
     assert "npm could not fetch the packages that build it (ECONNREFUSED; see" in said(done)[0]
 
+    assert f"run make -C {checkout.tree} page," in said(done)[0]
+
     log = checkout.tree / "reporter/page.log"
     before = log.stat().st_mtime_ns
     again = checkout.make(NO_NETWORK)
     assert again.returncode == 0 and said(again) == said(done) and log.stat().st_mtime_ns == before
     strict = checkout.make(NO_NETWORK, "page")
     assert strict.returncode != 0 and len(said(strict)) == 1 and log.stat().st_mtime_ns > before
+
+
+def test_a_certificate_that_npm_does_not_know_is_told_with_what_mends_it(
+    checkout: Checkout, without_node: Dict[str, str], tmp_path: Path
+) -> None:
+    """Such as that of a company's proxy."""
+    refused = tmp_path / "refused"
+    refused.mkdir()
+    npm = "#!/bin/sh\necho 'npm ERR! code SELF_SIGNED_CERT_IN_CHAIN' >&2\nexit 1\n"
+    for program, text in (("node", "#!/bin/sh\necho v18.20.4\n"), ("npm", npm)):
+        (refused / program).write_text(text)
+        (refused / program).chmod(0o755)
+    checkout.configure({})
+    done = checkout.make({"PATH": f"{refused}:{without_node['PATH']}"})
+    assert done.returncode == 0 and len(said(done)) == 1, done.stderr
+    assert "(SELF_SIGNED_CERT_IN_CHAIN: set NODE_EXTRA_CA_CERTS to a file with the certificate" in said(done)[0]
 
 
 def test_disable_page_leaves_it_to_make_page(checkout: Checkout) -> None:
