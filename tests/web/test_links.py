@@ -10,6 +10,7 @@ import pytest
 from tests.reporter.traces import Trace
 from tests.web.browser import look, visit, write_page
 from tests.web.pages import TREE, Page
+from tests.web.test_served import Served
 
 # All that can be seen: texts, what is open, how controls stand.
 SEEN = """(() => {
@@ -19,8 +20,8 @@ SEEN = """(() => {
 })()"""
 
 
-@pytest.fixture(scope="module", name="page")
-def fixture_page(tmp_path_factory: Any) -> Path:
+@pytest.fixture(scope="module", name="trace")
+def fixture_trace(tmp_path_factory: Any) -> Path:
     """Of a run with two owners, thirty lines, and snapshots 1 to 5, of which the fourth is the fullest."""
     directory = tmp_path_factory.mktemp("links")
     trace = Trace(memory="unified", time_unit="ms", pid="7", command="train.py")
@@ -31,7 +32,12 @@ def fixture_page(tmp_path_factory: Any) -> Path:
         held = {account: (size * (i + 1), i + 1) for i, account in enumerate(lines)}
         trace.snapshot(100 * index + 1, "time", {**held, pool: (10 * size, 1)})
     trace.snapshot(600, "exit", {pool: (5, 1)})
-    return write_page(directory, trace.save(directory))
+    return trace.save(directory)
+
+
+@pytest.fixture(scope="module", name="page")
+def fixture_page(trace: Path) -> Path:
+    return write_page(trace.parent, trace)
 
 
 def parts(fragment: str) -> Dict[str, str]:
@@ -67,6 +73,28 @@ def test_a_view_opened_in_another_browser_is_the_same(page: Path) -> None:
     assert again == seen and kept == fragment
     assert rows == 10  # of the lines 10 to 19
     assert copied.startswith("file://") and parts(copied.partition("#")[2]).items() >= parts(fragment).items()
+
+
+def test_a_view_of_a_server_has_its_token_and_is_the_same(trace: Path) -> None:
+    served: Any = Served(trace)
+    copied = ["evaluate", "document.querySelector('#copy-link').click(), navigator.clipboard.readText()"]
+    try:
+        *_, fragment, seen, link = look(
+            served.address, *CHOICES, ["fragment"], ["evaluate", SEEN], copied, unfold=False
+        )
+        found = look(
+            served.address,
+            ["evaluate", SEEN],
+            ["evaluate", "location.href"],
+            ["attributes", "meta[name=served]", "content"],
+            fragment=fragment,
+            unfold=False,
+        )
+        status, _, _ = served.get("/" + "#" + fragment)
+    finally:
+        served.stop()
+    assert found == [seen, f"{served.address}#{fragment}", ["yes"]] and status in (400, 403, 404)
+    assert link.partition("#")[0] == served.address and parts(fragment)["owner"] == "framework"
 
 
 def test_the_stack_of_a_block_is_shown_again(tmp_path: Path) -> None:

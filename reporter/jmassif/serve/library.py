@@ -20,6 +20,7 @@ from jmassif.trace.grammar import TraceError
 from jmassif.units import printable
 from jmassif.whose.names import describe
 from jmassif.writers.editor import Editor
+from jmassif.writers.page.code import Code
 from jmassif.writers.page.html import page
 from jmassif.writers.page.texts import shown
 
@@ -207,11 +208,13 @@ class Library:
         def answer(run: ServedRun) -> Dict[str, Any]:
             held = run.held(at)
             found = run.branches.children(held, node)
+            code = Code(run.profile, self._directories, self._editor)
             rows = [
                 {
                     "node": branch.node,
                     "name": _label(run.profile, branch.frame),
                     "type": run.profile.frames[branch.frame][0],
+                    **self._code(code, run.profile, branch.frame),
                     "children": branch.n_children,
                     **_figures(branch.held),
                 }
@@ -221,6 +224,12 @@ class Library:
             return {"rows": rows, "n": len(found), "all": _figures(held.amount(node)), "own": own}
 
         return self._asked(pid, at, node, answer)
+
+    @staticmethod
+    def _code(code: Code, profile: Profile, frame: int) -> Dict[str, str]:
+        fields = profile.frame(frame)
+        place = code.place(fields)
+        return {"open": place.pattern.replace("{line}", str(fields.line)), "around": place.around}
 
     def blocks(self, pid: str, at: str, node: int, first: int) -> Dict[str, Any]:
         """Likewise, the blocks in a place and all that it called. Raises NotThere."""

@@ -21,6 +21,7 @@ EDITORS = {
 }
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[!-~]*")
+_LONGEST = 4096  # Linux's PATH_MAX
 # What a browser would take for something to be run, or shown as a page of ours.
 _REFUSED = ("javascript", "data", "vbscript", "blob", "about", "view-source")
 
@@ -34,12 +35,18 @@ class Editor(NamedTuple):
 
     def link(self, path: str, line: int, home: str) -> str:
         """What opens a line; "" for a path that is none of a file. `home` is what paths begin in."""
+        return self.pattern(path, home).replace("{line}", str(line))
+
+    def pattern(self, path: str, home: str) -> str:
+        """Likewise what opens any line of a file, with {line} for its number."""
         whole = os.path.join(home, path)
-        if not path or not os.path.isabs(whole) or path.startswith("<") or not whole.isprintable():
+        if not path or not os.path.isabs(whole) or path.startswith("<") or not whole[: _LONGEST + 1].isprintable():
+            return ""
+        if len(whole) > _LONGEST:
             return ""
         # POSIX lets two slashes at the beginning be, and an address takes what follows them for a host.
         text = quote("/" + os.path.normpath(whole).lstrip("/"), safe="/", errors="surrogateescape")
-        return self.template.replace("{file}", text).replace("{line}", str(line))
+        return self.template.replace("{file}", text)
 
 
 def parse_editor(text: str) -> Editor:

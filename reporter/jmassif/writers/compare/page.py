@@ -102,7 +102,17 @@ def _frames(stacks: Stacks, used: Iterable[int]) -> Tuple[Dict[str, List[Any]], 
         table["package"].append(packages.setdefault(shown(frame.package), len(packages)))
     table["packages"] = list(packages)
     n_frames = len(table["label"])
-    return dict(table, library=[0] * n_frames, line=[0] * n_frames, libraries=[""]), places
+    none = [0] * n_frames
+    others = {
+        "library": none,
+        "line": none,
+        "libraries": [""],
+        "open": none,
+        "opens": [""],
+        "around": none,
+        "arounds": [""],
+    }
+    return dict(table, **others), places
 
 
 def stacks_data(difference: Difference, stacks: Stacks) -> RunData:

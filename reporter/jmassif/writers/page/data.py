@@ -26,6 +26,7 @@ from jmassif.whose.sites import base_name
 from jmassif.writers.editor import Editor
 from jmassif.writers.page.attributes import NO_LINE, OTHERS
 from jmassif.writers.page.cells import Cells, cells
+from jmassif.writers.page.code import Code
 from jmassif.writers.page.columns import Columns
 from jmassif.writers.page.exhaustion import exhaustion
 from jmassif.writers.page.history import events, machine_figures, scopes
@@ -61,16 +62,22 @@ class _Index:
         return list(self.places)
 
 
+# Directories of sources, as view.View has them.
+_Source = Optional[Sequence[str]]
+
 # ---- where memory was allocated --------------------------------------------------------------
 
 
-def _frames(profile: Profile, names: Names, frames: Sequence[int]) -> Dict[str, List[Any]]:
+def _frames(
+    profile: Profile, names: Names, frames: Sequence[int], directories: _Source, editor: Optional[Editor]
+) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`. The first stands for no frame."""
-    packages = _Index([""])
-    libraries = _Index([""])
+    packages, libraries = _Index([""]), _Index([""])
+    code = Code(profile, directories, editor)
     table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0], "line": [0]}
     for frame in frames[1:]:
         fields = profile.frame(frame)
+        code.add(fields)
         table["label"].append(shown(names.frame(frame)))
         table["type"].append(fields.type)
         table["package"].append(packages.place(shown(names.folding.internal(frame).package)))
@@ -78,11 +85,7 @@ def _frames(profile: Profile, names: Names, frames: Sequence[int]) -> Dict[str, 
         table["line"].append(fields.line)
     table["packages"] = packages.values
     table["libraries"] = libraries.values
-    return table
-
-
-# Directories of sources, as view.View has them.
-_Source = Optional[Sequence[str]]
+    return {**table, **code.columns}
 
 
 def _lines(
@@ -166,7 +169,7 @@ def _cells(
         "lines": dict(
             _lines(profile, names, lines.values, directories, editor), through=[list(row) for row in through]
         ),
-        "frames": _frames(profile, names, frame_index.values),
+        "frames": _frames(profile, names, frame_index.values, directories, editor),
         "accounts": len(profile.accounts) - 1,
         "nodes": len(profile.node_frame) - 1,
     }

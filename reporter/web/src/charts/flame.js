@@ -14,7 +14,7 @@ import { drawFlames } from './flame_picture.js';
 /** @typedef {{name: string, value: number, node: TreeNode, children: Frame[], hide?: boolean, fade?: boolean}} Frame what d3-flame-graph draws */
 /** @typedef {{data: Frame, parent: Placed|null, children?: Placed[], id: number, x0: number, x1: number, highlight?: boolean}} Placed */
 /** @typedef {{top: TreeNode, isCompared: boolean, isBytes: boolean, amount: (n: number) => string}} Shown `top`: all; `amount`: in words */
-/** @typedef {{source: (name: string) => string, say: (text: string) => void, found: (text: string) => void, enlarged: (path: TreeNode[]) => void, leave: () => void}} Told `source`: the text around a frame's line, or ''; `say`: what is said of a frame; `enlarged`: the frame that is, after those above it; `leave`: the reader wants to see all again */
+/** @typedef {{source: (node: TreeNode) => string, say: (text: string, node: TreeNode) => void, found: (text: string) => void, enlarged: (path: TreeNode[]) => void, leave: () => void}} Told `source`: the text around a frame's line, or ''; `say`: what is said of a frame; `enlarged`: the frame that is, after those above it; `leave`: the reader wants to see all again */
 
 const ROW = 20;
 const NARROWEST = 1.5; // pixels, of a frame that is drawn
@@ -121,12 +121,12 @@ export class Flame {
             .selfValue(false)
             .sort(false)
             .setColorMapper((/** @type {Placed} */ frame) => (frame.highlight ? 'var(--found)' : colour(frame.data.node, isCompared)))
-            .setLabelHandler((/** @type {Placed} */ frame) => [about(frame.data.node, shown), this.told.source(frame.data.node.name)].filter((text) => text).join('\n'))
+            .setLabelHandler((/** @type {Placed} */ frame) => [about(frame.data.node, shown), this.told.source(frame.data.node)].filter((text) => text).join('\n'))
             .getName((/** @type {Placed} */ frame) => (frame.parent ? frame.data.name : all))
             .setSearchMatch((/** @type {Placed} */ frame) => !!this.#wanted?.test(frame.data.name))
             .setSearchHandler((/** @type {Placed[]} */ frames, /** @type {number} */ sum) => found(`${whole(frames.length)} found: ${amount(sum)}, ${percent(sum, top.now)}`))
             .setDetailsHandler(() => {})
-            .onHover((/** @type {Placed} */ frame) => say(about(frame.data.node, shown)))
+            .onHover((/** @type {Placed} */ frame) => say(about(frame.data.node, shown), frame.data.node))
             .onClick((/** @type {Placed} */ frame) => this.#afterZoom(frame));
         select(this.element).datum(framed(top, isCompared)).call(this.#chart);
     }
@@ -166,7 +166,7 @@ export class Flame {
         const element = [...this.element.querySelectorAll('g')].find((g) => select(g).datum() === frame);
         element?.classList.add('focused');
         element?.scrollIntoView({ block: 'nearest' });
-        if (this.#shown) this.told.say(about(frame.data.node, this.#shown));
+        if (this.#shown) this.told.say(about(frame.data.node, this.#shown), frame.data.node);
     }
 
     /** @param {Placed} frame */

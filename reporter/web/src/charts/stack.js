@@ -2,7 +2,15 @@
 //
 // Who allocated a block: its stack, in a box below the view that the block was chosen in.
 
-import { h, replace } from '../base/dom.js';
+import { h, linked, replace } from '../base/dom.js';
+
+/** @typedef {import('../runs/run.js').Run} Run */
+
+/** @param {Run} run @param {number} frame */
+function line(run, frame) {
+    const { href, around } = run.code(frame);
+    return h('li', { title: around || null }, linked(run.head.frames.label[frame], href));
+}
 
 /** A box that is hidden while no block is chosen. */
 export function stackBox() {
@@ -10,10 +18,10 @@ export function stackBox() {
     const element = h('div', { class: 'detail', 'aria-live': 'polite', hidden: true }, h('h3', {}, 'Allocated by'), frames);
     return {
         element,
-        /** @param {import('../runs/run.js').Run} run @param {number} block place among the run's blocks; -1: none */
+        /** @param {Run} run @param {number} block place among the run's blocks; -1: none */
         show(run, block) {
             element.hidden = block < 0;
-            replace(frames, ...(block < 0 ? [] : run.stack(run.blocks.cell[block]).map((label) => h('li', {}, label))));
+            replace(frames, ...(block < 0 ? [] : run.frames(run.blocks.cell[block]).map((frame) => line(run, frame))));
         },
     };
 }

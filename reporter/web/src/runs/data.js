@@ -6,7 +6,7 @@
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
 /** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean, is_handle: boolean}} Kind */
 /** @typedef {{name: string, group: string, about: string}} Owner `about`: what it is; '' of the user's own rules */
-/** @typedef {{label: string[], type: string[], package: number[], library: number[], line: number[], packages: string[], libraries: string[]}} Frames */
+/** @typedef {{label: string[], type: string[], package: number[], library: number[], line: number[], packages: string[], libraries: string[], open: number[], opens: string[], around: number[], arounds: string[]}} Frames `opens`: what opens a file in an editor, with {line} in it; `arounds`: the text of a line and of those around it */
 /** @typedef {{label: string[], function: string[], path: string[], source: string[], around: string[], open: string[], changed: string[], through: number[][]}} Lines `around`: the text of the lines around it too; `open`: what opens it in an editor, or ''; `through`: sets of lines that memory was called through, for `cell.through` */
 /** @typedef {{host: number, device: number, kinds: [string, number][]}} Growth */
 /** @typedef {Growth & {name: string, depth: number, begin: number, end: number}} Scope */

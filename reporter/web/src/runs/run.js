@@ -200,13 +200,22 @@ export class Run {
         return found;
     }
 
-    /** The frames of a cell's stack, innermost first. @param {number} cell @returns {string[]} */
+    /** The frames of a cell's stack, innermost first, by their places in the head. @param {number} cell @returns {number[]} */
+    frames(cell) {
+        const frames = [];
+        for (let node = this.cells.node[cell]; node; node = this.nodes.parent[node]) frames.push(this.nodes.frame[node]);
+        return frames;
+    }
+
+    /** What they are called. @param {number} cell @returns {string[]} */
     stack(cell) {
-        const labels = [];
-        for (let node = this.cells.node[cell]; node; node = this.nodes.parent[node]) {
-            labels.push(this.head.frames.label[this.nodes.frame[node]]);
-        }
-        return labels;
+        return this.frames(cell).map((frame) => this.head.frames.label[frame]);
+    }
+
+    /** What opens a frame's line in an editor, and the text around it; '' where there is none. @param {number} frame @returns {{href: string, around: string}} */
+    code(frame) {
+        const { open, opens, around, arounds, line } = this.head.frames;
+        return { href: opens[open[frame]]?.replace('{line}', String(line[frame])) ?? '', around: arounds[around[frame]] ?? '' };
     }
 
     /** What to call a moment: "peak, 2.61 s". @param {number} index */

@@ -3,7 +3,7 @@
 // What a page can have from the server that it came from (docs/page.md, "Served"); a page that is a file has none, and asks nobody.
 
 /** @typedef {{host: number, device: number, blocks: number}} Amount bytes, but for the blocks */
-/** @typedef {Amount & {node: number, name: string, type: string, children: number}} Branch `children`: how many of them hold anything */
+/** @typedef {Amount & {node: number, name: string, type: string, children: number, open: string, around: string}} Branch `children`: how many of them hold anything; `open`: what opens its line in an editor, `around`: the text there */
 /** @typedef {{rows: Branch[], n: number, all: Amount, own: Amount, stack: string[]}} Children `own`: what ends there */
 /** @typedef {{begin: number, address: string, bytes: number, kind: string, owner: string, side: string}} ServedBlock */
 /** @typedef {{rows: ServedBlock[], n: number, bytes: number, stack: string[]}} ServedBlocks */

@@ -103,19 +103,24 @@ const nodesOf = (runs, { first }) => ({
 function framesOf(runs) {
     const packages = index((/** @type {string} */ name) => name);
     const objects = index((/** @type {string} */ name) => name);
-    packages.place('');
-    objects.place('');
+    const opens = index((/** @type {string} */ pattern) => pattern);
+    const arounds = index((/** @type {string} */ text) => text);
+    for (const each of [packages, objects, opens, arounds]) each.place('');
     /** @type {import('./data.js').Frames} */
-    const frames = { label: [''], type: [''], package: [0], library: [0], line: [0], packages: packages.values, libraries: objects.values };
+    const frames = { label: [''], type: [''], package: [0], library: [0], line: [0], packages: packages.values, libraries: objects.values, open: [0], opens: opens.values, around: [0], arounds: arounds.values };
     for (const { head } of runs) {
         const packageOf = head.frames.packages.map(packages.place);
         const objectOf = head.frames.libraries.map(objects.place);
+        const openOf = head.frames.opens.map(opens.place);
+        const aroundOf = head.frames.arounds.map(arounds.place);
         for (let frame = 1; frame < head.frames.label.length; frame++) {
             frames.label.push(head.frames.label[frame]);
             frames.type.push(head.frames.type[frame]);
             frames.package.push(packageOf[head.frames.package[frame]]);
             frames.library.push(objectOf[head.frames.library[frame]]);
             frames.line.push(head.frames.line[frame]);
+            frames.open.push(openOf[head.frames.open[frame]]);
+            frames.around.push(aroundOf[head.frames.around[frame]]);
         }
     }
     return frames;

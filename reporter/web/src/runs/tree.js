@@ -7,7 +7,7 @@
 /** @typedef {import('./parts.js').Measure} Measure */
 /** @typedef {'top-down'|'bottom-up'|'python'|'library'} Order */
 /** @typedef {''|'python'|'native'|'internal'|'note'} FrameType */
-/** @typedef {{name: string, type: FrameType, now: number, before: number, children: TreeNode[]}} TreeNode `before`: at the moment compared with */
+/** @typedef {{name: string, type: FrameType, frame: number, now: number, before: number, children: TreeNode[]}} TreeNode `frame`: its place among the run's frames, 0 of what is none; `before`: at the moment compared with */
 
 /**
  * @typedef {object} Question
@@ -102,7 +102,7 @@ function finished(run, node, least) {
     }
     if (small.now || small.before) children.push(finished(run, smallOnes === 1 && only ? Object.assign(new Growing(only.key), { now: only.now, before: only.before }) : small, 0));
     children.sort((a, b) => Math.max(b.now, b.before) - Math.max(a.now, a.before));
-    return { name, type, now: node.now, before: node.before, children };
+    return { name, type, frame: Math.max(0, node.key), now: node.now, before: node.before, children };
 }
 
 /** The answer; its root has no name. @param {Run} run @param {Question} question @returns {TreeNode} */

@@ -2,7 +2,7 @@
 //
 // The call tree of the chosen moment, or what has changed since the one compared with: as an icicle and as text.
 
-import { append, choice, h, kept, replace } from '../base/dom.js';
+import { append, choice, h, kept, linked, replace } from '../base/dom.js';
 import { patternOf } from '../base/pattern.js';
 import { count, size, whole } from '../base/units.js';
 import { chip } from '../charts/chip.js';
@@ -84,11 +84,9 @@ export class Calls extends View {
     #legend = h('ul', { class: 'legend' });
     #plain = h('pre', {});
     #asText = h('details', { ontoggle: () => this.#write() }, h('summary', {}, 'As text'), this.#plain);
-    /** Of Python frames, by line: the text around it. */
-    #around = new Map(this.run.head.lines.label.map((label, i) => [label, (this.run.head.lines.around ?? [])[i] ?? '']));
     #flame = new Flame({
-        source: (name) => this.#around.get(name.replace(/ \(.*/s, '')) ?? '',
-        say: (about) => replace(this.#detail, about),
+        source: ({ frame }) => this.run.code(frame).around,
+        say: (about, node) => replace(this.#detail, this.#opening(node, about)),
         found: (about) => replace(this.#found, about),
         enlarged: (path) => this.#follow(path),
         leave: () => this.#showAll(),
@@ -138,6 +136,12 @@ export class Calls extends View {
         this.#show();
     }
 
+    /** A text about a frame, with what opens it in an editor, and with its source below the pointer. @param {TreeNode} node @param {string} text */
+    #opening({ frame, name }, text) {
+        const { href, around } = this.run.code(frame);
+        return h('span', { title: around || null }, linked(text, href, name));
+    }
+
     /** Where the reader is: the frame, the way back to its callers, and what else the page has of it. @param {TreeNode[]} path */
     #follow(path) {
         this.#reset.disabled = this.#back.disabled = !path.length;
@@ -152,7 +156,7 @@ export class Calls extends View {
             else if (i === left) steps.push(` › … ${count(right - left, 'frame')} …`);
         });
         const last = path.at(-1);
-        if (last) steps.push(' › ', h('b', {}, last.name));
+        if (last) steps.push(' › ', h('b', {}, this.#opening(last, last.name)));
         replace(this.#trail, h('p', {}, ...steps), last && h('p', { class: 'links' }, ...linksOf(this.page, this.#question.order, last, names)));
     }
 

@@ -2,7 +2,7 @@
 //
 // Every stack, branch by branch, also those that the page leaves out for their size, and every block in them: asked of the server.
 
-import { append, h, named, replace } from '../base/dom.js';
+import { append, h, linked, named, replace } from '../base/dom.js';
 import { moment as time, size, whole } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { blocksOf, childrenOf, isServed } from '../runs/served.js';
@@ -77,7 +77,7 @@ export class Places extends View {
         this.#blocksPlace.hidden = true;
         const heads = ['place', ...this.#sides, 'blocks', ''];
         replace(this.#head, h('tr', {}, ...heads.map((text, i) => h('th', { scope: 'col', class: i && text ? 'figure' : '' }, text || h('span', { class: 'unseen' }, 'what lies there')))));
-        const root = new Row({ node: 0, name: 'all', type: '', children: 1, host: 0, device: 0, blocks: 0 }, 0);
+        const root = new Row({ node: 0, name: 'all', type: '', children: 1, open: '', around: '', host: 0, device: 0, blocks: 0 }, 0);
         const path = this.page.taken(Places.id)?.path;
         const say = () => replace(this.#said, `at ${this.run.label(this.page.moment)}, as the whole trace has it`);
         void this.#open(root, this.#turn, 0).then(() => path && this.#follow(path, this.#turn)).then(say);
@@ -191,7 +191,7 @@ export class Places extends View {
         const figure = (/** @type {number} */ value, /** @type {string} */ shown) => h('td', { class: 'figure', 'data-value': String(value), title: value.toLocaleString('en-US') }, shown);
         replace(
             element,
-            h('td', { class: 'long', style: { 'padding-left': `${Math.min(depth, 30) * 0.8 + 0.3}rem` } }, sign, ' ', named(name)),
+            h('td', { class: 'long', title: of?.branch.around || null, style: { 'padding-left': `${Math.min(depth, 30) * 0.8 + 0.3}rem` } }, sign, ' ', of?.branch.open ? linked(name, of.branch.open) : named(name)),
             ...this.#sides.map((side) => figure(amount[side], amount[side] ? size(amount[side]) : '–')),
             figure(amount.blocks, whole(amount.blocks)),
             h('td', {}, look),
