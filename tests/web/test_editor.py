@@ -157,13 +157,15 @@ def test_nothing_of_a_path_is_anything_but_a_path(tmp_path: Path) -> None:
     [
         "",
         "vi",
-        "javascript://{file}",
+        "javascript://{file}:{line}",
         "JavaScript://{file}{line}",
-        "data://{file}",
+        "data://{file}:{line}",
         "{file}",
         "vscode://file",
-        "a b://{file}",
-        "x://{file}\n",
+        "vscode://file{file}",
+        "vscode://file:{line}",
+        "a b://{file}:{line}",
+        "x://{file}:{line}\n",
     ],
 )
 def test_what_is_no_editor_is_one_line(tmp_path: Path, text: str) -> None:

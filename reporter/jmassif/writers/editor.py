@@ -53,7 +53,8 @@ def parse_editor(text: str) -> Editor:
     """A name of EDITORS, or an address. Raises EditorError."""
     template = EDITORS.get(text, text)
     scheme = template.partition(":")[0].lower()
-    if not _ADDRESS.fullmatch(template) or "{file}" not in template or scheme in _REFUSED or len(template) > 1000:
+    has_both = "{file}" in template and "{line}" in template
+    if not _ADDRESS.fullmatch(template) or not has_both or scheme in _REFUSED or len(template) > 1000:
         names = ", ".join(EDITORS)
         raise EditorError(f'"{text[:60]}" is none of {names}, and no address with {{file}} and {{line}} in it')
     return Editor(template)
