@@ -6,11 +6,14 @@
 #include "base/client_memory.h"
 #include "base/elf.h"
 #include "shim.h"
+#include "base/looked_at.h"
 #include "stack/code.h"
 #include "stack/core_step.h"
 #include "stack/unwind_rule.h"
 #include "stack/unwind_step.h"
 #include "stack/unwind_table.h"
+
+void jm_looked_at(Addr start, Addr end) {}
 
 Bool jm_core_may_know(Addr ip)
 {
