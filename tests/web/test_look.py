@@ -73,7 +73,7 @@ def test_a_title_is_shown_once(training: Page) -> None:
         [
             "evaluate",
             """[...document.querySelectorAll('section:not([hidden])')].flatMap((section) =>
-                [...section.querySelectorAll('h2, h3')].filter((e) => e.getBoundingClientRect().left >= 0)
+                [...section.querySelectorAll('h2, h3')].filter((e) => !e.closest('[hidden]') && e.getBoundingClientRect().left >= 0)
                     .map((e) => e.textContent))""",
         ],
     )

@@ -551,7 +551,7 @@ def test_colours_can_be_chosen(training: Page) -> None:
     before, _, after = look(
         training.path,
         ["evaluate", background],
-        ["choose", ".bar .choice:last-child select", "dark"],
+        ["choose", ".bar .choice:has-text('Colours') select", "dark"],
         ["evaluate", background],
     )
     assert before == "rgb(255, 255, 255)" and after != before
