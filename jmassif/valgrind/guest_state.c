@@ -24,9 +24,14 @@ static SizeT thread_bytes;
 void *__real_vgPlain_arena_memalign(Int arena, const HChar *centre, SizeT alignment, SizeT bytes);
 void *__wrap_vgPlain_arena_memalign(Int arena, const HChar *centre, SizeT alignment, SizeT bytes);
 
-static Addr vectors_of(const UChar *table)
+static Addr registers_in(const UChar *table)
 {
-    return (Addr)table + MAIN_THREAD * thread_bytes + IN_THREAD + offsetof(VexGuestArchState, guest_YMM0);
+    return (Addr)table + MAIN_THREAD * thread_bytes + IN_THREAD;
+}
+
+static SizeT past_vector(const UChar *table)
+{
+    return (registers_in(table) + offsetof(VexGuestArchState, guest_YMM0)) % VECTOR_BYTES;
 }
 
 void *__wrap_vgPlain_arena_memalign(Int arena, const HChar *centre, SizeT alignment, SizeT bytes)
@@ -35,16 +40,16 @@ void *__wrap_vgPlain_arena_memalign(Int arena, const HChar *centre, SizeT alignm
         return __real_vgPlain_arena_memalign(arena, centre, alignment, bytes);
     UChar *room = __real_vgPlain_arena_memalign(arena, centre, VECTOR_BYTES, bytes + VECTOR_BYTES); // never freed
     thread_bytes = bytes / VG_N_THREADS;
-    SizeT past = vectors_of(room) % VECTOR_BYTES;
+    SizeT past = past_vector(room);
     threads = past % alignment == 0 && past ? room + (VECTOR_BYTES - past) : room;
     return (void *)threads;
 }
 
 void jm_guest_stats(void)
 {
-    const UChar *state = threads + MAIN_THREAD * thread_bytes + IN_THREAD;
-    if (threads && *(const Addr *)(state + offsetof(VexGuestArchState, guest_RSP)) == VG_(get_SP)(MAIN_THREAD))
-        VG_(umsg)("vector registers: %lu bytes past a multiple of 32\n", vectors_of(threads) % VECTOR_BYTES);
+    const VexGuestArchState *registers = (const void *)registers_in(threads);
+    if (threads && registers->guest_RSP == VG_(get_SP)(MAIN_THREAD))
+        VG_(umsg)("vector registers: %lu bytes past a multiple of %d\n", past_vector(threads), VECTOR_BYTES);
     else
         VG_(umsg)("vector registers: where they lie is not known\n");
 }
