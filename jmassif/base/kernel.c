@@ -35,3 +35,10 @@ Bool jm_kernel_can_read(Addr address)
 {
     return jm_kernel_call(__NR_rt_sigprocmask, -1, address, 0, 8, 0) != -VKI_EFAULT;
 }
+
+#define MADV_DONTNEED 4 // asm-generic/mman-common.h
+
+void jm_kernel_let_go(Addr start, SizeT bytes)
+{
+    jm_kernel_call(__NR_madvise, start, bytes, MADV_DONTNEED, 0, 0);
+}

@@ -5,8 +5,6 @@
 #include "base/looked_at.h"
 #include "base/kernel.h"
 
-#define MADV_DONTNEED 4 // asm-generic/mman-common.h
-
 // A look at something new touches up to 64 KiB around it, for the kernel maps what it has of a file in such pieces. So
 // often, what is not let go of stays a few megabytes; and what has to come back costs nothing that can be measured.
 #define LOOKS_UNTIL_LET_GO 256
@@ -81,7 +79,7 @@ void jm_looked_at_let_go(void)
         Addr start = VG_PGROUNDUP(ranges[i].start);
         Addr end = ranges[i].end <= segment->end ? VG_PGROUNDDN(ranges[i].end) : segment->end + 1;
         if (start < end && is_as_in_file((Int)sr_Res(opened), start, end))
-            jm_kernel_call(__NR_madvise, start, end - start, MADV_DONTNEED, 0, 0);
+            jm_kernel_let_go(start, end - start);
     }
     if (!sr_isError(opened))
         VG_(close)((Int)sr_Res(opened));

@@ -11,8 +11,6 @@
 // Maps memory as the core's own allocator does for the program: exported by libcoregrind in every release since 3.8.
 extern SysRes VG_(am_mmap_client_heap)(SizeT length, Int prot);
 
-#define MADV_DONTNEED 4 // asm-generic/mman-common.h
-
 #define SLAB_BITS    16
 #define SLAB_BYTES   (1u << SLAB_BITS)
 #define REGION_BYTES (16 * SLAB_BYTES)
@@ -207,7 +205,7 @@ static void close_slab(Slab *s, UInt class)
     s->next = empty;
     empty = s;
     if (++n_empty > MAX_EMPTY_WITH_PAGES)
-        jm_kernel_call(__NR_madvise, s->start, SLAB_BYTES, MADV_DONTNEED, 0, 0);
+        jm_kernel_let_go(s->start, SLAB_BYTES);
 }
 
 // ---- blocks --------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@
 
 #include <elf.h>
 
-#define MADV_DONTNEED 4 // linux/mman.h
 #define MOST_SECTIONS 4096
 #define MOST_LOOKED   2048 // symbols that the core may have passed over before the next that it takes
 #define MOST_MISSES   64   // names in turn that are not this file's: the core reads those of another
@@ -141,7 +140,7 @@ static void let_go(void)
 {
     for (UInt i = 0; i < file.n_tables; i++) {
         VG_(am_munmap_valgrind)(file.tables[i].symbols.start, file.tables[i].symbols.bytes);
-        jm_kernel_call(__NR_madvise, file.tables[i].names.start, file.tables[i].names.bytes, MADV_DONTNEED, 0, 0);
+        jm_kernel_let_go(file.tables[i].names.start, file.tables[i].names.bytes);
     }
     file.n_tables = 0;
 }
@@ -197,7 +196,7 @@ void jm_symbol_names_let_go(void)
 {
     for (Word i = 0; kept && i < VG_(sizeXA)(kept); i++) {
         const KeptNames *names = VG_(indexXA)(kept, i);
-        jm_kernel_call(__NR_madvise, names->names.start, names->names.bytes, MADV_DONTNEED, 0, 0);
+        jm_kernel_let_go(names->names.start, names->names.bytes);
     }
 }
 
