@@ -195,6 +195,21 @@ def test_of_regions_that_come_often_those_that_were_left_out_count() -> None:
     assert told.n_steps == 2000 and line.bytes_per_step == pytest.approx(500, rel=0.005)
 
 
+def test_two_rises_at_one_moment_both_count() -> None:
+    """Snapshots can be nearer to each other than the trace's unit of time."""
+    trace = Trace(time_unit="ms")
+    account = trace.account("heap", "app", [SCRIPT.format(7)])
+    trace.snapshot(0, "start")
+    for number in range(20):
+        trace.region_begin(100 * number, "step")
+        for n_bytes in (900, 1000):
+            trace.snapshot(100 * number + 1, "time", {account: (1000 * number + n_bytes, number + 1)})
+        trace.region_end(100 * number + 2, "step")
+    trace.snapshot(2000, "exit")
+    (line,) = grown(trace).lines
+    assert line.bytes_per_step == pytest.approx(1000, rel=0.02)
+
+
 def test_three_steps_do_not_tell() -> None:
     told = grown(stepped([1 * MIB, 2 * MIB, 3 * MIB], "mark", [1, 2, 3]))
     assert told.lines == [] and told.untold == '"step" came 3 times only, and it takes 5 to tell'

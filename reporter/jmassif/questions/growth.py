@@ -184,7 +184,9 @@ def _slope(progress: Sequence[float], points: Sequence[Tuple[float, int]]) -> fl
     """
     before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
     progress = before if len(before) >= _LEAST_SAMPLES else progress
-    rises = dict(points)
+    rises: Dict[float, int] = {}  # several samples may lie at one place
+    for place, n_bytes in points:
+        rises[place] = rises.get(place, 0) + n_bytes
     total, line = 0, []
     for place in progress:
         total += rises.pop(place, 0)
