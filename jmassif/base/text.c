@@ -62,15 +62,52 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
     return n == 0;
 }
 
+// Whether one character fits what stands in the pattern. `*n`: how much of the pattern that is.
+static Bool fits_one(const HChar *pattern, HChar stop, HChar c, UInt *n)
+{
+    *n = 1;
+    if (*pattern == '?')
+        return True;
+    if (*pattern == '\\' && pattern[1] && pattern[1] != stop) {
+        *n = 2;
+        return pattern[1] == c;
+    }
+    return *pattern == c;
+}
+
+// When nothing fits any more, only the last star can take more: what those before it took is as good as any.
+Bool jm_text_fits(const HChar *pattern, HChar stop, const HChar *text)
+{
+    const HChar *after_star = NULL, *taken = NULL;
+    while (*text) {
+        UInt n;
+        if (*pattern == '*') {
+            after_star = ++pattern;
+            taken = text;
+        } else if (*pattern && *pattern != stop && fits_one(pattern, stop, *text, &n)) {
+            pattern += n;
+            text++;
+        } else if (after_star) {
+            pattern = after_star;
+            text = ++taken;
+        } else {
+            return False;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return !*pattern || *pattern == stop;
+}
+
 Bool jm_text_matches(const HChar *glob, const HChar *text)
 {
     static const HChar digit[] = "[0-9]";
     const HChar *bracket = VG_(strstr)(glob, digit);
     if (!bracket)
-        return VG_(string_match)(glob, text);
+        return jm_text_fits(glob, 0, text);
     SizeT n = bracket - glob;
     return VG_(strncmp)(glob, text, n) == 0 && VG_(isdigit)(text[n]) &&
-           VG_(string_match)(bracket + sizeof digit - 1, text + n + 1);
+           jm_text_fits(bracket + sizeof digit - 1, 0, text + n + 1);
 }
 
 UInt jm_text_put_utf8(HChar *to, UInt code_point)

@@ -15,6 +15,10 @@ HChar *jm_text_read_file(const HChar *path, SizeT max_bytes);
 // cannot be read to its end.
 Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *context), void *context);
 
+// Whether a pattern of *, ? and characters behind a backslash fits all of a text, as VG_(string_match) understands it,
+// in at most the product of their lengths as time. It ends at its NUL or before the first `stop`.
+Bool jm_text_fits(const HChar *pattern, HChar stop, const HChar *text);
+
 // Whether a glob fits: VG_(string_match)'s * and ?, and at most one [0-9], which that does not know. Before the [0-9]
 // no other is allowed.
 Bool jm_text_matches(const HChar *glob, const HChar *text);

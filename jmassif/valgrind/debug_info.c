@@ -48,19 +48,20 @@ Bool WRAP_READ_DEBUG_INFO(DebugInfo *info)
 
 #if defined(READS_SYMBOLS_LATE)
 
+void VG_(di_load_di)(DebugInfo *info);
+
 // What is wrapped is looked for when an object file is mapped, among the symbols that the core has then: not those of a
 // separate debug file, which it reads when somebody asks for an address. The dynamic loader's function behind dlopen
 // has a symbol only there, so the loader's are read at once. Its file is small.
-void VG_(di_load_di)(DebugInfo *info);
-void __real_vgPlain_redir_notify_new_DebugInfo(const DebugInfo *info);
-void __wrap_vgPlain_redir_notify_new_DebugInfo(const DebugInfo *info);
-
-void __wrap_vgPlain_redir_notify_new_DebugInfo(const DebugInfo *info)
+void jm_debug_info_read_early(const DebugInfo *info)
 {
     const HChar *path = VG_(DebugInfo_get_filename)(info);
     if (path && VG_(strncmp)(VG_(basename)(path), "ld-", 3) == 0)
         VG_(di_load_di)((DebugInfo *)info);
-    __real_vgPlain_redir_notify_new_DebugInfo(info);
 }
+
+#else
+
+void jm_debug_info_read_early(const DebugInfo *info) {}
 
 #endif

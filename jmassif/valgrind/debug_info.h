@@ -12,4 +12,7 @@ void jm_debug_info_init(void);
 // No inlined calls, unless the user has asked for them.
 void jm_debug_info_keep_little(void);
 
+// Reads symbols that are wanted before somebody asks for an address.
+void jm_debug_info_read_early(const DebugInfo *info);
+
 #endif

@@ -1,48 +1,180 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// When an object file is mapped, the core matches the name of each of its functions with each pattern of the functions
-// that are replaced or wrapped: 70 in objects of any name. It measures both strings each time, and PyTorch has 300,000
-// functions with long names. Most differ from the pattern in their first characters, which lead to no other result
-// whatever follows; so the linker leads the core's calls here (--wrap). The core's own way also takes exponential time
-// where a pattern has many stars, and patterns come from users' rules.
+// When an object file is mapped, the core holds each name of each of its functions against each pattern of the
+// functions that are replaced or wrapped: 70 in objects of any name, twice over. PyTorch has 300,000 functions, of
+// which a few hundred can match. So the core is shown only these: a name must begin as a pattern does, and match it, or
+// have the core's own prefix. Patterns are known from their decoding. The dynamic loader is shown whole: the core has
+// patterns of its own for it, which nobody decodes.
+//
+// The core's matching of one name measures both strings each time, and takes exponential time where a pattern has many
+// stars, which come from users' rules; so that is done here too. The linker leads the core's calls here (--wrap).
 
-#include "base/compat.h"
+#include "base/text.h"
+#include "valgrind/debug_info.h"
 
 __typeof__(VG_(string_match)) __wrap_vgPlain_string_match;
 
-// Whether one character fits what stands in the pattern. `*n`: how much of the pattern that is.
-static Bool fits(const HChar *pattern, HChar c, UInt *n)
-{
-    *n = 1;
-    if (*pattern == '?')
-        return True;
-    if (*pattern == '\\' && pattern[1]) {
-        *n = 2;
-        return pattern[1] == c;
-    }
-    return *pattern == c;
-}
-
-// When nothing fits any more, only the last star can take more: what those before it took is as good as any.
 Bool __wrap_vgPlain_string_match(const HChar *pattern, const HChar *string)
 {
-    const HChar *after_star = NULL, *taken = NULL;
-    while (*string) {
-        UInt n;
-        if (*pattern == '*') {
-            after_star = ++pattern;
-            taken = string;
-        } else if (*pattern && fits(pattern, *string, &n)) {
-            pattern += n;
-            string++;
-        } else if (after_star) {
-            pattern = after_star;
-            string = ++taken;
-        } else {
-            return False;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return !*pattern;
+    return jm_text_fits(pattern, 0, string);
 }
+
+#if defined(CHOOSES_SYMBOLS)
+
+#define N_BUCKETS 4096u
+#define BEGINNING 4 // characters
+
+// Functions of the core that are not for tools, as they have been since 3.16.
+typedef struct SymbolAddresses SymbolAddresses;
+Bool __real_vgPlain_maybe_Z_demangle(const HChar *, HChar **, HChar **, Bool *, Int *, Int *);
+Int __real_vgPlain_DebugInfo_syms_howmany(const DebugInfo *);
+void __real_vgPlain_DebugInfo_syms_getidx(const DebugInfo *, Int, SymbolAddresses *, UInt *, const HChar **,
+                                          const HChar ***, Bool *, Bool *, Bool *);
+void __real_vgPlain_redir_notify_new_DebugInfo(const DebugInfo *);
+__typeof__(__real_vgPlain_maybe_Z_demangle) __wrap_vgPlain_maybe_Z_demangle;
+__typeof__(__real_vgPlain_DebugInfo_syms_howmany) __wrap_vgPlain_DebugInfo_syms_howmany;
+__typeof__(__real_vgPlain_DebugInfo_syms_getidx) __wrap_vgPlain_DebugInfo_syms_getidx;
+__typeof__(__real_vgPlain_redir_notify_new_DebugInfo) __wrap_vgPlain_redir_notify_new_DebugInfo;
+
+// --require-text-symbol, whose patterns are looked for among all symbols.
+extern XArray *VG_(clo_req_tsyms);
+
+typedef struct {
+    const HChar *text;
+    UInt beginning;
+    UShort next; // of the same bucket: its place, from 1
+} Pattern;
+
+static XArray *patterns; // of Pattern
+static UShort buckets[N_BUCKETS];
+static Bool any_may_match; // a pattern has a wildcard at its beginning
+
+static const DebugInfo *shown; // the object file of which only some symbols are
+static XArray *chosen;         // of Int, their numbers
+
+// The first characters, or all of a shorter text.
+static inline UInt beginning_of(const HChar *text)
+{
+    UInt bits = 0;
+    for (UInt i = 0; i < BEGINNING && text[i]; i++)
+        bits |= (UInt)(UChar)text[i] << 8 * i;
+    return bits;
+}
+
+static inline UInt bucket_of(UInt beginning)
+{
+    return beginning * 2654435761u >> 20;
+}
+
+static Bool is_known(const HChar *text)
+{
+    for (UInt at = buckets[bucket_of(beginning_of(text))]; at; at = ((Pattern *)VG_(indexXA)(patterns, at - 1))->next)
+        if (VG_(strcmp)(((Pattern *)VG_(indexXA)(patterns, at - 1))->text, text) == 0)
+            return True;
+    return False;
+}
+
+static void learn(const HChar *text)
+{
+    for (UInt i = 0; i < BEGINNING && text[i]; i++)
+        any_may_match |= text[i] == '*' || text[i] == '?' || text[i] == '\\';
+    if (!patterns)
+        patterns = VG_(newXA)(VG_(malloc), "jm.patterns", VG_(free), sizeof(Pattern));
+    if (any_may_match || is_known(text))
+        return;
+    if (VG_(sizeXA)(patterns) == 0xFFFF) {
+        any_may_match = True;
+        return;
+    }
+    UShort *bucket = &buckets[bucket_of(beginning_of(text))];
+    const Pattern pattern = {VG_(strdup)("jm.patterns", text), beginning_of(text), *bucket};
+    *bucket = VG_(addToXA)(patterns, &pattern) + 1;
+}
+
+// `*function`, if it is one: the pattern that the symbol's name encodes.
+Bool __wrap_vgPlain_maybe_Z_demangle(const HChar *symbol, HChar **soname, HChar **function, Bool *is_wrapper, Int *tag,
+                                     Int *priority)
+{
+    const Bool is_pattern = __real_vgPlain_maybe_Z_demangle(symbol, soname, function, is_wrapper, tag, priority);
+    if (is_pattern && function)
+        learn(*function);
+    return is_pattern;
+}
+
+static Bool may_be_replaced(const HChar *name)
+{
+    const UInt beginning = beginning_of(name);
+    for (UInt at = buckets[bucket_of(beginning)]; at;) {
+        const Pattern *pattern = VG_(indexXA)(patterns, at - 1);
+        if (pattern->beginning == beginning && jm_text_fits(pattern->text, 0, name))
+            return True;
+        at = pattern->next;
+    }
+    return name[0] == '_' && name[1] == 'v' && name[2] == 'g'; // VG_NOTIFY_ON_LOAD
+}
+
+// VG_REPLACE_FUNCTION and VG_WRAP_FUNCTION: what such an object brings may be meant for itself.
+static Bool is_encoded(const HChar *name)
+{
+    return VG_(strncmp)(name, "_vgr", 4) == 0 || VG_(strncmp)(name, "_vgw", 4) == 0;
+}
+
+static Bool is_whole(const DebugInfo *object)
+{
+    const HChar *path = VG_(DebugInfo_get_filename)(object), *soname = VG_(DebugInfo_get_soname)(object);
+    return any_may_match || VG_(sizeXA)(VG_(clo_req_tsyms)) ||
+           (path && VG_(strncmp)(VG_(basename)(path), "ld", 2) == 0) || (soname && VG_(strncmp)(soname, "ld", 2) == 0);
+}
+
+static Bool is_any(const HChar *name, const HChar *const *others, Bool (*is)(const HChar *))
+{
+    for (; name; name = others ? *others++ : NULL)
+        if (is(name))
+            return True;
+    return False;
+}
+
+// Whether some of its symbols are enough.
+static Bool choose(const DebugInfo *object)
+{
+    const Int n = __real_vgPlain_DebugInfo_syms_howmany(object);
+    if (!chosen)
+        chosen = VG_(newXA)(VG_(malloc), "jm.chosen", VG_(free), sizeof(Int));
+    VG_(dropTailXA)(chosen, VG_(sizeXA)(chosen));
+    for (Int i = 0; i < n; i++) {
+        const HChar *name, **others;
+        Bool is_text;
+        __real_vgPlain_DebugInfo_syms_getidx(object, i, NULL, NULL, &name, &others, &is_text, NULL, NULL);
+        if (!is_any(name, others, may_be_replaced))
+            continue;
+        if (is_any(name, others, is_encoded))
+            return False;
+        VG_(addToXA)(chosen, &i);
+    }
+    return True;
+}
+
+void __wrap_vgPlain_redir_notify_new_DebugInfo(const DebugInfo *object)
+{
+    jm_debug_info_read_early(object);
+    if (!is_whole(object) && choose(object))
+        shown = object;
+    __real_vgPlain_redir_notify_new_DebugInfo(object);
+    shown = NULL;
+}
+
+Int __wrap_vgPlain_DebugInfo_syms_howmany(const DebugInfo *object)
+{
+    return object == shown ? VG_(sizeXA)(chosen) : __real_vgPlain_DebugInfo_syms_howmany(object);
+}
+
+void __wrap_vgPlain_DebugInfo_syms_getidx(const DebugInfo *object, Int number, SymbolAddresses *addresses, UInt *size,
+                                          const HChar **name, const HChar ***others, Bool *is_text, Bool *is_ifunc,
+                                          Bool *is_global)
+{
+    if (object == shown)
+        number = *(Int *)VG_(indexXA)(chosen, number);
+    __real_vgPlain_DebugInfo_syms_getidx(object, number, addresses, size, name, others, is_text, is_ifunc, is_global);
+}
+
+#endif

@@ -219,11 +219,6 @@ UInt VG_(snprintf)(HChar *to, Int size, const HChar *format, ...)
     return (UInt)n;
 }
 
-Bool VG_(string_match)(const HChar *pattern, const HChar *text)
-{
-    return strcmp(pattern, text) == 0;
-}
-
 void VG_(assert_fail)(Bool is_core, const HChar *expression, const HChar *path, Int line, const HChar *function,
                       const HChar *format, ...)
 {
