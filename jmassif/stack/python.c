@@ -250,21 +250,29 @@ static inline ULong code_mark(const CodeHead *h, Bool is_generated)
 }
 
 // Those met lately, each at the one place that its hash gives it: to see that one is still what it was takes a third of
-// the steps of finding out. Generated code is not among them.
+// the steps of finding out, and once a stack is enough: imports have the same few frames over and over. Generated code
+// is not among them.
 typedef struct {
     Addr code;
     Int at;
     FrameId frame;
+    ULong walk; // in which it was looked at last
+} RecentCode;
+
+// What it is compared by, in the same place.
+typedef struct {
     ULong mark;
     CodeHead head;
-} RecentCode;
+} RecentHead;
 
 #define RECENT_BITS 9
 static RecentCode recent_code[1u << RECENT_BITS];
+static RecentHead recent_heads[1u << RECENT_BITS];
+static ULong this_walk; // of one stack's frames: meanwhile the program stands still
 
-static inline RecentCode *recent_of(Addr code, Int at)
+static inline UInt recent_place(Addr code, Int at)
 {
-    return &recent_code[jm_place(code + ((ULong)(UInt)at << 20), RECENT_BITS)];
+    return jm_place(code + ((ULong)(UInt)at << 20), RECENT_BITS);
 }
 
 static inline Bool is_length(Addr object, UWord length_at, UWord length, Addr end)
@@ -272,14 +280,13 @@ static inline Bool is_length(Addr object, UWord length_at, UWord length, Addr en
     return jm_is_readable(object, end - object) && *(const UWord *)(object + length_at) == length;
 }
 
-// The object's own head can be read.
-static inline Bool is_still(const RecentCode *r, Addr code, Int at)
+// The code object that is now where this one was; its own head can be read.
+static inline Bool is_still(const RecentHead *r, Addr code)
 {
     const PythonLayout *l = &python.layout;
     const CodeHead *h = &r->head;
-    if (r->code != code || r->at != at || *(Addr *)(code + l->code_filename) != h->filename ||
-        *(Addr *)(code + l->code_name) != h->function || *(Addr *)(code + l->code_lines) != h->lines ||
-        *(Int *)(code + l->code_firstlineno) != h->first_line)
+    if (*(Addr *)(code + l->code_filename) != h->filename || *(Addr *)(code + l->code_name) != h->function ||
+        *(Addr *)(code + l->code_lines) != h->lines || *(Int *)(code + l->code_firstlineno) != h->first_line)
         return False;
     Addr file_end = h->file.data + h->file.length * h->file.width;
     Addr name_end = h->name.data + h->name.length * h->name.width;
@@ -325,18 +332,21 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h, ULong mark)
     return k->frame;
 }
 
-// The frame of the instruction at byte `at` of a code object; 0: not a Python function, or not to be read.
-static FrameId frame_of(Addr code, Int at)
+// The frame of the instruction at byte `at` of a code object; 0: not a Python function, or not to be read. `place`:
+// where it is if it was met lately.
+static FrameId look_at(Addr code, Int at, UInt place)
 {
     const PythonLayout *l = &python.layout;
+    RecentCode *recent = &recent_code[place];
     if (!jm_is_readable(code, python.code_head) || !is_code(code)) {
         counters.unreadable++;
         return 0;
     }
     // That check covers the head of the object.
-    RecentCode *recent = recent_of(code, at);
-    if (is_still(recent, code, at))
+    if (recent->code == code && recent->at == at && is_still(&recent_heads[place], code)) {
+        recent->walk = this_walk;
         return recent->frame;
+    }
     CodeHead h = {.filename = *(Addr *)(code + l->code_filename),
                   .function = *(Addr *)(code + l->code_name),
                   .lines = *(Addr *)(code + l->code_lines),
@@ -352,9 +362,20 @@ static FrameId frame_of(Addr code, Int at)
     Bool is_generated = h.file.length && *(const UChar *)h.file.data == '<' && !is_frozen(&h.file);
     ULong mark = code_mark(&h, is_generated);
     FrameId frame = find_frame(code, at, &h, mark);
-    if (!is_generated)
-        *recent = (RecentCode){code, at, frame, mark, h};
+    if (!is_generated) {
+        *recent = (RecentCode){code, at, frame, this_walk};
+        recent_heads[place] = (RecentHead){mark, h};
+    }
     return frame;
+}
+
+static inline FrameId frame_of(Addr code, Int at)
+{
+    const UInt place = recent_place(code, at);
+    const RecentCode *recent = &recent_code[place];
+    if (recent->walk == this_walk && recent->code == code && recent->at == at)
+        return recent->frame;
+    return look_at(code, at, place);
 }
 
 // ---- the chain of frames -------------------------------------------------------------------------------------
@@ -466,6 +487,7 @@ static void walk_states(ThreadId tid)
     Addr states[MAX_STATES_OF_ONE];
     UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
     n_chain = n_grouped = n_groups = 0;
+    this_walk++;
     for (UInt i = 0; i < n; i++) {
         UInt first_new = n_groups;
         if (python.layout.chain == CHAIN_FRAME_OBJECTS)
@@ -532,6 +554,7 @@ void jm_python_stats(void)
 {
     jm_stats_table("places in Python code", &known_code);
     jm_stats_index(&known_code_index);
-    jm_stats_row("static", "places in Python code met lately", 1u << RECENT_BITS, sizeof recent_code);
+    jm_stats_row("static", "places in Python code met lately", 1u << RECENT_BITS,
+                 sizeof recent_code + sizeof recent_heads);
     jm_stats_row("static", "Python frames of one stack, at most", JM_MAX_FRAMES, sizeof chain + sizeof groups);
 }
