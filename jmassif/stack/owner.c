@@ -113,24 +113,16 @@ static void add_named_by_code(void)
     rank(JM_OWNER_UNKNOWN);
 }
 
-#define MAX_GLOB 255
-
 // True if `text` matches one of the globs in `globs` ("a*|b?").
 static Bool matches_any(const HChar *globs, const HChar *text)
 {
-    HChar glob[MAX_GLOB + 1];
     while (*globs) {
-        UInt n = 0;
-        while (*globs && *globs != '|') {
-            if (n + 1 < sizeof glob)
-                glob[n++] = *globs;
+        if (jm_text_fits(globs, '|', text))
+            return True;
+        while (*globs && *globs != '|')
             globs++;
-        }
-        glob[n] = 0;
         if (*globs == '|')
             globs++;
-        if (VG_(string_match)(glob, text))
-            return True;
     }
     return False;
 }
@@ -157,6 +149,8 @@ static Rule frame_rule(const HChar *objects, const HChar *functions)
     rule.functions = keep_word(functions);
     return rule;
 }
+
+#define MAX_GLOB 255
 
 static const HChar too_long_glob[] = "a pattern is too long; 255 characters are the most, and | joins several";
 
@@ -364,67 +358,87 @@ static void decide(OwnerId owner, Bool applies, OwnerId *decided, Bool *has_deci
     *has_decided = True;
 }
 
-// Gives the owners of the first rules for each sort of memory that `is_match` says match.
-static void apply_rules(Bool (*is_match)(const Rule *, const HChar *, const HChar *), const HChar *object,
-                        const HChar *soname, const HChar *function, FrameOwners *found)
+// Which rules of each list a frame's function is held against follows from its object. Frames of one object come many
+// at a time, so those of the last one are kept.
+static struct {
+    HChar type;
+    HChar *object; // without its directory; of Python the file's path
+    HChar *soname;
+    XArray *rules, *role_rules, *code_rules; // of UInt, places in the lists
+} met;
+
+// Of a list whose elements begin with a Rule.
+static XArray *choose(XArray *chosen, const XArray *list)
+{
+    if (!chosen)
+        chosen = VG_(newXA)(VG_(malloc), "jm.owner", VG_(free), sizeof(UInt));
+    VG_(dropTailXA)(chosen, VG_(sizeXA)(chosen));
+    for (UInt i = 0; i < VG_(sizeXA)(list); i++) {
+        const Rule *rule = VG_(indexXA)(list, i);
+        if (rule->is_python == (met.type == 'p') &&
+            (matches_any(rule->objects, met.object) || (*met.soname && matches_any(rule->objects, met.soname))))
+            VG_(addToXA)(chosen, &i);
+    }
+    return chosen;
+}
+
+static void meet(const NamedFrame *frame)
+{
+    const Bool is_python = frame->type == 'p';
+    const HChar *object = !frame->object ? "" : is_python ? frame->object : VG_(basename)(frame->object);
+    const HChar *soname = is_python || !frame->soname ? "" : frame->soname;
+    if (met.object && is_python == (met.type == 'p') && VG_(strcmp)(object, met.object) == 0 &&
+        VG_(strcmp)(soname, met.soname) == 0)
+        return;
+    if (met.object) {
+        VG_(free)(met.object);
+        VG_(free)(met.soname);
+    }
+    met.type = frame->type;
+    met.object = VG_(strdup)("jm.owner", object);
+    met.soname = VG_(strdup)("jm.owner", soname);
+    met.rules = choose(met.rules, rules);
+    met.role_rules = choose(met.role_rules, role_rules);
+    met.code_rules = choose(met.code_rules, code_rules);
+}
+
+// The place of the first rule from the one chosen as `number` on that fits the function; -1: none. Moves `number`
+// behind it.
+static Word next_rule(const XArray *chosen, const XArray *list, const HChar *function, Word *number)
+{
+    while (*number < VG_(sizeXA)(chosen)) {
+        const UInt place = *(UInt *)VG_(indexXA)(chosen, (*number)++);
+        const Rule *rule = VG_(indexXA)(list, place);
+        if (matches_any(rule->functions, function ? function : ""))
+            return place;
+    }
+    return -1;
+}
+
+// The first rule for each sort of memory decides.
+static FrameOwners owners_of(const HChar *function)
 {
     Bool host = False, device = False, driver = False;
-    *found = (FrameOwners){JM_OWNER_NONE, JM_OWNER_NONE, JM_OWNER_NONE};
-    for (Word i = 0; i < VG_(sizeXA)(rules) && !(host && device && driver); i++) {
-        const Rule *rule = VG_(indexXA)(rules, i);
-        if (!is_match(rule, object, soname) || !matches_any(rule->functions, function ? function : ""))
-            continue;
-        decide(rule->owner, rule->host, &found->host, &host);
-        decide(rule->owner, rule->device, &found->device, &device);
-        decide(rule->owner, rule->driver, &found->driver, &driver);
+    FrameOwners found = {JM_OWNER_NONE, JM_OWNER_NONE, JM_OWNER_NONE};
+    Word number = 0, place;
+    while (!(host && device && driver) && (place = next_rule(met.rules, rules, function, &number)) >= 0) {
+        const Rule *rule = VG_(indexXA)(rules, place);
+        decide(rule->owner, rule->host, &found.host, &host);
+        decide(rule->owner, rule->device, &found.device, &device);
+        decide(rule->owner, rule->driver, &found.driver, &driver);
     }
+    return found;
 }
 
-static Bool is_native_match(const Rule *rule, const HChar *object, const HChar *soname)
+Ruling jm_owner_judge(const NamedFrame *frame)
 {
-    return !rule->is_python && (matches_any(rule->objects, object) || (soname && matches_any(rule->objects, soname)));
-}
-
-static Bool is_python_match(const Rule *rule, const HChar *file, const HChar *unused)
-{
-    return rule->is_python && matches_any(rule->objects, file);
-}
-
-void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, FrameOwners *found)
-{
-    apply_rules(is_native_match, object ? VG_(basename)(object) : "", soname, function, found);
-}
-
-void jm_owner_of_python_frame(const HChar *file, const HChar *function, FrameOwners *found)
-{
-    apply_rules(is_python_match, file, NULL, function, found);
-}
-
-// For rules of which one kind of memory is like another.
-static Bool is_frame_match(const Rule *rule, HChar type, const HChar *object, const HChar *soname,
-                           const HChar *function)
-{
-    object = object ? type == 'p' ? object : VG_(basename)(object) : "";
-    Bool is_match = type == 'p' ? is_python_match(rule, object, NULL) : is_native_match(rule, object, soname);
-    return is_match && matches_any(rule->functions, function ? function : "");
-}
-
-RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)
-{
-    for (Word i = 0; i < VG_(sizeXA)(role_rules) && i < 255; i++)
-        if (is_frame_match(&((RoleRule *)VG_(indexXA)(role_rules, i))->frame, type, object, soname, function))
-            return i + 1;
-    return 0;
-}
-
-Code jm_code_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function)
-{
-    for (Word i = 0; i < VG_(sizeXA)(code_rules); i++) {
-        const CodeRule *rule = VG_(indexXA)(code_rules, i);
-        if (is_frame_match(&rule->frame, type, object, soname, function))
-            return rule->code;
-    }
-    return CODE_UNSAID;
+    meet(frame);
+    Word role = 0, code = 0;
+    const RoleId its_role = next_rule(met.role_rules, role_rules, frame->function, &role) + 1;
+    const Word place = next_rule(met.code_rules, code_rules, frame->function, &code);
+    return (Ruling){.owners = owners_of(frame->function),
+                    .role = its_role,
+                    .code = place < 0 ? CODE_UNSAID : ((CodeRule *)VG_(indexXA)(code_rules, place))->code};
 }
 
 OwnerId jm_owner_claimant(OwnerId owner, Cause cause)

@@ -38,19 +38,11 @@ typedef struct {
     OwnerId driver;
 } FrameOwners;
 
-// The owners that the rules give to a frame. `object` and `soname` are matched
-// without their directories and may be NULL, `function` may be NULL.
-void jm_owner_of_frame(const HChar *object, const HChar *soname, const HChar *function, FrameOwners *owners);
-
-// The same for a Python frame: rules whose object starts with "py:" are matched against the whole path of the file.
-void jm_owner_of_python_frame(const HChar *file, const HChar *function, FrameOwners *owners);
-
 // Training roles of tensors (parameter, gradient, …), by rules of the same kind. Unlike owners, the first *rule* that
 // matches any frame of the stack decides, not the first frame: a copy to the device is an input, but a parameter when
 // Module.to asked for it.
 typedef UChar RoleId; // the rank of the rule: lower ranks decide; 0: none
 
-RoleId jm_role_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
 const HChar *jm_role_name(RoleId role); // "other" for none
 Bool jm_role_is_survivors(RoleId role); // the role is that of what outlives the frames (pending.h)
 
@@ -67,7 +59,23 @@ typedef enum {
 // What those frames say of a stack.
 typedef enum { CAUSE_UNSAID, CAUSE_OWN, CAUSE_IMPORT, N_CAUSES } Cause;
 
-Code jm_code_of_frame(HChar type, const HChar *object, const HChar *soname, const HChar *function);
+// What rules are held against a frame by. Any of them may be NULL.
+typedef struct {
+    HChar type; // 'p': of Python
+    const HChar
+        *object; // matched without its directory; of Python the file's whole path, by rules that begin with "py:"
+    const HChar *soname; // of native code; matched likewise
+    const HChar *function;
+} NamedFrame;
+
+typedef struct {
+    FrameOwners owners;
+    RoleId role;
+    Code code;
+} Ruling;
+
+// What the rules say of a frame.
+Ruling jm_owner_judge(const NamedFrame *frame);
 
 // The owner that memory of `owner` has if own code, or an import, has caused it; JM_OWNER_NONE: the same.
 OwnerId jm_owner_claimant(OwnerId owner, Cause cause);

@@ -99,12 +99,11 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
     }
     frame_index.slots[slot] = id;
     frame_index.used++;
-    if (type == 'p')
-        jm_owner_of_python_frame(file, function, &fresh->owners);
-    else
-        jm_owner_of_frame(object, soname, function, &fresh->owners);
-    fresh->role = jm_role_of_frame(type, type == 'p' ? file : object, soname, function);
-    fresh->code = jm_code_of_frame(type, type == 'p' ? file : object, soname, function);
+    const NamedFrame named = {type, type == 'p' ? file : object, soname, function};
+    const Ruling ruling = jm_owner_judge(&named);
+    fresh->owners = ruling.owners;
+    fresh->role = ruling.role;
+    fresh->code = ruling.code;
     Bool is_own = fresh->code == CODE_OWN || fresh->code == CODE_MAIN;
     jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
     if (type == 'p' && is_own)
@@ -258,10 +257,10 @@ static void symbolise(Location *at, Addr ip)
     free_if_any(function);
 }
 
-// Those asked for lately, each at the one place that its hash gives it: one load instead of three that wait for each
-// other.
+// Copies of those asked for lately, each at the one place that its hash gives it: one load instead of four that wait
+// for each other.
 #define RECENT_BITS 10
-static const Location *recent[1u << RECENT_BITS];
+static Location recent[1u << RECENT_BITS];
 
 static void symbolise_again(Location *at)
 {
@@ -298,10 +297,10 @@ static const Location *look_up(Addr ip)
 
 const Location *jm_symbol_locate(Addr ip)
 {
-    const Location **at = &recent[jm_place(ip, RECENT_BITS)];
-    if (!*at || (*at)->ip != ip || (*at)->is_forgotten)
-        *at = look_up(ip);
-    return *at;
+    Location *at = &recent[jm_place(ip, RECENT_BITS)];
+    if (at->ip != ip || !at->n_frames)
+        *at = *look_up(ip);
+    return at;
 }
 
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line)
@@ -410,6 +409,7 @@ void jm_symbol_forget(Addr start, SizeT bytes)
         if (at->ip >= start && at->ip < start + bytes)
             at->is_forgotten = True;
     }
+    VG_(memset)(recent, 0, sizeof recent);
 }
 
 Bool jm_symbol_unmapped(Addr start, SizeT bytes)

@@ -27,6 +27,7 @@ typedef struct {
     Bool is_below_main : 1; // start-up code that calls main, or nothing that is code
 } Location;
 
+// Holds until the next call.
 const Location *jm_symbol_locate(Addr ip);
 
 // The frame of a Python function at a line.
