@@ -14,6 +14,7 @@
 
 #include "valgrind/code_cache.h"
 #include "base/options.h"
+#include "base/words.h"
 #include "valgrind/code_file.h"
 #include "valgrind/translated.h"
 
@@ -91,12 +92,9 @@ static Bool hand_over(const VexTranslateArgs *args, const CodeRecord *record, co
 {
     if ((ULong)record->n_host > (ULong)args->host_bytes_size || record->result.status != VexTransOK)
         return False;
-    VG_(memcpy)(args->host_bytes, host, record->n_host);
+    jm_words_copy(args->host_bytes, host, record->n_host);
     *args->host_bytes_used = record->n_host;
-    VG_(memset)(args->guest_extents, 0, sizeof *args->guest_extents);
-    args->guest_extents->base[0] = record->address;
-    args->guest_extents->len[0] = record->n_guest;
-    args->guest_extents->n_used = 1;
+    *args->guest_extents = (VexGuestExtents){.base = {record->address}, .len = {record->n_guest}, .n_used = 1};
     return True;
 }
 

@@ -16,6 +16,7 @@
 #include "base/kernel.h"
 #include "base/options.h"
 #include "base/stats.h"
+#include "base/words.h"
 #include "valgrind/cache_directory.h"
 
 #define MAGIC          0x3165646f636d6aULL // "jmcode1"
@@ -106,7 +107,7 @@ static const UChar *read_record(ULong at, RecordHeader *header)
     const UChar *bytes = read_at(at, sizeof *header);
     if (!bytes)
         return NULL;
-    VG_(memcpy)(header, bytes, sizeof *header);
+    jm_words_copy(header, bytes, sizeof *header);
     if (!is_sound(&header->record))
         return NULL;
     SizeT n_bytes = sizeof *header + header->record.n_compared + header->record.n_host;
@@ -324,7 +325,7 @@ static Verdict judge(ULong at, Addr address, SizeT n_readable, RecordHeader *hea
     if (header->record.address != address)
         return IS_OTHERS;
     if (header->record.n_compared != n_to_compare(address, header->record.n_guest, n_readable) ||
-        VG_(memcmp)((const void *)address, bytes, header->record.n_compared) != 0)
+        !jm_words_same((const void *)address, bytes, header->record.n_compared))
         return IS_CHANGED;
     *host = bytes + header->record.n_compared;
     return IS_RIGHT;
@@ -337,7 +338,7 @@ static ULong next_at;
 static Bool is_next(Addr address)
 {
     const UChar *bytes = next_at ? read_at(next_at, sizeof(RecordHeader)) : NULL;
-    return bytes && VG_(memcmp)(bytes + offsetof(RecordHeader, record.address), &address, sizeof address) == 0;
+    return bytes && *(const UnalignedWord *)(bytes + offsetof(RecordHeader, record.address)) == address;
 }
 
 static const UChar *found(ULong at, const RecordHeader *header, const UChar *host, CodeRecord *record)
@@ -408,8 +409,8 @@ void jm_code_file_add(CodeRecord *record, SizeT n_readable, const UChar *host)
     VG_(memset)(&header, 0, sizeof header);
     header.record = *record;
     VG_(memcpy)(bytes, &header, sizeof header);
-    VG_(memcpy)(p, (const void *)record->address, record->n_compared);
-    VG_(memcpy)(p + record->n_compared, host, record->n_host);
+    jm_words_copy(p, (const void *)record->address, record->n_compared);
+    jm_words_copy(p + record->n_compared, host, record->n_host);
     header.checksum = record_checksum(bytes + sizeof header.checksum, n_bytes - sizeof header.checksum);
     VG_(memcpy)(bytes, &header.checksum, sizeof header.checksum);
     front.entries[front.header.n_records++] = (Entry){tag_of(record->address), n_pending_bytes};
