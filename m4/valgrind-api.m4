@@ -190,6 +190,7 @@ JM_IF_FUNCTION([libcoregrind], [vgPlain_di_load_di], [
 dnl How the core looks for what is to be replaced in a new object file (matching.c).
 AC_MSG_CHECKING([whether the core can be shown some symbols only])
 chooses_symbols=yes
+test -n "$reads_debug_info" || chooses_symbols=no
 choosing="vgPlain_redir_notify_new_DebugInfo vgPlain_DebugInfo_syms_howmany vgPlain_DebugInfo_syms_getidx vgPlain_maybe_Z_demangle"
 for function in $choosing; do
     JM_IF_FUNCTION([libcoregrind], [$function], [], [chooses_symbols=no])

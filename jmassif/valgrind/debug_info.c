@@ -19,6 +19,13 @@ void jm_debug_info_keep_little(void)
         VG_(clo_read_inline_info) = False;
 }
 
+static UInt n_read;
+
+UInt jm_debug_info_n_read(void)
+{
+    return n_read;
+}
+
 #if defined(WRAP_READ_DEBUG_INFO)
 
 static Bool is_c_library(const HChar *path)
@@ -40,6 +47,7 @@ Bool WRAP_READ_DEBUG_INFO(DebugInfo *info)
     if (asked_for == YES_BY_DEFAULT && path && is_c_library(path))
         VG_(clo_read_inline_info) = False;
     Bool is_read = REAL_READ_DEBUG_INFO(info);
+    n_read++;
     VG_(clo_read_inline_info) = asked_for;
     return is_read;
 }

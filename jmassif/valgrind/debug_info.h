@@ -15,4 +15,7 @@ void jm_debug_info_keep_little(void);
 // Reads symbols that are wanted before somebody asks for an address.
 void jm_debug_info_read_early(const DebugInfo *info);
 
+// How often the core has read some object file's debug information: from one time to the next its symbols are the same.
+UInt jm_debug_info_n_read(void);
+
 #endif

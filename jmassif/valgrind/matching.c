@@ -36,6 +36,10 @@ __typeof__(__real_vgPlain_DebugInfo_syms_howmany) __wrap_vgPlain_DebugInfo_syms_
 __typeof__(__real_vgPlain_DebugInfo_syms_getidx) __wrap_vgPlain_DebugInfo_syms_getidx;
 __typeof__(__real_vgPlain_redir_notify_new_DebugInfo) __wrap_vgPlain_redir_notify_new_DebugInfo;
 
+// What the core looks for by itself: for --sim-hints=no-nptl-pthread-stackcache, and for how names of Ada are shown.
+static const HChar *const known_to_core[] = {"stack_cache_actsize", "gnu_get_libc_version",
+                                             "__gnat_ada_main_program_name"};
+
 // --require-text-symbol, whose patterns are looked for among all symbols.
 extern XArray *VG_(clo_req_tsyms);
 
@@ -51,6 +55,7 @@ static Bool any_may_match; // a pattern has a wildcard at its beginning
 
 static const DebugInfo *shown; // the object file of which only some symbols are
 static XArray *chosen;         // of Int, their numbers
+static UInt chosen_at;         // jm_debug_info_n_read
 
 // The first characters, or all of a shorter text.
 static inline UInt beginning_of(const HChar *text)
@@ -141,6 +146,7 @@ static Bool choose(const DebugInfo *object)
     if (!chosen)
         chosen = VG_(newXA)(VG_(malloc), "jm.chosen", VG_(free), sizeof(Int));
     VG_(dropTailXA)(chosen, VG_(sizeXA)(chosen));
+    chosen_at = jm_debug_info_n_read();
     for (Int i = 0; i < n; i++) {
         const HChar *name, **others;
         Bool is_text;
@@ -157,14 +163,20 @@ static Bool choose(const DebugInfo *object)
 void __wrap_vgPlain_redir_notify_new_DebugInfo(const DebugInfo *object)
 {
     jm_debug_info_read_early(object);
+    if (!patterns)
+        for (UInt i = 0; i < sizeof known_to_core / sizeof *known_to_core; i++)
+            learn(known_to_core[i]);
     if (!is_whole(object) && choose(object))
         shown = object;
     __real_vgPlain_redir_notify_new_DebugInfo(object);
     shown = NULL;
 }
 
+// The core reads the C library's separate debug file in between, from 3.22 on, and numbers its symbols anew.
 Int __wrap_vgPlain_DebugInfo_syms_howmany(const DebugInfo *object)
 {
+    if (object == shown && chosen_at != jm_debug_info_n_read() && !choose(object))
+        shown = NULL;
     return object == shown ? VG_(sizeXA)(chosen) : __real_vgPlain_DebugInfo_syms_howmany(object);
 }
 

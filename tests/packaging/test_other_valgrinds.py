@@ -83,6 +83,29 @@ def test_another_valgrind_sees_what_dlopen_is_asked_for(release: str) -> None:
     assert [scope.name for scope in recording.profile.scopes] == ["dlopen libm.so.6"]
 
 
+ADA = """
+#include <stdlib.h>
+const char __gnat_ada_main_program_name[] = "_ada_main";
+void __attribute__((noinline)) pack__inner__run(void) { abort(); }
+int main(void) { pack__inner__run(); }
+"""
+
+
+@EACH_RELEASE
+def test_another_valgrind_finds_what_it_looks_for_by_itself(release: str) -> None:
+    """Symbols that no wrapper is for: of a program in Ada, and of the C library for a hint."""
+    root = unpacked(release)
+    tree = configure_and_make(MADE / f"valgrind-{release}", f"--with-valgrind={root}")
+    valgrind = str(root / "usr/bin/valgrind")
+    library = str(next(root.glob("usr/lib*/**/none-*-linux")).parent)
+    program = compile_c(ADA, "-O0", "-g")
+    options = ["-v", "--sim-hints=no-nptl-pthread-stackcache"]
+    none = run([valgrind, "--tool=none", *options, program], env={"VALGRIND_LIB": library})
+    ours = record([program], options, build=tree, valgrind=valgrind)
+    told = r"(?:at|by) 0x\w+: (pack.*) |(deactivate nptl|could not find symbol)"
+    assert re.findall(told, ours.stderr) == re.findall(told, none.stderr) != []
+
+
 FMA = ROOT / "tests" / "bench" / "fma.c"
 
 
