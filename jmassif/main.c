@@ -51,6 +51,7 @@
 #include "valgrind/fma.h"
 #include "valgrind/guest_state.h"
 #include "valgrind/killed.h"
+#include "valgrind/matching.h"
 #include "valgrind/places.h"
 #include "valgrind/symbol_names.h"
 #include "valgrind/translation.h"
@@ -266,19 +267,15 @@ static void post_clo_init(void)
 
 static void print_stats(void)
 {
-    static const TellStats modules[] = {jm_blocks_stats,        jm_slab_stats,
-                                        jm_heap_stats,          jm_stack_stats,
-                                        jm_unwind_stats,        jm_symbol_stats,
-                                        jm_account_stats,       jm_ledger_stats,
-                                        jm_python_stats,        jm_owner_stats,
-                                        jm_mappings_stats,      jm_driver_stats,
-                                        jm_scope_stats,         jm_region_stats,
-                                        jm_device_blocks_stats, jm_tensor_stats,
-                                        jm_exhaustion_stats,    jm_pending_stats,
-                                        jm_torch_stats,         jm_trace_stats,
-                                        jm_trace_file_stats,    jm_source_stats,
-                                        jm_code_cache_stats,    jm_places_stats,
-                                        jm_guest_stats,         NULL};
+    static const TellStats modules[] = {jm_blocks_stats,  jm_slab_stats,       jm_heap_stats,
+                                        jm_stack_stats,   jm_unwind_stats,     jm_symbol_stats,
+                                        jm_account_stats, jm_ledger_stats,     jm_python_stats,
+                                        jm_owner_stats,   jm_mappings_stats,   jm_driver_stats,
+                                        jm_scope_stats,   jm_region_stats,     jm_device_blocks_stats,
+                                        jm_tensor_stats,  jm_exhaustion_stats, jm_pending_stats,
+                                        jm_torch_stats,   jm_trace_stats,      jm_trace_file_stats,
+                                        jm_source_stats,  jm_code_cache_stats, jm_places_stats,
+                                        jm_guest_stats,   jm_matching_stats,   NULL};
     jm_stats_print(modules);
 }
 

@@ -586,4 +586,5 @@ void jm_code_file_stats(void)
      n.refused, n.kept);
     jm_stats_row("jm.code", "kept translations", n_used,
                  (SizeT)n_slots * sizeof *slots + (pending ? PENDING_BYTES : 0));
+    jm_stats_array("jm.code", "batches of kept translations", batches, sizeof(Batch));
 }

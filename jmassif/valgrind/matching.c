@@ -9,6 +9,8 @@
 // The core's matching of one name measures both strings each time, and takes exponential time where a pattern has many
 // stars, which come from users' rules; so that is done here too. The linker leads the core's calls here (--wrap).
 
+#include "valgrind/matching.h"
+#include "base/stats.h"
 #include "base/text.h"
 #include "valgrind/debug_info.h"
 
@@ -44,12 +46,13 @@ static const HChar *const known_to_core[] = {"stack_cache_actsize", "gnu_get_lib
 extern XArray *VG_(clo_req_tsyms);
 
 typedef struct {
-    const HChar *text;
+    UInt text; // where it begins in `texts`
     UInt beginning;
     UShort next; // of the same bucket: its place, from 1
 } Pattern;
 
 static XArray *patterns; // of Pattern
+static XArray *texts;    // of HChar
 static UShort buckets[N_BUCKETS];
 static Bool any_may_match; // a pattern has a wildcard at its beginning
 
@@ -71,11 +74,19 @@ static inline UInt bucket_of(UInt beginning)
     return beginning * 2654435761u >> 20;
 }
 
+static inline const HChar *text_of(const Pattern *pattern)
+{
+    return VG_(indexXA)(texts, pattern->text);
+}
+
 static Bool is_known(const HChar *text)
 {
-    for (UInt at = buckets[bucket_of(beginning_of(text))]; at; at = ((Pattern *)VG_(indexXA)(patterns, at - 1))->next)
-        if (VG_(strcmp)(((Pattern *)VG_(indexXA)(patterns, at - 1))->text, text) == 0)
+    const Pattern *pattern;
+    for (UInt at = buckets[bucket_of(beginning_of(text))]; at; at = pattern->next) {
+        pattern = VG_(indexXA)(patterns, at - 1);
+        if (VG_(strcmp)(text_of(pattern), text) == 0)
             return True;
+    }
     return False;
 }
 
@@ -83,8 +94,10 @@ static void learn(const HChar *text)
 {
     for (UInt i = 0; i < BEGINNING && text[i]; i++)
         any_may_match |= text[i] == '*' || text[i] == '?' || text[i] == '\\';
-    if (!patterns)
+    if (!patterns) {
         patterns = VG_(newXA)(VG_(malloc), "jm.patterns", VG_(free), sizeof(Pattern));
+        texts = VG_(newXA)(VG_(malloc), "jm.patterns", VG_(free), sizeof(HChar));
+    }
     if (any_may_match || is_known(text))
         return;
     if (VG_(sizeXA)(patterns) == 0xFFFF) {
@@ -92,7 +105,7 @@ static void learn(const HChar *text)
         return;
     }
     UShort *bucket = &buckets[bucket_of(beginning_of(text))];
-    const Pattern pattern = {VG_(strdup)("jm.patterns", text), beginning_of(text), *bucket};
+    const Pattern pattern = {VG_(addBytesToXA)(texts, text, VG_(strlen)(text) + 1), beginning_of(text), *bucket};
     *bucket = VG_(addToXA)(patterns, &pattern) + 1;
 }
 
@@ -111,7 +124,7 @@ static Bool may_be_replaced(const HChar *name)
     const UInt beginning = beginning_of(name);
     for (UInt at = buckets[bucket_of(beginning)]; at;) {
         const Pattern *pattern = VG_(indexXA)(patterns, at - 1);
-        if (pattern->beginning == beginning && jm_text_fits(pattern->text, 0, name))
+        if (pattern->beginning == beginning && jm_text_fits(text_of(pattern), 0, name))
             return True;
         at = pattern->next;
     }
@@ -188,5 +201,15 @@ void __wrap_vgPlain_DebugInfo_syms_getidx(const DebugInfo *object, Int number, S
         number = *(Int *)VG_(indexXA)(chosen, number);
     __real_vgPlain_DebugInfo_syms_getidx(object, number, addresses, size, name, others, is_text, is_ifunc, is_global);
 }
+
+void jm_matching_stats(void)
+{
+    jm_stats_array("jm.patterns", "patterns of what is replaced", patterns, sizeof(Pattern));
+    jm_stats_array("jm.patterns", "characters of these", texts, sizeof(HChar));
+}
+
+#else
+
+void jm_matching_stats(void) {}
 
 #endif
