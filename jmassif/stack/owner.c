@@ -33,7 +33,7 @@ typedef struct {
     Code code;
 } CodeRule;
 
-#define MAX_ROLE_RULES 250 // a RoleId is a byte
+#define MAX_ROLE_RULES 250 // of one file
 
 static XArray *rules;      // of Rule
 static XArray *role_rules; // of RoleRule

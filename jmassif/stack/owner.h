@@ -41,7 +41,7 @@ typedef struct {
 // Training roles of tensors (parameter, gradient, …), by rules of the same kind. Unlike owners, the first *rule* that
 // matches any frame of the stack decides, not the first frame: a copy to the device is an input, but a parameter when
 // Module.to asked for it.
-typedef UChar RoleId; // the rank of the rule: lower ranks decide; 0: none
+typedef UShort RoleId; // the rank of the rule: lower ranks decide; 0: none
 
 const HChar *jm_role_name(RoleId role); // "other" for none
 Bool jm_role_is_survivors(RoleId role); // the role is that of what outlives the frames (pending.h)

@@ -312,3 +312,24 @@ def test_a_file_that_cannot_be_read_is_told(path: str, tmp_path: Path) -> None:
     assert recording.stderr.count("cannot read the file") == 1
     assert f"{tmp_path}/{path}" in recording.stderr
     assert not recording.traces
+
+
+# As PyTorch calls it, where the last of the rules that are built in knows it.
+COPIES = """
+#include <stdlib.h>
+void *copies(void) __asm__("_ZN2at4_ops8_to_copy4callEv");
+void *copies(void) { return calloc(700, 1); }
+"""
+COPIED = 'void *copies(void) __asm__("_ZN2at4_ops8_to_copy4callEv");\nint main(void) { return *(char *)copies(); }'
+
+
+@pytest.mark.parametrize("n", [1, 243, 244, 249, 250])
+def test_as_many_role_rules_as_there_may_be_leave_those_built_in_what_they_are(n: int, tmp_path: Path) -> None:
+    rules = [f"role r{i} none none{i}" for i in range(n)]
+    (tmp_path / "my.rules").write_text("\n".join(["tensor libtorch* at::_ops::*", *rules]))
+    lib = library(COPIES, "libtorch_copies.so", "-fno-builtin")
+    recording = record([compile_c(COPIED, *linked_to(lib))], [f"--owners={tmp_path}/my.rules"])
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+    heap = [number for number, account in enumerate(profile.accounts) if account.kind == "heap"]
+    assert [profile.role(number) for number in heap] == ["input"]
