@@ -11,6 +11,7 @@
 
 #include "valgrind/matching.h"
 #include "base/stats.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "valgrind/debug_info.h"
 
@@ -23,8 +24,8 @@ Bool __wrap_vgPlain_string_match(const HChar *pattern, const HChar *string)
 
 #if defined(CHOOSES_SYMBOLS)
 
-#define N_BUCKETS 4096u
-#define BEGINNING 4 // characters
+#define BUCKET_BITS 12
+#define BEGINNING   4 // characters
 
 // Functions of the core that are not for tools, as they have been since 3.16.
 typedef struct SymbolAddresses SymbolAddresses;
@@ -53,7 +54,7 @@ typedef struct {
 
 static XArray *patterns; // of Pattern
 static XArray *texts;    // of HChar
-static UShort buckets[N_BUCKETS];
+static UShort buckets[1u << BUCKET_BITS];
 static Bool any_may_match; // a pattern has a wildcard at its beginning
 
 static const DebugInfo *shown; // the object file of which only some symbols are
@@ -69,11 +70,6 @@ static inline UInt beginning_of(const HChar *text)
     return bits;
 }
 
-static inline UInt bucket_of(UInt beginning)
-{
-    return beginning * 2654435761u >> 20;
-}
-
 static inline const HChar *text_of(const Pattern *pattern)
 {
     return VG_(indexXA)(texts, pattern->text);
@@ -82,7 +78,7 @@ static inline const HChar *text_of(const Pattern *pattern)
 static Bool is_known(const HChar *text)
 {
     const Pattern *pattern;
-    for (UInt at = buckets[bucket_of(beginning_of(text))]; at; at = pattern->next) {
+    for (UInt at = buckets[jm_place(beginning_of(text), BUCKET_BITS)]; at; at = pattern->next) {
         pattern = VG_(indexXA)(patterns, at - 1);
         if (VG_(strcmp)(text_of(pattern), text) == 0)
             return True;
@@ -104,7 +100,7 @@ static void learn(const HChar *text)
         any_may_match = True;
         return;
     }
-    UShort *bucket = &buckets[bucket_of(beginning_of(text))];
+    UShort *bucket = &buckets[jm_place(beginning_of(text), BUCKET_BITS)];
     const Pattern pattern = {VG_(addBytesToXA)(texts, text, VG_(strlen)(text) + 1), beginning_of(text), *bucket};
     *bucket = VG_(addToXA)(patterns, &pattern) + 1;
 }
@@ -122,7 +118,7 @@ Bool __wrap_vgPlain_maybe_Z_demangle(const HChar *symbol, HChar **soname, HChar 
 static Bool may_be_replaced(const HChar *name)
 {
     const UInt beginning = beginning_of(name);
-    for (UInt at = buckets[bucket_of(beginning)]; at;) {
+    for (UInt at = buckets[jm_place(beginning, BUCKET_BITS)]; at;) {
         const Pattern *pattern = VG_(indexXA)(patterns, at - 1);
         if (pattern->beginning == beginning && jm_text_fits(text_of(pattern), 0, name))
             return True;
