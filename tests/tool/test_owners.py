@@ -163,8 +163,7 @@ int main(int argc, char **argv)
         for (int at = 0; at < 3 << 20; at += 4096)
             sum += file[at];
     }
-    free(malloc(8 << 20));
-    return sum;
+    return malloc(8 << 20) ? sum : 1; // the last sample, which sees every file, is the peak whenever others were
 }
 """
 
