@@ -150,11 +150,11 @@ def test_the_report_has_them() -> None:
         "  lib                         100 MiB    2.4 %",
         "  app                        96.0 MiB    2.3 %",
         "  1 smaller owner            4.00 MiB    0.1 %",
-        "never touched               -33.0 MiB   -0.8 %   asked for, and without pages",
+        "less what was not touched   -33.0 MiB   -0.8 %   asked for, but not in memory",
         "its allocators               48.0 MiB    1.2 %   kept free",
         "Valgrind and jmassif         80.0 MiB    2.0 %   the price of profiling",
         "unaccounted                  5.00 MiB    0.1 %   its pages that nothing explains",
-        "elsewhere, since the start  -4.00 MiB   -0.1 %   others have given back",
+        "less given back elsewhere   -4.00 MiB   -0.1 %   by others, since the start",
         "free                         2.64 GiB   65.9 %   what the kernel could still give",
         "together                     4.00 GiB  100.0 %",
     ]
@@ -188,11 +188,41 @@ def test_a_negative_elsewhere_names_what_is_outside_of_the_process() -> None:
     assert "less than at the start are in use: other programs and the kernel have given back." in alone
 
 
-def test_a_row_that_can_be_negative_says_why() -> None:
+def test_a_row_that_can_be_negative_has_a_name_to_take_away_by() -> None:
     made = books(trace(LATER).load(), 1)
     for row in (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS):
-        if row.field not in ("valgrind", "free"):  # sums of pages
-            assert row.told(made._replace(**{row.field: -MIB})) not in ("", row.told(made._replace(**{row.field: MIB})))
+        if row.field not in ("allocators", "valgrind", "free"):  # sums of pages, or never less than none
+            less, more = (made._replace(**{row.field: n}) for n in (-MIB, MIB))
+            assert row.named(less).startswith("less ") and row.told(less) not in ("", row.told(more))
+            # What is never more than none is known by one name in all runs.
+            assert row.named(more) == row.name and (row.named(more) != row.named(less)) == (row.field != "untouched")
+
+
+@pytest.mark.parametrize("in_memory", (110, 62, 61, 20))
+def test_what_is_missing_of_small_blocks_was_not_touched(in_memory: int) -> None:
+    plain, made = (books(trace({**LATER, "resident-heap": n}).load(), 1) for n in (110, in_memory))
+    # Of 92 asked for 30 are known to be without pages.
+    assert made.allocators == max(0, in_memory - 62) * MIB
+    assert made.untouched == plain.untouched - max(0, 62 - in_memory) * MIB
+    assert sum_of(made) == made.board
+
+
+def test_of_moments_as_full_the_one_nearest_to_the_peak_is_told() -> None:
+    """What was not touched at one may have been written to by the next, without a byte of difference in the ledger."""
+    made = Trace(memory="unified", **{"option.pages": "yes"})
+    heap = made.account("heap", "app", ["make (a.c:1)"])
+    made.lines += figures(0, AT_START)
+    made.snapshot(0, "start")
+    for time, (held, untouched) in {10: (400, 390), 20: (396, 100), 30: (390, 40), 40: (300, 0)}.items():
+        made.lines += figures(time, {**LATER, "custom-blocks": 0, "blocks-in-mappings": 0, "resident-blocks": 0})
+        made.lines += figures(time, {"resident-heap": held - untouched, "heap-untouched": untouched})
+        made.snapshot(
+            time, "time", {heap: (held * MIB, 1)}, {"total": (32, {heap: (404 * MIB, 2)})} if time == 40 else None
+        )
+    profile = made.load()
+    assert fullest(profile) == 1 and fullest(profile, 32) == 3
+    assert books(profile, 3).untouched == -40 * MIB
+    assert any(line.startswith("less what was not touched   -40.0 MiB") for line in section(profile))
 
 
 def test_what_is_elsewhere_is_doubted_and_nvmap_told() -> None:

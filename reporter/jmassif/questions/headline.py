@@ -123,9 +123,16 @@ def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]
             else 0
         )
         if untouched:
-            text += f" About {size(untouched)} of it was asked for and never touched, which takes no memory."
+            text += f" About {size(untouched)} of it had been asked for and not touched, which takes no memory."
         found.append(Statement(POOL, severity(limit, n_bytes), text))
     return found
+
+
+def _whose(table: Ledger, of: LedgerPool, before: List[Statement]) -> str:
+    """Whose the memory is; what has been told of the machine, or of untouched memory, is not what "that" is."""
+    text = whose(table, of)
+    is_told_of_more = len(before[-1].text.split(". ")) > 1
+    return text.replace("Of that", f"Of the {size(of[1](table.total))}", 1) if is_told_of_more else text
 
 
 # ---- all of it -------------------------------------------------------------------------------
@@ -152,7 +159,7 @@ def _headline(profile: Profile, names: Names, chosen: Moment) -> Headline:
         return Headline(statements, chosen.time, chosen.name, 0, 0, pool, None, failure.number if failure else None)
     order = _order(table, profile.is_discrete, pool)
     statements += _pools(profile, chosen, table, pool)
-    statements += [Statement(WHOSE, NOTE, whose(table, of)) for of in order]
+    statements += [Statement(WHOSE, NOTE, _whose(table, of, statements)) for of in order]
     leak = growth_sentence(profile, find_growth(profile, names))
     statements += [Statement(LEAK, WARNING, leak)] if leak else []
     place = place_to_look(profile, names, chosen.composition, order[0][0])

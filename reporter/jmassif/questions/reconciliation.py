@@ -3,7 +3,8 @@
 
     board = before + the ledger, owner by owner + untouched + allocators + Valgrind + unaccounted + elsewhere + free
 
-`untouched` takes away what the ledger has and no page stands for. Other rows may be negative too; a row says why it is. The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
+`untouched` takes away what the ledger has and no page stands for. Others of its rows may be negative too, and then go by a name that
+a number to take away goes with. The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
 machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
 """
 
@@ -33,11 +34,9 @@ class Books(NamedTuple):
     # In use before the program started: the system and other programs.
     before: int
     held: int  # by the ledger, in this memory
-    # What was asked for and has no pages, taken away: it was never written to, or is swapped out. Never positive.
+    # What was asked for and has no pages, taken away: it was never written to, was only read, or is swapped out. Never positive.
     untouched: int
-    # What the heap's allocators keep and nobody has asked for. Negative where pages are missing of small blocks, or of
-    # ones that were only read.
-    allocators: int
+    allocators: int  # what the heap's allocators keep and nobody has asked for
     valgrind: int  # pages of Valgrind's core and of jmassif
     unaccounted: int  # pages of the process that are none of the above
     # In use beyond all that, and not before the start: other programs that have grown, the kernel's own, and what a
@@ -64,33 +63,53 @@ class Row(NamedTuple):
     field: str  # of Books
     name: str
     note: str  # what it is
-    why_negative: str  # what it is where it is negative
+    negative: str  # its name where it is negative
+    why_negative: str  # what it is then
 
     def bytes(self, made: Books) -> int:
         found: int = getattr(made, self.field)
         return found
 
+    def named(self, made: Books) -> str:
+        return self.negative if self.bytes(made) < 0 else self.name
+
     def told(self, made: Books) -> str:
         return self.why_negative if self.bytes(made) < 0 else self.note
 
 
-_NEVER = ""  # a row that is no difference
-BEFORE = Row("before", "before the start", "the system and other programs", "the program had it as available")
+_NEVER = ("", "")  # a row that is no difference
+BEFORE = Row(
+    "before", "before the start", "the system and other programs", "less what was free then", "it had it as available"
+)
 # What a process has beside what the ledger holds.
 BESIDE_LEDGER = (
+    # One name whatever the number: runs are compared by it.
     Row(
         "untouched",
-        "never touched",
+        "less what was not touched",
         "all that was asked for has pages",
-        "asked for, and without pages",
+        "less what was not touched",
+        "asked for, but not in memory",
     ),
-    Row("allocators", "its allocators", "kept free", "small blocks never touched, or only read"),
-    Row("valgrind", "Valgrind and jmassif", "the price of profiling", _NEVER),
-    Row("unaccounted", "unaccounted", "its pages that nothing explains", "given back while being counted"),
+    Row("allocators", "its allocators", "kept free", *_NEVER),
+    Row("valgrind", "Valgrind and jmassif", "the price of profiling", *_NEVER),
+    Row(
+        "unaccounted",
+        "unaccounted",
+        "its pages that nothing explains",
+        "less given back meanwhile",
+        "while its pages were counted",
+    ),
 )
 BESIDE_PROCESS = (
-    Row("elsewhere", "elsewhere, since the start", "other programs and the kernel", "others have given back"),
-    Row("free", "free", "what the kernel could still give", _NEVER),
+    Row(
+        "elsewhere",
+        "elsewhere, since the start",
+        "other programs and the kernel",
+        "less given back elsewhere",
+        "by others, since the start",
+    ),
+    Row("free", "free", "what the kernel could still give", *_NEVER),
 )
 
 
@@ -124,10 +143,20 @@ def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
     return sum(n_bytes for kind, n_bytes in by_kind.items() if side_of(kind) in sides)
 
 
-def fullest(profile: Profile) -> Optional[int]:
-    """Of the snapshots at which the books can be made, the one nearest to the peak: that holds most."""
-    found = sampled(profile)
-    return max(found, key=lambda index: _on(profile, profile.snapshots[index].by_kind)) if found else None
+# Of what the fullest holds: who holds as much is as full. What was untouched then may have been written to since.
+_AS_FULL = 0.95
+
+
+def fullest(profile: Profile, time: Optional[int] = None) -> Optional[int]:
+    """Of the snapshots at which the books can be made, the one that holds most; of those as full the one nearest in time, if one is given."""
+    held = {index: _on(profile, profile.snapshots[index].by_kind) for index in sampled(profile)}
+    if not held:
+        return None
+    if time is None:
+        return max(held, key=lambda index: held[index])
+    peak, least = time, _AS_FULL * max(held.values())
+    full = [index for index in held if held[index] >= least]
+    return min(full, key=lambda index: (abs(profile.snapshots[index].time - peak), -held[index]))
 
 
 def nearest(profile: Profile, time: int) -> Optional[int]:
@@ -137,8 +166,8 @@ def nearest(profile: Profile, time: int) -> Optional[int]:
 
 
 def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
-    """Of the snapshots at which the books can be made, that for a moment: for a peak the fullest."""
-    return fullest(profile) if chosen.snapshot is None else nearest(profile, chosen.time)
+    """Of the snapshots at which the books can be made, that for a moment: for a peak a full one."""
+    return fullest(profile, chosen.time) if chosen.snapshot is None else nearest(profile, chosen.time)
 
 
 def _in_mappings(profile: Profile, by_kind: Dict[str, int], now: _Figures) -> int:
@@ -165,6 +194,8 @@ def books(profile: Profile, snapshot: int) -> Books:
     in_blocks = min(now["resident-blocks"], in_mappings)
     without_pages = now["heap-untouched"] + in_mappings - in_blocks
     allocators = now["resident-heap"] - from_malloc + now["heap-untouched"]
+    # Of small blocks it is not told one by one what is in memory: where less is than they were asked for, so much is not.
+    without_pages += max(0, -allocators)
     explained = ("resident-heap", "resident-valgrind", "resident-devices")
     unaccounted = now["resident"] - sum(now[part] for part in explained) - in_blocks - pages
     # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
@@ -178,7 +209,7 @@ def books(profile: Profile, snapshot: int) -> Books:
         before=before,
         held=held,
         untouched=-without_pages,
-        allocators=allocators,
+        allocators=max(0, allocators),
         valgrind=now["resident-valgrind"],
         unaccounted=unaccounted,
         elsewhere=now["mem-total"] - free - before - now["resident"] - outside,

@@ -230,6 +230,7 @@ def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
             "held": made.held,
             "doubts": doubts(made),
         }
+        row["names"] = {each.field: each.named(made) for each in _BOOKS}
         row["notes"] = {each.field: each.told(made) for each in _BOOKS}
         row.update((each.field, each.bytes(made)) for each in _BOOKS)
         rows.append(row)

@@ -33,7 +33,7 @@ def _row(label: str, n_bytes: int, whole: int, note: str = "") -> str:
 
 
 def _told(made: Books, row: Row) -> str:
-    return _row(row.name, row.bytes(made), made.board, row.told(made))
+    return _row(row.named(made), row.bytes(made), made.board, row.told(made))
 
 
 def _owners(profile: Profile, made: Books) -> List[str]:

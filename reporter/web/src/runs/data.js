@@ -19,7 +19,7 @@
 
 /**
  * The whole machine's memory at a moment, in bytes: `board` is the sum of the others, of which some may be negative. `notes`: what a row is, by its field, or why it is negative.
- * @typedef {{moment: number, board: number, held: number, doubts: string[], notes: Record<string, string>, before: number, untouched: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
+ * @typedef {{moment: number, board: number, held: number, doubts: string[], names: Record<string, string>, notes: Record<string, string>, before: number, untouched: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
  */
 /**
  * A figure of another tool. `times` is null where the values are those of the moments.

@@ -18,13 +18,17 @@ const SCOPES = /** @type {[string, string][]} */ ([
 ]);
 const QUIET = 'var(--edge)';
 
-/** The books of the moment, or for a peak of the fullest one that has any, or of the nearest. @param {Run} run @param {number} moment */
+/** Of what the fullest holds: who holds as much is as full, as questions/reconciliation.py has it. */
+const AS_FULL = 0.95;
+
+/** The books of the nearest moment that has any; for a peak of the nearest that is full. @param {Run} run @param {number} moment */
 function booksOf(run, moment) {
     const { books, is_discrete } = run.head;
     const filled = (/** @type {Books} */ made) => run.moments[made.moment].host + (is_discrete ? 0 : run.moments[made.moment].device);
     const away = (/** @type {Books} */ made) => Math.abs(run.moments[made.moment].time - run.moments[moment].time);
-    const isPeak = run.moments[moment].isPeak;
-    return books.reduce((best, made) => ((isPeak ? filled(made) > filled(best) : away(made) < away(best)) ? made : best), books[0]);
+    const least = run.moments[moment].isPeak ? AS_FULL * Math.max(...books.map(filled)) : 0;
+    const full = books.filter((made) => filled(made) >= least);
+    return full.reduce((best, made) => (away(made) < away(best) || (away(made) === away(best) && filled(made) > filled(best)) ? made : best), full[0]);
 }
 
 /** @param {Run} run @param {Books} made @returns {Step[]} */
@@ -39,16 +43,9 @@ function owners(run, made) {
 
 /** @param {Run} run @param {Books} made @param {boolean} isWhole @returns {Step[]} */
 function steps(run, made, isWhole) {
-    const row = (/** @type {string} */ name, /** @type {'before'|'untouched'|'allocators'|'valgrind'|'unaccounted'|'elsewhere'|'free'} */ field, colour = QUIET) => ({ name, group: made.notes[field], bytes: made[field], colour });
-    const taken = [
-        ...owners(run, made),
-        row('never touched', 'untouched'),
-        row('its allocators', 'allocators'),
-        row('Valgrind and jmassif', 'valgrind'),
-        row('unaccounted', 'unaccounted'),
-    ];
-    if (!isWhole) return taken;
-    return [row('before the start', 'before'), ...taken, row('elsewhere, since the start', 'elsewhere'), row('free', 'free', 'transparent')];
+    const row = (/** @type {'before'|'untouched'|'allocators'|'valgrind'|'unaccounted'|'elsewhere'|'free'} */ field, colour = QUIET) => ({ name: made.names[field], group: made.notes[field], bytes: made[field], colour });
+    const taken = [...owners(run, made), row('untouched'), row('allocators'), row('valgrind'), row('unaccounted')];
+    return isWhole ? [row('before'), ...taken, row('elsewhere'), row('free', 'transparent')] : taken;
 }
 
 export class BooksOfMachine extends View {
