@@ -52,6 +52,7 @@ class Format(NamedTuple):
     # the format shows one process.
     write_several: Optional[Callable[..., Any]] = None
     check: Callable[[], Any] = lambda: None  # before a trace is read; raises view.FormatError
+    remark: Callable[..., str] = lambda profile, view: ""  # what to say of what was written, on standard error
 
     def does_not_take(self, given: Tuple[str, ...]) -> Optional[str]:
         """The first of the options given that means nothing here."""
@@ -167,6 +168,7 @@ _ALL = (
         memory_viz.write,
         ("snapshot", "segments", "by"),
         ("stack", "owner", "role"),
+        remark=memory_viz.remark,
     ),
     Format("callgrind", "KCachegrind, callgrind_annotate", LARGE, callgrind.write, _FILTERS + ("snapshot",)),
     Format("sqlite", "SQL over many runs; adds to the file of -o", DATABASE, sqlite.store, ("by",), ("stack", "owner")),

@@ -370,6 +370,9 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], pro
         common.show(fitted(lines, _columns(arguments)), arguments.output, arguments.color, arguments.pager)
     else:
         common.write(lines, arguments.output)
+        remark = format_.remark(profiles[0], view(profiles[0]))
+        if remark:
+            common.say("jm_print", f"{'standard input' if names[0] == STDIN else names[0]}: {remark}")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

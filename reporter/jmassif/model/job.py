@@ -97,13 +97,14 @@ def _parent(processes: Sequence[Process], by_pid: _ByPid, index: int) -> Tuple[O
         start = manifest.get("start-unix-ms")
         pid = process.profile.number("forked-from")
         return last(pid, lambda other: other.profile.manifest.get("start-unix-ms") == start), FORKED
-    before = last(process.pid, lambda other: _became_another(other.profile))
+    before = last(process.pid, lambda other: became_another(other.profile))
     if before is not None:
         return before, REPLACED
     return last(process.profile.number("ppid"), lambda other: True), SPAWNED
 
 
-def _became_another(profile: Profile) -> bool:
+def became_another(profile: Profile) -> bool:
+    """By exec, which ends its trace."""
     return bool(profile.snapshots) and profile.snapshots[-1].reason == "exec"
 
 

@@ -14,6 +14,7 @@ from jmassif.model.records import Frame
 from jmassif.questions.device_moments import DeviceMoment, select_device
 from jmassif.questions.segments import CACHE, Layout, Segment, is_placed, layout_at
 from jmassif.questions.steps import Step, steps
+from jmassif.questions.without_device import why_empty
 from jmassif.units import unicode_text
 from jmassif.version import __version__
 from jmassif.writers.view import FormatError, View
@@ -173,3 +174,10 @@ def snapshot(profile: Profile, view: View) -> _Dict:
 def write(profile: Profile, view: View) -> Iterator[bytes]:
     """The pickle. Raises moments.SelectionError, FormatError."""
     yield pickle.dumps(snapshot(profile, view), _PROTOCOL)
+
+
+def remark(profile: Profile, view: View) -> str:
+    """What there is to say of the file beside it: that there is nothing in it; "" else. Raises moments.SelectionError."""
+    at = select_device(profile, view.segments or "", view.selector)
+    is_empty = not layout_at(profile, at.position).segments and not steps(profile, at.position)
+    return why_empty(profile, at) if is_empty else ""

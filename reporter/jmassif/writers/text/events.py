@@ -5,6 +5,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Snapshot
+from jmassif.questions.failures import failed_calls
 from jmassif.questions.ledger import hottest_temporaries
 from jmassif.questions.moments import main_peak
 from jmassif.questions.oddities import WITHOUT_SIZE, counted
@@ -21,38 +22,14 @@ _TEMPORARIES_SHOWN = 5
 _SNAPSHOTS_SHOWN = 24
 _FAILURES_SHOWN = 16
 
-# Error codes that the CUDA runtime and driver API share (driver_types.h, cuda.h).
-_CUDA_ERRORS = {
-    1: "invalid value",
-    2: "out of memory",
-    3: "not initialized",
-    4: "driver shutting down",
-    35: "driver too old",
-    100: "no device",
-    101: "invalid device",
-    201: "invalid context",
-    304: "operating system call failed",
-    400: "invalid handle",
-    700: "illegal address",
-    712: "host memory already registered",
-    713: "host memory not registered",
-    719: "launch failure",
-    801: "not supported",
-    999: "unknown error",
-}
-
 
 def failures(profile: Profile, extent: Extent = FULL) -> Lines:
     lines: Lines = []
-    ranked = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
+    found = failed_calls(profile)
     most = extent.of(_FAILURES_SHOWN)
-    for (name, code), calls in ranked[:most]:
-        is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
-        meaning = _CUDA_ERRORS.get(code) if is_cuda else None
-        error = f"error {code} ({meaning})" if meaning else f"error {code}"
-        lines.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
-    if len(ranked) > most:
-        lines.append(f"and {len(ranked) - most:,} other pairs of function and error{extent.hint}")
+    lines += found[:most]
+    if len(found) > most:
+        lines.append(f"and {len(found) - most:,} other pairs of function and error{extent.hint}")
     counters = counted(profile).odd
     for key, n in counters[: extent.rows]:
         lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
