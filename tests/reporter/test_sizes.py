@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sizes of blocks and who calls whom, on traces of which both are known."""
 
+import json
 import re
 from pathlib import Path
-from typing import Dict
+from typing import Any, Dict, Tuple
+
+import pytest
 
 from jmassif.commands import jm_print
 from jmassif.questions.moments import select
@@ -12,7 +15,7 @@ from jmassif.questions.sizes import account_sizes, total
 from jmassif.whose.names import Names
 from tests import harness
 from tests.reporter.commands import call
-from tests.reporter.traces import Trace
+from tests.reporter.traces import ROOT, Trace
 
 
 def test_blocks_with_records_have_their_sizes_and_others_the_mean_of_their_place() -> None:
@@ -81,6 +84,93 @@ def test_the_histogram_of_a_program_is_what_it_counts_itself() -> None:
         assert dict(total(mine).blocks) == counted and total(mine).by_mean == 0
 
 
+LINES = """
+#include <stdio.h>
+#include <stdlib.h>
+static void *kept[600];
+int main(void)
+{
+    for (int i = 0; i < 300; i++)
+        kept[i] = malloc(17 + i % 5);
+    for (int i = 0; i < 90; i++)
+        kept[300 + i] = malloc(i % 2 ? 1000 : 5000);
+    for (int i = 0; i < 50; i++)
+        kept[400 + i] = calloc(1, 70000 + i);
+    for (int i = 0; i < 600; i++)
+        free(kept[i]);
+    for (int i = 0; i < 200; i++)
+        free(malloc(3));
+    for (int i = 0; i < 7; i++)
+        kept[i] = malloc(130);
+    return 0;
+}
+"""
+
+# What the program asks for, by line: from the least to the most bytes of a power of two's class, blocks and bytes.
+_KNOWN = {
+    8: {(16, 31): (300, sum(17 + i % 5 for i in range(300)))},
+    10: {(512, 1023): (45, 45_000), (4096, 8191): (45, 225_000)},
+    12: {(65536, 131071): (50, sum(70_000 + i for i in range(50)))},
+    16: {(2, 3): (200, 600)},
+    18: {(128, 255): (7, 910)},
+}
+
+
+def _classes(histogram: Dict[str, Any]) -> Dict[Tuple[int, int], Tuple[int, int]]:
+    return {(of["least"], of["most"]): (of["blocks"], of["bytes"]) for of in histogram["classes"]}
+
+
+def test_json_has_the_histogram_of_a_program_whose_requests_are_known() -> None:
+    # Given a program that frees all of its first three loops before the last two,
+    recording = harness.record([harness.compile_c(LINES)], ["--large=0", "--pages=no"])
+    told = {}
+    for moment, lines in (("peak", (8, 10, 12)), ("last", (18,))):
+        done = call(jm_print.main, "--sizes", "--format=json", f"--snapshot={moment}", recording.traces[0])
+        assert (done.status, done.err) == (0, "")
+        sizes = told[moment] = json.loads(done.out)["sizes"]
+        rows = {row["name"]: row for row in sizes["lines"]}
+        # then each line has what it asked for, and of that what was held at the moment,
+        for line, known in _KNOWN.items():
+            (row,) = [row for name, row in rows.items() if name.endswith(f".c:{line})")]
+            assert _classes(row["asked"]) == known and row["asked"]["blocks_by_mean"] == 0
+            assert _classes(row["held"]) == (known if line in lines else {}), (moment, line)
+            # The last block of line 12 is freed before anything else is allocated too.
+            assert row["at_once"] == {16: 200, 12: 1}.get(line, 0)
+        # the rows of lines, those of owners and the whole are the same blocks,
+        for which in ("held", "asked"):
+            for figure in ("blocks", "bytes"):
+                assert sum(row[which][figure] for row in sizes["lines"]) == sizes[which][figure]
+                assert sum(row[which][figure] for row in sizes["owners"]) == sizes[which][figure]
+                assert sum(of[figure] for of in sizes[which]["classes"]) == sizes[which][figure]
+    # and the text tells them too.
+    text = call(jm_print.main, "--sizes", recording.traces[0]).out
+    (row_,) = re.findall(r"^64\.0 KiB to 128 KiB +(\d+) .*?B +#* +(\d+) ", text, re.MULTILINE)
+    assert row_ == ("50", "50")
+    n_held, n_asked = told["peak"]["held"]["blocks"], told["peak"]["asked"]["blocks"]
+    assert re.search(rf"^all +{n_held:,} .*B +{n_asked:,} ", text, re.MULTILINE)
+
+
+def test_json_with_sizes_keeps_its_schema_and_says_what_counts_with_a_mean(tmp_path: Path) -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    place = trace.account("heap", "app", ["f (a.c:1)", "main (a.c:9)"])
+    trace.block(1, 0x1000, 5000, place)
+    trace.snapshot(4, "time", {place: (5301, 4, 5400, 6, 1)})
+    trace.lines.append("Z 5 exit 0")
+    path = trace.save(tmp_path)
+    report = json.loads(call(jm_print.main, "--sizes", "--format=json", "--snapshot=1", path).out)
+    # Beside the block with a record there are three of 301 bytes together, and in all five of 400.
+    assert _classes(report["sizes"]["held"]) == {(4096, 8191): (1, 5000), (64, 127): (3, 301)}
+    assert _classes(report["sizes"]["asked"]) == {(4096, 8191): (1, 5000), (64, 127): (5, 400)}
+    (line,) = report["sizes"]["lines"]
+    assert (line["name"], line["at_once"], line["held"]["blocks_by_mean"]) == ("f (a.c:1)", 1, 3)
+    assert "sizes" not in json.loads(call(jm_print.main, "--format=json", path).out)
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator(schema).validate(report)
+    del report["sizes"]["held"]["classes"]
+    assert not jsonschema.Draft7Validator(schema).is_valid(report)
+
+
 def _calls() -> Trace:
     """main calls a twice, and b; a calls b, and itself."""
     trace = Trace(time_unit="ms", memory="unified", command="./a.out")
@@ -125,7 +215,7 @@ def test_reports_of_both_and_what_is_said_of_a_name_that_nobody_has(tmp_path: Pa
     assert sizes.status == 0 and re.search(r"256 KiB to 512 KiB +1 .*1 ", sizes.out)
     calls = call(jm_print.main, "--calls-of=a", "--snapshot=last", path)
     assert calls.status == 0 and re.search(r"500,000 .* \(nobody", calls.out)
-    for arguments in (["--calls-of=maim"], ["--calls-of=a", "--sizes"], ["--sizes", "--format=json"]):
+    for arguments in (["--calls-of=maim"], ["--calls-of=a", "--sizes"], ["--sizes", "--format=csv"]):
         done = call(jm_print.main, *arguments, path)
         assert done.status == 2 and done.err.count("\n") == 1 and not done.out
     for arguments in (["--sizes"], ["--calls-of=a"], ["--from=start"], ["--only=a"]):

@@ -133,7 +133,7 @@ _ALL = (
         "programs: the whole run, a documented schema",
         LARGE,
         json.write,
-        _FILTERS + ("snapshot", "by", "fold") + _OVERLAY + _RANGE,
+        _FILTERS + ("snapshot", "by", "fold", "sizes") + _OVERLAY + _RANGE,
         _TABLES,
     ),
     Format(

@@ -131,7 +131,7 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
     option(
         "--sizes",
         action="store_true",
-        help="instead, how large blocks are at --snapshot, and the lines that allocate most often",
+        help="instead, how large blocks are at --snapshot, and the lines that allocate most often; json: besides",
     )
     option(
         "--calls-of", metavar="NAME", help="instead, who calls that function, or line (FILE:LINE), and whom it calls"

@@ -8,11 +8,12 @@ What a heap adds around blocks, and resident pages, are no blocks.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from jmassif.model.kinds import KINDS, side_of
 from jmassif.model.profile import Profile
 from jmassif.questions.moments import Moment
+from jmassif.whose.names import Names
 
 # A size of n bits is in class n: 0, 1, 2 to 3, 4 to 7, … bytes.
 Class = int
@@ -197,3 +198,48 @@ def total(sizes: Dict[int, Sizes]) -> Sizes:
     for of in sizes.values():
         found.join(of)
     return found
+
+
+# ---- for programs -------------------------------------------------------------------------------
+
+
+def _histogram(sizes: Sizes) -> Dict[str, Any]:
+    classes = [
+        {
+            "least": least_of(class_),
+            "most": max(0, 2 * least_of(class_) - 1),
+            "blocks": sizes.blocks[class_],
+            "bytes": sizes.bytes[class_],
+        }
+        for class_ in sorted(sizes.blocks)
+    ]
+    return {"blocks": sizes.n_blocks, "bytes": sizes.n_bytes, "blocks_by_mean": sizes.by_mean, "classes": classes}
+
+
+def as_data(profile: Profile, names: Names, moment: Moment) -> Dict[str, Any]:
+    """Histograms of what was held at a moment and of all that was asked for: of all, by owner and by line, who asks most often first."""
+    held, asked = account_sizes(profile, moment)
+    temporaries = profile.lifetime().temporaries
+
+    def rows(name_of: Callable[[int], str]) -> List[Dict[str, Any]]:
+        held_by, asked_by = by_name(held, name_of), by_name(asked, name_of)
+        at_once: "Counter[str]" = Counter()
+        for account in asked:
+            at_once[name_of(account)] += temporaries[account]
+        order = sorted(held_by.keys() | asked_by.keys(), key=lambda name: (-asked_by.get(name, Sizes()).n_blocks, name))
+        return [
+            {
+                "name": name,
+                "held": _histogram(held_by.get(name, Sizes())),
+                "asked": _histogram(asked_by.get(name, Sizes())),
+                "at_once": at_once[name],
+            }
+            for name in order
+        ]
+
+    return {
+        "held": _histogram(total(held)),
+        "asked": _histogram(total(asked)),
+        "owners": rows(lambda account: profile.accounts[account].owner),
+        "lines": rows(names.line),
+    }

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, Optional, TypeVar
 from jmassif.model.profile import Profile
 from jmassif.model.records import Frame
 from jmassif.units import printable
-from jmassif.whose.sites import Sites, base_name
+from jmassif.whose.sites import NO_STACK, Sites, base_name
 
 # Where Python keeps packages: what follows is the module's path.
 _PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|python3(?:\.\d+)?)/")
@@ -94,6 +94,12 @@ class Names(Sites):
     def file(self, frame: int) -> str:
         """What a Python frame's file is called."""
         return printable(self._files[self._profile.frame(frame).file]) or "?"
+
+    def line(self, account: int) -> str:
+        """The Python line that an account is charged to; without one, the place that allocated."""
+        if not self._profile.accounts[account].node:
+            return NO_STACK
+        return self.frame(self.charged(account) or self.site_id(account))
 
     def site_frame(self, account: int) -> str:
         """The frame to blame. The account must have a stack."""

@@ -23,6 +23,7 @@ from jmassif.questions.overlay import beside
 from jmassif.questions.reconciliation import books, nearest_to
 from jmassif.questions.samples import VALUES, SampleFigures, by_name, samples
 from jmassif.questions.segments import Layout, layouts
+from jmassif.questions.sizes import as_data as sizes_data
 from jmassif.units import unicode_text
 from jmassif.version import __version__
 from jmassif.whose.names import Names
@@ -314,6 +315,8 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield ',"ledger":' + _object(_ledger(profile, at))
     if range_ is not None:
         yield from _range(profile, range_)
+    if view.sizes:
+        yield ',"sizes":' + _object(sizes_data(profile, names, at))
     rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))
     yield f',"table":{{"by":"{view.by}"'
     yield from _rows(

@@ -10,7 +10,6 @@ from jmassif.questions.flows import Flow
 from jmassif.questions.moments import Moment
 from jmassif.units import count, moment, size
 from jmassif.whose.names import Names
-from jmassif.whose.sites import NO_STACK
 from jmassif.whose.views import naming
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.roles import SUM, Line
@@ -37,13 +36,6 @@ def pools_of(profile: Profile) -> List[Pool]:
     picks: List[Tuple[str, _Pick]] = [("device", lambda row: row.device), ("host", lambda row: row.host)]
     found = [Pool(name, pick) for name, pick in picks if name in sides]
     return found if len(found) > 1 else [Pool("", found[0].pick)]
-
-
-def line_of(names: Names, account: int, node: int) -> str:
-    """The Python line that an account is charged to; without one, the place that allocated."""
-    if not node:
-        return NO_STACK
-    return names.frame(names.charged(account) or names.site_id(account))
 
 
 def _sentences(profile: Profile, found: Range, pool: Pool, total: RangeRow) -> str:
@@ -134,7 +126,7 @@ def write_range(profile: Profile, names: Names, view: View) -> Lines:
     if view.by == "stack":
         views = [
             ("owner", lambda account: accounts[account].owner),
-            ("line", lambda account: line_of(names, account, accounts[account].node)),
+            ("line", names.line),
         ]
     else:
         views = [(view.by.replace("python-", "Python "), naming(profile, names, view.by, view.fold != "none"))]

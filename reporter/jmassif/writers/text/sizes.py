@@ -9,7 +9,6 @@ from jmassif.questions.sizes import Class, Sizes, account_sizes, by_name, class_
 from jmassif.units import count, moment, percent, size
 from jmassif.whose.names import Names
 from jmassif.writers.text.layout import Lines, heading, paragraph
-from jmassif.writers.text.range import line_of
 from jmassif.writers.text.roles import SUM, Line
 from jmassif.writers.text.table import Column, Table
 from jmassif.writers.view import View
@@ -144,14 +143,14 @@ def write_sizes(profile: Profile, names: Names, view: View) -> Lines:
     most = _ROWS if view.is_brief else 1 << 30
     when = f"{at.name} ({moment(at.time, profile.time_unit)})"
 
-    def line(account: int) -> str:
-        return line_of(names, account, accounts[account].node)
-
     lines = heading(f"Sizes of blocks: held at {when}, and in the whole run")
     lines += paragraph(_how_exact(profile, held, asked)) + [""] + _histogram(held, asked)
-    views: List[Tuple[str, Callable[[int], str]]] = [("owner", lambda account: accounts[account].owner), ("line", line)]
+    views: List[Tuple[str, Callable[[int], str]]] = [
+        ("owner", lambda account: accounts[account].owner),
+        ("line", names.line),
+    ]
     for by, name_of in views:
         for what, sizes, sum_ in ((f"held at {at.name}", found.held, held), ("in the whole run", found.asked, asked)):
             if sum_.n_blocks:
                 lines += heading(f"Blocks by size and {by}, {what}") + _matrix(_ranked(sizes, name_of, most), sum_)
-    return lines + _often(profile, found.asked, line, most)
+    return lines + _often(profile, found.asked, names.line, most)
