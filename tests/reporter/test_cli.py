@@ -366,3 +366,8 @@ def test_the_reporter_is_python_3_6(path: Path) -> None:
     # A parser before 3.8 knows one grammar, its own.
     oldest: Dict[str, Any] = {"feature_version": (3, 6)} if sys.version_info >= (3, 8) else {}
     ast.parse(path.read_text(encoding="utf-8"), str(path), **oldest)
+
+
+@pytest.mark.parametrize("option", ["--snapshot", "--from", "--to", "--calls-of", "--source", "-o"])
+def test_an_empty_value_is_not_the_option_left_out(jm_print: Jm, trace: Path, option: str) -> None:
+    assert_one_line_error(jm_print(option, "", trace), option, '""')

@@ -42,6 +42,13 @@ class Parser(argparse.ArgumentParser):
         raise Problem(f"{message} ({self.prog} --help lists the options)")
 
 
+def filled(text: str) -> str:
+    """An argument's type: what a script's empty variable leaves is no value, and not as good as no option."""
+    if not text:
+        raise argparse.ArgumentTypeError('"" says nothing: leave the option out, or give it a value')
+    return text
+
+
 def say(command: str, text: str) -> None:
     """One line on standard error, whatever the text holds."""
     if sys.stderr:

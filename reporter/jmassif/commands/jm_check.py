@@ -5,7 +5,7 @@ import argparse
 from typing import List, NoReturn, Optional, Set
 
 from jmassif.commands import common, suppressions
-from jmassif.commands.common import Parser, Problem
+from jmassif.commands.common import Parser, Problem, filled
 from jmassif.commands.suppressions import Suppressions
 from jmassif.model.profile import Profile
 from jmassif.quantities import Allowance, QuantityError, parse_allowance
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     option("--allow-truncated", action="store_true", help="judge a truncated trace on what it has; else it fails")
     option("--complete", action="store_true", help="take a truncated trace for bad input")
     option("--format", choices=sorted(WRITERS), default="text", help="what to write [text]")
-    option("-o", "--output", metavar="FILE", help="write to FILE [standard output]")
+    option("-o", "--output", type=filled, metavar="FILE", help="write to FILE [standard output]")
     return parser
 
 

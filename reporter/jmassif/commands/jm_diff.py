@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from jmassif.commands import common
-from jmassif.commands.common import Parser, Problem
+from jmassif.commands.common import Parser, Problem, filled
 from jmassif.commands.pages import write_page
 from jmassif.model.profile import Profile
 from jmassif.quantities import QuantityError, parse_bytes
@@ -96,23 +96,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     option(
         "--at",
+        type=filled,
         metavar="WHEN",
         help="the moment to compare: peak, peak-host, peak-device, start, end, last, a mark, a snapshot's number, or a time"
         " such as 12.5s or 40%% [peak]",
     )
     option(
         "--from",
+        type=filled,
         metavar="WHEN",
         help="instead, compare what is new at --to since then; of one trace alone, what it held at both moments [start]",
     )
-    option("--to", metavar="WHEN", help="likewise, the moment at which it is still held [end]")
+    option("--to", type=filled, metavar="WHEN", help="likewise, the moment at which it is still held [end]")
     option(
         "--min", type=_size, metavar="SIZE", help="fold what differs by less [text: a thousandth of the total; data: 0]"
     )
     option("--format", choices=sorted([*_WRITERS, _HTML]), default="text", help="what to write [text]")
     option("--anonymous", action="store_true", help="leave out user, host, arguments, and paths but within packages")
     option("--bytes", action="store_true", help="exact figures in text and markdown")
-    option("-o", "--output", metavar="FILE", help="write to FILE [standard output; html: jmassif.diff.html]")
+    option(
+        "-o", "--output", type=filled, metavar="FILE", help="write to FILE [standard output; html: jmassif.diff.html]"
+    )
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
     return parser
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
 
 from jmassif.commands import common
-from jmassif.commands.common import Parser, Problem
+from jmassif.commands.common import Parser, Problem, filled
 from jmassif.commands.pages import write_page
 from jmassif.commands.terminal import is_terminal
 from jmassif.fleet import export, page, tables
@@ -90,7 +90,12 @@ def _parser() -> argparse.ArgumentParser:
     option("database", metavar="DB", help="a file, or postgresql://HOST/NAME")
     option("traces", metavar="TRACE", nargs="*", help="of load: traces, and directories of traces")
     option("--jobs", type=_jobs, metavar="N", help="of load: processes that read traces [one a processor]")
-    option("--group-by", metavar="KEY", help="of diff: jetpack, l4t, board, pytorch, cuda, or any key of the manifest")
+    option(
+        "--group-by",
+        type=filled,
+        metavar="KEY",
+        help="of diff: jetpack, l4t, board, pytorch, cuda, or any key of the manifest",
+    )
     option("--base", metavar="VALUE", help="of diff: the group that others are compared with [the oldest version]")
     option(
         "--where",
@@ -105,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     option("--all", action="store_true", help="of diff: show rows that have not changed too")
     option("--table", choices=_TABLES, help="of export: what to write [runs]")
     option("--format", choices=sorted({f for a in _ACTIONS.values() for f in a.formats}), help="what to write")
-    option("-o", "--output", metavar="FILE", help="write to FILE [standard output; html: jmassif.fleet.html]")
+    option(
+        "-o", "--output", type=filled, metavar="FILE", help="write to FILE [standard output; html: jmassif.fleet.html]"
+    )
     option("--open", action="store_true", help="of diff --format=html: show the page in the browser")
     return parser
 

@@ -7,7 +7,7 @@ import sys
 from typing import List, NoReturn, Optional, Tuple
 
 from jmassif.commands import common, editors, filters, overlay, suppressions
-from jmassif.commands.common import Parser, Problem
+from jmassif.commands.common import Parser, Problem, filled
 from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, PICTURES, Format, of_picture
 from jmassif.commands.pages import write_page
 from jmassif.commands.suppressions import Suppressions
@@ -83,19 +83,23 @@ def _parser() -> argparse.ArgumentParser:
         help="a trace, as a rule jmassif.out.PID; several of several processes; - for standard input",
     )
     option("--format", choices=list(FORMATS), default="text", help="what to write; see below [text]")
-    option("-o", "--output", metavar="FILE", help="write to FILE [standard output; html: jmassif.PID.html]")
+    option(
+        "-o", "--output", type=filled, metavar="FILE", help="write to FILE [standard output; html: jmassif.PID.html]"
+    )
     option(
         "--snapshot",
+        type=filled,
         metavar="WHICH",
         help="the moment to explain: a snapshot's number, a mark, peak, peak-host, peak-device, peak-allocated, start, end"
         " or last [peak]; csv: or all",
     )
     option(
         "--from",
+        type=filled,
         metavar="WHEN",
         help="instead, what came, went and passed since that moment; like --snapshot, or a time: 12.5s, 40%% [start]",
     )
-    option("--to", metavar="WHEN", help="likewise, until that moment [end]")
+    option("--to", type=filled, metavar="WHEN", help="likewise, until that moment [end]")
     option(
         "--threshold",
         type=_percent,
@@ -134,7 +138,10 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         help="instead, how large blocks are at --snapshot, and the lines that allocate most often; json: besides",
     )
     option(
-        "--calls-of", metavar="NAME", help="instead, who calls that function, or line (FILE:LINE), and whom it calls"
+        "--calls-of",
+        type=filled,
+        metavar="NAME",
+        help="instead, who calls that function, or line (FILE:LINE), and whom it calls",
     )
 
 
@@ -148,6 +155,7 @@ def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
     option("--pages", action="store_true", help="count resident pages in massif output too, which massif does not")
     option(
         "--source",
+        type=filled,
         metavar="DIRECTORY",
         action="append",
         help="show the text of source lines from files below DIRECTORY too, whatever is there; without it, of the files that"

@@ -10,7 +10,7 @@ import webbrowser
 from typing import Any, List, NoReturn, Optional
 
 from jmassif.commands import common, editors
-from jmassif.commands.common import Parser, Problem
+from jmassif.commands.common import Parser, Problem, filled
 from jmassif.trace.grammar import TraceError
 from jmassif.trace.inputs import STDIN, expand
 from jmassif.writers.editor import Editor
@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     option("--open", action="store_true", help="show the page in the browser")
     option(
         "--source",
+        type=filled,
         metavar="DIRECTORY",
         action="append",
         help="show the text of source lines from files below DIRECTORY too, whatever is there",
