@@ -49,6 +49,7 @@
 #include "valgrind/code_cache.h"
 #include "valgrind/debug_info.h"
 #include "valgrind/fma.h"
+#include "valgrind/freeres.h"
 #include "valgrind/guest_state.h"
 #include "valgrind/killed.h"
 #include "valgrind/matching.h"
@@ -243,6 +244,8 @@ static void post_clo_init(void)
         jm_translation_keep_little();
         jm_debug_info_keep_little();
     }
+    jm_freeres_init();
+    jm_client_on_exit(jm_freeres_allow);
     jm_owner_init(jm_options.owners_file);
     jm_symbol_on_object(on_object);
     jm_clock_init();

@@ -46,6 +46,11 @@ extern UInt VG_(clo_num_transtab_sectors);
 // --merge-recursive-frames, likewise in every release since 3.6.
 extern Int VG_(clo_merge_recursive_frames);
 
+// --run-libc-freeres and --run-cxx-freeres: whether the program's libraries free what they keep at its end. In every
+// release since 3.13.
+extern Bool VG_(clo_run_libc_freeres);
+extern Bool VG_(clo_run_cxx_freeres);
+
 // Moves a descriptor out of the program's reach (above its limit) and marks it close-on-exec. What the core uses for
 // its own files; exported by libcoregrind, though not in a public header.
 extern Int VG_(safe_fd)(Int fd);

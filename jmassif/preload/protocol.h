@@ -22,7 +22,8 @@ enum {
     JM_REQ_PVALLOC,      // (size)
     JM_REQ_NEW,          // (size, alignment; 0: the usual): no failure is told
     JM_REQ_VARIABLE,     // (name, value or 0): the program has asked its environment
-    JM_REQ_MALLINFO2     // (array): mallinfo's numbers
+    JM_REQ_MALLINFO2,    // (array): mallinfo's numbers
+    JM_REQ_EXIT          // (): the program has called exit()
 };
 
 #define JM_N_MALLINFO 10

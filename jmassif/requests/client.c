@@ -156,6 +156,13 @@ static Bool tensor_request(ThreadId tid, const UWord *args)
     return True;
 }
 
+static void (*on_exit_called)(void);
+
+void jm_client_on_exit(void (*called)(void))
+{
+    on_exit_called = called;
+}
+
 Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
 {
     *result = 0;
@@ -195,6 +202,9 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
     case JM_REQ_MALLINFO2:
         if (VG_(am_is_valid_for_client)(args[1], JM_N_MALLINFO * sizeof(SizeT), VKI_PROT_READ | VKI_PROT_WRITE))
             jm_heap_mallinfo(tid, (SizeT *)args[1]);
+        return True;
+    case JM_REQ_EXIT:
+        on_exit_called();
         return True;
     case JM_REQ_VARIABLE:
         asked_for_variable(args[1], args[2]);

@@ -167,3 +167,26 @@ def test_a_32_bit_program_is_refused_in_a_line(tmp_path: Path) -> None:
     (line,) = done.stderr.decode().splitlines()
     assert done.returncode == 1 and "jmassif" in line and "x86-linux" in line
     assert not (tmp_path / "trace").exists()
+
+
+# What the C library has buffered for a pipe is lost with _exit, and so is not written twice by a child.
+BUFFERED: Dict[str, str] = {
+    "exit": "exit(3);",
+    "return": "return 3;",
+    "exit of another thread": "pthread_t t; pthread_create(&t, NULL, (void *(*)(void *))exit, (void *)3); pause();",
+    "_exit": "_exit(3);",
+    "quick_exit": "quick_exit(3);",
+    "abort": "abort();",
+    "a child's _exit": "if (!fork()) _exit(4); wait(NULL); exit(3);",
+    "a child's exit": "if (!fork()) exit(4); wait(NULL); _exit(3);",
+    "a child that is killed": "if (!fork()) raise(SIGTERM); wait(NULL); exit(3);",
+}
+
+
+@pytest.mark.parametrize("how", sorted(BUFFERED))
+def test_what_is_written_at_the_end_is_what_is_written_without_valgrind(how: str) -> None:
+    text = f'{HEADERS}\n#include <sys/wait.h>\nint main(void)\n{{\nprintf("buffered\\n");\n{BUFFERED[how]}\n}}\n'
+    binary = compile_c(text, "-pthread", "-w")
+    natively = subprocess.run([binary], stdout=subprocess.PIPE)
+    recording = record([binary])
+    assert (recording.stdout, recording.returncode) == (natively.stdout.decode(), natively.returncode)

@@ -275,7 +275,7 @@ def test_threads_and_fork() -> None:
         if (fork() == 0) {
             free(malloc(200));
             malloc(3000);
-            _exit(12);
+            exit(12);
         }
         wait(&status);
         pthread_barrier_wait(&barrier);
