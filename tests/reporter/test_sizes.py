@@ -218,7 +218,7 @@ def test_reports_of_both_and_what_is_said_of_a_name_that_nobody_has(tmp_path: Pa
     for arguments in (["--calls-of=maim"], ["--calls-of=a", "--sizes"], ["--sizes", "--format=csv"]):
         done = call(jm_print.main, *arguments, path)
         assert done.status == 2 and done.err.count("\n") == 1 and not done.out
-    for arguments in (["--sizes"], ["--calls-of=a"], ["--from=start"], ["--only=a"]):
+    for arguments in (["--sizes"], ["--calls-of=a"], ["--only=a"]):
         done = call(jm_print.main, *arguments, path, other)
         assert done.status == 2 and "one process" in done.err and done.err.count("\n") == 1
     assert "there is main" in call(jm_print.main, "--calls-of=maim", path).err

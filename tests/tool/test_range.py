@@ -2,13 +2,16 @@
 """A range from one moment to another, on programs that know and print what became of their memory in between."""
 
 from pathlib import Path
-from typing import Dict, NamedTuple
+from typing import Dict, NamedTuple, Tuple
 
 import pytest
 
 from jmassif.model.profile import Profile
 from jmassif.questions.between import Range, RangeRow, between, rows_of
 from jmassif.questions.flows import Flow
+from jmassif.questions.job.processes import join
+from jmassif.questions.job.range import job_range
+from jmassif.trace.builder import load_file
 from jmassif.whose.names import Names
 from jmassif.whose.views import naming
 from tests import harness
@@ -68,6 +71,42 @@ def test_without_records_the_bounds_hold_the_truth() -> None:
             assert (flow.new, flow.freed, flow.passing) == truth, name
     # And of a place that does both it is said that it cannot be known.
     assert found["changes"].uncertain
+
+
+def test_a_range_over_processes_is_exact_of_each_and_in_sum() -> None:
+    # Given a process with three forked children, of which one was there before the range, one ended in it, and all free what they inherited,
+    compiled = program("range_processes.c", f"-I{harness.ROOT / 'jmassif'}", "-O0")
+    recording = harness.record([compiled], ["--large=0"])
+    truths: Dict[Tuple[int, str], Tuple[int, ...]] = {}
+    for line in recording.stdout.splitlines():
+        pid, function, *figures = line.split()
+        truths[int(pid), function] = tuple(map(int, figures))
+    assert len(truths) == 12 and len(recording.traces) == 4
+    # when a range is asked for by the marks of the first process,
+    job = join([(trace.name, load_file(str(trace))) for trace in recording.traces])
+    found = job_range(job, "first", "second")
+    sums: Dict[str, Flow] = {}
+    for part in found.parts:
+        profile = part.process.profile
+
+        def function_of(account: int, profile: Profile = profile) -> str:
+            node, kind, _ = profile.accounts[account]
+            return profile.frame(profile.node_frame[node]).function if node and kind == "heap" else ""
+
+        rows = {row.name: row.both for row in part.rows(function_of)}
+        for function in ("pool", "comes", "passes"):
+            flow, truth = rows.get(function, Flow()), truths[part.process.pid, function]
+            # then each process has to the byte what it has itself held, got, freed and passed,
+            assert (flow.before, flow.new, flow.freed, flow.passing) == truth, (part.process.pid, function)
+            assert (flow.uncertain, flow.untold, flow.after) == (0, 0, truth[0] + truth[1] - truth[2])
+            sums[function] = sums.get(function, Flow()).plus(flow)
+    # and so has their sum.
+    for function, flow in sums.items():
+        told = [sum(figures) for figures in zip(*(truth for (_, of), truth in truths.items() if of == function))]
+        assert [flow.before, flow.new, flow.freed, flow.passing] == told
+    text = harness.run([harness.ROOT / "reporter" / "jm_print", "--from=first", "--to=second", *recording.traces])
+    (row,) = [line for line in text.stdout.splitlines() if line.startswith("comes (")]
+    assert f" {sums['comes'].new:,} " in row
 
 
 SCRIPT = """

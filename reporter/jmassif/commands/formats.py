@@ -7,7 +7,7 @@ from jmassif.whose.lines import LINE_VIEWS
 from jmassif.writers import callgrind, csv, folded, json, massif, memory_viz, perfetto, pprof, speedscope, sqlite
 from jmassif.writers.page import html
 from jmassif.writers.picture import flamegraph, png, timeline
-from jmassif.writers.text import processes, report
+from jmassif.writers.text import processes, ranges, report
 from jmassif.writers.view import BY
 
 TEXT = "text"
@@ -51,6 +51,8 @@ class Format(NamedTuple):
     # From several processes' traces (processes.Processes), what makes a view of each, and whether each is reported on; None:
     # the format shows one process.
     write_several: Optional[Callable[..., Any]] = None
+    # From several processes' traces, what makes a view of each, and whether each is shown, a range over all of them; None: likewise.
+    write_range: Optional[Callable[..., Any]] = None
     check: Callable[[], Any] = lambda: None  # before a trace is read; raises view.FormatError
     remark: Callable[..., str] = lambda profile, view: ""  # what to say of what was written, on standard error
 
@@ -96,6 +98,7 @@ _ALL = (
         BY,
         fold="internal",
         write_several=processes.write,
+        write_range=ranges.write,
     ),
     Format(
         "html",

@@ -230,9 +230,9 @@ def _check_threads(arguments: argparse.Namespace, names: List[str], profiles: Li
         raise Problem(f"{untold}: {WITHOUT_THREADS}")
 
 
-# Each is a report of its own; all but the map are of one process.
-_OF_ONE = ("from", "to", "sizes", "calls_of")
-_REPORTS = _OF_ONE + ("segments",)
+# Each is a report of its own; some are of one process.
+_OF_ONE = ("sizes", "calls_of")
+_REPORTS = ("from", "to") + _OF_ONE + ("segments",)
 
 
 def _is_other_report(arguments: argparse.Namespace) -> bool:
@@ -305,7 +305,7 @@ def _print(given: Optional[List[str]]) -> int:
     known = Suppressions("jm_print", arguments.suppressions)
     if format_.content == DATABASE:
         return _store(arguments, format_, names)
-    if len(names) > 1 and not format_.write_several:
+    if len(names) > 1 and not (format_.write_range if _range(arguments) else format_.write_several):
         raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
     of_one = next((name for name in _OF_ONE if getattr(arguments, name) not in (None, False)), None)
     if len(names) > 1 and of_one:
@@ -329,7 +329,7 @@ def _print(given: Optional[List[str]]) -> int:
     try:
         _write(arguments, format_, names, profiles)
     except SelectionError as error:
-        raise Problem(f"{names[0]}: {error}")
+        raise Problem(str(error) if len(names) > 1 and _range(arguments) else f"{names[0]}: {error}")
     except FormatError as error:
         raise Problem(f"{arguments.output or names[0]}: {error}")
     except OverflowError:
@@ -367,8 +367,9 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], pro
 
     # Files may be called as their owner is.
     shown = [f"trace {number}" for number in range(1, len(names) + 1)] if arguments.anonymous else names
-    if len(profiles) > 1 and format_.write_several:
-        lines = format_.write_several(join(list(zip(shown, profiles))), view, arguments.each)
+    write_several = format_.write_range if _range(arguments) else format_.write_several
+    if len(profiles) > 1 and write_several:
+        lines = write_several(join(list(zip(shown, profiles))), view, arguments.each)
     else:
         lines = format_.write(profiles[0], view(profiles[0]))
     if format_.content == PAGE:

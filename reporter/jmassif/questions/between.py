@@ -10,7 +10,7 @@ A place is a stack, a kind and an owner. Three things narrow its bounds, and mos
 """
 
 from bisect import bisect_left, bisect_right
-from typing import Callable, Dict, List, NamedTuple, Tuple, Union
+from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple, Union
 
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
@@ -189,7 +189,11 @@ def _is_uncertain(flow: Flow) -> bool:
 
 def between(profile: Profile, begin: str, end: str) -> Range:
     """The range from one moment to another, as moments.select takes them. Raises SelectionError."""
-    first, second = moments_of(profile, begin, end)
+    return range_of(profile, *moments_of(profile, begin, end))
+
+
+def range_of(profile: Profile, first: Moment, second: Moment) -> Range:
+    """Likewise, of moments in their order; they may be one."""
     places = _places(profile)
     ends = _ends(profile, places, first, second)
     flows = {place: (_bounds(of[0], of[0].before), _bounds(of[1], of[1].before)) for place, of in ends.items()}
@@ -240,6 +244,11 @@ class RangeRow(NamedTuple):
         return self.host.plus(self.device)
 
 
+def _rank(row: RangeRow) -> Tuple[int, int, int, str]:
+    flow = row.both
+    return -flow.new - flow.uncertain, -flow.freed, -flow.passing, row.name
+
+
 def rows_of(profile: Profile, found: Range, name_of: Callable[[int], str]) -> List[RangeRow]:
     """A row a name that `name_of` gives to accounts: what has most that is new first, then what freed most."""
     sums: Dict[str, RangeRow] = {}
@@ -247,12 +256,15 @@ def rows_of(profile: Profile, found: Range, name_of: Callable[[int], str]) -> Li
         name, kind = name_of(account), profile.accounts[account].kind
         row = sums.get(name) or RangeRow(name)
         sums[name] = row.plus(side_of(kind) or "", n_bytes, NOTHING if kind == "heap-overhead" else blocks)
+    return sorted(sums.values(), key=_rank)
 
-    def rank(row: RangeRow) -> Tuple[int, int, int, str]:
-        flow = row.both
-        return -flow.new - flow.uncertain, -flow.freed, -flow.passing, row.name
 
-    return sorted(sums.values(), key=rank)
+def joined(tables: Iterable[List[RangeRow]]) -> List[RangeRow]:
+    """Those of several processes as one, by name, in the same order."""
+    sums: Dict[str, RangeRow] = {}
+    for row in (row for rows in tables for row in rows):
+        sums[row.name] = total_of([sums[row.name], row], row.name) if row.name in sums else row
+    return sorted(sums.values(), key=_rank)
 
 
 def total_of(rows: List[RangeRow], name: str = "total") -> RangeRow:

@@ -25,13 +25,18 @@ EXAMPLES = {"ms": "12.5s", "i": "3.2Mi", "B": "64MiB"}
 
 def time_of(profile: Profile, text: str) -> Optional[int]:
     """The time that a text names, in the trace's unit; None: it names none."""
+    return time_named(text, profile.time_unit, profile.last_time)
+
+
+def time_named(text: str, time_unit: str, last: int) -> Optional[int]:
+    """Likewise, on a clock of that unit that ends at `last`."""
     match = _TIME.fullmatch(text)
     if not match:
         return None
     number, unit = float(match.group(1)), match.group(2)
     if unit == "%":
-        return int(number / 100 * profile.last_time) if number <= 100 else None
-    scale = _SCALES[profile.time_unit].get(unit)
+        return int(number / 100 * last) if number <= 100 else None
+    scale = _SCALES[time_unit].get(unit)
     return None if scale is None else int(number * scale)
 
 

@@ -12,6 +12,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from jmassif.model.job import FORKED, Process
 from jmassif.model.kinds import PEAKS, side_of
 from jmassif.model.records import Composition
+from jmassif.questions.moments import Moment
 
 
 class _Told(NamedTuple):
@@ -24,6 +25,11 @@ class _Told(NamedTuple):
     @property
     def is_end(self) -> bool:
         return self.snapshot is None and not self.peak
+
+
+class _Holds(NamedTuple):
+    told: _Told
+    own: Composition  # without what was inherited
 
 
 def _told(process: Process) -> List[_Told]:
@@ -58,30 +64,51 @@ def _composition(process: Process, told: _Told) -> Composition:
     return profile.composition(told.snapshot) if told.snapshot is not None else profile.peak_composition(told.peak)
 
 
+def _holds(process: Process, told: _Told) -> _Holds:
+    return _Holds(told, _without_inherited(process, _composition(process, told)))
+
+
 def _bytes(process: Process, composition: Composition, measure: str) -> int:
     sides = ("host", "device") if measure == "total" else (measure,)
     accounts = process.profile.accounts
     return sum(n_bytes for account, (n_bytes, _) in composition.items() if side_of(accounts[account].kind) in sides)
 
 
-def compositions_at(members: Sequence[Process], time: int, measure: str) -> List[Tuple[Process, Composition]]:
-    """What each process that ran at `time` held, without what it inherited; `measure` is what makes a moment the fullest."""
-    now: Dict[int, Composition] = {}  # by member
+def _held_at(members: Sequence[Process], time: int, measure: str) -> Dict[int, _Holds]:
+    """By member, of those that ran at `time`; `measure` is what makes a moment the fullest."""
+    now: Dict[int, _Holds] = {}
     steps: List[Tuple[int, _Told]] = []
     for index, process in enumerate(members):
         told = _told(process)
         before = [each for each in told if each.time < time]
         if before and not before[-1].is_end:
-            now[index] = _without_inherited(process, _composition(process, before[-1]))
+            now[index] = _holds(process, before[-1])
         steps += [(index, each) for each in told if each.time == time]
     fullest, most = dict(now), -1
-    held = {index: _bytes(members[index], composition, measure) for index, composition in now.items()}
+    held = {index: _bytes(members[index], holds.own, measure) for index, holds in now.items()}
     for index, told_ in steps:
         now.pop(index, None)
         held.pop(index, None)
         if not told_.is_end:
-            now[index] = _without_inherited(members[index], _composition(members[index], told_))
-            held[index] = _bytes(members[index], now[index], measure)
+            now[index] = _holds(members[index], told_)
+            held[index] = _bytes(members[index], now[index].own, measure)
         if sum(held.values()) > most:
             fullest, most = dict(now), sum(held.values())
-    return [(members[index], fullest[index]) for index in sorted(fullest)]
+    return fullest
+
+
+def compositions_at(members: Sequence[Process], time: int, measure: str) -> List[Tuple[Process, Composition]]:
+    """What each process that ran at `time` held, without what it inherited; `measure` is what makes a moment the fullest."""
+    held = _held_at(members, time, measure)
+    return [(members[index], held[index].own) for index in sorted(held)]
+
+
+def moments_at(members: Sequence[Process], time: int, measure: str) -> Dict[int, Moment]:
+    """By member, the same moments, each on the clock of its trace, with all that the process held."""
+    found = {}
+    for index, (told, _) in _held_at(members, time, measure).items():
+        process = members[index]
+        name = f"its {told.peak} peak" if told.peak else f"snapshot {process.profile.snapshots[told.snapshot or 0].id}"
+        at = process.profile.peaks[told.peak].time if told.peak else told.time - process.offset
+        found[index] = Moment(name, at, _composition(process, told), told.snapshot)
+    return found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report on a range of the run: what came to stay between two moments, what went, and what was only passing."""
 
-from typing import Callable, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Collection, List, NamedTuple, Sequence, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.questions.about import used_sides
@@ -29,19 +29,20 @@ class Pool(NamedTuple):
     pick: _Pick
 
 
-def pools_of(profile: Profile) -> List[Pool]:
-    sides = used_sides(profile)
-    if len(sides) > 1 and not profile.is_discrete:
+def pools_of(sides: Collection[str], is_discrete: bool) -> List[Pool]:
+    """`sides` are those that hold anything."""
+    if len(sides) > 1 and not is_discrete:
         return [Pool("", lambda row: row.both)]
     picks: List[Tuple[str, _Pick]] = [("device", lambda row: row.device), ("host", lambda row: row.host)]
     found = [Pool(name, pick) for name, pick in picks if name in sides]
     return found if len(found) > 1 else [Pool("", found[0].pick)]
 
 
-def _sentences(profile: Profile, found: Range, pool: Pool, total: RangeRow) -> str:
+def sentences(pool: Pool, total: RangeRow, mend: Callable[[], str], is_most: bool = False) -> str:
+    """What the figures say; `mend` is what would have told more, `is_most`: less may have been allocated."""
     flow = pool.pick(total)
     of = f" of {pool.name} memory" if pool.name else ""
-    least = "At least " if flow.untold else ""
+    least = "At least " if flow.untold else "Up to " if is_most else ""
     text = (
         f"{least}{size(flow.allocated)}{of} {'was' if least else 'were'} allocated in between. Of that {size(flow.new)} were still"
         f" held at the second moment (new), and {size(flow.passing)} were not (passing). Of the {size(flow.before)} held at"
@@ -50,7 +51,7 @@ def _sentences(profile: Profile, found: Range, pool: Pool, total: RangeRow) -> s
     if flow.uncertain:
         text += (
             f" {size(flow.uncertain)} more are uncertain: in the same places others were freed meanwhile, so they are either new"
-            f" too, and as much more was freed, or they were passing. {_mend(profile, found)}"
+            f" too, and as much more was freed, or they were passing. {mend()}"
         )
     if flow.untold:
         text += (
@@ -62,7 +63,7 @@ def _sentences(profile: Profile, found: Range, pool: Pool, total: RangeRow) -> s
     return text
 
 
-def _mend(profile: Profile, found: Range) -> str:
+def mend(profile: Profile, found: Range) -> str:
     """What would have told more."""
     unsure = {profile.accounts[account].kind for account, (n_bytes, _) in found.flows.items() if n_bytes.uncertain}
     if unsure <= {"heap-overhead"}:
@@ -78,7 +79,7 @@ def _is_still(row: RangeRow) -> bool:
     return not (flow.allocated or flow.freed or flow.untold)
 
 
-def _table(rows: Sequence[RangeRow], total: RangeRow, pool: Pool, is_uncertain: bool) -> Lines:
+def table_of(rows: Sequence[RangeRow], total: RangeRow, pool: Pool, is_uncertain: bool) -> Lines:
     shown = [row for row in rows if any(pool.pick(row))]
     width = min(_MAX_LABEL, max([12] + [len(row.name) + 1 for row in shown]))
     figures: List[Tuple[str, Callable[[Flow], int]]] = [
@@ -101,7 +102,7 @@ def _table(rows: Sequence[RangeRow], total: RangeRow, pool: Pool, is_uncertain: 
     return [table.head] + [line(row) for row in shown] + [Line((line(total), SUM))]
 
 
-def _cut(rows: List[RangeRow], most: int) -> List[RangeRow]:
+def cut(rows: List[RangeRow], most: int = _ROWS) -> List[RangeRow]:
     still = [row for row in rows if _is_still(row)]
     if len(still) > 1:
         rows = [row for row in rows if not _is_still(row)]
@@ -131,20 +132,22 @@ def write_range(profile: Profile, names: Names, view: View) -> Lines:
     else:
         views = [(view.by.replace("python-", "Python "), naming(profile, names, view.by, view.fold != "none"))]
     tables = [(by, rows_of(profile, found, name_of)) for by, name_of in views]
-    pools = pools_of(profile)
+    pools = pools_of(used_sides(profile), profile.is_discrete)
     for pool in pools:
-        lines += paragraph(_sentences(profile, found, pool, total_of(tables[0][1])))
+        lines += paragraph(sentences(pool, total_of(tables[0][1]), lambda: mend(profile, found)))
     for by, rows in tables:
         total = total_of(rows)
         for pool in pools:
             of = f", {pool.name} memory" if pool.name else ""
             lines += heading(f"What came and went by {by}{of}")
-            lines += _table(_cut(rows, _ROWS) if view.is_brief else rows, total, pool, is_uncertain)
+            lines += table_of(cut(rows) if view.is_brief else rows, total, pool, is_uncertain)
     if view.with_stacks:
         lines += trees(profile, names, new_of(found), view)
-    blocks = total_of(tables[0][1]).blocks
-    lines += [""] + paragraph(
+    return lines + [""] + paragraph(in_blocks(total_of(tables[0][1]).blocks))
+
+
+def in_blocks(blocks: Flow) -> str:
+    return (
         f"{count(blocks.new, 'block')} are new, {blocks.freed:,} of {blocks.before:,} were freed, {blocks.passing:,} were passing"
         + (f"; {blocks.uncertain:,} are uncertain." if blocks.uncertain else ".")
     )
-    return lines

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ranges over several processes, against histories of which each block is known, and as users ask for them."""
+
+import random
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import pytest
+
+from jmassif.commands.jm_print import main
+from jmassif.questions.flows import Flow
+from jmassif.questions.job.processes import Processes, join
+from jmassif.questions.job.range import JobRange, job_range
+from jmassif.questions.moments import SelectionError
+from tests.reporter.commands import Done, call
+from tests.reporter.test_processes import ends, trace_of
+
+LAST = 300
+
+
+class Block(NamedTuple):
+    place: int
+    size: int
+    born: int
+    died: int  # LAST + 1: never
+    is_inherited: bool
+
+
+class Worker:
+    """A process that allocates and frees in two places at random from `begin` to `end`, and takes a snapshot every ten ms, and at both."""
+
+    def __init__(self, pid: int, begin: int, end: int, seed: int, parent: Optional["Worker"], recorded: float) -> None:
+        self.pid, self.begin, self.end = pid, begin, end
+        self._random = random.Random(seed)
+        self.trace = trace_of(pid, forked_from=str(parent.pid) if parent else "")
+        self.places = [self.trace.account("heap", "app", [f"f{place} (a.c:{place})"]) for place in (1, 2)]
+        self.blocks: List[Block] = []
+        self._live: List[int] = []
+        self._totals = {place: [0, 0] for place in self.places}
+        self._recorded = recorded
+        self._addresses: Dict[int, int] = {}
+        if parent:
+            self._totals = {place: list(parent.totals_at[begin][place]) for place in self.places}
+            held = [block for block in parent.blocks if block.born < begin < block.died]
+            self.blocks = [block._replace(is_inherited=True, died=LAST + 1) for block in held]
+            self._live = list(range(len(self.blocks)))
+        self.totals_at: Dict[int, Dict[int, Tuple[int, int]]] = {}
+        for time in range(begin, end + 1):
+            is_told = time % 10 == 0 or time in (begin, end)
+            if not is_told:
+                self._act(time)
+            self.totals_at[time] = {place: (n[0], n[1]) for place, n in self._totals.items()}
+            if is_told:
+                self._tell(time, "fork" if parent and time == begin else "exit" if time == end else "time")
+        ends(self.trace, end)
+
+    def _act(self, time: int) -> None:
+        if self._live and self._random.random() < 0.45:
+            index = self._live.pop(self._random.randrange(len(self._live)))
+            self.blocks[index] = self.blocks[index]._replace(died=time)
+            if index in self._addresses:
+                self.trace.block_end(time, self._addresses[index], self.blocks[index].place)
+            return
+        place, size = self._random.choice(self.places), self._random.randrange(1, 3000)
+        index = len(self.blocks)
+        self._live.append(index)
+        self.blocks.append(Block(place, size, time, LAST + 1, False))
+        self._totals[place][0] += size
+        self._totals[place][1] += 1
+        if self._random.random() < self._recorded:
+            self._addresses[index] = 4096 * (1 + index)
+            self.trace.block(time, self._addresses[index], size, place)
+
+    def _tell(self, time: int, reason: str) -> None:
+        changes = {}
+        for place in self.places:
+            held = [self.blocks[index].size for index in self._live if self.blocks[index].place == place]
+            changes[place] = (sum(held), len(held), *self._totals[place], 0)
+        self.trace.snapshot(time, reason, changes)
+
+    def truth(self, place: int, first: int, second: int) -> Tuple[int, int, int, int]:
+        """Of what it has itself allocated: bytes before, new, freed, passing. It may have begun or ended in between."""
+        before = new = freed = passing = 0
+        for block in self.blocks:
+            if block.place != place or block.is_inherited:
+                continue
+            died = min(block.died, self.end if self.end < second else LAST + 1)
+            if block.born < first < died:
+                before += block.size
+                freed += block.size if died < second or died <= second == self.end else 0
+            elif first < block.born < second:
+                if died <= second:
+                    passing += block.size
+                else:
+                    new += block.size
+        return before, new, freed, passing
+
+
+def _job(seed: int, recorded: float) -> Tuple[Processes, List[Worker]]:
+    """One that others are forked from: before most ranges, in them, one of them from a child; and one started separately."""
+    root = Worker(1, 0, LAST, seed, None, recorded)
+    early = Worker(2, 55, 235, seed + 100, root, recorded)
+    late = Worker(3, 155, 205, seed + 200, root, recorded)
+    grandchild = Worker(4, 115, 265, seed + 300, early, recorded)
+    other = Worker(5, 0, 185, seed + 400, None, recorded)
+    workers = [root, early, late, grandchild, other]
+    return join([(f"trace {worker.pid}", worker.trace.load()) for worker in workers]), workers
+
+
+def _held(found: JobRange, pid: int, place: int) -> Optional[Flow]:
+    part = next((part for part in found.parts if part.process.pid == pid), None)
+    return part.found.flows.get(place, (Flow(), Flow()))[0] if part else None
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("recorded", [0.0, 0.6, 1.0])
+def test_what_is_told_of_each_process_holds_the_truth_of_a_random_job(seed: int, recorded: float) -> None:
+    job, workers = _job(seed, recorded)
+    for first, second in ((20, 100), (60, 160), (100, 190), (120, 230), (10, 290), (160, 200), (240, 290)):
+        found = job_range(job, f"{first}ms", f"{second}ms")
+        for worker in workers:
+            for place in worker.places:
+                truth = worker.truth(place, first, second)
+                flow = _held(found, worker.pid, place)
+                if flow is None:
+                    assert worker.end < first or worker.begin > second
+                    continue
+                where = worker.pid, place, first, second, flow, truth
+                told = (flow.before, flow.new, flow.freed, flow.passing)
+                assert all(least <= true <= least + flow.uncertain for least, true in zip(told, truth)), where
+                assert not flow.untold and (not flow.uncertain or recorded < 1), where
+
+
+# ---- as users ask for it -------------------------------------------------------------------------
+
+
+def _family(directory: Path) -> List[Path]:
+    """A process with a mark at 100 and at 200 ms, and two workers: one forked at 50, one at 150 ms, which ends at 180.
+
+    In between the first gets 300 bytes and frees 1000; of the worker's own 70 bytes 20 go, and 5 come; the other's 900 pass.
+    """
+    root = trace_of(1)
+    held = [root.account("heap", "app", [f"{name} (a.c:{line})"]) for line, name in enumerate(("load", "work"), 1)]
+    load, work = held
+    root.snapshot(0, "start", {})
+    root.snapshot(40, "time", {load: (5000, 5)})
+    root.mark(100, "first")
+    root.snapshot(100, "mark", {})
+    root.mark(200, "second")
+    root.snapshot(200, "mark", {load: (4000, 4, 5000, 5, 0), work: (300, 3)})
+    root.snapshot(250, "exit", {load: (0, 0, 5000, 5, 0), work: (0, 0, 300, 3, 0)})
+    early, late = trace_of(2, forked_from="1"), trace_of(3, forked_from="1")
+    for trace, begin in ((early, 50), (late, 150)):
+        for line, name in enumerate(("load", "work"), 1):
+            trace.account("heap", "app", [f"{name} (a.c:{line})"])
+        trace.snapshot(begin, "fork", {load: (5000, 5)})
+    early.snapshot(60, "time", {load: (2000, 2, 5000, 5, 0), work: (70, 7)})
+    early.mark(190, "second")
+    early.snapshot(190, "mark", {load: (1000, 1, 5000, 5, 0), work: (50, 5, 70, 7, 0)})
+    early.snapshot(195, "time", {work: (55, 6, 75, 8, 0)})
+    early.snapshot(240, "exit", {})
+    late.snapshot(170, "time", {work: (900, 9)})
+    late.snapshot(180, "exit", {work: (900, 9)})
+    files = []
+    for number, (trace, end) in enumerate(((root, 250), (early, 240), (late, 180)), 1):
+        files.append(directory / f"jmassif.out.{number}")
+        files[-1].write_text("\n".join(ends(trace, end).lines) + "\n")
+    return files
+
+
+def _print(directory: Path, *options: str) -> Done:
+    return call(main, *options, *_family(directory))
+
+
+def _rows(text: str) -> Dict[str, List[str]]:
+    """By its first word: a row of a table."""
+    return {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
+
+
+def test_text_has_figures_of_each_process_and_their_sum(tmp_path: Path) -> None:
+    done = _print(tmp_path, "--from=first", "--to=second")
+    assert (done.status, done.err) == (0, "")
+    rows = _rows(done.out)
+    told = ["100", "ms", "200", "ms", "4.88", "KiB", "300", "B", "1000", "B", "-", "4.20", "KiB", "300", "3"]
+    assert rows["1"][1 : len(told) + 1] == told
+    # 20 of its own and 5 that came; whatever it does with what it inherited is nothing of its own.
+    assert rows["2"][1:-3] == "60 ms 195 ms 70 B 5 B 20 B - 55 B 5 1".split()
+    assert rows["3"][1:-3] == "not begun ended - - - 900 B - 0 0".split()
+    assert rows["sum"][1:9] == "4.95 KiB 305 B 1020 B 900 B".split()
+    assert rows["load"][2:8] == "4.88 KiB - 1000 B -".split()
+    assert "counts with the parent alone" in done.out
+
+
+@pytest.mark.parametrize(
+    "ends_, moments",
+    [
+        (("first", "second"), ("100 ms", "200 ms")),
+        (("40%", "0.2s"), ("100 ms", "200 ms")),
+        (("start", "end"), ("0 ms", "100 ms")),
+        (("first", "last"), ("100 ms", "250 ms")),
+        (("2-of-1", "3-of-2"), ("40 ms", "190 ms")),
+        (("first", "second-of-2"), ("100 ms", "190 ms")),
+    ],
+)
+def test_ends_are_on_the_clock_of_all_processes(
+    tmp_path: Path, ends_: Tuple[str, str], moments: Tuple[str, str]
+) -> None:
+    done = _print(tmp_path, f"--from={ends_[0]}", f"--to={ends_[1]}")
+    assert done.status == 0, done.err
+    title = done.out.splitlines()[0]
+    assert all(moment in title for moment in moments), title
+
+
+@pytest.mark.parametrize(
+    "options, complaint",
+    [
+        (["--from=2"], "name it with that, as 2-of-1"),
+        (["--from=1-of-9"], "no process is 9: there are 1, 2, 3"),
+        (["--from=nowhere"], '"first", "second"'),
+        (["--from=second", "--to=first"], "goes backwards"),
+        (["--from=first", "--to=first"], "is empty"),
+        (["--from=first", "--to=3-of-1"], "is empty"),
+        (["--from=first", "--only=a"], "--only"),
+        (["--from=first", "--format=csv"], "--from means nothing"),
+    ],
+)
+def test_what_is_no_range_of_several_processes_is_one_line(tmp_path: Path, options: List[str], complaint: str) -> None:
+    done = _print(tmp_path, *options)
+    assert done.status == 2 and complaint in done.err and done.err.count("\n") == 1 and not done.out
+
+
+def test_without_a_clock_in_common_a_range_is_refused() -> None:
+    traces = [("a", trace_of(1, time_unit="i").load()), ("b", trace_of(2, time_unit="i").load())]
+    with pytest.raises(SelectionError, match="--time-unit=ms"):
+        job_range(join(traces), "start", "end")
+
+
+def test_of_a_fork_whose_parent_is_not_here_what_it_inherited_counts(tmp_path: Path) -> None:
+    _, early, late = _family(tmp_path)
+    done = call(main, "--from=10ms", "--to=200ms", early, late)
+    rows = _rows(done.out)
+    assert rows["2"][1:9] == "not begun 195 ms 4.88 KiB 55 B".split()
+    assert "with the parent alone" not in done.out
