@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Ranges over several processes, against histories of which each block is known, and as users ask for them."""
 
+import json
 import random
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import pytest
 
@@ -14,6 +15,7 @@ from jmassif.questions.job.range import JobRange, job_range
 from jmassif.questions.moments import SelectionError
 from tests.reporter.commands import Done, call
 from tests.reporter.test_processes import ends, trace_of
+from tests.reporter.traces import ROOT
 
 LAST = 300
 
@@ -241,3 +243,69 @@ def test_of_a_fork_whose_parent_is_not_here_what_it_inherited_counts(tmp_path: P
     rows = _rows(done.out)
     assert rows["2"][1:9] == "not begun 195 ms 4.88 KiB 55 B".split()
     assert "with the parent alone" not in done.out
+
+
+# By process and in all: bytes before, new, freed, passing and after.
+_TRUTH = {1: (5000, 300, 1000, 0, 4300), 2: (70, 5, 20, 0, 55), 3: (0, 0, 0, 900, 0)}
+
+
+def _figures(flow: Dict[str, int]) -> Tuple[int, ...]:
+    return tuple(flow[figure] for figure in ("before", "new", "freed", "passing", "after"))
+
+
+def _of_all(rows: List[Dict[str, Any]]) -> Tuple[int, ...]:
+    return tuple(map(sum, zip(*(_figures(row["host"]) for row in rows))))
+
+
+def test_json_has_figures_of_each_process_and_their_sum_by_its_schema(tmp_path: Path) -> None:
+    done = _print(tmp_path, "--from=first", "--to=second", "--format=json")
+    assert (done.status, done.err) == (0, "")
+    report = json.loads(done.out)
+    told = {process["pid"]: process for process in report["processes"]}
+    whole = tuple(map(sum, zip(*_TRUTH.values())))
+    assert {pid: _figures(process["total"]["host"]) for pid, process in told.items()} == _TRUTH
+    assert _figures(report["total"]["host"]) == whole
+    assert _of_all(report["table"]["rows"]) == _of_all(report["lines"]) == whole
+    assert {row["name"]: _figures(row["host"]) for row in report["lines"]} == {
+        "load (a.c:1)": (5000, 0, 1000, 0, 4000),
+        "work (a.c:2)": (70, 305, 20, 900, 355),
+    }
+    assert [told[pid]["from"] for pid in (1, 2, 3)] == [
+        {"time": 100, "snapshot": 3},
+        {"time": 60, "snapshot": 2},
+        None,
+    ]
+    assert (told[3]["to"], told[3]["parent"], told[3]["relation"]) == (None, 1, "forked")
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft7Validator(
+        json.loads((ROOT / "docs" / "range.schema.json").read_text(encoding="utf-8"))
+    )
+    validator.validate(report)
+    del report["processes"][0]["total"]
+    assert not validator.is_valid(report)
+
+
+@pytest.mark.parametrize(
+    "value, lines",
+    [
+        ("new-bytes", {"process 1 (program 1);work (a.c:2) 300", "process 2 (program 2);work (a.c:2) 5"}),
+        ("freed-bytes", {"process 1 (program 1);load (a.c:1) 1000", "process 2 (program 2);work (a.c:2) 20"}),
+        ("passing-blocks", {"process 3 (program 3);work (a.c:2) 9"}),
+    ],
+)
+def test_a_flame_graph_has_a_frame_for_each_process(tmp_path: Path, value: str, lines: Set[str]) -> None:
+    ends_ = ("--from=first", "--to=second", f"--value={value}")
+    assert set(_print(tmp_path, "--format=folded", *ends_).out.splitlines()) == lines
+    told = json.loads(_print(tmp_path, "--format=speedscope", *ends_).out)
+    assert sorted(told["profiles"][0]["weights"]) == sorted(int(line.split()[-1]) for line in lines)
+    picture = _print(tmp_path, "--format=svg", "--picture=flamegraph", *ends_).out
+    assert all(line.partition(";")[0] in picture for line in lines)
+    assert {frame["name"] for frame in told["shared"]["frames"]} >= {line.partition(";")[0] for line in lines}
+
+
+def test_each_adds_tables_of_each_process_and_stacks_their_trees(tmp_path: Path) -> None:
+    ends_ = ("--from=first", "--to=second")
+    assert "Process 2 alone" not in _print(tmp_path, *ends_).out
+    assert all(f"Process {pid} alone" in _print(tmp_path, *ends_, "--each").out for pid in (1, 2, 3))
+    trees = _print(tmp_path, *ends_, "--stacks").out
+    assert "100.0 % 300 B in 3 blocks" in trees and "100.0 % 5 B in 1 block" in trees

@@ -4,7 +4,19 @@
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from jmassif.whose.lines import LINE_VIEWS
-from jmassif.writers import callgrind, csv, folded, json, massif, memory_viz, perfetto, pprof, speedscope, sqlite
+from jmassif.writers import (
+    callgrind,
+    csv,
+    folded,
+    job_range,
+    json,
+    massif,
+    memory_viz,
+    perfetto,
+    pprof,
+    speedscope,
+    sqlite,
+)
 from jmassif.writers.page import html
 from jmassif.writers.picture import flamegraph, png, timeline
 from jmassif.writers.text import processes, ranges, report
@@ -67,11 +79,14 @@ class Picture(NamedTuple):
     write: Callable[..., Any]
     options: Tuple[str, ...]
     by: Tuple[str, ...]
+    write_range: Optional[Callable[..., Any]] = None
 
 
 PICTURES: Dict[str, Picture] = {
     "timeline": Picture(timeline.write, ("picture", "by", "fold"), _TABLES),
-    "flamegraph": Picture(flamegraph.write, _FILTERS + _TREE + _RANGE + ("value", "picture"), BY),
+    "flamegraph": Picture(
+        flamegraph.write, _FILTERS + _TREE + _RANGE + ("value", "picture"), BY, flamegraph.write_range
+    ),
 }
 _TIMELINE = PICTURES["timeline"]
 
@@ -81,11 +96,12 @@ def of_picture(format_: Format, picture: Optional[str]) -> Format:
     if picture is None or "picture" not in format_.options:
         return format_
     drawn = PICTURES[picture]
-    write: Callable[..., Any] = drawn.write
+    write, write_range = drawn.write, drawn.write_range
     if format_.content == BINARY:
         write = png.converted(write)
+        write_range = png.converted(write_range) if write_range else None
     name = f"{format_.name} --picture={picture}"
-    return format_._replace(name=name, write=write, options=drawn.options, by=drawn.by)
+    return format_._replace(name=name, write=write, options=drawn.options, by=drawn.by, write_range=write_range)
 
 
 _ALL = (
@@ -138,6 +154,7 @@ _ALL = (
         json.write,
         _FILTERS + ("snapshot", "by", "fold", "sizes") + _OVERLAY + _RANGE,
         _TABLES,
+        write_range=job_range.write,
     ),
     Format(
         "csv", "spreadsheets: a table, also over time", TEXT, csv.write, _FILTERS + ("snapshot", "by", "fold"), _TABLES
@@ -150,6 +167,7 @@ _ALL = (
         _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
+        write_range=folded.write_range,
     ),
     Format(
         "speedscope",
@@ -159,6 +177,7 @@ _ALL = (
         _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
+        write_range=speedscope.write_range,
     ),
     Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, pprof.write, _FILTERS + ("snapshot",)),
     Format(

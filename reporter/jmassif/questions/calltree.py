@@ -18,7 +18,8 @@ Level = Optional[Callable[[int], str]]
 
 class Label(NamedTuple):
     text: str
-    frame: int  # the first that was called so; 0: it is no frame
+    frame: int = 0  # the first that was called so; 0: it is no frame
+    names: Optional[Names] = None  # of the run that it is of
 
 
 class CallTree:
@@ -31,11 +32,11 @@ class CallTree:
         self.own = array("Q", [0])  # of the stacks that end in the node
         self._known: Dict[str, int] = {}
 
-    def label_of(self, text: str, frame: int = 0) -> int:
+    def label_of(self, text: str, frame: int = 0, names: Optional[Names] = None) -> int:
         index = self._known.get(text)
         if index is None:
             index = self._known[text] = len(self.labels)
-            self.labels.append(Label(text, frame))
+            self.labels.append(Label(text, frame, names))
         return index
 
     def add(self, parent: int, label: int) -> int:
@@ -87,6 +88,15 @@ class CallTree:
 def build(profile: Profile, names: Names, values: Iterable[Tuple[int, int]], level: Level, is_folded: bool) -> CallTree:
     """The tree of `values`, which are (account, value)."""
     tree = CallTree()
+    grow(tree, 0, names, values, level, is_folded)
+    return tree
+
+
+def grow(
+    tree: CallTree, above: int, names: Names, values: Iterable[Tuple[int, int]], level: Level, is_folded: bool
+) -> None:
+    """Adds the tree of such values of a run below a node."""
+    profile = names.profile
     groups: Dict[str, List[Tuple[int, int]]] = {}
     for account, value in values:
         groups.setdefault(level(account) if level else "", []).append((account, value))
@@ -95,7 +105,10 @@ def build(profile: Profile, names: Names, values: Iterable[Tuple[int, int]], lev
 
     def label_of(key: Union[int, FrameRun]) -> int:
         if key not in labels:
-            labels[key] = tree.label_of(*((key.name(), 0) if isinstance(key, FrameRun) else (names.frame(key), key)))
+            if isinstance(key, FrameRun):
+                labels[key] = tree.label_of(key.name())
+            else:
+                labels[key] = tree.label_of(names.frame(key), key, names)
         return labels[key]
 
     def step(node: int) -> Tuple[Union[int, FrameRun], int]:
@@ -105,7 +118,7 @@ def build(profile: Profile, names: Names, values: Iterable[Tuple[int, int]], lev
         return key, outer
 
     for text, members in sorted(groups.items()):
-        root = tree.add(0, tree.label_of(text)) if level else 0
+        root = tree.add(above, tree.label_of(text)) if level else above
         children: Dict[int, int] = {}
         # Of a node of the trie: where in the tree its stack ends; 0: not known.
         places = array("q", bytes(8 * len(parents)))
@@ -127,4 +140,3 @@ def build(profile: Profile, names: Names, values: Iterable[Tuple[int, int]], lev
                 if at:
                     places[at] = place
             tree.own[place] += value
-    return tree

@@ -64,6 +64,10 @@ class Sites:
         self._sites = array("q", [-1]) * len(profile.accounts)
         self._library_of: Dict[int, str] = {}  # by frame, as it is shown
 
+    @property
+    def profile(self) -> Profile:
+        return self._profile
+
     def charges(self, is_folded: bool = True) -> "array[int]":
         """By account: the Python frame that it is charged to, 0 if there is none."""
         if is_folded not in self._charges:

@@ -6,40 +6,76 @@ semicolon in a name is written as \\x3b, as control characters are everywhere. A
 ends in a parenthesis), which flamegraph.pl would take for the first of two values.
 """
 
-from typing import Iterator, Tuple
+from typing import Callable, Iterator, Tuple
 
 from jmassif.model.profile import Profile
-from jmassif.questions.between import between
-from jmassif.questions.calltree import CallTree, build
+from jmassif.questions.between import Range, between
+from jmassif.questions.calltree import CallTree, Level, build, grow
+from jmassif.questions.job.headline import called
+from jmassif.questions.job.processes import Processes
+from jmassif.questions.job.range import JobRange, job_range
 from jmassif.questions.moments import select
 from jmassif.questions.samples import samples
+from jmassif.units import printable
 from jmassif.whose.names import Names
 from jmassif.whose.views import naming
 from jmassif.writers.view import View
+
+_MOST_COMMAND = 100
 
 
 def call_tree(profile: Profile, view: View) -> CallTree:
     """The tree that the view asks for. Raises moments.SelectionError."""
     names = Names(profile)
-    level = None if view.by == "stack" else naming(profile, names, view.by, view.fold != "none")
-    return build(profile, names, _values(profile, view), level, view.fold == "internal")
+    return build(profile, names, _values(profile, view), _level(names, view), view.fold == "internal")
+
+
+def call_tree_of_job(found: JobRange, view: View) -> CallTree:
+    """Likewise of a range over several processes, each below a node of its own."""
+    tree = CallTree()
+    for part in found.parts:
+        profile = part.process.profile
+        values = list(_values_of_range(profile, part.found, view.value))
+        if values:
+            names = Names(profile)
+            command = printable(profile.manifest.get("command", "")[:_MOST_COMMAND])
+            above = tree.add(0, tree.label_of(f"{called(part.process)} ({command})"))
+            grow(tree, above, names, values, _level(names, view), view.fold == "internal")
+    return tree
+
+
+def _level(names: Names, view: View) -> Level:
+    return None if view.by == "stack" else naming(names.profile, names, view.by, view.fold != "none")
 
 
 def _values(profile: Profile, view: View) -> Iterator[Tuple[int, int]]:
     """(account, value) of what is to be shown."""
     if view.range is not None:
-        figure, unit = view.value.split("-")
-        held = between(profile, *view.range).composition(figure)
-        values = {account: pair[0 if unit == "bytes" else 1] for account, pair in held.items()}
-        is_block = {account: profile.accounts[account].kind != "heap-overhead" for account in values}
-        yield from ((account, n) for account, n in values.items() if n and (unit == "bytes" or is_block[account]))
+        yield from _values_of_range(profile, between(profile, *view.range), view.value)
         return
     figures = samples(profile, select(profile, view.selector or "peak").composition)
     yield from ((account, value) for account, value in enumerate(figures.column(view.value)) if value)
 
 
+def _values_of_range(profile: Profile, found: Range, value: str) -> Iterator[Tuple[int, int]]:
+    figure, unit = value.split("-")
+    values = {account: pair[0 if unit == "bytes" else 1] for account, pair in found.composition(figure).items()}
+    is_block = {account: profile.accounts[account].kind != "heap-overhead" for account in values}
+    yield from ((account, n) for account, n in values.items() if n and (unit == "bytes" or is_block[account]))
+
+
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The lines. Raises moments.SelectionError."""
-    tree = call_tree(profile, view)
+    return _lines(call_tree(profile, view), view)
+
+
+def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    """Likewise, of a range over several processes."""
+    view = view_of(job.members[0].profile)
+    assert view.range is not None
+    return _lines(call_tree_of_job(job_range(job, *view.range), view), view)
+
+
+def _lines(tree: CallTree, view: View) -> Iterator[str]:
     for path, value in tree.stacks(view.threshold):
         yield ";".join(tree.labels[label].text.replace(";", "\\x3b") for label in path) + f" {value}"

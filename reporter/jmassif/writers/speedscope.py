@@ -6,15 +6,18 @@ have been written as \\xHH before, since JSON has nothing for them.
 """
 
 import json
-from typing import Dict, Iterable, Iterator
+from typing import Callable, Dict, Iterable, Iterator
 
 from jmassif.model.profile import Profile
 from jmassif.questions.between import moments_of
+from jmassif.questions.calltree import CallTree
+from jmassif.questions.job.processes import Processes
+from jmassif.questions.job.range import job_range
 from jmassif.questions.moments import select
 from jmassif.questions.samples import RANGE_VALUES, VALUES
 from jmassif.units import moment, printable
 from jmassif.version import __version__
-from jmassif.writers.folded import call_tree
+from jmassif.writers.folded import call_tree, call_tree_of_job
 from jmassif.writers.view import View
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -22,20 +25,6 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The file, a few lines a stack. Raises moments.SelectionError."""
-    tree = call_tree(profile, view)
-    # The node of what is below the threshold is a label too, from here on.
-    total = sum(weight for _, weight in tree.stacks(view.threshold))
-    frames = []
-    for label in tree.labels:
-        frame: Dict[str, object] = {"name": label.text}
-        if label.frame:
-            fields = profile.frame(label.frame)
-            if fields.file or fields.object:
-                frame["file"] = printable(fields.file or fields.object)
-            if fields.line:
-                frame["line"] = fields.line
-        frames.append(frame)
-    what, unit = {**VALUES, **RANGE_VALUES}[view.value]
     name = printable(profile.manifest.get("command", "")) or "(unknown command)"
     when = ""
     if view.range is not None:
@@ -43,6 +32,32 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     elif view.value.startswith("live"):
         at = select(profile, view.selector or "peak")
         when = f", {at.name} ({moment(at.time, profile.time_unit)})"
+    return _file(call_tree(profile, view), view, name, when)
+
+
+def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    """Likewise, of a range over several processes."""
+    view = view_of(job.members[0].profile)
+    assert view.range is not None
+    found = job_range(job, *view.range)
+    when = f", from {found.first.name} to {found.second.name}"
+    return _file(call_tree_of_job(found, view), view, f"{len(job.members)} processes", when)
+
+
+def _file(tree: CallTree, view: View, name: str, when: str) -> Iterator[str]:
+    # The node of what is below the threshold is a label too, from here on.
+    total = sum(weight for _, weight in tree.stacks(view.threshold))
+    frames = []
+    for label in tree.labels:
+        frame: Dict[str, object] = {"name": label.text}
+        if label.names is not None:
+            fields = label.names.profile.frame(label.frame)
+            if fields.file or fields.object:
+                frame["file"] = printable(fields.file or fields.object)
+            if fields.line:
+                frame["line"] = fields.line
+        frames.append(frame)
+    what, unit = {**VALUES, **RANGE_VALUES}[view.value]
     head = {
         "$schema": _SCHEMA,
         "exporter": f"jmassif {__version__}",

@@ -6,18 +6,20 @@ grey one beside their siblings, so that widths add up.
 """
 
 from array import array
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.questions.between import moments_of
 from jmassif.questions.calltree import CallTree
 from jmassif.questions.headline import headline
+from jmassif.questions.job.processes import Processes
+from jmassif.questions.job.range import job_range
 from jmassif.questions.moments import select
 from jmassif.questions.samples import RANGE_VALUES, VALUES
 from jmassif.units import count, moment, percent, size
 from jmassif.whose.folding import OWN
 from jmassif.whose.names import Names
-from jmassif.writers.folded import call_tree
+from jmassif.writers.folded import call_tree, call_tree_of_job
 from jmassif.writers.picture import svg
 from jmassif.writers.picture.colours import frame_colour
 from jmassif.writers.picture.words import command, sentences
@@ -49,13 +51,13 @@ def _children(tree: CallTree) -> Dict[int, List[int]]:
     return found
 
 
-def _types(profile: Profile, names: Names, tree: CallTree) -> List[str]:
+def _types(tree: CallTree) -> List[str]:
     """By label."""
     found = []
-    for text, frame in tree.labels:
-        if not frame:
+    for text, frame, names in tree.labels:
+        if names is None:
             found.append("internal" if text.startswith("… ") else "note")
-        elif profile.frame(frame).type == "p":
+        elif names.profile.frame(frame).type == "p":
             found.append("python")
         else:
             found.append("native" if names.folding.internal(frame).rank == OWN else "internal")
@@ -119,21 +121,32 @@ def _what(profile: Profile, view: View) -> str:
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The lines of the file. Raises moments.SelectionError and view.FormatError."""
-    names = Names(profile)
+    is_of_peak = view.range is None and (view.selector or "peak") == "peak" and profile.kept is None
     tree = call_tree(profile, view)
+    told = sentences(headline(profile, Names(profile))) if is_of_peak and tree.totals()[0] else []
+    return _picture(tree, view, command(profile), _what(profile, view), told)
+
+
+def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    """Likewise, of a range over several processes."""
+    view = view_of(job.members[0].profile)
+    assert view.range is not None
+    found = job_range(job, *view.range)
+    what = f"{RANGE_VALUES[view.value][0]}, from {found.first.name} to {found.second.name}"
+    return _picture(call_tree_of_job(found, view), view, f"{len(job.members)} processes", what, [])
+
+
+def _picture(tree: CallTree, view: View, title: str, what: str, told: List[Tuple[str, str]]) -> Iterator[str]:
     totals = tree.totals()
     if not totals[0]:
         raise FormatError("a picture of nothing: what was asked for holds nothing")
     unit = {**VALUES, **RANGE_VALUES}[view.value][1]
-    what = _what(profile, view)
-    frames = _laid_out(tree, totals, _types(profile, names, tree), view.threshold)
-    is_of_peak = view.range is None and (view.selector or "peak") == "peak" and profile.kept is None
-    told = sentences(headline(profile, names)) if is_of_peak else []
-    parts, top = svg.head(command(profile), f"Flame graph: {what}", told)
+    frames = _laid_out(tree, totals, _types(tree), view.threshold)
+    parts, top = svg.head(title, f"Flame graph: {what}", told)
     parts += [_box(frame, top, totals[0], unit == "bytes") for frame in frames]
     top += (max(frame.depth for frame in frames) + 1) * _ROW + 10
     found = {frame.type for frame in frames}
     keys = [svg.Key(frame_colour(type_, "a"), name) for type_, name in _TYPES.items() if type_ in found]
     keys += [svg.Key(_SMALL, "too small to be told apart")] if "small" in found else []
     legend, bottom = svg.legend(keys, top)
-    yield from svg.document(f"{command(profile)}: {what}", bottom + 8, parts + legend)
+    yield from svg.document(f"{title}: {what}", bottom + 8, parts + legend)

@@ -75,10 +75,10 @@ def convert(lines: Iterator[str]) -> bytes:
     return png
 
 
-def converted(write: Callable[[Profile, View], Iterator[str]]) -> Callable[[Profile, View], Iterator[bytes]]:
+def converted(write: Callable[..., Iterator[str]]) -> Callable[..., Iterator[bytes]]:
     """From what writes an SVG to what writes a PNG."""
 
-    def write_png(profile: Profile, view: View) -> Iterator[bytes]:
-        yield convert(write(profile, view))
+    def write_png(*arguments: object) -> Iterator[bytes]:
+        yield convert(write(*arguments))
 
     return write_png

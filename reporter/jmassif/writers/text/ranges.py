@@ -66,7 +66,7 @@ def _table_of_processes(found: JobRange, total: RangeRow, pool: Pool, is_uncerta
     return lines + [Line((line("sum", total, ("", ""), ""), SUM))]
 
 
-def _how(found: JobRange) -> str:
+def _how(job: Processes, found: JobRange) -> str:
     """How the figures of processes go together."""
     text = (
         "Times are those of the clock that all processes share. Of each process counts its last snapshot by either moment;"
@@ -74,6 +74,8 @@ def _how(found: JobRange) -> str:
     )
     if any(part.process.relation == FORKED for part in found.parts):
         text += " What a fork inherited counts with the parent alone, whatever the child does with it."
+    if len(job.machines) > 1:
+        text += f" The clocks of {len(job.machines)} machines are taken to agree."
     return text
 
 
@@ -110,7 +112,9 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     known: Dict[int, Names] = {}
 
     def names(process: Process) -> Names:
-        return known.setdefault(id(process.profile), Names(process.profile))
+        if id(process.profile) not in known:
+            known[id(process.profile)] = Names(process.profile)
+        return known[id(process.profile)]
 
     total = total_of([part.total("") for part in found.parts])
     pools = _pools(job, found)
@@ -120,7 +124,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
         yield from paragraph(
             sentences(pool, total, lambda: mend(unsure.process.profile, unsure.found) if unsure else "", found.is_vague)
         )
-    yield from paragraph(_how(found))
+    yield from paragraph(_how(job, found))
     for pool in pools:
         yield from heading(f"What came and went by process{f', {pool.name} memory' if pool.name else ''}")
         yield from _table_of_processes(found, total, pool, bool(total.both.uncertain))
