@@ -10,7 +10,7 @@ import pytest
 from jmassif.commands.jm_print import main
 from jmassif.model.job import FORKED, REPLACED, SPAWNED
 from jmassif.questions.happened import ALARM
-from jmassif.questions.headline import HAPPENED
+from jmassif.questions.headline import HAPPENED, POOL
 from jmassif.questions.job.headline import dismissed, headline_of_job
 from jmassif.questions.job.processes import Processes, join
 from jmassif.whose.names import Names
@@ -382,7 +382,26 @@ def test_several_traces_print_a_table_their_sum_and_the_largest(
     assert rows[0][0] == "1" and rows[0][-2:] == ["program", "1"]
     assert rows[1][0] == "2" and "fork:" in rows[1]
     assert "Together these 2 processes held 1.66 MiB at the peak (200 ms)" in out
-    assert "Process 2, the largest process" in out and "Process 1," not in out
+    # The child held more than its parent, but not of its own.
+    assert "Process 1, the largest process" in out and "Process 2," not in out
+    out = " ".join(out.split())
+    assert "The largest is process 1, with at most 1000 KiB. The fork, process 2, began with 1000 KiB of its" in out
+    assert "of its own it held at most 700 KiB." in out
+
+
+def test_the_largest_may_be_a_fork_by_what_is_its_own() -> None:
+    parent, *children = trace_of(1), trace_of(2, forked_from="1", ppid="1"), trace_of(3, forked_from="1", ppid="1")
+    holds(parent, 0, 0, "start")
+    holds(parent, 50, 1000 << 10)
+    for child, own in zip(children, (1200 << 10, 100 << 10)):
+        holds(child, 100, 1000 << 10, "fork")
+        holds(child, 200, (1000 << 10) + own, total=(1000 << 10) + own)
+    text = " ".join(each.text for each in headline_of_job(joined(parent, *children)).about(POOL))
+    assert "The largest is process 2, with at most 2.15 MiB, 1.17 MiB of it its own." in text
+    assert "The fork, process 3, began with 1000 KiB of its parent's; of its own it held at most 100 KiB." in text
+    # Whose parent is not there has all that it inherited: nobody else counts it.
+    orphans = " ".join(each.text for each in headline_of_job(joined(*children)).about(POOL))
+    assert "The largest is process 2, with at most 2.15 MiB." in orphans and "own" not in orphans
 
 
 def test_a_report_of_many_processes_is_two_screens_too(tmp_path: Path, capsys: "pytest.CaptureFixture[str]") -> None:

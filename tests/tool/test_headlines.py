@@ -8,6 +8,8 @@ from typing import Dict, List
 import pytest
 
 from jmassif.questions.headline import HAPPENED, PLACE, POOL, WHOSE, headline
+from jmassif.questions.job.headline import headline_of_job
+from jmassif.questions.job.processes import join
 from jmassif.units import size
 from jmassif.whose.names import Names
 from tests.harness import PYTHON, ROOT, compile_c, record
@@ -131,3 +133,51 @@ def test_the_headline_of_a_script(name: str, tmp_path: Path) -> None:
     line, held, happened = TOLD[name]
     assert f"Look first at script.py:{line} (" in made[PLACE] and f": {held}, " in made[PLACE], made[PLACE]
     assert (happened in made[HAPPENED]) if happened else not made[HAPPENED]
+
+
+FORKS = """
+#include <sys/wait.h>
+#include <unistd.h>
+static void *inherit(void) { return filled(60 << 20); }
+static void *work(void) { return filled(8 << 20); }
+int main(int argc, char **argv)
+{
+    void *inherited = inherit();
+    for (int i = 0; i < 3; i++)
+        if (fork() == 0) {
+            if (argc > 1) free(inherited);
+            void *own = work();
+            JMASSIF_MARK("full");
+            free(own);
+            _exit(0);
+        }
+    while (wait(NULL) > 0) ;
+    return 0;
+}"""
+
+
+@pytest.mark.parametrize("frees", (False, True))
+def test_a_forks_own_memory_is_told_apart_from_its_parents(frees: bool) -> None:
+    """A worker that frees what it inherited held most at the moment of the fork, which says nothing of it."""
+    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
+    recording = record(
+        [compile_c(HEADERS + FORKS, "-fno-builtin", "-w", *includes), *["free"] * frees], ["--pages=yes"]
+    )
+    members = sorted((recording.load(trace) for trace in recording.traces), key=lambda of: "forked-from" in of.manifest)
+    parent, *workers = members
+    assert len(workers) == 3
+    for worker in workers:
+        made = headline(worker, Names(worker))
+        told = " ".join(each.text for each in made.about(POOL))
+        shared = f"of it is inherited from process {parent.manifest['pid']}, and shared with it"
+        assert ("ll " if frees else "MiB ") + shared in told and ("At most 6" in told) != frees, told
+        assert ("Of its own it held most, 8." in told) == frees, told
+        assert ("at least 8." in told) != frees, told
+        (place,) = made.about(PLACE)
+        assert place.text.startswith("Look first at work (") and ": 8.00 MiB, " in place.text, place.text
+        assert "of its own memory" in place.text
+    of_all = " ".join(
+        each.text for each in headline_of_job(join([(str(n), of) for n, of in enumerate(members)])).about(POOL)
+    )
+    assert f"The largest is process {parent.manifest['pid']}, with at most 6" in of_all, of_all
+    assert "The 3 forks began with up to 6" in of_all and "of their own none held more than 8." in of_all, of_all

@@ -39,6 +39,11 @@ class Process(NamedTuple):
     def is_fork(self) -> bool:
         return "forked-from" in self.profile.manifest
 
+    @property
+    def shares(self) -> bool:
+        """What it inherited counts with its parent, which is among the processes."""
+        return self.relation == FORKED and self.parent is not None
+
     def peak(self, measure: str) -> int:
         """The most it held, in bytes, with what it inherited."""
         peak = self.profile.peaks.get(measure)

@@ -14,6 +14,7 @@ from jmassif.questions.answer import Pool as LedgerPool
 from jmassif.questions.exhaustion import incidents_of
 from jmassif.questions.growth import find_growth
 from jmassif.questions.happened import NOTE, WARNING
+from jmassif.questions.inherited import sides_of, told_of_own
 from jmassif.questions.leaks import growth_sentence
 from jmassif.questions.ledger import Ledger, LedgerRow, ledger
 from jmassif.questions.moments import Moment, select
@@ -131,7 +132,7 @@ def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]
 def _whose(table: Ledger, of: LedgerPool, before: List[Statement]) -> str:
     """Whose the memory is; what has been told of the machine, or of untouched memory, is not what "that" is."""
     text = whose(table, of)
-    is_told_of_more = len(before[-1].text.split(". ")) > 1
+    is_told_of_more = len(before) > 1 or ". " in before[0].text
     return text.replace("Of that", f"Of the {size(of[1](table.total))}", 1) if is_told_of_more else text
 
 
@@ -158,11 +159,16 @@ def _headline(profile: Profile, names: Names, chosen: Moment) -> Headline:
         statements.append(Statement(POOL, NOTE, NOTHING))
         return Headline(statements, chosen.time, chosen.name, 0, 0, pool, None, failure.number if failure else None)
     order = _order(table, profile.is_discrete, pool)
-    statements += _pools(profile, chosen, table, pool)
-    statements += [Statement(WHOSE, NOTE, _whose(table, of, statements)) for of in order]
+    told = _pools(profile, chosen, table, pool)
+    own = told_of_own(profile, chosen, sides_of(order[0][0] or "total"))
+    told[1:1] = [Statement(POOL, NOTE, own.told)] if own else []
+    statements += told
+    statements += [Statement(WHOSE, NOTE, _whose(table, of, told)) for of in order]
     leak = growth_sentence(profile, find_growth(profile, names))
     statements += [Statement(LEAK, WARNING, leak)] if leak else []
-    place = place_to_look(profile, names, chosen.composition, order[0][0])
+    of_own = bool(own and own.composition)
+    looked_at = own.composition if own and of_own else chosen.composition
+    place = place_to_look(profile, names, looked_at, order[0][0], of_own)
     if place:
         statements.append(Statement(PLACE, NOTE, place_sentence(place)))
     helps = [f"Would have helped: {text}" for text in failure.incident.helps] if failure else []

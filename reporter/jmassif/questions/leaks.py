@@ -14,6 +14,7 @@ from jmassif.model.kinds import OTHER, counted_blocks, side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 from jmassif.questions.growth import NOT_FREED, Growing, Growth, find_growth, importing
+from jmassif.questions.inherited import left_at
 from jmassif.questions.moments import before_clean_up
 from jmassif.units import count, size
 from jmassif.whose.names import Names
@@ -37,23 +38,6 @@ class HeldAtEnd(NamedTuple):
         return sum(n_bytes for n_bytes, _ in self.leaked.values())
 
 
-def _inherited(profile: Profile, last: int) -> Composition:
-    """Of what a forked child was born with, what it may still have at that snapshot, by account.
-
-    What an account no longer held at some moment is gone, whatever it allocates later.
-    """
-    if "forked-from" not in profile.manifest:
-        return {}
-    left = profile.composition(0)
-    for snapshot in profile.snapshots[1 : last + 1]:
-        rows = snapshot.changes
-        for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):
-            if account in left:
-                before = left[account]
-                left[account] = (min(before[0], n_bytes), min(before[1], blocks))
-    return left
-
-
 def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     """None if the trace has no snapshot."""
     if not profile.snapshots:
@@ -64,7 +48,7 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     on_purpose: Composition = {}
     left = {"imports": 0, "interpreter": 0, "inherited": 0, "suppressed": 0}
     known = profile.suppressed or bytearray(len(profile.accounts))
-    born_with = _inherited(profile, index)
+    born_with = left_at(profile, index)
     for account, held in profile.composition(index).items():
         node, kind, owner = profile.accounts[account]
         if side_of(kind) is None or kind in NOT_FREED or kind == "heap-overhead":

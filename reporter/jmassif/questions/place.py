@@ -119,8 +119,19 @@ def _imports(names: Names, by_line: Dict[_Key, int], least: float) -> Optional[I
     return Imports(n_bytes, is_one, names.frame(int(largest)))
 
 
-def place_to_look(profile: Profile, names: Names, composition: Composition, pool: str = "") -> Optional[Place]:
-    """The place in a pool ("host", "device", or "" for both); None if all its memory is without a stack."""
+def _called(pool: str, is_of_own: bool) -> str:
+    if is_of_own:
+        return f"its own {pool} memory" if pool else "its own memory"
+    return f"its {pool} memory" if pool else "all it held"
+
+
+def place_to_look(
+    profile: Profile, names: Names, composition: Composition, pool: str = "", is_of_own: bool = False
+) -> Optional[Place]:
+    """The place in a pool ("host", "device", or "" for both); None if all its memory is without a stack.
+
+    `is_of_own`: the composition is what of a forked child is its own.
+    """
     mine: Dict[_Key, _Sum] = {}
     everything: Dict[_Key, _Sum] = {}
     imported: Dict[_Key, int] = {}
@@ -160,14 +171,13 @@ def place_to_look(profile: Profile, names: Names, composition: Composition, pool
     line = lines[account]
     # A line that calls what imports late may hold much of both.
     of_imports = found.imported > found.bytes / 2
-    label = names.frame(line) if line else names.site_frame(account)
     elsewhere = None if of_imports else _imports(names, imported, max(found.bytes, _LEAST_IMPORTED * whole))
     return Place(
-        label=label,
+        label=names.frame(line) if line else names.site_frame(account),
         bytes=found.bytes,
         whole=whole,
         pool=pool,
-        of=f"its {pool} memory" if pool else "all it held",
+        of=_called(pool, is_of_own),
         owners=sorted(found.by_owner.items(), key=lambda item: (-item[1], item[0])),
         is_yours=is_yours,
         is_own_line=bool(line) and names.folding.internal(line).rank == OWN,

@@ -53,9 +53,26 @@ def main_measure(job: Processes) -> str:
 
 
 def largest(job: Processes) -> Process:
-    """The process with the largest peak."""
+    """The process that held most of its own: what a fork inherited is its parent's."""
     measure = main_measure(job)
-    return max(job.members, key=lambda process: process.peak(measure))
+    return max(job.members, key=lambda process: (job.own_peak(process, measure), process.peak(measure)))
+
+
+def _of_the_largest(job: Processes, biggest: Process, measure: str) -> str:
+    """Sentences on how much it held, and on what forks held beside what they inherited."""
+    text = f"The largest is {called(biggest)}, with at most {size(biggest.peak(measure))}"
+    own = job.own_peak(biggest, measure)
+    text += f", {size(own)} of it its own." if own < biggest.peak(measure) else "."
+    forks = [process for process in job.members if process.shares and process is not biggest]
+    if forks:
+        most = max(job.own_peak(process, measure) for process in forks)
+        inherited = max(process.inherited_bytes for process in forks)
+        if len(forks) == 1:
+            text += f" The fork, {called(forks[0])}, began with {size(inherited)} of its parent's;"
+            return f"{text} of its own it held at most {size(most)}."
+        text += f" The {len(forks)} forks began with up to {size(inherited)} of their parent's;"
+        text += f" of their own none held more than {size(most)}."
+    return text
 
 
 def bounds(peak: Peak) -> str:
@@ -185,8 +202,7 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
     pool = _fullest(job, table)
     limit = pool if pool is not None and (not side or side in pool.sides) else None
     statements.append(_sum(job, limit, peak, side, table))
-    share = f"The largest is {called(biggest)}, with at most {size(biggest.peak(measure))}."
-    statements.append(Statement(POOL, NOTE, share))
+    statements.append(Statement(POOL, NOTE, _of_the_largest(job, biggest, measure)))
     for of in pools_of(table, job.is_discrete):
         text = whose(table, of)
         statements.append(

@@ -9,9 +9,10 @@ is what the headline and the text tell of.
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.model.job import FORKED, Process
-from jmassif.model.kinds import PEAKS, side_of
+from jmassif.model.job import Process
+from jmassif.model.kinds import PEAKS
 from jmassif.model.records import Composition
+from jmassif.questions.inherited import bytes_on, own_of, sides_of
 from jmassif.questions.moments import Moment
 
 
@@ -48,15 +49,9 @@ def _told(process: Process) -> List[_Told]:
 
 
 def _without_inherited(process: Process, composition: Composition) -> Composition:
-    if process.relation != FORKED or process.parent is None or not process.profile.snapshots:
+    if not process.shares or not process.profile.snapshots:
         return composition
-    opening = process.profile.composition(0)
-    own: Composition = {}
-    for account, (n_bytes, blocks) in composition.items():
-        bytes_before, blocks_before = opening.get(account, (0, 0))
-        if n_bytes > bytes_before or blocks > blocks_before:
-            own[account] = (max(0, n_bytes - bytes_before), max(0, blocks - blocks_before))
-    return own
+    return own_of(process.profile, composition)
 
 
 def _composition(process: Process, told: _Told) -> Composition:
@@ -69,9 +64,7 @@ def _holds(process: Process, told: _Told) -> _Holds:
 
 
 def _bytes(process: Process, composition: Composition, measure: str) -> int:
-    sides = ("host", "device") if measure == "total" else (measure,)
-    accounts = process.profile.accounts
-    return sum(n_bytes for account, (n_bytes, _) in composition.items() if side_of(accounts[account].kind) in sides)
+    return bytes_on(process.profile, composition, sides_of(measure))
 
 
 def _held_at(members: Sequence[Process], time: int, measure: str) -> Dict[int, _Holds]:

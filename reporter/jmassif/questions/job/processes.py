@@ -15,9 +15,10 @@ Memory that a fork shares is counted once; forks.py tells how.
 
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from jmassif.model.job import FORKED, Process, tree
+from jmassif.model.job import Process, tree
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
+from jmassif.questions.inherited import fullest_of_own, sides_of
 from jmassif.questions.job.curves import Curve, added, combined, steps, values_after, values_at
 from jmassif.questions.job.forks import Left, Opening, left_of, let_go, opening_of
 from jmassif.questions.job.held import told_of
@@ -64,7 +65,7 @@ class _Sum:
         opened: Dict[int, int] = {}
         for index, process in enumerate(members):
             told = told_of(process, measure)
-            if process.relation != FORKED or process.parent is None:
+            if not process.shares or process.parent is None:
                 self.parts.append(_Part(told.least, told.most, told.instants, steps(told.rows)))
                 continue
             opening = opening_of(process, measure)
@@ -118,6 +119,17 @@ class Processes:
         self.members = list(members)
         self.no_clock = no_clock  # why there is no common clock; "" if there is one
         self._sums: Dict[str, _Sum] = {}
+        self._own: Dict[Tuple[int, str], int] = {}
+
+    def own_peak(self, process: Process, measure: str) -> int:
+        """The most it held that is not its parent's, in bytes."""
+        profile = process.profile
+        if not process.shares or not profile.snapshots:
+            return process.peak(measure)
+        key = id(profile), measure
+        if key not in self._own:
+            self._own[key] = fullest_of_own(profile, sides_of(measure))[1]
+        return self._own[key]
 
     def _sum(self, measure: str) -> _Sum:
         if measure not in self._sums:

@@ -14,7 +14,6 @@ import zlib
 from html import escape
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
-from jmassif.model.job import FORKED
 from jmassif.model.profile import Profile
 from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import Processes, join
@@ -139,7 +138,7 @@ def page(
     runs: List[RunData] = []
     names = [Names(process.profile) for process in processes]
     for process, each in zip(processes, names):
-        has_parent = process.relation == FORKED and process.parent is not None
+        has_parent = process.shares
         runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each, editor))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     of_job = headline_of_job(job, names) if len(runs) > 1 else None

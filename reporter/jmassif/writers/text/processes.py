@@ -48,7 +48,7 @@ def _command(process: Process) -> str:
 def _shown(processes: Processes, most: int) -> List[Process]:
     """Those that held most, in the order of their tree."""
     measure = main_measure(processes)
-    ranked = sorted(processes.members, key=lambda process: -process.peak(measure))
+    ranked = sorted(processes.members, key=lambda process: -processes.own_peak(process, measure))
     kept = {id(process.profile) for process in ranked[:most]}
     return [process for process in processes.members if id(process.profile) in kept]
 
