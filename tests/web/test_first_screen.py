@@ -194,9 +194,9 @@ def test_hostile_names_are_text_on_the_first_screen(tmp_path: Path) -> None:
 
 
 def test_the_headline_is_read_within_a_second_on_a_slow_machine(real: Page) -> None:
-    """Four times slower than this one. What else runs here must not count: the best of three."""
+    """Four times slower than this one. What else runs here must not count: the best of ten, and mostly the first."""
     best = 1e9
-    for _ in range(3):
+    for _ in range(10):
         visited = visit(real.path, ["evaluate", "window.painted"], before=PAINTED, unfold=False, throttle=4)
         assert visited.trouble == [] and visited.results[0]
         best = min(best, max(visited.results[0]))
