@@ -190,7 +190,9 @@ def test_text_has_figures_of_each_process_and_their_sum(tmp_path: Path) -> None:
     assert rows["3"][1:-3] == "not begun ended - - - 900 B - 0 0".split()
     assert rows["sum"][1:9] == "4.95 KiB 305 B 1020 B 900 B".split()
     assert rows["load"][2:8] == "4.88 KiB - 1000 B -".split()
-    assert "counts with the parent alone" in done.out
+    assert "counts with the parent alone" in done.out and "exact to the byte, from snapshot to snapshot" in " ".join(
+        done.out.split()
+    )
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         "--from",
         type=filled,
         metavar="WHEN",
-        help="instead, what came, went and passed since that moment; like --snapshot, or a time: 12.5s, 40%% [start]",
+        help="instead, what came, went and passed since that moment; like --snapshot, or a time: 12.5s, 40%%; of several processes also 12-of-PID [start]",
     )
     option("--to", type=filled, metavar="WHEN", help="likewise, until that moment [end]")
     option(

@@ -38,8 +38,10 @@ def pools_of(sides: Collection[str], is_discrete: bool) -> List[Pool]:
     return found if len(found) > 1 else [Pool("", found[0].pick)]
 
 
-def sentences(pool: Pool, total: RangeRow, mend: Callable[[], str], is_most: bool = False) -> str:
-    """What the figures say; `mend` is what would have told more, `is_most`: less may have been allocated."""
+def sentences(pool: Pool, total: RangeRow, mend: Callable[[], str], is_most: bool = False, exact: str = "") -> str:
+    """What the figures say; `mend` is what would have told more, `is_most`: less may have been allocated;
+    `exact` what to say where nothing is open, unless it is that of one process.
+    """
     flow = pool.pick(total)
     of = f" of {pool.name} memory" if pool.name else ""
     least = "At least " if flow.untold else "Up to " if is_most else ""
@@ -59,7 +61,7 @@ def sentences(pool: Pool, total: RangeRow, mend: Callable[[], str], is_most: boo
             " this range is none. From a snapshot to a snapshot nothing of that is open."
         )
     if not flow.uncertain and not flow.untold:
-        text += " All of this is exact to the byte."
+        text += exact or " All of this is exact to the byte."
     return text
 
 

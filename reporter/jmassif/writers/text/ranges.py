@@ -22,6 +22,7 @@ from jmassif.writers.text.table import Column, Table
 from jmassif.writers.view import View
 
 _COMMAND = 40
+_EXACT = " All of this is exact to the byte, from snapshot to snapshot of each."
 _NamesOf = Callable[[Process], Names]
 _Naming = Callable[[Process], Callable[[int], str]]
 
@@ -122,7 +123,13 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     for pool in pools:
         unsure = next((part for part in found.parts if part.found.total.uncertain), None)
         yield from paragraph(
-            sentences(pool, total, lambda: mend(unsure.process.profile, unsure.found) if unsure else "", found.is_vague)
+            sentences(
+                pool,
+                total,
+                lambda: mend(unsure.process.profile, unsure.found) if unsure else "",
+                found.is_vague,
+                _EXACT,
+            )
         )
     yield from paragraph(_how(job, found))
     for pool in pools:
