@@ -218,6 +218,33 @@ def test_files_that_are_none_are_refused_one_by_one(address: str, tmp_path: Path
     assert again.status == 1 and "is a massif file" in again.err and "1 there already" in again.err
 
 
+def test_a_directory_that_cannot_be_read_is_passed_over(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "d/lost+found").mkdir(parents=True)
+    (tmp_path / "d/good").write_bytes(a_trace())
+    scandir = os.scandir
+
+    def of_others(path: Any) -> Any:  # that is denied to root too
+        if str(path).endswith("lost+found"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", of_others)
+    done = call(main, "load", address, tmp_path / "d")
+    assert done.status == 1 and n_runs(address) == 1
+    assert "/lost+found: cannot be read: Permission denied" in done.err and "1 refused" in done.err
+
+
+def test_the_database_may_lie_among_the_traces(tmp_path: Path) -> None:
+    (tmp_path / "good").write_bytes(a_trace())
+    (tmp_path / "linked.db").symlink_to(tmp_path / "runs.db")
+    for name in ("runs.db", "runs.db", "linked.db"):
+        done = call(main, "load", tmp_path / name, tmp_path)
+        assert done.status == 0, done.err
+    assert n_runs(str(tmp_path / "runs.db")) == 1
+
+
 # ---- what goes wrong ---------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from jmassif.fleet import export, page, tables
 from jmassif.fleet.compare import POOLS, FleetDifference, compare
 from jmassif.fleet.data import write_json
 from jmassif.fleet.database import Database
-from jmassif.fleet.load import Loader, Progress
+from jmassif.fleet.load import Loader, Progress, Refused
 from jmassif.fleet.opening import open_database
 from jmassif.fleet.runs import FleetRun, check_key, chosen, condition, grouped, read_runs
 from jmassif.fleet.schema import VIEWS, FleetError
@@ -136,22 +136,29 @@ def _check_options(arguments: argparse.Namespace, action: _Action) -> None:
 # ---- load --------------------------------------------------------------------------------------------
 
 
-def _paths(names: List[str]) -> List[str]:
-    """Of the traces that are named, and of all files in directories, each once. Raises Problem."""
+# What SQLite keeps beside a database while it is written to.
+_BESIDE = ("", "-journal", "-wal", "-shm")
+
+
+def _paths(names: List[str], database: str) -> Tuple[List[str], List[Refused]]:
+    """Of the traces that are named, and of all files in directories but the database, each once; and the directories
+    that cannot be read: not all that lies in a large tree is for everybody (lost+found), and the rest is wanted."""
     found: Dict[str, None] = {}
+    refused: List[Refused] = []
+
+    def refuse(error: OSError) -> None:
+        refused.append(Refused(os.path.abspath(error.filename), f"cannot be read: {error.strerror}"))
+
+    own = {os.path.realpath(database) + end for end in _BESIDE}
     for name in names:
         if not os.path.isdir(name):
             found[os.path.abspath(name)] = None
             continue
-
-        def refuse(error: OSError) -> None:
-            raise Problem(f"{error.filename}: cannot be read: {error.strerror}")
-
         for directory, inner, files in os.walk(name, onerror=refuse):
             inner.sort()
             paths = [os.path.abspath(os.path.join(directory, file)) for file in sorted(files) if file[:1] != "."]
-            found.update((path, None) for path in paths if os.path.isfile(path))
-    return list(found)
+            found.update((path, None) for path in paths if os.path.isfile(path) and os.path.realpath(path) not in own)
+    return list(found), refused
 
 
 class _Bar:
@@ -188,7 +195,7 @@ class _Bar:
 def _load(arguments: argparse.Namespace) -> int:
     if not arguments.traces:
         raise Problem("jm_fleet load needs traces: name them, or their directory")
-    paths = _paths(arguments.traces)
+    paths, unreadable = _paths(arguments.traces, arguments.database)
     database = open_database(arguments.database, may_be_new=True)
     try:
         database.prepare()
@@ -201,15 +208,16 @@ def _load(arguments: argparse.Namespace) -> int:
         ((n_runs,),) = database.rows("SELECT count(*) FROM run")
     finally:
         database.close()
-    for refused in done.refused:
+    all_refused = unreadable + done.refused
+    for refused in all_refused:
         common.say(_NAME, f"{refused.path}: {refused.reason}")
     told = f"{count(done.n_new, 'trace')} added in {time.monotonic() - begin:.1f} s"
     if done.n_known:
         told += f", {done.n_known:,} there already"
-    if done.refused:
-        told += f", {len(done.refused):,} refused (above)"
+    if all_refused:
+        told += f", {len(all_refused):,} refused (above)"
     common.say(_NAME, f"{told}; {database.name} has {count(n_runs, 'run')}")
-    return 1 if done.refused else 0
+    return 1 if all_refused else 0
 
 
 # ---- the others --------------------------------------------------------------------------------------
