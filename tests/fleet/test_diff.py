@@ -15,6 +15,7 @@ from jmassif.commands.jm_fleet import main
 from tests.fleet.conftest import MadeFleet
 from tests.fleet.test_load import a_trace, refused
 from tests.reporter.commands import Done, call, documented_options
+from tests.reporter.traces import Trace
 
 
 def asked(*arguments: object) -> Done:
@@ -238,3 +239,31 @@ def call_help() -> str:
     from jmassif.commands.jm_fleet import _parser
 
     return _parser().format_help()
+
+
+def held_on_the_host(directory: Path, command: str, n_bytes: int, **manifest: str) -> Path:
+    """The trace of a run that has used no GPU."""
+    trace = Trace(command=command, pid="1", host="desk", start_unix_ms=str(n_bytes), time_unit="ms", **manifest)
+    app = trace.account("heap", "app", ["main (x)"])
+    trace.snapshot(0, "start")
+    trace.snapshot(9, "exit", {app: (n_bytes, 1)}, peaks={"total": (9, {}), "host": (9, {})})
+    trace.lines.append("Z 9 exit 0")
+    (directory / command).write_bytes(trace.bytes())
+    return directory / command
+
+
+def test_runs_without_a_gpu_are_compared_by_what_they_held_on_the_host(tmp_path: Path) -> None:
+    traces = [held_on_the_host(tmp_path, name, n, memory="discrete") for name, n in (("one", 7000), ("two", 9000))]
+    database = tmp_path / "runs.db"
+    assert call(main, "load", database, *traces).status == 0
+    found = json.loads(asked("diff", database, "--group-by=command", "--format=json").out)
+    (total,) = [row for row in found["rows"] if row["view"] == "total"]
+    assert found["pool"] == "bytes" and [group["median"] for group in total["groups"]] == [7000, 9000]
+
+
+@pytest.mark.parametrize("arguments", [["diff", "--group-by=jetpack"], ["runs", "--where=jetpack=6*"]])
+def test_what_no_run_tells_is_not_offered(arguments: List[str], tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    assert call(main, "load", database, held_on_the_host(tmp_path, "one", 7000)).status == 0
+    said = refused(arguments[0], database, *arguments[1:])
+    assert 'no run tells "jetpack"' in said and "jetpack" not in said.split(": there is ")[1] and "command" in said

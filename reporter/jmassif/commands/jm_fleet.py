@@ -255,7 +255,8 @@ def _difference(arguments: argparse.Namespace, database: Database) -> FleetDiffe
     if arguments.base is not None and arguments.base not in values:
         raise Problem(f'no run has {arguments.group_by} "{arguments.base}": there is {", ".join(values)}')
     base = values.index(arguments.base) if arguments.base is not None else 0
-    is_discrete = any(run.fields["is_discrete"] for run in kept)
+    # A machine whose runs have used no GPU has one pool only, whatever it might have had.
+    is_discrete = any(run.fields["is_discrete"] and run.fields["peak_device"] for run in kept)
     pool = arguments.pool or ("device" if is_discrete else "bytes")
     if is_discrete and pool == "bytes":
         raise Problem("host and device are two pools on some of the machines: --pool=host, --pool=device, or --where")

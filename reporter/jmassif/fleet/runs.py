@@ -63,8 +63,9 @@ def read_runs(database: Database) -> List[FleetRun]:
 
 
 def known_keys(runs: Sequence[FleetRun]) -> List[str]:
-    facts = {key for run in {id(run.facts): run for run in runs}.values() for key in run.facts}
-    return sorted(facts | {name for name in _FIELDS if name not in _NUMBERS})
+    """What any of them tells."""
+    facts = {key for run in {id(run.facts): run for run in runs}.values() for key, value in run.facts.items() if value}
+    return sorted(facts | {name for name in _FIELDS if any(run.value(name) for run in runs)})
 
 
 def check_key(runs: Sequence[FleetRun], key: str) -> None:
