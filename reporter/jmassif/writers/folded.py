@@ -66,14 +66,14 @@ def _values_of_range(profile: Profile, found: Range, value: str) -> Iterator[Tup
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The lines. Raises moments.SelectionError."""
-    return _lines(call_tree(profile, view), view)
+    yield from _lines(call_tree(profile, view), view)
 
 
 def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
     """Likewise, of a range over several processes."""
     view = view_of(job.members[0].profile)
     assert view.range is not None
-    return _lines(call_tree_of_job(job_range(job, *view.range), view), view)
+    yield from _lines(call_tree_of_job(job_range(job, *view.range), view), view)
 
 
 def _lines(tree: CallTree, view: View) -> Iterator[str]:

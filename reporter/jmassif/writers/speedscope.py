@@ -32,7 +32,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     elif view.value.startswith("live"):
         at = select(profile, view.selector or "peak")
         when = f", {at.name} ({moment(at.time, profile.time_unit)})"
-    return _file(call_tree(profile, view), view, name, when)
+    yield from _file(call_tree(profile, view), view, name, when)
 
 
 def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
@@ -41,7 +41,7 @@ def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: boo
     assert view.range is not None
     found = job_range(job, *view.range)
     when = f", from {found.first.name} to {found.second.name}"
-    return _file(call_tree_of_job(found, view), view, f"{len(job.members)} processes", when)
+    yield from _file(call_tree_of_job(found, view), view, f"{len(job.members)} processes", when)
 
 
 def _file(tree: CallTree, view: View, name: str, when: str) -> Iterator[str]:

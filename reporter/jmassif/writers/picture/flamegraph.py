@@ -124,7 +124,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     is_of_peak = view.range is None and (view.selector or "peak") == "peak" and profile.kept is None
     tree = call_tree(profile, view)
     told = sentences(headline(profile, Names(profile))) if is_of_peak and tree.totals()[0] else []
-    return _picture(tree, view, command(profile), _what(profile, view), told)
+    yield from _picture(tree, view, command(profile), _what(profile, view), told)
 
 
 def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
@@ -133,7 +133,7 @@ def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: boo
     assert view.range is not None
     found = job_range(job, *view.range)
     what = f"{RANGE_VALUES[view.value][0]}, from {found.first.name} to {found.second.name}"
-    return _picture(call_tree_of_job(found, view), view, f"{len(job.members)} processes", what, [])
+    yield from _picture(call_tree_of_job(found, view), view, f"{len(job.members)} processes", what, [])
 
 
 def _picture(tree: CallTree, view: View, title: str, what: str, told: List[Tuple[str, str]]) -> Iterator[str]:
