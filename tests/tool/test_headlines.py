@@ -7,12 +7,14 @@ from typing import Dict, List
 
 import pytest
 
+from jmassif.commands.jm_diff import main as jm_diff
 from jmassif.questions.headline import HAPPENED, PLACE, POOL, WHOSE, headline
 from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import join
 from jmassif.units import size
 from jmassif.whose.names import Names
 from tests.harness import PYTHON, ROOT, compile_c, record
+from tests.reporter.commands import call
 
 MIB = 1 << 20
 HEADERS = """
@@ -181,3 +183,17 @@ def test_a_forks_own_memory_is_told_apart_from_its_parents(frees: bool) -> None:
     )
     assert f"The largest is process {parent.manifest['pid']}, with at most 6" in of_all, of_all
     assert "The 3 forks began with up to 6" in of_all and "of their own none held more than 8." in of_all, of_all
+
+
+def test_of_two_runs_the_line_that_has_grown_is_named(tmp_path: Path) -> None:
+    """Edited above and at the line that grew: the figures are the script's own."""
+    recordings = []
+    for head, n in (("import json\n", 4), ("# more\n\nimport json\n", 40)):
+        path = tmp_path / "grow.py"
+        path.write_text(
+            head + f"kept = [bytearray(1 << 20) for _ in range(9)]\ncache = [bytes(1 << 20) for _ in range({n})]\n"
+        )
+        recordings.append(record([PYTHON, path]))
+    out = call(jm_diff, *(each.trace for each in recordings)).out
+    text = " ".join(out.split())
+    assert re.search(r"Most of that is at grow\.py:5 \(.*\): \+36\.\d MiB \(4\.\d\d MiB → 40\.\d MiB\)\.", text), text

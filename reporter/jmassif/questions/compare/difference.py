@@ -14,6 +14,7 @@ from jmassif.model.profile import Profile
 from jmassif.questions.between import At, look_at
 from jmassif.questions.compare import breakdown
 from jmassif.questions.compare.breakdown import PartFigures, Key, Parts
+from jmassif.questions.compare.places import Places, places_of
 from jmassif.questions.compare.stacks import HeldStacks, Stacks
 from jmassif.questions.facts import facts
 from jmassif.whose.names import Names
@@ -36,6 +37,7 @@ class Run(NamedTuple):
     moment: str  # "the peak"
     views: Dict[str, Parts]
     held: Optional[HeldStacks] = None  # by call stack, where that was asked for
+    places: Places = {}  # by line
 
 
 class Column(NamedTuple):
@@ -122,7 +124,8 @@ def measure(name: str, profile: Profile, views: Sequence[str], at: At, stacks: O
 
     found = {view: _shared(parts(view)) for view in views}
     held = stacks.add(profile, names, moment.composition) if stacks is not None else None
-    return Run(name, _shared_facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held)
+    places = places_of(profile, names, moment.composition)
+    return Run(name, _shared_facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held, places)
 
 
 def _median(numbers: Sequence[int]) -> int:
