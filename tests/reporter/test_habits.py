@@ -292,7 +292,7 @@ def test_what_fails_takes_its_sign_of_life_away(monkeypatch: "pytest.MonkeyPatch
 @pytest.mark.parametrize("name", [format_.name for format_ in FORMATS.values() if format_.content != DATABASE])
 def test_nothing_is_made_before_the_sign_of_life_is_there(name: str) -> None:
     nothing: Any = None  # whoever looks at it fails
-    for write in filter(None, (FORMATS[name].write, FORMATS[name].write_several)):
+    for write in filter(None, (FORMATS[name].write, FORMATS[name].write_several, FORMATS[name].write_range)):
         assert isinstance(write(*[nothing] * (2 if write is FORMATS[name].write else 3)), GeneratorType)
 
 
