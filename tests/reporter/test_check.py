@@ -366,6 +366,12 @@ def test_what_needs_a_baseline_says_so(trace: Path) -> None:
     assert "no budgets" in refused(trace)
 
 
+@pytest.mark.parametrize("option", ["--baseline", "--budgets", "-o"])
+def test_an_empty_value_does_not_leave_the_option_out(trace: Path, option: str) -> None:
+    said = refused("--max", "peak.total=1GiB", option, "", trace)
+    assert option in said and '""' in said
+
+
 def test_a_mark_that_the_baseline_lacks_is_said_to_be_its(trace: Path, tmp_path: Path) -> None:
     recorded = Trace(time_unit="ms", memory="unified")
     recorded.mark(1, "warm")

@@ -63,8 +63,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME[=LIMIT]",
         help="a budget; a LIMIT with a sign (+2%%, +10MiB) is on top of the baseline's value, as --allow is without LIMIT",
     )
-    option("--budgets", action="append", default=[], metavar="FILE", help="more budgets, NAME <= LIMIT a line")
-    option("--baseline", metavar="TRACE", help="the run to compare with")
+    option(
+        "--budgets", type=filled, action="append", default=[], metavar="FILE", help="more budgets, NAME <= LIMIT a line"
+    )
+    option("--baseline", type=filled, metavar="TRACE", help="the run to compare with")
     option(
         "--allow",
         type=_allowance,
