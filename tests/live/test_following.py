@@ -217,6 +217,33 @@ def test_a_fifo_may_be_opened_before_its_writer(tmp_path: Path) -> None:
     assert run.follower.is_over and run.profile.end is not None
 
 
+@pytest.mark.parametrize("redirection", ["</dev/null", "< <(true)", "<fifo"])
+def test_a_pipe_that_ends_before_it_has_begun_is_no_trace(redirection: str, tmp_path: Path) -> None:
+    """As of an ssh that could not connect."""
+    os.mkfifo(str(tmp_path / "fifo"))
+    command = f"(: >fifo) & '{sys.executable}' -B '{ROOT / 'reporter/jm_top'}' --once - {redirection}"
+    with_fifo = command if "fifo" in redirection else command.split("& ", 1)[1]
+    done = subprocess.run(
+        ["bash", "-c", with_fifo], cwd=str(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60
+    )
+    assert done.returncode == 2 and done.stdout == b""
+    assert done.stderr == b"jm_top: standard input: is empty: nothing was recorded; did the program start?\n"
+
+
+@pytest.mark.parametrize("device, says", [("/dev/null", "is empty"), ("/dev/zero", "is not a jmassif trace")])
+def test_a_device_is_no_trace(device: str, says: str) -> None:
+    run = LiveRun(device)
+    with pytest.raises(TraceError, match=says):
+        for _ in range(200):
+            run.poll()
+
+
+def test_a_pipe_that_ends_in_its_first_line_is_no_trace() -> None:
+    command = [sys.executable, str(ROOT / "reporter/jm_top"), "--once", "-"]
+    done = subprocess.run(command, input=SMALL[:9], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 2 and b"is cut off inside its first line" in done.stderr
+
+
 @pytest.mark.parametrize(
     "text, settled",
     [

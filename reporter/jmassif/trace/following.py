@@ -13,7 +13,7 @@ import stat
 import sys
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
-from jmassif.trace.grammar import MAGIC, Feed, TraceError
+from jmassif.trace.grammar import CUT_AT_ONCE, EMPTY, MAGIC, MOST_LINE_BYTES, Feed, TraceError
 from jmassif.trace.inputs import STDIN
 
 # As much is read at once, so that whoever shows what was read stays awake.
@@ -49,6 +49,11 @@ def settled_bytes(text: bytes) -> int:
     return line if text.startswith(b"t ", line, begin) else begin
 
 
+def _whole_lines(text: bytes) -> int:
+    """How many bytes of it. What is longer than any line is one, so that it is refused and not collected for ever."""
+    return text.rfind(b"\n") + 1 or (len(text) if len(text) >= MOST_LINE_BYTES else 0)
+
+
 class _File:
     """A regular file that a program is writing, or has written."""
 
@@ -82,7 +87,7 @@ class _File:
         if is_all or len(text) < _MOST_HELD_BYTES:
             n = settled_bytes(text)
         else:
-            n = text.rfind(b"\n") + 1
+            n = _whole_lines(text)
         self._at += n
         self._held = b"" if is_all else text[n:]
         self._state = state if is_all else None
@@ -116,10 +121,11 @@ class _Pipe:
 
     size = 0
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, has_begun: bool) -> None:
+        """`has_begun`: where nobody writes to it, nobody will."""
         self._file = descriptor
         self._rest = b""
-        self._begun = False
+        self._begun = has_begun
         self._is_over = False
         self.n_read = 0
 
@@ -147,7 +153,7 @@ class _Pipe:
             pieces.append(piece)
         self.n_read += n_bytes
         text = b"".join(pieces)
-        end = text.rfind(b"\n") + 1
+        end = _whole_lines(text)
         again = text.rfind(_BEGINS_ANEW, 0, end) + 1
         self._rest = text[end:]
         return Bytes(text[again:end], b"", bool(again), is_all, self._is_over)
@@ -176,7 +182,8 @@ def _opened(name: str) -> Any:
         raise TraceError(f"cannot be read: {error.strerror}")
     if stat.S_ISREG(mode):
         return _File(f"/proc/self/fd/{descriptor}" if name == STDIN else name, descriptor)
-    return _Pipe(descriptor)
+    # What opened standard input has waited for a FIFO's writer; and what else there is, like /dev/null, has none.
+    return _Pipe(descriptor, has_begun=name == STDIN or not stat.S_ISFIFO(mode))
 
 
 class Follower:
@@ -205,6 +212,8 @@ class Follower:
             self.tail = b""
         self.is_all = found.is_all
         self.is_over = self.is_over or found.is_over
+        if found.is_over and not (self.has_begun or found.settled):
+            raise TraceError(CUT_AT_ONCE if self._source.n_read else EMPTY)
         if found.settled:
             self._feed(found.settled)
             self.has_begun = True

@@ -23,8 +23,10 @@ from jmassif.units import printable
 
 VERSION = 3
 MAGIC = b"jmassif-trace "
+CUT_AT_ONCE = "is cut off inside its first line: nothing was recorded"
+EMPTY = "is empty: nothing was recorded; did the program start?"
 # A recorder's longest lines are stacks, of half a megabyte at most.
-_MOST_LINE_BYTES = 16 << 20
+MOST_LINE_BYTES = 16 << 20
 # No line of the header, and no other tool's first line that we want to recognise, is longer.
 _FIRST_LINE_BYTES = 256
 
@@ -204,10 +206,10 @@ def _version(line: bytes) -> int:
         if line == MAGIC + b"%d\n" % known:
             return known
     if not line:
-        raise TraceError("is empty: nothing was recorded; did the program start?")
+        raise TraceError(EMPTY)
     version = re.fullmatch(re.escape(MAGIC) + rb"(\d{1,9})(\n?)", line)
     if (MAGIC.startswith(line) or version) and not line.endswith(b"\n"):
-        raise TraceError("is cut off inside its first line: nothing was recorded")
+        raise TraceError(CUT_AT_ONCE)
     if version:
         raise TraceError(
             f"line 1: trace format version {int(version.group(1))}, and this jm_print reads versions up to"
@@ -237,8 +239,8 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
     for chunk in iter(partial(stream.read, _CHUNK_BYTES), b""):
         text = rest + chunk
         first = text.find(b"\n", max(0, len(rest) - 1)) + 1 or len(text)
-        if first >= _MOST_LINE_BYTES:
-            yield text[:_MOST_LINE_BYTES]
+        if first >= MOST_LINE_BYTES:
+            yield text[:MOST_LINE_BYTES]
             return
         end = text.rfind(b"\n") + 1
         yield from _parts(text, 0, end)
@@ -330,8 +332,8 @@ class _Reading:
                 handle(*[convert(field) for convert, field in zip(converters, match.groups())])
 
     def _refuse(self, line: bytes) -> None:
-        if len(line) >= _MOST_LINE_BYTES:
-            raise Corrupt(f"longer than {_MOST_LINE_BYTES >> 20} MiB")
+        if len(line) >= MOST_LINE_BYTES:
+            raise Corrupt(f"longer than {MOST_LINE_BYTES >> 20} MiB")
         if not line.endswith(b"\n"):
             self.truncation = f"line {self.number} is cut off"
             return
