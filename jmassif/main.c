@@ -176,6 +176,8 @@ static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
         has_called_exit = True;
         exit_status = args[0] & 0xff;
     } else {
+        if (number == __NR_munmap)
+            jm_pages_before_unmap(args[0], args[1]);
         jm_snapshot_before_syscall(number, args);
     }
 }

@@ -316,6 +316,48 @@ void jm_pages_measure_scope(ThreadId tid)
         VG_(close)(file);
 }
 
+// A function that maps a file, reads it and lets go of it may do so between two samples: it would seem never to have
+// held anything. Smaller mappings make no difference to a peak.
+#define LEAST_SEEN ((SizeT)1 << 20)
+// A page costs about 25 ns to look at: at most a 64th of the run, beyond what any program may have at once. Time itself
+// is not measured, for a busy machine would then decide what is seen.
+#define SEEN_AT_ONCE ((ULong)4 << 30)
+#define SEEN_EACH_MS ((ULong)600 * VKI_PAGE_SIZE)
+
+static ULong seen_bytes;
+
+// Blocks that have accounts of their own do not lie in files.
+static Bool is_file(const Piece *piece)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(piece->start);
+    const HChar *path = segment && segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
+    return path && !jm_mappings_is_device(path) && !jm_driver_is_mapped(piece->start);
+}
+
+void jm_pages_before_unmap(Addr start, SizeT bytes)
+{
+    if (!jm_options.pages || bytes < LEAST_SEEN || bytes > MOST_MEASURED)
+        return;
+    if (seen_bytes > SEEN_AT_ONCE + jm_clock_ms() * SEEN_EACH_MS)
+        return;
+    Int file = -1;
+    for (Word i = jm_piece_first_after(start); i < jm_pieces_n() && jm_piece_at(i)->start < start + bytes; i++) {
+        Piece *piece = jm_piece_at(i);
+        if (piece->end - piece->start < LEAST_SEEN || piece->end - piece->start > MOST_MEASURED || !is_file(piece))
+            continue;
+        if (file < 0)
+            file = jm_pagemap_open();
+        ULong resident;
+        seen_bytes += piece->end - piece->start;
+        if (!jm_pagemap_measure(file, piece->start, piece->end, PAGE_PRESENT, &resident))
+            break;
+        if (resident > piece->resident)
+            jm_piece_set_resident(piece, resident);
+    }
+    if (file >= 0)
+        VG_(close)(file);
+}
+
 // ---- the rest ------------------------------------------------------------------------------------------------
 
 void jm_pages_init(void)

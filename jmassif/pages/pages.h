@@ -20,6 +20,9 @@ void jm_pages_sample(Bool is_due);
 // A dlopen of the thread is about to end: what it has mapped is measured, and told to its scope.
 void jm_pages_measure_scope(ThreadId tid);
 
+// Before a munmap: of a large file that is mapped there, what is resident is seen now or never.
+void jm_pages_before_unmap(Addr start, SizeT bytes);
+
 // Inside a snapshot: size, share and swap of those accounts for which they have changed.
 void jm_pages_write(void);
 

@@ -45,6 +45,42 @@ class Said(NamedTuple):
     n_mappings: int
 
 
+# ---- what is unmapped soon ---------------------------------------------------------------------
+
+PASSING = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static int sum;
+static __attribute__((noinline)) void look(int file, size_t bytes)
+{
+    volatile char *all = mmap(NULL, 24 << 20, PROT_READ, MAP_SHARED, file, 0);
+    for (size_t i = 0; i < bytes; i += 4096) sum += all[i];
+    munmap((void *)all, 24 << 20);
+}
+int main(void)
+{
+    int file = fileno(tmpfile());
+    if (ftruncate(file, 24 << 20)) return 1;
+    look(file, 12 << 20);
+    look(file, 16 << 20);
+    look(file, 4 << 20);
+    return sum;
+}
+"""
+
+
+def test_a_file_that_is_unmapped_before_anybody_looks_is_in_the_peak() -> None:
+    profile = record([compile_c(PASSING, "-O1")], WITH_PAGES).profile
+    names, found = Names(profile), 0
+    for account, (n_bytes, _) in profile.peak_composition("total").items():
+        if profile.accounts[account].kind == "file" and "look" in functions(profile, profile.accounts[account].node):
+            found += n_bytes
+    # The kernel maps a few neighbours of a page with it.
+    assert 16 * MIB <= found <= 17 * MIB, [names.line(account) for account in profile.peak_composition("total")]
+
+
 # ---- a program that knows its own mappings ---------------------------------------------------
 
 

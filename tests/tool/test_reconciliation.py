@@ -238,7 +238,7 @@ def test_device_memory_that_the_kernel_does_not_have_is_named_where_elsewhere_is
     _, after = check_books(recording, 2000 * MIB)
     assert after.elsewhere < -1000 * MIB
     report = " ".join(print_report(recording.trace).stdout.split())
-    assert re.search(r"elsewhere, since the start -\S+ GiB \S+ % others have given back", report)
+    assert re.search(r"less given back elsewhere -\S+ GiB \S+ % by others, since the start", report)
     assert "the kernel does not count as in use what the ledger has of the device outside of the process (1.9" in report
 
 
