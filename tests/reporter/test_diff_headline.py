@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Dict, List
 
+import pytest
+
 from jmassif.commands.jm_diff import main
 from tests.reporter.commands import call
 from tests.reporter.traces import Trace
@@ -113,6 +115,13 @@ def test_of_repeated_runs_it_is_the_line_of_their_medians(tmp_path: Path) -> Non
     far = [script(tmp_path, f"f{n}", {8: n, 10: 4}) for n in (20, 52, 60)]
     (text,) = sentences(*near, "--vs", *far)
     assert "Most of that is at train.py:8 (step): +50.0 MiB (2.00 MiB → 52.0 MiB)." in text
+
+
+@pytest.mark.parametrize("n_more, is_named", [(98, True), (99, False)])
+def test_of_a_fleet_no_line_is_looked_for(tmp_path: Path, n_more: int, is_named: bool) -> None:
+    old, new = (script(tmp_path, name, {3: mib}) for name, mib in (("old", 10), ("new", 50)))
+    (text,) = sentences(old, "--vs", new, *[new] * n_more)
+    assert text.startswith("new holds 40.0 MiB more") and ("train.py:3" in text) == is_named
 
 
 def test_memory_of_the_host_has_no_name_where_there_is_no_other(tmp_path: Path) -> None:

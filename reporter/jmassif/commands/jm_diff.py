@@ -172,6 +172,10 @@ def _process(profile: Profile) -> _Process:
     return _Process(manifest.get("host", ""), manifest.get("pid", "?"), parent, start, start + max(times, default=0))
 
 
+# With more runs than this no line is named: to know each line of each of them takes a quarter of the time, and memory.
+_MOST_WITH_LINES = 100
+
+
 class _Reader:
     """Reads traces and keeps of each what is compared: those of a directory may be larger than the memory."""
 
@@ -193,10 +197,13 @@ class _Reader:
         anonymize(profile)
         return f"trace {len(self.files)}", profile
 
+    def _measure(self, shown: str, profile: Profile, at: At) -> Run:
+        return measure(shown, profile, self._views, at, self._stacks, len(self.files) <= _MOST_WITH_LINES)
+
     def _read(self, name: str) -> Tuple[_Process, Run]:
         shown, profile = self._profile(name)
         try:
-            return _process(profile), measure(shown, profile, self._views, self._at, self._stacks)
+            return _process(profile), self._measure(shown, profile, self._at)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
 
@@ -206,7 +213,7 @@ class _Reader:
         assert not isinstance(self._at, str)
         try:
             moments_of(profile, *self._at)
-            runs = [measure(shown, profile, self._views, at, self._stacks) for at in self._at]
+            runs = [self._measure(shown, profile, at) for at in self._at]
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
         return [Column(printable(run.moment), [run]) for run in runs]

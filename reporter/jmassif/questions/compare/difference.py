@@ -37,7 +37,7 @@ class Run(NamedTuple):
     moment: str  # "the peak"
     views: Dict[str, Parts]
     held: Optional[HeldStacks] = None  # by call stack, where that was asked for
-    places: Places = {}  # by line
+    places: Optional[Places] = None  # by line, where that was asked for
 
 
 class Column(NamedTuple):
@@ -107,10 +107,12 @@ def _shared_facts(profile: Profile) -> Dict[str, str]:
     return {sys.intern(key): sys.intern(value) for key, value in facts(profile).items()}
 
 
-def measure(name: str, profile: Profile, views: Sequence[str], at: At, stacks: Optional[Stacks] = None) -> Run:
+def measure(
+    name: str, profile: Profile, views: Sequence[str], at: At, stacks: Optional[Stacks] = None, with_lines: bool = False
+) -> Run:
     """What is compared of a run: views of breakdown.VIEWS, at a moment or of a range. Raises SelectionError.
 
-    What it held is added to `stacks` by call stack.
+    What it held is added to `stacks` by call stack. `with_lines`: by line too, so that the headline can name one.
     """
     moment = look_at(profile, at)
     names = Names(profile)
@@ -124,7 +126,7 @@ def measure(name: str, profile: Profile, views: Sequence[str], at: At, stacks: O
 
     found = {view: _shared(parts(view)) for view in views}
     held = stacks.add(profile, names, moment.composition) if stacks is not None else None
-    places = places_of(profile, names, moment.composition)
+    places = places_of(profile, names, moment.composition) if with_lines else None
     return Run(name, _shared_facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held, places)
 
 

@@ -37,7 +37,10 @@ def _told(found: Moved) -> str:
 
 def _line(difference: Difference, pool: str, change: int) -> str:
     """A sentence on the line to look at first; "" where none accounts for most of the change."""
-    first, last = ([run.places for run in difference.columns[number].runs] for number in (0, -1))
+    sides = [difference.columns[number].runs for number in (0, -1)]
+    first, last = ([run.places for run in runs if run.places is not None] for runs in sides)
+    if len(first) + len(last) < sum(map(len, sides)):
+        return ""
     sign = 1 if change > 0 else -1
     found = most_moved(first, last, POOLS[pool], sign, _MOST * abs(change))
     if found is None:
