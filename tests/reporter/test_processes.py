@@ -12,8 +12,8 @@ from jmassif.model.job import FORKED, REPLACED, SPAWNED
 from jmassif.questions.happened import ALARM
 from jmassif.questions.headline import HAPPENED, POOL
 from jmassif.questions.job.headline import dismissed, headline_of_job
+from jmassif.questions.job.names import NamesOf
 from jmassif.questions.job.processes import Processes, join
-from jmassif.whose.names import Names
 from jmassif.writers.text import processes
 from jmassif.writers.view import View
 from tests import harness
@@ -544,4 +544,4 @@ def test_pythons_worker_processes(method: str, tmp_path: Path) -> None:
     # That a parent ends a worker that it needs no more is no failure of the worker's.
     ended = [p for p in workers if p.profile.end and p.profile.end.reason == "signal"]
     assert len(ended) == 1 and not headline_of_job(job).about(HAPPENED)
-    assert f"process {ended[0].pid} sent SIGTERM" in dismissed(job, lambda process: Names(process.profile))
+    assert f"process {ended[0].pid} sent SIGTERM" in dismissed(job, NamesOf())

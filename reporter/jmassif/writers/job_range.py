@@ -12,12 +12,12 @@ from jmassif.model.profile import Profile
 from jmassif.questions.between import RangeRow, total_of
 from jmassif.questions.identity import run_id
 from jmassif.questions.job.instants import Instant
+from jmassif.questions.job.names import NamesOf
 from jmassif.questions.job.processes import Processes
 from jmassif.questions.job.range import Part, job_range
 from jmassif.questions.moments import Moment
 from jmassif.units import unicode_text
 from jmassif.version import __version__
-from jmassif.whose.names import Names
 from jmassif.whose.views import naming
 from jmassif.writers.view import View
 
@@ -73,12 +73,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     view = view_of(job.members[0].profile)
     assert view.range is not None
     found = job_range(job, *view.range)
-    known: Dict[int, Names] = {}
-
-    def names(process: Process) -> Names:
-        if id(process.profile) not in known:
-            known[id(process.profile)] = Names(process.profile)
-        return known[id(process.profile)]
+    names = NamesOf()
 
     def by(process: Process) -> Callable[[int], str]:
         return naming(process.profile, names(process), view.by, view.fold != "none")

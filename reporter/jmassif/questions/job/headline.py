@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The headline of a job: the sum of its processes at their common peak, and in which of them to look first."""
 
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from jmassif.model.job import Process
 from jmassif.questions import happened as story
@@ -25,6 +25,7 @@ from jmassif.questions.headline import (
     in_pool,
     severity,
 )
+from jmassif.questions.job.names import NamesOf
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Peak, Processes
 from jmassif.questions.leaks import growth_sentence
@@ -37,7 +38,6 @@ from jmassif.whose.names import Names
 _MOST_LEAKS = 3
 _MOST_HAPPENED = 3
 _MOST_NAMED = 4  # processes
-_NamesOf = Callable[[Process], Names]
 
 
 def measures(job: Processes) -> List[str]:
@@ -97,7 +97,7 @@ def _is_dismissed(process: Process, names: Names) -> bool:
     return process.profile.was_dismissed and not incidents_of(process.profile, names)
 
 
-def dismissed(job: Processes, names: _NamesOf) -> str:
+def dismissed(job: Processes, names: NamesOf) -> str:
     """A sentence on such workers; "" where there are none."""
     ended = [process for process in job.members if process.profile.was_dismissed]
     found = [process for process in ended if _is_dismissed(process, names(process))]
@@ -107,7 +107,7 @@ def dismissed(job: Processes, names: _NamesOf) -> str:
     return f"What had started {_listed(found)} sent SIGTERM when {their} was done, and ended with exit status 0."
 
 
-def _happened(job: Processes, names: _NamesOf) -> List[Statement]:
+def _happened(job: Processes, names: NamesOf) -> List[Statement]:
     """The worst first."""
     found: List[Tuple[Process, Statement]] = []
     for process in job.members:
@@ -128,7 +128,7 @@ def _happened(job: Processes, names: _NamesOf) -> List[Statement]:
     return told
 
 
-def _leaks(job: Processes, names: _NamesOf) -> List[Statement]:
+def _leaks(job: Processes, names: NamesOf) -> List[Statement]:
     """Of the processes that grew most."""
     found = []
     for process in job.members:
@@ -148,7 +148,7 @@ def _fullest(job: Processes, table: Ledger) -> Optional[Pool]:
     return fullest(found, table.total.host.bytes, table.total.device.bytes)
 
 
-def _place(job: Processes, names: _NamesOf, time: int, measure: str, side: str, whole: int) -> Optional[Place]:
+def _place(job: Processes, names: NamesOf, time: int, measure: str, side: str, whole: int) -> Optional[Place]:
     """The place that holds most in any of them, one of the user's own first; its share is of what all of them held."""
     found = []
     for process, composition in job.compositions(time, measure):
@@ -179,13 +179,7 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
 
     `names` are the members', for those who have them.
     """
-    known = {id(process.profile): each for process, each in zip(job.members, names or ())}
-
-    def names_of(process: Process) -> Names:
-        if id(process.profile) not in known:
-            known[id(process.profile)] = Names(process.profile)
-        return known[id(process.profile)]
-
+    names_of = NamesOf(zip(job.members, names or ()))
     statements = _happened(job, names_of)
     measure = main_measure(job)
     # Memory of the host has no name where there is no other.

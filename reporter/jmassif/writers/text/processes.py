@@ -7,10 +7,10 @@ from jmassif.model.job import FORKED, REPLACED, Process
 from jmassif.model.profile import Profile
 from jmassif.questions.about import ending, used_sides
 from jmassif.questions.job.headline import bounds, dismissed, headline_of_job, largest, main_measure, measures
+from jmassif.questions.job.names import NamesOf
 from jmassif.questions.job.owners import ledger_of
 from jmassif.questions.job.processes import Processes
 from jmassif.units import moment, printable, size
-from jmassif.whose.names import Names
 from jmassif.writers.text import report
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, Point, draw, legend
 from jmassif.writers.text.headline import headline_lines
@@ -91,7 +91,7 @@ def _sum(processes: Processes) -> Lines:
         sentences.append("It is a range because between two records a trace tells no more than its largest total.")
     if any(process.relation == FORKED for process in processes.members):
         sentences.append("What a fork inherited is counted once, as long as nobody has written to it.")
-    sentences.append(dismissed(processes, lambda process: Names(process.profile)))
+    sentences.append(dismissed(processes, NamesOf()))
     if processes.orphans:
         pids = ", ".join(str(process.pid) for process in processes.orphans)
         sentences.append(

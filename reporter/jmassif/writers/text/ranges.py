@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report on a range over several processes: of all of them, of each, and by owner and by line."""
 
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Callable, Iterator, List, Tuple
 
 from jmassif.model.job import FORKED, Process
 from jmassif.model.profile import Profile
@@ -9,10 +9,10 @@ from jmassif.questions.about import used_sides
 from jmassif.questions.between import RangeRow, new_of, total_of
 from jmassif.questions.job.headline import called
 from jmassif.questions.job.instants import Instant
+from jmassif.questions.job.names import NamesOf
 from jmassif.questions.job.processes import Processes
 from jmassif.questions.job.range import JobRange, Part, job_range
 from jmassif.units import moment, printable, size
-from jmassif.whose.names import Names
 from jmassif.whose.views import naming
 from jmassif.writers.text.layout import Lines, heading, paragraph
 from jmassif.writers.text.range import Pool, cut, in_blocks, mend, pools_of, sentences, table_of
@@ -23,7 +23,6 @@ from jmassif.writers.view import View
 
 _COMMAND = 40
 _EXACT = " All of this is exact to the byte, from snapshot to snapshot of each."
-_NamesOf = Callable[[Process], Names]
 _Naming = Callable[[Process], Callable[[int], str]]
 
 
@@ -80,7 +79,7 @@ def _how(job: Processes, found: JobRange) -> str:
     return text
 
 
-def _views(found: JobRange, names: _NamesOf, view: View) -> List[Tuple[str, _Naming]]:
+def _views(found: JobRange, names: NamesOf, view: View) -> List[Tuple[str, _Naming]]:
     if view.by == "stack":
         return [
             ("owner", lambda process: lambda account: process.profile.accounts[account].owner),
@@ -93,7 +92,7 @@ def _views(found: JobRange, names: _NamesOf, view: View) -> List[Tuple[str, _Nam
     return [(view.by.replace("python-", "Python "), by)]
 
 
-def _tables(found: JobRange, pools: List[Pool], names: _NamesOf, view: View) -> Lines:
+def _tables(found: JobRange, pools: List[Pool], names: NamesOf, view: View) -> Lines:
     lines: Lines = []
     for by, name_of in _views(found, names, view):
         rows = found.rows(name_of)
@@ -110,13 +109,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     view = view_of(job.members[0].profile)
     assert view.range is not None
     found = job_range(job, *view.range)
-    known: Dict[int, Names] = {}
-
-    def names(process: Process) -> Names:
-        if id(process.profile) not in known:
-            known[id(process.profile)] = Names(process.profile)
-        return known[id(process.profile)]
-
+    names = NamesOf()
     total = total_of([part.total("") for part in found.parts])
     pools = _pools(job, found)
     yield from heading(f"From {_when(found.first)} to {_when(found.second)}, in all processes")[1:]
