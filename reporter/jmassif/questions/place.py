@@ -82,7 +82,7 @@ def _largest(sums: Dict[_Key, _Sum]) -> Optional[_Sum]:
     return max(sums.values(), key=lambda sum_: (sum_.bytes, -sum_.first)) if sums else None
 
 
-def _lines(names: Names) -> "array[int]":
+def lines_to_blame(names: Names) -> "array[int]":
     """By account: the Python frame to blame: one of the user's own, else of a package, else of Python itself; 0: none."""
     return names.once(_lines_to_blame)
 
@@ -135,7 +135,7 @@ def place_to_look(
     mine: Dict[_Key, _Sum] = {}
     everything: Dict[_Key, _Sum] = {}
     imported: Dict[_Key, int] = {}
-    is_import, lines, own_lines = importing(profile, names), _lines(names), names.charges()
+    is_import, lines, own_lines = importing(profile, names), lines_to_blame(names), names.charges()
     known: Dict[Tuple[str, str], _Traits] = {}
     whole = allocated = 0
     # In the order of accounts, so that the first that is seen of a place is its first.

@@ -5,7 +5,7 @@ A *part* is a name with its figures. The parts of a view add up to the run's tot
 others: those are told beneath the call they were made in, whose figures include them, and count no second time.
 """
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
@@ -44,6 +44,11 @@ class PartFigures(NamedTuple):
 
     def minus(self, other: "PartFigures") -> "PartFigures":
         return PartFigures(self.host - other.host, self.device - other.device, self.number - other.number)
+
+
+def median(numbers: Sequence[int]) -> int:
+    """Of an even count the lower one: a figure that some run has."""
+    return sorted(numbers)[(len(numbers) - 1) // 2]
 
 
 class Key(NamedTuple):

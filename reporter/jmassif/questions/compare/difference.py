@@ -13,7 +13,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 from jmassif.model.profile import Profile
 from jmassif.questions.between import At, look_at
 from jmassif.questions.compare import breakdown
-from jmassif.questions.compare.breakdown import PartFigures, Key, Parts
+from jmassif.questions.compare.breakdown import PartFigures, Key, Parts, median
 from jmassif.questions.compare.places import Places, places_of
 from jmassif.questions.compare.stacks import HeldStacks, Stacks
 from jmassif.questions.facts import facts
@@ -130,12 +130,8 @@ def measure(
     return Run(name, _shared_facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held, places)
 
 
-def _median(numbers: Sequence[int]) -> int:
-    return sorted(numbers)[(len(numbers) - 1) // 2]
-
-
 def _medians(runs: Sequence[PartFigures]) -> PartFigures:
-    return PartFigures(*(_median(numbers) for numbers in zip(*runs)))
+    return PartFigures(*(median(numbers) for numbers in zip(*runs)))
 
 
 _Ranges = Dict[str, Tuple[int, int]]

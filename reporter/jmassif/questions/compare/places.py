@@ -11,7 +11,8 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequenc
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
-from jmassif.questions.compare.breakdown import PartFigures, frame_name
+from jmassif.questions.compare.breakdown import PartFigures, frame_name, median
+from jmassif.questions.place import lines_to_blame
 from jmassif.whose.names import Names
 
 
@@ -36,14 +37,14 @@ _Pick = Callable[[PartFigures], int]
 def places_of(profile: Profile, names: Names, composition: Composition) -> Places:
     """By the Python line to blame or, without Python, the frame: as jm_print's headline has it."""
     found: Places = {}
-    own, any_ = names.charges(), names.charges(False)
+    to_blame = lines_to_blame(names)
     called: Dict[int, Tuple[str, str]] = {}
     for account, (n_bytes, _) in composition.items():
         node, kind, _ = profile.accounts[account]
         side = side_of(kind)
         if not node or not side or not n_bytes:
             continue
-        frame = own[account] or any_[account] or names.site_id(account)
+        frame = to_blame[account] or names.site_id(account)
         if frame not in called:  # runs of one program have nearly all of them in common
             called[frame] = sys.intern(frame_name(profile, names, frame)), sys.intern(names.frame(frame))
         function, label = called[frame]
@@ -66,19 +67,15 @@ class Moved(NamedTuple):
         return self.now - self.before
 
 
-def _median(numbers: Sequence[int]) -> int:
-    return sorted(numbers)[(len(numbers) - 1) // 2]
-
-
 def _lines_of(runs: Sequence[Places], function: str, of: _Pick) -> _Lines:
     """The medians of some runs."""
     found = [run.get(function, {}) for run in runs]
     lines = {line for run in found for line in run}
-    return {line: _median([of(run[line].figures) if line in run else 0 for run in found]) for line in lines}
+    return {line: median([of(run[line].figures) if line in run else 0 for run in found]) for line in lines}
 
 
 def _sum_of(runs: Sequence[Places], function: str, of: _Pick) -> int:
-    return _median([sum(of(spot.figures) for spot in run.get(function, {}).values()) for run in runs])
+    return median([sum(of(spot.figures) for spot in run.get(function, {}).values()) for run in runs])
 
 
 # Of a function: so many of its largest lines tell how far all have moved.
