@@ -51,6 +51,7 @@
 #include "valgrind/fma.h"
 #include "valgrind/freeres.h"
 #include "valgrind/guest_state.h"
+#include "valgrind/indirect.h"
 #include "valgrind/killed.h"
 #include "valgrind/matching.h"
 #include "valgrind/places.h"
@@ -211,7 +212,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
         out = jm_clock_count_instructions(out);
     out = jm_request_answer_at_once(out);
     jm_translation_instrumented(in, out);
-    return out;
+    return jm_indirect_foresee(out);
 }
 
 // What of files was looked at, before what is resident is counted.

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A superblock is translated because the program is about to run it, so the registers are those it begins with: where a
+// return will lead is on the stack already, and where a call of another library will lead in a table at an address that
+// is part of the instruction (.got, .got.plt). That place is compared with, and if it is the one, the superblock ends
+// with a jump to it that the core links to its translation. Else all is as ever. A wrong guess, also of a superblock
+// that is kept for other runs, costs a comparison.
+//
+// Other indirect jumps, those of an interpreter from one bytecode to the next or of a switch, lead elsewhere each time.
+
+#include "valgrind/indirect.h"
+#include "base/client_memory.h"
+
+#define MAX_STEPS 40         // of arithmetic from a register to an address: a return behind many pops
+#define MAX_FRAME (1u << 20) // bytes between the stack pointer and a return address
+
+static const IRExpr *set_to(const IRSB *in, IRTemp t)
+{
+    for (Int i = in->stmts_used - 1; i >= 0; i--)
+        if (in->stmts[i]->tag == Ist_WrTmp && in->stmts[i]->Ist.WrTmp.tmp == t)
+            return in->stmts[i]->Ist.WrTmp.data;
+    return NULL;
+}
+
+static UWord register_at(Int offset)
+{
+    UWord value;
+    VG_(get_shadow_regs_area)(VG_(get_running_tid)(), (UChar *)&value, 0, offset, sizeof value);
+    return value;
+}
+
+// What registers and constants give by addition; nothing is read from the program's memory.
+static Bool evaluate(const IRSB *in, const IRExpr *e, UInt steps, UWord *value)
+{
+    UWord left, right;
+    if (!e || steps == 0)
+        return False;
+    switch (e->tag) {
+    case Iex_Const:
+        *value = e->Iex.Const.con->Ico.U64;
+        return e->Iex.Const.con->tag == Ico_U64;
+    case Iex_Get:
+        *value = e->Iex.Get.ty == Ity_I64 ? register_at(e->Iex.Get.offset) : 0;
+        return e->Iex.Get.ty == Ity_I64;
+    case Iex_RdTmp:
+        return evaluate(in, set_to(in, e->Iex.RdTmp.tmp), steps - 1, value);
+    case Iex_Binop:
+        if (e->Iex.Binop.op != Iop_Add64 && e->Iex.Binop.op != Iop_Sub64)
+            return False;
+        if (!evaluate(in, e->Iex.Binop.arg1, steps - 1, &left) || !evaluate(in, e->Iex.Binop.arg2, steps - 1, &right))
+            return False;
+        *value = e->Iex.Binop.op == Iop_Add64 ? left + right : left - right;
+        return True;
+    default:
+        return False;
+    }
+}
+
+static Bool is_on_stack(UWord address)
+{
+    return address - VG_(get_SP)(VG_(get_running_tid)()) < MAX_FRAME;
+}
+
+// Where the superblock will lead, if it says so.
+static Bool look_ahead(const IRSB *in, Addr *to)
+{
+    const Bool returns = in->jumpkind == Ijk_Ret;
+    if ((!returns && in->jumpkind != Ijk_Call && in->jumpkind != Ijk_Boring) || in->next->tag != Iex_RdTmp)
+        return False;
+    const IRExpr *next = set_to(in, in->next->Iex.RdTmp.tmp);
+    if (returns && next && next->tag == Iex_Get) // arm64: the link register
+        return evaluate(in, next, 1, to);
+    if (!next || next->tag != Iex_Load || next->Iex.Load.ty != Ity_I64)
+        return False;
+    const IRExpr *from = next->Iex.Load.addr;
+    UWord address;
+    if (returns)
+        return evaluate(in, from, MAX_STEPS, &address) && is_on_stack(address) && jm_read_word(address, to);
+    return from->tag == Iex_Const && evaluate(in, from, 1, &address) && jm_read_word(address, to);
+}
+
+// A table that the loader has not filled in yet leads to what fills it in: the entry's own next instruction.
+static Bool is_in_wait(const IRSB *in, Addr to)
+{
+    const IRStmt *last = NULL;
+    for (Int i = in->stmts_used - 1; i >= 0 && !last; i--)
+        if (in->stmts[i]->tag == Ist_IMark)
+            last = in->stmts[i];
+    return last && to == last->Ist.IMark.addr + last->Ist.IMark.len;
+}
+
+IRSB *jm_indirect_foresee(IRSB *in)
+{
+    Addr to;
+    if (VG_(get_running_tid)() == VG_INVALID_THREADID || !look_ahead(in, &to) || is_in_wait(in, to))
+        return in;
+    const NSegment *segment = VG_(am_find_nsegment)(to);
+    if (!segment || segment->kind != SkFileC || !segment->hasX || segment->hasW)
+        return in;
+    IRSB *out = deepCopyIRSBExceptStmts(in);
+    for (Int i = 0; i < in->stmts_used; i++)
+        addStmtToIRSB(out, in->stmts[i]);
+    IRTemp is_there = newIRTemp(out->tyenv, Ity_I1);
+    IRExpr *comparison = IRExpr_Binop(Iop_CmpEQ64, in->next, IRExpr_Const(IRConst_U64(to)));
+    addStmtToIRSB(out, IRStmt_WrTmp(is_there, comparison));
+    addStmtToIRSB(out, IRStmt_Exit(IRExpr_RdTmp(is_there), Ijk_Boring, IRConst_U64(to), in->offsIP));
+    return out;
+}

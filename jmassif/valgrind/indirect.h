@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Returns, and calls through a library's table of addresses. The core looks up where each indirect jump leads, 124
+// million times in `import torch`, a tenth of a second run's time. Half of them lead where they led the first time.
+
+#ifndef JM_INDIRECT_H
+#define JM_INDIRECT_H
+
+#include "base/compat.h"
+
+// A superblock that is about to run, with a direct jump before its indirect one, taken when both lead to the same
+// place; `in` itself if it ends otherwise, or if it cannot be told where it will lead. What is added needs none of
+// VEX's passes.
+IRSB *jm_indirect_foresee(IRSB *in);
+
+#endif
