@@ -4,7 +4,7 @@
 // returns follows from the program's bytes, their address, and what is in the key (code_key.h): VEX keeps nothing from
 // one translation to the next, host code may lie anywhere, and the helpers that it calls are at the addresses at which
 // the tool is linked. So a translation is taken from the cache only if the program's bytes are the very ones of which
-// it was made.
+// it was made. Where its jumps led then (indirect.h) is a guess that it checks itself.
 //
 // Left to VEX are all superblocks of which that is not so: redirected ones (the core puts something before them), those
 // that check themselves, those that are made while a debugger may set breakpoints, when the core traces or counts

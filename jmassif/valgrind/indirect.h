@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Returns, and calls through a library's table of addresses. The core looks up where each indirect jump leads, 124
-// million times in `import torch`, a tenth of a second run's time. Half of them lead where they led the first time.
+// million times in a second `import torch`, a tenth of its time. Half of them lead where they led the first time.
 
 #ifndef JM_INDIRECT_H
 #define JM_INDIRECT_H
