@@ -212,7 +212,8 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
         out = jm_clock_count_instructions(out);
     out = jm_request_answer_at_once(out);
     jm_translation_instrumented(in, out);
-    return jm_indirect_foresee(out);
+    jm_indirect_foresee(out);
+    return out;
 }
 
 // What of files was looked at, before what is resident is counted.

@@ -82,27 +82,22 @@ static Bool look_ahead(const IRSB *in, Addr *to)
 // A table that the loader has not filled in yet leads to what fills it in: the entry's own next instruction.
 static Bool is_in_wait(const IRSB *in, Addr to)
 {
-    const IRStmt *last = NULL;
-    for (Int i = in->stmts_used - 1; i >= 0 && !last; i--)
+    for (Int i = in->stmts_used - 1; i >= 0; i--)
         if (in->stmts[i]->tag == Ist_IMark)
-            last = in->stmts[i];
-    return last && to == last->Ist.IMark.addr + last->Ist.IMark.len;
+            return to == in->stmts[i]->Ist.IMark.addr + in->stmts[i]->Ist.IMark.len;
+    return False;
 }
 
-IRSB *jm_indirect_foresee(IRSB *in)
+void jm_indirect_foresee(IRSB *block)
 {
     Addr to;
-    if (VG_(get_running_tid)() == VG_INVALID_THREADID || !look_ahead(in, &to) || is_in_wait(in, to))
-        return in;
+    if (VG_(get_running_tid)() == VG_INVALID_THREADID || !look_ahead(block, &to) || is_in_wait(block, to))
+        return;
     const NSegment *segment = VG_(am_find_nsegment)(to);
     if (!segment || segment->kind != SkFileC || !segment->hasX || segment->hasW)
-        return in;
-    IRSB *out = deepCopyIRSBExceptStmts(in);
-    for (Int i = 0; i < in->stmts_used; i++)
-        addStmtToIRSB(out, in->stmts[i]);
-    IRTemp is_there = newIRTemp(out->tyenv, Ity_I1);
-    IRExpr *comparison = IRExpr_Binop(Iop_CmpEQ64, in->next, IRExpr_Const(IRConst_U64(to)));
-    addStmtToIRSB(out, IRStmt_WrTmp(is_there, comparison));
-    addStmtToIRSB(out, IRStmt_Exit(IRExpr_RdTmp(is_there), Ijk_Boring, IRConst_U64(to), in->offsIP));
-    return out;
+        return;
+    IRTemp is_there = newIRTemp(block->tyenv, Ity_I1);
+    IRExpr *comparison = IRExpr_Binop(Iop_CmpEQ64, block->next, IRExpr_Const(IRConst_U64(to)));
+    addStmtToIRSB(block, IRStmt_WrTmp(is_there, comparison));
+    addStmtToIRSB(block, IRStmt_Exit(IRExpr_RdTmp(is_there), Ijk_Boring, IRConst_U64(to), block->offsIP));
 }

@@ -8,9 +8,9 @@
 
 #include "base/compat.h"
 
-// A superblock that is about to run, with a direct jump before its indirect one, taken when both lead to the same
-// place; `in` itself if it ends otherwise, or if it cannot be told where it will lead. What is added needs none of
-// VEX's passes.
-IRSB *jm_indirect_foresee(IRSB *in);
+// Gives a superblock that is about to run a direct jump before its indirect one, taken when both lead to the same
+// place; nothing if it ends otherwise, or if it cannot be told where it will lead. What is added needs none of VEX's
+// passes.
+void jm_indirect_foresee(IRSB *block);
 
 #endif

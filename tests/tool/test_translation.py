@@ -37,8 +37,10 @@ def translated(tool: str, *options: str) -> Tuple[int, int]:
 
 
 def test_code_is_as_good_as_without_a_tool(tmp_path: object) -> None:
-    """The passes that are left out of an untouched superblock's translation would have found nothing. What is more are comparisons before
-    returns and calls of other libraries (indirect.c)."""
+    """The passes that are left out of an untouched superblock's translation would have found nothing.
+
+    What is more are comparisons before returns and calls of other libraries (indirect.c).
+    """
     guest, host = translated("none", "--vex-guest-max-insns=20", "--vex-guest-chase=no")
     ours = translated("jmassif", f"--jmassif-out-file={tmp_path}/trace")
     assert ours[1] / ours[0] == pytest.approx(host / guest, rel=0.03)
