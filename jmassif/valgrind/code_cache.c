@@ -16,6 +16,7 @@
 #include "base/options.h"
 #include "base/words.h"
 #include "valgrind/code_file.h"
+#include "valgrind/mapped_code.h"
 #include "valgrind/translated.h"
 
 #if defined(KEEPS_TRANSLATIONS)
@@ -42,19 +43,10 @@ static Bool is_plain(const VexTranslateArgs *args)
            VG_(clo_vgdb) != VGDB_FULL && (Addr)args->guest_bytes == args->guest_bytes_addr;
 }
 
-// How many bytes of code in a file there are from the address on.
-static SizeT code_in_file(Addr address, const NSegment **in)
-{
-    const NSegment *segment = *in = VG_(am_find_nsegment)(address);
-    if (!segment || segment->kind != SkFileC || !segment->hasR || segment->hasW)
-        return 0;
-    return segment->end - address + 1;
-}
-
 // Files without a name are where programs put code that they make.
-static Bool is_of_a_library(const NSegment *segment)
+static Bool is_of_a_library(const NSegment *mapping)
 {
-    const HChar *name = VG_(am_get_filename)(segment);
+    const HChar *name = VG_(am_get_filename)(mapping);
     return name && name[0] == '/' && VG_(strncmp)(name, "/memfd:", 7) != 0 && VG_(strncmp)(name, "/dev/", 5) != 0 &&
            !VG_(strstr)(name, " (deleted)");
 }
@@ -66,20 +58,18 @@ void jm_code_cache_instrumenting(const IRSB *block)
     is_translatable = block->jumpkind != Ijk_NoDecode;
 }
 
-static void keep(const VexTranslateArgs *args, const VexTranslateResult *result, SizeT n_readable)
+static void keep(const VexTranslateArgs *args, const VexTranslateResult *result)
 {
-    const VexGuestExtents *extents = args->guest_extents;
+    const NSegment *mapping = jm_mapped_code(args->guest_bytes_addr); // again, since the core moves them
     if (result->status != VexTransOK || result->n_sc_extents != 0 || result->offs_profInc != -1 || !is_translatable ||
-        extents->n_used != 1 || extents->base[0] != args->guest_bytes_addr || extents->len[0] == 0 ||
-        extents->len[0] > n_readable || *args->host_bytes_used <= 0)
+        args->guest_extents->base[0] != args->guest_bytes_addr || *args->host_bytes_used <= 0 || !mapping)
         return;
     CodeRecord record;
     VG_(memset)(&record, 0, sizeof record);
-    record.address = args->guest_bytes_addr;
     record.n_host = *args->host_bytes_used;
-    record.n_guest = extents->len[0];
     VG_(memcpy)(&record.result, result, sizeof record.result);
-    jm_code_file_add(&record, n_readable, args->host_bytes);
+    if (jm_code_record_take(&record, args->guest_extents, mapping))
+        jm_code_file_add(&record, args->host_bytes);
 }
 
 // ---- in the place of VEX's function --------------------------------------------------------------------------
@@ -94,7 +84,7 @@ static Bool hand_over(const VexTranslateArgs *args, const CodeRecord *record, co
         return False;
     jm_words_copy(args->host_bytes, host, record->n_host);
     *args->host_bytes_used = record->n_host;
-    *args->guest_extents = (VexGuestExtents){.base = {record->address}, .len = {record->n_guest}, .n_used = 1};
+    jm_code_record_give(record, args->guest_extents);
     return True;
 }
 
@@ -109,19 +99,18 @@ VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
     jm_translated(args);
     if (state == NOT_OPENED)
         open_file(args);
-    const NSegment *segment;
-    SizeT n_readable = state == ON && is_plain(args) ? code_in_file(args->guest_bytes_addr, &segment) : 0;
-    if (n_readable == 0)
+    const NSegment *mapping = state == ON && is_plain(args) ? jm_mapped_code(args->guest_bytes_addr) : NULL;
+    if (!mapping)
         return __real_LibVEX_Translate(args);
     CodeRecord record;
-    const UChar *host = jm_code_file_find(args->guest_bytes_addr, n_readable, &record);
+    const UChar *host = jm_code_file_find(args->guest_bytes_addr, mapping, &record);
     if (host && hand_over(args, &record, host))
         return record.result;
-    const Bool is_kept = is_of_a_library(segment); // the core moves segments when it needs memory
+    const Bool is_kept = is_of_a_library(mapping);
     is_translatable = False;
     VexTranslateResult result = __real_LibVEX_Translate(args);
     if (is_kept)
-        keep(args, &result, n_readable);
+        keep(args, &result);
     return result;
 }
 

@@ -25,10 +25,6 @@
 #define MAX_ENTRIES    4096 // of a batch
 #define MAX_CANDIDATES 8    // for one address: the same place was other code's in other runs
 
-// VEX looks as far as this beyond the start of an instruction: for the 16 bytes that announce a client request, and
-// what they ask for (amd64: 3 bytes; arm64: 4). The instruction itself is among the bytes that were translated.
-#define LOOKED_AHEAD 20
-
 typedef struct {
     ULong magic;
     ULong key[2];
@@ -47,7 +43,7 @@ typedef struct {
 typedef struct {
     ULong checksum; // of all behind it
     CodeRecord record;
-} RecordHeader; // then the program's bytes, then the host's
+} RecordHeader; // then the program's bytes, those of other code, and the host's
 
 // A record lies in one window; see read_at().
 #define WINDOW_BYTES (32 * 1024)
@@ -94,11 +90,15 @@ static ULong record_checksum(const UChar *after_checksum, SizeT n_bytes)
     return jm_checksum(after_checksum, n_bytes, key.words[0]);
 }
 
+static SizeT bytes_of(const CodeRecord *record)
+{
+    return sizeof(RecordHeader) + jm_code_record_program_bytes(record) + record->n_host;
+}
+
 static Bool is_sound(const CodeRecord *record)
 {
     return record->n_host > 0 && record->n_host <= MAX_RECORD && record->n_guest > 0 &&
-           record->n_guest <= record->n_compared &&
-           sizeof(RecordHeader) + record->n_compared + record->n_host <= MAX_RECORD;
+           record->n_guest <= record->n_compared && bytes_of(record) <= MAX_RECORD;
 }
 
 // The record with its checksum found right, whose code begins at the returned place; NULL: damaged.
@@ -110,7 +110,7 @@ static const UChar *read_record(ULong at, RecordHeader *header)
     jm_words_copy(header, bytes, sizeof *header);
     if (!is_sound(&header->record))
         return NULL;
-    SizeT n_bytes = sizeof *header + header->record.n_compared + header->record.n_host;
+    SizeT n_bytes = bytes_of(&header->record);
     bytes = read_at(at, n_bytes);
     if (!bytes)
         return NULL;
@@ -301,33 +301,19 @@ static void note_use(ULong at)
 
 // ---- finding -------------------------------------------------------------------------------------------------
 
-// How many bytes of the program a translation depends on; 0 if they cannot be read. VEX has read what it has
-// translated, but what it may have looked at behind that may lie in a page that the file has not, where reading ends in
-// a signal.
-static SizeT n_to_compare(Addr address, SizeT n_guest, SizeT n_readable)
-{
-    if (n_guest == 0 || n_guest > n_readable)
-        return 0;
-    const SizeT n_beyond = n_readable - n_guest;
-    const SizeT n = n_guest + (n_beyond < LOOKED_AHEAD ? n_beyond : LOOKED_AHEAD);
-    const Addr last_page = VG_PGROUNDDN(address + n - 1);
-    return last_page == VG_PGROUNDDN(address + n_guest - 1) || jm_kernel_can_read(last_page) ? n : 0;
-}
-
 typedef enum { IS_RIGHT, IS_OTHERS, IS_CHANGED, IS_DAMAGED } Verdict;
 
 // Of the record at a place in the file; if it is the right one, its host code.
-static Verdict judge(ULong at, Addr address, SizeT n_readable, RecordHeader *header, const UChar **host)
+static Verdict judge(ULong at, Addr address, const NSegment *mapping, RecordHeader *header, const UChar **host)
 {
     const UChar *bytes = read_record(at, header);
     if (!bytes)
         return IS_DAMAGED;
     if (header->record.address != address)
         return IS_OTHERS;
-    if (header->record.n_compared != n_to_compare(address, header->record.n_guest, n_readable) ||
-        !jm_words_same((const void *)address, bytes, header->record.n_compared))
+    if (!jm_code_record_is_same_program(&header->record, mapping, bytes))
         return IS_CHANGED;
-    *host = bytes + header->record.n_compared;
+    *host = bytes + jm_code_record_program_bytes(&header->record);
     return IS_RIGHT;
 }
 
@@ -346,15 +332,15 @@ static const UChar *found(ULong at, const RecordHeader *header, const UChar *hos
     n.found++;
     note_use(at);
     *record = header->record;
-    next_at = at + sizeof *header + record->n_compared + record->n_host;
+    next_at = at + bytes_of(record);
     return host;
 }
 
-const UChar *jm_code_file_find(Addr address, SizeT n_readable, CodeRecord *record)
+const UChar *jm_code_file_find(Addr address, const NSegment *mapping, CodeRecord *record)
 {
     RecordHeader header;
     const UChar *host;
-    if (is_next(address) && judge(next_at, address, n_readable, &header, &host) == IS_RIGHT)
+    if (is_next(address) && judge(next_at, address, mapping, &header, &host) == IS_RIGHT)
         return found(next_at, &header, host, record);
     Verdict worst = IS_OTHERS;
     UInt same[MAX_CANDIDATES], left = 0;
@@ -362,7 +348,7 @@ const UChar *jm_code_file_find(Addr address, SizeT n_readable, CodeRecord *recor
         slots_of(tag_of(address), same, &left);
     while (left-- > 0) {
         const UInt at = slots[same[left]].at;
-        const Verdict verdict = judge(at, address, n_readable, &header, &host);
+        const Verdict verdict = judge(at, address, mapping, &header, &host);
         if (verdict == IS_RIGHT)
             return found(at, &header, host, record);
         if (verdict > worst)
@@ -392,10 +378,9 @@ static void forget_pending(void)
     front.header.n_records = 0;
 }
 
-void jm_code_file_add(CodeRecord *record, SizeT n_readable, const UChar *host)
+void jm_code_file_add(const CodeRecord *record, const UChar *host)
 {
-    record->n_compared = n_to_compare(record->address, record->n_guest, n_readable);
-    const SizeT n_bytes = sizeof(RecordHeader) + record->n_compared + record->n_host;
+    const SizeT n_bytes = bytes_of(record);
     if (!may_write || !is_sound(record))
         return;
     if (n_pending_bytes + n_bytes > PENDING_BYTES || front.header.n_records == MAX_ENTRIES)
@@ -404,13 +389,13 @@ void jm_code_file_add(CodeRecord *record, SizeT n_readable, const UChar *host)
         return;
     if (!pending)
         pending = VG_(malloc)("jm.code", PENDING_BYTES);
-    UChar *bytes = pending + n_pending_bytes, *p = bytes + sizeof(RecordHeader);
+    UChar *bytes = pending + n_pending_bytes;
     RecordHeader header;
     VG_(memset)(&header, 0, sizeof header);
     header.record = *record;
     VG_(memcpy)(bytes, &header, sizeof header);
-    jm_words_copy(p, (const void *)record->address, record->n_compared);
-    jm_words_copy(p + record->n_compared, host, record->n_host);
+    jm_code_record_copy_program(record, bytes + sizeof header);
+    jm_words_copy(bytes + n_bytes - record->n_host, host, record->n_host);
     header.checksum = record_checksum(bytes + sizeof header.checksum, n_bytes - sizeof header.checksum);
     VG_(memcpy)(bytes, &header.checksum, sizeof header.checksum);
     front.entries[front.header.n_records++] = (Entry){tag_of(record->address), n_pending_bytes};

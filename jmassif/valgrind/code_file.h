@@ -6,24 +6,17 @@
 #define JM_CODE_FILE_H
 
 #include "valgrind/code_key.h"
-
-typedef struct {
-    Addr address; // of the program's code
-    UInt n_host;
-    UShort n_guest;    // bytes of the program that were translated
-    UShort n_compared; // these, and what VEX may have looked at behind them
-    VexTranslateResult result;
-} CodeRecord;
+#include "valgrind/code_record.h"
 
 // Opens the file, or makes it. False if nothing can be kept.
 Bool jm_code_file_open(const CodeKey *key, ULong limit);
 
-// The translation of the code at `address`, of which `n_readable` bytes may be read: its host code, to be copied before
-// the next call; NULL if none is kept that was made of the very bytes that are there now.
-const UChar *jm_code_file_find(Addr address, SizeT n_readable, CodeRecord *record);
+// The translation of the code at `address`, which lies in the mapping: its host code, to be copied before the next
+// call; NULL if none is kept that was made of the very bytes that are there now.
+const UChar *jm_code_file_find(Addr address, const NSegment *mapping, CodeRecord *record);
 
-// Keeps one, of whose `n_compared` it takes care. It can be found from the next time on that what is kept is written.
-void jm_code_file_add(CodeRecord *record, SizeT n_readable, const UChar *host);
+// Keeps one. It can be found from the next time on that what is kept is written.
+void jm_code_file_add(const CodeRecord *record, const UChar *host);
 
 // Writes what is to be kept.
 void jm_code_file_flush(void);
