@@ -51,6 +51,7 @@
 #include "valgrind/fma.h"
 #include "valgrind/freeres.h"
 #include "valgrind/guest_state.h"
+#include "valgrind/dead_flags.h"
 #include "valgrind/indirect.h"
 #include "valgrind/killed.h"
 #include "valgrind/matching.h"
@@ -211,6 +212,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_clock_count_instructions(out);
     out = jm_request_answer_at_once(out);
+    jm_dead_flags_leave_out(out, (VexGuestExtents *)extents); // which VEX hands to the core
     jm_translation_instrumented(in, out);
     jm_indirect_foresee(out);
     return out;

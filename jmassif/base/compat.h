@@ -65,6 +65,10 @@ extern SysRes VG_(mk_SysRes_Error)(UWord error);
 // --vgdb: 0: no, 1: yes, 2: full; the program may change it. In every release since 3.7.
 extern UInt VG_(clo_vgdb);
 
+// --smc-check: for which code each superblock looks whether it is still what it was. In every release since 3.5.
+extern UInt VG_(clo_smc_check);
+#define JM_SMC_ALL 2u
+
 // What --sim-hints has asked for, a bit each; lax-ioctls is the first.
 extern UInt VG_(clo_sim_hints);
 #define JM_LAX_IOCTLS 1u

@@ -563,7 +563,9 @@ def test_a_program_that_changes_root_and_user_leaves_its_cache_where_it_was(tmp_
 # ---- several at once, and ends in between ------------------------------------------------------------------
 
 
-def start(command: Sequence[Argument], cache: Path, directory: Path) -> "subprocess.Popen[bytes]":
+def start(
+    command: Sequence[Argument], cache: Path, directory: Path, output: int = subprocess.PIPE
+) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [
             VALGRIND,
@@ -573,8 +575,8 @@ def start(command: Sequence[Argument], cache: Path, directory: Path) -> "subproc
             *map(str, command),
         ],
         env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
     )
 
 
@@ -590,7 +592,7 @@ def test_a_run_that_is_killed_leaves_a_readable_cache(tmp_path: Path) -> None:
     chance = random.Random(1)
     cache = tmp_path / "cache"
     for _ in range(6):
-        process = start([PYTHON, "-S", "-c", SCRIPT], cache, tmp_path)
+        process = start([PYTHON, "-S", "-c", SCRIPT], cache, tmp_path, subprocess.DEVNULL)
         before = time.process_time()
         # When some of it is written, not after some time.
         enough = chance.randrange(1, 1500000)
