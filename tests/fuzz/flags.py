@@ -230,7 +230,7 @@ class Program:
             self.fit(f"mov{SUFFIXES[size]} {self.pair(size)}")
 
     def load_address(self) -> None:
-        size = self.chance.randrange(1, 4)
+        size = self.chance.randrange(2, 4)
         a, b = self.register(3), self.register(3)
         distance = self.number(self.chance.choice((8, 32)))
         scale = self.chance.choice((1, 2, 4, 8))
@@ -404,7 +404,7 @@ class Program:
         )
 
     def other_keeper(self) -> None:
-        kind = self.chance.randrange(9)
+        kind = self.chance.randrange(8)
         if kind == 0:
             self.say("mov %r12, %rsi")
             self.say(self.pick("lodsb", "lodsw", "lodsl", "lodsq"))
@@ -433,12 +433,6 @@ class Program:
             self.say(f"jrcxz {after}")
             self.say(f"mov {self.register(3)}, {self.register(3)}")
             self.lines.append(f"{after}:")
-        else:
-            self.say("push %rbx")
-            self.say("mov %r12, %rbx")
-            self.say("movzbl %al, %eax")
-            self.say("xlat")
-            self.say("pop %rbx")
 
     # ---- those that set them ----
 
@@ -542,7 +536,7 @@ class Program:
                 self.say(f"mov ${self.chance.randrange(1, 9)}, %ecx")
                 self.say(self.pick("repe cmpsb", "repne scasb", "repe cmpsl", "repne scasw"))
             else:
-                self.say(self.pick("cmpsb", "cmpsw", "cmpsq", "scasb", "scasl"))
+                self.say(self.pick("scasb", "scasw", "scasl", "scasq"))
         elif kind == 3 and "popcnt" in self.has:
             self.say(f"popcnt {self.pick(self.register(3), self.memory())}, {self.register(3)}")
         elif kind == 4:
@@ -805,11 +799,13 @@ class Program:
             # Both ways lead there, with other instructions before it.
             other = self.label()
             self.say(f"j{condition} {other}")
+            defined = self.defined
             self.nothing()
             if kind == 1:
                 self.say(f"jmp {where}")
             elif kind == 2:
                 self.chance.choice(self.partial)()
+            self.defined &= defined
             self.lines.append(f"{other}:")
         else:
             self.say(f"jmp {where}")
