@@ -47,7 +47,26 @@ LEGACY: Dict[str, Tuple[str, ...]] = {
 }
 SUFFIXES = "bwlq"
 # Immediates and distances whose bytes are cmp, test, add, xor, and what reads: adc, setc, pushf, jb, a prefix.
-LOOKS_LIKE = (0x39, 0xC0, 0x85, 0x01, 0x31, 0x3C, 0x83, 0x11, 0x0F, 0x92, 0x9C, 0x72, 0xE9, 0xEB, 0x48, 0x66, 0xF8, 0x24)
+LOOKS_LIKE = (
+    0x39,
+    0xC0,
+    0x85,
+    0x01,
+    0x31,
+    0x3C,
+    0x83,
+    0x11,
+    0x0F,
+    0x92,
+    0x9C,
+    0x72,
+    0xE9,
+    0xEB,
+    0x48,
+    0x66,
+    0xF8,
+    0x24,
+)
 
 
 def processor() -> Flags:
@@ -317,7 +336,9 @@ class Program:
             self.say(self.pick(f"movd {self.register(2)}, {a}", f"movq {self.register(3)}, {a}"))
         elif kind == 6:
             names = "paddb paddw paddd paddq psubb psubd psubq pxor por pand pandn pcmpeqb pcmpeqw pcmpeqd pcmpgtd"
-            names += " punpcklbw punpckhdq pmuludq paddusb packuswb xorps andps orps andnps unpcklps pmullw pavgb pmaxub"
+            names += (
+                " punpcklbw punpckhdq pmuludq paddusb packuswb xorps andps orps andnps unpcklps pmullw pavgb pmaxub"
+            )
             op = self.chance.choice(names.split())
             self.say(f"{op} {self.pick(b, self.memory(True))}, {a}")
         elif kind == 7:
@@ -379,7 +400,9 @@ class Program:
                 )
             )
         elif kind == 5:
-            self.say(self.pick("pause", "cld", "mfence", "lfence", "sfence", "prefetcht0 (%rbp)", "prefetchnta 57(%r12)"))
+            self.say(
+                self.pick("pause", "cld", "mfence", "lfence", "sfence", "prefetcht0 (%rbp)", "prefetchnta 57(%r12)")
+            )
         elif kind == 6:
             after = self.label()
             self.say(f"{self.pick('jmp', 'jmp', '{disp32} jmp')} {after}")
@@ -392,9 +415,10 @@ class Program:
 
     def exchange(self) -> None:
         size = self.size()
+        others = FREE[1:] if size == 1 else FREE  # VEX clears the rest of rax for one way to say "xchg %ax, %r8w"
         self.say(
             self.pick(
-                f"xchg{SUFFIXES[size]} {self.register(size)}, {self.register(size)}",
+                f"xchg{SUFFIXES[size]} {self.register(size, others)}, {self.register(size, others)}",
                 f"xchg{SUFFIXES[size]} {self.register(size)}, {self.memory()}",
                 f"xchgq %rax, {self.register(3)}",
                 f"bswap {self.register(self.chance.randrange(2, 4))}",
@@ -423,7 +447,9 @@ class Program:
             self.say(f"movbe {self.memory()}, {self.register(self.chance.randrange(1, 4))}")
         elif kind == 4 and "bmi2" in self.has:
             a, b, c = (self.register(3) for _ in range(3))
-            self.say(self.pick(f"rorx $7, {a}, {b}", *(f"{op} {a}, {b}, {c}" for op in ("shlx", "sarx", "pdep", "pext"))))
+            self.say(
+                self.pick(f"rorx $7, {a}, {b}", *(f"{op} {a}, {b}, {c}" for op in ("shlx", "sarx", "pdep", "pext")))
+            )
         elif kind == 5:
             self.say(f"mov ${self.chance.randrange(32)}, %r14d")
         elif kind == 6:
@@ -474,7 +500,8 @@ class Program:
             size = max(size, 1)
             bits = 8 << size
             mask = 63 if size == 3 else 31
-            if (count & mask) >= bits:
+            # VEX sets flags of its own for none, and the architecture for too many.
+            if not 0 < (count & mask) < bits:
                 count = 5
         target = self.pick(self.register(size, tuple(name for name in FREE if name != "rcx")), self.memory())
         how = f"${count}"
@@ -495,7 +522,9 @@ class Program:
 
     def unary(self) -> None:
         size = self.size()
-        target = self.pick(self.register(size), self.memory()) if size else self.pick(self.byte_register(), self.memory())
+        target = (
+            self.pick(self.register(size), self.memory()) if size else self.pick(self.byte_register(), self.memory())
+        )
         self.say(f"neg{SUFFIXES[size]} {target}")
         self.defined = ALL
 
@@ -526,8 +555,12 @@ class Program:
         size = self.size()
         kind = self.chance.randrange(8)
         if kind == 0:
-            self.say(f"xadd{SUFFIXES[size]} {self.register(size)}, {self.pick(self.register(size), self.memory())}")
+            # VEX takes the flags of "xadd %rax, %rax" from another sum.
+            self.say(
+                f"xadd{SUFFIXES[size]} {self.register(size, FREE[:4])}, {self.pick(self.register(size, FREE[4:]), self.memory())}"
+            )
         elif kind == 1:
+            size = self.chance.choice((0, 1, 3))  # VEX clears the upper halves for "cmpxchgl" always
             self.say(f"cmpxchg{SUFFIXES[size]} {self.register(size)}, {self.pick(self.register(size), self.memory())}")
         elif kind == 2:
             self.say("lea -64(%r12), %rsi")
@@ -591,7 +624,9 @@ class Program:
     def bit(self) -> None:
         size = self.chance.randrange(1, 4)
         op = self.pick("bt", "bts", "btr", "btc")
-        self.say(f"{op}{SUFFIXES[size]} ${self.chance.randrange(256) - 128}, {self.pick(self.register(size), self.memory())}")
+        self.say(
+            f"{op}{SUFFIXES[size]} ${self.chance.randrange(256) - 128}, {self.pick(self.register(size), self.memory())}"
+        )
         self.defined = self.defined & {"Z"} | {"C"}
 
     def scan(self) -> None:
