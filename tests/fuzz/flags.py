@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from tests.fuzz.searching import ended, parser
-from tests.harness import Run, check_run, record, run
+from tests.harness import VALGRIND, Run, check_run, record, run
 
 Flags = FrozenSet[str]
 ALL: Flags = frozenset("CPAZSO")
@@ -1014,6 +1014,11 @@ def assembled(source: str, directory: Path) -> Path:
     return made
 
 
+def valgrinds(made: Path) -> Run:
+    """What it does without a tool: VEX has faults of its own, in the rarer of the instructions."""
+    return run([VALGRIND, "--tool=none", "-q", made])
+
+
 def faults_of(made: Path, cache: Path) -> List[str]:
     """Where a program does under the tool what it does not do alone."""
     alone = run([made], timeout=20)
@@ -1024,7 +1029,7 @@ def faults_of(made: Path, cache: Path) -> List[str]:
     for mode in ("no", cache, cache):
         recording = record([made], ["-q", f"--code-cache={mode}"])
         done = Run(recording.returncode, recording.stdout, recording.stderr)
-        if done != expected:
+        if done != expected and done != valgrinds(made):
             faults.append(
                 f"--code-cache={'no' if mode == 'no' else 'DIR'}: {done.returncode}, {done.stdout!r} instead of "
                 f"{alone.returncode}, {alone.stdout!r} {done.stderr[:500]}"
