@@ -156,6 +156,9 @@ class Program:
         kind = self.chance.random()
         if kind < 0.3:
             value = self.chance.randrange(-128, 128)
+        elif kind < 0.6:
+            pairs = (b"\x39\xc0", b"\x85\xc9", b"\x31\xd2", b"\x01\xf6", b"\xa8\x39", b"\x85\xff")
+            value = int.from_bytes((b"".join(self.chance.choice(pairs) for _ in range(4)))[: bits // 8], "little")
         elif kind < 0.7:
             value = int.from_bytes(bytes(self.chance.choice(LOOKS_LIKE) for _ in range(bits // 8)), "little")
         elif kind < 0.8:
@@ -242,7 +245,10 @@ class Program:
         kind = self.chance.random()
         if kind < 0.15:
             self.say(f"movabsq ${self.number(64)}, {self.register(3)}")
-        elif kind < 0.22:
+        elif kind < 0.19:
+            # The wider one of two prefixes holds.
+            self.say(f".byte 0x66; movq {self.immediate(2)}, {self.pick(self.register(3), self.memory())}")
+        elif kind < 0.26:
             accumulator = "%" + LEGACY["rax"][size]
             self.say(self.pick(f"movabs scratch+64, {accumulator}", f"movabs {accumulator}, scratch+72"))
         else:
@@ -853,6 +859,15 @@ class Program:
         if self.chance.random() < 0.5:
             self.arithmetic()
 
+    def decoded(self) -> None:
+        """Between what sets all of them and what reads all of them is one instruction, whose length must be known."""
+        there = self.label()
+        self.arithmetic()
+        self.say(f"{self.pick('jmp', 'jmp', 'jz', 'jbe')} {there}")
+        self.lines.append(f"{there}:")
+        self.chance.choice(self.chance.choice((self.keepers, self.keepers, self.keepers, self.writers, self.partial)))()
+        self.chance.choice((self.read_all, self.read_all, self.with_carry, self.set_byte))()
+
     def blocks(self, n: int) -> List[List[str]]:
         """Each leads on to some of the next ones only, so all ends. What may be read in one is defined on all ways to it."""
         made: List[List[str]] = []
@@ -861,7 +876,11 @@ class Program:
             self.lines = [f"block{i}:"]
             self.defined = arriving.get(i, NONE)
             if i in arriving:
-                if self.chance.random() < 0.4:
+                kind = self.chance.random()
+                if kind < 0.3:
+                    for _ in range(10):
+                        self.decoded()
+                elif kind < 0.6:
                     self.meeting()
                 else:
                     self.some(self.chance.randrange(1, 6))
