@@ -493,6 +493,17 @@ def test_libraries_that_differ_in_what_follows_only(first: str, tmp_path: Path) 
     assert len({os.stat(str(build)).st_size for build in builds}) == 1
 
 
+def test_programs_that_differ_in_what_follows_only(tmp_path: Path) -> None:
+    """At the same addresses, so that what is kept of one is looked at for the other."""
+    builds = []
+    for name, successor in (("overwrites", OVERWRITES), ("reads", READS)):
+        (tmp_path / name).mkdir()
+        builds.append(built(tmp_path / name, USER, SET.format(successor=successor), "-no-pie"))
+    assert check_run([builds[0]]) != check_run([builds[1]])
+    for build in (*builds, *builds):
+        assert differing([build], tmp_path / "cache", modes=(tmp_path / "cache",)) == []
+
+
 # The program changes what follows while it runs, and makes it executable again.
 PATCHES = r"""
 #include <stdio.h>
