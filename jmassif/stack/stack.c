@@ -244,7 +244,7 @@ static void drop_wrappers(Capture *c)
 {
     UInt kept = 0;
     for (UInt i = 0; i < c->n_keys; i++)
-        if (jm_python_is_frame(c->keys[i]) || !jm_symbol_locate(c->keys[i])->is_preload)
+        if (jm_python_is_frame(c->keys[i]) || !jm_symbol_is_preload(c->keys[i]))
             mixed[kept++] = c->keys[i];
     c->keys = mixed;
     c->n_keys = kept;

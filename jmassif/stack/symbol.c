@@ -215,6 +215,11 @@ static void free_if_any(HChar *text)
         VG_(free)(text);
 }
 
+static Bool is_preload_library(const HChar *path)
+{
+    return VG_(strncmp)(VG_(basename)(path), "vgpreload_", 10) == 0;
+}
+
 static void symbolise(Location *at, Addr ip)
 {
     DiEpoch epoch = VG_(current_DiEpoch)();
@@ -231,7 +236,7 @@ static void symbolise(Location *at, Addr ip)
         if (text)
             soname = VG_(strdup)("jm.symbol", text);
     }
-    at->is_preload = object && VG_(strncmp)(VG_(basename)(object), "vgpreload_", 10) == 0;
+    at->is_preload = object && is_preload_library(object);
     at->is_allocator = at->is_preload;
 
     if (at->is_allocator || !add_inlined(at, ids, epoch, ip, object, soname)) {
@@ -350,6 +355,17 @@ void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path
     object_callback = callback;
 }
 
+Preload jm_preloads[JM_N_PRELOADS];
+
+static void add_preload(Addr start, SizeT bytes)
+{
+    for (UInt i = 0; i < JM_N_PRELOADS; i++)
+        if (jm_preloads[i].bytes == 0 || jm_preloads[i].start == start) {
+            jm_preloads[i] = (Preload){start, bytes};
+            return;
+        }
+}
+
 void jm_symbol_object_mapped(Addr start, SizeT bytes)
 {
     const NSegment *segment = VG_(am_find_nsegment)(start);
@@ -359,6 +375,8 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
     const HChar *path = VG_(am_get_filename)(segment);
     if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
         return;
+    if (path && is_preload_library(path))
+        add_preload(start, bytes);
     if (!objects)
         objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(CodeObject));
     CodeObject object = {start, start + bytes, jm_clock_cached(), False};
@@ -426,6 +444,9 @@ Bool jm_symbol_unmapped(Addr start, SizeT bytes)
             was_code = True;
         }
     }
+    for (UInt i = 0; i < JM_N_PRELOADS; i++)
+        if (jm_preloads[i].start < start + bytes && start < jm_preloads[i].start + jm_preloads[i].bytes)
+            jm_preloads[i].bytes = 0;
     if (was_code)
         jm_symbol_forget(start, bytes);
     return was_code;

@@ -30,6 +30,23 @@ typedef struct {
 // Holds until the next call.
 const Location *jm_symbol_locate(Addr ip);
 
+// The code of the preload libraries, ours and the core's.
+typedef struct {
+    Addr start;
+    SizeT bytes;
+} Preload;
+#define JM_N_PRELOADS 2
+extern Preload jm_preloads[JM_N_PRELOADS];
+
+// Whether the address lies there, which most of a deep stack's are asked about. The same as a location's is_preload.
+static inline Bool jm_symbol_is_preload(Addr ip)
+{
+    Bool is_inside = False;
+    for (UInt i = 0; i < JM_N_PRELOADS; i++)
+        is_inside |= ip - jm_preloads[i].start < jm_preloads[i].bytes;
+    return is_inside;
+}
+
 // The frame of a Python function at a line.
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line);
 
