@@ -95,7 +95,7 @@ static Bool has_preload; // the library through which malloc and CUDA are seen
 
 static void on_object(const HChar *soname, const HChar *path, Addr code)
 {
-    has_preload |= VG_(strncmp)(VG_(basename)(path), "vgpreload_", 10) == 0;
+    has_preload |= jm_symbol_is_preload_library(path);
     jm_manifest_object(soname, path);
     jm_python_object(path, code);
 }

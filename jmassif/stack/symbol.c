@@ -215,7 +215,7 @@ static void free_if_any(HChar *text)
         VG_(free)(text);
 }
 
-static Bool is_preload_library(const HChar *path)
+Bool jm_symbol_is_preload_library(const HChar *path)
 {
     return VG_(strncmp)(VG_(basename)(path), "vgpreload_", 10) == 0;
 }
@@ -236,8 +236,7 @@ static void symbolise(Location *at, Addr ip)
         if (text)
             soname = VG_(strdup)("jm.symbol", text);
     }
-    at->is_preload = object && is_preload_library(object);
-    at->is_allocator = at->is_preload;
+    at->is_allocator = object && jm_symbol_is_preload_library(object);
 
     if (at->is_allocator || !add_inlined(at, ids, epoch, ip, object, soname)) {
         UInt line;
@@ -375,7 +374,7 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
     const HChar *path = VG_(am_get_filename)(segment);
     if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
         return;
-    if (path && is_preload_library(path))
+    if (path && jm_symbol_is_preload_library(path))
         add_preload(start, bytes);
     if (!objects)
         objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(CodeObject));

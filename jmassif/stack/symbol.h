@@ -20,7 +20,6 @@ typedef struct {
     UShort n_frames;
     Bool is_forgotten;
     Bool is_allocator : 1;  // its frames are not shown: the preload library, and what --alloc-fn names
-    Bool is_preload : 1;    // it lies in the preload library
     Bool is_ignored : 1;    // --ignore-fn names it
     Bool has_object : 1;    // it lies in a mapped object file
     Bool is_evaluator : 1;  // CPython's evaluation loop
@@ -38,7 +37,10 @@ typedef struct {
 #define JM_N_PRELOADS 2
 extern Preload jm_preloads[JM_N_PRELOADS];
 
-// Whether the address lies there, which most of a deep stack's are asked about. The same as a location's is_preload.
+// Whether a file is one of them, by its name.
+Bool jm_symbol_is_preload_library(const HChar *path);
+
+// Whether the address lies there, which most of a deep stack's are asked about.
 static inline Bool jm_symbol_is_preload(Addr ip)
 {
     Bool is_inside = False;

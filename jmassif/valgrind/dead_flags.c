@@ -12,6 +12,7 @@
 #if defined(VGA_amd64) && defined(WRAPS_VEX_PASSES)
 
 #include "valgrind/mapped_code.h"
+#include "valgrind/translation.h"
 #include "valgrind/x86_flags.h"
 
 #define MAX_PIECE  24 // bytes that are looked at in a row
@@ -104,15 +105,18 @@ static Bool needs_flags(const IRStmt *s, Made *made)
     }
 }
 
+static Bool stores_flags(const IRStmt *s)
+{
+    return s->tag == Ist_Put && is_flags(s->Ist.Put.offset);
+}
+
 static Bool has_flags(const IRSB *block)
 {
     for (Int i = block->stmts_used - 1; i >= 0; i--)
-        if (block->stmts[i]->tag == Ist_Put && is_flags(block->stmts[i]->Ist.Put.offset))
+        if (stores_flags(block->stmts[i]))
             return True;
     return False;
 }
-
-void __real_do_deadcode_BB(IRSB *block);
 
 void jm_dead_flags_leave_out(IRSB *block, VexGuestExtents *extents)
 {
@@ -124,13 +128,13 @@ void jm_dead_flags_leave_out(IRSB *block, VexGuestExtents *extents)
         return;
     Bool any = False;
     for (Int i = block->stmts_used - 1; i >= 0 && !needs_flags(block->stmts[i], &made); i--)
-        if (block->stmts[i]->tag == Ist_Put && is_flags(block->stmts[i]->Ist.Put.offset)) {
+        if (stores_flags(block->stmts[i])) {
             block->stmts[i] = IRStmt_NoOp();
             *extents = made.extents;
             any = True;
         }
     if (any)
-        __real_do_deadcode_BB(block);
+        jm_translation_remove_dead_code(block);
 }
 
 #else

@@ -10,6 +10,7 @@
 
 #include "valgrind/indirect.h"
 #include "base/client_memory.h"
+#include "valgrind/mapped_code.h"
 
 #define MAX_STEPS 40         // of arithmetic from a register to an address: a return behind many pops
 #define MAX_FRAME (1u << 20) // bytes between the stack pointer and a return address
@@ -93,8 +94,7 @@ void jm_indirect_foresee(IRSB *block)
     Addr to;
     if (VG_(get_running_tid)() == VG_INVALID_THREADID || !look_ahead(block, &to) || is_in_wait(block, to))
         return;
-    const NSegment *segment = VG_(am_find_nsegment)(to);
-    if (!segment || segment->kind != SkFileC || !segment->hasX || segment->hasW)
+    if (!jm_mapped_code(to))
         return;
     IRTemp is_there = newIRTemp(block->tyenv, Ity_I1);
     IRExpr *comparison = IRExpr_Binop(Iop_CmpEQ64, block->next, IRExpr_Const(IRConst_U64(to)));

@@ -19,4 +19,7 @@ void jm_translation_keep_little(void);
 // To be called with every superblock that the tool was given, and what it makes of it.
 void jm_translation_instrumented(const IRSB *in, const IRSB *out);
 
+// Takes out what nothing uses any more of a superblock that counts as untouched; only where WRAPS_VEX_PASSES.
+void jm_translation_remove_dead_code(IRSB *block);
+
 #endif
