@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Sequence
 
 from tests.fuzz.searching import ended, parser
-from tests.harness import Run, compile_c, record, run
+from tests.harness import Argument, Run, compile_c, record, run
 
 # Short, but with code of several libraries, and a result that most of it has a part in.
 PROGRAM = r"""
@@ -109,15 +109,16 @@ class Kept(NamedTuple):
     other: bytes  # what the same file of another build holds
 
 
-def cached(program: Path, cache: Path, *options: str) -> Run:
-    done = record([program], [f"--code-cache={cache}", "-q", *options])
+def cached(command: Sequence[Argument], cache: Argument, *options: str) -> Run:
+    """What it does with what is kept in a directory; "no": with nothing kept."""
+    done = record(command, [f"--code-cache={cache}", "-q", *options])
     return Run(done.returncode, done.stdout, done.stderr)
 
 
 def keep(program: Path, directory: Path) -> Kept:
     """A cache as it should be, and one of a build whose superblocks are others."""
-    cached(program, directory / "kept")
-    cached(program, directory / "other", "--vex-iropt-level=0")
+    cached([program], directory / "kept")
+    cached([program], directory / "other", "--vex-iropt-level=0")
     (code,), (other,) = ((directory / name).glob("*.code") for name in ("kept", "other"))
     return Kept(directory / "kept", code.name, other.read_bytes())
 
@@ -139,7 +140,7 @@ def damaged(kept: Kept, directory: Path, chance: random.Random) -> str:
 def fault(program: Path, cache: Path, alone: Run, n_runs: int) -> Optional[str]:
     """A second run meets what the first has written beside the damage."""
     for i in range(n_runs):
-        done = cached(program, cache)
+        done = cached([program], cache)
         if done != Run(alone.returncode, alone.stdout, ""):
             return f"run {i + 1}: status {done.returncode}, {done.stdout!r}, {done.stderr!r}"
     return None

@@ -16,8 +16,9 @@ import tempfile
 from pathlib import Path
 from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
+from tests.fuzz.caches import cached
 from tests.fuzz.searching import ended, parser
-from tests.harness import VALGRIND, Run, check_run, record, run
+from tests.harness import VALGRIND, Argument, Run, check_run, run
 
 Flags = FrozenSet[str]
 ALL: Flags = frozenset("CPAZSO")
@@ -1045,9 +1046,9 @@ def faults_of(made: Path, cache: Path) -> List[str]:
     faults: List[str] = []
     if alone.returncode < 0 or len(alone.stdout) != 17:
         return [f"the program itself: status {alone.returncode}, {alone.stdout!r}"]
-    for mode in ("no", cache, cache):
-        recording = record([made], ["-q", f"--code-cache={mode}"])
-        done = Run(recording.returncode, recording.stdout, recording.stderr)
+    modes: Sequence[Argument] = ("no", cache, cache)
+    for mode in modes:
+        done = cached([made], mode)
         if done != expected and done != valgrinds(made):
             faults.append(
                 f"--code-cache={'no' if mode == 'no' else 'DIR'}: {done.returncode}, {done.stdout!r} instead of "

@@ -12,8 +12,9 @@ from typing import Dict, List, Sequence
 import pytest
 
 from tests.fuzz import flags
+from tests.fuzz.caches import cached
 from tests.fuzz.searching import seed
-from tests.harness import ARCH, Argument, Run, check_run, compile_c, record, run
+from tests.harness import ARCH, Argument, Run, check_run, compile_c, run
 
 pytestmark = pytest.mark.skipif(ARCH != "amd64", reason="the condition codes of x86-64")
 
@@ -285,8 +286,7 @@ def differing(program: Sequence[Argument], cache: Path, modes: Sequence[Argument
     assert alone.returncode >= 0, alone
     found = []
     for mode in modes or ("no", cache, cache):
-        recording = record(program, ["-q", f"--code-cache={mode}"])
-        done = Run(recording.returncode, recording.stdout, recording.stderr)
+        done = cached(program, mode)
         if done != Run(alone.returncode, alone.stdout, ""):
             found.append(f"{mode}: {done} instead of {alone}")
     return found

@@ -4,7 +4,7 @@
 import platform
 import re
 from pathlib import Path
-from typing import Dict
+from typing import Dict, Tuple
 
 import pytest
 
@@ -36,28 +36,27 @@ def bytes_a_superblock(tool: str, *options: str) -> float:
     return int(found.group(2).replace(",", "")) / int(found.group(1).replace(",", ""))
 
 
-AS_LONG = ("--vex-guest-max-insns=20", "--vex-guest-chase=no")
+def without_and_with(trace: Path, *options: str) -> Tuple[float, float]:
+    """Without a tool, of superblocks as long as the tool's, and with it."""
+    none = bytes_a_superblock("none", *options, "--vex-guest-max-insns=20", "--vex-guest-chase=no")
+    return none, bytes_a_superblock("jmassif", *options, "--code-cache=no", f"--jmassif-out-file={trace}")
 
 
-def test_code_is_as_good_as_without_a_tool(tmp_path: object) -> None:
+def test_code_is_as_good_as_without_a_tool(tmp_path: Path) -> None:
     """The passes that are left out of an untouched superblock's translation would have found nothing.
 
     What is more are comparisons before returns and calls of other libraries (indirect.c).
     """
-    every_store = "--vex-iropt-register-updates=allregs-at-mem-access"
-    none = bytes_a_superblock("none", every_store, *AS_LONG)
-    ours = bytes_a_superblock("jmassif", every_store, "--code-cache=no", f"--jmassif-out-file={tmp_path}/trace")
+    none, ours = without_and_with(tmp_path / "trace", "--vex-iropt-register-updates=allregs-at-mem-access")
     assert 0.98 * none < ours < 1.06 * none
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="condition codes of x86-64")
-def test_condition_codes_that_nothing_reads_are_not_stored(tmp_path: object) -> None:
-    none = bytes_a_superblock("none", *AS_LONG)
-    assert bytes_a_superblock("jmassif", "--code-cache=no", f"--jmassif-out-file={tmp_path}/trace") < 0.95 * none
+def test_condition_codes_that_nothing_reads_are_not_stored(tmp_path: Path) -> None:
+    none, ours = without_and_with(tmp_path / "trace")
+    assert ours < 0.95 * none
     # Where superblocks check their own code, they know nothing of other code.
-    checking = ("--smc-check=all",)
-    none = bytes_a_superblock("none", *checking, *AS_LONG)
-    ours = bytes_a_superblock("jmassif", "--code-cache=no", *checking, f"--jmassif-out-file={tmp_path}/trace")
+    none, ours = without_and_with(tmp_path / "trace", "--smc-check=all")
     assert ours > 0.98 * none
 
 

@@ -61,24 +61,35 @@ def is_one_of(name: str, known: Set[str]) -> bool:
     return name in known or (name[-1] in "bwlq" and name[:-1] in known)
 
 
-def test_instructions_are_what_a_disassembler_says() -> None:
+class Answer(NamedTuple):
+    effect: int
+    length: int
+    distance: int  # to where a jump or call leads
+
+
+def answers(codes: List[bytes]) -> List[Answer]:
+    """What the recorder says of each instruction."""
     build = modules.program(DIRECTORY / "x86_flags.c", ["valgrind/x86_flags.c"], "gcc", "-DALONE")
+    given = b"".join(code.ljust(16, b"\xf4") for code in codes)
+    told = subprocess.run([str(build)], input=given, check=True, capture_output=True).stdout.splitlines()
+    assert len(told) == len(codes)
+    return [Answer(*map(int, line.split())) for line in told]
+
+
+def test_instructions_are_what_a_disassembler_says() -> None:
     instructions: Set[Instruction] = set().union(*map(disassembled, libraries()))
     instructions = {i for i in instructions if not re.search(r"\(bad\)|\.byte", i.name) and len(i.code) <= 15}
     assert len(instructions) > 100000
     ordered = sorted(instructions)
-    given = b"".join(i.code.ljust(16, b"\xf4") for i in ordered)
-    told = subprocess.run([str(build)], input=given, check=True, capture_output=True).stdout.splitlines()
     wrong: List[str] = []
     seen: Dict[int, Counter[str]] = {effect: Counter() for effect in (READS, KEEPS, SETS)}
-    for instruction, line in zip(ordered, told):
-        effect, length, _ = map(int, line.split())
+    for instruction, (effect, length, _) in zip(ordered, answers([i.code for i in ordered])):
         name = mnemonic(instruction.name)
         seen[effect][name] += 1
         known = {SETS: SETTING, KEEPS: KEEPING}.get(effect)
         if known and (length != len(instruction.code) or not is_one_of(name, known)):
             wrong.append(f"{instruction.code.hex()} {instruction.name}: {length} bytes, {effect}")
-    assert len(told) == len(ordered) and not wrong, f"{len(wrong)}: {wrong[:20]}"
+    assert not wrong, f"{len(wrong)}: {wrong[:20]}"
     # Most of what these names stand for is understood, not taken for a reader.
     for name in ("mov", "lea", "push", "cmp", "test", "sub", "xor", "movaps"):
         right = seen[SETS if name in SETTING else KEEPS][name]
@@ -86,7 +97,6 @@ def test_instructions_are_what_a_disassembler_says() -> None:
 
 
 def test_jumps_and_calls_lead_where_a_disassembler_says(tmp_path: Path) -> None:
-    build = modules.program(DIRECTORY / "x86_flags.c", ["valgrind/x86_flags.c"], "gcc", "-DALONE")
     source = ["near: call far", "jmp near", "jmp far", "call near", ".skip 300, 0x90", "far: jmp near", "call *%rax"]
     (tmp_path / "jumps.s").write_text("\n".join(source) + "\n")
     subprocess.run(["as", "-o", tmp_path / "jumps.o", tmp_path / "jumps.s"], check=True)
@@ -97,7 +107,7 @@ def test_jumps_and_calls_lead_where_a_disassembler_says(tmp_path: Path) -> None:
         r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*\t(?:jmp|call)\s+([0-9a-f]+) ", told.stdout, re.MULTILINE
     )
     assert len(rows) == 5
-    given = b"".join(bytes.fromhex(code).ljust(16, b"\xf4") for _, code, _ in rows)
-    answers = subprocess.run([str(build)], input=given, check=True, capture_output=True).stdout.splitlines()
-    for (at, code, to), answer in zip(rows, answers):
-        assert answer.split() == [b"1", b"%d" % len(bytes.fromhex(code)), b"%d" % (int(to, 16) - int(at, 16))]
+    codes = [bytes.fromhex(code) for _, code, _ in rows]
+    assert answers(codes) == [
+        Answer(KEEPS, len(code), int(to, 16) - int(at, 16)) for (at, _, to), code in zip(rows, codes)
+    ]

@@ -8,11 +8,6 @@
 
 #include <stdio.h>
 
-int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t n)
-{
-    return 0;
-}
-
 int main(void)
 {
     unsigned char code[16];
