@@ -5,9 +5,11 @@
 #include "base/client_memory.h"
 
 ReadableSegment jm_readable[JM_N_READABLE];
+ULong jm_n_forgotten;
 
 void jm_forget_readable(void)
 {
+    jm_n_forgotten++;
     VG_(memset)(jm_readable, 0, sizeof jm_readable);
 }
 

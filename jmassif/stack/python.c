@@ -271,7 +271,7 @@ static void walk_states(ThreadId tid)
     Addr states[MAX_STATES_OF_ONE];
     UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
     n_chain = n_grouped = n_groups = 0;
-    jm_python_code_begin();
+    jm_python_code_begin(tid);
     for (UInt i = 0; i < n; i++) {
         UInt first_new = n_groups;
         if (python.layout.chain == CHAIN_FRAME_OBJECTS)

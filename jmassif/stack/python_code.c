@@ -6,8 +6,8 @@
 
 #include "stack/python_code.h"
 #include "base/client_memory.h"
+#include "base/per_thread.h"
 #include "base/stats.h"
-#include "base/table.h"
 #include "stack/python_text.h"
 #include "stack/symbol.h"
 #include "trace/trace.h"
@@ -40,7 +40,145 @@ void jm_python_code_start(const PythonLayout *l, Addr type)
     code_objects.head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
 }
 
-// What a code object and an instruction in it were found to be.
+// ---- what makes a code object another one --------------------------------------------------------------------
+
+#define OBJECT_TYPE 8
+#define BYTES_DATA  32
+
+// Where str and bytes have their length.
+#define OBJECT_LENGTH JM_STR_LENGTH
+
+// An object with contents. A line table is one, of bytes.
+typedef struct {
+    Addr object;
+    Str contents;
+    const ULong *end; // of the contents
+    ULong last[2];    // words before it. What is short reaches into the object's header, which does no harm
+} Part;
+
+typedef struct {
+    Part file, name, lines;
+    Int first_line;
+    Bool is_generated; // by exec
+    ULong mark;        // of all its contents
+    ULong mappings;    // with which all of it could be read (jm_n_forgotten)
+} CodeHead;
+
+static Bool is_code(Addr object)
+{
+    UWord type;
+    return !(object & 7) && jm_read_word(object + OBJECT_TYPE, &type) &&
+           (!code_objects.type || type == code_objects.type);
+}
+
+static void set_end(Part *part)
+{
+    part->end = (const ULong *)(part->contents.data + part->contents.length * part->contents.width);
+    part->last[0] = part->end[-1];
+    part->last[1] = part->end[-2];
+}
+
+static Bool read_str(Addr object, Part *part)
+{
+    part->object = object;
+    if (!jm_python_find_str(code_objects.layout, object, &part->contents))
+        return False;
+    set_end(part);
+    return True;
+}
+
+static Bool read_lines(Addr object, Part *part)
+{
+    *part = (Part){.object = object, .contents = {.data = object + BYTES_DATA, .width = 1}};
+    UWord *length = &part->contents.length;
+    if (!jm_read_word(object + OBJECT_LENGTH, length) || *length > MAX_LINE_TABLE ||
+        !jm_is_readable(object, BYTES_DATA + *length))
+        return False;
+    set_end(part);
+    return True;
+}
+
+static ULong mark_part(ULong mark, const Part *part)
+{
+    const Addr end = (Addr)part->end;
+    Addr at = part->contents.data;
+    mark = jm_hash(mark ^ end ^ part->last[0] ^ jm_hash(part->last[1]));
+    for (; at + sizeof(ULong) <= end; at += sizeof(ULong))
+        mark = jm_hash(mark ^ *(const ULong *)at);
+    return mark;
+}
+
+static ULong mark_of(const CodeHead *h)
+{
+    return mark_part(mark_part(mark_part((UInt)h->first_line, &h->file), &h->name), &h->lines);
+}
+
+static Bool is_frozen(const Str *file)
+{
+    static const HChar frozen[] = "<frozen ";
+    return file->width == 1 && file->length >= sizeof frozen - 1 &&
+           VG_(memcmp)((const void *)file->data, frozen, sizeof frozen - 1) == 0;
+}
+
+static Bool read_head(Addr code, CodeHead *h)
+{
+    const PythonLayout *l = code_objects.layout;
+    if (!jm_is_readable(code, code_objects.head) || !is_code(code))
+        return False;
+    if (!read_str(*(Addr *)(code + l->code_filename), &h->file) ||
+        !read_str(*(Addr *)(code + l->code_name), &h->name) || !read_lines(*(Addr *)(code + l->code_lines), &h->lines))
+        return False;
+    // That of exec is <string> or <something that counts up at the end>. The interpreter's own frozen modules are not.
+    const Str *file = &h->file.contents;
+    h->is_generated = file->length && *(const UChar *)file->data == '<' && !is_frozen(file);
+    h->first_line = *(Int *)(code + l->code_firstlineno);
+    h->mark = mark_of(h);
+    h->mappings = jm_n_forgotten;
+    return True;
+}
+
+static inline Bool part_can_be_read(const Part *part)
+{
+    return jm_is_readable(part->object, (Addr)part->end - part->object);
+}
+
+static Bool can_be_read(CodeHead *h, Addr code)
+{
+    if (LIKELY(h->mappings == jm_n_forgotten))
+        return True;
+    if (!jm_is_readable(code, code_objects.head) || !part_can_be_read(&h->file) || !part_can_be_read(&h->name) ||
+        !part_can_be_read(&h->lines))
+        return False;
+    h->mappings = jm_n_forgotten;
+    return True;
+}
+
+// Not 0 if its length or its end is another one. These are sums, because each comparison in turn would wait for the one
+// before it.
+static inline ULong difference(const Part *part)
+{
+    return (*(const UWord *)(part->object + OBJECT_LENGTH) ^ part->contents.length) | (part->end[-1] ^ part->last[0]) |
+           (part->end[-2] ^ part->last[1]);
+}
+
+// Whether the code object that is now where this one was is the same. If it was on the stack of the thread's last walk,
+// another one can only have been made without any allocation since, and its place, its parts' places, lengths and ends
+// are enough. Else all is compared. That of generated code is each time: made anew, it is where it was and as long.
+static Bool is_still(CodeHead *h, Addr code, Bool was_on_stack)
+{
+    const PythonLayout *l = code_objects.layout;
+    if (!can_be_read(h, code) || !is_code(code))
+        return False;
+    if (*(Addr *)(code + l->code_filename) != h->file.object || *(Addr *)(code + l->code_name) != h->name.object ||
+        *(Addr *)(code + l->code_lines) != h->lines.object || *(Int *)(code + l->code_firstlineno) != h->first_line)
+        return False;
+    const ULong differs = difference(&h->file) | difference(&h->name) | difference(&h->lines);
+    return !differs && ((was_on_stack && !h->is_generated) || mark_of(h) == h->mark);
+}
+
+// ---- frames --------------------------------------------------------------------------------------------------
+
+// What an instruction was found to be.
 typedef struct {
     Addr code;
     Int at;
@@ -62,98 +200,22 @@ static ULong known_code_hash_of(UInt id)
     return code_hash(k->code, k->at);
 }
 
-#define BYTES_LENGTH 16
-#define BYTES_DATA   32
-
-// What makes an object's contents other ones: its place, the two words before its end and, if `whole`, all from `start`
-// on. What is short reaches into the object's header, which does no harm. Sums of products by odd numbers that differ
-// (multilinear hashing; Lemire and Kaser 2014): unlike steps of a better hash, no multiplication waits for another.
-static inline ULong content_mark(Addr start, Addr end, Bool whole)
+static FrameId make_frame(const CodeHead *h, Int at)
 {
-    const ULong *words = (const ULong *)end;
-    ULong mark = end * 0x9e3779b97f4a7c15ULL + words[-1] * 0xbf58476d1ce4e5b9ULL + words[-2] * 0x94d049bb133111ebULL;
-    for (Addr at = start; whole && at + sizeof(ULong) <= end; at += sizeof(ULong))
-        mark = jm_hash(mark ^ *(const ULong *)at);
-    return mark;
+    static HChar file[MAX_NAME], name[MAX_NAME];
+    // From 3.13 on a call of a class runs a frame that cleans up after __init__. It has no line; one string is all its
+    // names.
+    if (h->file.object == h->name.object && h->first_line == 0)
+        return 0;
+    jm_python_copy_str(&h->file.contents, file, sizeof file);
+    jm_python_copy_str(&h->name.contents, name, sizeof name);
+    const Str *lines = &h->lines.contents;
+    return jm_symbol_python_frame(
+        name, file,
+        jm_python_line(code_objects.layout->lines, (const UChar *)lines->data, lines->length, h->first_line, at));
 }
 
-static Bool is_frozen(const Str *file)
-{
-    static const HChar frozen[] = "<frozen ";
-    return file->width == 1 && file->length >= sizeof frozen - 1 &&
-           VG_(memcmp)((const void *)file->data, frozen, sizeof frozen - 1) == 0;
-}
-
-static Bool is_code(Addr object)
-{
-    UWord type;
-    return !(object & 7) && jm_read_word(object + 8, &type) && (!code_objects.type || type == code_objects.type);
-}
-
-// What a code object says of itself, and where.
-typedef struct {
-    Addr filename, function, lines; // objects
-    Int first_line;
-    Str file, name;
-    UWord n_lines;
-} CodeHead;
-
-static inline ULong code_mark(const CodeHead *h, Bool is_generated)
-{
-    ULong mark = content_mark(h->file.data, h->file.data + h->file.length * h->file.width, False);
-    mark = 3 * mark + content_mark(h->name.data, h->name.data + h->name.length * h->name.width, False);
-    mark = 3 * mark + content_mark(h->lines + BYTES_DATA, h->lines + BYTES_DATA + h->n_lines, is_generated);
-    return 3 * mark + (UInt)h->first_line;
-}
-
-// Those met lately, each at the one place that its hash gives it: to see that one is still what it was takes a third of
-// the steps of finding out, and once a stack is enough: imports have the same few frames over and over. Generated code
-// is not among them.
-typedef struct {
-    Addr code;
-    Int at;
-    FrameId frame;
-    ULong walk; // in which it was looked at last
-} RecentCode;
-
-// What it is compared by, in the same place.
-typedef struct {
-    ULong mark;
-    CodeHead head;
-} RecentHead;
-
-#define RECENT_BITS 9
-static RecentCode recent_code[1u << RECENT_BITS];
-static RecentHead recent_heads[1u << RECENT_BITS];
-static ULong this_walk; // of one stack's frames: meanwhile the program stands still
-
-static inline UInt recent_place(Addr code, Int at)
-{
-    return jm_place(code + ((ULong)(UInt)at << 20), RECENT_BITS);
-}
-
-static inline Bool is_length(Addr object, UWord length_at, UWord length, Addr end)
-{
-    return jm_is_readable(object, end - object) && *(const UWord *)(object + length_at) == length;
-}
-
-// The code object that is now where this one was; its own head can be read.
-static inline Bool is_still(const RecentHead *r, Addr code)
-{
-    const PythonLayout *l = code_objects.layout;
-    const CodeHead *h = &r->head;
-    if (*(Addr *)(code + l->code_filename) != h->filename || *(Addr *)(code + l->code_name) != h->function ||
-        *(Addr *)(code + l->code_lines) != h->lines || *(Int *)(code + l->code_firstlineno) != h->first_line)
-        return False;
-    Addr file_end = h->file.data + h->file.length * h->file.width;
-    Addr name_end = h->name.data + h->name.length * h->name.width;
-    Addr lines_end = h->lines + BYTES_DATA + h->n_lines;
-    return is_length(h->filename, JM_STR_LENGTH, h->file.length, file_end) &&
-           is_length(h->function, JM_STR_LENGTH, h->name.length, name_end) &&
-           is_length(h->lines, BYTES_LENGTH, h->n_lines, lines_end) && code_mark(h, False) == r->mark;
-}
-
-static FrameId find_frame(Addr code, Int at, const CodeHead *h, ULong mark)
+static FrameId find_frame(Addr code, Int at, const CodeHead *h)
 {
     jm_index_reserve(&known_code_index, known_code_hash_of);
     UInt slot = (UInt)code_hash(code, at) & known_code_index.mask;
@@ -161,7 +223,7 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h, ULong mark)
     while (known_code_index.slots[slot]) {
         KnownCode *other = jm_table_at(&known_code, known_code_index.slots[slot]);
         if (other->code == code && other->at == at) {
-            if (other->mark == mark)
+            if (other->mark == h->mark)
                 return other->frame;
             k = other; // no longer
             break;
@@ -174,71 +236,66 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h, ULong mark)
         known_code_index.slots[slot] = id;
         known_code_index.used++;
     }
-    static HChar file_text[MAX_NAME], name_text[MAX_NAME];
-    jm_python_copy_str(&h->file, file_text, sizeof file_text);
-    jm_python_copy_str(&h->name, name_text, sizeof name_text);
-    k->code = code;
-    k->at = at;
-    k->mark = mark;
-    // From 3.13 on a call of a class runs a frame that cleans up after __init__. It has no line; one string is all its
-    // names.
-    Bool is_cleanup = h->file.data == h->name.data && h->first_line == 0;
-    UInt line =
-        jm_python_line(code_objects.layout->lines, (const UChar *)h->lines + BYTES_DATA, h->n_lines, h->first_line, at);
-    k->frame = is_cleanup ? 0 : jm_symbol_python_frame(name_text, file_text, line);
+    *k = (KnownCode){code, at, make_frame(h, at), h->mark};
     return k->frame;
 }
 
-// The frame of the instruction at byte `at` of a code object; 0: not a Python function, or not to be read. `place`:
-// where it is if it was met lately.
-static FrameId look_at(Addr code, Int at, UInt place)
+// ---- code met lately -----------------------------------------------------------------------------------------
+
+RecentCode jm_recent_code[1u << JM_RECENT_CODE_BITS];
+ULong jm_python_walk;
+
+static CodeHead recent_heads[1u << JM_RECENT_CODE_BITS]; // of those, in the same places
+static PerThread last_walks = JM_PER_THREAD("jm.python", ULong, NULL);
+static ULong last_walk; // of the thread whose stack is walked
+
+void jm_python_code_begin(ThreadId tid)
 {
-    const PythonLayout *l = code_objects.layout;
-    RecentCode *recent = &recent_code[place];
-    if (!jm_is_readable(code, code_objects.head) || !is_code(code)) {
-        n_unreadable++;
-        return 0;
-    }
-    // That check covers the head of the object.
-    if (recent->code == code && recent->at == at && is_still(&recent_heads[place], code)) {
-        recent->walk = this_walk;
-        return recent->frame;
-    }
-    CodeHead h = {.filename = *(Addr *)(code + l->code_filename),
-                  .function = *(Addr *)(code + l->code_name),
-                  .lines = *(Addr *)(code + l->code_lines),
-                  .first_line = *(Int *)(code + l->code_firstlineno)};
-    if (!jm_python_find_str(l, h.filename, &h.file) || !jm_python_find_str(l, h.function, &h.name) ||
-        !jm_read_word(h.lines + BYTES_LENGTH, &h.n_lines) || h.n_lines > MAX_LINE_TABLE ||
-        !jm_is_readable(h.lines, BYTES_DATA + h.n_lines)) {
-        n_unreadable++;
-        return 0;
-    }
-    // Code from a file stays what it is, and so do the interpreter's own frozen modules, whose long tables an import
-    // would read again and again. That of exec is <string> or <something that counts up at the end>.
-    Bool is_generated = h.file.length && *(const UChar *)h.file.data == '<' && !is_frozen(&h.file);
-    ULong mark = code_mark(&h, is_generated);
-    FrameId frame = find_frame(code, at, &h, mark);
-    if (!is_generated) {
-        *recent = (RecentCode){code, at, frame, this_walk};
-        recent_heads[place] = (RecentHead){mark, h};
-    }
-    return frame;
+    ULong *last = JM_OF_THREAD(&last_walks, ULong, tid);
+    last_walk = *last;
+    *last = ++jm_python_walk;
 }
 
-FrameId jm_python_code_frame(Addr code, Int at)
+// Its place, or that of the one of the two that was not asked for longest.
+static UInt place_of(Addr code)
 {
-    const UInt place = recent_place(code, at);
-    const RecentCode *recent = &recent_code[place];
-    if (recent->walk == this_walk && recent->code == code && recent->at == at)
-        return recent->frame;
-    return look_at(code, at, place);
+    const UInt place = jm_recent_code_place(code);
+    const RecentCode *two = &jm_recent_code[place];
+    if (two[0].code == code || two[1].code == code)
+        return place + (two[0].code != code);
+    return place + (two[1].walk < two[0].walk);
 }
 
-void jm_python_code_begin(void)
+FrameId jm_python_code_look_at(Addr code, Int at)
 {
-    this_walk++;
+    const UInt place = place_of(code);
+    RecentCode *recent = &jm_recent_code[place];
+    CodeHead *head = &recent_heads[place];
+    const Bool is_known = recent->code == code && (recent->walk == jm_python_walk ||
+                                                   is_still(head, code, last_walk && recent->walk >= last_walk));
+    if (!is_known) {
+        recent->code = 0;
+        if (!read_head(code, head)) {
+            n_unreadable++;
+            return 0;
+        }
+        const FrameId frame = find_frame(code, at, head);
+        *recent = (RecentCode){code, jm_python_walk, {at, at}, {frame, frame}};
+        return frame;
+    }
+    recent->walk = jm_python_walk;
+    if (recent->at[0] == at)
+        return recent->frames[0];
+    if (recent->at[1] == at)
+        return recent->frames[1];
+    recent->at[1] = recent->at[0];
+    recent->frames[1] = recent->frames[0];
+    recent->at[0] = at;
+    recent->frames[0] = find_frame(code, at, head);
+    return recent->frames[0];
 }
+
+// ---- the rest ------------------------------------------------------------------------------------------------
 
 ULong jm_python_code_unreadable(void)
 {
@@ -249,6 +306,6 @@ void jm_python_code_stats(void)
 {
     jm_stats_table("places in Python code", &known_code);
     jm_stats_index(&known_code_index);
-    jm_stats_row("static", "places in Python code met lately", 1u << RECENT_BITS,
-                 sizeof recent_code + sizeof recent_heads);
+    jm_stats_row("static", "Python functions met lately", 1u << JM_RECENT_CODE_BITS,
+                 sizeof jm_recent_code + sizeof recent_heads);
 }

@@ -44,6 +44,7 @@ NOTED = {
     "lines": 48,
     "modules": 18,
     "recursion": 45,
+    "replaced": 30,
     "spawn": 3,
     "subinterpreters": 6,
     "threads": 27,
