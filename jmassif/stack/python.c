@@ -271,7 +271,8 @@ static void walk_states(ThreadId tid)
     Addr states[MAX_STATES_OF_ONE];
     UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
     n_chain = n_grouped = n_groups = 0;
-    jm_python_code_begin(tid);
+    if (n)
+        jm_python_code_begin();
     for (UInt i = 0; i < n; i++) {
         UInt first_new = n_groups;
         if (python.layout.chain == CHAIN_FRAME_OBJECTS)

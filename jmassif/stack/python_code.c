@@ -5,8 +5,8 @@
 // those of the code before it were. So what makes an object another one is kept and compared, as far as that is cheap.
 
 #include "stack/python_code.h"
+#include "base/checksum.h"
 #include "base/client_memory.h"
-#include "base/per_thread.h"
 #include "base/stats.h"
 #include "stack/python_text.h"
 #include "stack/symbol.h"
@@ -100,12 +100,8 @@ static Bool read_lines(Addr object, Part *part)
 
 static ULong mark_part(ULong mark, const Part *part)
 {
-    const Addr end = (Addr)part->end;
-    Addr at = part->contents.data;
-    mark = jm_hash(mark ^ end ^ part->last[0] ^ jm_hash(part->last[1]));
-    for (; at + sizeof(ULong) <= end; at += sizeof(ULong))
-        mark = jm_hash(mark ^ *(const ULong *)at);
-    return mark;
+    const Str *contents = &part->contents;
+    return jm_checksum((const void *)contents->data, contents->length * contents->width, mark + contents->width);
 }
 
 static ULong mark_of(const CodeHead *h)
@@ -161,7 +157,7 @@ static inline ULong difference(const Part *part)
            (part->end[-2] ^ part->last[1]);
 }
 
-// Whether the code object that is now where this one was is the same. If it was on the stack of the thread's last walk,
+// Whether the code object that is now where this one was is the same. If it was on the stack that was walked last,
 // another one can only have been made without any allocation since, and its place, its parts' places, lengths and ends
 // are enough. Else all is compared. That of generated code is each time: made anew, it is where it was and as long.
 static Bool is_still(CodeHead *h, Addr code, Bool was_on_stack)
@@ -246,14 +242,9 @@ RecentCode jm_recent_code[1u << JM_RECENT_CODE_BITS];
 ULong jm_python_walk;
 
 static CodeHead recent_heads[1u << JM_RECENT_CODE_BITS]; // of those, in the same places
-static PerThread last_walks = JM_PER_THREAD("jm.python", ULong, NULL);
-static ULong last_walk; // of the thread whose stack is walked
-
-void jm_python_code_begin(ThreadId tid)
+void jm_python_code_begin(void)
 {
-    ULong *last = JM_OF_THREAD(&last_walks, ULong, tid);
-    last_walk = *last;
-    *last = ++jm_python_walk;
+    jm_python_walk++;
 }
 
 // Its place, or that of the one of the two that was not asked for longest.
@@ -271,8 +262,8 @@ FrameId jm_python_code_look_at(Addr code, Int at)
     const UInt place = place_of(code);
     RecentCode *recent = &jm_recent_code[place];
     CodeHead *head = &recent_heads[place];
-    const Bool is_known = recent->code == code && (recent->walk == jm_python_walk ||
-                                                   is_still(head, code, last_walk && recent->walk >= last_walk));
+    const Bool is_known = recent->code == code &&
+                          (recent->walk == jm_python_walk || is_still(head, code, recent->walk == jm_python_walk - 1));
     if (!is_known) {
         recent->code = 0;
         if (!read_head(code, head)) {

@@ -13,8 +13,8 @@
 // `type`: PyCode_Type; 0: not known. The layout must stay where it is.
 void jm_python_code_start(const PythonLayout *layout, Addr type);
 
-// From here on one stack of this thread is walked; meanwhile the program stands still.
-void jm_python_code_begin(ThreadId tid);
+// From here on one stack with Python frames is walked; meanwhile the program stands still.
+void jm_python_code_begin(void);
 FrameId jm_python_code_look_at(Addr code, Int at);
 
 // Code objects met lately, at one of the two places that their hash gives them, and the frames of two instructions of
