@@ -242,6 +242,7 @@ RecentCode jm_recent_code[1u << JM_RECENT_CODE_BITS];
 ULong jm_python_walk;
 
 static CodeHead recent_heads[1u << JM_RECENT_CODE_BITS]; // of those, in the same places
+
 void jm_python_code_begin(void)
 {
     jm_python_walk++;
@@ -265,7 +266,7 @@ FrameId jm_python_code_look_at(Addr code, Int at)
     const Bool is_known = recent->code == code &&
                           (recent->walk == jm_python_walk || is_still(head, code, recent->walk == jm_python_walk - 1));
     if (!is_known) {
-        recent->code = 0;
+        *recent = (RecentCode){0};
         if (!read_head(code, head)) {
             n_unreadable++;
             return 0;
