@@ -31,7 +31,14 @@ TARGETS: Dict[str, List[str]] = {
     + [f"stack/{name}.c" for name in ("unwind_table", "dwarf", "unwind_step", "unwind_rule", "code")],
     "texts": ["base/text.c", "pages/smaps.c", "snapshot/system.c"],
     "python": ["base/client_memory.c", "stack/python_layout.c"],
-    "frames": ["base/client_memory.c", "base/table.c", "base/text.c", "stack/python_text.c"],
+    "frames": [
+        "base/checksum.c",
+        "base/client_memory.c",
+        "base/table.c",
+        "base/text.c",
+        "stack/python_code.c",
+        "stack/python_text.c",
+    ],
 }
 
 # With frames of many sorts, some of them only to be unwound.

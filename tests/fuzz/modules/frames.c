@@ -198,7 +198,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     python.layout = *l;
     python.runtime = (Addr)memory;
     if (l->version < 0x30d || jm_python_apply_debug_offsets(&python.layout, (Addr)memory)) {
-        measure_heads();
+        measure_frame_head();
+        jm_python_code_start(&python.layout, 0);
         python.is_known = True;
         Addr ips[40], sps[41];
         for (UInt i = 0; i < 41; i++)
