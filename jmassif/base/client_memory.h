@@ -15,7 +15,7 @@ typedef struct {
     Addr start, end;
 } ReadableSegment;
 extern ReadableSegment jm_readable[JM_N_READABLE];
-extern ULong jm_n_forgotten; // so many times: while it stays the same, what could be read can be
+extern ULong jm_n_forgotten; // times all was forgotten; while it is the same, what could be read still can
 
 Bool jm_is_newly_readable(Addr address, SizeT bytes); // asks the core
 void jm_forget_readable(void);

@@ -271,15 +271,14 @@ FrameId jm_python_code_look_at(Addr code, Int at)
             n_unreadable++;
             return 0;
         }
-        const FrameId frame = find_frame(code, at, head);
-        *recent = (RecentCode){code, jm_python_walk, {at, at}, {frame, frame}};
-        return frame;
+        const FrameId only = find_frame(code, at, head);
+        *recent = (RecentCode){code, jm_python_walk, {at, at}, {only, only}};
+        return only;
     }
     recent->walk = jm_python_walk;
-    if (recent->at[0] == at)
-        return recent->frames[0];
-    if (recent->at[1] == at)
-        return recent->frames[1];
+    const FrameId *frame = jm_recent_frame(recent, at);
+    if (frame)
+        return *frame;
     recent->at[1] = recent->at[0];
     recent->frames[1] = recent->frames[0];
     recent->at[0] = at;

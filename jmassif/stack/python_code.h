@@ -35,18 +35,20 @@ static inline UInt jm_recent_code_place(Addr code)
     return jm_place(code, JM_RECENT_CODE_BITS - 1) * 2;
 }
 
+// NULL: it is not one of the two.
+static inline const FrameId *jm_recent_frame(const RecentCode *recent, Int at)
+{
+    return recent->at[0] == at ? &recent->frames[0] : recent->at[1] == at ? &recent->frames[1] : NULL;
+}
+
 // The frame of the instruction at byte `at` of a code object; 0: not a Python function, or not to be read.
 static inline FrameId jm_python_code_frame(Addr code, Int at)
 {
     const RecentCode *recent = &jm_recent_code[jm_recent_code_place(code)];
     recent += recent->code != code;
-    if (recent->code == code && recent->walk == jm_python_walk) {
-        if (recent->at[0] == at)
-            return recent->frames[0];
-        if (recent->at[1] == at)
-            return recent->frames[1];
-    }
-    return jm_python_code_look_at(code, at);
+    const Bool is_looked_at = recent->code == code && recent->walk == jm_python_walk;
+    const FrameId *frame = is_looked_at ? jm_recent_frame(recent, at) : NULL;
+    return frame ? *frame : jm_python_code_look_at(code, at);
 }
 
 // The bytes of a structure that hold these fields, of a word at most. A release may have its fields in any order, and
