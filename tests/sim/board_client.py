@@ -16,6 +16,7 @@ RELEASES = ("r32", "r35", "r36", "r38", "rm535", "rm580")
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.shmat.restype = ctypes.c_void_p
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
@@ -95,6 +96,14 @@ def munmap(address: int, n_bytes: int) -> None:
 
 def reserve(n_bytes: int) -> int:
     return int(_libc.mmap(0, n_bytes, 0, 0x4022, -1, 0))
+
+
+def system_v(n_bytes: int) -> int:
+    """Shared memory without a name, attached; it goes with the process."""
+    identifier = _libc.shmget(0, n_bytes, 0o600)
+    at = _libc.shmat(identifier, None, 0)
+    assert identifier >= 0 and at != _MAP_FAILED and _libc.shmctl(identifier, 0, None) == 0
+    return int(at)
 
 
 # ---- nvmap and nvgpu -------------------------------------------------------------------------

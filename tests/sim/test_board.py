@@ -5,6 +5,7 @@ The books are held against sums by hand (board_cases.py), against brute force ov
 against what libcuda of the simulation says it took.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Dict, List, Tuple
@@ -72,6 +73,26 @@ def test_calls_do_what_the_release_documents(sim: Path, release: str, tmp_path: 
         if done.returncode != 0 or at_end(log) != NOTHING_LEFT:
             failed.append(f"{name}: {at_end(log)}\n{done.stderr}")
     assert not failed, "\n".join(failed)
+
+
+def test_managed_memory_is_the_devices_though_other_memory_has_its_inode(sim: Path) -> None:
+    """Each file system numbers its own. The number of System V memory is its identifier, which may be asked for."""
+    if not os.access("/proc/sys/kernel/shm_next_id", os.W_OK):
+        pytest.skip("nobody may choose the number of System V memory here")
+    code = (
+        "import os\n"
+        "from tests.sim.board_client import *\n"
+        "fd, at = unified(), reserve(4 * PAGE)\n"
+        "mmap(fd, 2 * PAGE, at, at)\n"
+        "inode = os.fstat(fd).st_ino\n"
+        "open('/proc/sys/kernel/shm_next_id', 'w').write(str(inode))\n"
+        "system_v(PAGE)\n"
+        "same = [line for line in open('/proc/self/maps') if int(line.split()[4]) == inode]\n"
+        "assert len(same) == 2 and 'SYSV' in ''.join(same), same\n"
+        "assert books().managed == 2 * PAGE, books()\n"
+    )
+    done = on_board(sim, "rm580", PYTHON, "-c", code)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

@@ -73,8 +73,8 @@ static uint64_t overlap(struct extent a, struct extent b)
     return from < to ? to - from : 0;
 }
 
-/* Addresses that map the file, but for those in `exclude`, which do not overlap each other. The kernel joins
- * neighbours. */
+/* Addresses that map the file, a memfd, but for those in `exclude`, which do not overlap each other. The kernel joins
+ * neighbours. What is not a memfd may have its inode: other file systems' files, System V memory. */
 uint64_t client_mapped(pid_t tid, uint64_t inode, const struct extent *exclude, size_t n_exclude)
 {
     char path[64], *line = NULL;
@@ -84,7 +84,9 @@ uint64_t client_mapped(pid_t tid, uint64_t inode, const struct extent *exclude, 
     FILE *maps = fopen(path, "re");
     while (maps && getline(&line, &room, maps) > 0) {
         unsigned long from, to, its_inode;
-        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &from, &to, &its_inode) != 3 || its_inode != inode)
+        int name = 0;
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %lu %n", &from, &to, &its_inode, &name) != 3 || its_inode != inode ||
+            strncmp(line + name, "/memfd:", 7) != 0)
             continue;
         mapped += to - from;
         for (size_t i = 0; i < n_exclude; i++)
