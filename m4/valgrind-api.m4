@@ -154,6 +154,19 @@ AS_IF([test $knows_translated = yes], [
     CACHE_WRAP_LDFLAGS="$CACHE_WRAP_LDFLAGS -Wl,--wrap=vgPlain_search_transtab"
 ])
 
+dnl Where edges.c takes the place of a removal.
+AC_MSG_CHECKING([whether removals from arrays can be taken over])
+removes_edges=yes
+for function in vgPlain_newXA vgPlain_removeIndexXA; do
+    JM_IF_FUNCTION([libcoregrind], [$function], [], [removes_edges=no])
+done
+AC_MSG_RESULT([$removes_edges])
+CORE_WRAP_LDFLAGS=
+AS_IF([test $removes_edges = yes], [
+    AC_DEFINE([REMOVES_EDGES], [1], [Removals from arrays are taken over.])
+    CORE_WRAP_LDFLAGS="-Wl,--wrap=vgPlain_newXA -Wl,--wrap=vgPlain_removeIndexXA"
+])
+
 dnl Where places.c asks for a place.
 AC_MSG_CHECKING([whether object files can be given places])
 keeps_places=no
@@ -172,7 +185,6 @@ for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLoc
     JM_IF_FUNCTION([libcoregrind], [$function], [], [takes_unwinder=no])
 done
 AC_MSG_RESULT([$takes_unwinder])
-CORE_WRAP_LDFLAGS=
 AS_IF([test $takes_unwinder = yes && { test "$VG_ARCH" = amd64 || test "$VG_ARCH" = arm64; }], [
     AC_DEFINE([TAKES_OVER_CORE_UNWINDER], [1], [The core's unwinder is taken over.])
     for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLocal_read_callframe_info_dwarf3; do

@@ -3,6 +3,7 @@
 
 import platform
 import re
+import resource
 from pathlib import Path
 from typing import Dict, Set, Tuple
 
@@ -59,6 +60,31 @@ def test_condition_codes_that_nothing_reads_are_not_stored(tmp_path: Path) -> No
     # Where superblocks check their own code, they know nothing of other code.
     none, ours = without_and_with(tmp_path / "trace", "--smc-check=all")
     assert ours > 0.98 * none
+
+
+CALLS = """
+#include <stdio.h>
+long called(long);
+__asm__("called: mov %rdi, %rax\\n.rept 90000\\n call 1f\\n.endr\\n ret\\n 1: add $1, %rax\\n ret");
+int main(void) { printf("%ld\\n", called(0)); return 0; }
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
+def test_code_that_is_called_in_many_places_is_given_up_faster_than_without_a_tool(tmp_path: Path) -> None:
+    """Which of them it was called from is forgotten one by one, as their sector is."""
+    few = ["--num-transtab-sectors=2", "--vex-guest-max-insns=20", "--vex-guest-chase=no"]
+
+    def user_seconds(tool: str, *options: str) -> float:
+        env = {"VALGRIND_LIB": str(BUILD / ".in_place")}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        done = run([VALGRIND, "-q", f"--tool={tool}", *few, *options, compile_c(CALLS)], env=env)
+        assert (done.returncode, done.stdout) == (0, "90000\n")
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+    compile_c(CALLS)
+    ours = user_seconds("jmassif", "--code-cache=no", f"--jmassif-out-file={tmp_path / 'trace'}")
+    assert ours < 0.6 * user_seconds("none")
 
 
 ALLOCATES = """
