@@ -185,7 +185,9 @@ INNER_DECLARATION = re.compile(
 DECLARED = re.compile(r"[\w\s*]*?[\s*]([A-Za-z_]\w*)\s*(\(|\[|;)")
 # What a .c file may declare by itself: what the linker leads elsewhere (--wrap; also by the names that configure has for
 # it), what Valgrind's core has in no header that tools get, and what a profiled program may or may not have.
-THE_LINKERS_OR_CORES = re.compile(r"^(__wrap_|__real_|WRAP_|REAL_|VG_$|ML_$|vgPlain_|vgModuleLocal_|__errno_location$)")
+THE_LINKERS_OR_CORES = re.compile(
+    r"^(__wrap_|__real_|WRAP_|REAL_|VG_$|ML_$|vgPlain_|vgModuleLocal_|amd64g_|__errno_location$)"
+)
 
 
 class Recorder(Half):

@@ -107,6 +107,7 @@ static void counting(uint64_t a, uint64_t b)
     SIZES_OF_ONE("shl")
     SIZES_OF_ONE("shr")
     SIZES_OF_ONE("sar")
+    SIZES_OF_ONE("rol")
 }
 
 int main(void)
