@@ -15,7 +15,7 @@ from tests.board import emulator
 from tests.board.emulator import Job, Outcome
 from tests.harness import ARM64_VALGRIND, MADE, ROOT, Recording, allocated_by_function, compile_arm64, compile_c, record
 from tests.tool import board, test_driver_random, test_pages
-from tests.tool.programs import DIRECTORY, held_below, live_at, print_report
+from tests.tool.programs import DIRECTORY, ends_for_lack_of_memory, held_below, live_at, print_report
 
 MIB = 1 << 20
 # Each takes 15 s: in short, one of each driver that differs much.
@@ -166,8 +166,7 @@ def assert_killed_with_its_memory_told(done: Recording) -> int:
     assert done.returncode == 128 + 9, done.stderr
     really = done.stdout.count(".") * 4 * MIB
     profile = done.profile
-    # Another may have been due in the moment that was left.
-    assert "low-memory" in [snapshot.reason for snapshot in profile.snapshots[-3:]] and not profile.is_complete
+    assert ends_for_lack_of_memory(profile)
     assert 0.95 * really <= live_at(profile, -1) <= 1.02 * really + 8 * MIB
     report = print_report(done.trace).stdout
     first = " ".join(report.split("--- Where the memory went")[1].split("\n---")[0].split())

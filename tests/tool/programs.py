@@ -61,6 +61,12 @@ def live_at(profile: Profile, snapshot: int, kind: str = "heap") -> int:
     return sum_bytes(profile, profile.composition(index), lambda account: account.kind == kind)
 
 
+def ends_for_lack_of_memory(profile: Profile) -> bool:
+    """Whether it was cut off after it had told what was held for lack of memory. Another snapshot may have been due in the
+    moment that was left."""
+    return "low-memory" in [snapshot.reason for snapshot in profile.snapshots[-3:]] and not profile.is_complete
+
+
 def functions(profile: Profile, node: int) -> List[str]:
     """The functions of a stack, innermost first."""
     return [profile.frame(frame).function for frame in profile.stack(node)]
