@@ -9,7 +9,7 @@ from typing import Dict, Set, Tuple
 
 import pytest
 
-from tests.harness import BUILD, VALGRIND, compile_c, record, run
+from tests.harness import BUILD, VALGRIND, Argument, Run, compile_c, record, run
 from tests.tool.programs import DIRECTORY
 
 SMALL = "int main(void) { return 0; }"
@@ -29,10 +29,17 @@ def test_low_footprint_keeps_less_translated_code_unless_the_user_says_how_much(
     assert record([compile_c(SMALL)], ["--low-footprint=yes"]).profile.manifest["option.low-footprint"] == "yes"
 
 
+AS_LONG_AS_OURS = ("--vex-guest-max-insns=20", "--vex-guest-chase=no")  # superblocks
+
+
+def under(tool: str, *words: Argument) -> Run:
+    """A tool of the build, ours or one of Valgrind's."""
+    return run([VALGRIND, f"--tool={tool}", *words], env={"VALGRIND_LIB": str(BUILD / ".in_place")})
+
+
 def bytes_a_superblock(tool: str, *options: str) -> float:
     """Of what translated code becomes."""
-    env: Dict[str, str] = {"VALGRIND_LIB": str(BUILD / ".in_place")}
-    told = run([VALGRIND, f"--tool={tool}", "--stats=yes", *options, "/bin/ls", "/"], env=env).stderr
+    told = under(tool, "--stats=yes", *options, "/bin/ls", "/").stderr
     found = re.search(r"transtab: new +([\d,]+) \([\d,]+ -> ([\d,]+)", told)
     assert found, told
     return int(found.group(2).replace(",", "")) / int(found.group(1).replace(",", ""))
@@ -40,7 +47,7 @@ def bytes_a_superblock(tool: str, *options: str) -> float:
 
 def without_and_with(trace: Path, *options: str) -> Tuple[float, float]:
     """Without a tool, of superblocks as long as the tool's, and with it."""
-    none = bytes_a_superblock("none", *options, "--vex-guest-max-insns=20", "--vex-guest-chase=no")
+    none = bytes_a_superblock("none", *options, *AS_LONG_AS_OURS)
     return none, bytes_a_superblock("jmassif", *options, "--code-cache=no", f"--jmassif-out-file={trace}")
 
 
@@ -73,16 +80,14 @@ int main(void) { printf("%ld\\n", called(0)); return 0; }
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
 def test_code_that_is_called_in_many_places_is_given_up_faster_than_without_a_tool(tmp_path: Path) -> None:
     """Which of them it was called from is forgotten one by one, as their sector is."""
-    few = ["--num-transtab-sectors=2", "--vex-guest-max-insns=20", "--vex-guest-chase=no"]
+    program = compile_c(CALLS)
 
     def user_seconds(tool: str, *options: str) -> float:
-        env = {"VALGRIND_LIB": str(BUILD / ".in_place")}
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        done = run([VALGRIND, "-q", f"--tool={tool}", *few, *options, compile_c(CALLS)], env=env)
+        done = under(tool, "-q", "--num-transtab-sectors=2", *AS_LONG_AS_OURS, *options, program)
         assert (done.returncode, done.stdout) == (0, "90000\n")
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
-    compile_c(CALLS)
     ours = user_seconds("jmassif", "--code-cache=no", f"--jmassif-out-file={tmp_path / 'trace'}")
     assert ours < 0.6 * user_seconds("none")
 
