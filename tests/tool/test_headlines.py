@@ -189,6 +189,45 @@ def test_a_forks_own_memory_is_told_apart_from_its_parents(frees: bool) -> None:
     assert "The 3 forks began with up to 6" in of_all and "of their own none held more than 8." in of_all, of_all
 
 
+# It forks at once, or as long after its pages were seen that they may be looked at again.
+WEIGHTS = """
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    const char *weights = mmap(0, 24 << 20, PROT_READ, MAP_PRIVATE, open(argv[1], O_RDONLY), 0);
+    long sum = 0;
+    for (long i = 0; i < 24 << 20; i += 4096) sum += weights[i];
+    if (strchr(argv[2], 's')) JMASSIF_SNAPSHOT();
+    if (strchr(argv[2], 'r')) for (clock_t begin = clock(); clock() - begin < CLOCKS_PER_SEC / 2;) sum++;
+    if (fork() == 0) {
+        void *own = filled(2 << 20);
+        for (long i = 0; i < 24 << 20; i += 4096) sum += weights[i];
+        JMASSIF_MARK("full");
+        free(own);
+        _exit(sum & 1);
+    }
+    while (wait(NULL) > 0) ;
+    return 0;
+}"""
+
+
+@pytest.mark.parametrize("does", ("fork", "see, fork", "run, fork", "see, run, fork"))
+def test_pages_of_a_file_that_its_parent_has_read_are_not_a_forks_own(tmp_path: Path, does: str) -> None:
+    """The kernel gives a child none of a file's pages until it touches them."""
+    weights = tmp_path / "weights"
+    weights.write_bytes(bytes(24 << 20))
+    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
+    forks = compile_c(HEADERS + WEIGHTS, "-fno-builtin", "-w", *includes)
+    recording = record([forks, weights, does.replace("fork", "")], ["--pages=yes", "--interval=5000"])
+    (worker,) = [of for of in map(recording.load, recording.traces) if "forked-from" in of.manifest]
+    told = " ".join(each.text for each in headline(worker, Names(worker)).about(POOL))
+    assert "At most 2" in told and "of it is inherited from process" in told and "at least 2." in told, told
+
+
 def test_of_two_runs_the_line_that_has_grown_is_named(tmp_path: Path) -> None:
     """Edited above and at the line that grew: the figures are the script's own."""
     recordings = []
