@@ -11,18 +11,24 @@ from tests import harness
 
 
 # Directories of tests that run many programs, or make whole builds.
-SLOW = ("arm64", "board", "fleet", "packaging", "plugin", "python", "tool", "torch")
+SLOW = ("arm64", "board", "fleet", "fuzz", "packaging", "plugin", "python", "tool", "torch")
 
 
 def pytest_configure(config: "pytest.Config") -> None:
-    config.addinivalue_line("markers", "slow: JMASSIF_CHECK=quick leaves it out")
+    config.addinivalue_line("markers", "slow: JMASSIF_CHECK leaves it out")
 
 
 def pytest_collection_modifyitems(config: "pytest.Config", items: List[pytest.Item]) -> None:
-    if os.environ.get("JMASSIF_CHECK") == "quick":
-        slow = [item for item in items if item.get_closest_marker("slow") or is_in_slow_directory(item)]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+    """JMASSIF_CHECK: quick leaves out the slow ones; first has of the others the first of each file."""
+    choice = os.environ.get("JMASSIF_CHECK")
+    if choice not in ("quick", "first"):
+        return
+    chosen = [item for item in items if not (item.get_closest_marker("slow") or is_in_slow_directory(item))]
+    if choice == "first":
+        chosen = list({str(item.fspath): item for item in reversed(chosen)}.values())[::-1]
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = chosen
 
 
 def is_in_slow_directory(item: pytest.Item) -> bool:
