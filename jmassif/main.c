@@ -149,7 +149,7 @@ static void on_thread_exit(ThreadId tid)
 
 static void before_fork(ThreadId tid)
 {
-    jm_pages_before_fork();
+    jm_snapshot_before_fork();
     jm_trace_before_fork();
 }
 

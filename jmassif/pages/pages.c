@@ -400,17 +400,6 @@ void jm_pages_write_process(void)
     jm_trace_system(time, "heap-untouched", process.untouched);
 }
 
-// A child is born with what its parent has now, and of what was not seen before it would be said to be its own. Some
-// programs fork thousands of children, which exec: after so many, a look must be due.
-#define FORKS_LOOKED_AT 16
-
-void jm_pages_before_fork(void)
-{
-    static UInt n_forks;
-    jm_pages_sample(n_forks < FORKS_LOOKED_AT);
-    n_forks++;
-}
-
 // The kernel gives a child none of a file's pages until it touches them: were they looked at now, they would seem its
 // own later.
 void jm_pages_after_fork_in_child(void)

@@ -29,9 +29,6 @@ void jm_pages_write(void);
 // With a snapshot: what the last sample, if it is a new one, found in the whole process.
 void jm_pages_write_process(void);
 
-// What the child will have from its parent is looked at.
-void jm_pages_before_fork(void);
-
 // A child's trace has none of them yet.
 void jm_pages_after_fork_in_child(void);
 

@@ -151,9 +151,9 @@ void jm_snapshot_before_syscall(UInt number, const UWord *args)
         tell_at_end(&before_waits);
 }
 
-static void take_timed(void)
+static void take_and_tell(SnapshotReason reason)
 {
-    take(SNAPSHOT_TIME);
+    take(reason);
     holds_news = jm_trace_is_pending() && jm_clock_ms() < grace_end_ms;
     if (!holds_news)
         jm_trace_flush();
@@ -174,7 +174,7 @@ static void poll(void)
     if (jm_system_is_short(now_ms)) {
         jm_snapshot_take(SNAPSHOT_LOW_MEMORY);
     } else if (now >= next_snapshot) {
-        take_timed();
+        take_and_tell(SNAPSHOT_TIME);
     } else if (jm_options.time_unit == TIME_MS && !jm_trace_is_pending() && jm_news_is_due(now)) {
         take_news(now);
     } else if (now >= next_totals) {
@@ -193,7 +193,7 @@ void jm_snapshot_event(void)
 {
     if (++n_events == next_early_event && n_events <= EARLY_EVENTS) {
         next_early_event += 1 + n_events / 10;
-        take_timed();
+        take_and_tell(SNAPSHOT_TIME);
     } else if (jm_options.time_unit == TIME_BYTES || n_events <= LOOKS_EARLY || n_events % EVENTS_PER_LOOK == 0) {
         poll();
     }
@@ -306,6 +306,20 @@ void jm_snapshot_before_exec(void)
 {
     if (!jm_trace_is_pending())
         jm_snapshot_take(SNAPSHOT_EXEC);
+}
+
+// A child is born with what its parent has now: what was not seen of it would be said to be the child's own, and
+// missing in the sum of both while the parent waits. Some programs fork thousands of children, which exec: after so
+// many, a snapshot must be due.
+#define FORKS_TOLD 16
+
+void jm_snapshot_before_fork(void)
+{
+    static UInt n_forks;
+    if (n_forks++ < FORKS_TOLD)
+        take_and_tell(SNAPSHOT_BEFORE_FORK);
+    else
+        poll();
 }
 
 void jm_snapshot_after_fork_in_child(void)

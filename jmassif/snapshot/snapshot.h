@@ -17,6 +17,7 @@
     X(OUT_OF_MEMORY, "out-of-memory", True, True)                                                                      \
     X(REQUEST, "request", True, True)                                                                                  \
     X(MARK, "mark", False, True)                                                                                       \
+    X(BEFORE_FORK, "time", True, True)                                                                                 \
     X(FORK, "fork", False, True)                                                                                       \
     X(EXEC, "exec", True, True)                                                                                        \
     X(END, "end", True, True)                                                                                          \
@@ -62,6 +63,9 @@ void jm_snapshot_take(SnapshotReason reason);
 
 // The program is about to be replaced by another. The child of a fork that does so at once leaves no trace.
 void jm_snapshot_before_exec(void);
+
+// What its child will begin with is brought up to date, and told for the parent.
+void jm_snapshot_before_fork(void);
 
 // The child of a fork starts with a snapshot of everything it holds.
 void jm_snapshot_after_fork_in_child(void);

@@ -204,9 +204,11 @@ int main(int argc, char **argv)
     if (strchr(argv[2], 's')) JMASSIF_SNAPSHOT();
     if (strchr(argv[2], 'r')) for (clock_t begin = clock(); clock() - begin < CLOCKS_PER_SEC / 2;) sum++;
     if (fork() == 0) {
+        JMASSIF_SNAPSHOT();
         void *own = filled(2 << 20);
+        JMASSIF_SNAPSHOT();
         for (long i = 0; i < 24 << 20; i += 4096) sum += weights[i];
-        JMASSIF_MARK("full");
+        JMASSIF_SNAPSHOT();
         free(own);
         _exit(sum & 1);
     }
@@ -223,9 +225,16 @@ def test_pages_of_a_file_that_its_parent_has_read_are_not_a_forks_own(tmp_path: 
     includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
     forks = compile_c(HEADERS + WEIGHTS, "-fno-builtin", "-w", *includes)
     recording = record([forks, weights, does.replace("fork", "")], ["--pages=yes", "--interval=5000"])
-    (worker,) = [of for of in map(recording.load, recording.traces) if "forked-from" in of.manifest]
+    members = list(map(recording.load, recording.traces))
+    (worker,) = [of for of in members if "forked-from" in of.manifest]
     told = " ".join(each.text for each in headline(worker, Names(worker)).about(POOL))
     assert "At most 2" in told and "of it is inherited from process" in told and "at least 2." in told, told
+    job = join([(str(n), of) for n, of in enumerate(members)])
+    sum_of_both = job.peak()
+    assert 26 << 20 <= sum_of_both.at_least <= sum_of_both.at_most < 29 << 20, sum_of_both
+    # While the parent waits, it is known what it has.
+    of_all = " ".join(each.text for each in headline_of_job(job).about(POOL) + headline_of_job(job).about(WHOSE))
+    assert re.search(r"Of the 2[678]\.[0-9] MiB .*app 2[678]", of_all), of_all
 
 
 def test_of_two_runs_the_line_that_has_grown_is_named(tmp_path: Path) -> None:

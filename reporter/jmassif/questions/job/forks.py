@@ -4,7 +4,8 @@
 A forked child begins with all that its parent held (its *opening* balances); those pages are the parent's until one of the
 two writes to them, which no trace tells. What the child inherited counts with the parent for as long as the parent has it, and
 once with the parent's children where the parent has freed it or has ended. Of an account that frees and allocates it is not
-known which of its blocks are the inherited ones; the bounds take both ends.
+known which of its blocks are the inherited ones; the bounds take both ends. Pages of a file are the same for all who map it: a
+child gets each when it touches it, though it has none of them right after the fork.
 """
 
 from array import array
@@ -48,6 +49,7 @@ def left_of(process: Process, opening: Opening, fork: int, measure: str) -> Left
     since_of = array("Q", bytes(8 * len(process.profile.accounts)))
     new_of = array("Q", since_of)
     counts = Balances(process.profile, measure).counts
+    is_file = [account.kind == "file" for account in process.profile.accounts]
     n_opening = len(opening.live)
     least, most, new = opening.bytes, opening.bytes, 0
     instants = [(fork, least, most, new)]
@@ -61,15 +63,20 @@ def left_of(process: Process, opening: Opening, fork: int, measure: str) -> Left
         for account, live, total in zip(rows.account, rows.bytes, rows.all_bytes):
             if not counts[account]:
                 continue
-            since = max(0, total - opening.total[account]) if account < n_opening else total
-            allocated += since - since_of[account]
+            opened, total_then = (opening.live[account], opening.total[account]) if account < n_opening else (0, 0)
+            if is_file[account]:
+                low = high = min(opened, live)
+                since = live - high
+            else:
+                since = max(0, total - total_then)
+                # Of its blocks the inherited ones may have been freed first, or last. What is gone stays gone.
+                low = min(least_of[account], max(0, live - since)) if opened else 0
+                high = min(most_of[account], live) if opened else 0
+            allocated += max(0, since - since_of[account])
             since_of[account] = since
             new += min(live, since) - new_of[account]
             new_of[account] = min(live, since)
-            if account < n_opening and most_of[account]:
-                # Of its blocks the inherited ones may have been freed first, or last. What is gone stays gone.
-                low = min(least_of[account], max(0, live - since))
-                high = min(most_of[account], live)
+            if opened:
                 least += low - least_of[account]
                 most += high - most_of[account]
                 least_of[account], most_of[account] = low, high
@@ -80,8 +87,8 @@ def left_of(process: Process, opening: Opening, fork: int, measure: str) -> Left
         new_between.append(new if is_told else _UNKNOWN)
         instants.append((process.end, least if is_told else 0, most, new))
     return Left(
-        curve_of([(i[0], i[1]) for i in instants], [i[1] for i in instants[1:]], min),
-        curve_of([(i[0], i[2]) for i in instants], [i[2] for i in instants[:-1]], max),
+        curve_of([(i[0], i[1]) for i in instants], [min(i[1], j[1]) for i, j in zip(instants, instants[1:])], min),
+        curve_of([(i[0], i[2]) for i in instants], [max(i[2], j[2]) for i, j in zip(instants, instants[1:])], max),
         curve_of([(i[0], i[3]) for i in instants], new_between, max),
     )
 
