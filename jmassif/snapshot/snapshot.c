@@ -333,5 +333,6 @@ void jm_snapshot_after_fork_in_child(void)
             sources[i].after_fork();
     grace_end_ms = jm_clock_ms() + CHILD_GRACE_MS;
     holds_news = False;
+    jm_ledger_restart_peaks(); // its parent's are not its own
     take(SNAPSHOT_FORK);
 }

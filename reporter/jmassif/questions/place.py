@@ -35,6 +35,10 @@ class Imports(NamedTuple):
     label: str  # of the largest, safe to show
 
 
+# Of the libraries that every program is linked with, and what starts it.
+_EVERYONES = "loader"
+
+
 class Place(NamedTuple):
     """The memory that one Python line or, without Python, one frame is to blame for."""
 
@@ -229,5 +233,6 @@ def place_sentence(place: Place) -> str:
     else:
         where = "The largest place is"
     if not place.is_allocated:
-        where = f"It held nothing that it had allocated: this is what every program holds. {where}"
+        everyones = ": this is what every program holds" if place.owners[0][0] == _EVERYONES else ""
+        where = f"It held nothing that it had allocated{everyones}. {where}"
     return f"{where} {place.label}: {share_of(place)} ({owners_of(place)}).{_imports_sentence(place)}"

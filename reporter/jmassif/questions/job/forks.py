@@ -4,8 +4,9 @@
 A forked child begins with all that its parent held (its *opening* balances); those pages are the parent's until one of the
 two writes to them, which no trace tells. What the child inherited counts with the parent for as long as the parent has it, and
 once with the parent's children where the parent has freed it or has ended. Of an account that frees and allocates it is not
-known which of its blocks are the inherited ones; the bounds take both ends. Pages of a file are the same for all who map it: a
-child gets each when it touches it, though it has none of them right after the fork.
+known which of its blocks are the inherited ones; the bounds take both ends. A page of a file is the same for all who map it: a
+child gets it when it touches it, and has none right after the fork. Of the mapping's pages, whichever they are, it has at
+least as many in common with what was there at the fork as both together are more than it is long.
 """
 
 from array import array
@@ -50,12 +51,15 @@ def left_of(process: Process, opening: Opening, fork: int, measure: str) -> Left
     new_of = array("Q", since_of)
     counts = Balances(process.profile, measure).counts
     is_file = [account.kind == "file" for account in process.profile.accounts]
+    length_of = array("Q", since_of)  # of its mappings
     n_opening = len(opening.live)
     least, most, new = opening.bytes, opening.bytes, 0
     instants = [(fork, least, most, new)]
     new_between: List[int] = []
     for snapshot in process.profile.snapshots:
         time = snapshot.time + process.offset
+        for account, length in zip(snapshot.pages.account, snapshot.pages.virtual):
+            length_of[account] = length
         if time < fork:
             continue
         rows = snapshot.changes
@@ -65,8 +69,9 @@ def left_of(process: Process, opening: Opening, fork: int, measure: str) -> Left
                 continue
             opened, total_then = (opening.live[account], opening.total[account]) if account < n_opening else (0, 0)
             if is_file[account]:
-                low = high = min(opened, live)
-                since = live - high
+                high = min(opened, live)
+                low = min(high, max(0, opened + live - length_of[account]))
+                since = live - low
             else:
                 since = max(0, total - total_then)
                 # Of its blocks the inherited ones may have been freed first, or last. What is gone stays gone.

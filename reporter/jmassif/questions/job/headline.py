@@ -69,9 +69,9 @@ def _of_the_largest(job: Processes, biggest: Process, measure: str) -> str:
         inherited = max(process.inherited_bytes for process in forks)
         if len(forks) == 1:
             text += f" The fork, {called(forks[0])}, began with {size(inherited)} of its parent's;"
-            return f"{text} of its own it held at most {size(most)}."
+            return f"{text} of its own it held {size(most)} or more."
         text += f" The {len(forks)} forks began with up to {size(inherited)} of their parent's;"
-        text += f" of their own none held more than {size(most)}."
+        text += f" of their own the fullest held {size(most)} or more."
     return text
 
 

@@ -122,7 +122,7 @@ class Processes:
         self._own: Dict[Tuple[int, str], int] = {}
 
     def own_peak(self, process: Process, measure: str) -> int:
-        """The most it held that is not its parent's, in bytes."""
+        """The most that it is known to have held beside its parent's, in bytes."""
         profile = process.profile
         if not process.shares or not profile.snapshots:
             return process.peak(measure)

@@ -81,6 +81,7 @@ def _sum(processes: Processes) -> Lines:
     """What the headline's sum does not say: the other pool's, and what to think of a range."""
     sentences: List[str] = []
     pools = measures(processes)
+    has_forks = any(process.relation == FORKED for process in processes.members)
     for measure in pools[:-1]:
         peak = processes.peak(measure)
         when = "" if processes.no_clock else f" ({moment(peak.time, 'ms')})"
@@ -88,8 +89,9 @@ def _sum(processes: Processes) -> Lines:
     if processes.no_clock:
         sentences.append(f"When each of them held it is not comparable, because {processes.no_clock}.")
     elif any(" to " in bounds(processes.peak(measure)) for measure in pools):
-        sentences.append("It is a range because between two records a trace tells no more than its largest total.")
-    if any(process.relation == FORKED for process in processes.members):
+        reason = "It is a range because between two records a trace tells no more than its largest total"
+        sentences.append(f"{reason}, and not which of a file's pages a fork shares." if has_forks else f"{reason}.")
+    if has_forks:
         sentences.append("What a fork inherited is counted once, as long as nobody has written to it.")
     sentences.append(dismissed(processes, NamesOf()))
     if processes.orphans:
