@@ -279,6 +279,56 @@ def test_what_was_freed_before_a_fork_is_no_matter_of_the_child() -> None:
     assert "of its own it held 2.00 MiB or more" in of_all, of_all
 
 
+LEFT = """
+#include <sys/wait.h>
+#include <unistd.h>
+static void *inherit(void) { return filled(24 << 20); }
+static void *again(void *old) { free(old); return inherit(); }
+int main(int argc, char **argv)
+{
+    void *inherited = inherit();
+    int ends[2];
+    pipe(ends);
+    if (fork() == 0) {
+        char c;
+        close(ends[1]);
+        read(ends[0], &c, 1); /* until the parent has ended */
+        usleep(20000);
+        if (argc > 1) inherited = again(inherited);
+        void *own = filled(2 << 20);
+        JMASSIF_SNAPSHOT();
+        free(own);
+        free(inherited);
+        _exit(0);
+    }
+    _exit(0);
+}"""
+
+
+@pytest.mark.parametrize(
+    "argument, expected",
+    (
+        (
+            [],
+            "Of the 2.00 MiB on record then 100.0 % is yours (app 2.00 MiB). Another 24.0 MiB is in forks, of what they",
+        ),
+        (["again"], "Of the 26.0 MiB on record then 100.0 % is yours (app 26.0 MiB)."),
+    ),
+)
+def test_what_only_a_fork_still_has_is_told_of(argument: List[str], expected: str) -> None:
+    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
+    recording = record([compile_c(HEADERS + LEFT, "-fno-builtin", "-w", *includes), *argument])
+    members = list(map(recording.load, recording.traces))
+    assert len(members) == 2
+    job = join([(str(n), of) for n, of in enumerate(members)])
+    made = headline_of_job(job)
+    assert 26 << 20 <= job.peak().at_least < 27 << 20
+    (place,) = made.about(PLACE)
+    assert place.text.startswith("Look first at inherit (") and "24.0 MiB, 92." in place.text, place.text
+    told = " ".join(each.text for each in made.about(WHOSE))
+    assert told.startswith(expected), told
+
+
 def test_of_two_runs_the_line_that_has_grown_is_named(tmp_path: Path) -> None:
     """Edited above and at the line that grew: the figures are the script's own."""
     recordings = []

@@ -4,6 +4,7 @@
 from typing import List, Optional, Sequence, Tuple
 
 from jmassif.model.job import Process
+from jmassif.model.records import Composition
 from jmassif.questions import happened as story
 from jmassif.questions.about import used_sides
 from jmassif.questions.answer import amount, pools_of, whose
@@ -38,6 +39,9 @@ from jmassif.whose.names import Names
 _MOST_LEAKS = 3
 _MOST_HAPPENED = 3
 _MOST_NAMED = 4  # processes
+# Of what is in the sum and on no record less is not worth a sentence: bytes, and of the sum.
+_LEAST_REST = 1 << 20
+_LITTLE_REST = 0.1
 
 
 def measures(job: Processes) -> List[str]:
@@ -148,10 +152,18 @@ def _fullest(job: Processes, table: Ledger) -> Optional[Pool]:
     return fullest(found, table.total.host.bytes, table.total.device.bytes)
 
 
-def _place(job: Processes, names: NamesOf, time: int, measure: str, side: str, whole: int) -> Optional[Place]:
+def _in_forks(job: Processes, peak: Peak, on_record: int) -> int:
+    """What of the sum is in forks, but in nobody's composition: that leaves out what a fork inherited, as its parent's, also
+    where the parent has let go of it, or the fork has put something else in its place. 0 where that is little."""
+    rest = peak.at_least - on_record
+    has_forks = any(process.shares for process in job.members)
+    return rest if has_forks and rest >= max(_LEAST_REST, _LITTLE_REST * peak.at_least) else 0
+
+
+def _place(names: NamesOf, held: Sequence[Tuple[Process, Composition]], side: str, whole: int) -> Optional[Place]:
     """The place that holds most in any of them, one of the user's own first; its share is of what all of them held."""
     found = []
-    for process, composition in job.compositions(time, measure):
+    for process, composition in held:
         place = place_to_look(process.profile, names(process), composition, side)
         if place:
             of = f"their {side} memory" if side else "all they held"
@@ -202,9 +214,17 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
         statements.append(
             Statement(WHOSE, NOTE, text.replace("Of that", f"Of the {amount(table, of)} on record then", 1))
         )
-    statements += _leaks(job, names_of)
     whole = table.total.on(side).bytes if side else table.total.bytes
-    found = _place(job, names_of, peak.time, measure, side, whole)
+    held = job.compositions(peak.time, measure)
+    in_forks = _in_forks(job, peak, whole)
+    if in_forks:
+        text = f"Another {size(in_forks)} is in forks, of what they inherited or in its place."
+        statements.append(Statement(WHOSE, NOTE, text))
+        if in_forks > whole:
+            held = job.compositions(peak.time, measure, is_whole=True)
+        whole = peak.at_least
+    statements += _leaks(job, names_of)
+    found = _place(names_of, held, side, whole)
     if found:
         statements.append(Statement(PLACE, NOTE, place_sentence(found)))
     return Headline(statements, peak.time, "the peak", peak.at_least, peak.at_most, limit, found, None)

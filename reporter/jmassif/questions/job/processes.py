@@ -22,7 +22,7 @@ from jmassif.questions.inherited import fullest_of_own, sides_of
 from jmassif.questions.job.curves import Curve, added, combined, steps, values_after, values_at
 from jmassif.questions.job.forks import Left, Opening, left_of, let_go, opening_of
 from jmassif.questions.job.held import told_of
-from jmassif.questions.job.moments import compositions_at
+from jmassif.questions.job.moments import compositions_at, moments_at
 
 
 class Peak(NamedTuple):
@@ -170,8 +170,14 @@ class Processes:
             for time, host, device, maximum in zip(most.times, *levels, most.at)
         ]
 
-    def compositions(self, time: int, measure: str = "total") -> List[Tuple[Process, Composition]]:
-        """What each process that ran at `time` held, as it last told, without what it inherited; see moments.py."""
+    def compositions(
+        self, time: int, measure: str = "total", is_whole: bool = False
+    ) -> List[Tuple[Process, Composition]]:
+        """What each process that ran at `time` held, as it last told; without what it inherited, unless `is_whole`. See
+        moments.py."""
+        if is_whole:
+            moments = moments_at(self.members, time, measure)
+            return [(self.members[index], moments[index].composition) for index in sorted(moments)]
         return compositions_at(self.members, time, measure)
 
 
