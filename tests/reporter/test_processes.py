@@ -398,7 +398,7 @@ def test_the_largest_may_be_a_fork_by_what_is_its_own() -> None:
         holds(child, 200, (1000 << 10) + own, total=(1000 << 10) + own)
     text = " ".join(each.text for each in headline_of_job(joined(parent, *children)).about(POOL))
     assert "The largest is process 2, with at most 2.15 MiB, 1.17 MiB of it its own." in text
-    assert "The fork, process 3, began with 1000 KiB of its parent's; of its own it held 100 KiB or more." in text
+    assert "The other fork, process 3, began with 1000 KiB of its parent's; of its own it held 100 KiB or more." in text
     # Whose parent is not there has all that it inherited: nobody else counts it.
     orphans = " ".join(each.text for each in headline_of_job(joined(*children)).about(POOL))
     assert "The largest is process 2, with at most 2.15 MiB." in orphans and "own" not in orphans

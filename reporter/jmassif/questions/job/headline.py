@@ -71,10 +71,11 @@ def _of_the_largest(job: Processes, biggest: Process, measure: str) -> str:
     if forks:
         most = max(job.own_peak(process, measure) for process in forks)
         inherited = max(process.inherited_bytes for process in forks)
+        the = "The other" if biggest.shares else "The"
         if len(forks) == 1:
-            text += f" The fork, {called(forks[0])}, began with {size(inherited)} of its parent's;"
+            text += f" {the} fork, {called(forks[0])}, began with {size(inherited)} of its parent's;"
             return f"{text} of its own it held {size(most)} or more."
-        text += f" The {len(forks)} forks began with up to {size(inherited)} of their parent's;"
+        text += f" {the} {len(forks)} forks began with up to {size(inherited)} of their parent's;"
         text += f" of their own the fullest held {size(most)} or more."
     return text
 
