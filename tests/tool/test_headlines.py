@@ -141,6 +141,12 @@ def test_the_headline_of_a_script(name: str, tmp_path: Path) -> None:
     assert (happened in made[HAPPENED]) if happened else not made[HAPPENED]
 
 
+def compiled(source: str) -> Path:
+    """With the client requests, and calls of malloc that no compiler leaves out."""
+    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
+    return compile_c(HEADERS + source, "-fno-builtin", "-w", *includes)
+
+
 FORKS = """
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,10 +171,7 @@ int main(int argc, char **argv)
 @pytest.mark.parametrize("frees", (False, True))
 def test_a_forks_own_memory_is_told_apart_from_its_parents(frees: bool) -> None:
     """A worker that frees what it inherited held most at the moment of the fork, which says nothing of it."""
-    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
-    recording = record(
-        [compile_c(HEADERS + FORKS, "-fno-builtin", "-w", *includes), *["free"] * frees], ["--pages=yes"]
-    )
+    recording = record([compiled(FORKS), *["free"] * frees], ["--pages=yes"])
     members = sorted((recording.load(trace) for trace in recording.traces), key=lambda of: "forked-from" in of.manifest)
     parent, *workers = members
     assert len(workers) == 3
@@ -222,18 +225,18 @@ def test_pages_of_a_file_that_its_parent_has_read_are_not_a_forks_own(tmp_path: 
     """The kernel gives a child none of a file's pages until it touches them."""
     weights = tmp_path / "weights"
     weights.write_bytes(bytes(24 << 20))
-    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
-    forks = compile_c(HEADERS + WEIGHTS, "-fno-builtin", "-w", *includes)
+    forks = compiled(WEIGHTS)
     recording = record([forks, weights, does.replace("fork", "")], ["--pages=yes", "--interval=5000"])
     members = list(map(recording.load, recording.traces))
     (worker,) = [of for of in members if "forked-from" in of.manifest]
     told = " ".join(each.text for each in headline(worker, Names(worker)).about(POOL))
     assert "At most 2" in told and "of it is inherited from process" in told and "at least 2." in told, told
     job = join([(str(n), of) for n, of in enumerate(members)])
+    made = headline_of_job(job)
     sum_of_both = job.peak()
     assert 26 << 20 <= sum_of_both.at_least <= sum_of_both.at_most < 29 << 20, sum_of_both
     # While the parent waits, it is known what it has.
-    of_all = " ".join(each.text for each in headline_of_job(job).about(POOL) + headline_of_job(job).about(WHOSE))
+    of_all = " ".join(each.text for each in made.about(POOL) + made.about(WHOSE))
     (parent,) = [of for of in members if "forked-from" not in of.manifest]
     (place,) = headline(parent, Names(parent)).about(PLACE)
     assert "every program" not in place.text and "mapped-data (weights): 24.0 MiB" in place.text, place.text
@@ -243,10 +246,7 @@ def test_pages_of_a_file_that_its_parent_has_read_are_not_a_forks_own(tmp_path: 
 def test_a_fork_may_touch_other_pages_of_a_file_than_its_parent(tmp_path: Path) -> None:
     weights = tmp_path / "weights"
     weights.write_bytes(bytes(24 << 20))
-    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
-    recording = record(
-        [compile_c(HEADERS + WEIGHTS, "-fno-builtin", "-w", *includes), weights, "half"], ["--pages=yes"]
-    )
+    recording = record([compiled(WEIGHTS), weights, "half"], ["--pages=yes"])
     sum_of_both = join([(str(trace), recording.load(trace)) for trace in recording.traces]).peak()
     assert sum_of_both.at_least <= 26 << 20 <= sum_of_both.at_most < 29 << 20, sum_of_both
 
@@ -268,8 +268,7 @@ int main(void)
 
 
 def test_what_was_freed_before_a_fork_is_no_matter_of_the_child() -> None:
-    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
-    recording = record([compile_c(HEADERS + FREED, "-fno-builtin", "-w", *includes)])
+    recording = record([compiled(FREED)])
     members = list(map(recording.load, recording.traces))
     (child,) = [of for of in members if "forked-from" in of.manifest]
     for which, peak in child.peaks.items():
@@ -316,8 +315,7 @@ int main(int argc, char **argv)
     ),
 )
 def test_what_only_a_fork_still_has_is_told_of(argument: List[str], expected: str) -> None:
-    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
-    recording = record([compile_c(HEADERS + LEFT, "-fno-builtin", "-w", *includes), *argument])
+    recording = record([compiled(LEFT), *argument])
     members = list(map(recording.load, recording.traces))
     assert len(members) == 2
     job = join([(str(n), of) for n, of in enumerate(members)])

@@ -216,13 +216,11 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
             Statement(WHOSE, NOTE, text.replace("Of that", f"Of the {amount(table, of)} on record then", 1))
         )
     whole = table.total.on(side).bytes if side else table.total.bytes
-    held = job.compositions(peak.time, measure)
     in_forks = _in_forks(job, peak, whole)
+    held = job.compositions(peak.time, measure, is_whole=in_forks > whole)
     if in_forks:
         text = f"Another {size(in_forks)} is in forks, of what they inherited or in its place."
         statements.append(Statement(WHOSE, NOTE, text))
-        if in_forks > whole:
-            held = job.compositions(peak.time, measure, is_whole=True)
         whole = peak.at_least
     statements += _leaks(job, names_of)
     found = _place(names_of, held, side, whole)
