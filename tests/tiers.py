@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which test runs when: the one place that says so.
+
+Each tier contains the one before it. smoke: before every commit; fast: before every push; full: `./bootstrap check` and CI;
+long: now and then, by hand. docs/testing.md has the commands and what each tier takes.
+"""
+
+from fnmatch import fnmatchcase
+from typing import List, Tuple
+
+TIERS = ("smoke", "fast", "full", "long")
+
+# (tier, pattern of the node id below tests/). The first pattern that matches decides; what none matches is in full.
+RULES: List[Tuple[str, str]] = [
+    ("fast", "reporter/*"),
+    ("fast", "lint/*"),
+    ("fast", "test_harness.py*"),
+    ("fast", "test_lint.py*"),
+]
+
+
+def tier_of(node_id: str) -> str:
+    """`node_id` as pytest prints it, from the root of the checkout: tests/tool/test_blocks.py::test_a_block[1]."""
+    below = node_id[len("tests/") :] if node_id.startswith("tests/") else node_id
+    for tier, pattern in RULES:
+        if fnmatchcase(below, pattern):
+            return tier
+    return "full"
+
+
+def markers_of(node_id: str) -> Tuple[str, ...]:
+    """The tiers in which a test runs: its own and all that contain it."""
+    return TIERS[TIERS.index(tier_of(node_id)) :]
