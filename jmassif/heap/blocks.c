@@ -188,7 +188,6 @@ Bool jm_blocks_find(Addr address, Block *block)
     if (jm_slab_find(address, &small)) {
         *block = make_block(small.bytes, *small.tag);
         block->is_small = True;
-        block->usable = small.usable;
         return True;
     }
     const Entry *e = find(address);

@@ -15,7 +15,6 @@ typedef struct {
     Bool has_record;   // its allocation has a `+` record, so its end needs a `-`
     Bool is_custom;    // a custom allocator announced it: it is not malloc's to free
     Bool is_small;     // it is in a slab
-    UInt usable;       // bytes, of a small one
 } Block;
 
 void jm_blocks_add(Addr address, Block block);

@@ -104,7 +104,7 @@ static inline Addr *last_of(ThreadId tid)
 static inline SizeT usable_bytes(Addr address, const Block *block)
 {
     if (block->is_small)
-        return block->usable;
+        return VG_ROUNDUP(block->bytes, JM_SLAB_ALIGN);
     Word i = far_aligned_at(address);
     return i < 0 ? VG_(cli_malloc_usable_size)((void *)address) : ((FarAligned *)VG_(indexXA)(far_aligned, i))->usable;
 }
@@ -238,7 +238,7 @@ static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_over
 static inline __attribute__((always_inline)) void *take_memory(SizeT align, SizeT bytes, Block *block)
 {
     void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
-    *block = (Block){.bytes = bytes, .is_small = p != NULL, .usable = VG_ROUNDUP(bytes, JM_SLAB_ALIGN)};
+    *block = (Block){.bytes = bytes, .is_small = p != NULL};
     if (UNLIKELY(align > MAX_ALIGNMENT))
         return take_far_aligned(align, bytes);
     return p ? p : VG_(cli_malloc)(align, bytes);
@@ -333,6 +333,33 @@ static void jm_free(ThreadId tid, void *p)
     release(tid, p);
 }
 
+// Shrinks a block and keeps its address, as the C library does; what lies behind it becomes free memory. Exported by
+// libcoregrind in every release since 3.10, though not in a public header.
+extern void VG_(arena_realloc_shrink)(Int arena, void *p, SizeT bytes);
+
+#define CLIENT_ARENA 2 // VG_AR_CLIENT of pub_core_mallocfree.h, the same since 3.8
+
+static void shrink_in_place(Addr p, SizeT from, SizeT to)
+{
+    // The core unmaps whole pages of the largest blocks and asserts that it has translated no code there.
+    const NSegment *segment = VG_(am_find_nsegment)(p);
+    if (segment && !segment->hasT && p + from - 1 <= segment->end)
+        VG_(arena_realloc_shrink)(CLIENT_ARENA, (void *)p, to);
+}
+
+// False: the block has no room.
+static Bool resize_in_place(Addr p, const Block *block, SizeT bytes)
+{
+    if (block->is_small)
+        return jm_slab_resize(p, bytes);
+    SizeT usable = usable_bytes(p, block);
+    if (bytes > usable)
+        return False;
+    if (bytes < block->bytes && far_aligned_at(p) < 0)
+        shrink_in_place(p, usable, bytes);
+    return True;
+}
+
 static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
 {
     Block block;
@@ -352,19 +379,19 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
         return NULL;
     }
     ULong old_overhead = overhead_of((Addr)p, &block);
-    void *to = p;
-    Block now = {.bytes = bytes};
-    if (block.is_small && jm_slab_resize((Addr)p, bytes)) {
-        jm_blocks_find((Addr)p, &now);
-    } else if (block.is_small || bytes > usable_bytes((Addr)p, &block)) {
-        to = take_memory(VG_(clo_alignment), bytes, &now);
-        if (!to) {
-            ran_out(tid, "realloc", bytes);
-            return NULL; // the old block stays as it is
-        }
-        // Programs write to all that malloc_usable_size promises, and what has no room in place is larger than that.
-        VG_(memcpy)(to, p, usable_bytes((Addr)p, &block));
+    SizeT old_usable = usable_bytes((Addr)p, &block);
+    Bool saves = bytes < block.bytes && (jm_slab_saves(block.bytes, bytes) || far_aligned_at((Addr)p) >= 0);
+    Block now = {.bytes = bytes, .is_small = block.is_small};
+    void *to = saves ? take_memory(VG_(clo_alignment), bytes, &now) : NULL;
+    if (!to && resize_in_place((Addr)p, &block, bytes))
+        to = p;
+    if (!to && !(to = take_memory(VG_(clo_alignment), bytes, &now))) {
+        ran_out(tid, "realloc", bytes);
+        return NULL; // the old block stays as it is
     }
+    // Programs write to all that malloc_usable_size promises.
+    if (to != p)
+        VG_(memcpy)(to, p, bytes < old_usable ? bytes : old_usable);
     settle(tid, (Addr)p, &block);
     if (to != p)
         give_back_memory(p);

@@ -25,7 +25,6 @@ struct Slab {
     Addr start;
     UInt *tags;      // of a free slot: the next free one
     UShort *bytes;   // as asked for
-    UChar *slack;    // grains that a block has kept from before it shrank
     UInt reciprocal; // of the blocks' size in grains, times 2 to the 20
     UShort grains;   // of a block
     UShort n_slots;
@@ -172,7 +171,7 @@ static void unlink_from(Slab *s, UInt class)
 
 static SizeT bytes_of_tables(const Slab *s)
 {
-    return s->n_slots * (sizeof *s->tags + sizeof *s->bytes + sizeof *s->slack);
+    return s->n_slots * (sizeof *s->tags + sizeof *s->bytes);
 }
 
 // NULL: the program may have no more memory.
@@ -190,7 +189,6 @@ static Slab *open_slab(UInt class)
     s->first_free = NO_SLOT;
     s->tags = VG_(malloc)("jm.slab", bytes_of_tables(s));
     s->bytes = (UShort *)(s->tags + s->n_slots);
-    s->slack = (UChar *)(s->bytes + s->n_slots);
     table_bytes += bytes_of_tables(s);
     link_in(s, class);
     return s;
@@ -212,11 +210,16 @@ static void close_slab(Slab *s, UInt class)
 
 static ULong n_blocks;
 
+static inline UInt class_of(SizeT bytes)
+{
+    return class_of_grains[(bytes + GRAIN - 1) / GRAIN];
+}
+
 void *jm_slab_alloc(SizeT bytes)
 {
     if (bytes > JM_SLAB_MAX_BYTES)
         return NULL;
-    UInt class = class_of_grains[(bytes + GRAIN - 1) / GRAIN];
+    UInt class = class_of(bytes);
     Slab *s = with_room[class];
     if (!s && !(s = open_slab(class)))
         return NULL;
@@ -227,16 +230,10 @@ void *jm_slab_alloc(SizeT bytes)
         slot = s->n_fresh++;
     s->tags[slot] = 0;
     s->bytes[slot] = bytes;
-    s->slack[slot] = 0;
     if (++s->n_live == s->n_slots)
         unlink_from(s, class);
     n_blocks++;
     return (void *)(s->start + (Addr)slot * s->grains * GRAIN);
-}
-
-static inline UInt usable_bytes(const Slab *s, UInt slot)
-{
-    return VG_ROUNDUP(s->bytes[slot], GRAIN) + s->slack[slot] * GRAIN;
 }
 
 Bool jm_slab_find(Addr address, SlabBlock *block)
@@ -245,8 +242,13 @@ Bool jm_slab_find(Addr address, SlabBlock *block)
     Slab *s = find_slot(address, &slot);
     if (!s)
         return False;
-    *block = (SlabBlock){&s->tags[slot], s->bytes[slot], usable_bytes(s, slot)};
+    *block = (SlabBlock){&s->tags[slot], s->bytes[slot]};
     return True;
+}
+
+Bool jm_slab_saves(SizeT from, SizeT to)
+{
+    return to <= JM_SLAB_MAX_BYTES && (from > JM_SLAB_MAX_BYTES || class_of(to) < class_of(from));
 }
 
 Bool jm_slab_resize(Addr address, SizeT bytes)
@@ -255,10 +257,7 @@ Bool jm_slab_resize(Addr address, SizeT bytes)
     Slab *s = find_slot(address, &slot);
     if (!s || bytes > s->grains * GRAIN)
         return False;
-    UInt usable = usable_bytes(s, slot);
-    UInt needed = VG_ROUNDUP(bytes, GRAIN);
     s->bytes[slot] = bytes;
-    s->slack[slot] = needed < usable ? (usable - needed) / GRAIN : 0;
     return True;
 }
 

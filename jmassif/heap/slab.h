@@ -15,9 +15,8 @@
 
 // What is kept of a live block, until it is freed.
 typedef struct {
-    UInt *tag;   // whatever the caller likes
-    UInt bytes;  // as asked for
-    UInt usable; // bytes that the program may use
+    UInt *tag;  // whatever the caller likes
+    UInt bytes; // as asked for; the program may use them rounded up to JM_SLAB_ALIGN
 } SlabBlock;
 
 void jm_slab_init(void);
@@ -30,7 +29,10 @@ void *jm_slab_alloc(SizeT bytes);
 Bool jm_slab_find(Addr address, SlabBlock *block);
 Bool jm_slab_free(Addr address);
 
-// A live block's size changes. It stays as large as it was when it shrinks, as the core's do. False: it has no room.
+// Whether a block that shrinks takes less room when it moves: to slabs, or to those of a smaller class.
+Bool jm_slab_saves(SizeT from_bytes, SizeT to_bytes);
+
+// Resizes a live block in place. False: it has no room.
 Bool jm_slab_resize(Addr address, SizeT bytes);
 
 // Of the program's memory: what is mapped for slabs, and how much of it live blocks have.

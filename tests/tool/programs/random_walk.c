@@ -26,6 +26,9 @@ int main(void)
         live -= sizes[i];
         switch (random_below(blocks[i] ? 3 : 2)) {
         case 0:
+#ifdef NEVER_SHRINKS
+            bytes = bytes < sizes[i] ? sizes[i] : bytes;
+#endif
             blocks[i] = realloc(blocks[i], bytes + 1);
             sizes[i] = bytes + 1;
             break;

@@ -64,6 +64,9 @@ int main(void)
                 *h = (Held){NULL, 0, 0};
                 break;
             case 1: {
+#ifdef NEVER_SHRINKS
+                bytes = bytes < h->bytes ? h->bytes : bytes;
+#endif
                 size_t kept = h->bytes < bytes + 1 ? h->bytes : bytes + 1;
                 h->start = realloc(h->start, bytes + 1);
                 check(h, kept, h->content);
