@@ -91,7 +91,7 @@ def test_heap_off_leaves_the_heap_out() -> None:
 
 @pytest.mark.parametrize("header", [0, 8, 24])
 def test_heap_admin_is_added_to_each_block(header: int) -> None:
-    compiled = program("random_walk.c")
+    compiled = program("random_walk.c", "-DNEVER_SHRINKS")
     option = f"--heap-admin={header}"
     expected = massif([compiled], ["--peak-inaccuracy=0.0", option])
     profile = record([compiled], [option]).profile

@@ -80,7 +80,7 @@ def test_live_blocks_nodes_and_accounts_are_counted() -> None:
 
 
 @pytest.mark.parametrize("n", [20000, 24000, 29000, 35000])
-@pytest.mark.parametrize("size, table, least, most", [(SMALL, "jm.slab", 7, 9), (LARGE, "jm.blocks", 16, 24)])
+@pytest.mark.parametrize("size, table, least, most", [(SMALL, "jm.slab", 6, 7), (LARGE, "jm.blocks", 16, 24)])
 def test_a_live_block_takes_few_bytes(n: int, size: int, table: str, least: int, most: int) -> None:
     told = bytes_of(keeping(n, size).stderr, r" jmassif: +([\d,]+) bytes in (jm\.\S+)")
     assert least * n <= told[table] <= most * n
