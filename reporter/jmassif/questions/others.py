@@ -18,7 +18,9 @@ from jmassif.questions.remedies import is_pytorch
 from jmassif.units import size
 
 _MASSIF_KINDS = ("heap", "heap-overhead")
-_CACHE = "cache"
+# What a framework's allocator has handed out, and what it has reserved: by owner, on the device.
+ALLOCATED_OWNERS = (TENSOR, "workspace")
+RESERVED_OWNERS = ALLOCATED_OWNERS + ("cache",)
 
 
 class Shown(NamedTuple):
@@ -76,11 +78,11 @@ class _Sampled(NamedTuple):
     is_of: Callable[[Profile], bool] = lambda profile: True
 
 
-def _is_board(profile: Profile) -> bool:
-    return not profile.is_discrete and ("board" in profile.manifest or _has_device(profile))
+def is_board(profile: Profile) -> bool:
+    return not profile.is_discrete and ("board" in profile.manifest or has_device(profile))
 
 
-def _has_device(profile: Profile) -> bool:
+def has_device(profile: Profile) -> bool:
     return any(account.kind in DEVICE_KINDS for account in profile.accounts[1:])
 
 
@@ -88,10 +90,15 @@ _USED = ("mem-free", "buffers", "cached", "slab-reclaimable")
 _SAMPLED = (
     _Sampled("htop", "RES", "device memory", "process-resident"),
     _Sampled("htop", "VIRT", "whether anything is behind the addresses", "process-virtual"),
-    _Sampled("jtop, tegrastats", "RAM", "whose it is, and files in memory", "mem-total", _USED, _is_board),
+    _Sampled("jtop, tegrastats", "RAM", "whose it is, and files in memory", "mem-total", _USED, is_board),
     _Sampled("jtop", "GPU shared", "what is in no NvMap buffer", "nvmap-used"),
     _Sampled("nvidia-smi", "memory used", "whose it is, and the host's memory", "device-total", ("device-free",)),
 )
+
+
+def ram_in_use(profile: Profile, time: int) -> Optional[int]:
+    """What jtop and tegrastats show as RAM in use; None where the kernel's figures are not on record."""
+    return _of(profile, "mem-total", *_USED)(time)
 
 
 def sampled_series(profile: Profile) -> List[Series]:
@@ -107,7 +114,7 @@ def sampled_series(profile: Profile) -> List[Series]:
         if points:
             times, values = ([point[place] for point in points] for place in (0, 1))
             # Of a program without a device there is no talk of one.
-            left_out = row.leaves_out if _has_device(profile) or row.figure != "RES" else "whose it is"
+            left_out = row.leaves_out if has_device(profile) or row.figure != "RES" else "whose it is"
             found.append(Series(row.tool, row.figure, left_out, times, values))
     return found
 
@@ -124,17 +131,18 @@ class _Counted(NamedTuple):
 def _counted(profile: Profile) -> List[_Counted]:
     accounts = list(enumerate(profile.accounts))[1:]
     heap = [id_ for id_, account in accounts if account.kind in _MASSIF_KINDS]
-    not_heap = "what is mapped, device memory" if _has_device(profile) else "what is mapped"
+    not_heap = "what is mapped, device memory" if has_device(profile) else "what is mapped"
     found = [_Counted("massif", "heap", not_heap, heap)] if heap else []
-    tensors = [id_ for id_, account in accounts if account.owner == TENSOR and account.kind in DEVICE_KINDS]
-    cached = [id_ for id_, account in accounts if account.owner == _CACHE and account.kind in DEVICE_KINDS]
-    if cached:
+    on_device = [(id_, account.owner) for id_, account in accounts if account.kind in DEVICE_KINDS]
+    handed_out = [id_ for id_, owner in on_device if owner in ALLOCATED_OWNERS]
+    kept = [id_ for id_, owner in on_device if owner in RESERVED_OWNERS]
+    if len(kept) > len(handed_out):
         tool = "torch.cuda" if is_pytorch(profile) else "its allocator"
         allocated, reserved = (
             ("memory_allocated", "memory_reserved") if is_pytorch(profile) else ("allocated", "reserved")
         )
-        found.append(_Counted(tool, allocated, "its cache, libraries, the context", tensors))
-        found.append(_Counted(tool, reserved, "libraries, the context", tensors + cached))
+        found.append(_Counted(tool, allocated, "its cache, libraries, the context", handed_out))
+        found.append(_Counted(tool, reserved, "libraries, the context", kept))
     return found
 
 

@@ -16,6 +16,8 @@ from jmassif.questions.flows import Flow
 from jmassif.questions.headline import as_data, headline
 from jmassif.questions.leaks import as_data as leaks_data
 from jmassif.questions.identity import labels_of_run, run_id
+from jmassif.questions.ladder import as_data as ladder_data
+from jmassif.questions.ladder import ladders
 from jmassif.questions.ledger import LedgerRow, ledger
 from jmassif.questions.moments import Moment, select, whole_at
 from jmassif.questions.others import others
@@ -294,10 +296,11 @@ def _told(profile: Profile, names: Names, at: Moment) -> Iterator[str]:
     if profile.kept is not None:
         held = ledger(profile, at.composition).total.bytes
         yield ',"filter":' + _object({"options": profile.chosen_by, "bytes": held, "of_bytes": whole_at(profile, at)})
-        yield ',"headline":null,"leaks":null,"books":null,"others":[],"overlay":null'
+        yield ',"headline":null,"leaks":null,"ladders":[],"books":null,"others":[],"overlay":null'
         return
     yield ',"headline":' + _object(as_data(headline(profile, names, at)))
     yield ',"leaks":' + json.dumps(leaks_data(profile, names))
+    yield from _rows("ladders", (_object(ladder_data(each)) for each in ladders(profile, at)))
     yield ',"books":' + _books(profile, at)
     yield from _rows("others", (_object(row._asdict()) for row in others(profile, at)))
     yield ',"overlay":' + _overlay(profile, at)

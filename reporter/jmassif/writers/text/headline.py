@@ -14,13 +14,16 @@ def _alarm(text: str) -> Lines:
     return [Line((line, WARNING)) for line in paragraph(f"!!! {text}")]
 
 
-def headline_lines(made: Headline) -> Lines:
-    """Paragraphs: each thing that happened, the answer, what leaks, and what would help."""
+def headline_lines(made: Headline, with_owners: bool = True) -> Lines:
+    """Paragraphs: each thing that happened, the answer, what leaks, and what would help.
+
+    `with_owners`: say in words whose the memory is, which the ladder shows in rows.
+    """
     lines: List[str] = []
     for statement in made.about(HAPPENED):
         lines += paragraph(statement.text) if statement.severity == NOTE else _alarm(statement.text)
         lines.append("")
-    lines += paragraph(words(made, POOL, WHOSE, PLACE))
+    lines += paragraph(words(made, POOL, *((WHOSE,) if with_owners else ()), PLACE))
     for statement in made.about(LEAK):
         lines += [""] + _alarm(statement.text)
     for statement in made.about(HELP):

@@ -32,6 +32,7 @@ from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
 from jmassif.writers.text.header import header, other_facts, short_header
 from jmassif.writers.text.headline import headline_lines
+from jmassif.writers.text.ladder import ladder_section
 from jmassif.writers.text.layout import BRIEF, FULL, Extent, Lines, Section, bounded, heading, paragraph
 from jmassif.writers.text.leaks import growing_section, held_section
 from jmassif.writers.text.lines import largest_lines, write_lines
@@ -106,7 +107,8 @@ def _by_owner(profile: Profile, table: Ledger, extent: Extent) -> Lines:
 def _headline(profile: Profile, names: Names, chosen: Moment) -> Lines:
     when = moment(chosen.time, profile.time_unit)
     title = heading(f"Where the memory went, at {chosen.name} ({when})")
-    return title + headline_lines(headline(profile, names, chosen))
+    ladder = ladder_section(profile, chosen)
+    return title + headline_lines(headline(profile, names, chosen), not ladder) + ladder
 
 
 def _legend(table: Ledger, most: int) -> Lines:

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The ladder from another tool's figure to the framework's own adds up, exactly and as it is shown."""
+
+import random
+import re
+from typing import Dict, List
+
+import pytest
+
+from jmassif.model.profile import Profile
+from jmassif.questions.ladder import LESS, PLUS, SHOWN, SUM, Ladder, Rung, ladders
+from jmassif.questions.moments import select
+from jmassif.writers.text.ladder import ladder_section, shown_numbers
+from tests.reporter.traces import Trace, small_training_run
+
+MIB = 1 << 20
+
+
+def adds_up(rungs: List[Rung], numbers: List[int]) -> bool:
+    level = None
+    for rung, number in zip(rungs, numbers):
+        if rung.role in (LESS, PLUS):
+            assert level is not None, "a step stands above the first figure"
+            level += number if rung.role == PLUS else -number
+        elif level is not None and level != number:
+            return False
+        else:
+            level = number
+    return True
+
+
+def test_what_is_shown_adds_up_whatever_the_bytes() -> None:
+    dice = random.Random(28)
+    for _ in range(500):
+        steps = [
+            Rung("before", dice.choice((LESS, PLUS)), dice.randrange(1 << dice.randrange(1, 34))) for _ in range(9)
+        ]
+        level = sum(rung.bytes for rung in steps if rung.role == LESS) + dice.randrange(1 << 34)
+        rungs = [Rung("jtop", SHOWN, level)]
+        for number, rung in enumerate(steps):
+            level += rung.bytes if rung.role == PLUS else -rung.bytes
+            rungs += [rung] + ([Rung("program", SUM, level)] if number == 4 else [])
+        rungs.append(Rung("allocated", SHOWN, level))
+        assert adds_up(rungs, [rung.bytes for rung in rungs])
+        assert adds_up(rungs, shown_numbers(Ladder("", 0, 0, rungs, {})))
+
+
+# Of 4096 MiB, 600 were in use at the start, 20 of them the process's own; then 1,900, and 250 are its file pages.
+AT_START = {
+    "mem-total": 4096,
+    "mem-available": 3300,
+    "mem-free": 3000,
+    "buffers": 96,
+    "cached": 380,
+    "slab-reclaimable": 20,
+    "process-resident": 30,
+    "process-files": 10,
+}
+AT_PEAK = {
+    "mem-available": 2000,
+    "mem-free": 1700,
+    "process-resident": 700,
+    "process-files": 250,
+    "resident": 700,
+    "resident-heap": 390,
+    "resident-valgrind": 60,
+    "heap-untouched": 50,
+}
+
+
+def board_run(memory: str = "unified") -> Profile:
+    """A board's program with tensors, a workspace, a cache, a context, pages of a library, and memory it never wrote to."""
+    trace = Trace(memory=memory, board="a board", pytorch="2.6", **{"option.pages": "yes"})
+    for group, owners in (
+        ("yours", "tensor data"),
+        ("cached", "cache"),
+        ("libraries", "workspace lib"),
+        ("runtime", "context"),
+    ):
+        trace.group(group, *owners.split())
+    held = {
+        ("heap", "data"): 440,
+        ("file", "lib"): 250,
+        ("device", "tensor"): 500,
+        ("device", "workspace"): 8,
+        ("device", "cache"): 92,
+        ("driver", "context"): 60,
+    }
+    accounts = {trace.account(*key): (n * MIB, 1) for key, n in held.items()}
+    trace.lines += [f"y 0 {figure} {n * MIB}" for figure, n in AT_START.items()]
+    trace.snapshot(0, "start")
+    trace.lines += [f"y 10 {figure} {n * MIB}" for figure, n in AT_PEAK.items()]
+    trace.snapshot(10, "time", accounts, {"total": (10, {})})
+    return trace.load()
+
+
+def rows(ladder: Ladder) -> Dict[str, int]:
+    """By key: MiB, negative where they are taken away."""
+    return {rung.key: (-1 if rung.role == LESS else 1) * rung.bytes // MIB for rung in ladder.rungs}
+
+
+def test_of_a_board_it_leads_from_jtop_to_torch() -> None:
+    profile = board_run()
+    (ladder,) = ladders(profile, select(profile, "peak"))
+    assert rows(ladder) == {
+        "jtop": 4096 - 1700 - 96 - 380 - 20,
+        "before": -(4096 - 3000 - 96 - 380 - 20 - 20),
+        "others": -(1900 - 580 + 250 + 50 - 1350),
+        "files": 250,  # jtop counts them as cache
+        "unwritten": 50,
+        "program": 440 + 250 + 500 + 8 + 92 + 60,
+        "runtime": -60,
+        "libraries": -250,
+        "cache": -92,
+        "own": -440,
+        "allocated": 508,
+    }
+    assert [rung.key for rung in ladder.rungs if rung.is_about] == ["others"]
+    assert ladder.beside == {"resident": 700 * MIB, "profiler": 60 * MIB, "reserved": 600 * MIB}
+    assert dict(ladder.rungs[-1].parts) == {"tensor": 500 * MIB, "workspace": 8 * MIB}
+
+
+def test_of_a_workstation_it_leads_from_htop_to_the_programs_own_code() -> None:
+    profile = board_run("discrete")
+    device, host = ladders(profile, select(profile, "peak"))
+    assert rows(device) == {"program": 660, "runtime": -60, "cache": -92, "allocated": 508}
+    # 700 resident, 60 of it the profiler's; the ledger's 690 have 50 that are not resident.
+    assert rows(host) == {
+        "htop": 700, "profiler": -60, "unexplained": 0, "unwritten": 50, "program": 690, "libraries": -250, "own-code": 440,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("moment", ["peak", "end", "start"])
+def test_the_lower_part_is_the_ledgers(moment: str) -> None:
+    profile = small_training_run().load()
+    chosen = select(profile, moment)
+    for ladder in ladders(profile, chosen):
+        assert adds_up(ladder.rungs, [rung.bytes for rung in ladder.rungs])
+        program = next(rung for rung in ladder.rungs if rung.key == "program")
+        assert program.bytes == sum(n_bytes for n_bytes, _ in chosen.composition.values())
+
+
+def test_no_line_is_wider_than_a_terminal_and_each_has_a_number() -> None:
+    profile = small_training_run().load()
+    lines = [line for line in ladder_section(profile, select(profile, "peak")) if line.startswith("  ")]
+    assert lines and all(len(line) <= 80 and re.search(r" [0-9,]+  [ .#]*$", line + " ") for line in lines)
