@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures that every test may use, the choice of tests, and the closing line."""
 
+from collections import Counter
 from pathlib import Path
 from typing import List
 
@@ -21,7 +22,7 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
 
 
 def pytest_unconfigure(config: "pytest.Config") -> None:
-    """`N passed, N failed, N skipped`, for whoever reads the result of the whole run."""
+    """Prints `N passed, N failed, N skipped`, and keeps the seconds that each test took, set-up included."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
         return
@@ -31,7 +32,12 @@ def pytest_unconfigure(config: "pytest.Config") -> None:
     line = f"{n_passed} passed, {n_failed + n_errors} failed"
     if n_skipped:
         line += f", {n_skipped} skipped"
+    seconds: "Counter[str]" = Counter()
+    for reports in reporter.stats.values():
+        for report in reports:
+            seconds[getattr(report, "nodeid", "")] += getattr(report, "duration", 0)
     harness.MADE.mkdir(parents=True, exist_ok=True)
+    (harness.MADE / "durations.tsv").write_text("".join(f"{n:.3f}\t{node}\n" for node, n in seconds.most_common()))
     (harness.MADE / "summary").write_text(line + "\n")
     print(line)
 

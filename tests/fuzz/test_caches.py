@@ -3,15 +3,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.fuzz import caches
 from tests.harness import Run, compile_c, run
 
 N_CACHES = 15
 
 
-@pytest.mark.slow
 def test_a_damaged_cache_changes_nothing() -> None:
     assert caches.search(2026, N_CACHES) == []
 

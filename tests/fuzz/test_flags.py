@@ -22,7 +22,6 @@ N_PROGRAMS = 8
 N_BLOCKS = 150
 
 
-@pytest.mark.slow
 def test_flags_are_what_the_processor_makes_them() -> None:
     assert flags.search(seed(), N_PROGRAMS, N_BLOCKS) == []
 

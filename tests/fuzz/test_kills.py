@@ -3,8 +3,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.fuzz import kills, searching
 from tests.harness import BUILD
 from tests.tool import board
@@ -12,7 +10,6 @@ from tests.tool import board
 N_RUNS = 20
 
 
-@pytest.mark.slow
 def test_killed_in_training_all_traces_have_what_was_logged_a_second_before(sim: Path) -> None:
     board.require_board(sim)
     seed = searching.seed()

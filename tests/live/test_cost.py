@@ -3,8 +3,6 @@
 
 import sys
 
-import pytest
-
 from tests.harness import ROOT, run
 from tests.torch.finished import finished
 
@@ -22,7 +20,6 @@ finally:
 """
 
 
-@pytest.mark.slow
 def test_a_run_of_pytorch_is_followed_in_little_memory_and_time() -> None:
     trace = finished("train.py").trace
     shown = run([sys.executable, "-B", "-c", MEASURED, ROOT / "reporter/jm_top", "--once", trace])

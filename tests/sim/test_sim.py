@@ -450,7 +450,6 @@ def test_the_example_runs_out_of_memory_on_a_small_board(sim: Path) -> None:
     assert done.stderr == "train.py: out of memory: cudaMalloc of 20971520 bytes\n"
 
 
-@pytest.mark.slow
 def test_arm64_behaves_alike(sim: Path) -> None:
     if shutil.which("aarch64-linux-gnu-gcc") is None or shutil.which("qemu-aarch64-static") is None:
         pytest.skip("no arm64 cross compiler or emulator")
