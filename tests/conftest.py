@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures that every test may use, the choice of tests, and the closing line."""
 
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
-from typing import List
+from typing import DefaultDict, List
 
 import pytest
 
@@ -22,24 +22,26 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
 
 
 def pytest_unconfigure(config: "pytest.Config") -> None:
-    """Prints `N passed, N failed, N skipped`, and keeps the seconds that each test took, set-up included."""
+    """Prints each skipped test with its reason and, last, `N passed, N failed, N skipped`. Keeps these lines and the seconds
+    that each test took, set-up included."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or config.option.collectonly:
         return
     n_passed, n_failed, n_errors, n_skipped = (
         len(reporter.stats.get(outcome, ())) for outcome in ("passed", "failed", "error", "skipped")
     )
-    line = f"{n_passed} passed, {n_failed + n_errors} failed"
-    if n_skipped:
-        line += f", {n_skipped} skipped"
-    seconds: "Counter[str]" = Counter()
+    lines = sorted(f"skipped: {report.nodeid}: {report.longrepr[2]}" for report in reporter.stats.get("skipped", ()))
+    lines.append(f"{n_passed} passed, {n_failed + n_errors} failed" + f", {n_skipped} skipped" * bool(n_skipped))
+    seconds: DefaultDict[str, float] = defaultdict(float)
     for reports in reporter.stats.values():
         for report in reports:
-            seconds[getattr(report, "nodeid", "")] += getattr(report, "duration", 0)
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid] += report.duration
+    slowest_first = sorted(seconds.items(), key=lambda entry: -entry[1])
     harness.MADE.mkdir(parents=True, exist_ok=True)
-    (harness.MADE / "durations.tsv").write_text("".join(f"{n:.3f}\t{node}\n" for node, n in seconds.most_common()))
-    (harness.MADE / "summary").write_text(line + "\n")
-    print(line)
+    (harness.MADE / "durations.tsv").write_text("".join(f"{took:.3f}\t{node}\n" for node, took in slowest_first))
+    (harness.MADE / "summary").write_text("\n".join(lines) + "\n")
+    print(*lines, sep="\n")
 
 
 @pytest.fixture(scope="session")
