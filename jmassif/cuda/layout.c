@@ -5,15 +5,33 @@
 #include "cuda/layout.h"
 #include "base/client_memory.h"
 
-// A missing dimension is 0 and counts as 1; each further level of a mipmap halves every dimension.
-static ULong levels_bytes(UWord width, UWord height, UWord depth, ULong element_bytes, UWord n_levels)
+// CUDA_ARRAY3D_* and cudaArray* flags whose depth counts layers or faces, which are as many at each level.
+#define LAYERED 0x01
+#define CUBEMAP 0x04
+
+typedef struct {
+    UWord width, height, depth; // 0: a missing dimension
+    ULong element_bytes;
+    UInt flags;
+} Shape;
+
+static UWord larger(UWord a, UWord b)
 {
+    return a > b ? a : b;
+}
+
+// Each level of a mipmap halves every dimension. CUDA makes at least one level, and at most as many as it takes to
+// halve the largest dimension to 1 (the documentation of cuMipmappedArrayCreate).
+static ULong levels_bytes(Shape shape, UWord n_levels)
+{
+    const Bool has_layers = (shape.flags & (LAYERED | CUBEMAP)) != 0;
     ULong bytes = 0;
-    for (UWord level = 0; level < n_levels && level < 64; level++) {
-        bytes += (ULong)(width ? width : 1) * (height ? height : 1) * (depth ? depth : 1) * element_bytes;
-        width = width > 1 ? width / 2 : width;
-        height = height > 1 ? height / 2 : height;
-        depth = depth > 1 ? depth / 2 : depth;
+    for (UWord level = 0; level == 0 || level < n_levels; level++) {
+        const UWord depth = has_layers ? shape.depth : shape.depth >> level;
+        bytes += (ULong)larger(shape.width >> level, 1) * larger(shape.height >> level, 1) * larger(depth, 1) *
+                 shape.element_bytes;
+        if (larger(larger(shape.width, shape.height), shape.depth) >> level <= 1)
+            break;
     }
     return bytes;
 }
@@ -32,12 +50,12 @@ static ULong channel_bytes(Addr descriptor)
 
 ULong jm_runtime_array_bytes(const UWord *words, Bool has_depth)
 {
-    return levels_bytes(words[2], words[3], has_depth ? words[4] : 0, channel_bytes(words[1]), 1);
+    return levels_bytes((Shape){words[2], words[3], has_depth ? words[4] : 0, channel_bytes(words[1]), 0}, 1);
 }
 
 ULong jm_runtime_mipmap_bytes(const UWord *words)
 {
-    return levels_bytes(words[2], words[3], words[4], channel_bytes(words[1]), (UInt)words[5]);
+    return levels_bytes((Shape){words[2], words[3], words[4], channel_bytes(words[1]), words[6]}, (UInt)words[5]);
 }
 
 // CUarray_format: the size of one channel.
@@ -62,16 +80,19 @@ static UInt format_bytes(UInt format)
 
 ULong jm_driver_array_bytes(Addr descriptor, Bool has_depth, UWord n_levels)
 {
-    UWord width, height, depth = 0;
+    Shape shape = {0};
     UInt format, n_channels;
-    jm_read_word(descriptor, &width);
-    jm_read_word(descriptor + 8, &height);
+    jm_read_word(descriptor, &shape.width);
+    jm_read_word(descriptor + 8, &shape.height);
     if (has_depth)
-        jm_read_word(descriptor + 16, &depth);
+        jm_read_word(descriptor + 16, &shape.depth);
     Addr rest = descriptor + (has_depth ? 24 : 16);
     jm_read_uint(rest, &format);
     jm_read_uint(rest + 4, &n_channels);
-    return levels_bytes(width, height, depth, (ULong)format_bytes(format) * n_channels, (UInt)n_levels);
+    if (has_depth)
+        jm_read_uint(rest + 8, &shape.flags);
+    shape.element_bytes = (ULong)format_bytes(format) * n_channels;
+    return levels_bytes(shape, (UInt)n_levels);
 }
 
 ULong jm_driver_array_v1_bytes(Addr descriptor, Bool has_depth)
@@ -81,7 +102,7 @@ ULong jm_driver_array_v1_bytes(Addr descriptor, Bool has_depth)
     for (UInt i = 0; i < n_dimensions + 2; i++)
         jm_read_uint(descriptor + i * 4, &field[i]);
     ULong element_bytes = (ULong)format_bytes(field[n_dimensions]) * field[n_dimensions + 1];
-    return levels_bytes(field[0], field[1], has_depth ? field[2] : 0, element_bytes, 1);
+    return levels_bytes((Shape){field[0], field[1], has_depth ? field[2] : 0, element_bytes, 0}, 1);
 }
 
 // An int, padding, a union of 16 bytes, then the size.

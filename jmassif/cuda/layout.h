@@ -11,7 +11,7 @@
 // cudaMallocArray(array, desc, width, height, flags), or with an extent cudaMalloc3DArray(array, desc, w, h, d, flags).
 ULong jm_runtime_array_bytes(const UWord *words, Bool has_depth);
 
-// cudaMallocMipmappedArray(array, desc, w, h, d, levels, flags): the sum of the levels.
+// cudaMallocMipmappedArray(array, desc, w, h, d, levels, flags): the sum of the levels that CUDA makes.
 ULong jm_runtime_mipmap_bytes(const UWord *words);
 
 // The array that a CUDA_ARRAY_DESCRIPTOR (or, with depth, CUDA_ARRAY3D_DESCRIPTOR) at `descriptor` describes.

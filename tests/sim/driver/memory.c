@@ -395,7 +395,7 @@ static bool level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *shape, unsigned int level
 {
     size_t width = at_least_one(shape->Width >> level);
     size_t height = at_least_one(shape->Height >> level);
-    bool layered = shape->Flags & CUDA_ARRAY3D_LAYERED; /* layers do not shrink */
+    bool layered = shape->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP); /* layers and faces do not shrink */
     size_t depth = at_least_one(layered ? shape->Depth : shape->Depth >> level);
     *bytes = element_bytes(shape->Format, shape->NumChannels);
     return !__builtin_mul_overflow(*bytes, width, bytes) && !__builtin_mul_overflow(*bytes, height, bytes) &&

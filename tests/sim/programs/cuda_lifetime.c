@@ -312,6 +312,29 @@ static void host_register(void)
     free(range);
 }
 
+/* CUDA makes no more levels than halve the largest dimension to 1, and layers and faces stay as many. */
+static void mipmap_levels(void)
+{
+    const struct cudaChannelFormatDesc one_float = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+    const CUDA_ARRAY3D_DESCRIPTOR cube = {16, 16, 6, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP};
+    cudaMipmappedArray_t arrays[4];
+    CUmipmappedArray faces;
+    MUST(cudaMallocMipmappedArray(&arrays[0], &one_float, (struct cudaExtent){64, 32, 0}, 20, 0));
+    print_stats("more levels than there are");
+    MUST(cudaMallocMipmappedArray(&arrays[1], &one_float, (struct cudaExtent){64, 32, 0}, 0, 0));
+    print_stats("no level");
+    MUST(cudaMallocMipmappedArray(&arrays[2], &one_float, (struct cudaExtent){16, 16, 8}, 3, 0));
+    print_stats("depth");
+    MUST(cudaMallocMipmappedArray(&arrays[3], &one_float, (struct cudaExtent){16, 16, 8}, 3, CUDA_ARRAY3D_LAYERED));
+    print_stats("layers");
+    MUST(cuMipmappedArrayCreate(&faces, &cube, 9));
+    print_stats("faces");
+    for (int i = 0; i < 4; i++)
+        MUST(cudaFreeMipmappedArray(arrays[i]));
+    MUST(cuMipmappedArrayDestroy(faces));
+    print_stats("freed");
+}
+
 static const struct {
     const char *name;
     void (*tell)(void);
@@ -337,6 +360,7 @@ static const struct {
     STORY(address_used_again),
     STORY(ipc_open_close),
     STORY(host_register),
+    STORY(mipmap_levels),
 #undef STORY
 };
 
