@@ -130,6 +130,16 @@ def test_of_a_workstation_it_leads_from_htop_to_the_programs_own_code() -> None:
     }  # fmt: skip
 
 
+def test_an_owner_without_a_group_is_taken_away_too() -> None:
+    trace = Trace()
+    trace.group("yours", "app")
+    held = {trace.account("heap", "app"): (6 * MIB, 1), trace.account("heap", "stranger"): (2 * MIB, 1)}
+    trace.snapshot(1, "time", held, {"total": (1, {})})
+    profile = trace.load()
+    (ladder,) = ladders(profile, select(profile, "peak"))
+    assert rows(ladder) == {"program": 8, "other": -2, "own-code": 6}
+
+
 @pytest.mark.parametrize("moment", ["peak", "end", "start"])
 def test_the_lower_part_is_the_ledgers(moment: str) -> None:
     profile = small_training_run().load()

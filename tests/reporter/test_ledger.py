@@ -140,6 +140,7 @@ def test_the_end_is_before_the_program_lets_go_of_its_memory(sizes: List[int], r
     assert select(trace.load(), "end").time == end
 
 
+@pytest.mark.parametrize("kind", ["heap", "device"])
 @pytest.mark.parametrize(
     "run, end",
     [
@@ -154,11 +155,11 @@ def test_the_end_is_before_the_program_lets_go_of_its_memory(sizes: List[int], r
         ("end 20, time 10", 2),  # it was killed, or still runs
     ],
 )
-def test_the_end_is_that_of_the_interpreter_unless_the_program_goes_on(run: str, end: int) -> None:
+def test_the_end_is_that_of_the_interpreter_unless_the_program_goes_on(run: str, end: int, kind: str) -> None:
     trace = Trace()
-    heap = trace.account("heap", "app")
+    account = trace.account(kind, "app")
     for time, (reason, size) in enumerate((step.split() for step in run.split(", ")), 1):
-        trace.snapshot(time, reason, {heap: (int(size), 1)})
+        trace.snapshot(time, reason, {account: (int(size), 1)})
     assert select(trace.load(), "end").time == end
 
 

@@ -160,7 +160,8 @@ def test_nothing_from_a_trace_reaches_the_terminal_as_it_is() -> None:
     name = trace.string(evil)
     trace.lines += [f"x 1 0 1 2 3 {trace.stack(frames)} {name} heap 5 1", f"X {name} 5 6", f"e {name} 2 1"]
     trace.mark(1, "\x1b[2J")
-    trace.region_begin(2, "\x1b[2J")
+    for time in (2, 3):
+        trace.region_begin(time, "\x1b[2J")
     trace.snapshot(9, "exit", {device: (10, 1, 9999, 5000, 5000)}, {"total": (9, {})})
     profile = trace.load()
     assert profile.marks[0].text == "\x1b[2J"
