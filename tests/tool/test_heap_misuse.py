@@ -279,6 +279,17 @@ def test_a_custom_block_is_gone_when_its_memory_is_handed_out_again() -> None:
     assert 2000 * 24 <= live_at(recording.profile, -1) <= 2000 * 24 + custom
 
 
+def test_a_custom_block_that_is_announced_again_counts_once() -> None:
+    recording = run_main(
+        """
+        for (int i = 0; i < 10; i++)
+            VALGRIND_MALLOCLIKE_BLOCK(region, 100 + i, 0, 0);
+        """
+    )
+    assert live_at(recording.profile, -1) == 109
+    assert at_peak(recording.profile, "heap") == 109
+
+
 def test_a_custom_block_at_the_start_of_its_region_leaves_the_region_alone() -> None:
     recording = run_main(
         """

@@ -240,6 +240,28 @@ def test_what_stands_before_malloc_is_passed_over(soname: str) -> None:
     assert owners(recording.profile) == {1000: "app", 2000: "app", 300: "app"}
 
 
+TEXT = """
+#include <string>
+int main(int argc, char **argv)
+{
+    std::string text(argv[0]);
+    text.resize(100000, 'x');
+    return text.size() != 100000;
+}
+"""
+
+
+def test_what_the_cxx_library_allocates_is_its_callers() -> None:
+    profile = record([compile_c(TEXT, "-O0", suffix=".cc")]).profile
+    found = [
+        (profile.accounts[account_id].owner, functions(profile, profile.accounts[account_id].node))
+        for account_id, counts in profile.counts().items()
+        if profile.accounts[account_id].kind == "heap" and counts.bytes == 100001
+    ]
+    ((owner, stack),) = found
+    assert owner == "app" and any("std::" in function for function in stack[: stack.index("main")])
+
+
 # What is no rule, in which line (0: in some), and a part of what is said.
 ERRORS: List[Tuple[str, int, str]] = [
     ("net", 1, "OWNER OBJECT FUNCTION [host|device|driver]"),

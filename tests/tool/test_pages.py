@@ -277,6 +277,27 @@ def test_a_custom_allocators_blocks_are_taken_from_the_mapping_that_they_lie_in(
     ]
 
 
+SPLIT = """
+#include <string.h>
+#include <sys/mman.h>
+#include "jmassif.h"
+#define MIB (1 << 20)
+int main(void)
+{
+    char *region = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(region, 1, 6 * MIB);
+    mprotect(region + MIB, MIB, PROT_READ);
+    JMASSIF_SNAPSHOT();
+    return 0;
+}
+"""
+
+
+def test_of_a_mapping_that_the_kernel_has_in_parts_all_parts_count() -> None:
+    profile = record([compile_c(SPLIT, HEADERS)], WITH_PAGES).profile
+    assert bytes_of(profile, requests(profile)[0], "main")["anon"] == 6 * MIB
+
+
 def test_pinned_memory_is_counted_once() -> None:
     sim = sim_build()
     command: List[Argument] = [PYTHON, "-c", PINNED, sim / "libcudart.so.10.2", BUILD / "jmassif" / "libjmassif.so"]
