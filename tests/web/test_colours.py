@@ -15,7 +15,7 @@ from typing import Dict, List, Sequence, Tuple
 import pytest
 
 from jmassif.model.kinds import GROUPS
-from tests.web.browser import WEB
+from tests.web.browser import WEB, in_node
 
 Triple = Tuple[float, float, float]
 
@@ -146,3 +146,22 @@ def test_colours_are_seen_on_both_backgrounds(shades: Dict[str, List[str]]) -> N
         for colour in colours:
             for back in BACKGROUNDS:
                 assert contrast(luminance(linear(colour)), background(back)) >= 1.4, (group, colour, back)
+
+
+def test_an_owners_shade_is_that_of_its_rank_in_its_group() -> None:
+    """Whatever the owners of other groups hold."""
+    script = """
+    import { coloursOf, ownerColour } from './src/runs/colours.js';
+    import { readFileSync } from 'node:fs';
+    const owners = JSON.parse(readFileSync(0, 'utf8'));
+    const run = {
+        head: { owners },
+        dimension: () => ({ names: owners.map(({ name }) => name) }),
+        series: () => owners.map(({ bytes }) => [0, bytes]),
+    };
+    console.log(JSON.stringify([coloursOf(run, 'owner'), owners.map(({ group, rank }) => ownerColour(group, rank))]));
+    """
+    rows = [("app", "yours", 1, 1), ("cudnn", "libraries", 9, 0), ("lib", "libraries", 2, 1), ("tensor", "yours", 5, 0)]
+    owners = [{"name": name, "group": group, "bytes": n, "rank": rank} for name, group, n, rank in rows]
+    found, expected = in_node(script, owners)
+    assert found == expected

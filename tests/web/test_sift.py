@@ -9,7 +9,7 @@ import pytest
 from jmassif.commands import jm_print
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import Trace
-from tests.web.browser import SCREENSHOTS, look, write_page
+from tests.web.browser import SCREENSHOTS, in_node, look, write_page
 
 ONLY, EXCEPT = "[aria-label^='Show only']", "[aria-label^='Show all except']"
 
@@ -78,6 +78,24 @@ def test_a_part_holds_what_its_accounts_hold(page: Path, only: str, but: str, he
     assert tree == held.get("total", 0)
     assert said.endswith("11.0 MiB (7.00 MiB host, 4.00 MiB device) shown")
     assert (blocks > 0) == ("tensor" in held)
+
+
+@pytest.mark.parametrize(
+    "text, fields, expression",
+    [
+        ("function:std::vector", ["function"], "std::vector"),
+        ("std::vector", ["function", "file", "owner", "thread"], "std::vector"),
+        ("file:C:/net.py", ["file"], "C:/net.py"),
+    ],
+)
+def test_colons_but_the_first_are_of_the_expression(text: str, fields: List[str], expression: str) -> None:
+    script = """
+    import { expressionOf } from './src/runs/filter.js';
+    import { readFileSync } from 'node:fs';
+    const { fields, pattern } = expressionOf(JSON.parse(readFileSync(0, 'utf8')));
+    console.log(JSON.stringify([fields, pattern.source.replaceAll('\\\\', '')]));
+    """
+    assert in_node(script, text) == [fields, expression]
 
 
 def test_the_whole_is_shown_again_and_the_address_tells(page: Path) -> None:

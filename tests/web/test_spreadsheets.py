@@ -20,3 +20,17 @@ def test_no_cell_is_a_formula(name: str) -> None:
     assert saved[1].lstrip('"').startswith("'")
     assert copied[1].startswith("'") and copied[1].endswith("\t-5")
     assert (saved[-2], copied[2]) == ("main,5", "main\t5")
+
+
+@pytest.mark.parametrize(
+    "name, field",
+    [
+        ('operator "" _kb', '"operator """" _kb"'),
+        ('"quoted"', '"""quoted"""'),
+        ("f(int, int)", '"f(int, int)"'),
+        ("plain", "plain"),
+    ],
+)
+def test_a_field_is_quoted_where_readers_want_it(name: str, field: str) -> None:
+    saved, _ = in_node(SCRIPT, [["line", "bytes"], [name, 5]])
+    assert saved == ["line,bytes", f"{field},5", ""]
