@@ -142,3 +142,49 @@ def test_functions_of_other_libraries_with_these_names_are_left_alone() -> None:
     assert recording.returncode == 0, recording.stderr
     assert not recording.profile.failures
     assert [scope.name for scope in recording.profile.scopes] == ["dlopen libother.so.1"]
+
+
+# A runtime that asks its driver in ways of its own.
+ALONE = """
+#include <stddef.h>
+typedef struct { size_t width, height, depth; } extent;
+static char arrays[3];
+int cudaMallocArray(void **array, const int *format, size_t width, size_t height, unsigned flags)
+{
+    *array = &arrays[0];
+    return 0;
+}
+int cudaMalloc3DArray(void **array, const int *format, extent size, unsigned flags)
+{
+    *array = &arrays[1];
+    return 0;
+}
+int cudaMallocMipmappedArray(void **array, const int *format, extent size, unsigned levels, unsigned flags)
+{
+    *array = &arrays[2];
+    return 0;
+}
+"""
+CALLS_IT = """
+#include <stddef.h>
+typedef struct { size_t width, height, depth; } extent;
+int cudaMallocArray(void **, const int *, size_t, size_t, unsigned);
+int cudaMalloc3DArray(void **, const int *, extent, unsigned);
+int cudaMallocMipmappedArray(void **, const int *, extent, unsigned, unsigned);
+int main(void)
+{
+    const int two_floats[] = {32, 32, 0, 0, 2};
+    void *array;
+    return cudaMallocArray(&array, two_floats, 64, 32, 1) | cudaMalloc3DArray(&array, two_floats, (extent){64, 32, 4}, 1) |
+           cudaMallocMipmappedArray(&array, two_floats, (extent){64, 32, 0}, 3, 1);
+}
+"""
+
+
+def test_where_the_driver_is_not_seen_the_runtimes_arguments_tell_the_size() -> None:
+    runtime = programs.library(ALONE, SONAMES["RUNTIME"])
+    recording = harness.record([harness.compile_c(CALLS_IT, "-O1", *programs.linked_to(runtime))])
+    assert recording.returncode == 0, recording.stderr
+    sizes = sorted(recording.profile.blocks.size)
+    assert sizes == [8 * 64 * 32, 8 * (64 * 32 + 32 * 16 + 16 * 8), 8 * 64 * 32 * 4]
+    assert held_by_kind(recording.profile, last(recording.profile)) == {"array": (sum(sizes), 3)}
