@@ -37,7 +37,7 @@ def test_buffers_beyond_the_usual_limit_are_mapped_and_closed(sim: Path) -> None
     recording = recorded(sim, 1024, hard_limit())
     assert recording.returncode == 0, recording.stderr
     assert int(re.findall(r"^handle (\d+)$", recording.stdout, re.MULTILINE)[0]) >= 1024
-    mapped, gone = cuda_ledger.at_marks(recording.profile)
+    mapped, _, gone = cuda_ledger.at_marks(recording.profile)
     assert board.by_kind(recording.profile, mapped).get("driver") == ALLOCATED
     assert board.by_kind(recording.profile, gone).get("driver", 0) == 0
 

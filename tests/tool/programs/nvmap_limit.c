@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* On a board of r32 a buffer's handle is a descriptor beyond the usual limit of open files. It can be mapped, used, and
- * closed like any other. Then there is nothing but the mapping, and then nothing. */
+ * closed like any other. Then there is nothing but the mapping, then two parts of that, and then nothing. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +42,8 @@ int main(void)
     if (close((int)create.handle))
         return 4;
     mark("mapped");
+    munmap(mapped + (2 << 20), 1 << 20);
+    mark("parted");
     munmap(mapped, 5 << 20);
     mark("gone");
     printf("handle %u\n", create.handle);
