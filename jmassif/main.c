@@ -47,7 +47,6 @@
 #include "requests/client.h"
 #include "requests/request.h"
 #include "valgrind/code_cache.h"
-#include "valgrind/dead_flags.h"
 #include "valgrind/debug_info.h"
 #include "valgrind/fma.h"
 #include "valgrind/freeres.h"
@@ -213,7 +212,6 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_clock_count_instructions(out);
     out = jm_request_answer_at_once(out);
-    jm_dead_flags_leave_out(out, (VexGuestExtents *)extents); // which VEX hands to the core
     jm_translation_instrumented(in, out);
     jm_indirect_foresee(out);
     return out;

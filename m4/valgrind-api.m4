@@ -118,19 +118,6 @@ AC_MSG_RESULT([$wraps_passes])
 AS_IF([test $wraps_passes = yes],
     [AC_DEFINE([WRAPS_VEX_PASSES], [1], [The calls of VEX's passes are taken over.])],
     [VEX_WRAP_LDFLAGS=])
-
-dnl What VEX asks about a condition, which conditions.c is asked after it.
-AC_MSG_CHECKING([whether VEX's questions about conditions can be taken over])
-answers_conditions=no
-AS_IF([test "$VG_ARCH" = amd64], [
-    JM_IF_FUNCTION([libvex], [guest_amd64_spechelper], [answers_conditions=yes])
-    JM_IF_FUNCTION([libvex], [amd64g_calculate_rflags_all], [], [answers_conditions=no])
-])
-AC_MSG_RESULT([$answers_conditions])
-AS_IF([test $answers_conditions = yes], [
-    AC_DEFINE([ANSWERS_CONDITIONS], [1], [VEX's questions about conditions are taken over.])
-    VEX_WRAP_LDFLAGS="$VEX_WRAP_LDFLAGS -Wl,--wrap=guest_amd64_spechelper"
-])
 AC_SUBST([VEX_WRAP_LDFLAGS])
 
 dnl What code_cache.c stands in the place of: the one function that translates, and the one in which a debugger is heard.

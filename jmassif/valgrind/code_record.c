@@ -16,7 +16,7 @@ static SizeT n_to_compare(Addr address, SizeT n_guest, const NSegment *mapping)
     if (n_guest == 0 || n_guest > n)
         return 0;
     // What was only looked at may lie in a page that the file has not.
-    return jm_mapped_code_can_read(mapping, address, address, n) ? n : 0;
+    return jm_mapped_code_can_read(mapping, address, n) ? n : 0;
 }
 
 Bool jm_code_record_take(CodeRecord *record, const VexGuestExtents *extents, const NSegment *mapping)
@@ -24,52 +24,26 @@ Bool jm_code_record_take(CodeRecord *record, const VexGuestExtents *extents, con
     record->address = extents->base[0];
     record->n_guest = extents->len[0];
     record->n_compared = n_to_compare(record->address, record->n_guest, mapping);
-    for (UInt i = 1; i < extents->n_used; i++) {
-        const Long at = (Long)(extents->base[i] - record->address);
-        record->others_at[i - 1] = at;
-        record->n_others[i - 1] = extents->len[i];
-        if (record->others_at[i - 1] != at || record->n_others[i - 1] != extents->len[i] || extents->len[i] == 0)
-            return False;
-    }
-    return record->n_compared > 0;
+    return extents->n_used == 1 && record->n_compared > 0;
 }
 
 void jm_code_record_give(const CodeRecord *record, VexGuestExtents *extents)
 {
     *extents = (VexGuestExtents){.base = {record->address}, .len = {record->n_guest}, .n_used = 1};
-    for (UInt i = 0; i < JM_MAX_OTHERS && record->n_others[i]; i++) {
-        extents->base[extents->n_used] = record->address + record->others_at[i];
-        extents->len[extents->n_used++] = record->n_others[i];
-    }
 }
 
 SizeT jm_code_record_program_bytes(const CodeRecord *record)
 {
-    SizeT n_bytes = record->n_compared;
-    for (UInt i = 0; i < JM_MAX_OTHERS; i++)
-        n_bytes += record->n_others[i];
-    return n_bytes;
+    return record->n_compared;
 }
 
 void jm_code_record_copy_program(const CodeRecord *record, UChar *to)
 {
     jm_words_copy(to, (const void *)record->address, record->n_compared);
-    to += record->n_compared;
-    for (UInt i = 0; i < JM_MAX_OTHERS; to += record->n_others[i++])
-        jm_words_copy(to, (const void *)(record->address + record->others_at[i]), record->n_others[i]);
 }
 
 Bool jm_code_record_is_same_program(const CodeRecord *record, const NSegment *mapping, const UChar *bytes)
 {
-    if (record->n_compared != n_to_compare(record->address, record->n_guest, mapping) ||
-        !jm_words_same((const void *)record->address, bytes, record->n_compared))
-        return False;
-    bytes += record->n_compared;
-    for (UInt i = 0; i < JM_MAX_OTHERS && record->n_others[i]; bytes += record->n_others[i++]) {
-        const Addr at = record->address + record->others_at[i];
-        if (!jm_mapped_code_can_read(mapping, record->address, at, record->n_others[i]) ||
-            !jm_words_same((const void *)at, bytes, record->n_others[i]))
-            return False;
-    }
-    return True;
+    return record->n_compared == n_to_compare(record->address, record->n_guest, mapping) &&
+           jm_words_same((const void *)record->address, bytes, record->n_compared);
 }

@@ -7,19 +7,16 @@
 
 #include "base/compat.h"
 
-#define JM_MAX_OTHERS 2 // a superblock has three extents
-
 typedef struct {
     Addr address; // of the program's code
     UInt n_host;
-    UShort n_guest;                // bytes of the program from there on that it was made of
-    UShort n_compared;             // these, and what VEX may have looked at behind them
-    Int others_at[JM_MAX_OTHERS];  // bytes from `address`: other code that it depends on (dead_flags.h)
-    UChar n_others[JM_MAX_OTHERS]; // its bytes; 0: none
+    UShort n_guest;    // bytes of the program from there on that it was made of
+    UShort n_compared; // these, and what VEX may have looked at behind them
     VexTranslateResult result;
 } CodeRecord;
 
-// Takes over what the translation was made of. False if it cannot be kept. `mapping`: in which it lies.
+// Copies what the translation was made of. False if it cannot be kept: it has more than one extent, or bytes that
+// cannot be read. `mapping` holds its code.
 Bool jm_code_record_take(CodeRecord *record, const VexGuestExtents *extents, const NSegment *mapping);
 
 // The same to the core.

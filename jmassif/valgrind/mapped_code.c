@@ -10,10 +10,10 @@ const NSegment *jm_mapped_code(Addr address)
 }
 
 // Of a file's pages none is missing before one that is there.
-Bool jm_mapped_code_can_read(const NSegment *mapping, Addr known, Addr address, SizeT n_bytes)
+Bool jm_mapped_code_can_read(const NSegment *mapping, Addr address, SizeT n_bytes)
 {
     if (n_bytes == 0 || address < mapping->start || address > mapping->end || n_bytes - 1 > mapping->end - address)
         return False;
     const Addr last_page = VG_PGROUNDDN(address + n_bytes - 1);
-    return last_page <= VG_PGROUNDDN(known) || jm_kernel_can_read(last_page);
+    return last_page <= VG_PGROUNDDN(address) || jm_kernel_can_read(last_page);
 }

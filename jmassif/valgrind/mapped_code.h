@@ -10,8 +10,8 @@
 // The mapping of such code in which the address lies; NULL if none. Good until the core needs memory, and moves it.
 const NSegment *jm_mapped_code(Addr address);
 
-// Whether so many bytes from an address on lie in the mapping and can be read, as `known` can. A mapping may be longer
-// than its file, and where the file has no more pages reading ends in a signal.
-Bool jm_mapped_code_can_read(const NSegment *mapping, Addr known, Addr address, SizeT n_bytes);
+// True if `n_bytes` from a readable address on lie in the mapping and can be read. A mapping may be longer than its
+// file, and a read where the file has no more pages ends in a signal.
+Bool jm_mapped_code_can_read(const NSegment *mapping, Addr address, SizeT n_bytes);
 
 #endif

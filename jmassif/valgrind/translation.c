@@ -99,11 +99,6 @@ void __wrap_do_deadcode_BB(IRSB *block)
         __real_do_deadcode_BB(block);
 }
 
-void jm_translation_remove_dead_code(IRSB *block)
-{
-    __real_do_deadcode_BB(block);
-}
-
 IRSB *__wrap_cprop_BB(IRSB *block)
 {
     return superblock == UNTOUCHED ? block : __real_cprop_BB(block);

@@ -8,9 +8,8 @@
 
 #include "base/compat.h"
 
-// Sets what suits, before the options are read: the user's --vex-guest-max-insns, --vex-guest-chase,
-// --num-transtab-sectors and
-// --avg-transtab-entry-size win.
+// Sets defaults before the options are read: the user's --vex-guest-max-insns, --vex-guest-chase,
+// --num-transtab-sectors and --avg-transtab-entry-size win.
 void jm_translation_init(void);
 
 // After the options: keeps the least translated code that the program can do with.
@@ -18,8 +17,5 @@ void jm_translation_keep_little(void);
 
 // To be called with every superblock that the tool was given, and what it makes of it.
 void jm_translation_instrumented(const IRSB *in, const IRSB *out);
-
-// Takes out what nothing uses any more of a superblock that counts as untouched; only where WRAPS_VEX_PASSES.
-void jm_translation_remove_dead_code(IRSB *block);
 
 #endif

@@ -60,15 +60,6 @@ def test_code_is_as_good_as_without_a_tool(tmp_path: Path) -> None:
     assert 0.98 * none < ours < 1.06 * none
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="condition codes of x86-64")
-def test_condition_codes_that_nothing_reads_are_not_stored(tmp_path: Path) -> None:
-    none, ours = without_and_with(tmp_path / "trace")
-    assert ours < 0.95 * none
-    # Where superblocks check their own code, they know nothing of other code.
-    none, ours = without_and_with(tmp_path / "trace", "--smc-check=all")
-    assert ours > 0.98 * none
-
-
 CALLS = """
 #include <stdio.h>
 long called(long);
@@ -116,36 +107,3 @@ def test_vector_registers_lie_within_lines_of_the_cache(more: int, tmp_path: Pat
     log = tmp_path / ("l" * (1 + more))
     record([compile_c(SMALL)], ["--stats=yes", f"--log-file={log}"])
     assert "vector registers: 0 bytes past a multiple of 32" in log.read_text()
-
-
-@pytest.fixture(name="conditions", scope="module")
-def fixture_conditions() -> Path:
-    if platform.machine() != "x86_64":
-        pytest.skip("conditions of x86-64")
-    return compile_c(DIRECTORY / "conditions.c", "-O1")
-
-
-def test_conditions_after_arithmetic_are_the_processors(conditions: Path) -> None:
-    natively = run([conditions]).stdout
-    assert len(natively.splitlines()) == 400
-    assert record([conditions], ["--code-cache=no"]).stdout == natively
-
-
-# As instructions and VEX number them.
-CONDITIONS = "o no b nb z nz be nbe s ns p np l nl le nle".split()
-OPERATIONS = "add sub adc sbb logic inc dec shl shr".split()
-
-
-def test_conditions_right_after_arithmetic_are_not_asked_of_a_function(conditions: Path) -> None:
-    told = record([conditions], ["--code-cache=no", "--trace-flags=00100000", "--trace-notbelow=0"]).stderr
-    asked: Dict[str, Set[str]] = {}
-    for condition, operation in re.findall(r"amd64g_calculate_condition[^(]*\(0x(\w+):I64,0x(\w+):I64,", told):
-        number = int(operation, 16)
-        if 1 <= number <= 4 * len(OPERATIONS):
-            asked.setdefault(OPERATIONS[(number - 1) // 4], set()).add(CONDITIONS[int(condition, 16)])
-    assert asked["adc"] and asked["sbb"]  # they are found
-    assert asked["logic"] == {"p", "np"}
-    assert asked["sub"] <= {"o", "no", "p", "np"}
-    assert not asked["add"] & {"z", "nz", "s", "ns", "b", "nb"}
-    for counted in ("inc", "dec", "shl", "shr"):
-        assert not asked[counted] & {"z", "nz", "s", "ns"}, counted
