@@ -83,7 +83,7 @@ check_words() {
     ! files '' | grep -vE ^COPYING | xargs -r grep -nIiE "$words"
 }
 
-# Which folder uses which, and how long files are: docs/architecture.md, "The floors".
+# Which folder uses which: docs/architecture.md, "The floors".
 check_arrows() {
     command -v python3 >/dev/null || skip "python3 is not installed"
     tests/lint/arrows.py
