@@ -8,6 +8,7 @@
 # shellcheck disable=SC2317 # the checks are called by name
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
+kept=${JMASSIF_BUILD:-build} # has the caches of black and mypy
 checks=(clang_format black mypy shellcheck spdx words arrows)
 
 skip() {
@@ -27,9 +28,7 @@ files() {
 
 # Scripts have no suffix to go by.
 scripts() {
-    files '' | while read -r file; do
-        if head -n 1 "$file" | grep -aqE "^#!.*\b($1)\b"; then echo "$file"; fi
-    done
+    files '' | xargs grep -anHm1 -E "^#!.*\b($1)\b" | sed -n 's/:1:#!.*//p'
 }
 
 check_clang_format() {
@@ -42,19 +41,19 @@ check_clang_format() {
 check_black() {
     command -v black >/dev/null || skip "black is not installed"
     black --version | grep -q ' 23\.' || skip "this needs black 23: its style changes from year to year"
-    { files '\.py'; scripts python3; } | sort -u | xargs -r black --quiet --check --diff
+    local -a sources
+    mapfile -t sources < <({ files '\.py'; scripts python3; } | sort -u)
+    # With --diff it does without its cache, so that comes second.
+    BLACK_CACHE_DIR="$kept/black" black --quiet --check "${sources[@]}" || { black --quiet --diff "${sources[@]}" && return 1; }
 }
 
 check_mypy() {
     command -v mypy >/dev/null || skip "mypy is not installed"
     mypy --version | grep -q '^mypy 1\.' || skip "this needs mypy 1"
-    local cache status=0
-    cache=$(mktemp -d) || return 1
-    mypy --no-error-summary --cache-dir="$cache" reporter/jmassif tests || status=1
-    # One by one: each is a module named __main__.
-    { files 'docs/.*\.py'; scripts python3; } | sort -u | sed -E '/^(reporter|tests)\/.*\.py$/d' |
-        xargs -r -n 1 mypy --no-error-summary --cache-dir="$cache" || status=1
-    rm -rf "$cache"
+    local status=0
+    local -a command=(mypy --no-error-summary --scripts-are-modules --cache-dir="$kept/mypy")
+    { echo reporter/jmassif tests && scripts python3 | grep -v '\.py$'; } | xargs "${command[@]}" || status=1
+    files '\.py' | grep -vE '^(reporter|tests)/' | xargs -r "${command[@]}" || status=1
     return "$status"
 }
 
@@ -66,12 +65,9 @@ check_shellcheck() {
 # Licence texts, golden outputs, which are compared byte by byte, and what npm writes have none.
 check_spdx() {
     local bad
-    bad=$(files '' | grep -vE '^(COPYING|tests/.*/(golden|data)/|reporter/web/package-lock\.json$)' |
-        while read -r file; do
-            if [ -s "$file" ] && grep -qI . "$file" && ! head -n 12 "$file" | grep -q SPDX-License-Identifier; then
-                echo "$file"
-            fi
-        done)
+    bad=$(files '' | grep -vE '^(COPYING|tests/.*/(golden|data)/|reporter/web/package-lock\.json$)' | xargs grep -lI . |
+        xargs awk 'FNR == 1 {bad[FILENAME]} FNR < 13 && /SPDX-License-Identifier/ {delete bad[FILENAME]}
+                   END {for (file in bad) print file}')
     [ -z "$bad" ] || { echo "without an SPDX line:" && echo "$bad" && return 1; }
 }
 
