@@ -9,7 +9,9 @@ a lock, or under another name and moved into place.
 import contextlib
 import fcntl
 import filecmp
+import functools
 import hashlib
+import json
 import os
 import platform
 import re
@@ -51,15 +53,15 @@ class Run(NamedTuple):
 
 
 class Recording:
-    """A finished run under jmassif. Its files live as long as this object."""
+    """A finished run under jmassif. A temporary directory lives as long as this object."""
 
-    def __init__(self, run: Run, directory: "tempfile.TemporaryDirectory[str]") -> None:
+    def __init__(self, run: Run, directory: "Union[Path, tempfile.TemporaryDirectory[str]]") -> None:
         self._directory = directory
         self._profiles: Dict[Path, Profile] = {}
         self.returncode = run.returncode
         self.stdout = run.stdout
         self.stderr = run.stderr
-        self.directory = Path(directory.name)
+        self.directory = directory if isinstance(directory, Path) else Path(directory.name)
 
     @property
     def traces(self) -> List[Path]:
@@ -141,14 +143,111 @@ def record(
     Without pages, unless `options` ask for them: those are sampled, and most tests compare sums that must be exact.
     """
     directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
-    out_file = f"--jmassif-out-file={directory.name}/jmassif.out.%p"
-    done = run(
+    return Recording(
+        _record(Path(directory.name), command, options, env, cwd, timeout, build, valgrind, launcher), directory
+    )
+
+
+def _record(
+    directory: Path,
+    command: Sequence[Argument],
+    options: Sequence[str],
+    env: Optional[Mapping[str, str]],
+    cwd: Optional[Path] = None,
+    timeout: float = 120,
+    build: Path = BUILD,
+    valgrind: str = VALGRIND,
+    launcher: Sequence[Argument] = (),
+) -> Run:
+    out_file = f"--jmassif-out-file={directory}/jmassif.out.%p"
+    return run(
         [*launcher, valgrind, "--tool=jmassif", out_file, "--pages=no", *options, *command],
         env={"VALGRIND_LIB": str(build / ".in_place"), **(env or {})},
-        cwd=cwd or Path(directory.name),
+        cwd=cwd or directory,
         timeout=timeout,
     )
-    return Recording(done, directory)
+
+
+def recorded(
+    command: Sequence[Argument],
+    options: Sequence[str] = (),
+    env: Optional[Mapping[str, str]] = None,
+    timeout: float = 120,
+    launcher: Sequence[Argument] = (),
+    status: Optional[int] = 0,
+) -> Recording:
+    """record(), once for all tests and workers that ask for the same: for programs that do the same in every run, and for
+    tests that write nothing into the recording. Kept until the recorder or a file that the arguments name has changed.
+
+    `status`: how the program must end; None for anything.
+    """
+    words = tuple(str(word) for word in (*launcher, *command))
+    named = [_contents(path) for word in (*words, *options, *(env or {}).values()) for path in _paths(word)]
+    key = _digest((words, tuple(options), sorted((env or {}).items()), named))
+    made = _recorded(key, tuple(launcher), tuple(command), tuple(options), tuple((env or {}).items()), timeout)
+    assert status is None or made.returncode == status, made.stderr
+    return made
+
+
+@functools.lru_cache(maxsize=32)  # with their profiles
+def _recorded(
+    key: str,
+    launcher: Tuple[Argument, ...],
+    command: Tuple[Argument, ...],
+    options: Tuple[str, ...],
+    env: Tuple[Tuple[str, str], ...],
+    timeout: float,
+) -> Recording:
+    directory = _recordings() / key
+    finished = directory / "finished.json"
+    with lock(f"recording-{key}"):
+        if not finished.exists():
+            shutil.rmtree(str(directory), ignore_errors=True)
+            directory.mkdir()
+            done = _record(directory, command, options, dict(env), timeout=timeout, launcher=launcher)
+            _replace(finished, json.dumps(done))
+    return Recording(Run(*json.loads(finished.read_text())), directory)
+
+
+@functools.lru_cache(maxsize=None)
+def _recordings() -> Path:
+    """Where the recordings of this build are; those of others are removed."""
+    tools = [*sorted((BUILD / ".in_place").glob("*jmassif*")), Path(shutil.which(VALGRIND) or VALGRIND)]
+    identity = _digest(([_contents(path) for path in tools], os.environ["XDG_CACHE_HOME"]))
+    directory = MADE / "recordings" / identity
+    with lock("recordings"):
+        if not directory.exists():
+            shutil.rmtree(str(directory.parent), ignore_errors=True)
+            directory.mkdir(parents=True)
+    return directory
+
+
+def _paths(word: str) -> Iterator[Path]:
+    """The files and directories that a word of a command line or of the environment names."""
+    for part in (word, *re.split("[=:]", word)):
+        if "/" in part and "\n" not in part and os.path.exists(part):
+            yield Path(part)
+
+
+def _contents(path: Path) -> str:
+    """Of a directory that is searched its modules and libraries; with a script those beside it; with a program of the
+    simulation its libraries."""
+    files = [path] if path.is_file() else []
+    if path.is_dir() or path.suffix == ".py":
+        directory = path if path.is_dir() else path.parent
+        files += [file for pattern in ("*.py", "*/*.py", "*.so*") for file in sorted(directory.glob(pattern))]
+    if BUILD / "sim" in path.parents:
+        files += sorted((BUILD / "sim").glob("*.so*"))
+    return _digest([(str(file), _file_digest(file, file.stat().st_mtime_ns)) for file in files if file.is_file()])
+
+
+@functools.lru_cache(maxsize=None)
+def _file_digest(path: Path, _mtime_ns: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:24]
 
 
 def record_arm64(
@@ -237,18 +336,27 @@ def compile_c(source: Argument, *flags: str, compiler: str = "", suffix: str = "
         compiler = "gcc" if suffix == ".c" else "g++"
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    key = hashlib.sha256(repr((compiler, flags, suffix, text, _included(text, flags))).encode()).hexdigest()[:24]
-    directory = MADE / "cache" / key
-    program = directory / name
-    if program.exists():
-        return program
-    directory.mkdir(parents=True, exist_ok=True)
-    code = directory / f"{name}{suffix}"
-    _replace(code, text)
-    unfinished = directory / f"{name}.{os.getpid()}"
-    check_run([compiler, "-g", "-o", unfinished, code, *flags])
-    unfinished.rename(program)
+    linked = [_contents(path) for flag in flags for path in _paths(flag) if path.is_file()]
+    key = _digest((compiler, flags, suffix, text, _included(text, flags), linked))
+    program = MADE / "cache" / key / name
+    with lock(key):
+        if not program.exists():
+            code = program.with_name(f"{name}{suffix}")
+            code.parent.mkdir(parents=True, exist_ok=True)
+            code.write_text(text)
+            unfinished = program.with_name(f"{name}.unfinished")
+            check_run([compiler, "-g", "-o", unfinished, code, *flags])
+            unfinished.rename(program)
     return program
+
+
+def written(text: str, name: str) -> Path:
+    """A file with this text, at a path that is the same wherever it is asked for: an argument for recorded()."""
+    path = MADE / "cache" / _digest((text, name)) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        _replace(path, text)
+    return path
 
 
 def _included(text: str, flags: Sequence[str]) -> Dict[str, str]:

@@ -3,7 +3,17 @@
 
 from pathlib import Path
 
-from tests.harness import MassifPeak, allocated_by_function, check_run, compile_c, massif, massif_peak, record
+from tests.harness import (
+    PYTHON,
+    MassifPeak,
+    allocated_by_function,
+    check_run,
+    compile_c,
+    massif,
+    massif_peak,
+    record,
+    recorded,
+)
 
 SNAPSHOT = """#-----------
 snapshot={number}
@@ -52,3 +62,15 @@ def test_jmassif_is_run_and_its_trace_read() -> None:
     recording = record([program])
     assert recording.returncode == 3
     assert allocated_by_function(recording.profile, program) == {"main": (4000, 1)}
+
+
+def test_a_recording_is_made_once_until_what_is_run_changes(tmp_path: Path) -> None:
+    module, script = tmp_path / "module.py", tmp_path / "script.py"
+    module.write_text("")
+    script.write_text("import module, uuid; print(uuid.uuid4())")
+    first = recorded([PYTHON, script])
+    assert first.trace.exists() and recorded([PYTHON, script]).stdout == first.stdout
+    assert recorded([PYTHON, script], ["--heap=no"]).stdout != first.stdout
+    assert recorded([PYTHON, script], env={"ANOTHER": "1"}).stdout != first.stdout
+    module.write_text("pass")
+    assert recorded([PYTHON, script]).stdout != first.stdout
