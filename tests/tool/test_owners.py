@@ -8,6 +8,7 @@ from typing import Dict, List, Tuple
 import pytest
 
 from jmassif.model.profile import Profile
+from tests import harness
 from tests.harness import Recording, compile_c, record
 from tests.tool.programs import functions, library, linked_to
 
@@ -104,12 +105,26 @@ LIBRARIES = [
 ]
 
 
-@pytest.mark.parametrize("soname, owner", LIBRARIES)
-def test_a_library_has_an_owner_by_its_name(soname: str, owner: str) -> None:
-    lib = library(LIBRARY, soname, "-fno-builtin")
-    recording = record([compile_c(PROGRAM, "-fno-builtin", *linked_to(lib))])
-    assert recording.returncode == 0, recording.stderr
-    assert owners(recording.profile) == {1000: owner, 2000: owner, 300: "app"}
+# Libraries that stand between a program and malloc or mmap: their callers own the memory.
+PASSED_OVER = ["libucm.so.0", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"]
+NAMED = LIBRARIES + [(soname, "app") for soname in PASSED_OVER]
+
+
+@pytest.mark.parametrize("number", range(len(NAMED)), ids=[soname for soname, _ in NAMED])
+def test_a_library_has_an_owner_by_its_name(number: int) -> None:
+    """One program calls them all, each with sizes of its own."""
+    libraries = [
+        library(f"#define weights weights_{n}\n#define scratch scratch_{n}\n{LIBRARY}", soname, "-fno-builtin")
+        for n, (soname, _) in enumerate(NAMED)
+    ]
+    calls = "".join(
+        f"{{ char *weights_{n}(size_t), *scratch_{n}(size_t); weights_{n}(1000 + {n}), scratch_{n}(2000 + {n}); }}\n"
+        for n in range(len(NAMED))
+    )
+    program = f"#include <stdlib.h>\nint main(void) {{\n{calls}return 0; }}"
+    found = owners(harness.recorded([compile_c(program, "-fno-builtin", *linked_to(*libraries))]).profile)
+    assert len(found) == 2 * len(NAMED)
+    assert found[1000 + number] == found[2000 + number] == NAMED[number][1]
 
 
 # Libraries whose functions are not all one owner's, or that work on behalf of what calls them: libraries with their
@@ -228,16 +243,6 @@ def test_own_code_claims_what_it_causes(rules: str, expected: Dict[int, str], tm
     recording = recorded(tmp_path, rules)
     assert recording.returncode == 0, recording.stderr
     assert owners(recording.profile) == expected
-
-
-# Libraries that stand between a program and malloc or mmap.
-@pytest.mark.parametrize(
-    "soname", ["libucm.so.0", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"]
-)
-def test_what_stands_before_malloc_is_passed_over(soname: str) -> None:
-    lib = library(LIBRARY, soname, "-fno-builtin")
-    recording = record([compile_c(PROGRAM, "-fno-builtin", *linked_to(lib))])
-    assert owners(recording.profile) == {1000: "app", 2000: "app", 300: "app"}
 
 
 TEXT = """
