@@ -14,7 +14,7 @@ import pytest
 from tests import harness
 from tests.tool import board
 
-OPERATIONS = 50_000
+OPERATIONS, AT_LENGTH = 4_000, 50_000
 
 
 class Step(NamedTuple):
@@ -46,17 +46,26 @@ def totals_at_regions(trace: Path) -> List[int]:
     return totals
 
 
-@pytest.mark.parametrize("release", board.RELEASES)
-def test_the_ledger_is_the_kernels_after_every_operation(sim: Path, release: str, tmp_path: Path) -> None:
+def check(sim: Path, release: str, n_operations: int, tmp_path: Path) -> None:
     board.require_board(sim)
     log = tmp_path / "log"
     # Children have traces of their own, which nobody reads here.
-    recording = board.record(sim, release, "driver_random", str(OPERATIONS), "7", f"--log={log}", "--check")
+    recording = board.record(sim, release, "driver_random", str(n_operations), "7", f"--log={log}", "--check")
     (trace,) = [trace for trace in recording.traces if "\nm forked-from" not in trace.read_text("utf-8", "replace")]
     steps, totals = steps_of(log), totals_at_regions(trace)
-    assert len(steps) == len(totals) == OPERATIONS
+    assert len(steps) == len(totals) == n_operations
     others = totals[0] - steps[0].committed  # the heap, which stands still
     wrong = [(step, total - others) for step, total in zip(steps, totals) if total - others != step.committed]
     assert not wrong, wrong[:3]
     assert max(step.committed for step in steps) > 1 << 20
     assert board.odd(trace) == {}
+
+
+@pytest.mark.parametrize("release", board.RELEASES)
+def test_the_ledger_is_the_kernels_after_every_operation(sim: Path, release: str, tmp_path: Path) -> None:
+    check(sim, release, OPERATIONS, tmp_path)
+
+
+@pytest.mark.parametrize("release", board.RELEASES)
+def test_the_ledger_is_the_kernels_after_many_operations_at_length(sim: Path, release: str, tmp_path: Path) -> None:
+    check(sim, release, AT_LENGTH, tmp_path)
