@@ -2,13 +2,12 @@
 """Wild ioctls on the simulated board's devices: after each the ledger has what the board's kernel has committed, whatever the
 structures say.
 
-    python3 -m tests.fuzz.ioctls [--seed=N] [--seconds=20] [--steps=N]
+    python3 -m tests.fuzz.ioctls [--seed=N] [--runs=N] [--steps=N]
 """
 
 import random
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import List, NamedTuple
 
@@ -54,13 +53,12 @@ class Tally(NamedTuple):
     faults: List[str]
 
 
-def search(seed: int, seconds: float, sim: Path, steps: int = _STEPS) -> Tally:
-    """Looks for differences for so long, at least once."""
+def search(seed: int, n_runs: int, sim: Path, steps: int = _STEPS) -> Tally:
+    """Looks for differences in so many runs."""
     rng = random.Random(seed)
     compiled = program()
-    until = time.monotonic() + seconds
     runs, faults = 0, []
-    while not runs or time.monotonic() < until:
+    while runs < n_runs:
         release, number = rng.choice(board.RELEASES), rng.randrange(1, 1 << 31)
         with tempfile.TemporaryDirectory() as directory:
             found = attempt(compiled, sim, release, steps, number, Path(directory))
@@ -70,11 +68,11 @@ def search(seed: int, seconds: float, sim: Path, steps: int = _STEPS) -> Tally:
 
 
 def main() -> int:
-    parser = searching.timed_parser(__doc__)
+    parser = searching.counted_parser(__doc__, 20)
     parser.add_argument("--steps", type=int, default=_STEPS)
     parser.add_argument("--sim", type=Path, default=BUILD / "sim")
     arguments = parser.parse_args()
-    tally = search(arguments.seed, arguments.seconds, arguments.sim, arguments.steps)
+    tally = search(arguments.seed, arguments.runs, arguments.sim, arguments.steps)
     print(f"seed {arguments.seed}: {tally.runs} runs, {tally.steps} steps, {len(tally.faults)} faults")
     return searching.ended(tally.faults)
 

@@ -36,6 +36,7 @@ RELEASE = "r35"
 N_AT_ONCE = 2
 # What the script may take to come to its first batch, and how far beyond it is killed.
 LONGEST_SECONDS = {"c": 5.0, "py": 8.0}
+SECONDS_OF_TRAINING = (1.2, 4.0)  # later than what is late
 LATE_NS = 1000000000
 
 
@@ -62,8 +63,9 @@ def command(sim: Path, language: str, directory: Path, seed: int) -> List[str]:
     return [*board, *tool, *program, str(seed)]
 
 
-def kill_at(seconds: float, words: List[str], directory: Path) -> int:
-    """Starts a session of its own and kills all of it. Returns when, as the log has times."""
+def kill_at(seconds: float, in_training: bool, words: List[str], directory: Path) -> int:
+    """Starts a session of its own and kills all of it, so long after its start or after its first line in the log. Returns
+    when, as the log has times."""
     with open(directory / "errors", "wb") as errors:
         process = subprocess.Popen(
             words,
@@ -74,6 +76,8 @@ def kill_at(seconds: float, words: List[str], directory: Path) -> int:
             start_new_session=True,
         )
     try:
+        while in_training and process.poll() is None and not (directory / "log").exists():
+            time.sleep(0.05)
         time.sleep(seconds)
     finally:
         killed = time.monotonic_ns()
@@ -148,17 +152,19 @@ def search(seed: int, n_runs: int, keep: Path, languages: Tuple[str, ...] = ("c"
     plans = []
     for number in range(n_runs):
         language = languages[number % len(languages)]
-        plans.append((number, language, choose.uniform(0, LONGEST_SECONDS[language]), choose.randrange(1 << 20)))
+        in_training = number // len(languages) % 2 == 0
+        bounds = SECONDS_OF_TRAINING if in_training else (0, LONGEST_SECONDS[language])
+        plans.append((number, language, choose.uniform(*bounds), in_training, choose.randrange(1 << 20)))
 
     with tempfile.TemporaryDirectory(prefix="jmassif-kills-") as made:
 
-        def run(plan: Tuple[int, str, float, int]) -> int:
-            number, language, seconds, programs_seed = plan
+        def run(plan: Tuple[int, str, float, bool, int]) -> int:
+            number, language, seconds, in_training, programs_seed = plan
             directory = Path(made) / str(number)
             directory.mkdir()
-            return kill_at(seconds, command(sim, language, directory, programs_seed), directory)
+            return kill_at(seconds, in_training, command(sim, language, directory, programs_seed), directory)
 
-        for _, language, _, _ in plans[: len(languages)]:
+        for _, language, *_ in plans[: len(languages)]:
             command(sim, language, Path(made), 0)  # compiled once
         faults: List[str] = []
         n_traces = n_told = 0

@@ -2,7 +2,7 @@
 """Rules and options that nobody would write, and some that people do: the program runs as it does alone and leaves a trace that can be
 read, or it does not begin, with one line that says why.
 
-    python3 -m tests.fuzz.options [--seed=N] [--seconds=20]
+    python3 -m tests.fuzz.options [--seed=N] [--runs=N]
 
 The same seed makes the same rules and options.
 """
@@ -13,7 +13,6 @@ import resource
 import string
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
@@ -314,15 +313,14 @@ class Tally(NamedTuple):
     slowest: Tuple[float, str]
 
 
-def search(seed: int, seconds: float) -> Tally:
-    """Looks for faults for so long, at least ten times."""
+def search(seed: int, n_runs: int) -> Tally:
+    """Looks for faults in so many runs."""
     rng = random.Random(seed)
     compiled = harness.compile_c(PROGRAM, "-fno-builtin")
     alone = harness.run([compiled])
-    until = time.monotonic() + seconds
     runs, refused, slowest = 0, 0, (0.0, "")
     faults: List[str] = []
-    while runs < 10 or time.monotonic() < until:
+    while runs < n_runs:
         with tempfile.TemporaryDirectory() as made:
             directory = Path(made)
             words = options(rng)
@@ -341,9 +339,9 @@ def search(seed: int, seconds: float) -> Tally:
 
 
 def main() -> int:
-    parser = searching.timed_parser(__doc__)
+    parser = searching.counted_parser(__doc__, 100)
     arguments = parser.parse_args()
-    tally = search(arguments.seed, arguments.seconds)
+    tally = search(arguments.seed, arguments.runs)
     print(f"seed {arguments.seed}: {tally.runs} runs, {tally.refused} refused, {len(tally.faults)} faults")
     print(f"slowest: {tally.slowest[0]:.2f} s, {tally.slowest[1]}")
     return searching.ended(tally.faults)

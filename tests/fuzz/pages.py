@@ -2,7 +2,7 @@
 """Pages of traces in which any name may be hostile, opened in Chromium: no script runs, nothing is complained of, nothing is wider than the
 window, and the first sentence is there.
 
-    python3 -m tests.fuzz.pages [--seed=N] [--seconds=20] [--keep=DIRECTORY]
+    python3 -m tests.fuzz.pages [--seed=N] [--runs=N] [--keep=DIRECTORY]
 
 The same seed makes the same pages.
 """
@@ -10,7 +10,6 @@ The same seed makes the same pages.
 import random
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Tuple
 
@@ -159,16 +158,15 @@ class Tally(NamedTuple):
     slowest: int  # milliseconds until a page was there
 
 
-def search(seed: int, seconds: float, keep: Path) -> Tally:
-    """Looks for faults for so long, at one page at least."""
+def search(seed: int, n_runs: int, keep: Path) -> Tally:
+    """Looks for faults in so many pages."""
     rng = random.Random(seed)
     originals = golden()
-    until = time.monotonic() + seconds
     pages, refused, slowest = 0, 0, 0
     faults: List[str] = []
     with tempfile.TemporaryDirectory() as made:
         directory = Path(made)
-        while not pages or time.monotonic() < until:
+        while pages < n_runs:
             made_page = _make(rng, originals, directory)
             if not made_page:
                 refused += 1
@@ -198,11 +196,11 @@ def search(seed: int, seconds: float, keep: Path) -> Tally:
 
 
 def main() -> int:
-    parser = searching.timed_parser(__doc__)
+    parser = searching.counted_parser(__doc__, 20)
     parser.add_argument("--keep", type=Path, default=BUILD / "fuzz" / "pages")
     arguments = parser.parse_args()
     need_page()
-    tally = search(arguments.seed, arguments.seconds, arguments.keep)
+    tally = search(arguments.seed, arguments.runs, arguments.keep)
     print(
         f"seed {arguments.seed}: {tally.pages} pages, {tally.refused} refused, {len(tally.faults)} faults, slowest {tally.slowest} ms"
     )

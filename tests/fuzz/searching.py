@@ -6,6 +6,8 @@ import os
 import time
 from typing import Optional, Sequence
 
+import pytest
+
 
 def seed() -> int:
     """Of the short searches that every change goes through: what fails is the change's doing, not the day's.
@@ -22,11 +24,17 @@ def parser(description: Optional[str]) -> argparse.ArgumentParser:
     return made
 
 
-def timed_parser(description: Optional[str]) -> argparse.ArgumentParser:
-    """Likewise, of a search that goes on for some seconds."""
+def counted_parser(description: Optional[str], n_runs: int) -> argparse.ArgumentParser:
+    """Likewise, of a search that makes a number of runs."""
     made = parser(description)
-    made.add_argument("--seconds", type=float, default=20)
+    made.add_argument("--runs", type=int, default=n_runs)
     return made
+
+
+def extent(short: int, at_length: int) -> "pytest.MarkDecorator":
+    """For tests of two lengths: a few runs with every change, many now and then."""
+    values = [pytest.param(short, id="short"), pytest.param(at_length, id="at_length")]
+    return pytest.mark.parametrize("n_runs", values)
 
 
 def ended(faults: Sequence[str]) -> int:

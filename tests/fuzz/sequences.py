@@ -5,7 +5,7 @@ step the ledger must be what an independent book says.
 The program (sequences/) keeps the book: its own heap, what the kernel says is resident of its mappings, what the simulation
 says of CUDA. It is also run alone, and must print the same and end alike.
 
-    python3 -m tests.fuzz.sequences [--seed=N] [--seconds=20] [--steps=N]
+    python3 -m tests.fuzz.sequences [--seed=N] [--runs=N] [--steps=N]
 """
 
 import hashlib
@@ -207,14 +207,13 @@ class Tally(NamedTuple):
     slowest: Tuple[float, str]
 
 
-def search(seed: int, seconds: float, sim: Path, steps: int = _STEPS) -> Tally:
-    """Looks for differences for so long, at least once."""
+def search(seed: int, n_runs: int, sim: Path, steps: int = _STEPS) -> Tally:
+    """Looks for differences in so many runs."""
     rng = random.Random(seed)
     compiled = program(sim)
-    until = time.monotonic() + seconds
     runs, done, slowest = 0, 0, (0.0, "")
     faults: List[str] = []
-    while not runs or time.monotonic() < until:
+    while runs < n_runs:
         case = case_of(rng, steps)
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as directory:
@@ -226,11 +225,11 @@ def search(seed: int, seconds: float, sim: Path, steps: int = _STEPS) -> Tally:
 
 
 def main() -> int:
-    parser = searching.timed_parser(__doc__)
+    parser = searching.counted_parser(__doc__, 20)
     parser.add_argument("--steps", type=int, default=_STEPS)
     parser.add_argument("--sim", type=Path, default=BUILD / "sim")
     arguments = parser.parse_args()
-    tally = search(arguments.seed, arguments.seconds, arguments.sim, arguments.steps)
+    tally = search(arguments.seed, arguments.runs, arguments.sim, arguments.steps)
     print(f"seed {arguments.seed}: {tally.runs} runs, {tally.steps} steps, {len(tally.faults)} faults")
     print(f"slowest: {tally.slowest[0]:.1f} s, {tally.slowest[1]}")
     return searching.ended(tally.faults)

@@ -3,14 +3,13 @@
 
 from pathlib import Path
 
-from tests.fuzz import caches
+from tests.fuzz import caches, searching
 from tests.harness import Run, compile_c, run
 
-N_CACHES = 15
 
-
-def test_a_damaged_cache_changes_nothing() -> None:
-    assert caches.search(2026, N_CACHES) == []
+@searching.extent(8, 200)
+def test_a_damaged_cache_changes_nothing(n_runs: int) -> None:
+    assert caches.search(2026, n_runs) == []
 
 
 def test_a_result_that_differs_and_a_message_are_seen(tmp_path: Path) -> None:

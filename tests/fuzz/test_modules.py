@@ -8,13 +8,12 @@ import pytest
 
 from tests.fuzz import modules, searching
 
-_SECONDS = 2
 
-
+@searching.extent(1, 20)
 @pytest.mark.parametrize("target", sorted(modules.TARGETS))
-def test_a_reader_survives_whatever_it_is_given(target: str, tmp_path: Path) -> None:
+def test_a_reader_survives_whatever_it_is_given(target: str, n_runs: int, tmp_path: Path) -> None:
     seed = searching.seed()
-    tally = modules.search(target, seed, _SECONDS, tmp_path)
+    tally = modules.search(target, seed, n_runs, tmp_path)
     print(f"seed {seed}: {tally.inputs} inputs, longest {tally.longest} us")
     assert not tally.faults, f"seed {seed}: {tally.faults}"
     assert tally.inputs > 20

@@ -6,12 +6,11 @@ from pathlib import Path
 from tests.fuzz import options, searching
 from tests.harness import Run
 
-_SECONDS = 8
 
-
-def test_rules_and_options_never_change_the_program_or_break_its_trace() -> None:
+@searching.extent(15, 400)
+def test_rules_and_options_never_change_the_program_or_break_its_trace(n_runs: int) -> None:
     seed = searching.seed()
-    tally = options.search(seed, _SECONDS)
+    tally = options.search(seed, n_runs)
     print(f"seed {seed}: {tally.runs} runs, {tally.refused} refused, slowest {tally.slowest[0]:.1f} s")
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
     assert 0 < tally.refused < tally.runs

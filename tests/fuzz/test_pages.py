@@ -10,7 +10,6 @@ from tests.harness import BUILD
 from tests.reporter.traces import Trace
 from tests.web.browser import need_page, visit, write_page
 
-_SECONDS = 6
 
 HARMED = """<!doctype html><html data-state="ready"><body>
 <p style="width: 3000px; height: 1px"></p><b class="injected"></b>
@@ -22,9 +21,10 @@ def fixture_built() -> None:
     need_page()
 
 
-def test_no_name_does_anything_in_a_page() -> None:
+@searching.extent(1, 30)
+def test_no_name_does_anything_in_a_page(n_runs: int) -> None:
     seed = searching.seed()
-    tally = pages.search(seed, _SECONDS, BUILD / "fuzz" / "pages")
+    tally = pages.search(seed, n_runs, BUILD / "fuzz" / "pages")
     print(f"seed {seed}: {tally.pages} pages, {tally.refused} refused, slowest {tally.slowest} ms")
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
 

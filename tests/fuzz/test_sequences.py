@@ -5,16 +5,16 @@ from pathlib import Path
 
 from tests.fuzz import searching, sequences
 
-_SECONDS = 8
 _STEPS = 120
 
 
-def test_after_every_step_the_ledger_is_what_the_book_says(sim: Path) -> None:
+@searching.extent(3, 60)
+def test_after_every_step_the_ledger_is_what_the_book_says(sim: Path, n_runs: int) -> None:
     seed = searching.seed()
-    tally = sequences.search(seed, _SECONDS, sim, _STEPS)
+    tally = sequences.search(seed, n_runs, sim, _STEPS)
     print(f"seed {seed}: {tally.runs} runs, {tally.steps} steps, slowest {tally.slowest[0]:.1f} s")
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
-    assert tally.steps >= _STEPS
+    assert tally.steps >= n_runs * _STEPS
 
 
 def test_a_block_that_is_in_the_book_alone_is_seen(sim: Path, tmp_path: Path) -> None:

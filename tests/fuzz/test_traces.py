@@ -13,12 +13,11 @@ from tests.fuzz.mutations import CHANGES, golden, mutant
 from tests.harness import BUILD
 from tests.reporter.traces import ROOT
 
-_SECONDS = 15
 
-
-def test_changed_traces_never_break_a_command(capsys: pytest.CaptureFixture) -> None:
+@searching.extent(20, 400)
+def test_changed_traces_never_break_a_command(n_runs: int) -> None:
     seed = searching.seed()
-    tally = traces.search(seed, _SECONDS, BUILD / "fuzz")
+    tally = traces.search(seed, n_runs, BUILD / "fuzz")
     print(f"seed {seed}: {tally.runs} runs, slowest {tally.slowest[0]:.1f} s, largest {tally.largest[0] >> 20} MiB")
     assert tally.runs > 10
     assert not tally.faults, f"seed {seed}: " + "\n".join(tally.faults)
@@ -61,7 +60,7 @@ def test_the_search_sees_what_a_command_may_not_do(tmp_path: Path) -> None:
     assert traces.fault("jm_print", ["--format=csv"], traces.attempt(is_well, [], tmp_path)) is None
 
 
-@pytest.mark.parametrize("value", (b"9" * 5000, b"-1", b"what", b""))
+@pytest.mark.parametrize("value", (b"9" * 5000, b"-1", b"what", b""), ids=("long", "negative", "word", "empty"))
 def test_a_change_may_come_after_any_other(value: bytes) -> None:
     """Such as one of the trace's last time after one that has made all numbers too long to be converted."""
     for original in golden():

@@ -4,7 +4,7 @@
 exit status 0, or 2 with one line (jm_check and jm_diff may also end with 1), in bounded time and memory, and nothing in what they
 print that a terminal, a spreadsheet or a browser would act on.
 
-    python3 -m tests.fuzz.traces [--seed=N] [--seconds=20] [--keep=DIRECTORY]
+    python3 -m tests.fuzz.traces [--seed=N] [--runs=N] [--keep=DIRECTORY]
 
 The same seed makes the same inputs. Each run is a forked child, which spares it Python's start.
 """
@@ -17,7 +17,6 @@ import resource
 import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
@@ -154,20 +153,17 @@ class Tally(NamedTuple):
     largest: Tuple[int, str]
 
 
-def search(seed: int, seconds: float, keep: Path) -> Tally:
-    """Looks for faults for so long. Inputs that show one are kept in a directory."""
+def search(seed: int, n_runs: int, keep: Path) -> Tally:
+    """Looks for faults in so many changed traces. Inputs that show one are kept in a directory."""
     rng = random.Random(seed)
     originals = golden()
-    until = time.monotonic() + seconds
     faults: List[str] = []
     runs, slowest, largest = 0, (0.0, ""), (0, "")
     with tempfile.TemporaryDirectory() as made:
         directory = Path(made)
         other = directory / "other"
         other.write_bytes(b"".join(originals[0]))
-        number = 0
-        while time.monotonic() < until:
-            number += 1
+        for number in range(1, n_runs + 1):
             trace = directory / "trace"
             trace.write_bytes(mutant(originals, rng))
             for command, main, arguments in _commands(str(trace), str(other), directory, rng):
@@ -187,11 +183,11 @@ def search(seed: int, seconds: float, keep: Path) -> Tally:
 
 
 def main() -> int:
-    parser = searching.timed_parser(__doc__)
+    parser = searching.counted_parser(__doc__, 100)
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
     arguments = parser.parse_args()
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    tally = search(arguments.seed, arguments.seconds, arguments.keep)
+    tally = search(arguments.seed, arguments.runs, arguments.keep)
     print(f"seed {arguments.seed}: {tally.runs} runs, {len(tally.faults)} faults")
     print(f"slowest: {tally.slowest[0]:.2f} s, {tally.slowest[1]}")
     print(f"largest: {tally.largest[0] >> 20} MiB, {tally.largest[1]}")
