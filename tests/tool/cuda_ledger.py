@@ -39,7 +39,7 @@ def run_sim(
     if marks:
         environment["LD_PRELOAD"] = str(harness.BUILD / "jmassif" / "libjmassif.so")
     command: List[harness.Argument] = [sim / "programs" / program, *arguments]
-    recording = harness.record(command, env=environment, options=options)
+    recording = harness.recorded(command, env=environment, options=options, status=None)
     native = harness.run(command, env=environment)
     assert (recording.stdout, recording.returncode) == (native.stdout, native.returncode), recording.stderr
     assert recording.traces

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Each wrapped allocation function, called once: exact bytes, kind, owner and first frame, and nothing after the free.
 
-cuda_each says what it expects, and has checked that against the simulation. The list of functions is read from its source,
-since tests are collected before anything is built.
+One run of cuda_each calls them all in turn. It says what it expects, and has checked that against the simulation. The list
+of functions is read from its source, since tests are collected before anything is built.
 """
 
+import functools
 import re
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.model.profile import Profile
 from tests import harness
-from tests.tool.cuda_ledger import Made, held_by_kind, last, made_in, run_sim
+from tests.tool.cuda_ledger import Made, at_marks, held_by_kind, made_in, run_sim
 
 _SOURCE = harness.ROOT / "tests" / "sim" / "programs" / "cuda_each.c"
 FUNCTIONS = re.findall(r"^    ROW\((\w+),", _SOURCE.read_text(), re.MULTILINE)
@@ -54,42 +54,51 @@ def expectations(stdout: str) -> Dict[str, int]:
     return {kind: n_bytes for kind, n_bytes in live.items() if n_bytes}
 
 
-def live_bytes(profile: Profile) -> Dict[str, int]:
-    return {kind: n_bytes for kind, (n_bytes, _) in held_by_kind(profile, last(profile)).items()}
+class Call(NamedTuple):
+    """Of one function: what it made, and by kind the bytes that were live after it and after the free, as recorded and as
+    expected."""
+
+    made: Dict[str, Made]
+    recorded: List[Dict[str, int]]
+    expected: List[Dict[str, int]]
+    printed: str
 
 
-def check_kept(sim: Path, program: str, function: str) -> Dict[str, Made]:
-    kept = run_sim(sim, program, function)
-    assert kept.returncode == 0, kept.stderr
-    assert live_bytes(kept.profile) == expectations(kept.stdout)
-    assert not kept.profile.failures
+@functools.lru_cache(maxsize=None)
+def in_turn(sim: Path, program: str, *functions: str) -> Dict[str, Call]:
+    recording = run_sim(sim, program, "--in-turn", *functions, marks=True)
+    assert recording.returncode == 0, recording.stderr
+    profile = recording.profile
+    assert not profile.failures
+    _, *printed = recording.stdout.split("point ")
+    live = [{kind: n_bytes for kind, (n_bytes, _) in held_by_kind(profile, held).items()} for held in at_marks(profile)]
+    names = functions or FUNCTIONS
+    assert len(live) == len(printed) == 2 * len(names)
+    calls = {}
+    for name, *two in zip(names, live[::2], live[1::2], printed[::2], printed[1::2]):
+        made = made_in(profile, sim / "programs" / program, f"use_{name}")
+        calls[name] = Call(made, two[:2], [expectations(said) for said in two[2:]], two[2])
+    return calls
 
-    made = made_in(kept.profile, sim / "programs" / program, f"use_{function}")
-    expected = re.findall(r"^expect (\w+) ([1-9]\d*)$", kept.stdout, re.MULTILINE)
+
+def check(call: Call, function: str) -> None:
+    assert call.recorded == call.expected
+    assert call.recorded[1] == {}
+    expected = re.findall(r"^expect (\w+) ([1-9]\d*)$", call.printed, re.MULTILINE)
     if function in MAKES_NOTHING:
         expected = []
-    assert made == {kind: Made("app", int(n_bytes), 1) for kind, n_bytes in expected}
-    return made
-
-
-def check_freed(sim: Path, program: str, function: str, made: Dict[str, Made]) -> None:
-    freed = run_sim(sim, program, function, "free")
-    assert freed.returncode == 0, freed.stderr
-    assert live_bytes(freed.profile) == expectations(freed.stdout) == {}
-    assert not freed.profile.failures
-    assert made_in(freed.profile, sim / "programs" / program, f"use_{function}") == made
+    assert call.made == {kind: Made("app", int(n_bytes), 1) for kind, n_bytes in expected}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_an_allocation_is_recorded_with_its_bytes_kind_owner_and_caller(sim: Path, function: str) -> None:
-    made = check_kept(sim, "cuda_each", function)
-    check_freed(sim, "cuda_each", function, made)
+    check(in_turn(sim, "cuda_each")[function], function)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("function", CONVENTIONS)
 def test_a_runtime_is_seen_whatever_its_file_is_called(sim: Path, runtime: str, function: str) -> None:
-    check_kept(sim, f"cuda_each_{runtime}", function)
+    check(in_turn(sim, f"cuda_each_{runtime}", *CONVENTIONS)[function], function)
 
 
 def test_the_program_calls_every_allocation_function_that_is_wrapped(sim: Path) -> None:
@@ -108,10 +117,10 @@ def test_the_program_calls_every_allocation_function_that_is_wrapped(sim: Path) 
 @pytest.mark.parametrize("function", ["cudaHostRegister", "cuMemHostRegister", "cuMemHostRegister_v2"])
 def test_registered_host_memory_is_counted_and_not_recorded(sim: Path, function: str) -> None:
     assert run_sim(sim, "cuda_each", function).profile.counters["host-registered-bytes"] == HOST_BYTES
-    assert run_sim(sim, "cuda_each", function, "free").profile.counters.get("host-registered-bytes", 0) == 0
+    assert run_sim(sim, "cuda_each", "--in-turn", function).profile.counters.get("host-registered-bytes", 0) == 0
 
 
 def test_reserved_addresses_are_counted_and_not_recorded(sim: Path) -> None:
-    counter = "cuda-address-space-reserved-bytes"
-    assert run_sim(sim, "cuda_each", "cuMemAddressReserve").profile.counters[counter] == VMM_BYTES
-    assert run_sim(sim, "cuda_each", "cuMemAddressReserve", "free").profile.counters.get(counter, 0) == 0
+    counter, function = "cuda-address-space-reserved-bytes", "cuMemAddressReserve"
+    assert run_sim(sim, "cuda_each", function).profile.counters[counter] == VMM_BYTES
+    assert run_sim(sim, "cuda_each", "--in-turn", function).profile.counters.get(counter, 0) == 0

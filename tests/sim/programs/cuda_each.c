@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One allocation function a run, so that a test can say exactly what a profiler must have recorded:
+/* Allocation functions one by one, so that a test can say exactly what a profiler must have recorded:
  *
- *   cuda_each --list         the names of the functions
- *   cuda_each NAME           calls it, once, in use_NAME, and prints what is live then
- *   cuda_each NAME free      frees it again, and prints what is live then
+ *   cuda_each --list                the names of the functions
+ *   cuda_each NAME                  calls it, once, in use_NAME, and prints what is live then
+ *   cuda_each --in-turn [NAME…]     calls each of these, or all, prints what is live, and frees it; with a mark after
+ *                                   each call and each free
  *
  * A line "expect KIND BYTES" is what the ledger must hold, "reserved pool BYTES" what the pools have
  * reserved in all. Whatever the call needs (a context, a pool, a reservation) is made before, in main
@@ -652,21 +653,43 @@ static size_t live_bytes(const struct jmsim_stats *now, const char *kind)
     return SIZE_MAX;
 }
 
-static int run(int i, int then_free)
+static void check(int is_freed)
 {
-    MUST(cudaFree(NULL)); /* makes the context */
-    functions[i].need();
-    functions[i].use();
-    if (then_free)
-        functions[i].drop();
     struct jmsim_stats now;
     jmsim_stats(&now);
     for (int k = 0; k < n_expected; k++) {
-        size_t bytes = then_free ? 0 : expected[k].bytes;
+        size_t bytes = is_freed ? 0 : expected[k].bytes;
         MUST(live_bytes(&now, expected[k].kind) != bytes);
         printf("expect %s %zu\n", expected[k].kind, bytes);
     }
     printf("reserved pool %llu\n", (unsigned long long)now.pool_reserved_bytes);
+}
+
+static void use(int i)
+{
+    n_expected = 0;
+    functions[i].need();
+    functions[i].use();
+}
+
+static void use_and_free(int i)
+{
+    use(i);
+    for (int is_freed = 0; is_freed < 2; is_freed++) {
+        if (is_freed)
+            functions[i].drop();
+        if (jmassif_mark)
+            jmassif_mark(functions[i].name);
+        printf("point %s\n", functions[i].name);
+        check(is_freed);
+    }
+}
+
+static int is_among(const char *name, char **words)
+{
+    for (; *words; words++)
+        if (strcmp(name, *words) == 0)
+            return 1;
     return 0;
 }
 
@@ -677,10 +700,19 @@ int main(int argc, char **argv)
             puts(functions[i].name);
         return 0;
     }
-    int then_free = argc == 3 && strcmp(argv[2], "free") == 0;
-    for (int i = 0; i < N_FUNCTIONS && (argc == 2 || then_free); i++)
-        if (strcmp(functions[i].name, argv[1]) == 0)
-            return run(i, then_free);
-    fprintf(stderr, "usage: cuda_each --list | NAME [free]\n");
-    return 2;
+    int in_turn = argc >= 2 && strcmp(argv[1], "--in-turn") == 0, n = 0;
+    MUST(cudaFree(NULL)); /* makes the context */
+    for (int i = 0; i < N_FUNCTIONS; i++) {
+        if (in_turn && (argc == 2 || is_among(functions[i].name, argv + 2))) {
+            use_and_free(i);
+            n++;
+        } else if (argc == 2 && strcmp(functions[i].name, argv[1]) == 0) {
+            use(i);
+            check(0);
+            n++;
+        }
+    }
+    if (n == 0)
+        fprintf(stderr, "usage: cuda_each --list | NAME | --in-turn [NAME...]\n");
+    return n ? 0 : 2;
 }
