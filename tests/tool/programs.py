@@ -4,13 +4,14 @@
 from pathlib import Path
 from typing import Callable, Dict, List, Sequence, Tuple
 
+from jmassif.commands import jm_check, jm_print
 from jmassif.model.kinds import HOST_KINDS
 from jmassif.model.profile import Profile
 from jmassif.model.records import Account, Composition
 from tests import harness
+from tests.reporter.commands import call
 
 DIRECTORY = Path(__file__).parent / "programs"
-REPORTER = harness.ROOT / "reporter" / "jm_print"
 
 
 def program(name: str, *flags: str) -> Path:
@@ -100,7 +101,13 @@ def stack_of(profile: Profile, innermost: str) -> Tuple[str, ...]:
 
 
 def print_report(trace: Path, *options: str) -> harness.Run:
-    return harness.run([harness.PYTHON, REPORTER, *options, trace])
+    """jm_print, in this process."""
+    return harness.Run(*call(jm_print.main, *options, trace))
+
+
+def check(trace: Path, *budgets: str) -> harness.Run:
+    """jm_check, likewise."""
+    return harness.Run(*call(jm_check.main, *(f"--max={budget}" for budget in budgets), trace))
 
 
 def assert_readable(trace: Path) -> None:

@@ -11,7 +11,7 @@ from jmassif.model.profile import Profile
 from tests import harness
 from tests.harness import Recording
 from tests.tool.cuda_ledger import Kinds, held_by, held_by_kind, last, objects, run_sim
-from tests.tool.programs import functions
+from tests.tool.programs import functions, print_report
 
 POOL_RESERVED = 32 << 20  # one chunk of the simulation's pool
 
@@ -151,7 +151,7 @@ def test_the_device_says_whether_it_shares_the_hosts_memory(
 ) -> None:
     recording = run_sim(sim, program, env=env, options=options)
     assert recording.profile.manifest["memory"] == memory
-    report = harness.run([harness.PYTHON, harness.ROOT / "reporter" / "jm_print", recording.trace]).stdout
+    report = print_report(recording.trace).stdout
     assert f"Memory:      {memory}" in report
 
 

@@ -12,8 +12,8 @@ import pytest
 from jmassif.questions.growth import Growth, find_growth
 from jmassif.whose.names import Names
 from jmassif.writers.page.data import run_data
-from tests.harness import PYTHON, ROOT, Recording, Run, record, run
-from tests.tool.programs import print_report, program
+from tests.harness import PYTHON, ROOT, Recording, record, recorded, run
+from tests.tool.programs import check, print_report, program
 
 STEPS = 120
 TEETH = 24  # of ten steps each: of enough of them the lowest point is seen, whenever a busy machine takes its samples
@@ -25,7 +25,7 @@ LEAKS: List[Tuple[str, str]] = [
 ]
 NO_LEAKS = ("cache", "once", "warm-up", "arena", "random-cache")
 # Enough work in a step that the run is longer than its start.
-EFFORT = 250000
+EFFORT = 60000
 
 
 CHUNKS = 24  # of a pool, a chunk each 16 steps: likewise
@@ -35,23 +35,16 @@ def steps_of(behaviour: str) -> int:
     return {"sawtooth": 10 * TEETH, "pool": 16 * CHUNKS}.get(behaviour, STEPS)
 
 
-def recorded(behaviour: str, how: str, steps: int = 0) -> Recording:
+def growing(behaviour: str, how: str, steps: int = 0) -> Recording:
     compiled = program("growth.c", "-fno-builtin", f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
     # By instructions: where the samples lie does not depend on what else the machine does.
     arguments = [behaviour, str(steps or steps_of(behaviour)), how, str(EFFORT)]
-    recording = record([compiled, *arguments], ["--time-unit=i"])
-    assert recording.returncode == 0, recording.stderr
-    return recording
+    return recorded([compiled, *arguments], ["--time-unit=i"])
 
 
 def grown(recording: Recording, trace: Path) -> Growth:
     profile = recording.load(trace)
     return find_growth(profile, Names(profile))
-
-
-def check(trace: Path, *budgets: str) -> Run:
-    options = [f"--max={budget}" for budget in budgets]
-    return run([PYTHON, ROOT / "reporter" / "jm_check", *options, trace])
 
 
 def page_labels(recording: Recording, trace: Path) -> List[Any]:
@@ -62,7 +55,7 @@ def page_labels(recording: Recording, trace: Path) -> List[Any]:
 
 @pytest.mark.parametrize("behaviour, how", LEAKS)
 def test_a_leak_is_named_with_its_slope(behaviour: str, how: str) -> None:
-    recording, n_steps = recorded(behaviour, how), steps_of(behaviour)
+    recording, n_steps = growing(behaviour, how), steps_of(behaviour)
     trace = recording.traces[-1]
     slope = float(recording.stdout)
     told = grown(recording, trace)
@@ -96,14 +89,14 @@ def assert_silent(recording: Recording) -> None:
 @pytest.mark.parametrize("how", ["none", "mark"])
 @pytest.mark.parametrize("behaviour", NO_LEAKS)
 def test_what_only_looks_like_a_leak_is_not_named(behaviour: str, how: str) -> None:
-    recording = recorded(behaviour, how)
+    recording = growing(behaviour, how)
     told = grown(recording, recording.trace)
     assert told.lines == [] and told.untold == ""
     assert_silent(recording)
 
 
 def test_three_steps_are_too_few_to_tell() -> None:
-    recording = recorded("pool", "mark", 3)
+    recording = growing("pool", "mark", 3)
     told = grown(recording, recording.trace)
     assert told.lines == [] and "came 3 times only" in told.untold
     assert "cannot be told" in check(recording.trace, "growth=0").stdout
@@ -143,9 +136,7 @@ KEEPS = Path(__file__).parent / "programs" / "keeps.py"
 def recorded_script(behaviour: str) -> Recording:
     """With pages, as users have them: small objects lie in them. By instructions, whatever else the machine does."""
     env = {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
-    recording = record([PYTHON, KEEPS, behaviour], ["--pages=yes", "--time-unit=i"], env=env)
-    assert recording.returncode == 0, recording.stderr
-    return recording
+    return recorded([PYTHON, KEEPS, behaviour], ["--pages=yes", "--time-unit=i"], env=env)
 
 
 @pytest.mark.parametrize("behaviour", ["copies", "listing"])

@@ -7,8 +7,8 @@ from typing import List
 
 import pytest
 
-from tests.harness import PYTHON, check_run, record
-from tests.tool.programs import REPORTER
+from tests.harness import PYTHON, record
+from tests.tool.programs import print_report
 
 
 def _keep(path: Path, n_padding: int) -> Path:
@@ -43,7 +43,7 @@ def test_the_report_shows_what_ran_and_not_what_is_there_now(tmp_path: Path) -> 
     recording = record([PYTHON, "-S", str(script)])
 
     def lines(*options: str) -> List[str]:
-        return check_run([PYTHON, REPORTER, "--by=python-line", *options, recording.trace]).splitlines()
+        return print_report(recording.trace, "--by=python-line", *options).stdout.splitlines()
 
     assert any("train.py:1" in line and "kept = [bytes" in line for line in lines())
     script.write_text("password = 'secret'\n")

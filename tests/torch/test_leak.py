@@ -3,11 +3,8 @@
 jm_check.
 """
 
-from pathlib import Path
-
 from jmassif.writers.page.data import run_data
-from tests.harness import PYTHON, ROOT, Run, run
-from tests.tool.programs import print_report
+from tests.tool.programs import check, print_report
 from tests.torch.finished import SCRIPTS, finished
 
 LEAKED = 60 * 64 * 200 * 4  # the script's steps, and its batches' bytes
@@ -17,11 +14,6 @@ LEAKED = 60 * 64 * 200 * 4  # the script's steps, and its batches' bytes
 IMAGES = 64 * 200 * 4
 HIDDEN = 64 * 300 * 4
 STEPS = 60
-
-
-def check(trace: Path, *budgets: str) -> Run:
-    options = [f"--max={budget}" for budget in budgets]
-    return run([PYTHON, ROOT / "reporter" / "jm_check", *options, trace])
 
 
 def test_losses_that_keep_their_graph_are_over_a_budget_of_no_tensors() -> None:
