@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Pages made by jm_print, opened in Chromium: a test lists steps (drive.mjs has them) and gets what each returned."""
 
+import atexit
 import json
 import os
+import select
 import shutil
 import subprocess
+import tempfile
+import time
 from pathlib import Path
-from typing import Any, List, NamedTuple, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import pytest
 
@@ -64,6 +68,78 @@ def write_page(directory: Path, *traces: Path, options: Sequence[str] = ()) -> P
     return page
 
 
+class _Driver:
+    """drive.mjs and its browser: started by the first visit, anew after a crash, ended with this process."""
+
+    _process: Optional["subprocess.Popen[bytes]"] = None
+
+    def visit(self, plan: Dict[str, Any], timeout: float) -> Dict[str, Any]:
+        """Fails where the visit does, crashes or hangs; the next visit works again."""
+        process = self._running()
+        assert process.stdin and process.stdout
+        try:
+            process.stdin.write(json.dumps(plan).encode() + b"\n")
+            process.stdin.flush()
+            answer = _read_line(process.stdout.fileno(), timeout)
+        except (OSError, TimeoutError) as error:
+            self.kill()
+            raise AssertionError(f"visit of {plan['page']}: {error}\n{self._said()}") from None
+        result: Dict[str, Any] = json.loads(answer)
+        assert "error" not in result, result["error"]
+        return result
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        if self._process is None or self._process.poll() is not None:
+            browser = next(filter(None, map(shutil.which, _BROWSERS)))
+            command: List[str] = ["node", str(ROOT / "tests/web/drive.mjs"), str(WEB / "node_modules"), str(browser)]
+            self._errors = tempfile.TemporaryFile()
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+            )
+        return self._process
+
+    def _said(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode("utf-8", "backslashreplace")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process else 0
+
+    def kill(self) -> None:
+        """Chromium ends with the driver, whatever its pages do."""
+        if self._process:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def end(self) -> None:
+        if self._process:
+            try:
+                self._process.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+
+def _read_line(descriptor: int, timeout: float) -> bytes:
+    """Without its end."""
+    line = b""
+    until = time.monotonic() + timeout
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([descriptor], [], [], max(0, until - time.monotonic()))
+        if not ready:
+            raise TimeoutError(f"no end within {timeout} s")
+        part = os.read(descriptor, 1 << 20)
+        if not part:
+            raise OSError("the driver has ended")
+        line += part
+    return line[:-1]
+
+
+DRIVER = _Driver()
+atexit.register(DRIVER.end)
+
+
 def visit(
     page: Path,
     *steps: Step,
@@ -74,12 +150,12 @@ def visit(
     unfold: bool = True,
     throttle: int = 1,
     fragment: str = "",
+    timeout: float = 300,
 ) -> Visit:
     """`before` is a script that runs before the page's own; `throttle` is how many times slower the processor is."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     plan = {
         "page": str(page),
-        "browser": next(filter(None, map(shutil.which, _BROWSERS))),
         "viewport": {"width": width, "height": height},
         "scheme": scheme,
         "before": before,
@@ -88,15 +164,7 @@ def visit(
         "fragment": fragment,
         "steps": steps,
     }
-    done = subprocess.run(
-        ["node", str(ROOT / "tests/web/drive.mjs"), str(WEB / "node_modules")],
-        input=json.dumps(plan).encode(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    result = json.loads(done.stdout)
+    result = DRIVER.visit(plan, timeout)
     return Visit(result["results"], result["trouble"], result["opened"])
 
 
