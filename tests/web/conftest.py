@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Pages of real runs: the example on the simulated board, PyTorch on the CPU, and a fork with three processes."""
 
-from typing import Any, Iterator
+from pathlib import Path
+from typing import Any, List
 
 import pytest
 
-from tests.harness import PYTHON, ROOT, Recording, compile_c, record, sim_build
+from jmassif.trace.builder import load_file
+from tests.harness import compile_c, record
 from tests.torch.finished import finished
 from tests.web.browser import need_page
-from tests.web.pages import Page, page_of
+from tests.web.kept import kept_page, kept_traces, train
+from tests.web.pages import Page
 
 FORKING = r"""
 #include <stdlib.h>
@@ -41,27 +44,28 @@ def fixture_built() -> None:
     need_page()
 
 
+def kept_page_of(name: str, traces: List[Path]) -> Page:
+    return Page(kept_page(name, *traces), [load_file(str(trace)) for trace in traces])
+
+
 @pytest.fixture(scope="session", name="training")
-def fixture_training(tmp_path_factory: Any) -> Page:
+def fixture_training() -> Page:
     """The example on the simulated board."""
-    recording = record(
-        [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"], env={"JMSIM_LIB": str(sim_build())}, timeout=300
-    )
-    assert recording.returncode == 0, recording.stderr
-    return page_of(tmp_path_factory.mktemp("training"), recording.trace)
+    return kept_page_of("training", train("training"))
 
 
 @pytest.fixture(scope="session", name="forking")
-def fixture_forking(tmp_path_factory: Any) -> Iterator[Page]:
-    recording: Recording = record([compile_c(FORKING)])
-    assert len(recording.traces) == 3
-    yield page_of(tmp_path_factory.mktemp("forking"), *recording.traces)
+def fixture_forking() -> Page:
+    program = compile_c(FORKING)
+    traces = kept_traces("forking", lambda: record([program]), program)
+    assert len(traces) == 3
+    return kept_page_of("forking", traces)
 
 
 @pytest.fixture(scope="session", name="pytorch")
-def fixture_pytorch(tmp_path_factory: Any) -> Page:
+def fixture_pytorch() -> Page:
     """A convolutional net, trained in several ways. Recorded once for all tests of PyTorch."""
-    return page_of(tmp_path_factory.mktemp("pytorch"), finished("train.py").trace)
+    return kept_page_of("pytorch", [finished("train.py").trace])
 
 
 @pytest.fixture(params=["training", "pytorch"], name="real")

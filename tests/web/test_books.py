@@ -2,26 +2,22 @@
 """The books of the whole machine on the page: the figures are the model's, and they add up."""
 
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Dict
 
 import pytest
 
 from jmassif.model.profile import Profile
 from jmassif.questions.reconciliation import books, fullest, sampled, whose
+from jmassif.trace.builder import load_file
 from jmassif.units import size
-from tests.harness import PYTHON, ROOT, Argument, record, sim_build
-from tests.reporter.test_reconciliation import LATER, trace
-from tests.web.browser import look, need_page, visit, write_page
+from tests.reporter.test_reconciliation import LATER, trace as traced
+from tests.web.browser import look, visit, write_page
+from tests.web.kept import kept_page, train
 
 OWNERS = "#books .waterfall tbody tr"
 # After the owners; those of the machine are of it only, and "before the start" stands first.
 PROCESS = ["less what was not touched", "its allocators", "Valgrind and jmassif", "unaccounted"]
 MACHINE = ["elsewhere, since the start", "less given back elsewhere", "free"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fixture_built() -> None:
-    need_page()
 
 
 class Shown:
@@ -31,11 +27,9 @@ class Shown:
 
 
 @pytest.fixture(scope="module", name="training")
-def fixture_training(tmp_path_factory: Any) -> Shown:
-    command: List[Argument] = [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"]
-    recording = record(command, ["--pages=yes"], env={"JMSIM_LIB": str(sim_build())}, timeout=300)
-    assert recording.returncode == 0, recording.stderr
-    return Shown(write_page(tmp_path_factory.mktemp("books"), recording.trace), recording.profile)
+def fixture_training() -> Shown:
+    (trace,) = train("books", "--pages=yes")
+    return Shown(kept_page("books", trace), load_file(str(trace)))
 
 
 def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
@@ -100,7 +94,7 @@ def test_another_moment_has_other_books(training: Shown) -> None:
 
 
 def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
-    path = trace({**LATER, "resident-valgrind": 40, "mem-available": 2500}).save(tmp_path)
+    path = traced({**LATER, "resident-valgrind": 40, "mem-available": 2500}).save(tmp_path)
     texts, steps = look(
         write_page(tmp_path, path), ["texts", "#books .doubt"], ["attributes", f"{OWNERS}:has(.negative)", "data-owner"]
     )
@@ -109,7 +103,7 @@ def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
 
 
 def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
-    path = trace({**LATER, "resident-heap": 60}).save(tmp_path)
+    path = traced({**LATER, "resident-heap": 60}).save(tmp_path)
     negative = f"{OWNERS}:has(.negative)"
     steps, why = look(
         write_page(tmp_path, path), ["attributes", negative, "data-owner"], ["texts", f"{negative} .quiet"]
@@ -119,6 +113,6 @@ def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
 
 
 def test_a_run_without_them_has_no_such_section(tmp_path: Path) -> None:
-    path = trace({"mem-available": 2760}).save(tmp_path)
+    path = traced({"mem-available": 2760}).save(tmp_path)
     visited = visit(write_page(tmp_path, path), ["count", "#books:not([hidden])"])
     assert visited.results == [0]

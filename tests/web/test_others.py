@@ -3,15 +3,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.reporter.test_overlay import R36, jm_print, trace
-from tests.web.browser import look, need_page
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fixture_built() -> None:
-    need_page()
+from tests.web.browser import look
 
 
 def test_a_log_stands_beside_the_ledgers_figures(tmp_path: Path) -> None:
