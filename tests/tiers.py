@@ -12,10 +12,31 @@ TIERS = ("smoke", "fast", "full", "long")
 
 # (tier, pattern of the node id below tests/). The first pattern that matches decides; what none matches is in full.
 RULES: List[Tuple[str, str]] = [
-    ("fast", "reporter/*"),
+    # By hand, or at night.
+    ("long", "*at_length*"),
+    ("long", "reporter/test_large.py*"),
+    ("long", "reporter/test_formats.py::test_go_tool_pprof_opens_it*"),
+    ("long", "tool/test_threads.py::test_threads_beyond_the_first_ten_thousand_*"),
+    ("long", "web/test_large_page.py*"),
+    ("long", "packaging/test_other_valgrinds.py*[[]3.16]"),
+    ("long", "packaging/test_other_valgrinds.py*[[]3.24]"),
+    # Too slow for those who wait.
+    ("full", "reporter/test_other_pythons.py*"),
+    # A minute's worth of the core: bytes, stacks, owners, the report.
+    ("smoke", "reporter/test_ledger.py*"),
+    ("smoke", "reporter/test_text.py*"),
+    ("smoke", "test_lint.py*[[]clang_format]"),
+    ("smoke", "test_lint.py*[[]words]"),
+    ("smoke", "tool/test_heap_peak.py*"),
+    ("smoke", "tool/test_cuda_each.py*"),
+    ("smoke", "tool/test_owners.py*"),
+    # What a push waits for.
     ("fast", "lint/*"),
+    ("fast", "faults/*"),
+    ("fast", "reporter/*"),
     ("fast", "test_harness.py*"),
     ("fast", "test_lint.py*"),
+    ("fast", "web/unit/*"),
 ]
 
 

@@ -5,7 +5,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -357,7 +356,7 @@ def test_pprof_mappings_are_the_object_files(profiles: Dict[str, Profile]) -> No
     assert in_range > 100
 
 
-@pytest.mark.skipif(not os.environ.get("JMASSIF_LARGE"), reason="only with JMASSIF_LARGE=1: Go takes 450 MB")
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed: it takes 450 MB")
 @pytest.mark.parametrize("name", ["training", "hostile", "recorded", "generated", "random"])
 def test_go_tool_pprof_opens_it(profiles: Dict[str, Profile], name: str, tmp_path: Path) -> None:
     file = tmp_path / "profile.pb.gz"

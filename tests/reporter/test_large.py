@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every format on a generated trace of 200 MB: its sums, its time, its memory. Only with JMASSIF_LARGE=1, for its size."""
+"""Every format on a generated trace of 200 MB: its sums, its time, its memory."""
 
 import json
 import os
@@ -20,7 +20,6 @@ from tests.reporter.generate import generate
 from tests.reporter.test_formats import Callgrind, expected
 from tests.reporter.traces import ROOT
 
-pytestmark = pytest.mark.skipif(os.environ.get("JMASSIF_LARGE") != "1", reason="only with JMASSIF_LARGE=1")
 
 N_SNAPSHOTS, N_STACKS = 2000, 300000
 _MAX_BYTES = 1 << 30

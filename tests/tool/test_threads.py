@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """--threads=yes: what each thread has allocated is what the program itself has counted, under the thread's name."""
 
-import os
 import re
 from collections import Counter
 from typing import Dict, Tuple
@@ -159,7 +158,6 @@ int main(void)
 """
 
 
-@pytest.mark.skipif(os.environ.get("JMASSIF_LARGE") != "1", reason="only with JMASSIF_LARGE=1: half a minute")
 def test_threads_beyond_the_first_ten_thousand_are_not_told_apart() -> None:
     recording = record([compile_c(MANY, "-pthread", "-fno-builtin")], [THREADS])
     found = by_thread(recording.profile, "work")

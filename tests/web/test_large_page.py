@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page of a trace of 200 MB: time, memory, size, and how fast it answers. Only with JMASSIF_LARGE=1."""
+"""The page of a trace of 200 MB: time, memory, size, and how fast it answers."""
 
 import json
 import os
@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 from typing import Any, List
 
-import pytest
-
 from jmassif.questions.moments import select
 from jmassif.trace.builder import load_file
 
@@ -19,7 +17,6 @@ from tests.reporter.test_large import trace  # noqa: F401  pylint: disable=unuse
 from tests.web.browser import visit
 from tests.web.pages import TREE, assert_adds_up, held
 
-pytestmark = pytest.mark.skipif(os.environ.get("JMASSIF_LARGE") != "1", reason="only with JMASSIF_LARGE=1")
 
 MOST_SECONDS, MOST_MEMORY, MOST_BYTES = 30, 1 << 30, 15_000_000
 MOST_OPENING_MS, MOST_ANSWER_MS = 2000, 100
