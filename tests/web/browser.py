@@ -29,13 +29,17 @@ class Visit(NamedTuple):
     opened_ms: int
 
 
-def need_page() -> None:
-    """Builds the page's script. Skips the test where the means are missing; fails where ./bootstrap could not build it, and
-    says why."""
+def need_node() -> None:
+    """Skips the test without Node.js; fails where ./bootstrap found that it is no use, and says why."""
     if os.environ.get("JMASSIF_NO_PAGE"):
         pytest.fail(os.environ["JMASSIF_NO_PAGE"], pytrace=False)
     if shutil.which("npm") is None:
         pytest.skip("Node.js and npm are not installed")
+
+
+def need_page() -> None:
+    """Builds the page's script. Skips the test where the means are missing."""
+    need_node()
     if not any(map(shutil.which, _BROWSERS)):
         pytest.skip("Chromium is not installed")
     if not (BUILD / "Makefile").exists() or not (ROOT / ".git").exists():

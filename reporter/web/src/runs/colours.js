@@ -6,7 +6,7 @@
 /**
  * By group, a hue and the shades of its owners, the largest owner's first: lightness, chroma and hue. They were picked one
  * after the other, each as far as can be from those before it as they look to people who see all colours and to those who do
- * not see red, green or blue (tests/web/test_colours.py holds them to that), within the group's range of hues.
+ * not see red, green or blue (tests/web/unit/test_colours.py holds them to that), within the group's range of hues.
  * @type {Record<string, [number, number, number][]>}
  */
 const SHADES = {

@@ -2,11 +2,8 @@
 """Several processes on one page: the moment that the page shows as their peak is the one that the headline tells of."""
 
 import base64
-import shutil
 import zlib
 from typing import Any, Dict, List, Tuple
-
-import pytest
 
 from jmassif.questions.job.headline import headline_of_job, main_measure
 from jmassif.questions.job.owners import ledger_of
@@ -65,8 +62,6 @@ def told(job: Processes) -> Tuple[int, int, List[Any]]:
 
 
 def test_the_peak_of_the_page_is_that_of_the_headline() -> None:
-    if shutil.which("node") is None:
-        pytest.skip("Node.js is not installed")
     jobs = [equal_peaks()] + [random_job(seed)[0] for seed in range(N_JOBS)]
     answers: List[Dict[str, Any]] = in_node(ASK, [packed(job) for job in jobs])
     for number, (job, answer) in enumerate(zip(jobs, answers)):

@@ -6,16 +6,14 @@ Euclidean in Oklab, where 0.02 is about the least that is seen side by side.
 """
 
 import itertools
-import json
 import math
 import re
-import subprocess
 from typing import Dict, List, Sequence, Tuple
 
 import pytest
 
 from jmassif.model.kinds import GROUPS
-from tests.web.browser import WEB, in_node
+from tests.web.browser import in_node
 
 Triple = Tuple[float, float, float]
 
@@ -108,14 +106,7 @@ def background(text: str) -> float:
 def fixture_shades() -> Dict[str, List[str]]:
     """By group, its owners' colours: the largest first."""
     groups = list(GROUPS) + ["other", "a group of tomorrow"]
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", SCRIPT],
-        cwd=str(WEB),
-        input=json.dumps({"groups": groups, "n": 24}).encode(),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return dict(zip(groups, json.loads(done.stdout)))
+    return dict(zip(groups, in_node(SCRIPT, {"groups": groups, "n": 24})))
 
 
 def test_owners_of_one_group_are_told_apart_by_all_eyes(shades: Dict[str, List[str]]) -> None:

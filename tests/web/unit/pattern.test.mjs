@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Regular expressions from a reader or an address: an expression that would never end is not begun.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { patternOf } from '../../../reporter/web/src/base/pattern.js';
+import { expressionOf, problemOf } from '../../../reporter/web/src/runs/filter.js';
+
+for (const text of ['(a+)+$', '(\\w|\\w)*x', '(a?){30}b', 'a*a*a*a*a*b', 'a?'.repeat(90), '(a)\\1', '(?:a|b)+']) {
+    test(`never begun: ${text.slice(0, 20)}`, () => {
+        assert.deepEqual(patternOf(text), { pattern: null, problem: 'too many repetitions' });
+    });
+}
+
+test('what is no expression, or too long a one, is said so', () => {
+    assert.equal(patternOf('(').problem, 'no regular expression');
+    assert.equal(patternOf('('.repeat(150)).problem, 'no regular expression');
+    assert.equal(patternOf('a'.repeat(200)).problem, '');
+    assert.equal(patternOf('a'.repeat(201)).problem, 'longer than 200 characters');
+});
+
+for (const text of ['^run\\.py:1[0-9]$', 'a.*b', '(forward|backward)', 'x+y+', '\\(\\)+', '[*+]{2}']) {
+    test(`any case, as it is written: ${text}`, () => {
+        assert.deepEqual(patternOf(text), { pattern: new RegExp(text, 'i'), problem: '' });
+    });
+}
+
+test('nothing is no expression', () => assert.deepEqual(patternOf(''), { pattern: null, problem: '' }));
+
+test('a word before a colon names the field to look into', () => {
+    assert.deepEqual(expressionOf('file:net'), { fields: ['file'], pattern: /net/i, problem: '' });
+    assert.deepEqual(expressionOf('owner:^(tensor|app)$').fields, ['owner']);
+    const all = ['function', 'file', 'owner', 'thread'];
+    assert.deepEqual(expressionOf('std::vector'), { fields: all, pattern: /std::vector/i, problem: '' });
+    assert.deepEqual(expressionOf('forward').fields, all);
+});
+
+test('the problem of a filter is that of either expression', () => {
+    assert.equal(problemOf({ only: 'file:(', except: '', isGiven: true }), 'no regular expression');
+    assert.equal(problemOf({ only: 'a', except: '(a+)+', isGiven: true }), 'too many repetitions');
+    assert.equal(problemOf({ only: 'a', except: 'b', isGiven: true }), '');
+});
