@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import pytest
 
@@ -21,6 +21,7 @@ SCREENSHOTS = MADE / "screenshots"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 Step = Sequence[Any]
+Seen = Dict[str, List[Any]]  # by name, the results of some steps
 
 
 class Visit(NamedTuple):
@@ -185,3 +186,9 @@ def look(
     visited = visit(page, *steps, width=width, height=height, scheme=scheme, unfold=unfold, fragment=fragment)
     assert visited.trouble == []
     return visited.results
+
+
+def look_once(page: Path, plans: Mapping[str, Sequence[Step]]) -> Seen:
+    """look(), for several tests in one visit: by name, what its steps returned. They must not disturb one another."""
+    results = iter(look(page, *(step for steps in plans.values() for step in steps)))
+    return {name: [next(results) for _ in steps] for name, steps in plans.items()}

@@ -68,7 +68,7 @@ def fixture_pytorch() -> Page:
     return kept_page_of("pytorch", [finished("train.py").trace])
 
 
-@pytest.fixture(params=["training", "pytorch"], name="real")
+@pytest.fixture(scope="session", params=["training", "pytorch"], name="real")
 def fixture_real(request: Any) -> Page:
     """What holds for one must for the other."""
     page: Page = request.getfixturevalue(request.param)

@@ -24,7 +24,7 @@ from jmassif.whose.names import Names
 
 from tests.harness import ROOT
 from tests.reporter.traces import Trace, small_training_run
-from tests.web.browser import SCREENSHOTS, look, visit, write_page
+from tests.web.browser import SCREENSHOTS, Seen, Step, look, look_once, visit, write_page
 from tests.web.pages import TREE, Page, assert_adds_up, find, held, owners, page_of, walk
 
 
@@ -40,6 +40,88 @@ def fixture_small(tmp_path_factory: Any) -> Page:
     return page_of(directory, small_training_run().save(directory))
 
 
+# ---- what several tests look at in one visit -----------------------------------------------------
+
+DIMENSIONS = ("owner", "group", "kind", "library")
+NAMELESS = """[...document.querySelectorAll('button, select, [role=slider], [role=region], [role=img], section')].filter(
+    (e) => !e.closest('[hidden]') &&
+        !(e.textContent || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.closest('label')?.innerText)
+).length"""
+HEADLESS = "[...document.querySelectorAll('tbody tr')].filter((row) => !row.querySelector('th, [colspan]')).length"
+
+
+def compared(first: float, second: float) -> List[Step]:
+    """Two moments of the timeline, the second of them by a click with shift; and back to the page as it was."""
+    return [
+        ["pick", "#timeline .u-over", first],
+        ["pick", "#timeline .u-over", second, ["Shift"]],
+        ["text", "#chosen"],
+        ["text", ".comparison"],
+        ["texts", "#owners thead th"],
+        ["rows", "#owners tbody"],
+        ["rows", "#owners tfoot"],
+        ["click", ".comparison button"],
+        ["press", "#timeline .plot", "p"],
+    ]
+
+
+@pytest.fixture(scope="module", name="seen")
+def fixture_seen(real: Page) -> Seen:
+    plans: Dict[str, List[Step]] = {
+        "headline": [
+            ["texts", ".tile"],
+            ["text", ".answer"],
+            ["attributes", ".groups .key", "data-group"],
+            ["attributes", ".groups .key", "data-bytes"],
+            ["attributes", "#moment .waterfall tbody tr", "data-owner"],
+            ["attributes", "#moment .waterfall tbody tr", "data-bytes"],
+        ],
+        "held at the end": [["rows", "#leaks .table:has(h3:text-is('Held at the end, by owner')) tbody"]],
+        "pointer": [["hover", "#timeline .u-over", 0.9995, 0.5], ["text", ".readout"]],
+        "saved and copied": [
+            ["save", "#owners .tools button:text-is('CSV')"],
+            ["click", "#owners .tools button:text-is('Copy')"],
+            ["evaluate", "navigator.clipboard.readText()"],
+        ],
+        "earlier clicked": compared(0.02, 0.5),
+        "later clicked": compared(0.5, 0.02),
+        "sorted": [
+            ["click", "#owners thead th:nth-child(3) button"],
+            ["rows", "#owners tbody"],
+            ["click", "#owners thead th:nth-child(3) button"],
+            ["rows", "#owners tbody"],
+            ["click", "#owners thead th:nth-child(1) button"],
+            ["attributes", "#owners thead th", "aria-sort"],
+        ],
+    }
+    for dimension in DIMENSIONS:
+        plans[f"areas by {dimension}"] = [
+            ["choose", "#timeline select", dimension],
+            ["attributes", "#timeline .legend li", "data-name"],
+            ["texts", "#timeline .legend b"],
+        ]
+    return look_once(real.path, plans)
+
+
+@pytest.fixture(scope="module", name="training_seen")
+def fixture_training_seen(training: Page) -> Seen:
+    return look_once(
+        training.path,
+        {
+            "lines": [["rows", "#lines tbody"]],
+            "start-up": [["rows", "#start-up tbody"]],
+            "controls and tables": [["evaluate", NAMELESS], ["evaluate", HEADLESS]],
+            "owners": [
+                ["click", "#owners .owners > summary"],
+                ["texts", "#owners .owners dt"],
+                ["texts", "#owners .owners dd"],
+                ["attributes", "#timeline .legend li", "title"],
+                ["attributes", "#headline .legend li[data-name=yours]", "title"],
+            ],
+        },
+    )
+
+
 def owners_ever(profile: Profile) -> Set[str]:
     return {account.owner for account in profile.accounts if account.kind}
 
@@ -47,19 +129,11 @@ def owners_ever(profile: Profile) -> Set[str]:
 # ---- the answer ------------------------------------------------------------------------------
 
 
-def test_the_headline_says_how_much_when_and_whose(real: Page) -> None:
+def test_the_headline_says_how_much_when_and_whose(real: Page, seen: Seen) -> None:
     profile = real.profile
     peak = select(profile, "peak")
     table = ledger(profile, peak.composition)
-    tiles, said, groups, bytes_, steps, step_bytes = look(
-        real.path,
-        ["texts", ".tile"],
-        ["text", ".answer"],
-        ["attributes", ".groups .key", "data-group"],
-        ["attributes", ".groups .key", "data-bytes"],
-        ["attributes", "#moment .waterfall tbody tr", "data-owner"],
-        ["attributes", "#moment .waterfall tbody tr", "data-bytes"],
-    )
+    tiles, said, groups, bytes_, steps, step_bytes = seen["headline"]
     for which, tile in zip(("total", "host", "device"), tiles):
         told = profile.peaks[which]
         held = {"total": told.host + told.device, "host": told.host, "device": told.device}[which]
@@ -97,15 +171,8 @@ def test_pools_that_do_not_add_up_are_shown_apart(discrete: Page) -> None:
     assert "together" not in heads and "host share" in heads
 
 
-def test_owners_are_explained(training: Page) -> None:
-    _, names, texts, titles, group = look(
-        training.path,
-        ["click", "#owners .owners > summary"],
-        ["texts", "#owners .owners dt"],
-        ["texts", "#owners .owners dd"],
-        ["attributes", "#timeline .legend li", "title"],
-        ["attributes", "#headline .legend li[data-name=yours]", "title"],
-    )
+def test_owners_are_explained(training: Page, training_seen: Seen) -> None:
+    _, names, texts, titles, group = training_seen["owners"]
     told = dict(zip(names, texts))
     assert told == {name: OWNERS[name] for name in owners_ever(training.profile) if name in OWNERS}
     assert OWNERS["python"] in titles and group == [GROUPS["yours"]]
@@ -154,20 +221,11 @@ def test_a_click_with_shift_compares_with_another_moment(real: Page) -> None:
     assert after is None
 
 
-@pytest.mark.parametrize("first, second", [(0.02, 0.5), (0.5, 0.02)])
-def test_growth_from_the_earlier_to_the_later_moment_is_more(real: Page, first: float, second: float) -> None:
+@pytest.mark.parametrize("clicked", ["earlier", "later"])
+def test_growth_from_the_earlier_to_the_later_moment_is_more(real: Page, seen: Seen, clicked: str) -> None:
     """Whichever of them is clicked, and whichever is clicked with shift."""
     profile = real.profile
-    bar, compared, heads, rows, total = look(
-        real.path,
-        ["pick", "#timeline .u-over", first],
-        ["pick", "#timeline .u-over", second, ["Shift"]],
-        ["text", "#chosen"],
-        ["text", ".comparison"],
-        ["texts", "#owners thead th"],
-        ["rows", "#owners tbody"],
-        ["rows", "#owners tfoot"],
-    )[2:]
+    bar, compared, heads, rows, total = seen[f"{clicked} clicked"][2:7]
     ids = {snapshot.id: index for index, snapshot in enumerate(profile.snapshots)}
     later, earlier = (ids[int(re.findall(r"snapshot (\d+), ", text)[0])] for text in (bar, compared))
     assert profile.snapshots[earlier].time < profile.snapshots[later].time
@@ -197,9 +255,9 @@ def test_a_drag_zooms_in_and_a_double_click_out(real: Page) -> None:
     assert chosen.startswith("peak")  # the drag has chosen nothing
 
 
-def test_what_is_under_the_pointer_is_told_in_figures(real: Page) -> None:
+def test_what_is_under_the_pointer_is_told_in_figures(real: Page, seen: Seen) -> None:
     last = real.profile.snapshots[-1]
-    (text,) = look(real.path, ["hover", "#timeline .u-over", 0.9995, 0.5], ["text", ".readout"])[1:]
+    text = seen["pointer"][1]
     assert f"nearest: snapshot {last.id} at {moment(last.time, 'ms')}" in text
     largest = max(
         owners(real.profile, real.profile.composition(len(real.profile.snapshots) - 1)).items(),
@@ -208,8 +266,8 @@ def test_what_is_under_the_pointer_is_told_in_figures(real: Page) -> None:
     assert f"{largest[0]} {size(largest[1][2])}" in text
 
 
-@pytest.mark.parametrize("dimension", ["owner", "group", "kind", "library"])
-def test_the_areas_are_of_what_was_asked_for(real: Page, dimension: str) -> None:
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_the_areas_are_of_what_was_asked_for(real: Page, seen: Seen, dimension: str) -> None:
     profile = real.profile
     composition = select(profile, "peak").composition
     names_of: Dict[str, Callable[[int], str]] = {
@@ -222,12 +280,8 @@ def test_the_areas_are_of_what_was_asked_for(real: Page, dimension: str) -> None
     sums: Dict[str, int] = {}
     for account, (n_bytes, _) in composition.items():
         sums[name_of(account)] = sums.get(name_of(account), 0) + n_bytes
-    names, texts = look(
-        real.path,
-        ["choose", "#timeline select", dimension],
-        ["attributes", "#timeline .legend li", "data-name"],
-        ["texts", "#timeline .legend b"],
-    )[1:]
+    names, texts = seen[f"areas by {dimension}"][1:]
+    assert len(names) == len(texts) >= 2
     for name, text in zip(names, texts):
         if not name.endswith(" others"):
             assert text == size(sums.get(name, 0)), name
@@ -262,28 +316,15 @@ def test_regions_and_marks_are_on_the_page(small: Page) -> None:
 # ---- tables ----------------------------------------------------------------------------------
 
 
-def test_a_table_is_sorted_by_the_column_that_is_clicked(real: Page) -> None:
-    down, up, said = look(
-        real.path,
-        ["click", "#owners thead th:nth-child(3) button"],
-        ["rows", "#owners tbody"],
-        ["click", "#owners thead th:nth-child(3) button"],
-        ["rows", "#owners tbody"],
-        ["click", "#owners thead th:nth-child(1) button"],
-        ["attributes", "#owners thead th", "aria-sort"],
-    )[1::2]
+def test_a_table_is_sorted_by_the_column_that_is_clicked(seen: Seen) -> None:
+    down, up, said = seen["sorted"][1::2]
     assert [row[2] for row in down] == sorted((row[2] for row in down), reverse=True)
     assert [row[2] for row in up] == sorted(row[2] for row in up)
     assert said[0] == "ascending" and not any(said[1:])
 
 
-def test_a_table_is_saved_and_copied_with_exact_figures(real: Page) -> None:
-    saved, copied = look(
-        real.path,
-        ["save", "#owners .tools button:text-is('CSV')"],
-        ["click", "#owners .tools button:text-is('Copy')"],
-        ["evaluate", "navigator.clipboard.readText()"],
-    )[0::2]
+def test_a_table_is_saved_and_copied_with_exact_figures(real: Page, seen: Seen) -> None:
+    saved, copied = seen["saved and copied"][0::2]
     expected = owners(real.profile, select(real.profile, "peak").composition)
     assert saved["name"] == "owners.csv"
     for text, separator, end in ((saved["text"], ",", "\r\n"), (copied, "\t", "\n")):
@@ -293,9 +334,8 @@ def test_a_table_is_saved_and_copied_with_exact_figures(real: Page) -> None:
         assert real.owner_table(figures) == expected
 
 
-def test_lines_have_their_text(training: Page) -> None:
-    rows = look(training.path, ["rows", "#lines tbody"])[0]
-    top = rows[0]
+def test_lines_have_their_text(training_seen: Seen) -> None:
+    ((top, *_),) = training_seen["lines"]
     line = int(top[0].rpartition(":")[2])
     source = (ROOT / "docs/examples/train.py").read_text().splitlines()[line - 1].strip()
     assert top[-1].rstrip("…") == source[: len(top[-1].rstrip("…"))] and top[-1]
@@ -416,10 +456,10 @@ def test_tensors_are_listed_in_their_segments_and_counted_once(tmp_path: Path) -
     assert [n // mib for n in total[0][:2]] == [34, 26]
 
 
-def test_what_was_held_at_the_end_is_the_same_by_owner_as_in_text(real: Page) -> None:
+def test_what_was_held_at_the_end_is_the_same_by_owner_as_in_text(real: Page, seen: Seen) -> None:
     told = as_data(real.profile, Names(real.profile))
     assert told is not None
-    (rows,) = look(real.path, ["rows", "#leaks .table:has(h3:text-is('Held at the end, by owner')) tbody"])
+    (rows,) = seen["held at the end"]
     figures = {row[0]: sum(row[2:4]) if real.has_device else row[2] for row in rows}
     assert figures == {row["name"]: row["host"] + row["device"] for row in told["owners"]}
 
@@ -447,8 +487,8 @@ def test_pages_of_libraries_are_nothing_that_leaks(tmp_path: Path) -> None:
     assert [row[0] for row in rows] == ["app", 100]
 
 
-def test_start_up_calls_have_their_cost(training: Page) -> None:
-    rows = look(training.path, ["rows", "#start-up tbody"])[0]
+def test_start_up_calls_have_their_cost(training: Page, training_seen: Seen) -> None:
+    (rows,) = training_seen["start-up"]
     costs = {scope.name: scope for scope in training.profile.scopes}
     (retain,) = [row for row in rows if row[0] == "cuDevicePrimaryCtxRetain"]
     host = sum(part.bytes for part in costs["cuDevicePrimaryCtxRetain"].growths if side_of(part.kind) == "host")
@@ -557,13 +597,8 @@ def test_colours_can_be_chosen(training: Page) -> None:
     assert before == "rgb(255, 255, 255)" and after != before
 
 
-def test_controls_have_names_and_tables_have_heads(training: Page) -> None:
-    nameless = """[...document.querySelectorAll('button, select, [role=slider], [role=region], [role=img], section')].filter(
-        (e) => !e.closest('[hidden]') &&
-            !(e.textContent || e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.closest('label')?.innerText)
-    ).length"""
-    headless = "[...document.querySelectorAll('tbody tr')].filter((row) => !row.querySelector('th, [colspan]')).length"
-    assert look(training.path, ["evaluate", nameless], ["evaluate", headless]) == [0, 0]
+def test_controls_have_names_and_tables_have_heads(training_seen: Seen) -> None:
+    assert training_seen["controls and tables"] == [0, 0]
 
 
 # ---- whatever is in a trace ------------------------------------------------------------------
