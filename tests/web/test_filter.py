@@ -3,22 +3,28 @@
 
 import csv
 import io
-from typing import Any, List
+from typing import Dict, List
+
+import pytest
 
 from jmassif.questions.mappings import libraries
 from jmassif.questions.moments import select
-from tests.web.browser import look
+from tests.web.browser import Seen, Step, look, look_once
 from tests.web.pages import Page
 
 TABLE = "#libraries .table"
 
 
-def typed(text: str) -> List[str]:
+# Of whose columns the sums must be the total's.
+TABLES = (f"{TABLE}:first-of-type", "#lines .table")
+
+
+def typed(text: str, table: str = TABLE) -> List[str]:
     """A step that types into the filter; its result is whether the text is taken for wrong."""
     return [
         "evaluate",
         f"""(() => {{
-            const filter = document.querySelector('{TABLE} .filter');
+            const filter = document.querySelector('{table} .filter');
             filter.value = {text!r};
             filter.dispatchEvent(new Event('input'));
             return filter.getAttribute('aria-invalid');
@@ -26,7 +32,36 @@ def typed(text: str) -> List[str]:
     ]
 
 
-def test_a_filter_leaves_what_it_finds_and_its_total(pytorch: Page) -> None:
+@pytest.fixture(scope="module", name="seen")
+def fixture_seen(pytorch: Page) -> Seen:
+    """Each time without a filter at the end."""
+    first = f"{TABLE}:first-of-type"
+    plans: Dict[str, List[Step]] = {
+        "found": [
+            ["texts", f"{first} thead th"],
+            typed("^LIBTORCH"),
+            ["rows", f"{first} tbody"],
+            ["rows", f"{first} tfoot"],
+            ["text", f"{TABLE} [role=status]"],
+            ["save", f"{TABLE} button:text-is('CSV')"],
+            typed(""),
+            ["rows", f"{first} tfoot"],
+        ],
+        "no expression": [["rows", f"{TABLE} tfoot"], typed("("), ["rows", f"{TABLE} tfoot"], typed("")],
+        "nothing": [typed("no such"), ["texts", f"{first} tbody td"], ["count", f"{TABLE} .filter"], typed("")],
+    }
+    for table in TABLES:
+        plans[table] = [
+            typed("torch|train", table),
+            ["evaluate", f"document.querySelector('{table} .more').click()"],
+            ["rows", f"{table} thead"],
+            ["rows", f"{table} tbody"],
+            ["rows", f"{table} tfoot"],
+        ]
+    return look_once(pytorch.path, plans)
+
+
+def test_a_filter_leaves_what_it_finds_and_its_total(pytorch: Page, seen: Seen) -> None:
     profile, names = pytorch.profile, pytorch.names
     composition = select(profile, "peak").composition
     expected = {
@@ -35,17 +70,7 @@ def test_a_filter_leaves_what_it_finds_and_its_total(pytorch: Page) -> None:
         if "libtorch" in row.name and row.bytes
     }
     assert len(expected) >= 2
-    heads, is_wrong, rows, total, said, saved, _, all_rows = look(
-        pytorch.path,
-        ["texts", f"{TABLE}:first-of-type thead th"],
-        typed("^LIBTORCH"),
-        ["rows", f"{TABLE}:first-of-type tbody"],
-        ["rows", f"{TABLE}:first-of-type tfoot"],
-        ["text", f"{TABLE} [role=status]"],
-        ["save", f"{TABLE} button:text-is('CSV')"],
-        typed(""),
-        ["rows", f"{TABLE}:first-of-type tfoot"],
-    )
+    heads, is_wrong, rows, total, said, saved, _, all_rows = seen["found"]
     place = [head.split(" ")[0] for head in heads].index("held")
     assert is_wrong is None
     assert {row[0]: row[place] for row in rows} == expected
@@ -55,21 +80,10 @@ def test_a_filter_leaves_what_it_finds_and_its_total(pytorch: Page) -> None:
     assert {row[0]: int(row[place]) for row in first[1:]} == expected
 
 
-def test_totals_of_all_columns_follow_the_filter(pytorch: Page) -> None:
+def test_totals_of_all_columns_follow_the_filter(seen: Seen) -> None:
     """Also of those that are not the cells' own sums: by kind, and what is left of Python lines at the end."""
-    for table in ("#libraries .table:first-of-type", "#lines .table"):
-        step = typed("torch|train")
-        step[1] = step[1].replace(TABLE, table)
-        everything = ["evaluate", f"document.querySelector('{table} .more').click()"]
-        found = look(
-            pytorch.path,
-            step,
-            everything,
-            ["rows", f"{table} thead"],
-            ["rows", f"{table} tbody"],
-            ["rows", f"{table} tfoot"],
-        )
-        heads, rows, total = found[2:]
+    for table in TABLES:
+        heads, rows, total = seen[table][2:]
         assert rows
         for place, (head, figure) in enumerate(zip(heads[0], total[0])):
             # Lines call each other, so what passes through them is in many rows.
@@ -77,15 +91,13 @@ def test_totals_of_all_columns_follow_the_filter(pytorch: Page) -> None:
                 assert figure == sum(row[place] for row in rows)
 
 
-def test_what_is_no_regular_expression_is_said_and_leaves_all(pytorch: Page) -> None:
-    before, is_wrong, after = look(pytorch.path, ["rows", f"{TABLE} tfoot"], typed("("), ["rows", f"{TABLE} tfoot"])
+def test_what_is_no_regular_expression_is_said_and_leaves_all(seen: Seen) -> None:
+    before, is_wrong, after, _ = seen["no expression"]
     assert is_wrong == "true" and before == after
 
 
-def test_a_filter_that_finds_nothing_says_so(pytorch: Page) -> None:
-    found: List[Any] = look(
-        pytorch.path, typed("no such"), ["texts", f"{TABLE}:first-of-type tbody td"], ["count", f"{TABLE} .filter"]
-    )
+def test_a_filter_that_finds_nothing_says_so(seen: Seen) -> None:
+    found = seen["nothing"]
     assert found[1] == ["nothing found"] and found[2] >= 1
 
 

@@ -10,12 +10,13 @@ import pytest
 
 from jmassif.model.kinds import counted_blocks, side_of
 from jmassif.model.profile import Profile
+from jmassif.model.records import Scope
 from jmassif.questions.ledger import roles
 from jmassif.questions.moments import select
 from jmassif.units import moment, size
 
 from tests.reporter.traces import Trace
-from tests.web.browser import SCREENSHOTS, look, write_page
+from tests.web.browser import SCREENSHOTS, Seen, Step, look, look_once, write_page
 from tests.web.pages import TREE, Page, assert_adds_up, find, held, owners, page_of, walk
 
 ORDER = "#calls label:has-text('Order') select"
@@ -31,19 +32,131 @@ def share_of_time(page: Page, time: float) -> float:
     return (time - min(times)) / (max(times) - min(times))
 
 
+# ---- what several tests look at in one visit -----------------------------------------------------
+
+SIGNS = ["texts", "#timeline .signs .key"]
+SEARCHED = r"train\.py:\d+ \((train|peak_inside)"
+MARKED = (
+    "[...document.querySelectorAll('.flame g')].filter((g) => g.querySelector('rect')?.getAttribute('fill') ==="
+    " 'var(--found)').map((g) => g.__data__.data.node.name)"
+)
+FRAMES = (
+    "[...document.querySelectorAll('.flame g.frame, .flame g')].filter((g) => g.__data__?.data).map((g) =>"
+    " [g.__data__.data.node.name, g.querySelector('rect').getAttribute('fill')])"
+)
+
+
+def pointed(page: Page, time: float) -> List[Step]:
+    return [["hover", "#timeline .u-over", share_of_time(page, time), 0.5], ["text", ".readout"]]
+
+
+def areas(dimension: str, table: str) -> List[Step]:
+    """The sizes and names below a timeline of such areas, and the rows of a table."""
+    return [
+        ["choose", "#timeline select", dimension],
+        ["texts", "#timeline .legend b"],
+        ["attributes", "#timeline .legend li", "data-name"],
+        ["rows", f"#{table} tbody"],
+    ]
+
+
+@pytest.fixture(scope="module", name="seen")
+def fixture_seen(real: Page) -> Seen:
+    return look_once(
+        real.path,
+        {
+            "tree as text": [["click", "#calls .body summary"], ["text", "#calls pre"]],
+            "sorted": [
+                ["press", "#owners thead th:nth-child(1) button", "Enter"],
+                ["rows", "#owners tbody"],
+                ["focused"],
+                ["attributes", "#owners thead th", "aria-sort"],
+            ],
+            "measures at the end": [
+                ["press", "#timeline .plot", "End"],
+                ["choose", MEASURE, "blocks"],
+                ["evaluate", TREE],
+                ["choose", MEASURE, "allocated"],
+                ["evaluate", TREE],
+            ],
+            "zoom": [
+                ["hover", "#timeline .u-over", 0.5, 0.5],
+                ["text", ".readout"],
+                ["drag", "#timeline .u-over", 0.9, 1.0],
+                ["hover", "#timeline .u-over", 0.5, 0.4],
+                ["text", ".readout"],
+            ],
+        },
+    )
+
+
+@pytest.fixture(scope="module", name="training_seen")
+def fixture_training_seen(training: Page) -> Seen:
+    longest = longest_scope(training.profile)
+    side = "#calls label:has-text('Memory') select"
+    maps: List[Step] = []
+    for button in ("peak", "device peak", "end"):
+        maps += [["click", f".bar button:text-is('{button}')"], ["texts", "#device .map-label"]]
+    return look_once(
+        training.path,
+        {
+            "signs": [SIGNS],
+            "pointer": pointed(training, (longest.begin + longest.end) / 2),
+            "tree of host": [["choose", side, "host"], ["evaluate", TREE]],
+            "tree of device": [["choose", side, "device"], ["evaluate", TREE]],
+            "maps": maps[1:],
+        },
+    )
+
+
+@pytest.fixture(scope="module", name="pytorch_seen")
+def fixture_pytorch_seen(pytorch: Page) -> Seen:
+    search, fold = "#calls input[type=search]", ["click", "#calls input[type=checkbox]"]
+    return look_once(
+        pytorch.path,
+        {
+            "signs": [SIGNS],
+            "pointer": pointed(pytorch, pytorch.profile.marks[0].time),
+            "frames": [["evaluate", FRAMES]],
+            "tables": [["rows", "#temporaries tbody"], ["rows", "#lines tbody"], ["rows", "#lines tfoot"]],
+            "all rows": [
+                ["count", "#libraries tbody tr"],
+                ["click", "#libraries .more"],
+                ["rows", "#libraries tbody"],
+                ["click", "#libraries .more"],
+                ["count", "#libraries tbody tr"],
+            ],
+            "searched": [
+                ["evaluate", TREE],
+                ["fill", search, SEARCHED],
+                ["text", "#calls output.quiet"],
+                ["evaluate", MARKED],
+                ["fill", search, "no such function"],
+                ["text", "#calls output.quiet"],
+                ["fill", search, ""],
+                ["evaluate", MARKED],
+            ],
+            "folded": [["evaluate", TREE], fold, ["evaluate", TREE], fold],
+            "areas by role": areas("role", "roles"),
+            "areas by line": areas("Python line", "lines"),
+        },
+    )
+
+
 # ---- timeline --------------------------------------------------------------------------------
 
 
-def test_calls_and_marks_under_the_pointer_are_named(training: Page, pytorch: Page) -> None:
-    # How long a call takes depends on what else the machine does: the longest is wider than a pointer.
-    longest = max(training.profile.scopes, key=lambda scope: scope.end - scope.begin)
-    at = share_of_time(training, (longest.begin + longest.end) / 2)
-    text = look(training.path, ["hover", "#timeline .u-over", at, 0.5], ["text", ".readout"])[1]
-    assert re.search(rf"during .*\b{longest.name}\b", text)
-    mark = pytorch.profile.marks[0]
-    at = share_of_time(pytorch, mark.time)
-    text = look(pytorch.path, ["hover", "#timeline .u-over", at, 0.5], ["text", ".readout"])[1]
-    assert f"mark: {mark.text}" in text
+def longest_scope(profile: Profile) -> Scope:
+    """How long a call takes depends on what else the machine does: the longest is wider than a pointer."""
+    return max(profile.scopes, key=lambda scope: scope.end - scope.begin)
+
+
+def test_calls_and_marks_under_the_pointer_are_named(
+    training: Page, training_seen: Seen, pytorch: Page, pytorch_seen: Seen
+) -> None:
+    name = longest_scope(training.profile).name
+    assert re.search(rf"during .*\b{name}\b", training_seen["pointer"][1])
+    assert f"mark: {pytorch.profile.marks[0].text}" in pytorch_seen["pointer"][1]
 
 
 def test_regions_under_the_pointer_are_named(tmp_path: Path) -> None:
@@ -68,34 +181,34 @@ def test_regions_under_the_pointer_are_named(tmp_path: Path) -> None:
     assert "in epoch › batch" in inside and "epoch" not in outside
 
 
-@pytest.mark.parametrize("plot", [0, 1], ids=["memory", "machine"])
-def test_marks_move_on_a_plot_that_stays(pytorch: Page, plot: int) -> None:
-    picture = f"document.querySelectorAll('#timeline .u-wrap canvas')[{plot}].toDataURL()"
-    results = look(
+@pytest.fixture(scope="module", name="pictures")
+def fixture_pictures(pytorch: Page) -> List[Any]:
+    pictures = ["evaluate", "[...document.querySelectorAll('#timeline .u-wrap canvas')].map((e) => e.toDataURL())"]
+    return look(
         pytorch.path,
         ["click", ".bar button:text-is('end')"],
-        ["evaluate", picture],
+        pictures,
         ["press", "#timeline .plot", "Home"],
-        ["evaluate", picture],
+        pictures,
         ["click", ".bar button:text-is('end')"],
-        ["evaluate", picture],
+        pictures,
         ["choose", "#timeline select", "kind"],
         ["choose", "#timeline select", "owner"],  # drawn anew
-        ["evaluate", picture],
+        pictures,
     )
-    end, start, back, anew = (results[i] for i in (1, 3, 5, 8))
+
+
+@pytest.mark.parametrize("plot", [0, 1], ids=["memory", "machine"])
+def test_marks_move_on_a_plot_that_stays(pictures: List[Any], plot: int) -> None:
+    end, start, back, anew = (pictures[i][plot] for i in (1, 3, 5, 8))
     assert len(end) > 5000 and end != start
     assert end == back == anew
 
 
-def test_signs_on_the_timeline_are_explained(training: Page, pytorch: Page, forking: Page) -> None:
-    def told(page: Page) -> List[str]:
-        found: List[str] = look(page.path, ["texts", "#timeline .signs .key"])[0]
-        return found
-
-    assert told(training) == ["start-up call", "snapshot"]
-    assert told(pytorch) == ["mark", "start-up call", "snapshot"]
-    assert told(forking) == ["snapshot"]
+def test_signs_on_the_timeline_are_explained(training_seen: Seen, pytorch_seen: Seen, forking: Page) -> None:
+    assert training_seen["signs"] == [["start-up call", "snapshot"]]
+    assert pytorch_seen["signs"] == [["mark", "start-up call", "snapshot"]]
+    assert look(forking.path, SIGNS) == [["snapshot"]]
 
 
 def test_names_of_rows_stay_in_sight_on_a_phone(training: Page) -> None:
@@ -112,46 +225,29 @@ def test_names_of_rows_stay_in_sight_on_a_phone(training: Page) -> None:
     assert before == after >= 0 and moved < 0
 
 
-def legend_and_table(page: Page, areas: str, table: str) -> Tuple[Dict[str, str], List[List[Any]]]:
-    """The sizes by name below a timeline of such areas, and the rows of a table."""
-    texts, names, shown = look(
-        page.path,
-        ["choose", "#timeline select", areas],
-        ["texts", "#timeline .legend b"],
-        ["attributes", "#timeline .legend li", "data-name"],
-        ["rows", f"#{table} tbody"],
-    )[1:]
-    return dict(zip(names, texts)), shown
-
-
-def test_the_areas_may_be_of_roles(pytorch: Page) -> None:
+def test_the_areas_may_be_of_roles(pytorch: Page, pytorch_seen: Seen) -> None:
     profile = pytorch.profile
     rows, _ = roles(profile, select(profile, "peak").composition)
-    told, shown = legend_and_table(pytorch, "role", "roles")
+    _, texts, names, shown = pytorch_seen["areas by role"]
+    told = dict(zip(names, texts))
     expected = {row.name: row.bytes for row in rows if row.bytes}
     assert len(expected) >= 4
     assert {row[0]: row[1] for row in shown} == expected
     assert {name: told[name] for name in expected} == {name: size(n) for name, n in expected.items()}
 
 
-def test_the_areas_may_be_of_python_lines(pytorch: Page) -> None:
-    told, shown = legend_and_table(pytorch, "Python line", "lines")
+def test_the_areas_may_be_of_python_lines(pytorch_seen: Seen) -> None:
+    _, texts, names, shown = pytorch_seen["areas by line"]
+    told = dict(zip(names, texts))
     largest = {row[0]: row[1] for row in shown if row[1]}
     both = set(told) & set(largest)
     assert len(both) >= 4 and any("train.py" in name for name in both)
     assert {name: told[name] for name in both} == {name: size(largest[name]) for name in both}
 
 
-def test_zoom_shows_the_part_that_was_dragged_over(real: Page) -> None:
+def test_zoom_shows_the_part_that_was_dragged_over(real: Page, seen: Seen) -> None:
     """After the drag, the same place of the plot is another time."""
-    results = look(
-        real.path,
-        ["hover", "#timeline .u-over", 0.5, 0.5],
-        ["text", ".readout"],
-        ["drag", "#timeline .u-over", 0.9, 1.0],
-        ["hover", "#timeline .u-over", 0.5, 0.4],
-        ["text", ".readout"],
-    )
+    results = seen["zoom"]
     last = max(list(real.profile.timeline.time) + [snapshot.time for snapshot in real.profile.snapshots])
 
     def milliseconds(text: str) -> float:
@@ -166,20 +262,12 @@ def test_zoom_shows_the_part_that_was_dragged_over(real: Page) -> None:
 # ---- call tree -------------------------------------------------------------------------------
 
 
-def test_the_call_tree_counts_blocks_and_what_was_ever_allocated(real: Page) -> None:
+def test_the_call_tree_counts_blocks_and_what_was_ever_allocated(real: Page, seen: Seen) -> None:
     profile = real.profile
     last = profile.composition(len(profile.snapshots) - 1)
     totals = profile.allocated()
     counted = [account for account, row in enumerate(profile.accounts) if side_of(row.kind)]
-    trees = look(
-        real.path,
-        ["press", "#timeline .plot", "End"],
-        ["choose", MEASURE, "blocks"],
-        ["evaluate", TREE],
-        ["choose", MEASURE, "allocated"],
-        ["evaluate", TREE],
-        ["text", ".flame-detail"],
-    )
+    trees = seen["measures at the end"]
     blocks, allocated = json.loads(trees[2]), json.loads(trees[4])
     assert_adds_up(blocks)
     assert_adds_up(allocated)
@@ -187,21 +275,19 @@ def test_the_call_tree_counts_blocks_and_what_was_ever_allocated(real: Page) -> 
     assert allocated[1] == sum(totals[account] for account in counted)
 
 
-def test_the_call_tree_of_one_pool(training: Page) -> None:
+def test_the_call_tree_of_one_pool(training: Page, training_seen: Seen) -> None:
     profile = training.profile
     composition = select(profile, "peak").composition
     for side in ("host", "device"):
-        tree = look(training.path, ["choose", "#calls label:has-text('Memory') select", side], ["evaluate", TREE])[1]
+        tree = training_seen[f"tree of {side}"][1]
         expected = held(profile, composition, lambda account: side_of(profile.accounts[account].kind) == side)
         assert json.loads(tree)[1] == expected > 0
 
 
-def test_frames_inside_packages_are_folded(pytorch: Page) -> None:
+def test_frames_inside_packages_are_folded(pytorch: Page, pytorch_seen: Seen) -> None:
     profile, names = pytorch.profile, pytorch.names
     composition = select(profile, "peak").composition
-    plain, _, folded = look(
-        pytorch.path, ["evaluate", TREE], ["click", "#calls input[type=checkbox]"], ["evaluate", TREE]
-    )
+    plain, _, folded, _ = pytorch_seen["folded"]
     plain, folded = json.loads(plain), json.loads(folded)
     assert folded[1] == plain[1] == held(profile, composition)
     assert_adds_up(folded)
@@ -218,16 +304,9 @@ def test_frames_inside_packages_are_folded(pytorch: Page) -> None:
     assert len(list(walk(folded))) < len(list(walk(plain)))
 
 
-def test_python_frames_have_colours_of_their_own(pytorch: Page) -> None:
+def test_python_frames_have_colours_of_their_own(pytorch: Page, pytorch_seen: Seen) -> None:
     profile, names = pytorch.profile, pytorch.names
-    drawn = look(
-        pytorch.path,
-        [
-            "evaluate",
-            "[...document.querySelectorAll('.flame g.frame, .flame g')].filter((g) => g.__data__?.data).map((g) =>"
-            " [g.__data__.data.node.name, g.querySelector('rect').getAttribute('fill')])",
-        ],
-    )[0]
+    (drawn,) = pytorch_seen["frames"]
     python = {names.frame(f) for f in profile.frames if profile.frame(f).type == "p"}
     hues: Dict[bool, List[float]] = {True: [], False: []}
     for name, fill in drawn:
@@ -281,24 +360,9 @@ def test_a_frame_tells_its_figures_and_is_enlarged_by_a_click(real: Page) -> Non
     assert json.loads(again) == tree
 
 
-def test_a_search_that_is_typed_marks_what_it_finds(pytorch: Page) -> None:
+def test_a_search_that_is_typed_marks_what_it_finds(pytorch: Page, pytorch_seen: Seen) -> None:
     profile, names = pytorch.profile, pytorch.names
-    pattern = r"train\.py:\d+ \((train|peak_inside)"
-    marked = (
-        "[...document.querySelectorAll('.flame g')].filter((g) => g.querySelector('rect')?.getAttribute('fill') ==="
-        " 'var(--found)').map((g) => g.__data__.data.node.name)"
-    )
-    results = look(
-        pytorch.path,
-        ["evaluate", TREE],
-        ["fill", "#calls input[type=search]", pattern],
-        ["text", "#calls output.quiet"],
-        ["evaluate", marked],
-        ["fill", "#calls input[type=search]", "no such function"],
-        ["text", "#calls output.quiet"],
-        ["fill", "#calls input[type=search]", ""],
-        ["evaluate", marked],
-    )
+    pattern, results = SEARCHED, pytorch_seen["searched"]
     tree = json.loads(results[0])
     matching = {node[0] for node in walk(tree) if re.search(pattern, node[0])}
     shown = outermost(tree, pattern)
@@ -322,9 +386,9 @@ def outermost(node: List[Any], pattern: str) -> int:
     return sum(outermost(child, pattern) for child in node[3])
 
 
-def test_the_call_tree_is_there_as_text(real: Page) -> None:
+def test_the_call_tree_is_there_as_text(real: Page, seen: Seen) -> None:
     composition = select(real.profile, "peak").composition
-    text = look(real.path, ["click", "#calls .body summary"], ["text", "#calls pre"])[1].splitlines()
+    text = seen["tree as text"][1].splitlines()
     assert text[0].split("  ")[-2].strip() == size(held(real.profile, composition)) and text[0].endswith("all")
     assert len(text) > 10
 
@@ -332,17 +396,10 @@ def test_the_call_tree_is_there_as_text(real: Page) -> None:
 # ---- tables ----------------------------------------------------------------------------------
 
 
-def test_a_table_shows_all_rows_when_asked(pytorch: Page) -> None:
+def test_a_table_shows_all_rows_when_asked(pytorch: Page, pytorch_seen: Seen) -> None:
     profile, names = pytorch.profile, pytorch.names
     composition = select(profile, "peak").composition
-    few, many, back = look(
-        pytorch.path,
-        ["count", "#libraries tbody tr"],
-        ["click", "#libraries .more"],
-        ["rows", "#libraries tbody"],
-        ["click", "#libraries .more"],
-        ["count", "#libraries tbody tr"],
-    )[0::2]
+    few, many, back = pytorch_seen["all rows"][0::2]
     sums: Dict[str, int] = {}
     for account, (n_bytes, _) in composition.items():
         sums[names.library(account)] = sums.get(names.library(account), 0) + n_bytes
@@ -350,25 +407,17 @@ def test_a_table_shows_all_rows_when_asked(pytorch: Page) -> None:
     assert {row[0]: row[1] for row in many} == sums
 
 
-def test_tables_are_sorted_with_the_keyboard_alone(real: Page) -> None:
-    _, rows, focused, said = look(
-        real.path,
-        ["press", "#owners thead th:nth-child(1) button", "Enter"],
-        ["rows", "#owners tbody"],
-        ["focused"],
-        ["attributes", "#owners thead th", "aria-sort"],
-    )
+def test_tables_are_sorted_with_the_keyboard_alone(seen: Seen) -> None:
+    _, rows, focused, said = seen["sorted"]
     names = [row[0] for row in rows]
     assert names == sorted(names) and len(names) > 3
     assert focused.startswith("owner") and said[0] == "ascending"
 
 
-def test_temporaries_and_lines_of_a_real_run(pytorch: Page) -> None:
+def test_temporaries_and_lines_of_a_real_run(pytorch: Page, pytorch_seen: Seen) -> None:
     profile, names = pytorch.profile, pytorch.names
     counts = profile.counts()
-    temporaries, lines, total = look(
-        pytorch.path, ["rows", "#temporaries tbody"], ["rows", "#lines tbody"], ["rows", "#lines tfoot"]
-    )
+    temporaries, lines, total = pytorch_seen["tables"]
     most = max(counts.values(), key=lambda each: each.temporaries)
     assert temporaries[0][0] == most.temporaries
     expected: Dict[str, int] = {}
@@ -459,12 +508,9 @@ def test_blocks_over_time_lie_where_they_lived(request: Any, name: str, side: st
     assert zoomed.startswith(size(largest.bytes))
 
 
-def test_the_map_has_the_blocks_that_live_at_the_moment(training: Page) -> None:
+def test_the_map_has_the_blocks_that_live_at_the_moment(training: Page, training_seen: Seen) -> None:
     profile = training.profile
-    steps: List[List[Any]] = []
-    for button in ("peak", "device peak", "end"):
-        steps += [["click", f".bar button:text-is('{button}')"], ["texts", "#device .map-label"]]
-    results = look(training.path, *steps[1:])[0::2]
+    results = training_seen["maps"][0::2]
     for labels, name in zip(results, ("peak", "peak-device", "end")):
         time = select(profile, name).time
         live = [life for life in lives(profile, "device") if life.begin <= time < life.end + (not life.is_freed)]
