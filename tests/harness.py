@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import pytest
 
@@ -198,15 +198,25 @@ def _recorded(
     env: Tuple[Tuple[str, str], ...],
     timeout: float,
 ) -> Recording:
-    directory = _recordings() / key
-    finished = directory / "finished.json"
-    with lock(f"recording-{key}"):
+    def make(directory: Path) -> None:
+        done = _record(directory, command, options, dict(env), timeout=timeout, launcher=launcher)
+        (directory / "finished.json").write_text(json.dumps(done))
+
+    directory = made_once(key, make)
+    return Recording(Run(*json.loads((directory / "finished.json").read_text())), directory)
+
+
+def made_once(key: object, make: Callable[[Path], None]) -> Path:
+    """A directory that is filled once for all workers, and kept until the recorder has changed."""
+    directory = _recordings() / _digest(key)
+    finished = directory.with_suffix(".finished")
+    with lock(f"recording-{directory.name}"):
         if not finished.exists():
             shutil.rmtree(str(directory), ignore_errors=True)
             directory.mkdir()
-            done = _record(directory, command, options, dict(env), timeout=timeout, launcher=launcher)
-            _replace(finished, json.dumps(done))
-    return Recording(Run(*json.loads(finished.read_text())), directory)
+            make(directory)
+            finished.touch()
+    return directory
 
 
 @functools.lru_cache(maxsize=None)
@@ -317,6 +327,14 @@ def massif_peak(text: str) -> MassifPeak:
             return sizes
         largest = max(largest, sizes, key=sum)
     return largest
+
+
+@functools.lru_cache(maxsize=None)
+def need_module(name: str) -> None:
+    """Skips where the interpreter that tests profile does not have it."""
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({name!r}) is None)"
+    if run([PYTHON, "-c", code]).returncode != 0:
+        pytest.skip(f"{name} is not installed")
 
 
 # ---- programs --------------------------------------------------------------------------------

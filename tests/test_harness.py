@@ -67,10 +67,11 @@ def test_jmassif_is_run_and_its_trace_read() -> None:
 def test_a_recording_is_made_once_until_what_is_run_changes(tmp_path: Path) -> None:
     module, script = tmp_path / "module.py", tmp_path / "script.py"
     module.write_text("")
-    script.write_text("import module, uuid; print(uuid.uuid4())")
-    first = recorded([PYTHON, script])
-    assert first.trace.exists() and recorded([PYTHON, script]).stdout == first.stdout
-    assert recorded([PYTHON, script], ["--heap=no"]).stdout != first.stdout
-    assert recorded([PYTHON, script], env={"ANOTHER": "1"}).stdout != first.stdout
+    script.write_text("import module, os; print(os.urandom(8))")
+    command = [PYTHON, "-S", script]
+    first = recorded(command)
+    assert first.trace.exists() and recorded(command).stdout == first.stdout
+    assert recorded(command, ["--heap=no"]).stdout != first.stdout
+    assert recorded(command, env={"ANOTHER": "1"}).stdout != first.stdout
     module.write_text("pass")
-    assert recorded([PYTHON, script]).stdout != first.stdout
+    assert recorded(command).stdout != first.stdout

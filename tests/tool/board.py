@@ -61,6 +61,27 @@ def record(
     return recording
 
 
+def recorded(
+    sim: Path,
+    release: str,
+    program: str,
+    *arguments: str,
+    options: Sequence[str] = (),
+    marks: bool = True,
+    status: int = 0,
+) -> Recording:
+    """The same, once for all tests that ask for it."""
+    require_board(sim)
+    return harness.recorded(
+        [sim / "programs" / program, *arguments],
+        options=options,
+        env={"LD_PRELOAD": str(harness.BUILD / "jmassif" / "libjmassif.so")} if marks else {},
+        launcher=launcher(sim, release),
+        timeout=300,
+        status=status,
+    )
+
+
 def by_kind(profile: Profile, composition: Composition) -> Mapping[str, int]:
     sums: Dict[str, int] = {}
     for account, (n_bytes, _) in composition.items():

@@ -19,16 +19,6 @@ ALL = (("cuda_driver",),) + tuple(("cuda_lifetime", story) for story in STORIES)
 RICH = (("cuda_driver",), ("cuda_lifetime", "vmm_two_mappings"), ("cuda_lifetime", "device_reset"))
 RUNS = [(release, run) for release in board.RELEASES for run in (ALL if release in ("r35", "rm580") else RICH)]
 
-_recordings: Dict[Tuple[str, Tuple[str, ...]], Recording] = {}
-
-
-def recorded(sim: Path, release: str, program: Tuple[str, ...]) -> Recording:
-    board.require_board(sim)
-    key = (release, program)
-    if key not in _recordings:
-        _recordings[key] = board.record(sim, release, *program)
-    return _recordings[key]
-
 
 def compared(recording: Recording, release: str) -> List[Tuple[str, int, int]]:
     """Of each point its name, what the ledger has, and what the kernel had committed."""
@@ -43,7 +33,7 @@ def compared(recording: Recording, release: str) -> List[Tuple[str, int, int]]:
 
 @pytest.mark.parametrize("release,program", RUNS, ids=[f"{release}-{run[-1]}" for release, run in RUNS])
 def test_blocks_and_slack_are_what_the_kernel_has_committed(sim: Path, release: str, program: Tuple[str, ...]) -> None:
-    recording = recorded(sim, release, program)
+    recording = board.recorded(sim, release, *program)
     rows = compared(recording, release)
     wrong = [row for row in rows if row[1] != row[2]]
     assert not wrong, wrong
@@ -55,10 +45,9 @@ def test_blocks_and_slack_are_what_the_kernel_has_committed(sim: Path, release: 
 # ---- whose it is -----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=("r35", "rm580"))
+@pytest.fixture(params=("r35", "rm580"))
 def mixed(request: pytest.FixtureRequest, sim: Path) -> Recording:
-    board.require_board(sim)
-    return board.record(sim, request.param, "cuda_mixed", "exit", options=["--pages=yes"], marks=False, status=7)
+    return board.recorded(sim, request.param, "cuda_mixed", "exit", options=["--pages=yes"], marks=False, status=7)
 
 
 def driver_by_owner(recording: Recording) -> Dict[str, int]:
@@ -113,8 +102,7 @@ def test_a_mapped_buffer_counts_once(sim: Path) -> None:
 
 
 def test_driver_no_leaves_it_out(sim: Path) -> None:
-    board.require_board(sim)
-    recording = board.record(sim, "r35", "cuda_driver", options=["--driver=no"])
+    recording = board.recorded(sim, "r35", "cuda_driver", options=["--driver=no"])
     assert recording.profile.manifest["option.driver"] == "no"
     for composition in cuda_ledger.at_marks(recording.profile):
         assert "driver" not in board.by_kind(recording.profile, composition)

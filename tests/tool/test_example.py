@@ -22,19 +22,17 @@ MIB = 1 << 20
 BOARD_BYTES = 4 << 30
 
 
-@pytest.fixture(scope="module", name="demo")
+@pytest.fixture(name="demo")
 def fixture_demo(sim: Path) -> Recording:
     board.require_board(sim)
     command: List[Argument] = [PYTHON, ROOT / "docs/examples/train.py", "--device=sim"]
-    recording = harness.record(
+    return harness.recorded(
         command,
         options=["--pages=yes", f"--board-root={sim}/jetpack-4.6.1/root", f"--owners={sim}/jmsim.rules"],
         env={"JMSIM_LIB": str(sim)},
         launcher=board.launcher(sim, "r32", f"--memory={BOARD_BYTES}", "--machine"),
         timeout=300,
     )
-    assert recording.returncode == 0, recording.stderr
-    return recording
 
 
 def at_peak(profile: Profile) -> Dict[str, int]:

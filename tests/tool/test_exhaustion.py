@@ -16,7 +16,7 @@ from jmassif.model.profile import Profile
 from jmassif.model.records import Exhaustion
 from jmassif.questions.exhaustion import Incident, call, incidents
 from jmassif.questions.segments import Layout, layout_at
-from tests.harness import BUILD, VALGRIND, Recording, compile_c, record
+from tests.harness import BUILD, VALGRIND, Recording, compile_c, record, recorded
 from tests.tool.cuda_ledger import figures
 from tests.tool.programs import functions, print_report
 from tests.tool.test_tensors import build
@@ -208,10 +208,10 @@ def test_pages_that_are_had_at_the_second_try_do_not_make_it_a_success(sim: Path
 # ---- many failures ---------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def probed(sim: Path) -> Recording:
-    recording = record([build(20, sim) / "probe"], env=BOARD)
-    assert (recording.returncode, recording.stdout) == (0, "1004\n"), recording.stderr
+    recording = recorded([build(20, sim) / "probe"], env=BOARD)
+    assert recording.stdout == "1004\n"
     return recording
 
 

@@ -12,7 +12,7 @@ import pytest
 from jmassif.questions.growth import Growth, find_growth
 from jmassif.whose.names import Names
 from jmassif.writers.page.data import run_data
-from tests.harness import PYTHON, ROOT, Recording, record, recorded, run
+from tests.harness import PYTHON, ROOT, Recording, need_module, record, recorded
 from tests.tool.programs import check, print_report, program
 
 STEPS = 120
@@ -141,8 +141,8 @@ def recorded_script(behaviour: str) -> Recording:
 
 @pytest.mark.parametrize("behaviour", ["copies", "listing"])
 def test_what_a_script_keeps_of_each_step_is_named_without_a_word_from_it(behaviour: str) -> None:
-    if behaviour == "copies" and run([PYTHON, "-c", "import numpy"]).returncode != 0:
-        pytest.skip("NumPy is not installed")
+    if behaviour == "copies":
+        need_module("numpy")
     recording = recorded_script(behaviour)
     kept = int(recording.stdout)
     before, after = KEEPS.read_text().split(f"def {behaviour}()")

@@ -20,12 +20,14 @@ from jmassif.whose.names import Names
 from tests.harness import (
     ARM64_VALGRIND,
     BUILD,
-    Argument,
     PYTHON,
     ROOT,
+    VALGRIND,
+    Argument,
     Recording,
     compile_arm64,
     compile_c,
+    made_once,
     massif,
     massif_peak,
     record,
@@ -443,35 +445,37 @@ def client_mappings(smaps: str) -> Dict[str, int]:
     return found
 
 
+def import_torch(directory: Path) -> None:
+    process = subprocess.Popen(
+        [
+            VALGRIND,
+            "-q",
+            "--tool=jmassif",
+            f"--jmassif-out-file={directory}/trace",
+            PYTHON,
+            "-c",
+            IMPORT_TORCH,
+            str(BUILD / "jmassif" / "libjmassif.so"),
+        ],
+        env={"VALGRIND_LIB": str(BUILD / ".in_place"), "PATH": "/usr/bin:/bin"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdin and process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        (directory / "smaps").write_text(Path(f"/proc/{process.pid}/smaps").read_text())
+        process.communicate(b"\n", timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.fixture(scope="module")
-def torch_run() -> Iterator[Tuple[Profile, Dict[str, int], Path]]:
+def torch_run() -> Tuple[Profile, Dict[str, int], Path]:
     pytest.importorskip("torch")
-    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
-        trace = Path(directory) / "trace"
-        process = subprocess.Popen(
-            [
-                "valgrind",
-                "-q",
-                "--tool=jmassif",
-                f"--jmassif-out-file={trace}",
-                PYTHON,
-                "-c",
-                IMPORT_TORCH,
-                str(BUILD / "jmassif" / "libjmassif.so"),
-            ],
-            env={"VALGRIND_LIB": str(BUILD / ".in_place"), "PATH": "/usr/bin:/bin"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        try:
-            assert process.stdin and process.stdout
-            assert process.stdout.readline() == b"ready\n"
-            smaps = Path(f"/proc/{process.pid}/smaps").read_text()
-            process.communicate(b"\n", timeout=120)
-        finally:
-            process.kill()
-            process.wait()
-        yield load_file(str(trace)), client_mappings(smaps), trace
+    made = made_once(("import torch", IMPORT_TORCH), import_torch)
+    return load_file(str(made / "trace")), client_mappings((made / "smaps").read_text()), made / "trace"
 
 
 def test_the_sum_is_what_an_independent_reader_finds(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Real programs: the interpreter, and a network that is trained with PyTorch. They must not notice the recorder."""
 
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from typing import List
 
-import pytest
-
-from tests.harness import PYTHON, ROOT, Argument, massif, record, run
+from tests.harness import PYTHON, Argument, Recording, massif, record, recorded, run
 from tests.tool.programs import assert_readable, at_peak, host_total, live_at
+from tests.torch.finished import LENET, trained
 
 SCRIPT = """
 import contextlib, json, subprocess, sys, tempfile, threading
@@ -66,20 +63,27 @@ def test_a_script_with_threads_children_and_an_exception() -> None:
     assert profile.peaks["host"].host >= max(host_total(profile, i) for i in range(len(profile.snapshots)))
 
 
-def test_training_a_network_goes_as_without_us_and_its_peak_is_massifs() -> None:
-    """LeNet, four steps. massif's run takes minutes, and is the reason that this is one test."""
-    if subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode != 0:
-        pytest.skip("PyTorch is not installed")
-    command: List[Argument] = [PYTHON, ROOT / "tests" / "bench" / "lenet.py"]
-    native = run(command)
-    assert native.returncode == 0 and native.stdout.count("loss") == 4
-    with ThreadPoolExecutor() as pool:
-        massifs = pool.submit(massif, command, [], timeout=1200)
-        recording = record(command, timeout=1200)
-        expected = massifs.result()
-    assert recording.stdout == native.stdout
-    assert recording.returncode == 0
-    assert_readable(recording.trace)
-    # massif's peak is within one percent of the true one.
+def assert_peak_is_massifs(recording: Recording, command: List[Argument]) -> None:
+    """massif's peak is within one percent of the true one."""
+    expected = massif(command, ["--depth=1"], timeout=1200)
     assert abs(at_peak(recording.profile, "heap") - expected.heap) <= 0.015 * expected.heap
-    assert expected.heap > 50_000_000
+    assert expected.heap > 1_000_000
+
+
+def test_training_a_network_goes_as_without_us() -> None:
+    recording = trained(1, "--pages=yes")
+    native = run([PYTHON, LENET, "1"])
+    assert native.returncode == 0 and native.stdout.count("loss") == 1
+    assert recording.stdout == native.stdout
+    assert_readable(recording.trace)
+    assert at_peak(recording.profile, "heap") > 50_000_000
+
+
+def test_the_peak_of_an_interpreter_is_massifs() -> None:
+    command: List[Argument] = [PYTHON, "-S", "-c", "import json\nprint(len([str(n) * 50 for n in range(20000)]))"]
+    assert_peak_is_massifs(recorded(command), command)
+
+
+def test_the_peak_of_a_training_is_massifs_at_length() -> None:
+    """massif takes a minute to import PyTorch."""
+    assert_peak_is_massifs(trained(4), [PYTHON, LENET, "4"])

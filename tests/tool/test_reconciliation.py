@@ -21,6 +21,7 @@ from jmassif.questions.reconciliation import (
 )
 from tests.harness import BUILD, PYTHON, ROOT, Recording, compile_c, record, sim_build
 from tests.tool.programs import print_report
+from tests.torch.finished import trained
 
 MIB = 1 << 20
 WITH_PAGES = ["--pages=yes"]
@@ -113,9 +114,7 @@ def test_valgrinds_part_is_what_lies_where_valgrind_puts_its_own() -> None:
 
 
 def test_of_a_training_hardly_anything_is_unaccounted() -> None:
-    recording = record([PYTHON, ROOT / "tests" / "bench" / "lenet.py", "1"], WITH_PAGES, timeout=600)
-    assert recording.returncode == 0, recording.stderr
-    profile = recording.profile
+    profile = trained(1, *WITH_PAGES).profile
     peak = fullest(profile)
     assert peak is not None
     for snapshot in sampled(profile):

@@ -11,7 +11,7 @@ import pytest
 from jmassif.model.profile import Profile
 from jmassif.model.records import Region
 from jmassif.questions.regions import RegionFigures, region_figures, regions_by_name
-from tests.harness import PYTHON, ROOT, Recording, record, run
+from tests.harness import PYTHON, ROOT, Recording, record, recorded, run
 from tests.tool.programs import assert_readable, program
 
 MIB = 1 << 20
@@ -129,9 +129,9 @@ print("done", jmassif.is_recording() if len(sys.argv) > 2 else "")
 """
 
 
-@pytest.fixture(scope="module", name="python")
+@pytest.fixture(name="python")
 def fixture_python() -> Recording:
-    recording = record([PYTHON, "-S", "-c", SCRIPT, str(ROOT / "reporter"), "tell"])
+    recording = recorded([PYTHON, "-S", "-c", SCRIPT, str(ROOT / "reporter"), "tell"])
     assert recording.stdout == "done True\n", recording.stderr
     return recording
 

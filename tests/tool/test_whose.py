@@ -11,7 +11,7 @@ from typing import Dict, NamedTuple, Sequence
 import pytest
 
 from jmassif.model.profile import Profile
-from tests.harness import PYTHON, Argument, Recording, compile_c, record, run
+from tests.harness import PYTHON, Argument, Recording, compile_c, need_module, record
 from tests.tool.programs import functions, library, linked_to
 
 SCRIPTS = Path(__file__).parent / "programs" / "whose"
@@ -80,8 +80,7 @@ def correct_share(profile: Profile, said: Dict[str, int], whose: Dict[str, str])
 @pytest.mark.parametrize("name", list(WHOSE))
 def test_what_a_scripts_lines_make_is_its_own(name: str, tmp_path: Path) -> None:
     script = WHOSE[name]
-    if run([PYTHON, "-c", f"import {script.needs}"]).returncode:
-        pytest.skip(f"{script.needs} is not installed")
+    need_module(script.needs)
     of_child = tmp_path / "child"
     recording = record([PYTHON, SCRIPTS / name, of_child], ["--pages=yes"], {"OMP_NUM_THREADS": "1"}, timeout=300)
     assert recording.returncode == 0, recording.stderr

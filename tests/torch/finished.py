@@ -4,18 +4,16 @@
 import collections
 import functools
 import json
-import subprocess
 from pathlib import Path
 from typing import Any, Callable, Counter, Dict, List, NamedTuple
-
-import pytest
 
 from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
 from jmassif.whose.names import Names
-from tests.harness import BUILD, PYTHON, recorded
+from tests.harness import BUILD, PYTHON, ROOT, Recording, need_module, recorded
 
 SCRIPTS = Path(__file__).parent / "scripts"
+LENET = ROOT / "tests" / "bench" / "lenet.py"
 LIBRARY = BUILD / "jmassif" / "libjmassif.so"
 
 
@@ -43,9 +41,14 @@ class Finished(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def finished(script: str) -> Finished:
-    if subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode != 0:
-        pytest.skip("PyTorch is not installed")
+    need_module("torch")
     env = {"CENSUS_LIBRARY": str(LIBRARY), "PYTHONDONTWRITEBYTECODE": "1"}
     recording = recorded([PYTHON, SCRIPTS / script], env=env, timeout=600)
     told = [json.loads(line) for line in recording.stdout.splitlines()]
     return Finished(told, recording.trace, recording.profile, Names(recording.profile))
+
+
+def trained(n_steps: int, *options: str) -> Recording:
+    """LeNet."""
+    need_module("torch")
+    return recorded([PYTHON, LENET, str(n_steps)], options, timeout=1200)
