@@ -31,6 +31,10 @@ BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()
 VALGRIND = os.environ.get("VALGRIND") or "valgrind"
 MADE = BUILD / "tests" / "made"  # by tests
 
+# For tests of packages only: what packaging/cache names.
+_USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+os.environ.setdefault("JMASSIF_BUILD_CACHE", str(_USERS_CACHE / "jmassif-build"))
+
 # Nothing is kept from one test to the next, nor in the user's home: below /dev/null nobody can make a directory. Unless
 # JMASSIF_KEPT names one, to run all of them with translations of those before.
 os.environ["XDG_CACHE_HOME"] = os.environ.get("JMASSIF_KEPT", "/dev/null/kept")
@@ -455,6 +459,18 @@ def configure_and_make(tree: Path, *options: str) -> Path:
             check_run([source / "configure", "--quiet", "--disable-page", *options], cwd=tree)
         check_run(["make", "--no-print-directory"], cwd=tree)
     return tree
+
+
+def released(pattern: str) -> List[Path]:
+    """Archives and packages of `make release` in the build tree, by name. Skips the test where there are none; fails it under
+    ./bootstrap check, which makes them."""
+    found = sorted(BUILD.glob(pattern))
+    if not found:
+        reason = f"no {pattern} in {BUILD}: make release makes it, which takes some minutes the first time"
+        if os.environ.get("JMASSIF_BOOTSTRAP"):
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    return found
 
 
 def arm64_build() -> Path:

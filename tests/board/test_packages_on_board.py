@@ -17,11 +17,13 @@ from tests import harness
 from tests.board import emulator
 from tests.board.emulator import BARE, Job, Outcome
 from tests.board.test_emulated_board import IN_A_GROUP, IS_LONG, LIMIT, assert_killed_with_its_memory_told
-from tests.harness import BUILD, MADE, ROOT, allocated_by_function, compile_arm64
+from tests.harness import MADE, ROOT, allocated_by_function, compile_arm64, released
 from tests.tool import board, test_driver_random
 from tests.tool.programs import held_below
 from tests.tool.test_example import at_peak
 
+
+# A program for any C library: nothing of this machine's is in it.
 KEEPS = ROOT / "tests/packaging/keeps.c"
 FLAGS = ("-O0", "-fno-builtin", "-ffreestanding", "-nostartfiles", "-Wl,-e,start")
 
@@ -60,17 +62,10 @@ EXAMPLE = """export JMSIM_LIB=/files/sim
 """
 
 
-def made(pattern: str) -> Path:
-    found = sorted(BUILD.glob(pattern))
-    if not found:
-        pytest.skip(f"no {pattern} in {BUILD}: make bundle deb makes it, which takes some minutes")
-    return found[-1]
-
-
 def jobs(suite: str) -> Dict[str, Job]:
     files = {
-        "bundle.tar.xz": made("jmassif-*-aarch64.tar.xz"),
-        "jmassif.deb": made("jmassif_*_arm64.deb"),
+        "bundle.tar.xz": released("jmassif-*-aarch64.tar.xz")[-1],
+        "jmassif.deb": released("jmassif_*_arm64.deb")[-1],
         "keeps": compile_arm64(KEEPS, *FLAGS),
         "train.py": ROOT / "docs/examples/train.py",
     }

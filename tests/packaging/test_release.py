@@ -10,19 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import BUILD, ROOT, Run, check_run, run
+from tests.harness import BUILD, ROOT, Run, check_run, released, run
 
-RELEASE = BUILD / "release"
 VERSION = re.findall(r"^AC_INIT\(\[jmassif\], \[(.*)\]\)", (ROOT / "configure.ac").read_text(), re.MULTILINE)[0]
-NEEDED = pytest.mark.skipif(
-    not RELEASE.is_dir(), reason=f"no {RELEASE}: make release makes it, which takes some minutes the first time"
-)
+
+
+@pytest.fixture(name="release")
+def fixture_release() -> Path:
+    released("release/SHA256SUMS")
+    return BUILD / "release"
 
 
 def release_with_news(directory: Path, news: str) -> Run:
     """What make release says of these news; whatever it would do next is not there, and so fails."""
     (directory / "packaging/valgrind").mkdir(parents=True)
-    for name in ("packaging/release", "packaging/valgrind/source", "configure.ac"):
+    for name in ("packaging/release", "packaging/needed", "packaging/valgrind/source", "configure.ac"):
         shutil.copy2(str(ROOT / name), str(directory / name))
     (directory / "NEWS").write_text(news)
     return run([directory / "packaging/release", directory, "x86_64"])
@@ -50,44 +52,42 @@ def test_news_of_what_is_not_released_are_told_of_and_no_hindrance(tmp_path: Pat
     assert (tmp_path / "release.part").is_dir()  # it has gone on
 
 
-@NEEDED
-def test_a_release_is_complete_and_its_checksums_are_right() -> None:
-    names = {path.name for path in RELEASE.iterdir()}
+def test_a_release_is_complete_and_its_checksums_are_right(release: Path) -> None:
+    names = {path.name for path in release.iterdir()}
     core = re.findall(r"^archive=(.*)$", (ROOT / "packaging/valgrind/source").read_text(), re.MULTILINE)[0]
     always = {f"jmassif-{VERSION}.tar.gz", f"jmassif-{VERSION}-py3-none-any.whl", f"jmassif-{VERSION}.NEWS", core}
     bundles = {name for name in names if re.fullmatch(rf"jmassif-{VERSION}-(x86_64|aarch64)\.tar\.xz", name)}
     packages = {name for name in names if re.fullmatch(rf"jmassif_{VERSION}_(amd64|arm64)\.deb", name)}
     assert always | bundles | packages | {"SHA256SUMS"} == names
     assert len(bundles) == len(packages) > 0
-    lines = (RELEASE / "SHA256SUMS").read_text().splitlines()
+    lines = (release / "SHA256SUMS").read_text().splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
-    assert sums == {name: hashlib.sha256((RELEASE / name).read_bytes()).hexdigest() for name in names - {"SHA256SUMS"}}
+    assert sums == {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in names - {"SHA256SUMS"}}
 
 
-@NEEDED
-def test_wheel_and_source_of_a_release_have_the_page_and_its_news_are_of_the_version() -> None:
-    with zipfile.ZipFile(str(RELEASE / f"jmassif-{VERSION}-py3-none-any.whl")) as wheel:
+def test_wheel_and_source_of_a_release_have_the_page_and_its_news_are_of_the_version(release: Path) -> None:
+    with zipfile.ZipFile(str(release / f"jmassif-{VERSION}-py3-none-any.whl")) as wheel:
         assert wheel.read("jmassif/assets/page.js")
-    with tarfile.open(str(RELEASE / f"jmassif-{VERSION}.tar.gz")) as source:
+    with tarfile.open(str(release / f"jmassif-{VERSION}.tar.gz")) as source:
         members = source.getmembers()
     packed = {member.name.partition("/")[2] for member in members}
     assert {"configure", "packaging/bundle", "reporter/jmassif/assets/page.js"} <= packed
     assert {(member.uid, member.gid) for member in members} == {(0, 0)} and len({m.mtime for m in members}) == 1
-    news = (RELEASE / f"jmassif-{VERSION}.NEWS").read_text()
+    news = (release / f"jmassif-{VERSION}.NEWS").read_text()
     assert news.startswith(f"jmassif {VERSION}") and news in (ROOT / "NEWS").read_text() and "\n- " in news
 
 
-@NEEDED
-def test_packages_hold_what_the_bundles_do_and_have_no_file_of_the_distributions_valgrind() -> None:
+def test_packages_hold_what_the_bundles_do_and_have_no_file_of_the_distributions_valgrind(release: Path) -> None:
     theirs = set()
     if run(["dpkg-query", "-W", "valgrind"]).returncode == 0:
         theirs = {line.lstrip("/") for line in check_run(["dpkg-query", "-L", "valgrind"]).splitlines()}
-    for package in RELEASE.glob("*.deb"):
+    for package in release.glob("*.deb"):
         listing = check_run(["dpkg-deb", "-c", package]).splitlines()
         files = {line.split()[5][2:] for line in listing if not line.startswith("d")}
         assert not files & theirs
         processor = {"amd64": "x86_64", "arm64": "aarch64"}[package.stem.rpartition("_")[2]]
-        with tarfile.open(str(RELEASE / f"jmassif-{VERSION}-{processor}.tar.xz")) as bundle:
+        with tarfile.open(str(release / f"jmassif-{VERSION}-{processor}.tar.xz")) as bundle:
             unpacked = {m.name.partition("/")[2] for m in bundle.getmembers() if m.isfile()}
+        unpacked = {name.replace("zsh/site-functions", "zsh/vendor-completions") for name in unpacked}
         documents = ("share/doc/", "share/man/")
         assert {f"usr/{name}" for name in unpacked if not name.startswith(documents)} <= files
