@@ -95,7 +95,12 @@ def test_a_bundle_and_a_package_are_made_and_each_step_is_shown(sources: Path) -
 
 @pytest.mark.parametrize(
     "script, program, packages",
-    [("bundle", "xz", "xz-utils"), ("bundle", "bzip2", "bzip2"), ("deb", "dpkg-deb", "dpkg"), ("deb", "bzip2", "bzip2")],
+    [
+        ("bundle", "xz", "xz-utils"),
+        ("bundle", "bzip2", "bzip2"),
+        ("deb", "dpkg-deb", "dpkg"),
+        ("deb", "bzip2", "bzip2"),
+    ],
 )
 def test_a_missing_program_is_named_before_anything_is_built(
     sources: Path, tmp_path: Path, script: str, program: str, packages: str
