@@ -12,7 +12,7 @@ import random
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from tests.fleet.recorded import DETAILS
+from tests.fleet.recorded import DETAILS, Detail
 from tests.fleet.varied import Figures, Recorded
 
 MIB = 1 << 20
@@ -76,16 +76,16 @@ class Run(NamedTuple):
     number: int
     jetpack: JetPack
     board: Board
-    base: int  # index in DETAILS
+    base: int  # index in the details
     seed: int
     is_killed: bool
     is_damaged: bool
 
 
-def runs(n: int, seed: int) -> List[Run]:
+def runs(n: int, seed: int, details: Sequence[Detail] = DETAILS) -> List[Run]:
     """The same for the same seed. One trace is damaged, if there are ten."""
     random_ = random.Random(seed)
-    bases = [base for base, detail in enumerate(DETAILS) for _ in range(detail.share)]
+    bases = [base for base, detail in enumerate(details) for _ in range(detail.share)]
     damaged = random_.randrange(n) if n >= 10 else -1
     found = []
     for number in range(n):
