@@ -328,7 +328,7 @@ def test_a_wrong_option_is_refused_in_one_line(jm_print: Jm, arguments: List[str
     assert_one_line_error(jm_print(*arguments), "jm_print --help")
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(24))
 def test_damage_at_random_never_ends_in_a_traceback(jm_print: Jm, tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
     content = bytearray(small_training_run().bytes() if seed % 2 else random_run(seed, 4, 9).bytes())
@@ -359,13 +359,13 @@ def test_damage_at_random_never_ends_in_a_traceback(jm_print: Jm, tmp_path: Path
 # ---- the oldest Python we promise ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "reporter").rglob("*.py")) + sorted((ROOT / "reporter").glob("jm_*")), ids=str
-)
-def test_the_reporter_is_python_3_6(path: Path) -> None:
+def test_the_reporter_is_python_3_6() -> None:
     # A parser before 3.8 knows one grammar, its own.
     oldest: Dict[str, Any] = {"feature_version": (3, 6)} if sys.version_info >= (3, 8) else {}
-    ast.parse(path.read_text(encoding="utf-8"), str(path), **oldest)
+    paths = [*(ROOT / "reporter").rglob("*.py"), *(ROOT / "reporter").glob("jm_*")]
+    assert len(paths) > 100
+    for path in paths:
+        ast.parse(path.read_text(encoding="utf-8"), str(path), **oldest)
 
 
 @pytest.mark.parametrize("option", ["--snapshot", "--from", "--to", "--calls-of", "--source", "-o"])

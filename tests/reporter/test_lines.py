@@ -205,10 +205,9 @@ def test_files_of_one_name_have_rows_of_their_own() -> None:
     assert [cells(line)[0] for line in table(trace.load())[1:3]] == ["x/b.py:3", "y/b.py:3"]
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("view", sorted(LINE_VIEWS))
-@pytest.mark.parametrize("is_folded", [True, False])
-def test_the_rows_of_a_random_run_add_up(seed: int, view: str, is_folded: bool) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_the_rows_of_a_random_run_add_up(seed: int) -> None:
+    view, is_folded = sorted(LINE_VIEWS)[seed % 3], seed < 3
     profile = random_run(seed).load()
     peak, last = select(profile, "peak").composition, select(profile, "last").composition
     rows = line_rows(profile, charges(profile, Names(profile), view, is_folded), peak, last)

@@ -104,9 +104,9 @@ def diff(sides: List[List[Trace]]) -> Tuple[Difference, Stacks]:
     return compare(columns, VIEWS), stacks
 
 
-@pytest.mark.parametrize("max_nodes", [0, 3, 10**6])
-@pytest.mark.parametrize("seed", range(5))
-def test_however_few_nodes_are_kept_each_column_is_exact(monkeypatch: Any, seed: int, max_nodes: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_however_few_nodes_are_kept_each_column_is_exact(monkeypatch: Any, seed: int) -> None:
+    max_nodes = (3, 0, 10**6)[seed % 3]
     monkeypatch.setattr(comparison_module, "_MAX_NODES", max_nodes)
     traces = [random_run(3 * seed + n) for n in range(3)]
     difference, stacks = diff([[trace] for trace in traces])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trees: exact sums, folding, and stacks of any depth."""
 
-from typing import Any, List
+from itertools import product
+from typing import Any, List, Tuple
 
 import pytest
 
@@ -140,11 +141,12 @@ def test_kind_and_owner_are_known_where_they_are_the_same_throughout() -> None:
     assert {child.owner for child in root.children[0].children} == {"app", "lib"}
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("threshold", [0, 1, 10, 60, 100])
-@pytest.mark.parametrize("by", ["", "kind", "owner"])
-@pytest.mark.parametrize("is_folded", [False, True])
-def test_sums_are_exact_in_any_tree(seed: int, threshold: float, by: str, is_folded: bool) -> None:
+SHAPES: List[Tuple[float, str, bool]] = list(product([0, 1, 10, 60, 100], ["", "kind", "owner"], [False, True]))
+
+
+@pytest.mark.parametrize("seed", range(len(SHAPES)))
+def test_sums_are_exact_in_any_tree(seed: int) -> None:
+    threshold, by, is_folded = SHAPES[seed]
     profile = random_run(seed).load()
     for index in range(0, len(profile.snapshots), 7):
         composition = profile.composition(index)
