@@ -14,7 +14,7 @@ from jmassif.commands import jm_diff
 from jmassif.commands.jm_fleet import main
 from tests.fleet.conftest import MadeFleet
 from tests.fleet.test_load import a_trace, refused
-from tests.reporter.commands import Done, call, documented_options
+from tests.reporter.commands import Done, call
 from tests.reporter.traces import Trace
 
 
@@ -226,19 +226,6 @@ def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:
 )
 def test_what_means_nothing_is_refused_in_a_line(fleet: MadeFleet, arguments: List[str], says: str) -> None:
     assert says in refused(arguments[0], fleet.database, *arguments[1:])
-
-
-def test_the_manual_has_every_option() -> None:
-    manual = documented_options("jm_fleet")
-    help_ = call_help()
-    for option in sorted(set(re.findall(r"--[a-z-]+", help_))):
-        assert option in manual, option
-
-
-def call_help() -> str:
-    from jmassif.commands.jm_fleet import _parser
-
-    return _parser().format_help()
 
 
 def held_on_the_host(directory: Path, command: str, n_bytes: int, **manifest: str) -> Path:

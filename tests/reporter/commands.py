@@ -2,11 +2,12 @@
 """What tests of commands share: a command run in this process, or as one of its own, and how it is to fail."""
 
 import io
+import os
 import subprocess
 import sys
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Callable, List, NamedTuple, Optional
+from typing import Callable, Dict, List, NamedTuple, Optional, Union
 
 from tests.reporter.traces import ROOT
 
@@ -38,12 +39,15 @@ def call(main: Callable[[Optional[List[str]]], int], *arguments: object) -> Done
     return Done(status, out.text(), err.getvalue())
 
 
-def program(name: str, *arguments: object, command: str = "") -> Done:
-    """Runs reporter/NAME, or a shell command in which "NAME" stands for that."""
+def program(
+    name: Union[str, Path], *arguments: object, command: str = "", env: Optional[Dict[str, str]] = None
+) -> Done:
+    """Runs reporter/NAME, a script, or a shell command in which "NAME" stands for that."""
     script = f"'{sys.executable}' -B '{ROOT / 'reporter' / name}'"
     words = " ".join(f"'{argument}'" for argument in arguments)
-    shell = command.replace(name, f"{script} {words}") if command else f"{script} {words}"
-    done = subprocess.run(["bash", "-c", shell], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    shell = command.replace(str(name), f"{script} {words}") if command else f"{script} {words}"
+    environment = {**os.environ, **(env or {})}
+    done = subprocess.run(["bash", "-c", shell], stdout=-1, stderr=-1, timeout=60, env=environment)
     return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
 

@@ -6,14 +6,14 @@ import os
 import random
 import shutil
 import stat
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
 from jmassif.commands.jm_print import main
+from tests.reporter.commands import Done, assert_one_line_error as assert_one_line, call, program
 from tests.reporter.massif_grammar import parse
 from tests.reporter.traces import ROOT, Trace, random_run, small_training_run
 
@@ -25,59 +25,15 @@ def trace(tmp_path: Path) -> Path:
     return small_training_run().save(tmp_path)
 
 
-class Done:
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status = status
-        self.out = out
-        self.err = err
-
-
-Jm = Callable[..., Done]
-
-
-@pytest.fixture
-def jm_print(capsys: "pytest.CaptureFixture[str]") -> Jm:
-    """Runs the command in this process."""
-
-    def run(*arguments: object) -> Done:
-        status = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return Done(status, out, err)
-
-    return run
-
-
-def program(*arguments: object, script: Path = JM_PRINT, env: Optional[Mapping[str, str]] = None) -> Done:
-    """Runs the command as a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-B", str(script)] + [str(argument) for argument in arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(os.environ, **(env or {})),
-        timeout=60,
-    )
-    return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+def jm_print(*arguments: object) -> Done:
+    return call(main, *arguments)
 
 
 def assert_one_line_error(done: Done, *says: str) -> None:
-    assert done.status == 2 and done.out == ""
-    assert done.err.startswith("jm_print: ") and done.err.count("\n") == 1 and done.err.endswith("\n")
-    assert done.err[:-1].isprintable()
-    for words in says:
-        assert words in done.err
+    assert_one_line("jm_print", done, *says)
 
 
 # ---- what goes well ------------------------------------------------------------------------------
-
-
-def test_text_goes_to_standard_output(jm_print: Jm, trace: Path) -> None:
-    done = jm_print(trace)
-    assert done.status == 0 and done.err == ""
-    assert "The program held 233 MiB" in done.out
-
-
-def test_massif_output_keeps_its_grammar(jm_print: Jm, trace: Path) -> None:
-    assert parse(jm_print("--format=massif", trace).out).peak == 2
 
 
 @pytest.mark.parametrize(
@@ -96,17 +52,17 @@ def test_massif_output_keeps_its_grammar(jm_print: Jm, trace: Path) -> None:
         (["--x", "4"], "+--->"),
     ],
 )
-def test_options(jm_print: Jm, trace: Path, options: List[str], says: str) -> None:
+def test_options(trace: Path, options: List[str], says: str) -> None:
     assert says in jm_print(*options, trace).out
 
 
-def test_the_graph_has_the_asked_for_size(jm_print: Jm, trace: Path) -> None:
+def test_the_graph_has_the_asked_for_size(trace: Path) -> None:
     lines = jm_print("--x=20", "--y=4", trace).out.splitlines()
     (axis,) = [number for number, line in enumerate(lines) if line.endswith("+" + "-" * 19 + ">")]
     assert lines[axis - 4].lstrip().startswith("233 MiB^") and "v" in lines[axis - 5]
 
 
-def test_the_threshold_is_the_recorders_unless_given(jm_print: Jm, tmp_path: Path) -> None:
+def test_the_threshold_is_the_recorders_unless_given(tmp_path: Path) -> None:
     recorded = small_training_run()
     recorded.lines.insert(1, "m option.threshold 22.5")
     path = recorded.save(tmp_path)
@@ -114,39 +70,11 @@ def test_the_threshold_is_the_recorders_unless_given(jm_print: Jm, tmp_path: Pat
     assert "below 40 %" in jm_print("--threshold=40", path).out
 
 
-def test_version_and_help(capsys: "pytest.CaptureFixture[str]") -> None:
-    for option in ("--version", "--help"):
-        with pytest.raises(SystemExit) as ended:
-            main([option])
-        assert ended.value.code == 0
-        out = capsys.readouterr().out
-        assert out.startswith("jm_print 0." if option == "--version" else "usage: jm_print")
-    for option in (
-        "--format",
-        "--output",
-        "--snapshot",
-        "--threshold",
-        "--by",
-        "--fold",
-        "--no-source",
-        "--x",
-        "--y",
-        "--version",
-    ):
-        assert option in out
-        assert option in (ROOT / "docs" / "jm_print.1").read_text(encoding="utf-8").replace("\\-", "-")
-
-
-def test_it_runs_as_a_program_from_any_directory(trace: Path) -> None:
-    done = program(trace)
-    assert (done.status, done.err) == (0, "") and "The program held 233 MiB" in done.out
-
-
 def test_it_runs_where_it_is_installed(trace: Path, tmp_path: Path) -> None:
     script = tmp_path / "usr" / "bin" / "jm_print"
     script.parent.mkdir(parents=True)
     shutil.copy(str(JM_PRINT), str(script))
-    assert "install jmassif again" in program(trace, script=script).err
+    assert "install jmassif again" in program(script, trace).err
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(
         str(ROOT / "reporter" / "jmassif"),
@@ -156,25 +84,26 @@ def test_it_runs_where_it_is_installed(trace: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(script)
     for path in (script, link):
-        assert program(trace, script=path).status == 0
+        assert "The program held 233 MiB" in program(path, trace).out
+        assert program(path, "--version").out.startswith("jm_print 0.")
 
 
 def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
     path = Trace(command="./café").save(tmp_path)
-    assert "./café" in program(path, env={"PYTHONIOENCODING": "utf-8"}).out
-    assert "./caf\\xe9" in program(path, env={"PYTHONIOENCODING": "ascii"}).out
+    assert "./café" in program("jm_print", path, env={"PYTHONIOENCODING": "utf-8"}).out
+    assert "./caf\\xe9" in program("jm_print", path, env={"PYTHONIOENCODING": "ascii"}).out
 
 
 # ---- -o ------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_written_in_place_of_standard_output(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+def test_a_file_is_written_in_place_of_standard_output(trace: Path, tmp_path: Path) -> None:
     report = tmp_path / "report"
     assert jm_print("-o", report, trace).out == ""
     assert "The program held 233 MiB" in report.read_text(encoding="utf-8")
 
 
-def test_a_file_that_is_replaced_keeps_its_mode(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_keeps_its_mode(trace: Path, tmp_path: Path) -> None:
     report = tmp_path / "report"
     report.write_text("old")
     report.chmod(0o640)
@@ -182,7 +111,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(jm_print: Jm, trace: Path, tmp_p
     assert stat.S_IMODE(report.stat().st_mode) == 0o640 and report.read_text() != "old"
 
 
-def test_a_link_stays_a_link(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+def test_a_link_stays_a_link(trace: Path, tmp_path: Path) -> None:
     report, link = tmp_path / "report", tmp_path / "link"
     report.write_text("old")
     link.symlink_to(report)
@@ -191,14 +120,12 @@ def test_a_link_stays_a_link(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
 
 
 def test_a_device_is_written_to_and_not_replaced(trace: Path) -> None:
-    assert program("-o", "/dev/null", trace).status == 0
+    assert program("jm_print", "-o", "/dev/null", trace).status == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
 @pytest.mark.parametrize("make", [Path.symlink_to, lambda new, old: os.link(str(old), str(new))])
-def test_the_input_is_never_written_over(
-    jm_print: Jm, trace: Path, tmp_path: Path, make: Callable[[Path, Path], None]
-) -> None:
+def test_the_input_is_never_written_over(trace: Path, tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
     other = tmp_path / "other"
     make(other, trace)
     before = trace.read_bytes()
@@ -207,7 +134,7 @@ def test_the_input_is_never_written_over(
     assert trace.read_bytes() == before
 
 
-def test_a_failed_run_leaves_the_older_file_and_no_litter(jm_print: Jm, trace: Path, tmp_path: Path) -> None:
+def test_a_failed_run_leaves_the_older_file_and_no_litter(trace: Path, tmp_path: Path) -> None:
     report = tmp_path / "report"
     report.write_text("old")
     assert_one_line_error(jm_print("-o", report, "--snapshot=77", trace), 'no snapshot "77"')
@@ -216,7 +143,7 @@ def test_a_failed_run_leaves_the_older_file_and_no_litter(jm_print: Jm, trace: P
 
 
 @pytest.mark.parametrize("where", ["{}/missing/report", "{}", "/dev/full"])
-def test_a_place_that_cannot_be_written_is_named(jm_print: Jm, trace: Path, tmp_path: Path, where: str) -> None:
+def test_a_place_that_cannot_be_written_is_named(trace: Path, tmp_path: Path, where: str) -> None:
     path = where.format(tmp_path)
     assert_one_line_error(jm_print("-o", path, trace), f"{path}: cannot be written")
 
@@ -224,33 +151,25 @@ def test_a_place_that_cannot_be_written_is_named(jm_print: Jm, trace: Path, tmp_
 # ---- standard output that goes wrong -------------------------------------------------------------
 
 
-def shell(command: str, trace: Path) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(
-        ["bash", "-c", command.replace("jm_print", f"'{sys.executable}' -B '{JM_PRINT}' '{trace}'")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        timeout=60,
-    )
-
-
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["jm_print", "jm_diff", "jm_check"])
+def test_a_reader_that_goes_away_is_no_error_and_an_output_that_takes_nothing_is_one(name: str, tmp_path: Path) -> None:
     path = random_run(1, n_snapshots=3000).save(tmp_path)
-    done = shell("jm_print | head -n 1", path)
-    assert done.stdout.startswith(b"Command:") and done.stderr == b""
-
-
-@pytest.mark.parametrize("redirection", [">/dev/full", ">&-"])
-def test_an_output_that_takes_nothing_is_named(trace: Path, redirection: str) -> None:
-    done = shell(f"jm_print {redirection}", trace)
-    message = done.stderr.decode()
-    assert done.returncode == 2 and message.startswith("jm_print: standard output: cannot be written")
-    assert message.count("\n") == 1
+    arguments = {"jm_diff": ["--min=0", "--by=function", path, path], "jm_check": ["--max=peak.total=1B", path]}.get(
+        name, [path]
+    )
+    done = program(name, *arguments, command=f"{name} | head -n 1")
+    begin = {"jm_print": "Command:", "jm_diff": "new holds as much", "jm_check": "OVER  peak.total"}[name]
+    assert done.out.startswith(begin) and done.err == ""
+    for redirection in (">/dev/full", ">&-"):
+        done = program(name, *arguments, command=f"{name} {redirection}")
+        assert done.status == 2 and done.err.startswith(f"{name}: standard output: cannot be written")
+        assert done.err.count("\n") == 1
 
 
 # ---- input that goes wrong -----------------------------------------------------------------------
 
 
-def test_a_truncated_trace_is_shown_and_said_to_be_one(jm_print: Jm, tmp_path: Path) -> None:
+def test_a_truncated_trace_is_shown_and_said_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(small_training_run().bytes()[:-40])
     done = jm_print(path)
@@ -258,7 +177,7 @@ def test_a_truncated_trace_is_shown_and_said_to_be_one(jm_print: Jm, tmp_path: P
     assert done.err.startswith(f"jm_print: {path}: truncated: line ") and done.err.count("\n") == 1
 
 
-def test_a_trace_of_a_killed_program_is_shown_and_said_to_be_one(jm_print: Jm, tmp_path: Path) -> None:
+def test_a_trace_of_a_killed_program_is_shown_and_said_to_be_one(tmp_path: Path) -> None:
     recorded = small_training_run()
     del recorded.lines[-1]
     done = jm_print(recorded.save(tmp_path))
@@ -266,12 +185,12 @@ def test_a_trace_of_a_killed_program_is_shown_and_said_to_be_one(jm_print: Jm, t
     assert "truncated: no end on record" in done.err
 
 
-def test_a_trace_cut_in_any_line_gives_a_report_or_one_line(jm_print: Jm, tmp_path: Path) -> None:
+def test_a_trace_cut_in_any_line_gives_a_report_or_one_line(tmp_path: Path) -> None:
     content = small_training_run().bytes()
     first_line = content.index(b"\n") + 1
     path = tmp_path / "trace"
     ends = [place for place, byte in enumerate(content) if byte == ord("\n")]
-    for length in sorted(set(range(first_line)) | {end + beyond for end in ends[:-1] for beyond in (0, 1, 2, 5)}):
+    for length in sorted(set(range(first_line)) | {end + beyond for end in ends[:-1] for beyond in (0, 3)}):
         path.write_bytes(content[:length])
         for form in ("text", "massif"):
             done = jm_print(f"--format={form}", path)
@@ -293,14 +212,14 @@ FOREIGN: Dict[str, Tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", sorted(FOREIGN))
-def test_foreign_and_damaged_input_is_refused_in_one_line(jm_print: Jm, tmp_path: Path, name: str) -> None:
+def test_foreign_and_damaged_input_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     content, says = FOREIGN[name]
     path = tmp_path / name
     path.write_bytes(content)
     assert_one_line_error(jm_print(path), str(path), says)
 
 
-def test_what_is_no_file_is_refused_in_one_line(jm_print: Jm, tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
     assert_one_line_error(jm_print(tmp_path), str(tmp_path), "cannot be read: Is a directory")
     assert_one_line_error(jm_print(tmp_path / "none"), "cannot be read: No such file or directory")
     assert_one_line_error(jm_print(tmp_path / "evil\x1b[2J\n"), "evil\\x1b[2J\\x0a: cannot be read")
@@ -324,12 +243,12 @@ def test_what_is_no_file_is_refused_in_one_line(jm_print: Jm, tmp_path: Path) ->
         ["--no\x1b[2J", "x"],
     ],
 )
-def test_a_wrong_option_is_refused_in_one_line(jm_print: Jm, arguments: List[str]) -> None:
+def test_a_wrong_option_is_refused_in_one_line(arguments: List[str]) -> None:
     assert_one_line_error(jm_print(*arguments), "jm_print --help")
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_damage_at_random_never_ends_in_a_traceback(jm_print: Jm, tmp_path: Path, seed: int) -> None:
+def test_damage_at_random_never_ends_in_a_traceback(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
     content = bytearray(small_training_run().bytes() if seed % 2 else random_run(seed, 4, 9).bytes())
     for _ in range(random_.choice([1, 1, 2, 5])):
@@ -369,5 +288,5 @@ def test_the_reporter_is_python_3_6() -> None:
 
 
 @pytest.mark.parametrize("option", ["--snapshot", "--from", "--to", "--calls-of", "--source", "-o"])
-def test_an_empty_value_is_not_the_option_left_out(jm_print: Jm, trace: Path, option: str) -> None:
+def test_an_empty_value_is_not_the_option_left_out(trace: Path, option: str) -> None:
     assert_one_line_error(jm_print(option, "", trace), option, '""')

@@ -11,6 +11,7 @@ from typing import List
 
 import pytest
 
+from tests.reporter.commands import documented_options
 from tests.reporter.traces import ROOT
 
 COMPLETION = ROOT / "reporter" / "completion"
@@ -44,6 +45,12 @@ def in_fish(tmp_path: Path, line: str) -> List[str]:
     )
     assert done.stderr == b""
     return [row.split("\t")[0] for row in done.stdout.decode().splitlines()]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_manual_knows_every_option(command: str) -> None:
+    options = options_of(command)
+    assert len(options) >= 4 and [option for option in options if option not in documented_options(command)] == []
 
 
 @pytest.mark.parametrize("command", ["jm_fleet", "jm_print", "jm_serve"])
