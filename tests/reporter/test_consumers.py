@@ -2,13 +2,10 @@
 """Speedscope, as it is released, opens five of the formats in a browser and finds the same sums."""
 
 import json
-import shutil
-from pathlib import Path
 from typing import Dict, Iterator
 
 import pytest
 
-from jmassif.commands.formats import FORMATS
 from jmassif.model.profile import Profile
 from tests.reporter.consumers import CHROMIUM, SPEEDSCOPE, Speedscope
 from tests.reporter.test_formats import HOSTILE, RUNS, expected, pprof, written
@@ -33,21 +30,14 @@ def profiles() -> Dict[str, Profile]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_speedscope_opens_its_own_format(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
-    (profile,) = speedscope.open("x.speedscope.json", written("speedscope", profiles[name]).encode())
-    assert (profile.unit, profile.total) == ("bytes", expected(profiles[name])[0])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_speedscope_opens_folded_stacks(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
-    (profile,) = speedscope.open("x.folded", written("folded", profiles[name]).encode())
-    assert profile.total == expected(profiles[name])[0]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_speedscope_opens_pprof(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
-    (profile,) = speedscope.open("x.pb.gz", pprof(profiles[name]))
-    assert (profile.unit, profile.total) == ("bytes", expected(profiles[name])[0])
+def test_speedscope_opens_its_own_format_and_others(
+    speedscope: Speedscope, profiles: Dict[str, Profile], name: str
+) -> None:
+    whole = expected(profiles[name])[0]
+    (own,) = speedscope.open("x.speedscope.json", written("speedscope", profiles[name]).encode())
+    (folded,) = speedscope.open("x.folded", written("folded", profiles[name]).encode())
+    (packed,) = speedscope.open("x.pb.gz", pprof(profiles[name]))
+    assert own.total == folded.total == packed.total == whole and own.unit == packed.unit == "bytes"
 
 
 @pytest.mark.parametrize("name", ["training", "hostile", "recorded", "generated"])

@@ -4,10 +4,7 @@
 import re
 from typing import List, Tuple
 
-import pytest
-
 from jmassif.model.kinds import side_of
-from jmassif.model.profile import Profile
 from tests.reporter.traces import ROOT, Trace
 
 PAGE = (ROOT / "docs" / "trace-format.md").read_text(encoding="utf-8")
@@ -37,12 +34,11 @@ def test_the_page_has_the_recorder_s_kinds() -> None:
         assert sorted(re.findall(r"`([^`]+)`", row.group(1))) == sorted(name for name, of, _ in KINDS if of == side)
 
 
-@pytest.mark.parametrize("kind, side, is_sampled", KINDS, ids=[kind for kind, _, _ in KINDS])
-def test_the_reporter_has_the_recorder_s_kind(kind: str, side: str, is_sampled: str) -> None:
+def test_the_reporter_has_the_recorder_s_kinds() -> None:
     trace = Trace(**{"option.pages": "yes"})
-    account = trace.account(kind, "app")
-    trace.snapshot(1, "exit", {account: (100, 1)})
-    profile: Profile = trace.load()
-    assert profile.composition(0) == {account: (100, 1)}
-    assert side_of(kind) == SIDES[side]
-    assert profile.is_sampled(kind) == (is_sampled == "True")
+    held = {trace.account(kind, "app"): (100, 1) for kind, _, _ in KINDS}
+    trace.snapshot(1, "exit", held)
+    profile = trace.load()
+    assert profile.composition(0) == held and len(held) > 10
+    for kind, side, is_sampled in KINDS:
+        assert side_of(kind) == SIDES[side] and profile.is_sampled(kind) == (is_sampled == "True"), kind

@@ -10,7 +10,6 @@ from jmassif.questions.compare.breakdown import HELD, VIEWS, PartFigures
 from jmassif.questions.compare.difference import (
     Column,
     Difference,
-    DifferenceRow,
     Run,
     View,
     compare,

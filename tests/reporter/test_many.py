@@ -113,7 +113,7 @@ def test_four_times_the_processes_are_four_times_the_work(forked: bool) -> None:
 
     work(10)
     # By the square it would be sixteen times.
-    assert work(800) < 8 * work(200)
+    assert work(600) < 8 * work(150)
 
 
 def random_curve(random_: random.Random) -> Curve:

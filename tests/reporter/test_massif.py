@@ -19,6 +19,7 @@ from jmassif.trace.builder import load_file
 from jmassif.writers import massif
 from jmassif.writers.view import BY, FOLDS, View
 from tests.reporter.massif_grammar import GrammarError, MassifFile, every_node, parse
+from tests.reporter.test_formats import large_numbers, recursive_run, start_only
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 
 PEAK_TREE = """\
@@ -79,27 +80,6 @@ def odd_run() -> Trace:
     return trace
 
 
-def deep_run() -> Trace:
-    trace = Trace(time_unit="i")
-    deep = trace.account("heap", "app", ["even (a.c:1)", "odd (a.c:2)"] * 300)
-    trace.snapshot(5, "time", {deep: (100, 1)}, {"total": (5, {})})
-    return trace
-
-
-def large_run() -> Trace:
-    trace = Trace(time_unit="ms")
-    large = trace.account("vmm", "app", ["main (a.c:1)"])
-    trace.snapshot(2**53 - 1, "time", {large: (2**62 + 1, 1)}, {"total": (2**53 - 1, {})})
-    trace.snapshot(2**53 + 1, "exit", {large: (3, 1)})
-    return trace
-
-
-def start_only() -> Trace:
-    trace = Trace()
-    trace.snapshot(0, "start")
-    return trace
-
-
 def python_run() -> Trace:
     trace = Trace(time_unit="ms", cwd="/home/u")
     relu = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:1457)"
@@ -116,9 +96,9 @@ RUNS: Dict[str, Callable[[], Trace]] = {
     "training": small_training_run,
     "random": lambda: random_run(3),
     "odd names": odd_run,
-    "deep stack": deep_run,
+    "deep stack": recursive_run,
     "python": python_run,
-    "large numbers": large_run,
+    "large numbers": large_numbers,
     "start only": start_only,
     "nothing": Trace,
 }

@@ -8,10 +8,14 @@ from typing import List
 import pytest
 
 from jmassif.commands import jm_diff, jm_print
+from jmassif.commands.formats import BINARY, FORMATS
 from jmassif.writers.page import html
 from tests.reporter.commands import call
 from tests.reporter.test_habits import on_terminal
 from tests.reporter.traces import small_training_run
+
+
+BINARIES = [name for name, format_ in FORMATS.items() if format_.content == BINARY]
 
 
 @pytest.fixture(name="trace")
@@ -72,7 +76,7 @@ def test_other_formats_cannot_be_opened(trace: Path) -> None:
         assert done.status == 2 and "--open shows a page in the browser" in done.err
 
 
-@pytest.mark.parametrize("format_", ["json", "speedscope", "perfetto", "callgrind", "pprof"])
+@pytest.mark.parametrize("format_", ["json", "speedscope", "perfetto", "callgrind", *BINARIES])
 def test_what_programs_read_is_not_poured_into_a_terminal(trace: Path, format_: str) -> None:
     shown = on_terminal(trace, f"--format={format_}")
     assert shown == f"jm_print: --format={format_} is nothing for a terminal: name a file with -o\n"

@@ -73,7 +73,9 @@ def test_counts_are_those_of_the_last_snapshot_that_has_them() -> None:
     one, two = trace.account("heap", "app"), trace.account("heap", "lib")
     trace.snapshot(1, "time", {one: (1, 1, 100, 10, 3), two: (1, 1, 1, 1, 0)})
     trace.snapshot(2, "time", {one: (0, 0, 200, 20, 6)})
-    assert trace.load().counts() == {one: Counts(200, 20, 6), two: Counts(1, 1, 0)}
+    profile = trace.load()
+    assert profile.counts() == {one: Counts(200, 20, 6), two: Counts(1, 1, 0)}
+    assert profile.allocated().tolist()[one : two + 1] == [200, 1]
 
 
 def test_an_unfinished_snapshot_is_dropped_as_a_whole() -> None:
@@ -196,14 +198,6 @@ def test_a_role_that_cannot_be_is_refused(record: str, says: str) -> None:
 def test_numbers_of_the_manifest_are_numbers_or_missing() -> None:
     profile = Trace(cpus="4", pid="²", ppid="-1", start="9" * 5000).load()
     assert [profile.number(key) for key in ("cpus", "pid", "ppid", "start", "none")] == [4, None, None, None, None]
-
-
-def test_what_was_allocated_is_that_of_the_last_snapshot_that_tells() -> None:
-    trace = Trace()
-    one, two = trace.account("heap", "app"), trace.account("heap", "lib")
-    trace.snapshot(1, "time", {one: (1, 1, 100, 10, 3)})
-    trace.snapshot(2, "time", {one: (0, 0, 200, 20, 6)})
-    assert trace.load().allocated().tolist()[one : two + 1] == [200, 0]
 
 
 @pytest.mark.parametrize(

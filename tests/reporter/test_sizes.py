@@ -41,49 +41,6 @@ def test_segments_that_parts_are_handed_out_of_count_by_what_is_left() -> None:
     assert (held.n_blocks, held.n_bytes) == (1, 600)
 
 
-SIZES = """
-#include <stdio.h>
-#include <stdlib.h>
-int main(void)
-{
-    unsigned long n[32] = {0};
-    unsigned long seed = 7;
-    void *kept[1500];
-    for (int i = 0; i < 1500; i++) {
-        seed = seed * 6364136223846793005ul + 1442695040888963407ul;
-        size_t bytes = (seed >> 33) % (1ul << (3 + (seed >> 20) % 14)) + 1;
-        kept[i] = malloc(bytes);
-        int class = 0;
-        while (bytes >> class)
-            class++;
-        n[class]++;
-    }
-    for (int i = 0; i < 1500; i++)
-        free(kept[i]);
-    for (int i = 0; i < 32; i++)
-        if (n[i])
-            printf("%d %lu\\n", i, n[i]);
-    fflush(stdout);
-    return 0;
-}
-"""
-
-
-def test_the_histogram_of_a_program_is_what_it_counts_itself() -> None:
-    recording = harness.record([harness.compile_c(SIZES)], ["--large=0", "--pages=no"])
-    counted = {int(a): int(b) for a, b in (line.split() for line in recording.stdout.splitlines())}
-    profile = recording.profile
-
-    def is_programs(account: int) -> bool:
-        return any(profile.frame(frame).function == "main" for frame in profile.stack(profile.accounts[account].node))
-
-    found = account_sizes(profile, select(profile, "peak"))
-    for sizes in (found.held, found.asked):
-        # The C library's own buffer comes from printf, below main.
-        mine = {a: s for a, s in sizes.items() if is_programs(a) and profile.accounts[a].node and s.n_blocks > 1}
-        assert dict(total(mine).blocks) == counted and total(mine).by_mean == 0
-
-
 LINES = """
 #include <stdio.h>
 #include <stdlib.h>

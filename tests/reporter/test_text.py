@@ -61,13 +61,6 @@ def test_the_whole_report(name: str) -> None:
     assert lines == golden.read_text(encoding="utf-8").splitlines()
 
 
-def test_the_first_screen_answers_where_the_memory_went() -> None:
-    screen = report(small_training_run().load())[:60]
-    assert "Look first at train.py:87" in " ".join(screen)
-    assert any(line.startswith("total ") for line in screen)
-    assert all(len(line) <= 80 for line in screen[: screen.index(next(x for x in screen if x.startswith("total ")))])
-
-
 # ---- two screens ---------------------------------------------------------------------------------
 
 
@@ -362,15 +355,6 @@ def test_by_role_begins_with_roles_and_has_the_rest_apart() -> None:
         "   33.3 % 50 B in 1 block",
         "          t.py:2 (main)",
     ]
-
-
-def test_tensors_by_role_show_where_a_trace_tells_roles() -> None:
-    assert section(report(small_training_run().load()), "Tensors by role, at the peak") == [
-        "                 host     blocks   device     blocks     together (B)    share",
-        "parameter           -            80.0 MiB          4       83,886,080  100.0 %",
-        "all tensors         -            80.0 MiB          4       83,886,080  100.0 %",
-    ]
-    assert not any("by role" in line for line in report(load(io.BytesIO(documented_example()))))
 
 
 def test_internal_frames_are_folded_on_demand() -> None:
