@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import pytest
 
@@ -157,11 +157,11 @@ def _record(
     command: Sequence[Argument],
     options: Sequence[str],
     env: Optional[Mapping[str, str]],
-    cwd: Optional[Path] = None,
-    timeout: float = 120,
-    build: Path = BUILD,
-    valgrind: str = VALGRIND,
-    launcher: Sequence[Argument] = (),
+    cwd: Optional[Path],
+    timeout: float,
+    build: Path,
+    valgrind: str,
+    launcher: Sequence[Argument],
 ) -> Run:
     out_file = f"--jmassif-out-file={directory}/jmassif.out.%p"
     return run(
@@ -177,6 +177,8 @@ def recorded(
     options: Sequence[str] = (),
     env: Optional[Mapping[str, str]] = None,
     timeout: float = 120,
+    build: Path = BUILD,
+    valgrind: str = VALGRIND,
     launcher: Sequence[Argument] = (),
     status: Optional[int] = 0,
 ) -> Recording:
@@ -185,29 +187,25 @@ def recorded(
 
     `status`: how the program must end; None for anything.
     """
-    words = tuple(str(word) for word in (*launcher, *command))
-    named = [_contents(path) for word in (*words, *options, *(env or {}).values()) for path in _paths(word)]
-    key = _digest((words, tuple(options), sorted((env or {}).items()), named))
-    made = _recorded(key, tuple(launcher), tuple(command), tuple(options), tuple((env or {}).items()), timeout)
+    words = [*map(str, (*launcher, *command)), *options, *(env or {}).values()]
+    named = [_contents(path) for word in words for path in _paths(word)]
+    key = _digest((words, sorted(env or {}), named, _tool(build)))
+    if key not in _recorded:
+
+        def make(directory: Path) -> None:
+            done = _record(directory, command, options, env, None, timeout, build, valgrind, launcher)
+            (directory / "finished.json").write_text(json.dumps(done))
+
+        directory = made_once(key, make)
+        while len(_recorded) > 30:  # with their profiles
+            _recorded.pop(next(iter(_recorded)))
+        _recorded[key] = Recording(Run(*json.loads((directory / "finished.json").read_text())), directory)
+    made = _recorded[key]
     assert status is None or made.returncode == status, made.stderr
     return made
 
 
-@functools.lru_cache(maxsize=32)  # with their profiles
-def _recorded(
-    key: str,
-    launcher: Tuple[Argument, ...],
-    command: Tuple[Argument, ...],
-    options: Tuple[str, ...],
-    env: Tuple[Tuple[str, str], ...],
-    timeout: float,
-) -> Recording:
-    def make(directory: Path) -> None:
-        done = _record(directory, command, options, dict(env), timeout=timeout, launcher=launcher)
-        (directory / "finished.json").write_text(json.dumps(done))
-
-    directory = made_once(key, make)
-    return Recording(Run(*json.loads((directory / "finished.json").read_text())), directory)
+_recorded: Dict[str, Recording] = {}
 
 
 def made_once(key: object, make: Callable[[Path], None]) -> Path:
@@ -226,14 +224,19 @@ def made_once(key: object, make: Callable[[Path], None]) -> Path:
 @functools.lru_cache(maxsize=None)
 def _recordings() -> Path:
     """Where the recordings of this build are; those of others are removed."""
-    tools = [*sorted((BUILD / ".in_place").glob("*jmassif*")), Path(shutil.which(VALGRIND) or VALGRIND)]
-    identity = _digest(([_contents(path) for path in tools], os.environ["XDG_CACHE_HOME"]))
-    directory = MADE / "recordings" / identity
+    directory = MADE / "recordings" / _digest((_tool(BUILD), os.environ["XDG_CACHE_HOME"]))
     with lock("recordings"):
         if not directory.exists():
             shutil.rmtree(str(directory.parent), ignore_errors=True)
             directory.mkdir(parents=True)
     return directory
+
+
+@functools.lru_cache(maxsize=None)
+def _tool(build: Path) -> str:
+    """What records."""
+    files = [*sorted((build / ".in_place").glob("*jmassif*")), Path(shutil.which(VALGRIND) or VALGRIND)]
+    return _digest([_contents(path) for path in files])
 
 
 def _paths(word: str) -> Iterator[Path]:
@@ -270,35 +273,32 @@ def record_arm64(
     env: Optional[Mapping[str, str]] = None,
     timeout: float = 300,
 ) -> Recording:
-    """Like record(), on an emulated arm64 machine.
+    """Like record(), on an emulated arm64 machine."""
+    return record(command, options, **_emulated(env, timeout))
 
-    The emulator runs one program and does not follow an exec into another one, so the tool itself is started, with what
-    Valgrind's launcher would have told it.
-    """
+
+def recorded_arm64(
+    command: Sequence[Argument],
+    options: Sequence[str] = (),
+    env: Optional[Mapping[str, str]] = None,
+    timeout: float = 300,
+    status: Optional[int] = 0,
+) -> Recording:
+    """Like recorded(), on an emulated arm64 machine."""
+    return recorded(command, options, **_emulated(env, timeout), status=status)
+
+
+def _emulated(env: Optional[Mapping[str, str]], timeout: float) -> Dict[str, Any]:
+    """The emulator runs one program and does not follow an exec into another one, so the tool itself is started, with what
+    Valgrind's launcher would have told it."""
     build = arm64_build()
-    directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
-    in_place = build / ".in_place"
-    done = run(
-        [
-            "qemu-aarch64-static",
-            "-L",
-            ARM64_SYSROOT,
-            in_place / "jmassif-arm64-linux",
-            "--tool=jmassif",
-            f"--jmassif-out-file={directory.name}/jmassif.out.%p",
-            "--pages=no",
-            *options,
-            *command,
-        ],
-        env={
-            "VALGRIND_LIB": str(in_place),
-            "VALGRIND_LAUNCHER": str(ARM64_VALGRIND / "usr/bin/valgrind.bin"),
-            **(env or {}),
-        },
-        cwd=Path(directory.name),
-        timeout=timeout,
-    )
-    return Recording(done, directory)
+    return {
+        "env": {"VALGRIND_LAUNCHER": str(ARM64_VALGRIND / "usr/bin/valgrind.bin"), **(env or {})},
+        "timeout": timeout,
+        "build": build,
+        "valgrind": str(build / ".in_place" / "jmassif-arm64-linux"),
+        "launcher": ["qemu-aarch64-static", "-L", ARM64_SYSROOT],
+    }
 
 
 def massif(

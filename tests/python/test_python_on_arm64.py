@@ -17,10 +17,11 @@ from tests.python.test_python_stacks import NOTED
 @pytest.mark.parametrize(
     "names",
     [
-        ("calls", "classes", "comprehensions", "executed", "lines", "modules", "recursion"),
-        ("generators", "unwinding", "threads", "fork", "subinterpreters", "finalisation"),
+        ("calls", "generators", "lines", "threads", "fork"),
+        ("classes", "comprehensions", "executed", "modules", "recursion"),
+        ("unwinding", "subinterpreters", "finalisation"),
     ],
-    ids=["functions", "threads and processes"],
+    ids=["functions, threads and processes", "functions at_length", "ends at_length"],
 )
 def test_recorded_frames_are_those_that_the_interpreter_shows(names: Sequence[str]) -> None:
     python, environment = arm64_python()

@@ -4,12 +4,23 @@
 On this machine, and on an emulated arm64 one.
 """
 
+import functools
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from tests.harness import ARCH, PYTHON, Recording, arm64_python, compile_arm64, compile_c, record, record_arm64
+from tests.harness import (
+    ARCH,
+    PYTHON,
+    Recording,
+    arm64_python,
+    compile_arm64,
+    compile_c,
+    recorded,
+    recorded_arm64,
+    written,
+)
 from tests.tool.programs import heap_stacks
 
 
@@ -18,8 +29,8 @@ class Machine(NamedTuple):
     record: Callable[..., Recording]
 
 
-HERE = Machine(compile_c, record)
-ARM64 = Machine(compile_arm64, record_arm64)
+HERE = Machine(compile_c, functools.partial(recorded, status=None))
+ARM64 = Machine(compile_arm64, functools.partial(recorded_arm64, status=None))
 EACH_MACHINE = pytest.mark.parametrize("machine", [HERE, ARM64], ids=["here", "arm64"])
 
 FLAGS = ["-O0", "-O2", "-fomit-frame-pointer -O1", "-fno-omit-frame-pointer -O1"]
@@ -345,18 +356,16 @@ def test_cpp_is_unwound_as_by_the_core(machine: Machine) -> None:
     assert found.by_core < 0.05 * found.all
 
 
-def test_python_is_unwound_as_by_the_core(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT + SCRIPT_OF_CLOSURES)
+def test_python_is_unwound_as_by_the_core() -> None:
+    script = written(SCRIPT + SCRIPT_OF_CLOSURES, "script.py")
     found = unwound(HERE, [PYTHON, script, "3000"])
     assert found.all > 10000 and found.differing == 0
     assert found.by_core < 0.05 * found.all
 
 
-def test_python_on_arm64_is_unwound_as_by_the_core(tmp_path: Path) -> None:
+def test_python_on_arm64_is_unwound_as_by_the_core() -> None:
     python, environment = arm64_python()
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script = written(SCRIPT, "script.py")
     found = unwound(ARM64, [python, "-S", script, "100"], env=environment)
     assert found.all > 10000 and found.differing == 0
     assert found.by_core < 0.05 * found.all

@@ -10,7 +10,7 @@ from typing import List, Set
 
 import pytest
 
-from tests.harness import ARCH, Recording
+from tests.harness import ARCH, Recording, record
 from tests.tool.programs import DIRECTORY, heap_stacks, library
 from tests.tool.test_unwinding import EACH_MACHINE, HERE, SHAPES, Machine
 
@@ -153,7 +153,7 @@ def test_stacks_of_generated_code_cost_what_those_of_compiled_code_do() -> None:
 
     def user_s(*arguments: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        assert HERE.record([program, *arguments]).returncode == 0
+        assert record([program, *arguments]).returncode == 0
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
     ratios = []
