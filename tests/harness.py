@@ -423,6 +423,7 @@ def lock(name: str) -> Iterator[None]:
         yield
 
 
+@functools.lru_cache(maxsize=None)
 def source_tree() -> Path:
     """An up-to-date copy of the sources with a `configure`: the original may be configured itself, or be read-only."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
@@ -449,6 +450,7 @@ def source_tree() -> Path:
     return copy
 
 
+@functools.lru_cache(maxsize=None)
 def configure_and_make(tree: Path, *options: str) -> Path:
     """Brings a build tree that lies outside of its sources up to date, and returns it. Without the page: that lies in the
     sources, which several trees share."""
@@ -457,8 +459,21 @@ def configure_and_make(tree: Path, *options: str) -> Path:
         tree.mkdir(parents=True, exist_ok=True)
         if not (tree / "config.status").exists():
             check_run([source / "configure", "--quiet", "--disable-page", *options], cwd=tree)
-        check_run(["make", "--no-print-directory"], cwd=tree)
+        check_run(["make", "--no-print-directory", f"-j{os.cpu_count()}"], cwd=tree)
     return tree
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """MADE/name, which `make` fills anew once in a run of the tests, by the first of its processes that asks; tests only read it."""
+    directory, stamp = MADE / name, MADE / f"{name}.run"
+    this_run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+    with lock(name):
+        if not stamp.exists() or stamp.read_text() != this_run:
+            shutil.rmtree(str(directory), ignore_errors=True)
+            directory.mkdir(parents=True)
+            make(directory)
+            _replace(stamp, this_run)
+    return directory
 
 
 def released(pattern: str) -> List[Path]:

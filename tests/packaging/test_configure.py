@@ -3,8 +3,7 @@
 
 from pathlib import Path
 
-
-from tests.harness import ARCH, MADE, ROOT, Run, compile_c, configure_and_make, run, source_tree
+from tests.harness import ARCH, BUILD, ROOT, Run, compile_c, run, source_tree
 
 
 def configure(directory: Path, *options: str) -> Run:
@@ -58,10 +57,9 @@ def test_a_valgrind_without_its_libraries_is_refused_by_the_library(tmp_path: Pa
 
 
 def test_the_rules_are_compiled_in_byte_by_byte() -> None:
-    tree = configure_and_make(MADE / "default")
     program = compile_c(
         '#include <stdio.h>\ntypedef char HChar;\n#include "stack/owners_rules.h"\n'
         "int main(void) { return fputs(jm_owners_rules, stdout) < 0; }\n",
-        f"-I{tree}/jmassif",
+        f"-I{BUILD}/jmassif",
     )
     assert run([program]).stdout == (ROOT / "jmassif" / "stack" / "owners.rules").read_text()

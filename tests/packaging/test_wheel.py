@@ -2,13 +2,14 @@
 """The wheel: built without a network, installed by pip into a virtual environment, used from there."""
 
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import List
 
 import pytest
 
-from tests.harness import BUILD, PYTHON, ROOT, check_run, lock, run
+from tests.harness import BUILD, PYTHON, ROOT, check_run, made_once, run
 from tests.reporter.traces import small_training_run
 
 # Whoever pip asks for more than it was given gets no answer.
@@ -16,24 +17,27 @@ OFFLINE = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "http_proxy": "h
 
 
 @pytest.fixture(scope="module", name="wheel")
-def fixture_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fixture_wheel() -> Path:
     for module in ("setuptools", "wheel", "ensurepip"):
         if run([PYTHON, "-c", f"import {module}"]).returncode != 0:
             pytest.skip(f"{PYTHON} has no {module}")
-    with lock("wheel"):
+
+    def make(directory: Path) -> None:
         made = check_run(["make", "--no-print-directory", "-C", BUILD / "reporter", "wheel"]).splitlines()[-1]
-        copy = tmp_path_factory.mktemp("wheel") / Path(made).name
-        copy.write_bytes(Path(made).read_bytes())
-    return copy
+        shutil.copy2(made, str(directory))
+
+    (wheel,) = made_once("wheel", make).iterdir()
+    return wheel
 
 
 @pytest.fixture(scope="module", name="venv")
-def fixture_venv(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("venv")
-    check_run([PYTHON, "-m", "venv", directory])
-    done = run([directory / "bin" / "pip", "install", "--quiet", "--no-index", wheel], env=OFFLINE)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return directory
+def fixture_venv(wheel: Path) -> Path:
+    def make(directory: Path) -> None:
+        check_run([PYTHON, "-m", "venv", directory])
+        done = run([directory / "bin" / "pip", "install", "--quiet", "--no-index", wheel], env=OFFLINE)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return made_once("venv", make)
 
 
 def commands() -> List[str]:
