@@ -104,6 +104,12 @@ def on_terminal(
     return shown.decode("utf-8").replace("\r\n", "\n")
 
 
+def waiting(seconds: float) -> Dict[str, Any]:
+    """For on_terminal(): the command as one that shows a sign of life after so long."""
+    script = f"import jmassif.commands.terminal as t; t._QUIET_SECONDS = {seconds}; import jmassif.commands.jm_print as p; p.run()"
+    return {"program": ["-c", script], "env": {"PYTHONPATH": str(ROOT / "reporter")}}
+
+
 def settled(shown: str) -> str:
     """What stays on the terminal: the sign of life comes, on a busy machine, also where little is read."""
     return re.sub(r"\r\x1b\[K(reading|making)[^\r]*", "", shown).replace("\r\x1b[K", "")
@@ -217,7 +223,7 @@ def test_where_there_is_no_pager_and_none_was_asked_for_the_report_is_just_shown
 
 
 def test_a_pager_that_is_left_early_is_no_error(trace: Path) -> None:
-    shown = on_terminal(trace, "--pager", "--color=never", env={"PAGER": "head -n 1"})
+    shown = settled(on_terminal(trace, "--pager", "--color=never", env={"PAGER": "head -n 1"}))
     assert shown.startswith("Command:") and shown.count("\n") == 1
 
 
@@ -236,7 +242,7 @@ def test_a_long_read_shows_its_progress_on_a_terminal(trace: Path) -> None:
 
 
 def test_a_short_read_shows_none(trace: Path) -> None:
-    assert "reading" not in on_terminal(trace)
+    assert "reading" not in on_terminal(trace, **waiting(3600.0))
 
 
 class Screen(io.StringIO):
@@ -312,11 +318,8 @@ def test_without_a_terminal_nothing_is_said(monkeypatch: "pytest.MonkeyPatch") -
     "options", [[], ["--all"], ["--format=json", "-o", "{}/json"], ["--format=massif", "-o", "{}/massif"]]
 )
 def test_every_report_has_a_sign_of_life_that_leaves_no_trace(options: List[str], trace: Path, tmp_path: Path) -> None:
-    impatient = "import jmassif.commands.terminal as t; t._QUIET_SECONDS = 0.0; from jmassif.commands.jm_print import run; run()"
     words = [word.format(tmp_path) for word in options]
-    shown = on_terminal(
-        trace, *words, "--color=never", program=["-c", impatient], env={"PYTHONPATH": str(ROOT / "reporter")}
-    )
+    shown = on_terminal(trace, *words, "--color=never", **waiting(0.0))
     assert re.search(r"\r\x1b\[Kmaking the report, \d+ s", shown)
     assert settled(shown) == settled(on_terminal(trace, *words, "--color=never"))
 
