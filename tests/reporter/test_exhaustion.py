@@ -436,20 +436,13 @@ def test_hostile_names_are_escaped(tmp_path: Path) -> None:
         ("O 1 2 1 1 0 2 10 7", "event 7 is not defined"),
         ("o 1 device-free 3", "event 1 is not defined"),
         ("q 1 3 retried", "event 1 is not defined"),
+        ("O 1 2 1 1 0 2 10 0\nq 1 3 forgotten", "forgotten"),
     ],
 )
 def test_what_contradicts_itself_is_refused(record: str, problem: str) -> None:
     run = Run()
     run.trace.lines.append(record)
     with pytest.raises(TraceError, match=problem):
-        run.trace.load()
-
-
-def test_an_outcome_is_one_of_two() -> None:
-    run = Run()
-    event = run.fails(1)
-    run.trace.outcome(event, 3, "forgotten")
-    with pytest.raises(TraceError, match="forgotten"):
         run.trace.load()
 
 

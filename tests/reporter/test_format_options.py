@@ -96,41 +96,16 @@ def test_the_same_trace_gives_the_same_pprof_file(trace: Path, tmp_path: Path) -
     assert gzip.decompress((tmp_path / "one").read_bytes())
 
 
-def other_run(directory: Path) -> Path:
-    other = small_training_run()
-    other.lines.insert(-1, "m command python3 other.py")
-    path = directory / "other"
-    path.write_bytes(other.bytes())
-    return path
-
-
-def test_a_database_keeps_the_runs_that_it_has(trace: Path, tmp_path: Path) -> None:
-    path = other_run(tmp_path)
-    runs = tmp_path / "runs.db"
-    for name in (trace, path, trace):
-        assert main(["--format=sqlite", "-o", str(runs), str(name)]) == 0
-    with sqlite3.connect(str(runs)) as database:
-        commands = database.execute("SELECT command FROM run ORDER BY run").fetchall()
-    assert commands == [("python3 train.py --epochs 2",), ("python3 other.py",)]
-
-
-def test_several_traces_are_added_by_one_command(trace: Path, tmp_path: Path) -> None:
-    path = other_run(tmp_path)
-    runs = tmp_path / "runs.db"
-    assert main(["--format=sqlite", "-o", str(runs), str(trace), str(path)]) == 0
-    with sqlite3.connect(str(runs)) as database:
-        assert database.execute("SELECT count(*) FROM run").fetchone() == (2,)
-
-
 def test_commands_that_add_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
     runs = tmp_path / "runs.db"
-    started = []
-    for number in range(6):
+    paths = [tmp_path / f"trace{number}" for number in range(6)]
+    for path in paths:
         trace = small_training_run()
-        trace.lines.insert(-1, f"m command run {number}")
-        path = tmp_path / f"trace{number}"
+        trace.lines.insert(-1, f"m command {path.name}")
         path.write_bytes(trace.bytes())
-        started.append(subprocess.Popen(JM_PRINT + ["--format=sqlite", "-o", str(runs), str(path)], stderr=-1))
+    command = JM_PRINT + ["--format=sqlite", "-o", str(runs)]
+    # Each adds two, of which another adds one too.
+    started = [subprocess.Popen([*command, str(paths[n]), str(paths[n - 1])], stderr=-1) for n in range(6)]
     assert [(process.communicate(timeout=60)[1], process.returncode) for process in started] == [(b"", 0)] * 6
     with sqlite3.connect(str(runs)) as database:
         assert database.execute("SELECT count(*), count(DISTINCT command) FROM run").fetchone() == (6, 6)
