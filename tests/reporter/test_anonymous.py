@@ -103,12 +103,11 @@ def _formats() -> List[str]:
     return [name for name in FORMATS if name != "html" or (ROOT / "reporter/jmassif/assets/page.js").exists()]
 
 
-@pytest.mark.parametrize(
-    "format_, options",
-    [(name, []) for name in _formats()]
-    + [(name, [option]) for name, option in (("text", "--all"), ("html", "--no-source")) if name in _formats()],
-)
-def test_no_secret_is_in_any_format(tmp_path: Path, format_: str, options: List[str]) -> None:
+@pytest.mark.parametrize("words", [*_formats(), "text --all", "html --no-source"])
+def test_no_secret_is_in_any_format(tmp_path: Path, words: str) -> None:
+    format_, *options = words.split()
+    if format_ not in _formats():
+        pytest.skip("the page is not built")
     directory = tmp_path / "alicesmith"
     directory.mkdir()
     trace = _planted(directory).save(directory)
