@@ -463,8 +463,8 @@ def configure_and_make(tree: Path, *options: str) -> Path:
     return tree
 
 
-def made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """MADE/name, which `make` fills anew once in a run of the tests, by the first of its processes that asks; tests only read it."""
+def made_each_run(name: str, make: Callable[[Path], None]) -> Path:
+    """MADE/name, which is filled anew in each run of the tests, once for all workers."""
     directory, stamp = MADE / name, MADE / f"{name}.run"
     this_run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
     with lock(name):

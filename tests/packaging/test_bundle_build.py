@@ -59,8 +59,8 @@ def fixture_sources(tmp_path: Path) -> Path:
 
 def make(sources: Path, script: str, *processors: str, path: Sequence[Path] = (Path("/usr/bin"),)) -> Run:
     """bundle or deb, into the directory `out` beside the sources."""
-    words = [sources / "packaging" / script, sources.with_name("out"), *(processors or (PROCESSOR,))]
-    return run(["env", f"PATH={':'.join(map(str, path))}", *words])
+    command = [sources / "packaging" / script, sources.with_name("out")]
+    return run(["env", f"PATH={':'.join(map(str, path))}", *command, *(processors or [PROCESSOR])])
 
 
 def without(directory: Path, *programs: str) -> Path:

@@ -11,7 +11,7 @@ from typing import Set
 
 import pytest
 
-from tests.harness import BUILD, MADE, PYTHON, ROOT, Run, check_run, configure_and_make, made_once, run
+from tests.harness import BUILD, MADE, PYTHON, ROOT, Run, check_run, configure_and_make, made_each_run, run
 
 
 def files_below(directory: Path) -> Set[str]:
@@ -48,7 +48,7 @@ def fixture_prefix(private_tree: Path) -> Path:
     def install(_: Path) -> None:
         check_run(["make", "install"], cwd=private_tree)
 
-    return made_once("prefix", install)
+    return made_each_run("prefix", install)
 
 
 def record_true(prefix: Path, trace: Path) -> Run:

@@ -9,7 +9,7 @@ from typing import List
 
 import pytest
 
-from tests.harness import BUILD, PYTHON, ROOT, check_run, made_once, run
+from tests.harness import BUILD, PYTHON, ROOT, check_run, made_each_run, run
 from tests.reporter.traces import small_training_run
 
 # Whoever pip asks for more than it was given gets no answer.
@@ -26,7 +26,7 @@ def fixture_wheel() -> Path:
         made = check_run(["make", "--no-print-directory", "-C", BUILD / "reporter", "wheel"]).splitlines()[-1]
         shutil.copy2(made, str(directory))
 
-    (wheel,) = made_once("wheel", make).iterdir()
+    (wheel,) = made_each_run("wheel", make).iterdir()
     return wheel
 
 
@@ -37,7 +37,7 @@ def fixture_venv(wheel: Path) -> Path:
         done = run([directory / "bin" / "pip", "install", "--quiet", "--no-index", wheel], env=OFFLINE)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    return made_once("venv", make)
+    return made_each_run("venv", make)
 
 
 def commands() -> List[str]:
