@@ -18,7 +18,7 @@ from tests.reporter.commands import call
 from tests.reporter.test_difference import held
 from tests.reporter.traces import Trace, small_training_run
 from tests.tool.cuda_ledger import run_sim
-from tests.web.browser import SCREENSHOTS, look, visit
+from tests.web.browser import SCREENSHOTS, Seen, look, look_once, visit
 
 MIB = 1 << 20
 VIEWS = ("owner", "library", "scope", "kind", "function")
@@ -50,6 +50,54 @@ def fixture_pair(sim: Path, tmp_path_factory: Any) -> Page:
         recordings.append(run_sim(sim, f"../jetpack-{release}/jetpack", options=options, marks=True))
     traces = [recording.trace for recording in recordings]
     return page_of(tmp_path_factory.mktemp("pair"), "--group-by=jetpack", *traces)
+
+
+# All places of the tree that is drawn, also those too narrow to be seen.
+FRAMES = """(() => {
+    const found = [];
+    const walk = (node, parent) => {
+        found.push([node.name, node.now, node.before, parent]);
+        for (const child of node.children) walk(child, node.name);
+    };
+    walk(document.querySelector('#calls .flame').__data__.data.node, null);
+    return found;
+})()"""
+COLOURS = """[...document.querySelectorAll('#calls .flame g')].map((g) =>
+    [g.__data__.data.node.now, g.__data__.data.node.before, g.querySelector('rect').getAttribute('fill')])"""
+
+
+@pytest.fixture(scope="module", name="seen")
+def fixture_seen(pair: Page) -> Seen:
+    """What several tests look at, in one visit."""
+    return look_once(
+        pair.path,
+        {
+            "headline": [
+                ["texts", "#changes .tile"],
+                ["attributes", "#changes .tile", "data-bytes"],
+                ["attributes", "#changes .waterfall tbody tr", "data-owner"],
+                ["attributes", "#changes .waterfall tbody tr", "data-bytes"],
+                ["text", "#changes .waterfall tfoot .figure"],
+                ["texts", "#changes .waterfall tbody .figure:nth-of-type(2)"],
+            ],
+            "sides": [["rows", "#sides .body > .table tbody"]],
+            "flame graph": [["evaluate", FRAMES], ["evaluate", COLOURS]],
+            "saved": [["save", "#by-scope .tools button:nth-of-type(2)"]],
+            "owners": [
+                ["texts", "#by-owner tbody tr th"],
+                ["click", "#by-owner .owners > summary"],
+                ["texts", "#by-owner .owners dt"],
+                ["texts", "#by-owner .owners dd"],
+                ["attributes", "#by-owner tbody tr th", "title"],
+            ],
+            "other way round": [
+                ["choose", ".bar select", "JetPack 4.6.1"],
+                ["choose", ".bar .choice:nth-of-type(2) select", "JetPack 5.1.2"],
+                ["evaluate", COLOURS],
+                ["rows", "#by-owner tbody"],
+            ],
+        },
+    )
 
 
 def full_name(row: Dict[str, Any]) -> str:
@@ -131,18 +179,10 @@ def test_roles_and_python_lines_have_tables_where_there_are_any(tmp_path: Path) 
     assert headings == ["What has changed", "What is compared", "Call tree", *tables]
 
 
-def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page) -> None:
+def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page, seen: Seen) -> None:
     owner = pair.view("owner")
     before, now = map(together, owner["total"]["cells"])
-    tiles, bytes_, names, steps, parts, texts = look(
-        pair.path,
-        ["texts", "#changes .tile"],
-        ["attributes", "#changes .tile", "data-bytes"],
-        ["attributes", "#changes .waterfall tbody tr", "data-owner"],
-        ["attributes", "#changes .waterfall tbody tr", "data-bytes"],
-        ["text", "#changes .waterfall tfoot .figure"],
-        ["texts", "#changes .waterfall tbody .figure:nth-of-type(2)"],
-    )
+    tiles, bytes_, names, steps, parts, texts = seen["headline"]
     assert list(map(int, bytes_)) == [before, now]
     assert size(now) in tiles[1] and growth(now - before) in tiles[1]
     changes = {row["name"]: together(row["cells"][1]["change"]) for row in owner["rows"]}
@@ -151,8 +191,8 @@ def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page) -> No
     assert texts == [size(before)] + [growth(int(n)) for n in steps[1:]]
 
 
-def test_the_head_names_both_releases(pair: Page) -> None:
-    rows = look(pair.path, ["rows", "#sides .body > .table tbody"])[0]
+def test_the_head_names_both_releases(pair: Page, seen: Seen) -> None:
+    (rows,) = seen["sides"]
     told = {row[0]: row[1:] for row in rows}
     assert told["JetPack"] == ["4.6.1", "5.1.2"] and told["cuDNN"] == ["8.2.1", "8.6.0"]
     main = {fact["label"]: fact["values"] for fact in pair.found["facts"] if "." not in fact["key"]}
@@ -161,27 +201,14 @@ def test_the_head_names_both_releases(pair: Page) -> None:
 
 # ---- the flame graph ---------------------------------------------------------------------------
 
-# All places of the tree that is drawn, also those too narrow to be seen.
-FRAMES = """(() => {
-    const found = [];
-    const walk = (node, parent) => {
-        found.push([node.name, node.now, node.before, parent]);
-        for (const child of node.children) walk(child, node.name);
-    };
-    walk(document.querySelector('#calls .flame').__data__.data.node, null);
-    return found;
-})()"""
-COLOURS = """[...document.querySelectorAll('#calls .flame g')].map((g) =>
-    [g.__data__.data.node.now, g.__data__.data.node.before, g.querySelector('rect').getAttribute('fill')])"""
-
 
 def function_sums(pair: Page, by: str) -> Dict[str, Tuple[int, int]]:
     cells = {row["name"]: [together(cell) for cell in row["cells"]] for row in pair.view(by)["rows"]}
     return {name: (now, before) for name, (before, now) in cells.items()}
 
 
-def test_the_flame_graph_adds_up_to_the_total(pair: Page) -> None:
-    frames = look(pair.path, ["evaluate", FRAMES])[0]
+def test_the_flame_graph_adds_up_to_the_total(pair: Page, seen: Seen) -> None:
+    frames = seen["flame graph"][0]
     (root,) = [frame for frame in frames if frame[3] is None]
     before, now = map(together, pair.view("owner")["total"]["cells"])
     assert root[1:3] == [now, before]
@@ -215,29 +242,21 @@ def test_bottom_up_begins_with_the_allocating_functions(pair: Page) -> None:
     assert "main" not in {frame[0].split(" ")[0] for frame in outer}
 
 
-def test_red_has_grown_and_blue_has_shrunk(pair: Page) -> None:
+def test_red_has_grown_and_blue_has_shrunk(seen: Seen) -> None:
     def hue(fill: str) -> str:
         return fill.rstrip(")").split(" ")[-1]
 
-    grown = look(pair.path, ["evaluate", COLOURS])[0]
+    grown = seen["flame graph"][1]
     assert {hue(fill) for now, before, fill in grown if now > before} == {"25"}
     assert any(now > before for now, before, _ in grown)
     # The other way round: the older release compared with the newer one.
-    steps = [
-        ["choose", ".bar select", "JetPack 4.6.1"],
-        ["choose", ".bar .choice:nth-of-type(2) select", "JetPack 5.1.2"],
-    ]
-    shrunk = look(pair.path, *steps, ["evaluate", COLOURS])[2]
+    shrunk = seen["other way round"][2]
     assert {hue(fill) for now, before, fill in shrunk if now < before} == {"255"}
     assert sorted((now, before) for now, before, _ in shrunk) == sorted((before, now) for now, before, _ in grown)
 
 
-def test_the_other_way_round_the_tables_change_their_signs(pair: Page) -> None:
-    steps = [
-        ["choose", ".bar select", "JetPack 4.6.1"],
-        ["choose", ".bar .choice:nth-of-type(2) select", "JetPack 5.1.2"],
-    ]
-    rows = look(pair.path, *steps, ["rows", "#by-owner tbody"])[2]
+def test_the_other_way_round_the_tables_change_their_signs(pair: Page, seen: Seen) -> None:
+    rows = seen["other way round"][3]
     assert without_text(rows) == expected(pair.view("owner"), 0, 1)
 
 
@@ -266,23 +285,16 @@ def test_the_page_can_be_looked_at(pair: Page) -> None:
         assert overflow <= 0 and path.stat().st_size > 10000
 
 
-def test_a_table_is_saved_with_exact_figures(pair: Page) -> None:
-    saved = look(pair.path, ["save", "#by-scope .tools button:nth-of-type(2)"])[0]
+def test_a_table_is_saved_with_exact_figures(pair: Page, seen: Seen) -> None:
+    (saved,) = seen["saved"]
     lines = saved["text"].strip().split("\r\n")
     assert lines[0].startswith("scope,JetPack 4.6.1,JetPack 5.1.2,change")
     names = [" > ".join(row["inside"] + [full_name(row)]) for row in pair.view("scope")["rows"]]
     assert [line.split(",")[0] for line in lines[1:]] == names
 
 
-def test_owners_are_explained_beside_what_they_differ_by(pair: Page) -> None:
-    names, _, terms, texts, titles = look(
-        pair.path,
-        ["texts", "#by-owner tbody tr th"],
-        ["click", "#by-owner .owners > summary"],
-        ["texts", "#by-owner .owners dt"],
-        ["texts", "#by-owner .owners dd"],
-        ["attributes", "#by-owner tbody tr th", "title"],
-    )
+def test_owners_are_explained_beside_what_they_differ_by(seen: Seen) -> None:
+    names, _, terms, texts, titles = seen["owners"]
     told = dict(zip(terms, texts))
     assert told and told == {name: OWNERS[name] for name in names if name in OWNERS}
     assert {name: title for name, title in zip(names, titles) if title} == told

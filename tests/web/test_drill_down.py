@@ -31,9 +31,10 @@ def made() -> Trace:
     return trace
 
 
-@pytest.fixture(name="page")
-def fixture_page(tmp_path: Path) -> Path:
-    return write_page(tmp_path, made().save(tmp_path))
+@pytest.fixture(scope="module", name="page")
+def fixture_page(tmp_path_factory: Any) -> Path:
+    directory: Path = tmp_path_factory.mktemp("page")
+    return write_page(directory, made().save(directory))
 
 
 def key(name: str) -> List[str]:

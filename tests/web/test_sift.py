@@ -9,7 +9,7 @@ import pytest
 from jmassif.commands import jm_print
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import Trace
-from tests.web.browser import SCREENSHOTS, in_node, look, write_page
+from tests.web.browser import SCREENSHOTS, Seen, in_node, look, look_once, write_page
 
 ONLY, EXCEPT = "[aria-label^='Show only']", "[aria-label^='Show all except']"
 
@@ -55,25 +55,30 @@ def by_owner(rows: List[List[Any]]) -> Any:
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(
-    "only, but, held",
-    [
-        ("forward", "", {"framework": 2 * MIB, "tensor": 4 * MIB, "total": 6 * MIB}),
-        ("file:data", "", {"app": 5 * MIB, "total": 5 * MIB}),
-        ("", "owner:^(tensor|app)$", {"framework": 2 * MIB, "loader": 4096, "total": 2 * MIB + 4096}),
-        ("function:FORWARD", "libcuda", {"framework": 2 * MIB, "total": 2 * MIB}),
-        ("function:net.py", "", {}),
-    ],
-)
-def test_a_part_holds_what_its_accounts_hold(page: Path, only: str, but: str, held: Any) -> None:
-    *_, rows, said, tree, blocks = look(
-        page,
-        *sifted(only, but),
+PARTS = [
+    ("forward", "", {"framework": 2 * MIB, "tensor": 4 * MIB, "total": 6 * MIB}),
+    ("file:data", "", {"app": 5 * MIB, "total": 5 * MIB}),
+    ("", "owner:^(tensor|app)$", {"framework": 2 * MIB, "loader": 4096, "total": 2 * MIB + 4096}),
+    ("function:FORWARD", "libcuda", {"framework": 2 * MIB, "total": 2 * MIB}),
+    ("function:net.py", "", {}),
+]
+
+
+@pytest.fixture(scope="module", name="parts")
+def fixture_parts(page: Path) -> Seen:
+    """One part after the other."""
+    figures = [
         OWNERS,
         ["text", "#chosen"],
         ["evaluate", "document.querySelector('.flame').__data__?.data.node.now ?? 0"],
         ["count", "#blocks tbody tr.choosable"],
-    )
+    ]
+    return look_once(page, {f"{only} {but}": sifted(only, but) + figures for only, but, _ in PARTS})
+
+
+@pytest.mark.parametrize("only, but, held", PARTS)
+def test_a_part_holds_what_its_accounts_hold(parts: Seen, only: str, but: str, held: Any) -> None:
+    *_, rows, said, tree, blocks = parts[f"{only} {but}"]
     assert {k: v for k, v in by_owner(rows).items() if isinstance(v, int)} == held
     assert tree == held.get("total", 0)
     assert said.endswith("11.0 MiB (7.00 MiB host, 4.00 MiB device) shown")

@@ -38,9 +38,10 @@ def tables(page: Path, *steps: Any) -> List[Any]:
     return look(page, *steps, *rows)[len(steps) :]
 
 
-@pytest.fixture(name="page")
-def fixture_page(tmp_path: Path) -> Path:
-    return write_page(tmp_path, made().save(tmp_path))
+@pytest.fixture(scope="module", name="page")
+def fixture_page(tmp_path_factory: Any) -> Path:
+    directory: Path = tmp_path_factory.mktemp("page")
+    return write_page(directory, made().save(directory))
 
 
 def test_blocks_by_size_are_those_of_the_peak_and_of_the_whole_run(page: Path) -> None:
