@@ -53,9 +53,11 @@ int main(int argc, char **argv)
 }
 """
 
-N_RUNS = 20
-# Two of them at a time, on machines of two processors. Half of the moments are early, where a run changes most.
+N_RUNS = 12
+# Two of them at a time, on machines of two processors. Half of the moments are early, where a run changes most; the others
+# come after so many allocations, however long these take.
 N_AT_ONCE = 2
+EARLY_SECONDS, MOST_ALLOCATIONS = 0.8, 1500
 
 
 class Step(NamedTuple):
@@ -112,8 +114,15 @@ def allocated(profile: Profile, function: str) -> int:
     return total
 
 
-def kill_after(seconds: float, directory: Path) -> int:
-    """Runs the walk, kills it, and returns how many allocations it had done."""
+def counted(counter: Path) -> int:
+    """How many allocations the walk has done."""
+    if not counter.exists() or counter.stat().st_size < 8:
+        return 0
+    return int(struct.unpack("Q", counter.read_bytes()[:8])[0])
+
+
+def kill_after(seconds: float, n_allocations: int, directory: Path) -> int:
+    """Runs the walk, kills it when so many seconds are over and it has done so much, and returns how many it had done."""
     counter = directory / "count"
     command = [
         VALGRIND,
@@ -128,11 +137,11 @@ def kill_after(seconds: float, directory: Path) -> int:
         env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
     )
     time.sleep(seconds)
+    while counted(counter) < n_allocations and process.poll() is None:
+        time.sleep(0.01)
     process.kill()
     assert process.wait() == -signal.SIGKILL
-    if not counter.exists() or counter.stat().st_size < 8:
-        return 0
-    return int(struct.unpack("Q", counter.read_bytes()[:8])[0])
+    return counted(counter)
 
 
 def walked(profile: Profile) -> Tuple[int, int, int]:
@@ -169,12 +178,13 @@ def check(trace: Path, n_done: int) -> int:
 def test_killed_at_any_moment_the_trace_is_true(tmp_path: Path) -> None:
     compile_c(WALKS, "-fno-builtin")  # not while a moment is running
     chosen = random.Random(4)
-    moments = [chosen.uniform(0, 0.8 if run % 2 else 3) for run in range(N_RUNS)]
+    seconds = [chosen.uniform(0, EARLY_SECONDS) if run % 2 else 0 for run in range(N_RUNS)]
+    n_allocations = [0 if run % 2 else chosen.randrange(MOST_ALLOCATIONS) for run in range(N_RUNS)]
     directories = [tmp_path / str(run) for run in range(N_RUNS)]
     for directory in directories:
         directory.mkdir()
     with ThreadPoolExecutor(N_AT_ONCE) as pool:
-        n_done = list(pool.map(kill_after, moments, directories))
+        n_done = list(pool.map(kill_after, seconds, n_allocations, directories))
     told: List[int] = []
     for directory, n in zip(directories, n_done):
         if (directory / "trace").exists():
@@ -249,9 +259,13 @@ WAYS = {
     "epoll": f"{ALLOCATES} epoll_wait(polled, &event, 1, 60000);",
     "condition": f"pthread_mutex_lock(&mutex); {ALLOCATES} pthread_cond_wait(&never, &mutex);",
     "join": f"pthread_create(&thread, NULL, sleeps, NULL); {ALLOCATES} pthread_join(thread, NULL);",
-    "child": f"if (fork() == 0) {{ sleep(2); _exit(0); }} {ALLOCATES} wait(NULL);",
+    "child": f"if (fork() == 0) {{ sleep(60); _exit(0); }} {ALLOCATES} wait(NULL);",
     "in-child": f"if (fork() == 0) {{ {ALLOCATES} read(in, &byte, 1); _exit(0); }} wait(NULL);",
 }
+
+
+def most_allocated(directory: Path) -> int:
+    return max((allocated(load_file(str(trace)), "before_it_waits") for trace in directory.iterdir()), default=0)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -259,12 +273,13 @@ def test_killed_while_it_waits_the_trace_has_what_came_before(way: str, tmp_path
     process = start(compile_c(WAITS.replace("WAY", WAYS[way]), "-pthread"), tmp_path)
     try:
         assert process.stdout and process.stdout.readline() == b"waits\n"
-        time.sleep(0.5)
+        until = time.monotonic() + 30
+        while most_allocated(tmp_path) != 7654321 and time.monotonic() < until:
+            time.sleep(0.1)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    found = [allocated(load_file(str(trace)), "before_it_waits") for trace in tmp_path.iterdir()]
-    assert max(found) == 7654321
+    assert most_allocated(tmp_path) == 7654321
 
 
 # Waits often and shortly, and then for long, in turn.
@@ -296,7 +311,7 @@ int main(void)
         return 1;
     if (PIPE && fork() == 0)
         for (int i = 1;; i++) {
-            usleep(i % 150 ? 5000 : 1000000);
+            usleep(i % 150 ? 5000 : 3000000);
             if (write(ends[1], &byte, 1) != 1)
                 return 1;
         }
@@ -309,7 +324,7 @@ int main(void)
         if (PIPE && read(ends[0], &byte, 1) != 1)
             return 1;
         if (!PIPE)
-            sleep_until(i % 150 ? 2 : 1000);
+            sleep_until(i % 150 ? 2 : 3000);
     }
 }
 """
@@ -319,10 +334,10 @@ int main(void)
 def test_short_waits_leave_the_long_one_its_turn(how: str, tmp_path: Path) -> None:
     process = start(compile_c(IN_TURN, "-fno-builtin", f"-D{how}"), tmp_path, "--interval=3600000")
     try:
-        for turn in range(1, 6):
+        for turn in range(1, 4):
             assert process.stdout and process.stdout.readline() == b"waits\n"
             trace = tmp_path / f"trace.{process.pid}"
-            until = time.monotonic() + 0.9
+            until = time.monotonic() + 2.7
             found = 0
             while found != turn * 150 * 1000 and time.monotonic() < until:
                 time.sleep(0.1)
@@ -363,8 +378,7 @@ int main(void)
 
 
 def test_a_program_that_waits_often_has_no_more_snapshots() -> None:
-    recording = record([compile_c(ANSWERS)], options=["--interval=3600000"])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([compile_c(ANSWERS)], options=["--interval=3600000"], status=0)
     ids = [line.split()[1] for line in recording.trace.read_text().splitlines() if line.startswith("S ")]
     assert len(ids) == len(set(ids)) and len(ids) < 100  # those of the first events, and a few
 
@@ -397,7 +411,8 @@ int main(void)
 def test_killed_while_it_computes_the_trace_has_what_happened_a_second_before(tmp_path: Path) -> None:
     """Also where snapshots are far apart, as in a long run."""
     process = start(compile_c(BUSY, "-fno-builtin"), tmp_path, "--interval=3600000")
-    time.sleep(4)
+    assert process.stdout and process.stdout.readline()
+    time.sleep(2.5)
     killed = time.monotonic() * 1000
     process.kill()
     lines = [line.split() for line in process.communicate()[0].decode().splitlines()[:-1]]

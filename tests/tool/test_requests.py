@@ -96,7 +96,7 @@ def test_snapshot_brings_the_trace_up_to_date(running: Running) -> None:
     before = len(load_file(str(running.trace)).snapshots)
     running.process.stdin.write(b"x" * 7)
     running.process.stdin.flush()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while figures(running.ask("usage"), "app").group(1) != "10240":
         assert time.monotonic() < deadline
     assert str(running.trace) in running.ask("snapshot")
