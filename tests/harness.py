@@ -140,16 +140,17 @@ def record(
     build: Path = BUILD,
     valgrind: str = VALGRIND,
     launcher: Sequence[Argument] = (),
+    status: Optional[int] = None,
 ) -> Recording:
     """Runs a command under the jmassif of a build tree, in a temporary directory unless `cwd` says otherwise. `launcher` is
-    what starts Valgrind.
+    what starts Valgrind. `status`: how the program must end; None for anything.
 
     Without pages, unless `options` ask for them: those are sampled, and most tests compare sums that must be exact.
     """
     directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
-    return Recording(
-        _record(Path(directory.name), command, options, env, cwd, timeout, build, valgrind, launcher), directory
-    )
+    done = _record(Path(directory.name), command, options, env, cwd, timeout, build, valgrind, launcher)
+    assert status is None or done.returncode == status, done.stderr
+    return Recording(done, directory)
 
 
 def _record(
@@ -184,8 +185,6 @@ def recorded(
 ) -> Recording:
     """record(), once for all tests and workers that ask for the same: for programs that do the same in every run, and for
     tests that write nothing into the recording. Kept until the recorder or a file that the arguments name has changed.
-
-    `status`: how the program must end; None for anything.
     """
     words = [*map(str, (*launcher, *command)), *options, *(env or {}).values()]
     named = [_contents(path) for word in words for path in _paths(word)]

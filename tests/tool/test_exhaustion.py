@@ -40,16 +40,10 @@ class Ran(NamedTuple):
         return layout_at(self.profile, self.incident.last.position)
 
 
-_RAN: Dict[str, Ran] = {}
-
-
 def ran(way: str, sim: Path) -> Ran:
-    if way not in _RAN:
-        recording = record([build(20, sim) / "exhaust", way], env=BOARD)
-        assert recording.returncode == 0, recording.stderr
-        (incident,) = incidents(recording.profile)
-        _RAN[way] = Ran(recording, figures(recording.stdout), incident)
-    return _RAN[way]
+    recording = recorded([build(20, sim) / "exhaust", way], env=BOARD)
+    (incident,) = incidents(recording.profile)
+    return Ran(recording, figures(recording.stdout), incident)
 
 
 def bars(report: str) -> List[str]:

@@ -28,8 +28,7 @@ static char region[1 << 20];
 
 def run_main(body: str, options: Sequence[str] = ()) -> Recording:
     text = f"{PRELUDE}\nint main(void)\n{{\n{body}\nreturn 7;\n}}\n"
-    recording = record([compile_c(text, "-fno-builtin", "-w")], options)
-    assert recording.returncode == 7, recording.stderr
+    recording = record([compile_c(text, "-fno-builtin", "-w")], options, status=7)
     assert_readable(recording.trace)
     return recording
 
@@ -249,8 +248,7 @@ def test_new_and_free_may_be_mixed() -> None:
         return 7;
     }
     """
-    recording = record([compile_c(text, "-std=c++17", "-w", suffix=".cc")])
-    assert recording.returncode == 7, recording.stderr
+    recording = record([compile_c(text, "-std=c++17", "-w", suffix=".cc")], status=7)
     assert not recording.profile.counters
     assert live_at(recording.profile, -1) == 0
 
@@ -392,8 +390,7 @@ int main(void)
 
 def test_a_weak_malloc_is_replaced_as_the_rest_is() -> None:
     """As musl has it: the others are global."""
-    recording = record([compile_c(WEAK, "-fno-builtin")])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([compile_c(WEAK, "-fno-builtin")], status=0)
     assert not [line for line in recording.trace.read_text().splitlines() if line.startswith("k ")]
 
 
@@ -414,6 +411,5 @@ def test_a_program_of_musls_has_its_heap_in_the_ledger() -> None:
         return 0;
     }
     """
-    recording = record([compile_c(text, "-fno-builtin", compiler="musl-gcc")])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([compile_c(text, "-fno-builtin", compiler="musl-gcc")], status=0)
     assert live_at(recording.profile, -1) == 200000

@@ -52,8 +52,7 @@ MIB = 1 << 20
 
 
 def trimmed(start: int, end: int, n: int, align: int = 16) -> Recording:
-    recording = record([compile_c(TRIMS, "-fno-builtin"), str(start), str(end), str(align), str(n)])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([compile_c(TRIMS, "-fno-builtin"), str(start), str(end), str(align), str(n)], status=0)
     return recording
 
 

@@ -11,7 +11,7 @@ import pytest
 from jmassif.model.records import Composition
 from tests.harness import MADE, ROOT, Argument, Recording, check_run, compile_c, lock, record
 from tests.tool import board, cuda_ledger
-from tests.tool.programs import DIRECTORY, functions
+from tests.tool.programs import DIRECTORY, functions, library, linked_to
 
 SOURCES = Path(__file__).parent / "programs" / "c10"
 
@@ -72,8 +72,7 @@ def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
 
 @pytest.mark.parametrize("form", [16, 110, 20], ids=["up-to-1.9", "from-1.10", "unsigned-totals"])
 def test_tensors_and_cache_add_up_to_the_segments(form: int, sim: Path) -> None:
-    recording = record([build(form, sim) / "tensors"])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([build(form, sim) / "tensors"], status=0)
     told = {}
     for line in recording.stdout.splitlines():
         point, allocated, reserved = line.split()
@@ -100,16 +99,10 @@ def test_a_tensor_has_the_stack_of_the_code_that_made_it(sim: Path) -> None:
 
 @pytest.mark.parametrize("namespace", ["tensorflow", "tsl"])
 def test_what_tensorflow_hands_out_of_a_region_is_a_tensor(namespace: str, sim: Path) -> None:
-    directory = MADE / f"bfc-{namespace}"
-    directory.mkdir(parents=True, exist_ok=True)
-    sources = Path(__file__).parent / "programs" / "bfc"
-    compiler = ["g++", "-g", "-O1", "-Wall", "-Wextra", "-Werror", f"-DNAMESPACE={namespace}"]
-    driver = sim / "libcuda.so.1"
-    library, program = directory / "libtensorflow_framework.so.2", directory / "tensors"
-    shared = ["-shared", "-fpic", f"-Wl,-soname,{library.name}"]
-    check_run([*compiler, *shared, "-o", library, sources / "bfc_allocator.cc", driver])
-    rpath = f"-Wl,-rpath,{directory}:{sim}"
-    check_run([*compiler, "-o", program, sources / "tensors.cc", library, driver, rpath])
+    flags = ("-O1", "-Wall", "-Wextra", "-Werror", f"-DNAMESPACE={namespace}")
+    driver = linked_to(sim / "libcuda.so.1")
+    framework = library(SOURCES.parent / "bfc" / "bfc_allocator.cc", "libtensorflow_framework.so.2", *flags, *driver)
+    program = compile_c(SOURCES.parent / "bfc" / "tensors.cc", *flags, *linked_to(framework), *driver)
 
     recording = record([program])
     assert (recording.stdout, recording.returncode) == ("1\n", 0), recording.stderr
@@ -153,8 +146,7 @@ def test_a_program_says_what_its_own_allocator_hands_out(releases: Tuple[str, ..
     if releases:
         board.require_board(sim)
         launcher = [sim / "jmsim-board", *releases, "--"]
-    recording = record([program], launcher=launcher)
-    assert recording.returncode == 0, recording.stderr
+    recording = record([program], launcher=launcher, status=0)
     profile = recording.profile
 
     def device(held: Composition) -> Dict[str, int]:
@@ -182,8 +174,7 @@ def test_a_program_says_what_its_own_allocator_hands_out(releases: Tuple[str, ..
 
 
 def allocators(way: str, sim: Path, env: Mapping[str, str] = {}) -> Recording:
-    recording = record([build(20, sim) / "allocators", way], env=env)
-    assert recording.returncode == 0, recording.stderr
+    recording = record([build(20, sim) / "allocators", way], env=env, status=0)
     return recording
 
 
@@ -268,8 +259,7 @@ def test_the_devices_peak_is_the_first_moment_at_which_most_of_most_was_in_use(
     """Whenever snapshots are taken: the program itself knows what was held then, on the host too."""
     libraries = [str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}"]
     program = compile_c(DIRECTORY / "cache_peak.c", f"-I{ROOT}/jmassif", "-O1", "-fno-builtin", *libraries)
-    recording = record([program, str(seed)], interval)
-    assert recording.returncode == 0, recording.stderr
+    recording = record([program, str(seed)], interval, status=0)
     profile = recording.profile
     held: Dict[str, int] = {}
     for account, (n_bytes, _) in profile.peak_composition("device").items():
@@ -304,8 +294,7 @@ def test_a_cache_that_has_handed_out_all_is_none_at_the_peak(sim: Path) -> None:
     }
     """
     libraries = [str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}"]
-    recording = record([compile_c(text, f"-I{ROOT}/jmassif", *libraries)])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([compile_c(text, f"-I{ROOT}/jmassif", *libraries)], status=0)
     profile = recording.profile
     owners: Dict[str, int] = {}
     for account, (n_bytes, _) in profile.peak_composition("device").items():

@@ -48,8 +48,7 @@ def test_a_hundred_named_threads_have_what_they_have_counted(pages: str) -> None
 
 
 def test_threads_of_python_have_the_names_that_python_has_for_them() -> None:
-    recording = record([PYTHON, DIRECTORY / "loader.py"], [THREADS])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([PYTHON, DIRECTORY / "loader.py"], [THREADS], status=0)
     told = {name: (int(n), int(n)) for name, n in re.findall(r"(.*)\t(\d+)\n", recording.stdout)}
     told["main thread"] = told.pop("MainThread")
     assert {"loader-0", "Lader-Ümlaut", "late", "pool_1"} < set(told) and len(told) == 8
@@ -57,8 +56,7 @@ def test_threads_of_python_have_the_names_that_python_has_for_them() -> None:
 
 
 def test_a_name_of_pythons_goes_before_the_kernels() -> None:
-    recording = record([PYTHON, "-c", PYTHON_AND_KERNEL], [THREADS])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([PYTHON, "-c", PYTHON_AND_KERNEL], [THREADS], status=0)
     assert names(recording.profile) == {"main thread": 1, "of Python": 1, "of the kernel": 1}
 
 
@@ -78,8 +76,7 @@ done.acquire()
 
 
 def test_a_team_of_openmp_has_what_it_has_counted() -> None:
-    recording = record([program("openmp.c", "-fopenmp", "-fno-builtin")], [THREADS])
-    assert recording.returncode == 0, recording.stderr
+    recording = record([program("openmp.c", "-fopenmp", "-fno-builtin")], [THREADS], status=0)
     main, *others = [(int(n), int(n)) for n in recording.stdout.split()]
     found = by_thread(recording.profile, "main._omp_fn.0")
     assert found.pop("main thread") == main
