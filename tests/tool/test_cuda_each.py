@@ -75,9 +75,10 @@ def in_turn(sim: Path, program: str, *functions: str) -> Dict[str, Call]:
     names = functions or FUNCTIONS
     assert len(live) == len(printed) == 2 * len(names)
     calls = {}
-    for name, *two in zip(names, live[::2], live[1::2], printed[::2], printed[1::2]):
+    for i, name in enumerate(names):
+        here = slice(2 * i, 2 * i + 2)
         made = made_in(profile, sim / "programs" / program, f"use_{name}")
-        calls[name] = Call(made, two[:2], [expectations(said) for said in two[2:]], two[2])
+        calls[name] = Call(made, live[here], [expectations(said) for said in printed[here]], printed[2 * i])
     return calls
 
 
