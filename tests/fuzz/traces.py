@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
 from jmassif.commands import jm_check, jm_diff, jm_print
-from jmassif.commands.formats import DATABASE, FORMATS
+from jmassif.commands.formats import FORMATS
 from jmassif.writers.page import html
 from jmassif.writers.view import BY, FOLDS, FormatError
 from tests.fuzz import searching
@@ -98,10 +98,6 @@ def _commands(trace: str, other: str, directory: Path, rng: random.Random) -> Li
             words.append(f"--fold={rng.choice(FOLDS)}")
         if "snapshot" in format_.options and rng.random() < 0.4:
             words.append(f"--snapshot={rng.choice(('end', 'last', '3', 'peak-host', 'nonsense'))}")
-        if format_.content == DATABASE:
-            if (directory / "runs.sqlite").exists():
-                (directory / "runs.sqlite").unlink()
-            words.append(f"--output={directory / 'runs.sqlite'}")
         found.append(("jm_print", jm_print.main, words + [trace]))
     found.append(("jm_print", jm_print.main, [f"--by={rng.choice(BY)}", trace]))
     if rng.random() < 0.3:

@@ -41,14 +41,6 @@ def test_speedscope_opens_its_own_format_and_others(
 
 
 @pytest.mark.parametrize("name", ["training", "hostile", "recorded", "generated"])
-def test_speedscope_opens_callgrind(speedscope: Speedscope, profiles: Dict[str, Profile], name: str) -> None:
-    found = speedscope.open("callgrind.out.1", written("callgrind", profiles[name]).encode())
-    assert found[0].name.endswith("LiveBytes")
-    if name != "recorded" and name != "generated":  # it has no recursion
-        assert found[0].total == expected(profiles[name])[0]
-
-
-@pytest.mark.parametrize("name", ["training", "hostile", "recorded", "generated"])
 def test_speedscope_opens_the_slices_of_perfetto(
     speedscope: Speedscope, profiles: Dict[str, Profile], name: str
 ) -> None:

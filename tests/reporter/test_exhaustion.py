@@ -3,7 +3,6 @@
 
 import json
 import re
-import sqlite3
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -354,16 +353,6 @@ def test_json_has_each_with_its_figures() -> None:
     assert first["tries"][0]["stack"] in stacks
     snapshots = {snapshot["snapshot"]: snapshot["reason"] for snapshot in report["snapshots"]}
     assert snapshots[first["tries"][0]["snapshot"]] == "out-of-memory"
-
-
-def test_sqlite_has_a_row_each(tmp_path: Path) -> None:
-    FORMATS["sqlite"].write(two_failures().trace.load(), View(None, 1.0, "owner", 70, None), str(tmp_path / "runs.db"))
-    with sqlite3.connect(str(tmp_path / "runs.db")) as database:
-        rows = database.execute("SELECT number, call, bytes, verdict, largest_hole FROM out_of_memory").fetchall()
-    assert rows == [
-        (1, "cudaMalloc", 300 * MIB, "fragmentation", 80 * MIB),
-        (2, "cudaMalloc", BOARD + 1, "too large", 80 * MIB),
-    ]
 
 
 def test_perfetto_has_an_instant_each() -> None:

@@ -3,7 +3,6 @@
 
 import gzip
 import os
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.commands.formats import DATABASE, FORMATS
+from jmassif.commands.formats import FORMATS
 from jmassif.commands.jm_print import main
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import ROOT, small_training_run
@@ -62,8 +61,6 @@ def test_an_option_applies_or_is_refused(name: str, trace: Path, tmp_path: Path)
     "arguments, says",
     [
         (["--format=csv", "--by=stack"], "--format=csv has no --by=stack, only: owner, "),
-        (["--format=sqlite", "--by=kind"], "--format=sqlite has no --by=kind, only: stack, owner"),
-        (["--format=sqlite"], "--format=sqlite adds to a file: name it with -o"),
         (["--format=json", "--snapshot=all"], 'no snapshot "all"'),
     ],
 )
@@ -80,7 +77,7 @@ def test_the_options_of_text_need_no_format(trace: Path, capsys: "pytest.Capture
     assert "Memory by Python line" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if FORMATS[name].content != DATABASE])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_pipe_and_a_file_get_the_same_bytes(name: str, trace: Path, tmp_path: Path) -> None:
     report = tmp_path / "report"
     command = JM_PRINT + [f"--format={name}", str(trace)]
@@ -94,29 +91,6 @@ def test_the_same_trace_gives_the_same_pprof_file(trace: Path, tmp_path: Path) -
         assert main(["--format=pprof", "-o", str(tmp_path / name), str(trace)]) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert gzip.decompress((tmp_path / "one").read_bytes())
-
-
-def test_commands_that_add_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
-    runs = tmp_path / "runs.db"
-    paths = [tmp_path / f"trace{number}" for number in range(6)]
-    for path in paths:
-        trace = small_training_run()
-        trace.lines.insert(-1, f"m command {path.name}")
-        path.write_bytes(trace.bytes())
-    command = JM_PRINT + ["--format=sqlite", "-o", str(runs)]
-    # Each adds two, of which another adds one too.
-    started = [subprocess.Popen([*command, str(paths[n]), str(paths[n - 1])], stderr=-1) for n in range(6)]
-    assert [(process.communicate(timeout=60)[1], process.returncode) for process in started] == [(b"", 0)] * 6
-    with sqlite3.connect(str(runs)) as database:
-        assert database.execute("SELECT count(*), count(DISTINCT command) FROM run").fetchone() == (6, 6)
-
-
-def test_a_place_that_cannot_hold_a_database_is_named(
-    trace: Path, tmp_path: Path, capsys: "pytest.CaptureFixture[str]"
-) -> None:
-    assert main(["--format=sqlite", "-o", str(tmp_path / "missing" / "runs.db"), str(trace)]) == 2
-    error = capsys.readouterr().err
-    assert str(tmp_path / "missing" / "runs.db") in error and error.count("\n") == 1
 
 
 def test_the_manual_and_the_help_name_every_format(capsys: "pytest.CaptureFixture[str]") -> None:

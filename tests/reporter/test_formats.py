@@ -7,7 +7,6 @@ import io
 import json
 import re
 import shutil
-import sqlite3
 import unicodedata
 from itertools import product
 from pathlib import Path
@@ -364,93 +363,9 @@ def test_go_tool_pprof_opens_it(profiles: Dict[str, Profile], name: str, tmp_pat
         assert found and int(found[1]) == total
 
 
-@pytest.mark.parametrize("form", ["pprof", "sqlite"])
-def test_what_a_format_cannot_hold_is_said(form: str, tmp_path: Path) -> None:
-    profile = beyond_63_bits().load()
+def test_what_a_format_cannot_hold_is_said() -> None:
     with pytest.raises(FormatError, match="beyond 63 bits"):
-        if form == "pprof":
-            pprof(profile)
-        else:
-            FORMATS[form].write(profile, view(form), str(tmp_path / "runs.db"))
-    assert list(tmp_path.iterdir()) == []
-
-
-# ---- callgrind -----------------------------------------------------------------------------------
-
-
-class Callgrind:
-    """A strict reading by the format's specification: costs by (object, file, function), and calls."""
-
-    def __init__(self, text: str) -> None:
-        self.own: Dict[Tuple[str, str, str], List[int]] = {}
-        self.calls: Dict[Tuple[Tuple[str, str, str], Tuple[str, str, str]], List[int]] = {}
-        self.header: Dict[str, str] = {}
-        known: Dict[Tuple[str, str], str] = {}
-        at = {"ob": "", "fl": "", "fn": ""}
-        target = dict(at)
-        is_call = False
-        for line in text.splitlines():
-            name = re.fullmatch(r"(c?)(ob|fl|fi|fn)=\((\d+)\)(?: (.+))?", line)
-            if name:
-                space = name[2].replace("fi", "fl")
-                if name[4]:
-                    assert known.setdefault((space, name[3]), name[4]) == name[4]
-                (target if name[1] else at)[space] = known[(space, name[3])]
-            elif line.startswith("calls="):
-                assert re.fullmatch(r"calls=[1-9]\d* \d+", line)
-                is_call = True
-            elif re.fullmatch(r"\d+( \d+){5}", line):
-                figures = [int(word) for word in line.split()[1:]]
-                source = (at["ob"], at["fl"], at["fn"])
-                if is_call:
-                    sums = self.calls.setdefault((source, (target["ob"], target["fl"], target["fn"])), [0] * 5)
-                else:
-                    sums = self.own.setdefault(source, [0] * 5)
-                sums[:] = [old + figure for old, figure in zip(sums, figures)]
-                is_call = False
-            elif line and not line.startswith("#"):
-                found = re.fullmatch(r"(version|creator|pid|cmd|desc|positions|event|events|summary|totals): .*", line)
-                assert found, line
-                key, _, value = line.partition(": ")
-                self.header[key] = value
-
-
-@RUN
-def test_callgrind_costs_add_up(profiles: Dict[str, Profile], name: str) -> None:
-    text = written("callgrind", profiles[name])
-    file = Callgrind(text)
-    totals = " ".join(map(str, expected(profiles[name])))
-    assert file.header["totals"] == file.header["summary"] == totals
-    assert [sum(column) for column in zip(*file.own.values())] == (expected(profiles[name]) if file.own else [])
-    assert text.startswith("# callgrind format\n") and all(map(str.isprintable, text.split("\n")))
-
-
-def test_calls_cost_what_is_allocated_below_them(profiles: Dict[str, Profile]) -> None:
-    file = Callgrind(written("callgrind", profiles["training"]))
-    calls = {(caller[2], called[2]): figures[0] for (caller, called), figures in file.calls.items()}
-    assert calls[("main", "<module>")] == 83886080 + 52428800 + 62914560 + 41943040 + 3145728
-    assert calls[("torch::empty", "cudaMalloc")] == 83886080
-    assert calls[("<module>", "torch::empty")] == 83886080 + 52428800
-
-
-@pytest.mark.parametrize("name", ["recursive", "odd trie"])
-def test_a_call_in_a_recursion_counts_once_for_a_stack(profiles: Dict[str, Profile], name: str) -> None:
-    file = Callgrind(written("callgrind", profiles[name]))
-    calls = {(caller[2], called[2]): figures[0] for (caller, called), figures in file.calls.items()}
-    if name == "odd trie":
-        assert calls == {("outer", "inner"): 120, ("inner", "deep"): 100}
-    else:
-        assert calls == {("main", "odd"): 303, ("odd", "even"): 303, ("even", "odd"): 302}
-
-
-@RUN
-def test_callgrind_annotate_finds_the_same_sums(profiles: Dict[str, Profile], name: str, tmp_path: Path) -> None:
-    file = tmp_path / "callgrind.out"
-    file.write_text(written("callgrind", profiles[name]), encoding="utf-8")
-    said = output_of("callgrind_annotate", "--threshold=100", "--auto=no", file)
-    total = next((line for line in said.splitlines() if line.endswith("PROGRAM TOTALS")), "")
-    sums = [int(figure.replace(",", "")) for figure in re.findall(r"[\d,]+(?= \(|\s{2,})", total)]
-    assert sums == expected(profiles[name]) or not any(expected(profiles[name]))
+        pprof(beyond_63_bits().load())
 
 
 # ---- csv -----------------------------------------------------------------------------------------
@@ -614,108 +529,6 @@ def test_regions_that_overlap_without_nesting_are_on_tracks_of_their_own() -> No
     assert slices["b"][:2] == (2000, 2000) and slices["b"][2] != 1
 
 
-# ---- sqlite --------------------------------------------------------------------------------------
-
-
-def store(profile: Profile, path: Path, by: str = "stack") -> None:
-    FORMATS["sqlite"].write(profile, view("sqlite", by=by), str(path))
-
-
-def query(path: Path, text: str) -> List[Tuple[Any, ...]]:
-    with sqlite3.connect(str(path)) as database:
-        return database.execute(text).fetchall()
-
-
-@RUN
-def test_a_database_holds_every_snapshot_and_peak(profiles: Dict[str, Profile], name: str, tmp_path: Path) -> None:
-    profile, path = profiles[name], tmp_path / "runs.db"
-    store(profile, path)
-    assert query(path, "PRAGMA integrity_check") == [("ok",)] and query(path, "PRAGMA user_version") == [(1,)]
-    snapshots = [(s.id, s.host, s.device) for s in profile.snapshots]
-    assert query(path, "SELECT snapshot, host, device FROM snapshot ORDER BY snapshot") == snapshots
-    sums = """SELECT snapshot, sum(host_bytes), sum(device_bytes) FROM snapshot_owner GROUP BY snapshot ORDER BY 1"""
-    assert query(path, sums) == [row for row in snapshots if row[0] in {s for s, *_ in query(path, sums)}]
-    held = """SELECT h.snapshot, sum(CASE a.side WHEN 'host' THEN live_bytes ELSE 0 END), sum(CASE a.side WHEN 'device' THEN live_bytes ELSE 0 END)
-        FROM held h JOIN account a USING (run, account) GROUP BY h.snapshot ORDER BY 1"""
-    assert set(query(path, held)) <= set(snapshots)
-    assert sum(row[1] + row[2] for row in query(path, held)) == sum(row[1] + row[2] for row in snapshots)
-    for which, peak in profile.peaks.items():
-        for table_ in ("peak_owner", "peak_account JOIN account USING (run, account)"):
-            kinds = "', '".join(LISTED_KINDS)
-            text = f"SELECT coalesce(sum(bytes), 0) FROM {table_} WHERE peak = '{which}' AND kind NOT IN ('{kinds}')"
-            assert query(path, text) == [(peak.host + peak.device,)]
-    allocated = """SELECT coalesce(sum(b.allocated_bytes), 0) FROM balance b JOIN account a USING (run, account)
-        WHERE b.until IS NULL AND a.side IS NOT NULL"""
-    assert query(path, allocated) == [(expected(profile)[2],)]
-
-
-def test_a_run_that_is_added_again_is_there_once(profiles: Dict[str, Profile], tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    names = ("recorded", "generated", "training", "recorded", "generated")
-    for name in names:
-        store(profiles[name], path)
-    assert query(path, "SELECT count(*) FROM run") == [(3,)]
-    other = tmp_path / "other.db"
-    for name in names[:3]:
-        store(profiles[name], other)
-    dump = [list(sqlite3.connect(str(file)).iterdump()) for file in (path, other)]
-    assert dump[0] == dump[1]
-
-
-def test_a_run_that_has_grown_replaces_what_was_known_of_it(tmp_path: Path) -> None:
-    trace = small_training_run()
-    trace.manifest("start-unix-ms", "1767323045000")
-    trace.lines.insert(1, trace.lines.pop())
-    path = tmp_path / "runs.db"
-    cut = trace.bytes()[: trace.bytes().index(b"S 3 ")]
-    store(load(io.BytesIO(cut)), path)
-    assert query(path, "SELECT is_complete, end_code FROM run") == [(0, None)]
-    store(trace.load(), path)
-    assert query(path, "SELECT is_complete, end_code FROM run") == [(1, 0)]
-    assert query(path, "SELECT count(*) FROM snapshot") == [(3,)]
-
-
-def test_runs_without_their_stacks_are_small_and_have_the_same_sums(
-    profiles: Dict[str, Profile], tmp_path: Path
-) -> None:
-    full, small = tmp_path / "full.db", tmp_path / "small.db"
-    store(profiles["generated"], full)
-    store(profiles["generated"], small, by="owner")
-    for text in ("SELECT * FROM peak_owner", "SELECT * FROM snapshot_owner", "SELECT * FROM timeline"):
-        assert query(full, text) == query(small, text) != []
-    assert query(small, "SELECT count(*) FROM balance") == [(0,)]
-    assert small.stat().st_size * 2 < full.stat().st_size
-
-
-@pytest.mark.parametrize("content, says", [(b"jmassif-trace 1\n" * 99, "not a database"), (None, "something else")])
-def test_a_file_of_something_else_stays_as_it_is(content: Any, says: str, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    if content is None:
-        sqlite3.connect(str(path)).execute("CREATE TABLE mine (x)").connection.close()
-    else:
-        path.write_bytes(content)
-    before = path.read_bytes()
-    with pytest.raises(FormatError, match=says):
-        store(small_training_run().load(), path)
-    assert path.read_bytes() == before
-
-
-def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    store(small_training_run().load(), path)
-    sqlite3.connect(str(path)).execute("PRAGMA user_version = 2").connection.close()
-    with pytest.raises(FormatError, match="version 2"):
-        store(small_training_run().load(), path)
-
-
-@pytest.mark.skipif(not shutil.which("sqlite3"), reason="sqlite3's own program is not installed")
-def test_sqlites_own_program_reads_hostile_names(profiles: Dict[str, Profile], tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    store(profiles["hostile"], path)
-    marks = json.loads(output_of("sqlite3", "-json", path, "SELECT name FROM mark ORDER BY mark"))
-    assert [row["name"] for row in marks] == [visible(text).replace("\0", "\\x00") for text in HOSTILE]
-
-
 # ---- hostile strings -----------------------------------------------------------------------------
 
 
@@ -751,15 +564,8 @@ def test_hostile_names_survive_in_pprof(profiles: Dict[str, Profile]) -> None:
     assert {visible(name) for name in HOSTILE} <= set(profile.strings)
 
 
-@pytest.mark.parametrize("form", ["folded", "callgrind"])
-def test_hostile_names_do_not_leave_their_line(profiles: Dict[str, Profile], form: str) -> None:
-    text = written(form, profiles["hostile"])
+def test_hostile_names_do_not_leave_their_line(profiles: Dict[str, Profile]) -> None:
+    text = written("folded", profiles["hostile"])
     assert_no_control_characters(text.split("\n"))
     for shown in ("newline\\x0areturn\\x0dtab\\x09", "nul\\x00bell\\x07escape\\x1b[2J", "byte \\xe9\\xff of no UTF-8"):
         assert shown in text
-
-
-def test_hostile_names_are_functions_of_a_callgrind_file(profiles: Dict[str, Profile]) -> None:
-    functions = {place[2] for place in Callgrind(written("callgrind", profiles["hostile"])).own}
-    assert len(functions) == len(HOSTILE)
-    assert {"(1) fn=(2) evil", "fl=x", "ends in 12", "=1+1"} <= functions

@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, IO, Iterator, List, Mapping, Optional, S
 
 import pytest
 
-from jmassif.commands.formats import DATABASE, FORMATS
+from jmassif.commands.formats import FORMATS
 from jmassif.commands.terminal import coloured, while_working
 from jmassif.trace.inputs import expand
 from jmassif.writers.text import roles
@@ -295,7 +295,7 @@ def test_what_fails_takes_its_sign_of_life_away(monkeypatch: "pytest.MonkeyPatch
     assert "making the report" in screen.getvalue() and screen.getvalue().endswith("\r\x1b[K")
 
 
-@pytest.mark.parametrize("name", [format_.name for format_ in FORMATS.values() if format_.content != DATABASE])
+@pytest.mark.parametrize("name", FORMATS)
 def test_nothing_is_made_before_the_sign_of_life_is_there(name: str) -> None:
     nothing: Any = None  # whoever looks at it fails
     for write in filter(None, (FORMATS[name].write, FORMATS[name].write_several, FORMATS[name].write_range)):

@@ -17,7 +17,7 @@ from jmassif.commands import jm_diff, jm_print
 from tests.fuzz.traces import MOST_BYTES, MOST_SECONDS, Outcome, attempt
 from tests.reporter.traces import Trace, small_training_run
 
-_FORMATS = ("text", "massif", "json", "csv", "folded", "speedscope", "perfetto", "callgrind")
+_FORMATS = ("text", "massif", "json", "csv", "folded", "speedscope", "perfetto")
 
 
 def _print(tmp_path: Path, trace: bytes, *words: str) -> Outcome:

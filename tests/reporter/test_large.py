@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from jmassif.trace.builder import load_file
 from tests.harness import BUILD
 from tests.reporter.consumers import output_of
 from tests.reporter.generate import generate
-from tests.reporter.test_formats import Callgrind, expected
+from tests.reporter.test_formats import expected
 from tests.reporter.traces import ROOT
 
 
@@ -67,13 +66,6 @@ def own_sum(form: str, report: Path) -> List[int]:
     if form == "pprof":
         said = output_of("go", "tool", "pprof", "-top", "-unit=B", "-nodecount=1", report)
         return [int(found) for found in re.findall(r"of (\d+)B total", said)]
-    if form == "callgrind":
-        costs = Callgrind(report.read_text(encoding="utf-8")).own
-        return [sum(column) for column in zip(*costs.values())]
-    if form == "sqlite":
-        with sqlite3.connect(str(report)) as database:
-            text = "SELECT sum(bytes) FROM peak_owner WHERE peak = 'total' AND kind != 'imported'"
-            return list(database.execute(text).fetchone())
     file = json.loads(report.read_text(encoding="utf-8"))
     if form == "speedscope":
         return [sum(file["profiles"][0]["weights"])]

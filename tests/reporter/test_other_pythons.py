@@ -98,29 +98,3 @@ def test_tests_name_types_of_pytest_in_quotes() -> None:
                 named = [name for each in types if each for name in ast.walk(each) if isinstance(name, ast.Name)]
                 unquoted += [f"{path.name}:{name.lineno}" for name in named if name.id == "pytest"]
     assert unquoted == []
-
-
-WITHOUT_SQLITE = """
-import sys
-sys.modules["_sqlite3"] = None
-from jmassif.commands.jm_print import run
-run()
-"""
-
-
-def test_a_python_without_sqlite_makes_all_other_reports(tmp_path: Path) -> None:
-    small_training_run().save(tmp_path).rename(tmp_path / "trace")
-    done = [
-        subprocess.run(
-            [sys.executable, "-B", "-c", WITHOUT_SQLITE, *options, "trace"],
-            cwd=str(tmp_path),
-            env={**os.environ, "PYTHONPATH": str(ROOT / "reporter")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            timeout=120,
-        )
-        for options in (["--color=never"], ["--format=sqlite", "-o", "database"])
-    ]
-    assert done[0].returncode == 0 and b"Where the memory went" in done[0].stdout, done[0].stderr
-    assert done[1].returncode == 2 and done[1].stderr.count(b"\n") == 1 and b"sqlite3" in done[1].stderr
-    assert not (tmp_path / "database").exists()

@@ -76,7 +76,7 @@ def test_other_formats_cannot_be_opened(trace: Path) -> None:
         assert done.status == 2 and "--open shows a page in the browser" in done.err
 
 
-@pytest.mark.parametrize("format_", ["json", "speedscope", "perfetto", "callgrind", *BINARIES])
+@pytest.mark.parametrize("format_", ["json", "speedscope", "perfetto", *BINARIES])
 def test_what_programs_read_is_not_poured_into_a_terminal(trace: Path, format_: str) -> None:
     shown = on_terminal(trace, f"--format={format_}")
     assert shown == f"jm_print: --format={format_} is nothing for a terminal: name a file with -o\n"

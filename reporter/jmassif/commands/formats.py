@@ -5,7 +5,6 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from jmassif.whose.lines import LINE_VIEWS
 from jmassif.writers import (
-    callgrind,
     csv,
     folded,
     job_range,
@@ -15,7 +14,6 @@ from jmassif.writers import (
     perfetto,
     pprof,
     speedscope,
-    sqlite,
 )
 from jmassif.writers.page import html
 from jmassif.writers.picture import flamegraph, png, timeline
@@ -26,7 +24,6 @@ TEXT = "text"
 BINARY = "binary"
 LARGE = "large"  # text that programs read
 PAGE = "page"  # a browser's
-DATABASE = "database"  # a file that a run is added to, and that holds others
 
 # The options of what shows a tree of calls at a moment.
 _TREE = ("snapshot", "threshold", "by", "fold")
@@ -54,7 +51,7 @@ class Format(NamedTuple):
     name: str
     help: str  # a line: what opens it
     content: str  # one of those above
-    # From a profile and a view to lines or bytes. A database's takes the file's name as well, and returns nothing.
+    # From a profile and a view to lines or bytes.
     write: Callable[..., Any]
     options: Tuple[str, ...]
     by: Tuple[str, ...] = ()  # what --by may be, the default first
@@ -192,8 +189,6 @@ _ALL = (
         ("stack", "owner", "role"),
         remark=memory_viz.remark,
     ),
-    Format("callgrind", "KCachegrind, callgrind_annotate", LARGE, callgrind.write, _FILTERS + ("snapshot",)),
-    Format("sqlite", "SQL over many runs; adds to the file of -o", DATABASE, sqlite.store, ("by",), ("stack", "owner")),
 )
 
 FORMATS: Dict[str, Format] = {format_.name: format_ for format_ in _ALL}

@@ -8,7 +8,7 @@ from typing import List, NoReturn, Optional, Tuple
 
 from jmassif.commands import common, editors, filters, overlay, suppressions
 from jmassif.commands.common import Parser, Problem, filled
-from jmassif.commands.formats import BINARY, DATABASE, FORMATS, LARGE, PAGE, PICTURES, Format, of_picture
+from jmassif.commands.formats import BINARY, FORMATS, LARGE, PAGE, PICTURES, Format, of_picture
 from jmassif.commands.pages import write_page
 from jmassif.commands.suppressions import Suppressions
 from jmassif.commands.terminal import is_terminal
@@ -197,8 +197,6 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
         raise Problem(f"--{stranger} means nothing to --format={format_.name}, only to: {takers}")
     if arguments.by and arguments.by not in format_.by:
         raise Problem(f"--format={format_.name} has no --by={arguments.by}, only: {', '.join(format_.by)}")
-    if format_.content == DATABASE and not arguments.output:
-        raise Problem(f"--format={format_.name} adds to a file: name it with -o")
     if format_.content in (BINARY, LARGE) and not arguments.output and sys.stdout and sys.stdout.isatty():
         raise Problem(f"--format={format_.name} is nothing for a terminal: name a file with -o")
     if arguments.anonymous and arguments.source:
@@ -303,8 +301,6 @@ def _print(given: Optional[List[str]]) -> int:
     _check_range(arguments)
     names = expand(arguments.files)
     known = Suppressions("jm_print", arguments.suppressions)
-    if format_.content == DATABASE:
-        return _store(arguments, format_, names)
     if len(names) > 1 and not (format_.write_range if _range(arguments) else format_.write_several):
         raise Problem(f"--format={arguments.format} shows one process: name one trace ({len(names)} are named)")
     of_one = next((name for name in _OF_ONE if getattr(arguments, name) not in (None, False)), None)
@@ -341,22 +337,6 @@ def _print(given: Optional[List[str]]) -> int:
 def _pid(profile: Profile) -> str:
     pid = profile.manifest.get("pid", "")
     return f"{pid}." if pid.isdecimal() and len(pid) <= 20 else ""
-
-
-def _store(arguments: argparse.Namespace, format_: Format, names: List[str]) -> int:
-    """Adds one run after the other: of a whole fleet's traces no more than one is in memory."""
-    common.keep_inputs(arguments.output, names)
-    for name in names:
-        profile = common.read("jm_print", name, "adding what came before")
-        if arguments.anonymous:
-            anonymize(profile)
-        try:
-            format_.write(profile, _view(arguments, profile, format_, name), arguments.output)
-        except FormatError as error:
-            raise Problem(f"{arguments.output}: {error}")
-        except OverflowError:
-            raise Problem(f"{name}: a sum is beyond 64 bits")
-    return 0
 
 
 def _write(arguments: argparse.Namespace, format_: Format, names: List[str], profiles: List[Profile]) -> None:
