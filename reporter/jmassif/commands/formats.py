@@ -16,7 +16,6 @@ from jmassif.writers import (
     speedscope,
 )
 from jmassif.writers.page import html
-from jmassif.writers.picture import flamegraph, png, timeline
 from jmassif.writers.text import processes, ranges, report
 from jmassif.writers.view import BY
 
@@ -37,7 +36,7 @@ _VIEW_OPTIONS = (
     + _OVERLAY
     + _TREE
     + _RANGE
-    + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value", "picture", "editor")
+    + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value", "editor")
 )
 
 # Percent. A flame graph of a screen's width shows nothing smaller.
@@ -70,44 +69,13 @@ class Format(NamedTuple):
         return next((name for name in given if name in _VIEW_OPTIONS and name not in self.options), None)
 
 
-class Picture(NamedTuple):
-    """What --picture may be: a format's fields of the same names."""
-
-    write: Callable[..., Any]
-    options: Tuple[str, ...]
-    by: Tuple[str, ...]
-    write_range: Optional[Callable[..., Any]] = None
-
-
-PICTURES: Dict[str, Picture] = {
-    "timeline": Picture(timeline.write, ("picture", "by", "fold"), _TABLES),
-    "flamegraph": Picture(
-        flamegraph.write, _FILTERS + _TREE + _RANGE + ("value", "picture"), BY, flamegraph.write_range
-    ),
-}
-_TIMELINE = PICTURES["timeline"]
-
-
-def of_picture(format_: Format, picture: Optional[str]) -> Format:
-    """The format, if it is one of pictures as it draws the one that was asked for."""
-    if picture is None or "picture" not in format_.options:
-        return format_
-    drawn = PICTURES[picture]
-    write, write_range = drawn.write, drawn.write_range
-    if format_.content == BINARY:
-        write = png.converted(write)
-        write_range = png.converted(write_range) if write_range else None
-    name = f"{format_.name} --picture={picture}"
-    return format_._replace(name=name, write=write, options=drawn.options, by=drawn.by, write_range=write_range)
-
-
 _ALL = (
     Format(
         "text",
         "a report for a terminal",
         TEXT,
         report.write,
-        _VIEW_OPTIONS[:-3],
+        _VIEW_OPTIONS[:-2],
         BY,
         fold="internal",
         write_several=processes.write,
@@ -121,27 +89,6 @@ _ALL = (
         _FILTERS + ("no-source", "source", "editor") + _OVERLAY,
         write_several=html.write_several,
         check=html.read_assets,
-    ),
-    Format(
-        "svg",
-        "browsers, README files: a picture of the timeline or the flame graph",
-        LARGE,
-        _TIMELINE.write,
-        _TIMELINE.options,
-        _TIMELINE.by,
-        threshold=_FLAMES,
-        fold="internal",
-    ),
-    Format(
-        "png",
-        "the same pictures for slides; needs rsvg-convert, inkscape or chromium",
-        BINARY,
-        png.converted(_TIMELINE.write),
-        _TIMELINE.options,
-        _TIMELINE.by,
-        threshold=_FLAMES,
-        fold="internal",
-        check=png.check,
     ),
     Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, _TREE, BY),
     Format(

@@ -8,7 +8,7 @@ from typing import List, NoReturn, Optional, Tuple
 
 from jmassif.commands import common, editors, filters, overlay, suppressions
 from jmassif.commands.common import Parser, Problem, filled
-from jmassif.commands.formats import BINARY, FORMATS, LARGE, PAGE, PICTURES, Format, of_picture
+from jmassif.commands.formats import BINARY, FORMATS, LARGE, PAGE, Format
 from jmassif.commands.pages import write_page
 from jmassif.commands.suppressions import Suppressions
 from jmassif.commands.terminal import is_terminal
@@ -50,7 +50,6 @@ examples:
   jm_print jmassif.out.*                            several processes, and their sum
   ssh board zstd -c jmassif.out.4711 | jm_print -   from a board, without a copy
   jm_print --format=html --open jmassif.out.4711    as a page in the browser
-  jm_print --format=svg -o memory.svg jmassif.out.4711   the timeline as a picture
   jm_print --format=massif -o massif.out.4711 jmassif.out.4711
 """
 )
@@ -168,7 +167,6 @@ def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
     )
     editors.add_option(parser)
     option("--no-source", action="store_true", help="leave the text of source lines out")
-    option("--picture", choices=list(PICTURES), help="what svg and png show [timeline]")
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
     option(
         "--value",
@@ -193,7 +191,6 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
     stranger = format_.does_not_take(given)
     if stranger:
         takers = ", ".join(other.name for other in FORMATS.values() if stranger in other.options)
-        takers += "".join(f", --picture={name}" for name, picture in PICTURES.items() if stranger in picture.options)
         raise Problem(f"--{stranger} means nothing to --format={format_.name}, only to: {takers}")
     if arguments.by and arguments.by not in format_.by:
         raise Problem(f"--format={format_.name} has no --by={arguments.by}, only: {', '.join(format_.by)}")
@@ -295,7 +292,7 @@ def _print(given: Optional[List[str]]) -> int:
     # Its value is optional, and what follows it may be a file.
     words = ["--segments=" if word == "--segments" else word for word in (sys.argv[1:] if given is None else given)]
     arguments = _parser().parse_args(words)
-    format_ = of_picture(FORMATS[arguments.format], arguments.picture)
+    format_ = FORMATS[arguments.format]
     _check_options(arguments, format_)
     _check_reports(arguments)
     _check_range(arguments)
