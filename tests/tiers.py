@@ -18,6 +18,7 @@ RULES: List[Tuple[str, str]] = [
     ("long", "reporter/test_formats.py::test_go_tool_pprof_opens_it*"),
     ("long", "tool/test_threads.py::test_threads_beyond_the_first_ten_thousand_*"),
     ("long", "web/test_large_page.py*"),
+    ("long", "board/test_packages_on_board.py*"),
     ("long", "packaging/test_other_valgrinds.py*[[]3.16]"),
     ("long", "packaging/test_other_valgrinds.py*[[]3.24]"),
     # Too slow for those who wait.
