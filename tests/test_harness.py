@@ -2,8 +2,10 @@
 """Other tests are only as good as the harness' reading of what it runs."""
 
 from pathlib import Path
+from typing import List
 
 from tests.harness import (
+    Argument,
     PYTHON,
     MassifPeak,
     allocated_by_function,
@@ -68,7 +70,7 @@ def test_a_recording_is_made_once_until_what_is_run_changes(tmp_path: Path) -> N
     module, script = tmp_path / "module.py", tmp_path / "script.py"
     module.write_text("")
     script.write_text("import module, os; print(os.urandom(8))")
-    command = [PYTHON, "-S", script]
+    command: List[Argument] = [PYTHON, "-S", script]
     first = recorded(command)
     assert first.trace.exists() and recorded(command).stdout == first.stdout
     assert recorded(command, ["--heap=no"]).stdout != first.stdout

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the page saves as a picture: the timeline and the flame graph as they are shown, as SVG and PNG, and alike to jm_print's."""
+"""What the page saves as a picture: the timeline and the flame graph as they are shown, as SVG and PNG, with the figures of
+--format=json."""
 
 import base64
+import json
+import re
 import struct
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from jmassif.commands import jm_print
+from jmassif.model.kinds import side_of
 from tests.reporter.commands import call
-from tests.reporter.test_pictures import SVG, frames_of, heights_at, words
 from tests.reporter.traces import random_run, small_training_run
 from tests.web.browser import look, write_page
 
+SVG = "{http://www.w3.org/2000/svg}"
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+TIMES = {"ms": 1, "s": 1000, "min": 60000}
 TIMELINE = "#timeline button:text-is('SVG')"
 FLAMES = "#calls button:text-is('SVG')"
 
@@ -26,55 +32,110 @@ def saved(result: Dict[str, str], name: str) -> ElementTree.Element:
     return root
 
 
-def drawn(trace: Path, *options: str) -> ElementTree.Element:
-    return ElementTree.fromstring(call(jm_print.main, "--format=svg", *options, trace).out)
+def data(trace: Path, *options: str) -> Any:
+    return json.loads(call(jm_print.main, "--format=json", *options, trace).out)
 
 
-def colours(root: ElementTree.Element) -> Dict[str, str]:
-    """By name of an area."""
-    paths = [path for path in root.iter(f"{SVG}path") if path.get("fill") != "none"]
-    return {path.findtext(f"{SVG}title", ""): path.get("fill", "") for path in paths}
+def words(root: ElementTree.Element) -> List[str]:
+    return ["".join(element.itertext()) for element in root.iter(f"{SVG}text")]
 
 
-def near(one: str, other: str) -> bool:
-    return all(abs(int(one[i : i + 2], 16) - int(other[i : i + 2], 16)) <= 3 for i in (1, 3, 5))
+def axis(root: ElementTree.Element, units: Dict[str, int], coordinate: str) -> Tuple[float, float, float]:
+    """Of two ticks: a place, the value there, and the value of a unit of the picture."""
+    found: List[Tuple[float, float]] = []
+    for element in root.iter(f"{SVG}text"):
+        match = re.fullmatch(r"([\d.]+) (\w+)", element.text or "")
+        if match and match.group(2) in units and element.get("font-size") == "12":
+            found.append((float(element.get(coordinate, "")), float(match.group(1)) * units[match.group(2)]))
+    (a, of_a), (b, of_b) = found[0], found[-1]
+    # The text of a tick on the axis of bytes stands a little below its line.
+    return a - (4 if coordinate == "y" else 0), of_a, (of_b - of_a) / (b - a)
 
 
-def test_the_saved_timeline_is_the_one_that_jm_print_draws(tmp_path: Path) -> None:
+def edge_at(d: str, x: float) -> float:
+    """Where an area's upper edge is at x; where it is upright, its last point."""
+    points = [tuple(map(float, pair.split(","))) for pair in d.strip("MZ").split("L")][1:-1]
+    before = [point for point in points if point[0] <= x + 0.06][-1]
+    after = next((point for point in points if point[0] > before[0]), before)
+    part = (x - before[0]) / (after[0] - before[0]) if after != before else 0.0
+    return before[1] + part * (after[1] - before[1])
+
+
+def heights_at(root: ElementTree.Element, time: int) -> Dict[str, float]:
+    """By name of an area: bytes."""
+    place, value, per_pixel = axis(root, TIMES, "x")
+    x = place + (time - value) / per_pixel
+    _, _, bytes_per_pixel = axis(root, UNITS, "y")
+    areas = [path for path in root.iter(f"{SVG}path") if path.get("fill") != "none"]
+    heights: Dict[str, float] = {}
+    below = max(float(pair.split(",")[1]) for path in areas for pair in path.get("d", "").strip("MZ").split("L"))
+    for path in reversed(areas):  # the largest area is drawn last, and lies lowest
+        edge = edge_at(path.get("d", ""), x)
+        heights[path.findtext(f"{SVG}title", "")] = (edge - below) * bytes_per_pixel
+        below = edge
+    return heights
+
+
+def frames_of(root: ElementTree.Element) -> Iterator[Tuple[str, float, float]]:
+    """(what is said on hover, left edge, width)"""
+    for group in root.iter(f"{SVG}g"):
+        box = group.find(f"{SVG}rect")
+        assert box is not None
+        yield group.findtext(f"{SVG}title", ""), float(box.get("x", "")), float(box.get("width", ""))
+
+
+def test_areas_are_as_high_as_what_was_held_at_snapshots_and_at_the_peak(tmp_path: Path) -> None:
     trace = random_run(5).save(tmp_path)
-    page = write_page(tmp_path, trace)
-    svg, text = look(page, ("save", TIMELINE), ("text", ".first .statement"))
-    root, ours = saved(svg, "jmassif-timeline.svg"), drawn(trace)
-    most = max(sum(heights_at(ours, time).values()) for time in (10, 120, 200))
-    for time in (10, 60, 120, 200, 290):
-        here, there = heights_at(root, time), heights_at(ours, time)
-        assert set(here) == set(there) and len(here) > 2
-        for name, height in here.items():
-            assert abs(height - there[name]) < 0.004 * most, (time, name)
-    assert all(near(colour, colours(ours)[name]) for name, colour in colours(root).items())
+    svg, text = look(write_page(tmp_path, trace), ("save", TIMELINE), ("text", ".first .statement"))
+    root = saved(svg, "jmassif-timeline.svg")
+    per_pixel = abs(axis(root, UNITS, "y")[2])
+    for moment in ("2", "7", "13", "20", "30", "peak"):
+        held = data(trace, f"--snapshot={moment}", "--by=owner")
+        rows = {
+            row["name"]: sum(row[side]["live_bytes"] for side in ("host", "device")) for row in held["table"]["rows"]
+        }
+        drawn = heights_at(root, held["moment"]["time"])
+        assert len(drawn) > 2 and sum(rows.values()) > 1 << 30
+        for name, n_bytes in drawn.items():
+            is_rest = name.endswith((" other", " others"))
+            wanted = sum(rows[row] for row in rows if row not in drawn) if is_rest else rows.get(name, 0)
+            assert abs(n_bytes - wanted) < 0.6 * per_pixel, (moment, name)
     assert text in " ".join(words(root))
 
 
-def frames(root: ElementTree.Element) -> List[Tuple[str, float, float]]:
-    return [frame for frame in frames_of(root) if frame[2] > 20]
-
-
-def test_the_saved_flame_graph_is_the_one_that_jm_print_draws_and_what_was_enlarged(tmp_path: Path) -> None:
+def test_frames_are_as_wide_as_what_their_stacks_held_and_what_was_enlarged_is_widest(tmp_path: Path) -> None:
     trace = random_run(8).save(tmp_path)
-    page = write_page(tmp_path, trace)
     first, enlarged = look(
-        page, ("save", FLAMES), ("press", ".flame", "ArrowDown"), ("press", ".flame", "Enter"), ("save", FLAMES)
+        write_page(tmp_path, trace),
+        ("save", FLAMES),
+        ("press", ".flame", "ArrowDown"),
+        ("press", ".flame", "Enter"),
+        ("save", FLAMES),
     )[0::3]
-    root = saved(first, "jmassif-flame-graph.svg")
-    ours = {said: width for said, _, width in frames(drawn(trace, "--picture=flamegraph", "--fold=none"))}
-    found = {said: width for said, _, width in frames(root)}
-    assert len(found) > 20
-    # Of one name there may be several; what the picture leaves out as too small differs.
-    common = [said for said in found if said in ours]
-    assert len(common) > 0.8 * len(found)
-    largest = next(said for said, _, _ in frames(root)[1:])
-    (wide,) = {round(width) for said, _, width in frames(saved(enlarged, "jmassif-flame-graph.svg"))[:2]}
-    assert wide == 1168 and found[largest] < 1000
+    held = data(trace)
+    names = {row[0]: row[1] for row in held["frames"]["rows"]}
+    parent = {row[0]: (row[1], names[row[2]]) for row in held["stacks"]["rows"]}
+    columns = held["accounts"]["columns"]
+    outermost: Dict[str, int] = {}
+    for row in held["accounts"]["rows"]:
+        account = dict(zip(columns, row))
+        node = account["stack"]
+        if not node or not side_of(account["kind"]):
+            continue
+        while parent[node][0]:
+            node = parent[node][0]
+        outermost[parent[node][1]] = outermost.get(parent[node][1], 0) + account["live_bytes"]
+    total = held["ledger"]["total"]
+    whole = total["host"]["bytes"] + total["device"]["bytes"]
+    found = list(frames_of(saved(first, "jmassif-flame-graph.svg")))
+    room = max(width for _, _, width in found)
+    checked = [name for name, n_bytes in outermost.items() if n_bytes * 50 > whole]
+    assert len(checked) > 2
+    for name in checked:
+        wanted = room * outermost[name] / whole
+        assert any(said.startswith(f"{name}: ") and abs(width - wanted) < 1 for said, _, width in found), (name, wanted)
+    wide = {round(width) for _, _, width in list(frames_of(saved(enlarged, "jmassif-flame-graph.svg")))[:2]}
+    assert wide == {1168} and found[1][2] < 1000
 
 
 def test_a_saved_png_is_one_with_something_in_it(tmp_path: Path) -> None:
