@@ -24,12 +24,6 @@ def trace_of(pid: int, ppid: int = 1, **manifest: str) -> Trace:
     return trace
 
 
-def save(directory: Path, name: str, trace: Trace) -> Path:
-    path = directory / name
-    path.write_bytes(trace.bytes())
-    return path
-
-
 def settled(family: Family) -> List[int]:
     """The processes that are followed, by pid."""
     family.settle()
@@ -37,14 +31,14 @@ def settled(family: Family) -> List[int]:
 
 
 def test_children_that_appear_are_followed_and_others_are_not(tmp_path: Path) -> None:
-    first = save(tmp_path, "jmassif.out.10", trace_of(10))
+    first = trace_of(10).save(tmp_path, "jmassif.out.10")
     family = Family([str(first)])
     assert settled(family) == [10]
-    save(tmp_path, "jmassif.out.11", trace_of(11, 10))
-    save(tmp_path, "jmassif.out.12", trace_of(12, 10, forked_from="10"))
-    save(tmp_path, "jmassif.out.13", trace_of(13, 11))
-    save(tmp_path, "jmassif.out.14", trace_of(14, 99))
-    save(tmp_path, "other.15", trace_of(15, 10))
+    trace_of(11, 10).save(tmp_path, "jmassif.out.11")
+    trace_of(12, 10, forked_from="10").save(tmp_path, "jmassif.out.12")
+    trace_of(13, 11).save(tmp_path, "jmassif.out.13")
+    trace_of(14, 99).save(tmp_path, "jmassif.out.14")
+    trace_of(15, 10).save(tmp_path, "other.15")
     (tmp_path / "jmassif.out.16").write_text("nothing of the kind\n")
     (tmp_path / "jmassif.out.17").mkdir()
     assert settled(family) == [10, 11, 12, 13]
@@ -52,9 +46,9 @@ def test_children_that_appear_are_followed_and_others_are_not(tmp_path: Path) ->
 
 def test_a_forked_child_is_known_by_what_it_says_last(tmp_path: Path) -> None:
     """What it has copied of its parent's manifest comes first."""
-    family = Family([str(save(tmp_path, "jmassif.out.10", trace_of(10)))])
+    family = Family([str(trace_of(10).save(tmp_path, "jmassif.out.10"))])
     child = Trace(process="11.1", pid="10", ppid="1", memory="unified", time_unit="ms", host="board")
-    path = save(tmp_path, "jmassif.out.11", child)
+    path = child.save(tmp_path, "jmassif.out.11")
     assert settled(family) == [10]
     for key, value in (("pid", "11"), ("ppid", "10"), ("forked-from", "10")):
         child.manifest(key, value)
@@ -67,8 +61,8 @@ def test_a_forked_child_is_known_by_what_it_says_last(tmp_path: Path) -> None:
 
 
 def test_the_reader_goes_from_process_to_process(tmp_path: Path) -> None:
-    save(tmp_path, "jmassif.out.11", trace_of(11, 10))
-    watching = Watching(Family([str(save(tmp_path, "jmassif.out.10", trace_of(10)))]))
+    trace_of(11, 10).save(tmp_path, "jmassif.out.11")
+    watching = Watching(Family([str(trace_of(10).save(tmp_path, "jmassif.out.10"))]))
     watching.family.settle()
     assert watching.screen().pid == 10 and [each.pid for each in watching.screen().processes] == [10, 11]
     assert watching.press("tab") and watching.screen().pid == 11
@@ -78,7 +72,7 @@ def test_the_reader_goes_from_process_to_process(tmp_path: Path) -> None:
 
 def test_what_is_frozen_stays_while_the_run_goes_on(tmp_path: Path) -> None:
     trace = trace_of(10)
-    path = save(tmp_path, "jmassif.out.10", trace)
+    path = trace.save(tmp_path, "jmassif.out.10")
     watching = Watching(Family([str(path)]))
     watching.family.settle()
     assert watching.screen().pools[0].host == 10000
@@ -96,7 +90,7 @@ def test_lines_are_sorted_as_the_reader_asks(tmp_path: Path) -> None:
     small = trace.account("device", "app", ["small (a.c:1)"])
     large = trace.account("heap", "app", ["large (a.c:2)"])
     trace.snapshot(3, "time", {small: (100, 1), large: (900, 1)})
-    path = save(tmp_path, "jmassif.out.10", trace)
+    path = trace.save(tmp_path, "jmassif.out.10")
     clock = [0.0]
     watching = Watching(Family([str(path)]), lambda: clock[0])
     watching.family.settle()
@@ -127,7 +121,7 @@ def test_events_tell_of_failures_peaks_and_marks(tmp_path: Path) -> None:
     trace.snapshot(3000, "out-of-memory")
     trace.snapshot(20000, "time", {device: (300 << 20, 1)}, {"total": (19000, {})})
     trace.lines.append("Z 20000 exit 3")
-    run = LiveRun(str(save(tmp_path, "jmassif.out.10", trace)))
+    run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
     while not run.follower.is_all:
         run.poll()
     texts = [event.text for event in run.events]
@@ -141,7 +135,7 @@ def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
     there = Trace(process=f"{process.pid}.{started}", pid=str(process.pid), host=socket.gethostname(), memory="unified")
-    run = LiveRun(str(save(tmp_path, "jmassif.out.1", there)))
+    run = LiveRun(str(there.save(tmp_path, "jmassif.out.1")))
     while not run.follower.is_all:
         run.poll()
     assert run.is_alive and run.state == "running"
@@ -157,7 +151,7 @@ def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
         ("2", f"{os.getpid()}.1", socket.gethostname()),
         ("3", f"{process.pid}.{started}", "elsewhere"),
     ):
-        run = LiveRun(str(save(tmp_path, name, Trace(process=key, host=host))))
+        run = LiveRun(str(Trace(process=key, host=host).save(tmp_path, name)))
         while not run.follower.is_all:
             run.poll()
         assert run.is_alive is (False if name == "2" else None)
@@ -165,8 +159,8 @@ def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
 
 def test_many_children_are_counted_and_not_followed(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("jmassif.live.family.MOST_RUNS", 3)
-    family = Family([str(save(tmp_path, "jmassif.out.10", trace_of(10)))])
+    family = Family([str(trace_of(10).save(tmp_path, "jmassif.out.10"))])
     family.settle()
     for pid in range(11, 17):
-        save(tmp_path, f"jmassif.out.{pid}", trace_of(pid, 10))
+        trace_of(pid, 10).save(tmp_path, f"jmassif.out.{pid}")
     assert settled(family) == [10, 11, 12] and family.n_left_out == 4

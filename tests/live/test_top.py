@@ -12,7 +12,7 @@ import pytest
 
 from jmassif.commands import jm_top
 from tests.live.test_following import SMALL, pieces
-from tests.reporter.commands import assert_one_line_error, call, documented_options, program
+from tests.reporter.commands import assert_one_line_error, call, program
 from tests.reporter.traces import ROOT
 
 # A busy machine takes its time.
@@ -151,9 +151,3 @@ def test_one_frame_is_printed(tmp_path: Path, monkeypatch: Any) -> None:
     assert done.status == 0 and not done.err and len(lines) <= 30 and max(map(len, lines)) <= 100
     assert "\x1b" not in done.out and "ended, status 0" in lines[0] and any(line.startswith("OWNER") for line in lines)
     assert "\x1b[" in call(jm_top.main, "--once", "--color=always", path).out
-
-
-def test_every_option_is_documented() -> None:
-    page = documented_options("jm_top")
-    for option in ("--once", "--sort", "--interval", "--color", "--version", "--help"):
-        assert option in page

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple, Optional, Union
 
+from jmassif.commands import jm_print as _jm_print
 from tests.reporter.traces import ROOT
 
 
@@ -37,6 +38,10 @@ def call(main: Callable[[Optional[List[str]]], int], *arguments: object) -> Done
     finally:
         sys.stdout = before
     return Done(status, out.text(), err.getvalue())
+
+
+def jm_print(*arguments: object) -> Done:
+    return call(_jm_print.main, *arguments)
 
 
 def program(

@@ -353,8 +353,7 @@ def test_an_owner_that_only_one_of_both_knows_is_none_of_the_other(trace: Path, 
     other = Trace(time_unit="ms", memory="unified")
     other.snapshot(0, "exit", {other.account("heap", "special", ["main (a.c:1)"]): (5, 1)})
     other.lines.append("Z 0 exit 0")
-    path = tmp_path / "other"
-    path.write_bytes(other.bytes())
+    path = other.save(tmp_path, "other")
     assert check("--baseline", trace, "--max=peak.special=+5B", path).status == 0
     assert check("--baseline", path, "--max=peak.special", trace).status == 0
 
@@ -377,8 +376,7 @@ def test_a_mark_that_the_baseline_lacks_is_said_to_be_its(trace: Path, tmp_path:
     recorded.mark(1, "warm")
     recorded.snapshot(1, "mark", {recorded.account("heap", "app", ["main (a.c:1)"]): (10, 1)})
     recorded.lines.append("Z 3 exit 0")
-    path = tmp_path / "marked"
-    path.write_bytes(recorded.bytes())
+    path = recorded.save(tmp_path, "marked")
     assert 'the baseline: there is no "warm.total"' in refused("--baseline", trace, "--max=warm.total", path)
 
 

@@ -2,8 +2,6 @@
 """The headline: what a reader is told first, of runs made by hand of which it is known what is true."""
 
 import json
-import re
-from html import escape
 from typing import List
 
 import pytest
@@ -14,7 +12,6 @@ from jmassif.questions.job.headline import headline_of_job
 from jmassif.questions.job.processes import join
 from jmassif.questions.moments import select
 from jmassif.whose.names import Names
-from jmassif.writers.page import html
 from jmassif.writers.page.first import first_screen
 from jmassif.writers.page.data import run_data, together
 from jmassif.writers.text import processes, report
@@ -363,14 +360,3 @@ def test_of_a_job_every_process_that_died_is_named() -> None:
         holds(trace, 0, 1000, "start")
     made = headline_of_job(join([("a", ended(one).load()), ("b", ended(two, "signal 11").load())]))
     assert texts(made, HAPPENED) == ["Process 2: The program was killed by signal 11 (SIGSEGV) after 9 ms."]
-
-
-def test_the_page_has_it_as_text_for_readers_without_scripts(monkeypatch: "pytest.MonkeyPatch") -> None:
-    said: List[str] = []
-    monkeypatch.setattr(html, "fill_page", lambda title, answer, packed, is_served: said.append(answer) or iter(()))  # type: ignore
-    profile = small_training_run().load()
-    list(html.write(profile, View(None, 1, "stack", 70, None)))
-    (markup,) = said
-    shown = re.sub(r"<[^>]*>", "", markup)
-    for statement in headline(profile, Names(profile)).about(WHOSE, PLACE):
-        assert escape(statement.text) in shown

@@ -10,20 +10,14 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from jmassif.commands.jm_print import main
 from jmassif.model.kinds import DEVICE_KINDS
 from jmassif.trace.builder import load
-from tests.reporter.commands import Done, assert_one_line_error
-from tests.reporter.commands import call as call_main
+from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.snapshot_reader import read, sums
 from tests.reporter.test_segments import BASE, MIB, new_trace
 from tests.reporter.traces import ROOT, Trace
 
 Actions = List[Tuple[str, int, int]]
-
-
-def jm_print(*arguments: object) -> Done:
-    return call_main(main, *arguments)
 
 
 def exported(trace: Trace, directory: Path, *options: str) -> Dict[str, Any]:

@@ -7,19 +7,14 @@ from typing import List
 
 import pytest
 
-from jmassif.commands.jm_print import main
 from jmassif.model.profile import Profile
 from jmassif.trace.overlay import Clock, OverlayError, parse
-from tests.reporter.commands import Done, call
+from tests.reporter.commands import jm_print
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
 START_MS = 1731587696000  # 2024-11-14 12:34:56 UTC
 UTC = Clock(0.0)
-
-
-def jm_print(*arguments: str) -> Done:
-    return call(main, *arguments)
 
 
 # Lines as boards print them, of L4T r28 (TX1), r32 (TX2), r36 (AGX Orin, Orin Nano).

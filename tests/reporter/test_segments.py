@@ -7,18 +7,12 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.commands.jm_print import main
 from jmassif.questions.segments import Layout, is_placed, layout_at, layouts, position_of_peak
-from tests.reporter.commands import Done, assert_one_line_error
-from tests.reporter.commands import call as call_main
+from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
 BASE = 0x7F00_0000_0000
-
-
-def jm_print(*arguments: object) -> Done:
-    return call_main(main, *arguments)
 
 
 def new_trace() -> Tuple[Trace, int, int]:

@@ -182,8 +182,9 @@ class Trace:
     def load(self) -> Profile:
         return load(io.BytesIO(self.bytes()))
 
-    def save(self, directory: Path) -> Path:
-        path = directory / "jmassif.out.1"
+    def save(self, directory: Path, name: str = "jmassif.out.1") -> Path:
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.bytes())
         return path
 

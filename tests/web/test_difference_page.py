@@ -168,7 +168,7 @@ def test_roles_and_python_lines_have_tables_where_there_are_any(tmp_path: Path) 
         return run
 
     views = ["owner", "role", "python-line"]
-    traces = [save(tmp_path, str(n), trace(n)) for n in (1000, 3000)]
+    traces = [trace(n).save(tmp_path, str(n)) for n in (1000, 3000)]
     page = page_of(tmp_path, f"--by={','.join(views)}", *traces)
     assert [row["name"] for row in page.view("role")["rows"]] == ["parameter", "gradient"]
     assert_tables(page, views)
@@ -328,15 +328,9 @@ def test_a_search_tells_what_was_found(pair: Page) -> None:
 # ---- repeated runs, discrete GPUs, hostile names -----------------------------------------------
 
 
-def save(directory: Path, name: str, trace: Trace) -> Path:
-    path = directory / name
-    path.write_bytes(trace.bytes())
-    return path
-
-
 def test_repeated_runs_are_medians_with_their_spread(tmp_path: Path) -> None:
     sides = [
-        [save(tmp_path, f"{label}{i}", held(n * MIB, "8.2.1", 100 * MIB)) for i, n in enumerate(sizes)]
+        [held(n * MIB, "8.2.1", 100 * MIB).save(tmp_path, f"{label}{i}") for i, n in enumerate(sizes)]
         for label, sizes in (("old", (40, 44, 41)), ("new", (70, 73, 71)))
     ]
     page = page_of(tmp_path, *sides[0], "--vs", *sides[1])
@@ -365,7 +359,7 @@ def test_groups_of_runs_are_columns_with_spreads(tmp_path: Path) -> None:
     traces = []
     for release, sizes in (("32.7.1", (10, 12)), ("35.4.1", (20, 27)), ("36.4.3", (5, 5))):
         for n, n_bytes in enumerate(sizes):
-            traces.append(save(tmp_path, f"{release}-{n}", held(n_bytes * MIB, "8", MIB, l4t=release)))
+            traces.append(held(n_bytes * MIB, "8", MIB, l4t=release).save(tmp_path, f"{release}-{n}"))
     page = page_of(tmp_path, "--group-by=jetpack", *reversed(traces))
     tiles, heads, rows, said = look(
         page.path,
@@ -383,7 +377,7 @@ def test_groups_of_runs_are_columns_with_spreads(tmp_path: Path) -> None:
 
 
 def test_more_columns_are_compared_two_at_a_time(tmp_path: Path) -> None:
-    traces = [save(tmp_path, str(n), held(n * MIB, "8", 100 * MIB)) for n in (10, 30, 20)]
+    traces = [held(n * MIB, "8", 100 * MIB).save(tmp_path, str(n)) for n in (10, 30, 20)]
     page = page_of(tmp_path, *traces)
     first, second = look(
         page.path,
@@ -396,7 +390,7 @@ def test_more_columns_are_compared_two_at_a_time(tmp_path: Path) -> None:
 
 
 def test_of_a_discrete_gpu_either_memory_has_tables_of_its_own(tmp_path: Path) -> None:
-    traces = [save(tmp_path, name, small_training_run("discrete")) for name in ("one", "two")]
+    traces = [small_training_run("discrete").save(tmp_path, name) for name in ("one", "two")]
     page = page_of(tmp_path, *traces)
     captions, device, frames = look(
         page.path,
@@ -419,7 +413,7 @@ def hostile(n_bytes: int, name: str) -> Trace:
 
 @pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "q" * 100000])
 def test_names_are_text(tmp_path: Path, name: str) -> None:
-    traces = [save(tmp_path, str(n), hostile(n * MIB, name)) for n in (10, 30)]
+    traces = [hostile(n * MIB, name).save(tmp_path, str(n)) for n in (10, 30)]
     page = page_of(tmp_path, *traces)
     visited = visit(page.path, ["text", "#by-function"], ["count", "img"])
     assert visited.trouble == [] and visited.results[1] == 0

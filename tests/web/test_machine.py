@@ -109,8 +109,7 @@ def test_a_sum_of_processes_has_the_machine_and_no_process(tmp_path: Path) -> No
     for pid in (1, 2):
         made = trace()
         made.lines[1:1] = [f"m pid {pid}", "m start-unix-ms 1000", "m host board"]
-        paths.append(tmp_path / f"jmassif.out.{pid}")
-        paths[-1].write_bytes(made.bytes())
+        paths.append(made.save(tmp_path, f"jmassif.out.{pid}"))
     profile = load_file(str(paths[0]))
     assert "this process, with Valgrind" in expected(profile, 20)
     (rows,) = look(write_page(tmp_path, *paths), ROWS)

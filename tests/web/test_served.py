@@ -25,7 +25,7 @@ from jmassif.trace.builder import load, load_file
 from jmassif.trace.grammar import TraceError
 from tests.harness import ROOT
 from tests.live.test_following import SMALL, pieces, tail_of
-from tests.reporter.commands import assert_one_line_error, call, documented_options
+from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import Trace
 from tests.web.browser import SCREENSHOTS, look, visit
 from tests.web.pages import Page
@@ -494,12 +494,6 @@ def test_bad_input_and_a_port_that_is_taken_are_one_line(tmp_path: Path, small: 
     assert_one_line_error("jm_serve", call(jm_serve.main, path), "massif file", str(path))
     path.write_bytes(SMALL)
     assert_one_line_error("jm_serve", call(jm_serve.main, f"--port={small[0].port}", path), "port")
-
-
-def test_every_option_is_documented() -> None:
-    page = documented_options("jm_serve")
-    for option in ("--port", "--open", "--source", "--no-source", "--version", "--help"):
-        assert option in page
 
 
 def test_of_several_runs_one_that_is_damaged_is_left_out(tmp_path: Path) -> None:

@@ -42,8 +42,6 @@ def test_the_sum_of_processes_adds_threads_up_by_name(tmp_path: Path) -> None:
     for pid in (11, 12):
         trace = _trace()
         trace.lines[1:1] = [f"m pid {pid}", f"m start 2026-01-02T03:04:0{pid % 10}Z", "m time-unit ms"]
-        path = tmp_path / f"jmassif.out.{pid}"
-        path.write_bytes(trace.bytes())
-        traces.append(path)
+        traces.append(trace.save(tmp_path, f"jmassif.out.{pid}"))
     (rows,) = look(write_page(tmp_path, *traces), ("rows", "#threads tbody"))
     assert {"main thread", "loader", "thread 4", "(no thread)"} == {row[0] for row in rows}
