@@ -2,12 +2,15 @@
 """What tests of commands share: a command run in this process, or as one of its own, and how it is to fail."""
 
 import io
+import json
 import os
 import subprocess
 import sys
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Callable, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+
+import pytest
 
 from jmassif.commands import jm_print as _jm_print
 from tests.reporter.traces import ROOT
@@ -64,6 +67,19 @@ def assert_one_line_error(name: str, done: Done, *says: str) -> None:
         assert words in done.err
 
 
+def validator(schema: str = "report") -> Any:
+    """Of docs/SCHEMA.schema.json."""
+    text = (ROOT / "docs" / f"{schema}.schema.json").read_text(encoding="utf-8")
+    return pytest.importorskip("jsonschema").Draft7Validator(json.loads(text))
+
+
 def documented_options(name: str) -> str:
     """The manual page, with plain dashes."""
     return (Path(ROOT) / "docs" / f"{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
+
+
+def section(lines: List[str], title: str) -> List[str]:
+    """Of a report: the section's lines with its heading, or nothing if there is none."""
+    begin = next((n for n, line in enumerate(lines) if line.startswith("--- ") and title in line), len(lines))
+    end = next((n for n in range(begin + 1, len(lines)) if lines[n].startswith("---")), len(lines))
+    return [line for line in lines[begin:end] if line]

@@ -12,8 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from jmassif.commands.jm_print import main
-from tests.reporter.commands import Done, assert_one_line_error as assert_one_line, call, program
+from tests.reporter.commands import Done, assert_one_line_error as assert_one_line, jm_print, program
 from tests.reporter.massif_grammar import parse
 from tests.reporter.traces import ROOT, Trace, random_run, small_training_run
 
@@ -23,10 +22,6 @@ JM_PRINT = ROOT / "reporter" / "jm_print"
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     return small_training_run().save(tmp_path)
-
-
-def jm_print(*arguments: object) -> Done:
-    return call(main, *arguments)
 
 
 def assert_one_line_error(done: Done, *says: str) -> None:

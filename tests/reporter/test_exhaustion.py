@@ -19,8 +19,8 @@ from jmassif.whose.names import Names
 from jmassif.writers.text.exhaustion import exhaustion_sections
 from jmassif.writers.text.layout import BRIEF, FULL
 from jmassif.writers.view import View
-from tests.reporter.commands import call as call_main
-from tests.reporter.traces import ROOT, Trace
+from tests.reporter.commands import call as call_main, validator
+from tests.reporter.traces import Trace
 
 MIB = 1 << 20
 BOARD = 4096 * MIB
@@ -335,12 +335,10 @@ def two_failures() -> Run:
 
 
 def test_json_has_each_with_its_figures() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     profile = two_failures().trace.load()
     view = View(None, 1.0, "owner", 70, None)
     report = json.loads("".join(FORMATS["json"].write(profile, view)))
-    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft7Validator(schema).validate(report)
+    validator().validate(report)
     first, second = report["out_of_memory"]
     assert (first["verdict"], first["outcome"], second["verdict"]) == ("fragmentation", "raised", "too large")
     assert first["situation"]["missing"] == 300 * MIB
@@ -445,12 +443,7 @@ def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> No
     large.holds(large.heap, 100 * MIB).snapshot(1)
     small.fails(BOARD + 1, **on_board(0))
     small.fails(MIB, **on_board(0))
-    traces: List[Path] = []
-    for run in (large, small):
-        directory = tmp_path / str(len(traces))
-        directory.mkdir()
-        traces.append(run.trace.save(directory))
-    done = call_main(main, *traces)
+    done = call_main(main, *(run.trace.save(tmp_path, str(n)) for n, run in enumerate((large, small))))
     assert done.status == 0, done.err
     assert "Process 8: Out of memory at 2 ms, the last time of 2: cudaMalloc of" in " ".join(done.out.split())
     assert "\n7: " not in done.out

@@ -23,6 +23,7 @@ from jmassif.questions.moments import select
 from jmassif.questions.samples import VALUES
 from jmassif.trace.builder import load
 from jmassif.writers.view import BY, FOLDS, FormatError, View
+from tests.reporter.commands import validator
 from tests.reporter.consumers import PROFILE_PROTO, output_of
 from tests.reporter.generate import generate
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
@@ -438,22 +439,20 @@ def test_json_holds_the_run(profiles: Dict[str, Profile], name: str) -> None:
 
 @RUN
 def test_json_keeps_its_schema(profiles: Dict[str, Profile], name: str) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft7Validator.check_schema(schema)
-    jsonschema.Draft7Validator(schema).validate(json.loads(written("json", profiles[name])))
+    schema = validator()
+    schema.check_schema(schema.schema)
+    schema.validate(json.loads(written("json", profiles[name])))
 
 
 def test_the_schema_would_notice(profiles: Dict[str, Profile]) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    validator = jsonschema.Draft7Validator(json.loads((ROOT / "docs" / "report.schema.json").read_text()))
+    schema = validator()
     for spoil in ("run", "accounts", "table", "moment"):
         report = json.loads(written("json", profiles["training"]))
         del report[spoil]
-        assert not validator.is_valid(report)
+        assert not schema.is_valid(report)
     report = json.loads(written("json", profiles["training"]))
     report["snapshots"][0]["host"] = "1"
-    assert not validator.is_valid(report)
+    assert not schema.is_valid(report)
 
 
 # ---- perfetto ------------------------------------------------------------------------------------

@@ -13,9 +13,8 @@ from jmassif.questions.flows import Flow
 from jmassif.questions.job.processes import Processes, join
 from jmassif.questions.job.range import JobRange, job_range
 from jmassif.questions.moments import SelectionError
-from tests.reporter.commands import Done, call
+from tests.reporter.commands import Done, call, validator
 from tests.reporter.test_processes import ends, trace_of
-from tests.reporter.traces import ROOT
 
 LAST = 300
 
@@ -278,13 +277,10 @@ def test_json_has_figures_of_each_process_and_their_sum_by_its_schema(tmp_path: 
         None,
     ]
     assert (told[3]["to"], told[3]["parent"], told[3]["relation"]) == (None, 1, "forked")
-    jsonschema = pytest.importorskip("jsonschema")
-    validator = jsonschema.Draft7Validator(
-        json.loads((ROOT / "docs" / "range.schema.json").read_text(encoding="utf-8"))
-    )
-    validator.validate(report)
+    schema = validator("range")
+    schema.validate(report)
     del report["processes"][0]["total"]
-    assert not validator.is_valid(report)
+    assert not schema.is_valid(report)
 
 
 @pytest.mark.parametrize(

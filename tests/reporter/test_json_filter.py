@@ -8,8 +8,8 @@ from typing import Any, Dict
 import pytest
 
 from jmassif.commands import jm_print
-from tests.reporter.commands import assert_one_line_error, call
-from tests.reporter.traces import ROOT, Trace
+from tests.reporter.commands import assert_one_line_error, call, validator
+from tests.reporter.traces import Trace
 
 
 def saved(tmp_path: Path) -> Path:
@@ -48,10 +48,7 @@ def test_a_part_is_told_with_what_it_is_a_part_of(
     assert made["filter"] == {"options": " ".join(options), "bytes": host + device, "of_bytes": 32100}
     assert {row[0] for row in made["accounts"]["rows"]} == accounts
     assert [made[of_all] for of_all in ("headline", "leaks", "books", "overlay", "others")] == [None] * 4 + [[]]
-    jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.Draft7Validator(json.loads((ROOT / "docs/report.schema.json").read_text(encoding="utf-8"))).validate(
-        made
-    )
+    validator().validate(made)
 
 
 def test_without_a_filter_nothing_is_said_of_one(tmp_path: Path) -> None:

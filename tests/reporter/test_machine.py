@@ -6,6 +6,7 @@ from typing import List
 from jmassif.questions.machine import machine, sources, was_short
 from jmassif.writers.text.report import write
 from jmassif.writers.view import View
+from tests.reporter.commands import section as section_of
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
@@ -25,10 +26,7 @@ def trace(reason: str = "time") -> Trace:
 
 
 def section(made: Trace) -> List[str]:
-    lines = list(write(made.load(), View(None, 1.0, "stack", 70, None, None, None)))
-    start = next((i for i, line in enumerate(lines) if line.startswith("--- The machine")), len(lines))
-    end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("---")), len(lines))
-    return [line for line in lines[start:end] if line]
+    return section_of(list(write(made.load(), View(None, 1.0, "stack", 70, None, None, None))), "--- The machine")
 
 
 def test_a_figure_is_what_was_said_last() -> None:

@@ -22,6 +22,7 @@ from jmassif.questions.reconciliation import (
 )
 from jmassif.writers.text.report import write
 from jmassif.writers.view import View
+from tests.reporter.commands import section as section_of
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
@@ -135,9 +136,7 @@ def test_they_add_up_whatever_the_kernel_says(figure: str) -> None:
 
 def section(profile: Profile, selector: str = "peak") -> List[str]:
     lines = list(write(profile, View(selector, 1.0, "stack", 70, None, None, None)))
-    start = next((i for i, line in enumerate(lines) if "of the machine's memory" in line), len(lines))
-    end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("---")), len(lines))
-    return [line for line in lines[start:end] if line]
+    return section_of(lines, "of the machine's memory")
 
 
 def test_the_report_has_them() -> None:

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Tuple
 
-import pytest
 
 from jmassif.commands import jm_print
 from jmassif.questions.moments import select
@@ -14,8 +13,8 @@ from jmassif.questions.neighbours import ITSELF, NOBODY, neighbours
 from jmassif.questions.sizes import account_sizes, total
 from jmassif.whose.names import Names
 from tests import harness
-from tests.reporter.commands import call
-from tests.reporter.traces import ROOT, Trace
+from tests.reporter.commands import call, validator
+from tests.reporter.traces import Trace
 
 
 def test_blocks_with_records_have_their_sizes_and_others_the_mean_of_their_place() -> None:
@@ -121,11 +120,10 @@ def test_json_with_sizes_keeps_its_schema_and_says_what_counts_with_a_mean(tmp_p
     (line,) = report["sizes"]["lines"]
     assert (line["name"], line["at_once"], line["held"]["blocks_by_mean"]) == ("f (a.c:1)", 1, 3)
     assert "sizes" not in json.loads(call(jm_print.main, "--format=json", path).out)
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft7Validator(schema).validate(report)
+    schema = validator()
+    schema.validate(report)
     del report["sizes"]["held"]["classes"]
-    assert not jsonschema.Draft7Validator(schema).is_valid(report)
+    assert not schema.is_valid(report)
 
 
 def _calls() -> Trace:
