@@ -17,7 +17,7 @@ from jmassif.units import moment, size
 
 from tests.reporter.traces import Trace
 from tests.web.browser import SCREENSHOTS, Seen, Step, look, look_once, write_page
-from tests.web.pages import TREE, Page, assert_adds_up, find, held, owners, page_of, walk
+from tests.web.pages import TREE, Page, assert_adds_up, find, held, owners, walk
 
 ORDER = "#calls label:has-text('Order') select"
 MEASURE = "#calls label:has-text('Show') select"
@@ -93,7 +93,7 @@ def fixture_seen(real: Page) -> Seen:
 @pytest.fixture(scope="module", name="training_seen")
 def fixture_training_seen(training: Page) -> Seen:
     longest = longest_scope(training.profile)
-    side = "#calls label:has-text('Memory') select"
+    side, owner = (f"#calls label:has-text('{label}') select" for label in ("Memory", "Owner"))
     maps: List[Step] = []
     for button in ("peak", "device peak", "end"):
         maps += [["click", f".bar button:text-is('{button}')"], ["texts", "#device .map-label"]]
@@ -103,7 +103,12 @@ def fixture_training_seen(training: Page) -> Seen:
             "signs": [SIGNS],
             "pointer": pointed(training, (longest.begin + longest.end) / 2),
             "tree of host": [["choose", side, "host"], ["evaluate", TREE]],
-            "tree of device": [["choose", side, "device"], ["evaluate", TREE]],
+            "tree of device": [["choose", side, "device"], ["evaluate", TREE], ["choose", side, {"index": 0}]],
+            "tree of cudnn": [
+                ["choose", owner, {"label": "cudnn"}],
+                ["evaluate", TREE],
+                ["choose", owner, {"index": 0}],
+            ],
             "maps": maps[1:],
         },
     )
@@ -132,6 +137,8 @@ def fixture_pytorch_seen(pytorch: Page) -> Seen:
                 ["text", "#calls output.quiet"],
                 ["evaluate", MARKED],
                 ["fill", search, "no such function"],
+                ["text", "#calls output.quiet"],
+                ["fill", search, "("],
                 ["text", "#calls output.quiet"],
                 ["fill", search, ""],
                 ["evaluate", MARKED],
@@ -275,12 +282,16 @@ def test_the_call_tree_counts_blocks_and_what_was_ever_allocated(real: Page, see
     assert allocated[1] == sum(totals[account] for account in counted)
 
 
-def test_the_call_tree_of_one_pool(training: Page, training_seen: Seen) -> None:
+def test_the_call_tree_of_one_pool_and_of_one_owner(training: Page, training_seen: Seen) -> None:
     profile = training.profile
     composition = select(profile, "peak").composition
-    for side in ("host", "device"):
-        tree = training_seen[f"tree of {side}"][1]
-        expected = held(profile, composition, lambda account: side_of(profile.accounts[account].kind) == side)
+    for part in ("host", "device", "cudnn"):
+        tree = training_seen[f"tree of {part}"][1]
+        expected = held(
+            profile,
+            composition,
+            lambda account: part in (side_of(profile.accounts[account].kind), profile.accounts[account].owner),
+        )
         assert json.loads(tree)[1] == expected > 0
 
 
@@ -376,7 +387,7 @@ def test_a_search_that_is_typed_marks_what_it_finds(pytorch: Page, pytorch_seen:
     assert f"found: {size(shown)}, {100 * shown / tree[1]:.1f} %" in results[2]
     assert results[3] and set(results[3]) <= matching
     assert results[5] == "0 found: 0 B, 0.0 %"
-    assert results[7] == []
+    assert results[7] == "no regular expression" and results[9] == []
 
 
 def outermost(node: List[Any], pattern: str) -> int:
@@ -530,9 +541,12 @@ def test_the_map_has_the_blocks_that_live_at_the_moment(training: Page, training
 def test_each_process_has_its_own_figures(forking: Page) -> None:
     steps: List[List[Any]] = []
     for index in (1, 2, 3):
-        steps += [["choose", ".bar select", {"index": index}], ["rows", "#owners tbody"], ["evaluate", TREE]]
-    results = look(forking.path, *steps)
-    found = {json.dumps([forking.owner_table(results[i]), json.loads(results[i + 1])[1]]) for i in (1, 4, 7)}
+        shown = [["rows", "#owners tbody"], ["evaluate", TREE], ["text", ".tile .large"]]
+        steps += [["choose", ".bar select", {"index": index}], *shown]
+    n_processes, *results = look(forking.path, ["count", ".bar .choice:first-child option"], *steps)
+    assert n_processes == 4
+    assert sorted(results[3::4]) == sorted(size(profile.peaks["host"].host) for profile in forking.profiles)
+    found = {json.dumps([forking.owner_table(results[i]), json.loads(results[i + 1])[1]]) for i in (1, 5, 9)}
     expected = set()
     for profile in forking.profiles:
         peak = select(profile, "peak").composition
@@ -544,24 +558,25 @@ def test_each_process_has_its_own_figures(forking: Page) -> None:
 
 def test_the_sum_of_processes_counts_what_they_share_once(forking: Page) -> None:
     """Three megabytes in all three; one and two in the children, which may live at the same time."""
-    tree, _, compared, change = look(
+    tree, total, _, compared, change = look(
         forking.path,
         ["evaluate", TREE],
+        ["rows", "#owners tfoot"],
         ["pick", "#timeline .u-over", 0.001, ["Shift"]],
         ["text", ".comparison"],
         ["rows", "#owners tfoot"],
     )
     root = json.loads(tree)
     assert_adds_up(root)
-    assert outermost(root, r"^hold \(") in (5000000, 6000000)
+    assert outermost(root, r"^hold \(") in (5000000, 6000000) and 5000000 <= total[0][2] < 7000000
     assert "compared with" in compared and size(change[0][-2]) in compared
 
 
 # ---- whoever looks ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["pytorch", "forking"])
-@pytest.mark.parametrize("width, height, scheme", [(1280, 900, "light"), (390, 844, "dark")])
+@pytest.mark.parametrize("name", ["training", "pytorch", "forking"])
+@pytest.mark.parametrize("width, height, scheme", [(1280, 900, "light"), (390, 844, "dark"), (3840, 2160, "dark")])
 def test_real_pages_fit_the_screen_also_in_comparison(
     request: Any, name: str, width: int, height: int, scheme: str
 ) -> None:

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 from typing import Any, Dict, List
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -254,15 +254,11 @@ def test_an_address_leads_to_its_section(page: Path) -> None:
 
 HOSTILE = [
     "%",
-    "%E0%A4%A&at=%ZZ",
     "at=99999999999999999999&with=-1&process=0&owner=nobody&line=x&place=-1:x",
     "at=__proto__&with=constructor&owner=__proto__&__proto__=1&constructor.name=x&open=__proto__,toString",
     "place=1:nothing+of+that+name&place=0:&at=",
     "calls.order=sideways&calls.fold=perhaps&calls.show=<img src=x onerror=alert(1)>",
     "open=<script>alert(1)</script>&lines.filter-python-lines=%3Cb%3E&x.y=z",
-    "&&&===&a=b=c&=&.=.&at",
-    "at=" + "9" * 20000,
-    "a" * 5000,
     "owner=" + "%00" * 50 + "&at=%F0%9F%92%A9",
     "javascript:alert(1)",
 ]
@@ -288,22 +284,6 @@ def test_what_an_address_asks_for_in_vain_is_passed_over(page: Path) -> None:
         assert found[at : at + n] == found[:n], fragment
     assert found[1:n] == [0, 0, 0]
     assert look(page, *SHOWN, unfold=False, fragment="&".join(HOSTILE[:8])) == found[:n]
-
-
-def test_an_expression_that_would_never_end_is_not_begun(tmp_path: Path) -> None:
-    trace = Trace(memory="unified", time_unit="ms")
-    accounts = [trace.account("heap", "app", [f"py f (/{'a' * 200}{i}.py:{i})"]) for i in range(40)]
-    trace.snapshot(1, "time", {account: (100, 1) for account in accounts})
-    page = write_page(tmp_path, trace.save(tmp_path))
-    patterns = ["(a+)+$", r"(\w|\w)*x", "(a?){30}b", "a*a*a*a*a*b", "(" * 150, "a?" * 90]
-    for_all = ["attributes", "#lines .filter", "aria-invalid"], ["count", "#lines tbody tr"]
-    steps: List[List[Any]] = []
-    for pattern in patterns:
-        fragment = f"open=lines,calls&lines.filter-python-lines={quote(pattern)}&calls.search={quote(pattern)}"
-        steps += [["evaluate", f"location.hash = {fragment!r}, null"], ["until", "true", 5000], *for_all]
-    found = look(page, *steps, unfold=False, fragment="open=lines,calls")
-    assert [found[i] for i in range(2, len(found), 4)] == [["true"]] * len(patterns)
-    assert {found[i] for i in range(3, len(found), 4)} == {25}
 
 
 def test_each_process_has_its_address(forking: Page) -> None:

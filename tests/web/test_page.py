@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The HTML page as a person uses it, in Chromium: every figure asserted is the model's.
-
-Screenshots are left in the build tree's tests/made/screenshots.
-"""
+"""The HTML page as a person uses it, in Chromium: every figure asserted is the model's."""
 
 import json
 import os
@@ -24,7 +21,7 @@ from jmassif.whose.names import Names
 
 from tests.harness import ROOT
 from tests.reporter.traces import Trace, small_training_run
-from tests.web.browser import SCREENSHOTS, Seen, Step, look, look_once, visit, write_page
+from tests.web.browser import Seen, Step, look, look_once, visit, write_page
 from tests.web.pages import TREE, Page, assert_adds_up, find, held, owners, page_of, walk
 
 
@@ -200,27 +197,6 @@ def test_a_click_in_the_timeline_chooses_a_moment_that_all_sections_show(real: P
     assert held in line_rows[0] and held in libraries[0]
 
 
-def test_a_click_with_shift_compares_with_another_moment(real: Page) -> None:
-    profile = real.profile
-    bar, heads, rows, after = look(
-        real.path,
-        ["pick", "#timeline .u-over", 0.001, ["Shift"]],
-        ["text", ".comparison"],
-        ["texts", "#owners thead th"],
-        ["rows", "#owners tbody"],
-        ["click", ".comparison button"],
-        ["text", ".comparison"],
-    )[1:4] + [None]
-    assert "compared with snapshot" in bar
-    place = heads.index("change")
-    now = owners(profile, select(profile, "peak").composition)
-    first = owners(profile, profile.composition(0))
-    assert {row[0]: row[place] for row in rows} == {
-        name: now.get(name, [0, 0, 0])[2] - first.get(name, [0, 0, 0])[2] for name in set(now) | set(first)
-    }
-    assert after is None
-
-
 @pytest.mark.parametrize("clicked", ["earlier", "later"])
 def test_growth_from_the_earlier_to_the_later_moment_is_more(real: Page, seen: Seen, clicked: str) -> None:
     """Whichever of them is clicked, and whichever is clicked with shift."""
@@ -381,8 +357,7 @@ def test_totals_of_lines_add_up_over_processes(tmp_path: Path) -> None:
     for pid in (1, 2):
         trace = called_in_turn()
         trace.lines[1:1] = [f"m pid {pid}", "m start-unix-ms 1000", "m host board"]
-        (tmp_path / str(pid)).mkdir()
-        paths.append(trace.save(tmp_path / str(pid)))
+        paths.append(trace.save(tmp_path, str(pid)))
     heads, rows = look(write_page(tmp_path, *paths), ["texts", "#lines thead th"], ["rows", "#lines tbody"])
     told = {row[0]: (row[heads.index("own")], row[heads.index("total")]) for row in rows}
     assert told["a.py:9"] == (2000, 2222000) and told["a.py:2"] == (2200000, 2200000)
@@ -524,26 +499,6 @@ def test_what_has_no_size_is_no_oddity(tmp_path: Path) -> None:
 # ---- several processes -----------------------------------------------------------------------
 
 
-def test_processes_are_shown_one_by_one_and_in_sum(forking: Page) -> None:
-    n_processes, total, *singles = look(
-        forking.path,
-        ["count", ".bar .choice:first-child option"],
-        ["rows", "#owners tfoot"],
-        ["choose", ".bar select", {"index": 1}],
-        ["text", ".tile .large"],
-        ["choose", ".bar select", {"index": 2}],
-        ["text", ".tile .large"],
-        ["choose", ".bar select", {"index": 3}],
-        ["text", ".tile .large"],
-    )
-    assert n_processes == 4
-    by_pid = sorted(forking.profiles, key=lambda profile: int(profile.manifest["pid"]))
-    assert sorted(singles[1::2]) == sorted(size(profile.peaks["host"].host) for profile in by_pid)
-    # The three megabytes that both children share with their parent count once.
-    most = total[0][2]
-    assert 5000000 <= most < 7000000
-
-
 def test_the_sum_can_be_told_apart_by_process(forking: Page) -> None:
     names, texts = look(
         forking.path,
@@ -556,34 +511,6 @@ def test_the_sum_can_be_told_apart_by_process(forking: Page) -> None:
 
 
 # ---- whoever looks ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name, width, height, scheme",
-    [
-        ("light", 1280, 900, "light"),
-        ("dark", 1280, 900, "dark"),
-        ("phone", 390, 844, "light"),
-        ("4k", 3840, 2160, "dark"),
-    ],
-)
-def test_it_fits_every_screen(training: Page, name: str, width: int, height: int, scheme: str) -> None:
-    overflow, tiles, _ = look(
-        training.path,
-        ["evaluate", "document.documentElement.scrollWidth - document.documentElement.clientWidth"],
-        ["count", ".tile"],
-        ["screenshot", str(SCREENSHOTS / f"{name}.png"), True],
-        width=width,
-        height=height,
-        scheme=scheme,
-    )
-    assert overflow <= 0 and tiles == 3
-
-
-def test_it_prints_without_its_controls(training: Page) -> None:
-    path = SCREENSHOTS / "print.png"
-    look(training.path, ["print", str(path)])
-    assert path.stat().st_size > 10000
 
 
 def test_colours_can_be_chosen(training: Page) -> None:
@@ -732,16 +659,6 @@ def test_the_call_tree_holds_what_the_model_does(real: Page) -> None:
     assert [largest, by_library[largest]] in [child[:2] for child in library[3]]
 
 
-def test_the_call_tree_of_one_owner(training: Page) -> None:
-    profile = training.profile
-    composition = select(profile, "peak").composition
-    (_, tree) = look(
-        training.path, ["choose", "#calls label:has-text('Owner') select", {"label": "cudnn"}], ["evaluate", TREE]
-    )
-    tree = json.loads(tree)
-    assert tree[1] == held(profile, composition, lambda account: profile.accounts[account].owner == "cudnn") > 0
-
-
 def test_the_call_tree_compares_two_moments(real: Page) -> None:
     profile = real.profile
     _, _, tree, colours = look(
@@ -759,41 +676,21 @@ def test_the_call_tree_compares_two_moments(real: Page) -> None:
     assert "has grown" in colours
 
 
-def test_the_call_tree_is_searched_with_a_regular_expression(training: Page) -> None:
-    found, wrong, focused, enlarged, again = look(
-        training.path,
-        [
-            "evaluate",
-            "(() => { const i = document.querySelector('#calls input[type=search]'); i.value = 'cudamalloc|no such'; i.dispatchEvent(new Event('input')); return i.nextSibling.textContent; })()",
-        ],
-        [
-            "evaluate",
-            "(() => { const i = document.querySelector('#calls input[type=search]'); i.value = '('; i.dispatchEvent(new Event('input')); return i.nextSibling.textContent; })()",
-        ],
-        [
-            "evaluate",
-            "(() => { const f = document.querySelector('.flame'); f.focus(); f.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'})); return document.querySelector('.flame-detail').textContent; })()",
-        ],
-        [
-            "evaluate",
-            "(() => { const f = document.querySelector('.flame'); f.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown'})); f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter'})); return document.querySelector('#calls .tools button').disabled; })()",
-        ],
-        [
-            "evaluate",
-            "(() => { document.querySelector('.flame').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'})); return document.querySelector('#calls .tools button').disabled; })()",
-        ],
+def test_the_call_tree_is_walked_and_enlarged_with_the_keyboard(training: Page) -> None:
+    """Two steps down, enlarged, and back to the whole."""
+
+    def pressed(*keys: str) -> List[str]:
+        script = f"""(() => {{
+            const flame = document.querySelector('.flame');
+            flame.focus();
+            for (const key of {[*keys]}) flame.dispatchEvent(new KeyboardEvent('keydown', {{ key }}));
+            return [document.querySelector('.flame-detail').textContent, document.querySelector('#calls .tools button').disabled];
+        }})()"""
+        return ["evaluate", script]
+
+    (focused, _), (_, enlarged), (_, again) = look(
+        training.path, pressed("ArrowDown"), pressed("ArrowDown", "Enter"), pressed("Escape")
     )
-    profile, names = training.profile, training.names
-    composition = select(profile, "peak").composition
-    called = held(
-        profile,
-        composition,
-        lambda account: any(
-            "cudamalloc" in names.frame(f).lower() for f in profile.stack(profile.accounts[account].node)
-        ),
-    )
-    assert f"found: {size(called)}" in found
-    assert wrong == "no regular expression"
     assert "python" in focused or "Py" in focused
     assert (enlarged, again) == (False, True)
 

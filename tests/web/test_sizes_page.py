@@ -1,31 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sizes on the page: the histogram by owner and line, and who allocates most often, as a trace of which both are known has them."""
 
-import json
 from pathlib import Path
 from typing import Any, List
 
 import pytest
 
-from jmassif.commands import jm_print
-from tests.reporter.commands import call
-from tests.reporter.traces import Trace, random_run
+from tests.reporter.traces import Trace
 from tests.web.browser import look, write_page
 
 
 def made() -> Trace:
-    """Of app 1,000 blocks of 100 bytes of which 10 are left, of lib 3 of 5,000; the peak has 20 and 3."""
+    """Of app 1,000 blocks of 100 bytes of which 10 are left, of lib 3 of 5,000; the peak has 20 and 3. Of heap-overhead there are none."""
     trace = Trace(time_unit="ms", memory="unified", command="./a.out", option_large="0")
     trace.manifest("option.large", "0")
     trace.group("yours", "app")
     trace.group("libraries", "lib")
     small = trace.account("heap", "app", ["small (a.c:1)", "main (a.c:9)"])
     large = trace.account("heap", "lib", ["large (a.c:2)", "main (a.c:9)"])
+    overhead = trace.account("heap-overhead", "lib", ["large (a.c:2)", "main (a.c:9)"])
     trace.snapshot(
         5,
         "exit",
-        {small: (1000, 10, 100000, 1000, 900), large: (0, 0, 15000, 3, 0)},
-        {"total": (4, {small: (2000, 20), large: (15000, 3)})},
+        {small: (1000, 10, 100000, 1000, 900), large: (0, 0, 15000, 3, 0), overhead: (0, 0, 24, 3, 0)},
+        {"total": (4, {small: (2000, 20), large: (15000, 3), overhead: (24, 3)})},
     )
     trace.lines.append("Z 6 exit 0")
     return trace
@@ -73,19 +71,6 @@ def test_the_tables_show_the_peak_when_asked_to(page: Path) -> None:
     assert [[row[0], row[-3], row[-2]] for row in owners] == [["app", 20, 2000], ["lib", 3, 15000]]
     assert [[row[0], row[-3]] for row in lines] == [["small (a.c:1)", 20], ["large (a.c:2)", 3]]
     assert often[0][1] == 1000
-
-
-def test_sums_are_those_of_json_and_of_the_text(tmp_path: Path) -> None:
-    trace = random_run(4).save(tmp_path)
-    histogram, owners, _, _ = tables(write_page(tmp_path, trace))
-    table = json.loads(call(jm_print.main, "--format=json", "--by=owner", trace).out)["table"]["rows"]
-    text = call(jm_print.main, "--sizes", trace).out.splitlines()
-    # Pages are no blocks, and of heap's overhead there are none: text and page say so alike, json by kind.
-    (sums,) = [line.split() for line in text if line.startswith("all ")][:1]
-    blocks = [sum(row[i] for row in histogram) for i in (1, 3)]
-    assert [f"{n:,}" for n in blocks] == [sums[1], sums[4]]
-    of_json = {row["name"]: sum(row[side]["allocated_blocks"] for side in ("host", "device")) for row in table}
-    assert {row[0]: row[-3] for row in owners} == of_json
 
 
 def test_axe_finds_nothing_and_it_can_be_read_in_a_narrow_window(page: Path) -> None:
