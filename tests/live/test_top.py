@@ -69,6 +69,13 @@ def fixture_terminal(tmp_path: Path) -> Iterator[Any]:
         each.close()
 
 
+@pytest.fixture(name="path")
+def fixture_path(tmp_path: Path) -> Path:
+    path = tmp_path / "jmassif.out.1"
+    path.write_bytes(SMALL)
+    return path
+
+
 def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
     path = tmp_path / "jmassif.out.1"
     parts = pieces(SMALL)
@@ -92,18 +99,14 @@ def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
     assert "status 0" in screen.wait(lambda text: "status" in text and "OWNER" not in text)
 
 
-def test_an_interrupt_leaves_the_terminal_as_it_was(tmp_path: Path, terminal: Any) -> None:
-    path = tmp_path / "jmassif.out.1"
-    path.write_bytes(SMALL)
+def test_an_interrupt_leaves_the_terminal_as_it_was(path: Path, terminal: Any) -> None:
     screen = terminal(str(path))
     screen.wait(lambda text: "OWNER" in text)
     screen.keys("C-c")
     assert screen.wait(lambda text: "status" in text and "OWNER" not in text).strip().startswith("status 0")
 
 
-def test_a_trace_on_standard_input_leaves_the_keys_to_the_terminal(tmp_path: Path, terminal: Any) -> None:
-    path = tmp_path / "jmassif.out.1"
-    path.write_bytes(SMALL)
+def test_a_trace_on_standard_input_leaves_the_keys_to_the_terminal(path: Path, terminal: Any) -> None:
     screen = terminal("-", fed=f"(cat {path}; sleep 1000) |")
     screen.wait(lambda text: "ended, status 0" in text)
     screen.keys("q")
@@ -111,17 +114,13 @@ def test_a_trace_on_standard_input_leaves_the_keys_to_the_terminal(tmp_path: Pat
 
 
 @pytest.mark.parametrize("term", ["dumb", "no-such-terminal"])
-def test_a_terminal_that_cannot_be_drawn_on_is_one_line(tmp_path: Path, terminal: Any, term: str) -> None:
-    path = tmp_path / "jmassif.out.1"
-    path.write_bytes(SMALL)
+def test_a_terminal_that_cannot_be_drawn_on_is_one_line(path: Path, terminal: Any, term: str) -> None:
     screen = terminal(str(path), term=term)
     shown = screen.wait(lambda text: "status" in text)
     assert shown.replace("\n", "").startswith("jm_top: ") and "--once" in shown and "status 2" in shown
 
 
-def test_without_a_terminal_it_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "jmassif.out.1"
-    path.write_bytes(SMALL)
+def test_without_a_terminal_it_is_one_line(path: Path) -> None:
     assert_one_line_error("jm_top", program("jm_top", path), "no terminal", "--once")
 
 
@@ -141,11 +140,9 @@ def test_bad_arguments_are_one_line(arguments: List[str]) -> None:
     assert_one_line_error("jm_top", call(jm_top.main, *arguments))
 
 
-def test_one_frame_is_printed(tmp_path: Path, monkeypatch: Any) -> None:
+def test_one_frame_is_printed(path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("LINES", "30")
-    path = tmp_path / "jmassif.out.1"
-    path.write_bytes(SMALL)
     done = call(jm_top.main, "--once", path)
     lines = done.out.splitlines()
     assert done.status == 0 and not done.err and len(lines) <= 30 and max(map(len, lines)) <= 100

@@ -127,7 +127,6 @@ def test_no_secret_is_in_any_format(tmp_path: Path, words: str) -> None:
 
 def test_several_processes_have_no_secrets_either(tmp_path: Path) -> None:
     for number in ("1", "2"):
-        (tmp_path / f"alicesmith{number}").mkdir()
         path = _planted(tmp_path).save(tmp_path / f"alicesmith{number}")
         path.write_text(path.read_text().replace("m pid 77", f"m pid {number}"))
     traces = sorted(tmp_path.glob("*/jmassif.out.1"))
@@ -140,7 +139,6 @@ def test_several_processes_have_no_secrets_either(tmp_path: Path) -> None:
 def test_a_comparison_has_no_secrets_either(tmp_path: Path, format_: str) -> None:
     if format_ not in ("text", "json", "markdown", *_formats()):
         pytest.skip("the page is not built")
-    (tmp_path / "alicesmith").mkdir()
     old, new = _planted(tmp_path).save(tmp_path), _planted(tmp_path).save(tmp_path / "alicesmith")
     new.write_text(
         new.read_text().replace("m host wintermute", "m host wintermute2").replace("secretproject", "topsecret")

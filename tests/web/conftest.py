@@ -7,11 +7,12 @@ from typing import Any, List
 import pytest
 
 from jmassif.trace.builder import load_file
-from tests.harness import compile_c, record
+from tests.harness import compile_c, record, sim_build
+from tests.tool.test_exhaustion import ran
 from tests.torch.finished import finished
-from tests.web.browser import need_page
+from tests.web.browser import need_page, write_page
 from tests.web.kept import kept_page, kept_traces, train
-from tests.web.pages import Page
+from tests.web.pages import Page, Shown
 
 FORKING = r"""
 #include <stdlib.h>
@@ -66,6 +67,13 @@ def fixture_forking() -> Page:
 def fixture_pytorch() -> Page:
     """A convolutional net, trained in several ways. Recorded once for all tests of PyTorch."""
     return kept_page_of("pytorch", [finished("train.py").trace])
+
+
+@pytest.fixture(scope="session", name="failed")
+def fixture_failed(tmp_path_factory: Any) -> Shown:
+    """Three holes between tensors, on the simulated board."""
+    recording = ran("shared", sim_build()).recording
+    return Shown(write_page(tmp_path_factory.mktemp("failed"), recording.trace), recording.profile)
 
 
 @pytest.fixture(scope="session", params=["training", "pytorch"], name="real")

@@ -167,13 +167,6 @@ const stepsOf = (context, page) => {
         pdf: (path) => page.pdf({ path, format: 'A4' }).then(() => null),
         focused: () => page.evaluate('document.activeElement.getAttribute("aria-label") || document.activeElement.innerText'),
         screenshot: (path, fullPage = false) => page.screenshot({ path, fullPage }).then(() => null),
-        print: async (path) => {
-            await page.emulateMedia({ media: 'print' });
-            await page.setViewportSize({ width: 794, height: 1123 });
-            await page.evaluate('window.dispatchEvent(new Event("beforeprint"))');
-            await page.screenshot({ path, fullPage: true });
-            await page.emulateMedia({ media: 'screen' });
-        },
     };
     return { ready, steps };
 };

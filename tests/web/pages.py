@@ -2,7 +2,7 @@
 """A page and the model of what it shows; figures of the model as the page's tables have them."""
 
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
 from jmassif.model.kinds import side_of
 from jmassif.model.profile import Profile
@@ -35,6 +35,11 @@ class Page:
         if self.has_device:
             return {row[0]: [row[2], row[3], row[4], row[6]] for row in rows}
         return {row[0]: [row[2], 0, row[2], row[4]] for row in rows}
+
+
+class Shown(NamedTuple):
+    page: Path
+    profile: Profile
 
 
 def page_of(directory: Path, *traces: Path) -> Page:

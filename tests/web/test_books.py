@@ -13,17 +13,12 @@ from jmassif.units import size
 from tests.reporter.test_reconciliation import LATER, trace as traced
 from tests.web.browser import look, visit, write_page
 from tests.web.kept import kept_page, train
+from tests.web.pages import Shown
 
 OWNERS = "#books .waterfall tbody tr"
 # After the owners; those of the machine are of it only, and "before the start" stands first.
 PROCESS = ["less what was not touched", "its allocators", "Valgrind and jmassif", "unaccounted"]
 MACHINE = ["elsewhere, since the start", "less given back elsewhere", "free"]
-
-
-class Shown:
-    def __init__(self, page: Path, profile: Profile) -> None:
-        self.page = page
-        self.profile = profile
 
 
 @pytest.fixture(scope="module", name="training")

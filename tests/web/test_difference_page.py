@@ -315,13 +315,9 @@ def test_an_owners_part_of_the_flame_graph_is_its_row(pair: Page) -> None:
 
 
 def test_a_search_tells_what_was_found(pair: Page) -> None:
-    type_ = """(() => {
-        const search = document.querySelector('#calls input[type=search]');
-        search.value = '^cost_take .libcudnn';
-        search.dispatchEvent(new Event('input'));
-    })()"""
+    type_ = ["fill", "#calls input[type=search]", "^cost_take .libcudnn"]
     row = next(row for row in pair.view("function")["rows"] if row["name"] == "cost_take (libcudnn.so)")
-    found = look(pair.path, ["evaluate", type_], ["text", "#calls .tools output"])[1]
+    found = look(pair.path, type_, ["text", "#calls .tools output"])[1]
     assert size(together(row["cells"][1])) in found
 
 

@@ -3,40 +3,23 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
-import pytest
 
-from jmassif.model.profile import Profile
 from jmassif.questions.exhaustion import incidents
 from jmassif.questions.segments import layout_at
 from jmassif.questions.situation import arithmetic
 from jmassif.units import size
-from tests.harness import sim_build
 from tests.reporter.test_exhaustion import BOARD, MIB, Run, fragmented, on_board
-from tests.tool.test_exhaustion import ran
 from tests.web.browser import SCREENSHOTS, look, write_page
+from tests.web.pages import Shown
 
 INCIDENT = ".incident[data-number='1']"
 
 
-@pytest.fixture(scope="module", name="shared")
-def fixture_shared(tmp_path_factory: Any) -> "Shown":
-    """Three holes between tensors, on the simulated board."""
-    recording = ran("shared", sim_build()).recording
-    return Shown(write_page(tmp_path_factory.mktemp("shared"), recording.trace), recording.profile)
-
-
-class Shown:
-    def __init__(self, page: Path, profile: Profile) -> None:
-        self.page = page
-        self.profile = profile
-
-
-def test_the_verdict_its_figures_and_the_remedies_are_the_models(shared: Shown) -> None:
-    (incident,) = incidents(shared.profile)
+def test_the_verdict_its_figures_and_the_remedies_are_the_models(failed: Shown) -> None:
+    (incident,) = incidents(failed.profile)
     heading, said, labels, figures, remedies, _ = look(
-        shared.page,
+        failed.page,
         ["text", f"{INCIDENT} h3"],
         ["text", f"{INCIDENT} p"],
         ["texts", f"{INCIDENT} .arithmetic th"],
@@ -52,14 +35,14 @@ def test_the_verdict_its_figures_and_the_remedies_are_the_models(shared: Shown) 
     assert remedies == incident.helps
 
 
-def test_the_map_has_the_segments_with_their_holes(shared: Shown) -> None:
-    (incident,) = incidents(shared.profile)
+def test_the_map_has_the_segments_with_their_holes(failed: Shown) -> None:
+    (incident,) = incidents(failed.profile)
     rows, holes = look(
-        shared.page,
+        failed.page,
         ["attributes", f"{INCIDENT} .map-row", "aria-label"],
         ["attributes", f"{INCIDENT} .segment .hole", "title"],
     )
-    segments = layout_at(shared.profile, incident.last.position).segments
+    segments = layout_at(failed.profile, incident.last.position).segments
     assert len(rows) == len(segments) == 4
     drawn = {(label.split(": ")[1].split(" at ")[0], label.split(" at 0x")[1]) for label in holes}
     assert drawn == {
@@ -70,15 +53,15 @@ def test_the_map_has_the_segments_with_their_holes(shared: Shown) -> None:
     }
 
 
-def test_its_moment_can_be_shown_in_all_sections(shared: Shown) -> None:
-    (incident,) = incidents(shared.profile)
+def test_its_moment_can_be_shown_in_all_sections(failed: Shown) -> None:
+    (incident,) = incidents(failed.profile)
     assert incident.last.snapshot is not None
-    _, chosen = look(shared.page, ["click", f"{INCIDENT} > button"], ["text", "#chosen"])
-    assert chosen.startswith(f"snapshot {shared.profile.snapshots[incident.last.snapshot].id}, ")
+    _, chosen = look(failed.page, ["click", f"{INCIDENT} > button"], ["text", "#chosen"])
+    assert chosen.startswith(f"snapshot {failed.profile.snapshots[incident.last.snapshot].id}, ")
 
 
-def test_fragmentation_over_time_ends_where_the_run_did(shared: Shown) -> None:
-    (rows,) = look(shared.page, ["rows", "#fragmentation tbody"])
+def test_fragmentation_over_time_ends_where_the_run_did(failed: Shown) -> None:
+    (rows,) = look(failed.page, ["rows", "#fragmentation tbody"])
     last = [row for row in rows if row[0] == max(row[0] for row in rows)][-1]
     assert last[1:4] == [3600 * MIB, 900 * MIB, 300 * MIB]
 

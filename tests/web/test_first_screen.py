@@ -4,7 +4,7 @@
 import re
 from html import unescape
 from pathlib import Path
-from typing import Any, List
+from typing import List
 
 import pytest
 
@@ -14,11 +14,9 @@ from jmassif.questions.ledger import ledger
 from jmassif.questions.moments import select
 from jmassif.units import size
 from jmassif.whose.names import Names
-from tests.harness import sim_build
 from tests.reporter.traces import Trace, small_training_run
-from tests.tool.test_exhaustion import ran
 from tests.web.browser import SCREENSHOTS, look, visit, write_page
-from tests.web.pages import Page
+from tests.web.pages import Page, Shown
 
 ORDER = [".happened", ".fullest", ".stack-bar", ".pool", ".whose", ".place", "#timeline"]
 
@@ -28,19 +26,6 @@ PAINTED = """
     new PerformanceObserver((list) => window.painted.push(...list.getEntries().map((entry) => entry.renderTime)))
         .observe({ type: 'element', buffered: true });
 """
-
-
-class Shown:
-    def __init__(self, page: Path, profile: Profile) -> None:
-        self.page = page
-        self.profile = profile
-
-
-@pytest.fixture(scope="module", name="failed")
-def fixture_failed(tmp_path_factory: Any) -> Shown:
-    """Three holes between tensors, on the simulated board."""
-    recording = ran("shared", sim_build()).recording
-    return Shown(write_page(tmp_path_factory.mktemp("failed"), recording.trace), recording.profile)
 
 
 def statements(profile: Profile) -> List[str]:
