@@ -22,14 +22,14 @@ from tests.sim.board_client import (
     IOVMM,
     PAGE,
     RELEASES,
-    Failed,
+    STATUS,
     address_space,
     alloc,
     books,
     buffer,
     call,
     create,
-    error_of,
+    error_in,
     foreign,
     free,
     from_fd,
@@ -105,7 +105,7 @@ def a_release_has_its_nodes_and_no_others() -> None:
 def other_files_are_none_of_its_business() -> None:
     with open("/dev/null", "w", encoding="ascii") as null, open("/proc/self/maps", encoding="utf-8") as maps:
         assert null.write("x") == 1 and maps.read()
-    assert error_of(sys.stdin.fileno(), 0xC0084E00, "II", 1, 0) in (errno.ENOTTY, errno.EINVAL)
+    assert error_in(call, sys.stdin.fileno(), 0xC0084E00, "II", 1, 0) in (errno.ENOTTY, errno.EINVAL)
 
 
 # ---- nvmap: memory ---------------------------------------------------------------------------
@@ -127,11 +127,8 @@ def memory_is_committed_at_alloc_in_whole_pages() -> None:
 def a_buffer_is_allocated_once() -> None:
     fd = nvmap()
     handle = buffer(fd, PAGE)
-    try:
-        alloc(fd, handle)
-        raise AssertionError("allocated twice")
-    except FileExistsError:
-        assert committed() == PAGE
+    assert error_in(alloc, fd, handle) == errno.EEXIST
+    assert committed() == PAGE
 
 
 @case(*NVMAP)
@@ -141,11 +138,11 @@ def a_command_of_another_releases_size_is_none() -> None:
     for other in set(ALLOC.values()) - {ALLOC[release()]}:
         size = other >> 16 & 0x3FFF
         words = struct.unpack(f"={size // 4}I", struct.pack("=II", handle, IOVMM).ljust(size, b"\0"))
-        assert error_of(fd, other, f"{size // 4}I", *words) == errno.ENOTTY
+        assert error_in(call, fd, other, f"{size // 4}I", *words) == errno.ENOTTY
     parameters = {"r32": 56, "r35": 64, "r36": 72, "r38": 72}[release()]
     for size in {56, 64, 72} - {parameters}:
-        assert error_of(fd, 2 << 30 | size << 16 | 0x4E1B, f"{size}B", *[0] * size) == errno.ENOTTY
-    assert error_of(fd, 0xC0084E02, "II", 0, 0) == errno.ENOTTY  # FROM_ID, long dead
+        assert error_in(call, fd, 2 << 30 | size << 16 | 0x4E1B, f"{size}B", *[0] * size) == errno.ENOTTY
+    assert error_in(call, fd, 0xC0084E02, "II", 0, 0) == errno.ENOTTY  # FROM_ID, long dead
     assert committed() == 0
 
 
@@ -170,11 +167,7 @@ def what_does_not_fit_the_board_fails_and_costs_nothing() -> None:
     fd = nvmap()
     held = buffer(fd, 10 << 20)
     handle = create(fd, 10 << 20)
-    try:
-        alloc(fd, handle)
-        raise AssertionError("there was room")
-    except OSError as error:
-        assert error.errno == errno.ENOMEM
+    assert error_in(alloc, fd, handle) == errno.ENOMEM
     assert committed() == 10 << 20
     free(fd, held)
     alloc(fd, handle)
@@ -271,18 +264,10 @@ def free_closes_the_descriptor() -> None:
     free(fd, handle)
     assert committed() == 0
     for gone in (os.close, os.dup, lambda n: mmap(n, PAGE)):
-        try:
-            gone(handle)
-            raise AssertionError("it is open")
-        except OSError as error:
-            assert error.errno == errno.EBADF
+        assert error_in(gone, handle) == errno.EBADF
     assert create(fd, PAGE) == handle
     free(fd, 0)
-    try:
-        free(fd, 5000)
-        raise AssertionError("it was open")
-    except OSError as error:
-        assert error.errno == errno.EBADF
+    assert error_in(free, fd, 5000) == errno.EBADF
 
 
 @case(*BY_NUMBER)
@@ -361,12 +346,8 @@ def a_mapping_holds_it_to_its_last_page() -> None:
 def the_device_itself_is_not_mapped_and_a_buffer_only_where_it_is() -> None:
     fd = nvmap()
     dmabuf = get_fd(fd, buffer(fd, PAGE))
-    for what, n_bytes, expected in ((fd, PAGE, errno.EPERM), (dmabuf, 2 * PAGE, errno.EINVAL)):
-        try:
-            mmap(what, n_bytes)
-            raise AssertionError("mapped")
-        except OSError as error:
-            assert error.errno == expected
+    assert error_in(mmap, fd, PAGE) == errno.EPERM
+    assert error_in(mmap, dmabuf, 2 * PAGE) == errno.EINVAL
 
 
 @case(*NVMAP)
@@ -374,7 +355,7 @@ def only_what_is_allocated_is_imported() -> None:
     fd = nvmap()
     handle = create(fd, PAGE)
     dmabuf = get_fd(fd, handle)
-    assert error_of(fd, 0xC0084E10, "II", dmabuf, 0) == errno.EINVAL
+    assert error_in(call, fd, 0xC0084E10, "II", dmabuf, 0) == errno.EINVAL
     alloc(fd, handle)
     from_fd(fd, dmabuf)
     assert committed() == PAGE
@@ -403,7 +384,7 @@ def an_address_space_holds_it() -> None:
     assert committed() == PAGE
     gpu_unmap(space, wanted)
     assert committed() == PAGE
-    assert error_of(space, 0xC0084105, "Q", wanted) == errno.EINVAL
+    assert error_in(call, space, 0xC0084105, "Q", wanted) == errno.EINVAL
     os.close(space)
     assert committed() == 0
 
@@ -462,17 +443,13 @@ def failing_shows_in_the_structure_alone() -> None:
     fd = node("/dev/nvidiactl")
     client, device = rm_begin(fd)
     memory = rm_alloc(fd, client, device, VIDMEM, PAGE)
-    for arguments in ((0xDEAD, device), (client, 0xDEAD)):
-        try:
-            rm_alloc(fd, *arguments, rm_class=VIDMEM, n_bytes=PAGE)
-            raise AssertionError("allocated")
-        except Failed:
-            pass
-    try:
-        rm_alloc(fd, client, device, VIDMEM, PAGE, handle=memory)
-        raise AssertionError("allocated")
-    except Failed:
-        assert committed() == PAGE
+    for arguments in (
+        (0xDEAD, device, VIDMEM, PAGE),
+        (client, 0xDEAD, VIDMEM, PAGE),
+        (client, device, VIDMEM, PAGE, memory),
+    ):
+        assert error_in(rm_alloc, fd, *arguments) == STATUS
+    assert committed() == PAGE
 
 
 @case(*RM)
@@ -523,7 +500,7 @@ def the_other_ways_to_allocate() -> None:
     assert heap[5] == 0 and heap[11] and heap[22] == 8192 and books().sysmem == 8192
     at_once = ("IIIIIIQQIIiI", client, device, 0, SYSMEM, 0, 0, 0, 3 * PAGE - 1, 1, 0, -1, 0)
     assert call(gpu, 0xC0384627, *at_once)[8] == 0 and committed() == 5 * PAGE
-    assert error_of(ctl, 0xC0384627, *at_once) == errno.EINVAL
+    assert error_in(call, ctl, 0xC0384627, *at_once) == errno.EINVAL
     own = mmap(foreign(PAGE), PAGE)
     wrapped = call(gpu, 0xC0384627, "IIIIIIQQIIiI", client, device, 0, 0x71, 0, 0, own, PAGE - 1, 1, 0, -1, 0)
     assert wrapped[8] == 0 and committed() == 5 * PAGE and books().wrapped == PAGE
@@ -540,7 +517,7 @@ def a_command_may_come_wrapped_and_its_size_is_looked_at() -> None:
     assert struct.unpack_from("=I", root, 40)[0] == 0 and books().n_objects == 1
     short = call(fd, 0xC020462B, "IIIIQII", 0, 0, 0, 0x41, 0, 0, 1)
     assert short[6] == 0 and books().n_objects == 2
-    assert error_of(fd, 0xC028462B, "10I", *[0] * 10) == errno.EINVAL  # of drivers before 535
+    assert error_in(call, fd, 0xC028462B, "10I", *[0] * 10) == errno.EINVAL  # of drivers before 535
 
 
 @case(*RM)
@@ -548,11 +525,7 @@ def a_mapping_is_of_a_descriptor_that_was_attached() -> None:
     fd, fresh = node("/dev/nvidiactl"), node("/dev/nvidia0")
     client, device = rm_begin(fd)
     memory = rm_alloc(fd, client, device, VIDMEM, 2 * PAGE)
-    try:
-        mmap(fresh, PAGE)
-        raise AssertionError("mapped")
-    except OSError as error:
-        assert error.errno == errno.EINVAL
+    assert error_in(mmap, fresh, PAGE) == errno.EINVAL
     done = call(fd, 0xC038464E, "IIIIQQQIIiI", client, device, memory, 0, 0, 2 * PAGE, 0, 1, 0, fresh, 0)
     assert done[7] == 0
     at = mmap(fresh, 2 * PAGE)
@@ -574,11 +547,7 @@ def the_driver_says_its_version() -> None:
 @case(*RM)
 def managed_memory_is_mapped_at_its_offset_and_only_addresses() -> None:
     fd, at = unified(), reserve(4 * PAGE)
-    try:
-        mmap(fd, PAGE, at, at + PAGE)
-        raise AssertionError("mapped")
-    except OSError as error:
-        assert error.errno == errno.EINVAL
+    assert error_in(mmap, fd, PAGE, at, at + PAGE) == errno.EINVAL
     mmap(fd, 4 * PAGE, at, at)
     assert (books().managed, committed()) == (4 * PAGE, 0)
     munmap(at, PAGE)
@@ -612,24 +581,17 @@ def a_range_binds_addresses_to_memory_that_there_is() -> None:
         where = ((0, "Q", at), (8, "Q", 2 * PAGE), (size - 12, "I", client), (size - 8, "I", handle))
         uvm_call(fd, 33, size, size - 4, *where)
 
-    for attempt in range(2):
-        try:
-            bind(memory + attempt)
-            raise AssertionError("bound")
-        except Failed:
-            if not attempt:
-                uvm_call(fd, 73, 24, 16, (0, "Q", at), (8, "Q", 2 * PAGE))
+    assert error_in(bind, memory) == STATUS
+    uvm_call(fd, 73, 24, 16, (0, "Q", at), (8, "Q", 2 * PAGE))
+    assert error_in(bind, memory + 1) == STATUS
     bind(memory)
     assert committed() == 2 * PAGE
 
 
 @case(*RM)
 def unified_memory_wants_to_be_initialized() -> None:
-    try:
-        uvm_call(node("/dev/nvidia-uvm"), 73, 24, 16, (0, "Q", PAGE), (8, "Q", PAGE))
-        raise AssertionError("it works")
-    except Failed:
-        pass
+    fields = ((0, "Q", PAGE), (8, "Q", PAGE))
+    assert error_in(uvm_call, node("/dev/nvidia-uvm"), 73, 24, 16, *fields) == STATUS
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ import ctypes
 import fcntl
 import os
 import struct
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 PAGE = 4096
+STATUS = -1  # the error of a status that is not 0
 IOVMM = 1 << 30
 GPU_HEAP = 1 << 3
 FIRST_ID = 0x7FFFFFFF
@@ -51,13 +52,13 @@ def call(fd: int, command: int, layout: str, *values: int) -> Tuple[Any, ...]:
     return struct.unpack("=" + layout, data)
 
 
-def error_of(fd: int, command: int, layout: str, *values: int) -> int:
+def error_in(function: Callable[..., object], *arguments: Any) -> int:
     """The error that the call must fail with."""
     try:
-        call(fd, command, layout, *values)
+        function(*arguments)
     except OSError as error:
         return error.errno or 0
-    raise AssertionError(f"{command:x} was taken")
+    raise AssertionError(f"{function.__name__}{arguments} was taken")
 
 
 _board: Optional[int] = None
@@ -160,13 +161,9 @@ def gpu_unmap(space: int, va: int) -> None:
 # ---- the resource manager and unified memory -------------------------------------------------
 
 
-class Failed(Exception):
-    """A status that is not 0."""
-
-
 def _checked(status: int) -> None:
     if status:
-        raise Failed(f"status {status:x}")
+        raise OSError(STATUS, f"status {status:x}")
 
 
 def rm_alloc(fd: int, client: int, parent: int, rm_class: int, n_bytes: int = 0, handle: int = 0, attr: int = 0) -> int:
