@@ -82,6 +82,125 @@ def python_on_sim(sim: Path, code: str, env: Optional[Mapping[str, str]] = None)
     assert done.returncode == 0, done.stderr
 
 
+# Scripts, by what they show, and the boards that some need.
+SCRIPTS: Dict[str, str] = {
+    "the_board_is_full_when_its_bytes_are_taken": """
+begin()
+free, total = c_size_t(), c_size_t()
+assert cuda.cuMemGetInfo_v2(byref(free), byref(total)) == 0
+assert (free.value, total.value) == (16 << 20, 64 << 20)
+assert alloc(16 << 20)[0] == 0
+assert alloc(2 << 20)[0] == 2
+assert alloc(1)[0] == 2
+now = stats()
+assert (now.device, now.device_blocks, now.board_used, now.board) == (16 << 20, 1, 64 << 20, 64 << 20)
+""",
+    "a_context_that_does_not_fit_is_not_made": """
+assert cuda.cuInit(0) == 0
+assert cuda.cuCtxCreate_v2(byref(c_void_p()), 0, 0) == 2
+assert (stats().context_device, stats().board_used) == (0, 0)
+""",
+    "small_blocks_share_slabs_and_large_ones_do_not": """
+begin()
+base = stats().board_used
+blocks = [alloc(1000)[1] for _ in range(2048)]
+assert (stats().device, stats().slab_reserved) == (2048 * 1000, 2 << 20)
+assert len({b.value % 512 for b in blocks}) == 1
+blocks.append(alloc(1)[1])
+assert stats().slab_reserved == 4 << 20
+large = alloc((1 << 20) + 1)[1]
+assert stats().slab_reserved == 4 << 20
+assert stats().board_used - base == (4 << 20) + (1 << 20) + (64 << 10)
+for b in blocks + [large]:
+    assert cuda.cuMemFree_v2(b) == 0
+assert (stats().device, stats().device_blocks) == (0, 0)
+assert stats().slab_reserved == 2 << 20
+""",
+    "threads_may_allocate_and_free_at_once": """
+assert cuda.cuInit(0) == 0
+context = c_void_p()
+assert cuda.cuDevicePrimaryCtxRetain(byref(context), 0) == 0
+wrong = []
+def work(seed):
+    wrong.append(cuda.cuCtxSetCurrent(context))
+    kept = []
+    for i in range(300):
+        code, p = alloc(1 + (seed * 7919 + i * 104729) % 3000000)
+        wrong.append(code)
+        kept.append(p)
+        if i % 3:
+            wrong.append(cuda.cuMemFree_v2(kept.pop(i % len(kept))))
+    wrong.extend(cuda.cuMemFree_v2(p) for p in kept)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert not any(wrong)
+assert (stats().device, stats().device_blocks, stats().slab_reserved) == (0, 0, 2 << 20)
+""",
+    "cugetprocaddress_gives_the_form_of_the_asked_version": """
+assert proc(b"cuMemAlloc", 2000) == (0, exported("cuMemAlloc"))
+assert proc(b"cuMemAlloc", 12000) == (0, exported("cuMemAlloc_v2"))
+assert proc(b"cuMemAllocAsync", 11020) == (0, exported("cuMemAllocAsync"))
+assert proc(b"cuMemAllocAsync", 11020, 2) == (0, exported("cuMemAllocAsync_ptsz"))
+assert proc(b"cuMemFree", 12000, 2) == (0, exported("cuMemFree_v2"))
+assert proc(b"cuMemAllocAsync", 10020) == (2, None)
+assert proc(b"cuMemAllocTwice", 12000) == (1, None)
+""",
+    "twins_are_other_functions_that_do_the_same": """
+begin()
+status, address = proc(b"cuMemAlloc", 12000)
+assert status == 0 and address != exported("cuMemAlloc_v2")
+twin = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t)(address)
+p = c_ulonglong()
+assert twin(ctypes.addressof(p), 12345) == 0
+assert stats().device == 12345
+assert cuda.cuMemFree_v2(p) == 0 and stats().device == 0
+assert proc(b"cuInit", 12000) == (0, exported("cuInit"))
+""",
+    "a_kernel_is_linked_loaded_and_launched_and_costs_its_module": """
+begin()
+before = stats().context_device
+link, made, size = c_void_p(), c_void_p(), c_size_t()
+assert cuda.cuLinkCreate_v2(0, None, None, byref(link)) == 0
+assert cuda.cuLinkAddData_v2(link, 1, b"ptx", c_size_t(3), b"name", 0, None, None) == 0
+assert cuda.cuLinkComplete(link, byref(made), byref(size)) == 0 and size.value > 0
+assert stats().context_device == before
+module, function = c_void_p(), c_void_p()
+assert cuda.cuModuleLoadData(byref(module), made) == 0
+assert cuda.cuLinkDestroy(link) == 0
+assert stats().context_device > before
+assert cuda.cuModuleGetFunction(byref(function), module, b"kernel") == 0
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 0
+assert cuda.cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, None, None, None) == 1
+assert cuda.cuModuleUnload(module) == 0
+assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 400
+""",
+    "copies_and_fills_in_a_stream_are_done_at_once": """
+begin()
+stream, p = c_void_p(), alloc(4096)[1]
+assert cuda.cuStreamCreate(byref(stream), 0) == 0
+here, back = (ctypes.c_char * 4096)(*([7] * 4096)), (ctypes.c_char * 4096)()
+assert cuda.cuMemcpyHtoDAsync_v2(p, here, c_size_t(4096), stream) == 0
+assert cuda.cuMemsetD32Async(p, 0x04030201, c_size_t(2), stream) == 0
+assert cuda.cuMemsetD16Async(c_ulonglong(p.value + 8), 0x0605, c_size_t(1), stream) == 0
+assert cuda.cuMemcpyDtoHAsync_v2(back, p, c_size_t(4096), stream) == 0
+assert back.raw == bytes((1, 2, 3, 4, 1, 2, 3, 4, 5, 6)) + bytes([7]) * 4086
+assert cuda.cuMemsetD32Async(p, 0, c_size_t(1025), stream) == 1
+assert cuda.cuMemcpyHtoDAsync_v2(p, here, c_size_t(4096), c_void_p(12345)) == 400
+""",
+}
+BOARDS = {
+    "the_board_is_full_when_its_bytes_are_taken": {"JMSIM_BOARD_BYTES": str(64 * MIB)},
+    "a_context_that_does_not_fit_is_not_made": {"JMSIM_BOARD_BYTES": str(MIB)},
+    "twins_are_other_functions_that_do_the_same": {"JMSIM_PROC_ADDRESS": "twin"},
+}
+
+
+@pytest.mark.parametrize("script", list(SCRIPTS))
+def test_the_driver_is_as_documented(sim: Path, script: str) -> None:
+    python_on_sim(sim, SCRIPTS[script], BOARDS.get(script))
+
+
 # ---- every function --------------------------------------------------------------------------
 
 
@@ -132,30 +251,6 @@ def test_calls_fail_with_the_documented_codes(sim: Path, libraries: str) -> None
     assert done.stdout.splitlines()[:3] == ["cuMemAlloc_v2 3", "cuMemAlloc_v2 201", "cuMemFree_v2 201"]
 
 
-def test_the_board_is_full_when_its_bytes_are_taken(sim: Path) -> None:
-    code = """
-begin()
-free, total = c_size_t(), c_size_t()
-assert cuda.cuMemGetInfo_v2(byref(free), byref(total)) == 0
-assert (free.value, total.value) == (16 << 20, 64 << 20)
-assert alloc(16 << 20)[0] == 0
-assert alloc(2 << 20)[0] == 2
-assert alloc(1)[0] == 2
-now = stats()
-assert (now.device, now.device_blocks, now.board_used, now.board) == (16 << 20, 1, 64 << 20, 64 << 20)
-"""
-    python_on_sim(sim, code, {"JMSIM_BOARD_BYTES": str(64 * MIB)})
-
-
-def test_a_context_that_does_not_fit_is_not_made(sim: Path) -> None:
-    code = """
-assert cuda.cuInit(0) == 0
-assert cuda.cuCtxCreate_v2(byref(c_void_p()), 0, 0) == 2
-assert (stats().context_device, stats().board_used) == (0, 0)
-"""
-    python_on_sim(sim, code, {"JMSIM_BOARD_BYTES": str(MIB)})
-
-
 PINNED_AGAINST_THE_BOARD = """
 begin()
 before = stats().board_used
@@ -187,26 +282,20 @@ def test_cumemcreate_memory_lives_until_its_last_handle_and_mapping(sim: Path) -
     assert by_point == {"retained": {"vmm": 2 * MIB}, "mapped_again": {"vmm": 2 * MIB}, "gone": {}}
 
 
-def pool_figures(sim: Path, name: str) -> List[List[int]]:
-    return [[at[key] // MIB for key in ("pool", "pool_used", "pool_reserved")] for at in story(sim, name).values()]
-
-
-def test_a_pool_reserves_chunks_and_gives_them_back_when_synchronized(sim: Path) -> None:
-    assert pool_figures(sim, "pool_used_and_reserved") == [
-        [20, 20, 32],
-        [40, 40, 64],
-        [20, 20, 64],
-        [0, 0, 64],
-        [0, 0, 0],
-    ]
-
-
-def test_a_pool_keeps_what_its_threshold_says_until_it_is_trimmed(sim: Path) -> None:
-    assert pool_figures(sim, "pool_threshold") == [[0, 0, 64], [0, 0, 64], [0, 0, 0]]
-
-
-def test_a_destroyed_pool_goes_with_its_last_block(sim: Path) -> None:
-    assert pool_figures(sim, "pool_destroy") == [[3, 3, 32], [0, 0, 0]]
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        # It reserves chunks and gives them back when synchronized,
+        ("pool_used_and_reserved", [[20, 20, 32], [40, 40, 64], [20, 20, 64], [0, 0, 64], [0, 0, 0]]),
+        # keeps what its threshold says until it is trimmed,
+        ("pool_threshold", [[0, 0, 64], [0, 0, 64], [0, 0, 0]]),
+        # and, destroyed, goes with its last block.
+        ("pool_destroy", [[3, 3, 32], [0, 0, 0]]),
+    ],
+)
+def test_a_pool_holds_what_is_used_and_what_is_reserved(sim: Path, name: str, expected: List[List[int]]) -> None:
+    keys = ("pool", "pool_used", "pool_reserved")
+    assert [[at[key] // MIB for key in keys] for at in story(sim, name).values()] == expected
 
 
 def test_pools_outlive_a_device_reset(sim: Path) -> None:
@@ -273,51 +362,6 @@ def test_registering_host_memory_takes_none(sim: Path) -> None:
 # ---- below the API ---------------------------------------------------------------------------
 
 
-def test_small_blocks_share_slabs_and_large_ones_do_not(sim: Path) -> None:
-    code = """
-begin()
-base = stats().board_used
-blocks = [alloc(1000)[1] for _ in range(2048)]
-assert (stats().device, stats().slab_reserved) == (2048 * 1000, 2 << 20)
-assert len({b.value % 512 for b in blocks}) == 1
-blocks.append(alloc(1)[1])
-assert stats().slab_reserved == 4 << 20
-large = alloc((1 << 20) + 1)[1]
-assert stats().slab_reserved == 4 << 20
-assert stats().board_used - base == (4 << 20) + (1 << 20) + (64 << 10)
-for b in blocks + [large]:
-    assert cuda.cuMemFree_v2(b) == 0
-assert (stats().device, stats().device_blocks) == (0, 0)
-assert stats().slab_reserved == 2 << 20
-"""
-    python_on_sim(sim, code)
-
-
-def test_threads_may_allocate_and_free_at_once(sim: Path) -> None:
-    code = """
-assert cuda.cuInit(0) == 0
-context = c_void_p()
-assert cuda.cuDevicePrimaryCtxRetain(byref(context), 0) == 0
-wrong = []
-def work(seed):
-    wrong.append(cuda.cuCtxSetCurrent(context))
-    kept = []
-    for i in range(300):
-        code, p = alloc(1 + (seed * 7919 + i * 104729) % 3000000)
-        wrong.append(code)
-        kept.append(p)
-        if i % 3:
-            wrong.append(cuda.cuMemFree_v2(kept.pop(i % len(kept))))
-    wrong.extend(cuda.cuMemFree_v2(p) for p in kept)
-threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-for t in threads: t.start()
-for t in threads: t.join()
-assert not any(wrong)
-assert (stats().device, stats().device_blocks, stats().slab_reserved) == (0, 0, 2 << 20)
-"""
-    python_on_sim(sim, code)
-
-
 def test_a_storm_ends_with_as_many_frees_as_allocations(sim: Path) -> None:
     counts = dict(line.split() for line in program(sim, "cuda_storm", "20000").stdout.splitlines())
     assert counts["host_allocations"] == counts["host_frees"]
@@ -338,34 +382,6 @@ def test_the_mixed_program_ends_as_told(sim: Path, end: str, status: int) -> Non
 
 
 # ---- how functions are reached ---------------------------------------------------------------
-
-
-def test_cugetprocaddress_gives_the_form_of_the_asked_version(sim: Path) -> None:
-    code = """
-assert proc(b"cuMemAlloc", 2000) == (0, exported("cuMemAlloc"))
-assert proc(b"cuMemAlloc", 12000) == (0, exported("cuMemAlloc_v2"))
-assert proc(b"cuMemAllocAsync", 11020) == (0, exported("cuMemAllocAsync"))
-assert proc(b"cuMemAllocAsync", 11020, 2) == (0, exported("cuMemAllocAsync_ptsz"))
-assert proc(b"cuMemFree", 12000, 2) == (0, exported("cuMemFree_v2"))
-assert proc(b"cuMemAllocAsync", 10020) == (2, None)
-assert proc(b"cuMemAllocTwice", 12000) == (1, None)
-"""
-    python_on_sim(sim, code)
-
-
-def test_twins_are_other_functions_that_do_the_same(sim: Path) -> None:
-    code = """
-begin()
-status, address = proc(b"cuMemAlloc", 12000)
-assert status == 0 and address != exported("cuMemAlloc_v2")
-twin = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t)(address)
-p = c_ulonglong()
-assert twin(ctypes.addressof(p), 12345) == 0
-assert stats().device == 12345
-assert cuda.cuMemFree_v2(p) == 0 and stats().device == 0
-assert proc(b"cuInit", 12000) == (0, exported("cuInit"))
-"""
-    python_on_sim(sim, code, {"JMSIM_PROC_ADDRESS": "twin"})
 
 
 @pytest.mark.parametrize("way", ["runtime", "driver", "proc", "proc_v2"])
@@ -460,42 +476,3 @@ def test_arm64_behaves_alike(sim: Path) -> None:
         name, *arguments = command.split()
         there = run([*emulator, arm64 / "programs" / name, *arguments])
         assert there == program(sim, name, *arguments), command
-
-
-def test_a_kernel_is_linked_loaded_and_launched_and_costs_its_module(sim: Path) -> None:
-    code = """
-begin()
-before = stats().context_device
-link, made, size = c_void_p(), c_void_p(), c_size_t()
-assert cuda.cuLinkCreate_v2(0, None, None, byref(link)) == 0
-assert cuda.cuLinkAddData_v2(link, 1, b"ptx", c_size_t(3), b"name", 0, None, None) == 0
-assert cuda.cuLinkComplete(link, byref(made), byref(size)) == 0 and size.value > 0
-assert stats().context_device == before
-module, function = c_void_p(), c_void_p()
-assert cuda.cuModuleLoadData(byref(module), made) == 0
-assert cuda.cuLinkDestroy(link) == 0
-assert stats().context_device > before
-assert cuda.cuModuleGetFunction(byref(function), module, b"kernel") == 0
-assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 0
-assert cuda.cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, None, None, None) == 1
-assert cuda.cuModuleUnload(module) == 0
-assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 400
-"""
-    python_on_sim(sim, code)
-
-
-def test_copies_and_fills_in_a_stream_are_done_at_once(sim: Path) -> None:
-    code = """
-begin()
-stream, p = c_void_p(), alloc(4096)[1]
-assert cuda.cuStreamCreate(byref(stream), 0) == 0
-here, back = (ctypes.c_char * 4096)(*([7] * 4096)), (ctypes.c_char * 4096)()
-assert cuda.cuMemcpyHtoDAsync_v2(p, here, c_size_t(4096), stream) == 0
-assert cuda.cuMemsetD32Async(p, 0x04030201, c_size_t(2), stream) == 0
-assert cuda.cuMemsetD16Async(c_ulonglong(p.value + 8), 0x0605, c_size_t(1), stream) == 0
-assert cuda.cuMemcpyDtoHAsync_v2(back, p, c_size_t(4096), stream) == 0
-assert back.raw == bytes((1, 2, 3, 4, 1, 2, 3, 4, 5, 6)) + bytes([7]) * 4086
-assert cuda.cuMemsetD32Async(p, 0, c_size_t(1025), stream) == 1
-assert cuda.cuMemcpyHtoDAsync_v2(p, here, c_size_t(4096), c_void_p(12345)) == 400
-"""
-    python_on_sim(sim, code)
