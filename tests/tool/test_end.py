@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List, Tuple, Union
 
 import pytest
 
@@ -36,59 +36,35 @@ def ending(statements: str) -> Recording:
     return recording
 
 
-def end_of(recording: Recording) -> str:
+# By the status that subprocess has, or the signal's name.
+THREAD = "pthread_t t; pthread_create(&t, NULL, "
+ENDS: List[Tuple[str, Union[int, str]]] = [
+    *[(f"exit({status});", status) for status in (0, 1, 77, 255)],
+    ("_exit(42);", 42),
+    ("quick_exit(42);", 42),
+    (THREAD + "(void *(*)(void *))exit, (void *)42); pause();", 42),
+    (THREAD + "forever, NULL); exit(42);", 42),
+    (THREAD + "idle, NULL); pthread_join(t, NULL); exit(42);", 42),
+    ("signal(SIGUSR1, _exit); raise(SIGUSR1); pause();", signal.SIGUSR1),
+    # The main thread ends first, which does not end the program.
+    (THREAD + "idle, NULL); pthread_exit(NULL);", 0),
+    ("*(volatile int *)8 = 1;", "SIGSEGV"),
+    ("abort();", "SIGABRT"),
+    ("raise(SIGFPE);", "SIGFPE"),
+    ("kill(getpid(), SIGTERM); pause();", "SIGTERM"),
+    (THREAD + "idle, NULL); pthread_join(t, NULL); raise(SIGUSR2);", "SIGUSR2"),
+    (THREAD + "forever, NULL); raise(SIGILL);", "SIGILL"),
+]
+
+
+@pytest.mark.parametrize("statements, expected", ENDS)
+def test_the_end_is_told_as_the_program_meets_it(statements: str, expected: Union[int, str]) -> None:
+    recording = ending(statements)
+    number = getattr(signal, expected) if isinstance(expected, str) else expected
+    assert recording.returncode == (-number if isinstance(expected, str) else number)
     end = recording.profile.end
-    assert end is not None
-    assert recording.profile.snapshots[-1].reason == end.reason
-    return f"{end.reason} {end.code}"
-
-
-@pytest.mark.parametrize("status", [0, 1, 77, 255])
-def test_the_exit_status_is_the_programs(status: int) -> None:
-    recording = ending(f"exit({status});")
-    assert recording.returncode == status
-    assert end_of(recording) == f"exit {status}"
-
-
-EXITS: Dict[str, str] = {
-    "_exit": "_exit(42);",
-    "quick_exit": "quick_exit(42);",
-    "exit of another thread": "pthread_t t; pthread_create(&t, NULL, (void *(*)(void *))exit, (void *)42); pause();",
-    "exit while others run": "pthread_t t; pthread_create(&t, NULL, forever, NULL); exit(42);",
-    "exit after others ended": "pthread_t t; pthread_create(&t, NULL, idle, NULL); pthread_join(t, NULL); exit(42);",
-    "a handler": "signal(SIGUSR1, _exit); raise(SIGUSR1); pause();",
-}
-
-
-@pytest.mark.parametrize("how", list(EXITS))
-def test_every_way_to_exit_is_an_exit(how: str) -> None:
-    recording = ending(EXITS[how])
-    assert recording.returncode == (signal.SIGUSR1 if how == "a handler" else 42)
-    assert end_of(recording) == f"exit {recording.returncode}"
-
-
-def test_a_main_thread_that_ends_first_does_not_end_the_program() -> None:
-    recording = ending("pthread_t t; pthread_create(&t, NULL, idle, NULL); pthread_exit(NULL);")
-    assert recording.returncode == 0
-    assert end_of(recording) == "exit 0"
-
-
-KILLS: Dict[str, str] = {
-    "SIGSEGV": "*(volatile int *)8 = 1;",
-    "SIGABRT": "abort();",
-    "SIGFPE": "raise(SIGFPE);",
-    "SIGTERM": "kill(getpid(), SIGTERM); pause();",
-    "SIGUSR2": "pthread_t t; pthread_create(&t, NULL, idle, NULL); pthread_join(t, NULL); raise(SIGUSR2);",
-    "SIGILL": "pthread_t t; pthread_create(&t, NULL, forever, NULL); raise(SIGILL);",
-}
-
-
-@pytest.mark.parametrize("name", list(KILLS))
-def test_a_signal_that_kills_is_told_as_such(name: str) -> None:
-    recording = ending(KILLS[name])
-    number = getattr(signal, name)
-    assert recording.returncode == -number
-    assert end_of(recording) == f"signal {number}"
+    assert end is not None and recording.profile.snapshots[-1].reason == end.reason
+    assert (end.reason, end.code) == ("signal" if isinstance(expected, str) else "exit", number)
 
 
 def test_the_signal_that_kills_a_forked_child_is_told() -> None:

@@ -80,20 +80,6 @@ def test_sizes_that_overflow_with_the_allocators_own_needs_fail() -> None:
     assert recording.profile.counters == {"heap-allocation-failed": 77}
 
 
-def test_large_alignments_are_kept() -> None:
-    recording = run_main(
-        """
-        void *p = memalign(1 << 21, 5), *q = NULL;
-        int error = posix_memalign(&q, 1 << 20, 3000000);
-        printf("%d %d %d\\n", error, (int)((uintptr_t)p % (1 << 21)), (int)((uintptr_t)q % (1 << 20)));
-        free(p);
-        q = realloc(q, 4000000);
-        free(q);
-        """
-    )
-    assert recording.stdout == "0 0 0\n"
-
-
 def test_realloc_carries_all_that_malloc_usable_size_promises() -> None:
     """Programs such as servers with counters of their own write to every usable byte, whatever they asked for."""
     recording = run_main(
@@ -157,7 +143,7 @@ def test_every_alignment_is_kept() -> None:
                 printf("%d: %p %p %p\\n", bits, p, q, r);
             memset(p, 1, malloc_usable_size(p));
             memset(r, 2, malloc_usable_size(r));
-            r = realloc(realloc(r, 50), 200000);
+            r = realloc(realloc(r, 50), 4000000);
             printf("%d", ((char *)r)[49] - 2);
             free(p); free(q); free(r);
         }
