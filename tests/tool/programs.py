@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests of the recorder share: their programs and libraries, compiled, and sums over a profile."""
 
+import os
+import subprocess
 from pathlib import Path
-from typing import Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from jmassif.commands import jm_check, jm_print
 from jmassif.model.kinds import HOST_KINDS
@@ -127,3 +129,19 @@ def run_both(command: Sequence[harness.Argument], *options: str) -> "harness.Rec
     assert recording.stdout == native.stdout, recording.stderr
     assert recording.returncode == native.returncode, recording.stderr
     return recording
+
+
+def start(out_file: harness.Argument, *words: harness.Argument, **how: Any) -> "subprocess.Popen[bytes]":
+    """Begins to record, for tests that do something meanwhile: options, then the program. What it prints comes by a pipe."""
+    tool = [harness.VALGRIND, "--tool=jmassif", f"--jmassif-out-file={out_file}", *words]
+    how["env"] = {**os.environ, "VALGRIND_LIB": str(harness.BUILD / ".in_place")}
+    how.setdefault("stdout", subprocess.PIPE)
+    return subprocess.Popen([str(word) for word in tool], **how)
+
+
+def finish(process: "subprocess.Popen[bytes]") -> harness.Run:
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return harness.Run(process.returncode, out.decode(), (err or b"").decode())

@@ -4,6 +4,7 @@
 Whatever is in the cache, the results are the program's own: what a test expects comes from the program run alone.
 """
 
+import functools
 import os
 import random
 import re
@@ -13,13 +14,13 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import pytest
 
 from tests.fuzz import caches
 from tests.harness import ARCH, BUILD, PYTHON, VALGRIND, Argument, Recording, compile_c, record, run
-from tests.tool.programs import library, linked_to
+from tests.tool.programs import finish, library, linked_to, start
 
 # Integers, floating point, vectors, strings, allocation, a sort: results of every instruction count.
 WORKS = r"""
@@ -517,28 +518,14 @@ def test_a_program_that_changes_root_and_user_leaves_its_cache_where_it_was(tmp_
 # ---- several at once, and ends in between ------------------------------------------------------------------
 
 
-def start(
-    command: Sequence[Argument], cache: Path, directory: Path, output: int = subprocess.PIPE
-) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [
-            VALGRIND,
-            "--tool=jmassif",
-            f"--jmassif-out-file={directory}/out.%p",
-            f"--code-cache={cache}",
-            *map(str, command),
-        ],
-        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-        stdout=output,
-        stderr=output,
-    )
+def start_cached(command: Sequence[Argument], cache: Path, **how: Any) -> "subprocess.Popen[bytes]":
+    return start("/dev/null", f"--code-cache={cache}", *command, **how)
 
 
 def test_eight_processes_that_start_at_once(tmp_path: Path) -> None:
     alone = run([works()])
-    for process in [start([works()], tmp_path / "cache", tmp_path) for _ in range(8)]:
-        out, _ = process.communicate(timeout=120)
-        assert (process.returncode, out.decode()) == (alone.returncode, alone.stdout)
+    for process in [start_cached([works()], tmp_path / "cache", stderr=subprocess.PIPE) for _ in range(8)]:
+        assert finish(process)[:2] == alone[:2]
     assert share_found(cached([works()], tmp_path / "cache")) > 0.98
 
 
@@ -546,7 +533,9 @@ def test_a_run_that_is_killed_leaves_a_readable_cache(tmp_path: Path) -> None:
     chance = random.Random(1)
     cache = tmp_path / "cache"
     for _ in range(6):
-        process = start([PYTHON, "-S", "-c", SCRIPT], cache, tmp_path, subprocess.DEVNULL)
+        process = start_cached(
+            [PYTHON, "-S", "-c", SCRIPT], cache, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         before = time.process_time()
         # When some of it is written, not after some time.
         enough = chance.randrange(1, 1500000)
@@ -607,16 +596,11 @@ def test_a_full_disk_ends_the_writing_alone(tmp_path: Path) -> None:
     """The limit of a file's size stands for it: so far, and then an error."""
     for limit in (1000, 300000, 700000):
         cache = tmp_path / str(limit)
-        done = subprocess.run(
-            [VALGRIND, "--tool=jmassif", "--jmassif-out-file=/dev/null", f"--code-cache={cache}", str(works())],
-            env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        small = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
+        done = finish(start_cached([works()], cache, stderr=subprocess.PIPE, preexec_fn=small))
         alone = run([works()])
-        assert (done.returncode, done.stdout.decode()) == (alone.returncode, alone.stdout), done.stderr
-        assert b"SIGXFSZ" not in done.stderr
+        assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout), done.stderr
+        assert "SIGXFSZ" not in done.stderr
         assert all(path.stat().st_size <= limit for path in cache.iterdir())
         assert_same(cached([works()], cache), [works()])
 

@@ -10,8 +10,8 @@ from typing import Dict, List, Tuple, Union
 import pytest
 
 from jmassif.trace.builder import load_file
-from tests.harness import BUILD, VALGRIND, Recording, compile_c, record
-from tests.tool.programs import assert_readable, live_at, run_both
+from tests.harness import Recording, compile_c, record
+from tests.tool.programs import assert_readable, finish, live_at, run_both, start
 
 HEADERS = """
 #include <pthread.h>
@@ -135,12 +135,8 @@ def test_a_32_bit_program_is_refused_in_a_line(tmp_path: Path) -> None:
     )
     if subprocess.run([str(program)]).returncode != 7:
         pytest.skip("the kernel runs no 32-bit programs")
-    done = subprocess.run(
-        [VALGRIND, "--tool=jmassif", f"--jmassif-out-file={tmp_path}/trace", str(program)],
-        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-        stderr=subprocess.PIPE,
-    )
-    (line,) = done.stderr.decode().splitlines()
+    done = finish(start(tmp_path / "trace", program, stderr=subprocess.PIPE))
+    (line,) = done.stderr.splitlines()
     assert done.returncode == 1 and "jmassif" in line and "x86-linux" in line
     assert not (tmp_path / "trace").exists()
 

@@ -20,8 +20,8 @@ import pytest
 
 from jmassif.model.profile import Profile
 from jmassif.trace.builder import load_file
-from tests.harness import BUILD, VALGRIND, compile_c, record
-from tests.tool.programs import functions, print_report
+from tests.harness import Argument, compile_c, record
+from tests.tool.programs import functions, print_report, start
 
 WALKS = """
 #include <fcntl.h>
@@ -93,15 +93,9 @@ def steps(n: int) -> List[Step]:
     return found
 
 
-def start(program: Path, directory: Path, *options: str) -> "subprocess.Popen[bytes]":
+def start_all(directory: Path, *words: Argument) -> "subprocess.Popen[bytes]":
     """Starts it in a session of its own; its traces go to the directory."""
-    tool = [VALGRIND, "--tool=jmassif", "-q", f"--jmassif-out-file={directory}/trace.%p", "--pages=no"]
-    return subprocess.Popen(
-        [*tool, *options, str(program)],
-        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
+    return start(directory / "trace.%p", "-q", "--pages=no", *words, start_new_session=True)
 
 
 def allocated(profile: Profile, function: str) -> int:
@@ -124,18 +118,8 @@ def counted(counter: Path) -> int:
 def kill_after(seconds: float, n_allocations: int, directory: Path) -> int:
     """Runs the walk, kills it when so many seconds are over and it has done so much, and returns how many it had done."""
     counter = directory / "count"
-    command = [
-        VALGRIND,
-        "--tool=jmassif",
-        "-q",
-        f"--jmassif-out-file={directory}/trace",
-        "--heap-admin=0",
-        "--pages=no",
-    ]
-    process = subprocess.Popen(
-        [*command, str(compile_c(WALKS, "-fno-builtin")), str(counter)],
-        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-    )
+    walks = compile_c(WALKS, "-fno-builtin")
+    process = start(directory / "trace", "-q", "--heap-admin=0", "--pages=no", walks, counter)
     time.sleep(seconds)
     while counted(counter) < n_allocations and process.poll() is None:
         time.sleep(0.01)
@@ -270,7 +254,7 @@ def most_allocated(directory: Path) -> int:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_killed_while_it_waits_the_trace_has_what_came_before(way: str, tmp_path: Path) -> None:
-    process = start(compile_c(WAITS.replace("WAY", WAYS[way]), "-pthread"), tmp_path)
+    process = start_all(tmp_path, compile_c(WAITS.replace("WAY", WAYS[way]), "-pthread"))
     try:
         assert process.stdout and process.stdout.readline() == b"waits\n"
         until = time.monotonic() + 30
@@ -332,7 +316,7 @@ int main(void)
 
 @pytest.mark.parametrize("how", ["PIPE=0", "PIPE=1"])
 def test_short_waits_leave_the_long_one_its_turn(how: str, tmp_path: Path) -> None:
-    process = start(compile_c(IN_TURN, "-fno-builtin", f"-D{how}"), tmp_path, "--interval=3600000")
+    process = start_all(tmp_path, "--interval=3600000", compile_c(IN_TURN, "-fno-builtin", f"-D{how}"))
     try:
         for turn in range(1, 4):
             assert process.stdout and process.stdout.readline() == b"waits\n"
@@ -410,7 +394,7 @@ int main(void)
 
 def test_killed_while_it_computes_the_trace_has_what_happened_a_second_before(tmp_path: Path) -> None:
     """Also where snapshots are far apart, as in a long run."""
-    process = start(compile_c(BUSY, "-fno-builtin"), tmp_path, "--interval=3600000")
+    process = start_all(tmp_path, "--interval=3600000", compile_c(BUSY, "-fno-builtin"))
     assert process.stdout and process.stdout.readline()
     time.sleep(2.5)
     killed = time.monotonic() * 1000

@@ -4,7 +4,6 @@
 import os
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Dict, Iterator, List
@@ -14,8 +13,8 @@ import pytest
 from jmassif.model.profile import Profile
 from jmassif.questions.machine import machine, was_short
 from jmassif.trace.builder import load_file
-from tests.harness import BUILD, PYTHON, VALGRIND, compile_c, record
-from tests.tool.programs import ends_for_lack_of_memory, functions, live_at, print_report
+from tests.harness import PYTHON, compile_c, record
+from tests.tool.programs import ends_for_lack_of_memory, finish, functions, live_at, print_report, start
 
 MIB = 1 << 20
 
@@ -142,18 +141,11 @@ def held_by(profile: Profile, function: str) -> int:
 
 def test_a_program_that_the_kernel_kills_leaves_what_it_held(group: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    tool = [VALGRIND, "-q", "--tool=jmassif", f"--jmassif-out-file={trace}", PYTHON, "-S", "-c", HOG]
 
     def join() -> None:
         (group / "cgroup.procs").write_text(str(os.getpid()))
 
-    done = subprocess.run(
-        [str(word) for word in tool],
-        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-        stdout=subprocess.PIPE,
-        preexec_fn=join,
-        timeout=120,
-    )
+    done = finish(start(trace, "-q", PYTHON, "-S", "-c", HOG, preexec_fn=join))
     assert done.returncode == -signal.SIGKILL, "the kernel did not kill it"
     really = len(done.stdout) * 4 * MIB
     profile = load_file(str(trace))

@@ -22,7 +22,6 @@ from tests.harness import (
     BUILD,
     PYTHON,
     ROOT,
-    VALGRIND,
     Argument,
     Recording,
     compile_arm64,
@@ -34,7 +33,7 @@ from tests.harness import (
     record_arm64,
     sim_build,
 )
-from tests.tool.programs import DIRECTORY, at_peak, functions, is_massifs_extra, print_report, program
+from tests.tool.programs import DIRECTORY, at_peak, functions, is_massifs_extra, print_report, program, start
 
 PAGE = 4096
 MIB = 1 << 20
@@ -445,21 +444,8 @@ def client_mappings(smaps: str) -> Dict[str, int]:
 
 
 def import_torch(directory: Path) -> None:
-    process = subprocess.Popen(
-        [
-            VALGRIND,
-            "-q",
-            "--tool=jmassif",
-            f"--jmassif-out-file={directory}/trace",
-            PYTHON,
-            "-c",
-            IMPORT_TORCH,
-            str(BUILD / "jmassif" / "libjmassif.so"),
-        ],
-        env={"VALGRIND_LIB": str(BUILD / ".in_place"), "PATH": "/usr/bin:/bin"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    words = (PYTHON, "-c", IMPORT_TORCH, BUILD / "jmassif" / "libjmassif.so")
+    process = start(directory / "trace", "-q", *words, stdin=subprocess.PIPE)
     try:
         assert process.stdin and process.stdout
         assert process.stdout.readline() == b"ready\n"

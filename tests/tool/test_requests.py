@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Talking to the recorder: monitor commands through vgdb, jmassif.h from C, libjmassif.so from Python."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 
 from jmassif.trace.builder import load_file
 from tests.harness import BUILD, PYTHON, ROOT, VALGRIND, compile_c, record, run
-from tests.tool.programs import assert_readable, run_both
+from tests.tool.programs import assert_readable, run_both, start
 
 WAITS = """
 #include <stdlib.h>
@@ -53,13 +52,8 @@ def running() -> Iterator[Running]:
         pytest.skip("vgdb is not installed")
     with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
         trace, prefix = Path(directory) / "trace", f"{directory}/vgdb-pipe"
-        options = ["-q", "--pages=no", "--vgdb=yes", f"--vgdb-prefix={prefix}", f"--jmassif-out-file={trace}"]
-        process = subprocess.Popen(
-            [VALGRIND, "--tool=jmassif", *options, str(compile_c(WAITS, "-fno-builtin", "-w"))],
-            env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        options = ["-q", "--pages=no", "--vgdb=yes", f"--vgdb-prefix={prefix}"]
+        process = start(trace, *options, compile_c(WAITS, "-fno-builtin", "-w"), stdin=subprocess.PIPE)
         assert process.stdout is not None and process.stdin is not None
         try:
             assert process.stdout.readline() == b"ready\n"

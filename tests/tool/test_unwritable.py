@@ -10,8 +10,8 @@ from typing import Callable, Iterator, Optional
 import pytest
 
 from jmassif.trace.builder import load_file
-from tests.harness import BUILD, VALGRIND, Run, compile_c, record
-from tests.tool.programs import assert_readable
+from tests.harness import Run, compile_c, record
+from tests.tool.programs import assert_readable, finish, start
 
 ALLOCATES = """
 #include <stdio.h>
@@ -40,15 +40,7 @@ MESSAGE = "jmassif: cannot "
 def run_limited(out_file: str, limit: Optional[Callable[[], None]] = None, *arguments: str) -> Run:
     """Like record(), with a choice of the file, and `limit` called in the process before it starts."""
     compiled = compile_c(ALLOCATES, "-fno-builtin")
-    done = subprocess.run(
-        [VALGRIND, "--tool=jmassif", f"--jmassif-out-file={out_file}", "--large=1", str(compiled), *arguments],
-        env={**os.environ, "VALGRIND_LIB": str(BUILD / ".in_place")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=limit,
-        timeout=60,
-    )
-    return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return finish(start(out_file, "--large=1", compiled, *arguments, stderr=subprocess.PIPE, preexec_fn=limit))
 
 
 def assert_one_message(done: Run) -> None:
