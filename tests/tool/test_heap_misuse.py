@@ -6,7 +6,7 @@ says so in the trace's counters.
 """
 
 import shutil
-from typing import Sequence
+from typing import Dict, NamedTuple, Optional, Sequence
 
 import pytest
 
@@ -33,33 +33,35 @@ def run_main(body: str, options: Sequence[str] = ()) -> Recording:
     return recording
 
 
-def test_frees_of_what_was_never_allocated_are_counted() -> None:
-    recording = run_main(
+class Case(NamedTuple):
+    body: str
+    stdout: str = ""
+    counters: Dict[str, int] = {}
+    peak: Optional[int] = None
+    live: Optional[int] = None
+
+
+CASES = {
+    "frees_of_what_was_never_allocated_are_counted": Case(
         """
         char *p = malloc(100), *kept = malloc(50);
         free(p + 16); free(region); free((void *)8); free(p); free(p); free(kept - 16);
         free(NULL);
-        """
-    )
-    assert recording.profile.counters == {"free-of-unknown-pointer": 5}
-    assert at_peak(recording.profile, "heap") == 150
-    assert live_at(recording.profile, -1) == 50
-
-
-def test_reallocs_of_what_was_never_allocated_give_nothing() -> None:
-    recording = run_main(
+        """,
+        counters={"free-of-unknown-pointer": 5},
+        peak=150,
+        live=50,
+    ),
+    "reallocs_of_what_was_never_allocated_give_nothing": Case(
         """
         char *p = malloc(100);
         puts(realloc(p + 16, 10) || realloc(region, 10) ? "memory" : "nothing");
         printf("%zu\\n", malloc_usable_size(region));
-        """
-    )
-    assert recording.stdout == "nothing\n0\n"
-    assert recording.profile.counters == {"realloc-of-unknown-pointer": 2}
-
-
-def test_sizes_that_overflow_with_the_allocators_own_needs_fail() -> None:
-    recording = run_main(
+        """,
+        stdout="nothing\n0\n",
+        counters={"realloc-of-unknown-pointer": 2},
+    ),
+    "sizes_that_overflow_with_the_allocators_own_needs_fail": Case(
         """
         int failed = 0;
         char *kept = malloc(100);
@@ -74,15 +76,12 @@ def test_sizes_that_overflow_with_the_allocators_own_needs_fail() -> None:
         }
         printf("%d %s\\n", failed, errno == ENOMEM ? "ENOMEM" : "?");
         free(kept);
-        """
-    )
-    assert recording.stdout == "77 ENOMEM\n"
-    assert recording.profile.counters == {"heap-allocation-failed": 77}
-
-
-def test_realloc_carries_all_that_malloc_usable_size_promises() -> None:
-    """Programs such as servers with counters of their own write to every usable byte, whatever they asked for."""
-    recording = run_main(
+        """,
+        stdout="77 ENOMEM\n",
+        counters={"heap-allocation-failed": 77},
+    ),
+    # Programs such as servers with counters of their own write to every usable byte, whatever they asked for.
+    "realloc_carries_all_that_malloc_usable_size_promises": Case(
         """
         int lost = 0, cut = 0;
         for (size_t size = 1; size < 6000; size++) {
@@ -102,14 +101,11 @@ def test_realloc_carries_all_that_malloc_usable_size_promises() -> None:
             free(p);
         }
         printf("%d lost, %d too small\\n", lost, cut);
-        """
-    )
-    assert recording.stdout == "0 lost, 0 too small\n"
-
-
-def test_mallinfo_adds_up() -> None:
-    """Small blocks are the recorder's own, large ones the core's: a program sees both, and both go."""
-    recording = run_main(
+        """,
+        stdout="0 lost, 0 too small\n",
+    ),
+    # Small blocks are the recorder's own, large ones the core's: a program sees both, and both go.
+    "mallinfo_adds_up": Case(
         """
         enum { SMALL = 1000, LARGE = 10 };
         static char *block[SMALL + LARGE];
@@ -127,13 +123,10 @@ def test_mallinfo_adds_up() -> None:
         printf("%d ", now2.uordblks - before2.uordblks == used && now2.uordblks == now.uordblks);
         printf("%d ", now.arena == now.uordblks + now.fordblks && now2.arena == now.arena && now2.fordblks == now.fordblks);
         printf("%d %d\\n", after.uordblks == before.uordblks, after.fordblks - now.fordblks >= used);
-        """
-    )
-    assert recording.stdout == "1 1 1 1 1 1\n"
-
-
-def test_every_alignment_is_kept() -> None:
-    recording = run_main(
+        """,
+        stdout="1 1 1 1 1 1\n",
+    ),
+    "every_alignment_is_kept": Case(
         """
         for (int bits = 3; bits < 31; bits++) {
             size_t align = (size_t)1 << bits;
@@ -147,11 +140,63 @@ def test_every_alignment_is_kept() -> None:
             printf("%d", ((char *)r)[49] - 2);
             free(p); free(q); free(r);
         }
+        """,
+        stdout="0" * 28,
+        live=0,
+    ),
+    "a_custom_block_at_the_start_of_its_region_leaves_the_region_alone": Case(
         """
-    )
-    assert recording.stdout == "0" * 28
-    assert live_at(recording.profile, -1) == 0
-    assert recording.profile.counters == {}
+        for (int i = 0; i < 100; i++) {
+            char *pool = malloc(1 << 20);
+            VALGRIND_MALLOCLIKE_BLOCK(pool, 100, 0, 0);
+            VALGRIND_FREELIKE_BLOCK(pool, 0);
+            free(pool);
+        }
+        """,
+        peak=1 << 20,
+        live=0,
+    ),
+    "free_of_a_custom_block_is_counted": Case(
+        """
+        VALGRIND_MALLOCLIKE_BLOCK(region, 100, 0, 0);
+        VALGRIND_MALLOCLIKE_BLOCK(region + 512, 100, 0, 0);
+        free(region);
+        printf("%s\\n", realloc(region + 512, 200) ? "memory" : "nothing");
+        printf("%d\\n", malloc_usable_size(region + 512) > 100);
+        """,
+        stdout="nothing\n0\n",
+        counters={"free-of-unknown-pointer": 1, "realloc-of-unknown-pointer": 1},
+        live=200,
+    ),
+    "announcements_about_unknown_blocks_are_counted": Case(
+        """
+        VALGRIND_FREELIKE_BLOCK(region, 0);
+        VALGRIND_RESIZEINPLACE_BLOCK(region, 10, 20, 0);
+        VALGRIND_MALLOCLIKE_BLOCK(NULL, 10, 0, 0);
+        """,
+        counters={"free-of-unknown-pointer": 1, "realloc-of-unknown-pointer": 1},
+    ),
+    "what_is_written_beyond_a_small_block_breaks_nothing_of_the_recorders": Case(
+        """
+        for (size_t size = 0; size <= 4096; size += 128) {
+            char *p = malloc(size), *q = malloc(size);
+            memset(p - (size_t)p % 65536, 0xff, 65536);
+            free(q); free(p);
+            free(realloc(malloc(size), size + 1));
+        }
+        malloc(30);
+        """,
+        live=30,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_recorder_goes_on(name: str) -> None:
+    case, recording = CASES[name], run_main(CASES[name].body)
+    assert (recording.stdout, recording.profile.counters) == (case.stdout, case.counters)
+    assert case.peak is None or at_peak(recording.profile, "heap") == case.peak
+    assert case.live is None or live_at(recording.profile, -1) == case.live
 
 
 def test_what_fails_says_so_as_the_c_library_does() -> None:
@@ -274,48 +319,6 @@ def test_a_custom_block_that_is_announced_again_counts_once() -> None:
     assert at_peak(recording.profile, "heap") == 109
 
 
-def test_a_custom_block_at_the_start_of_its_region_leaves_the_region_alone() -> None:
-    recording = run_main(
-        """
-        for (int i = 0; i < 100; i++) {
-            char *pool = malloc(1 << 20);
-            VALGRIND_MALLOCLIKE_BLOCK(pool, 100, 0, 0);
-            VALGRIND_FREELIKE_BLOCK(pool, 0);
-            free(pool);
-        }
-        """
-    )
-    assert "free-of-unknown-pointer" not in recording.profile.counters
-    assert live_at(recording.profile, -1) == 0
-    assert at_peak(recording.profile, "heap") == 1 << 20
-
-
-def test_free_of_a_custom_block_is_counted() -> None:
-    recording = run_main(
-        """
-        VALGRIND_MALLOCLIKE_BLOCK(region, 100, 0, 0);
-        VALGRIND_MALLOCLIKE_BLOCK(region + 512, 100, 0, 0);
-        free(region);
-        printf("%s\\n", realloc(region + 512, 200) ? "memory" : "nothing");
-        printf("%d\\n", malloc_usable_size(region + 512) > 100);
-        """
-    )
-    assert recording.stdout == "nothing\n0\n"
-    assert recording.profile.counters == {"free-of-unknown-pointer": 1, "realloc-of-unknown-pointer": 1}
-    assert live_at(recording.profile, -1) == 200
-
-
-def test_announcements_about_unknown_blocks_are_counted() -> None:
-    recording = run_main(
-        """
-        VALGRIND_FREELIKE_BLOCK(region, 0);
-        VALGRIND_RESIZEINPLACE_BLOCK(region, 10, 20, 0);
-        VALGRIND_MALLOCLIKE_BLOCK(NULL, 10, 0, 0);
-        """
-    )
-    assert recording.profile.counters == {"free-of-unknown-pointer": 1, "realloc-of-unknown-pointer": 1}
-
-
 def test_without_the_heap_the_heap_works_all_the_same() -> None:
     recording = run_main(
         """
@@ -329,22 +332,6 @@ def test_without_the_heap_the_heap_works_all_the_same() -> None:
         ["--heap=no"],
     )
     assert not recording.profile.counts()
-
-
-def test_what_is_written_beyond_a_small_block_breaks_nothing_of_the_recorders() -> None:
-    recording = run_main(
-        """
-        for (size_t size = 0; size <= 4096; size += 128) {
-            char *p = malloc(size), *q = malloc(size);
-            memset(p - (size_t)p % 65536, 0xff, 65536);
-            free(q); free(p);
-            free(realloc(malloc(size), size + 1));
-        }
-        malloc(30);
-        """
-    )
-    assert live_at(recording.profile, -1) == 30
-    assert recording.profile.counters == {}
 
 
 WEAK = """
