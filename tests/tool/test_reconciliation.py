@@ -27,34 +27,38 @@ MIB = 1 << 20
 WITH_PAGES = ["--pages=yes"]
 HEADERS = f"-I{ROOT / 'jmassif'}"
 
-# It says what it has done, and what /proc says of all of it: Valgrind's mappings are there as well.
-TOUCHES = """
+SUMS = """
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "jmassif.h"
 #define MIB (1 << 20)
-static long resident(void)
+static long sum_of(const char *path, const char *format)
 {
-    FILE *smaps = fopen("/proc/self/smaps", "r");
+    FILE *file = fopen(path, "r");
     char line[4096];
-    long sum = 0, kib;
-    while (fgets(line, sizeof line, smaps))
-        if (sscanf(line, "Rss: %ld kB", &kib) == 1)
-            sum += kib * 1024;
-    fclose(smaps);
+    long sum = 0, n;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, format, &n) == 1)
+            sum += n;
+    fclose(file);
     return sum;
 }
+"""
+
+# It says what it has done, and what /proc says of all of it: Valgrind's mappings are there as well.
+TOUCHES = """
 int main(void)
 {
     JMASSIF_SNAPSHOT();
-    printf("%ld\\n", resident());
+    printf("%ld\\n", sum_of("/proc/self/smaps", "Rss: %ld kB") * 1024);
     char *block = malloc(64 * MIB);
     JMASSIF_SNAPSHOT();
-    printf("%ld\\n", resident());
+    printf("%ld\\n", sum_of("/proc/self/smaps", "Rss: %ld kB") * 1024);
     memset(block, 1, 48 * MIB);
     JMASSIF_SNAPSHOT();
-    printf("%ld\\n", resident());
+    printf("%ld\\n", sum_of("/proc/self/smaps", "Rss: %ld kB") * 1024);
     return 0;
 }
 """
@@ -65,7 +69,7 @@ def requested(profile: Profile) -> List[Books]:
 
 
 def test_the_process_is_as_large_as_it_reads_in_proc() -> None:
-    recording = record([compile_c(TOUCHES, HEADERS, "-fno-builtin")], WITH_PAGES)
+    recording = record([compile_c(SUMS + TOUCHES, HEADERS, "-fno-builtin")], WITH_PAGES)
     said = [int(line) for line in recording.stdout.split()]
     made = requested(recording.profile)
     assert len(said) == len(made) == 3
@@ -139,26 +143,9 @@ def test_a_gpus_own_memory_is_what_the_driver_says() -> None:
 
 # It takes device memory and, outside of the process, as much of the machine's, as a driver's buffers are.
 HOLDS = """
-#define _GNU_SOURCE
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include "jmassif.h"
-#define MIB (1 << 20)
 int cudaMalloc(void **pointer, size_t bytes);
-static long sum_of(const char *path, const char *format)
-{
-    FILE *file = fopen(path, "r");
-    char line[4096];
-    long sum = 0, n;
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, format, &n) == 1)
-            sum += n;
-    fclose(file);
-    return sum;
-}
 static void tell(void)
 {
     JMASSIF_SNAPSHOT();
@@ -188,7 +175,7 @@ int main(int argc, char **argv)
 def holding(device: int, outside: int, **env: str) -> Recording:
     """The program, with so many MiB of either."""
     sim = sim_build()
-    program = compile_c(HOLDS, HEADERS, "-fno-builtin", str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}")
+    program = compile_c(SUMS + HOLDS, HEADERS, "-fno-builtin", str(sim / "libcudart.so.10.2"), f"-Wl,-rpath,{sim}")
     recording = record([program, str(device), str(outside)], WITH_PAGES, env={"JMSIM_RESERVED": "1", **env}, status=0)
     return recording
 
