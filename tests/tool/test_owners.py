@@ -70,7 +70,30 @@ CASES: List[Tuple[str, Dict[int, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("rules,expected", CASES, ids=[rules for rules, _ in CASES])
+# Rules about the code that has caused it; without Python all of it could be called own.
+CLAIMS: List[Tuple[str, Dict[int, str]]] = [
+    ("claim net lib\ncode own program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("claim net lib app\ncode own program load", {1000: "net", 2000: "lib", 300: "app"}),
+    # The first rule that matches a frame decides, and the innermost frame of own code or of an import for the stack.
+    ("claim net lib\ncode load program load\ncode own program main", {1000: "lib", 2000: "net", 300: "app"}),
+    ("claim net lib\ncode library program m*\ncode own program main", BUILT_IN),
+    ("claim net lib\ncode own libnet* weights\ncode import program main", {1000: "net", 2000: "package", 300: "app"}),
+    ("claim net lib\nclaim - lib\ncode own program main", BUILT_IN),
+    ("claim net lib\ncode main program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("claim net lib\ncode main program load\ncode library program main", BUILT_IN),
+    # What has loaded code passes on what an import has asked for, and keeps the rest from own code.
+    ("import net lib\ncode import program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("import net lib\ncode load libnet* *\ncode import program main", {1000: "net", 2000: "net", 300: "app"}),
+    ("claim net lib\ncode load libnet* *\ncode own program main", BUILT_IN),
+    (
+        "import net lib\nclaim own lib\ncode own program load\ncode import program main",
+        {1000: "own", 2000: "net", 300: "app"},
+    ),
+    ("import net lib\nimport - lib\ncode import program main", BUILT_IN),
+]
+
+
+@pytest.mark.parametrize("rules,expected", CASES + CLAIMS, ids=[rules for rules, _ in CASES + CLAIMS])
 def test_rules_decide_whose_memory_it_is(rules: str, expected: Dict[int, str], tmp_path: Path) -> None:
     recording = recorded(tmp_path, rules)
     assert recording.returncode == 0, recording.stderr
@@ -212,36 +235,6 @@ def test_owners_have_groups(tmp_path: Path) -> None:
     assert profile.group_of["app"] == "cached"
     assert profile.group_of["other"] == "libraries"  # by default
     assert profile.group_of["cudnn"] == "libraries"
-
-
-# Rules about the code that has caused it; without Python all of it could be called own.
-CLAIMS: List[Tuple[str, Dict[int, str]]] = [
-    ("claim net lib\ncode own program main", {1000: "net", 2000: "net", 300: "app"}),
-    ("claim net lib app\ncode own program load", {1000: "net", 2000: "lib", 300: "app"}),
-    # The first rule that matches a frame decides, and the innermost frame of own code or of an import for the stack.
-    ("claim net lib\ncode load program load\ncode own program main", {1000: "lib", 2000: "net", 300: "app"}),
-    ("claim net lib\ncode library program m*\ncode own program main", BUILT_IN),
-    ("claim net lib\ncode own libnet* weights\ncode import program main", {1000: "net", 2000: "package", 300: "app"}),
-    ("claim net lib\nclaim - lib\ncode own program main", BUILT_IN),
-    ("claim net lib\ncode main program main", {1000: "net", 2000: "net", 300: "app"}),
-    ("claim net lib\ncode main program load\ncode library program main", BUILT_IN),
-    # What has loaded code passes on what an import has asked for, and keeps the rest from own code.
-    ("import net lib\ncode import program main", {1000: "net", 2000: "net", 300: "app"}),
-    ("import net lib\ncode load libnet* *\ncode import program main", {1000: "net", 2000: "net", 300: "app"}),
-    ("claim net lib\ncode load libnet* *\ncode own program main", BUILT_IN),
-    (
-        "import net lib\nclaim own lib\ncode own program load\ncode import program main",
-        {1000: "own", 2000: "net", 300: "app"},
-    ),
-    ("import net lib\nimport - lib\ncode import program main", BUILT_IN),
-]
-
-
-@pytest.mark.parametrize("rules,expected", CLAIMS, ids=[rules for rules, _ in CLAIMS])
-def test_own_code_claims_what_it_causes(rules: str, expected: Dict[int, str], tmp_path: Path) -> None:
-    recording = recorded(tmp_path, rules)
-    assert recording.returncode == 0, recording.stderr
-    assert owners(recording.profile) == expected
 
 
 TEXT = """
