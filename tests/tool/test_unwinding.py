@@ -245,7 +245,11 @@ def unwound(machine: Machine, command: List[object], **kwargs: Dict[str, str]) -
 ON_EACH = [(machine, flags) for machine in (HERE, ARM64) for flags in FLAGS]
 
 
-@pytest.mark.parametrize("machine, flags", [*ON_EACH, (HERE if ARCH == "arm64" else ARM64, SIGNED)])
+@pytest.mark.parametrize(
+    "machine, flags",
+    [*ON_EACH, (HERE if ARCH == "arm64" else ARM64, SIGNED)],
+    ids=lambda value: value if isinstance(value, str) else "here" if value is HERE else "arm64",
+)
 def test_frames_of_all_shapes_are_those_that_the_core_finds(machine: Machine, flags: str) -> None:
     found = unwound(machine, [machine.compile(SHAPES, "-fno-builtin", *flags.split())])
     assert found.all >= 20000 and found.differing == 0
