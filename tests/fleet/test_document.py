@@ -70,7 +70,7 @@ def test_the_document_has_commands_to_be_run() -> None:
     scripts = [block.script for block in blocks()]
     for word in ("load", "diff", "runs", "export"):
         assert any(f"jm_fleet {word} " in script for script in scripts)
-    assert len(scripts) >= 12 and not any(
+    assert len(scripts) >= 9 and not any(
         "rsync" in script or "create_distributed_table" in script for script in scripts
     )
 

@@ -320,9 +320,9 @@ static void mipmap_levels(void)
     cudaMipmappedArray_t arrays[4];
     CUmipmappedArray faces;
     MUST(cudaMallocMipmappedArray(&arrays[0], &one_float, (struct cudaExtent){64, 32, 0}, 20, 0));
-    print_stats("more levels than there are");
+    print_stats("too_many_levels");
     MUST(cudaMallocMipmappedArray(&arrays[1], &one_float, (struct cudaExtent){64, 32, 0}, 0, 0));
-    print_stats("no level");
+    print_stats("no_level");
     MUST(cudaMallocMipmappedArray(&arrays[2], &one_float, (struct cudaExtent){16, 16, 8}, 3, 0));
     print_stats("depth");
     MUST(cudaMallocMipmappedArray(&arrays[3], &one_float, (struct cudaExtent){16, 16, 8}, 3, CUDA_ARRAY3D_LAYERED));
