@@ -222,7 +222,7 @@ def made_once(key: object, make: Callable[[Path], None]) -> Path:
 
 @functools.lru_cache(maxsize=None)
 def _recordings() -> Path:
-    """Where the recordings of this build are; those of others are removed."""
+    """The directory of this build's recordings. Recordings of other builds are removed."""
     directory = MADE / "recordings" / _digest((_tool(BUILD), os.environ["XDG_CACHE_HOME"]))
     with lock("recordings"):
         if not directory.exists():
@@ -233,7 +233,7 @@ def _recordings() -> Path:
 
 @functools.lru_cache(maxsize=None)
 def _tool(build: Path) -> str:
-    """What records."""
+    """A digest of the recorder and of the Valgrind that runs it."""
     files = [*sorted((build / ".in_place").glob("*jmassif*")), Path(shutil.which(VALGRIND) or VALGRIND)]
     return _digest([_contents(path) for path in files])
 
@@ -246,8 +246,8 @@ def _paths(word: str) -> Iterator[Path]:
 
 
 def _contents(path: Path) -> str:
-    """Of a directory that is searched its modules and libraries; with a script those beside it; with a program of the
-    simulation its libraries."""
+    """A digest of what a path brings into a run: a directory's modules and libraries, a script with the modules beside it, a
+    simulated program with the simulation's libraries."""
     files = [path] if path.is_file() else []
     if path.is_dir() or path.suffix == ".py":
         directory = path if path.is_dir() else path.parent
@@ -288,8 +288,8 @@ def recorded_arm64(
 
 
 def _emulated(env: Optional[Mapping[str, str]], timeout: float) -> Dict[str, Any]:
-    """The emulator runs one program and does not follow an exec into another one, so the tool itself is started, with what
-    Valgrind's launcher would have told it."""
+    """Start the tool itself with the launcher's environment: the emulator runs one program and does not follow an exec into
+    another."""
     build = arm64_build()
     return {
         "env": {"VALGRIND_LAUNCHER": str(ARM64_VALGRIND / "usr/bin/valgrind.bin"), **(env or {})},

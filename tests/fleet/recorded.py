@@ -17,7 +17,7 @@ class Detail(NamedTuple):
     share: int  # of 100 boards
 
 
-# From 58 KB to 1.8 MB, the smallest first. Without callers no line of the script is told.
+# From 58 KB to 1.8 MB, the smallest first. Without callers a trace names no line of the script.
 DETAILS = (
     Detail("shallow", 3, 10, 1, 10),
     Detail("short", 3, 10, 30, 40),

@@ -65,14 +65,14 @@ def build(packaging: Path, out: str = "out", **env: str) -> Run:
 
 
 def built(done: Run) -> bool:
-    """Whether the core was compiled, for which there is one line."""
+    """True if the core was compiled, which prints one line."""
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert done.stderr == "" or done.stderr.count("\n") == 1 and "core 9" in done.stderr, done.stderr
     return done.stderr != ""
 
 
 def assert_changed(core: Path) -> None:
-    """What jmassif changes in a core is changed in this one."""
+    """This core has the changes that jmassif makes."""
     assert "VG_(transtab_slots) = 65521" in (core / "usr/m_transtab.c").read_text()
     assert '"JMASSIF_LIB"' in (core / "usr/pub_core_libcproc.h").read_text()
 

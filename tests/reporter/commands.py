@@ -68,7 +68,7 @@ def assert_one_line_error(name: str, done: Done, *says: str) -> None:
 
 
 def validator(schema: str = "report") -> Any:
-    """Of docs/SCHEMA.schema.json."""
+    """A validator for docs/SCHEMA.schema.json. Skips the test where jsonschema is missing."""
     text = (ROOT / "docs" / f"{schema}.schema.json").read_text(encoding="utf-8")
     return pytest.importorskip("jsonschema").Draft7Validator(json.loads(text))
 
@@ -79,7 +79,7 @@ def documented_options(name: str) -> str:
 
 
 def section(lines: List[str], title: str) -> List[str]:
-    """Of a report: the section's lines with its heading, or nothing if there is none."""
+    """The lines of a report's section with its heading; empty if the report has none."""
     begin = next((n for n, line in enumerate(lines) if line.startswith("--- ") and title in line), len(lines))
     end = next((n for n in range(begin + 1, len(lines)) if lines[n].startswith("---")), len(lines))
     return [line for line in lines[begin:end] if line]
