@@ -12,7 +12,7 @@ TIERS = ("smoke", "fast", "full", "long")
 
 # (tier, pattern of the node id below tests/). The first pattern that matches decides; what none matches is in full.
 RULES: List[Tuple[str, str]] = [
-    # By hand, or at night.
+    # Run by hand, or at night.
     ("long", "*at_length*"),
     ("long", "reporter/test_large.py*"),
     ("long", "reporter/test_formats.py::test_go_tool_pprof_opens_it*"),
@@ -21,7 +21,7 @@ RULES: List[Tuple[str, str]] = [
     ("long", "board/test_packages_on_board.py*"),
     ("long", "packaging/test_other_valgrinds.py*[[]3.16]"),
     ("long", "packaging/test_other_valgrinds.py*[[]3.24]"),
-    # What those who wait need not wait for: seconds a test, or PyTorch.
+    # Too slow to wait for: seconds a test, or PyTorch.
     ("full", "reporter/test_other_pythons.py*"),
     ("full", "live/test_cost.py*"),
     ("full", "tool/test_code_cache.py*"),

@@ -55,7 +55,7 @@ def expectations(stdout: str) -> Dict[str, int]:
 
 
 class Call(NamedTuple):
-    """Of one function: what it made, and by kind the bytes that were live after it and after the free, as recorded and as
+    """The blocks that one function made, and the live bytes by kind after the call and after the free, as recorded and as
     expected."""
 
     made: Dict[str, Made]

@@ -36,7 +36,7 @@ def ending(statements: str) -> Recording:
     return recording
 
 
-# By the status that subprocess has, or the signal's name.
+# Each program's last statement, and how it ends: the status that subprocess has, or the signal's name.
 THREAD = "pthread_t t; pthread_create(&t, NULL, "
 ENDS: List[Tuple[str, Union[int, str]]] = [
     *[(f"exit({status});", status) for status in (0, 1, 77, 255)],

@@ -30,7 +30,7 @@ def kept(name: str, inputs: Iterable[Path], make: Callable[[Path], None]) -> Pat
 
 
 def kept_traces(name: str, run: Callable[[], Recording], *inputs: Path) -> List[Path]:
-    """Of a run that the recorder and these inputs decide; the oldest process first."""
+    """The traces of a run, the oldest process first. They are made again when the recorder or an input changes."""
 
     def make(directory: Path) -> None:
         recording = run()

@@ -68,7 +68,7 @@ COLOURS = """[...document.querySelectorAll('#calls .flame g')].map((g) =>
 
 @pytest.fixture(scope="module", name="seen")
 def fixture_seen(pair: Page) -> Seen:
-    """What several tests look at, in one visit."""
+    """One visit for several tests."""
     return look_once(
         pair.path,
         {
