@@ -29,12 +29,12 @@ setup(
     package_data={"jmassif": other_files},
     entry_points={
         "console_scripts": [
-            "jm_check = jmassif.commands.jm_check:run",
-            "jm_diff = jmassif.commands.jm_diff:run",
-            "jm_fleet = jmassif.commands.jm_fleet:run",
-            "jm_print = jmassif.commands.jm_print:run",
-            "jm_serve = jmassif.commands.jm_serve:run",
-            "jm_top = jmassif.commands.jm_top:run",
+            "jm_check = jmassif.cli.check:run",
+            "jm_diff = jmassif.cli.diff:run",
+            "jm_fleet = jmassif.cli.fleet:run",
+            "jm_print = jmassif.cli.report:run",
+            "jm_serve = jmassif.cli.serve:run",
+            "jm_top = jmassif.cli.top:run",
         ],
         "pytest11": ["jmassif = jmassif.pytest_plugin"],
     },

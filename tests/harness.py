@@ -23,8 +23,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.trace.builder import load_file
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()

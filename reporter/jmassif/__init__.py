@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jmassif from Python: name regions of the program that is profiled, and read what was recorded.
 
-In the profiled program, region(), mark(), stage(), snapshot() and tensor() (client.py) reach the recorder; importing them costs nothing else.
+In the profiled program, region(), mark(), stage(), snapshot() and tensor() (annotate.py) reach the recorder; importing them costs nothing else.
 Profile.load() reads a trace; docs/python-api.md tells what can be asked of it.
 
-The reporter's rooms, in the order of the data's way; each uses only those before it: model/ (what a run is), trace/ (reads a
-file into a model), whose/ (who is to blame, and what it is called), questions/ (functions of a run), writers/ (a module an output
-format), commands/ and api.py. Nothing here needs more than Python 3.6.
+The folders, in the order of the data's way, are in docs/architecture.md. Nothing here needs more than Python 3.6.
 """
 
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jmassif.client import is_recording, mark, region, snapshot, stage, tensor, tensor_freed
+from jmassif.annotate import is_recording, mark, region, snapshot, stage, tensor, tensor_freed
 
 if TYPE_CHECKING:
     from jmassif.api import Processes, Profile, TraceError

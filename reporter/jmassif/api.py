@@ -4,11 +4,11 @@
 import os
 from typing import Sequence, Union
 
-from jmassif.model import profile as model
-from jmassif.model.job import tree
-from jmassif.questions.job import processes as job
-from jmassif.trace.builder import load_as
-from jmassif.trace.grammar import TraceError
+from jmassif.analysis import processes as job
+from jmassif.model import run as model
+from jmassif.model.processes import tree
+from jmassif.reader.builder import load_as
+from jmassif.reader.tokens import TraceError
 from jmassif.units import printable
 
 __all__ = ["Processes", "Profile", "TraceError"]

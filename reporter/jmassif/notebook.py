@@ -24,7 +24,7 @@ from jmassif.launcher import LaunchError, launcher
 _SCRIPT = "cell.py"
 _PAGE = "page.html"
 _HEIGHT = 900
-_REPORTER = "from jmassif.commands.jm_print import run; run()"
+_REPORTER = "from jmassif.cli.report import run; run()"
 
 _USAGE = """\
 %%jmassif [OPTION…]: run this cell below Valgrind, in a process of its own, and show where its memory went

@@ -2,6 +2,6 @@
 """Names that docs/python-api.md promises in this place. In the package they live elsewhere."""
 
 from jmassif.api import Profile
-from jmassif.model.kinds import side_of
+from jmassif.model.records import side_of
 
 __all__ = ["Profile", "side_of"]

@@ -7,7 +7,7 @@ from typing import List
 
 import pytest
 
-from jmassif.model.kinds import DEVICE_KINDS
+from jmassif.model.records import DEVICE_KINDS
 from tests.fuzz.caches import PROGRAM
 from tests.harness import (
     ARM64_SYSROOT,

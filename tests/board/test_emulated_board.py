@@ -8,7 +8,7 @@ from typing import Dict
 
 import pytest
 
-from jmassif.questions.machine import machine
+from jmassif.analysis.system import machine
 from tests import harness
 from tests.arm64.test_arm64 import HEAP
 from tests.board import emulator

@@ -10,8 +10,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jmassif.commands import jm_diff
-from jmassif.commands.jm_fleet import main
+from jmassif.cli import diff as jm_diff
+from jmassif.cli.fleet import main
 from tests.fleet.conftest import MadeFleet
 from tests.fleet.test_load import a_trace, refused
 from tests.reporter.commands import Done, call

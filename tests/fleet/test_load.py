@@ -13,11 +13,10 @@ from typing import Any, List, Tuple
 
 import pytest
 
-from jmassif.commands.jm_fleet import main
+from jmassif.cli.fleet import main
 from jmassif.fleet import load
-from jmassif.fleet.opening import open_database
-from jmassif.fleet.schema import FIGURE, PART, RUN, SETUP, FleetError
-from jmassif.fleet.worker import Died, Worker
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, FleetError, open_database
+from jmassif.fleet.load import Died, Worker
 from tests.fleet.conftest import MadeFleet, jm_fleet
 from tests.fleet.server import Server
 from tests.harness import ROOT

@@ -7,7 +7,7 @@ from typing import List
 
 import pytest
 
-from jmassif.fleet.statistics import Medians, distribution, fences, holm, is_one_sided, quantile
+from jmassif.fleet.compare import Medians, distribution, fences, holm, is_one_sided, quantile
 
 
 @pytest.mark.parametrize("n", [5, 8, 11])

@@ -7,7 +7,7 @@ them; totals are added up anew. So the trace stays one that a recorder could hav
 
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
+from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
 
 _Row = Tuple[int, int, int, int, str]  # account, live bytes, live blocks, all bytes, and the rest as it stands
 

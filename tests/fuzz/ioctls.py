@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import List, NamedTuple
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests import harness
 from tests.fuzz import searching
 from tests.fuzz.sequences import SOURCE, at_marks, book_of, differs

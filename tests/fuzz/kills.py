@@ -22,9 +22,9 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
-from jmassif.commands import jm_print
-from jmassif.model.profile import Profile
-from jmassif.trace.builder import load_file
+from jmassif.cli import report as jm_print
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from tests.fuzz import searching
 from tests.harness import BUILD, PYTHON, VALGRIND, compile_c, sim_build
 from tests.tool.board import committed

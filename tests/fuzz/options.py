@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests import harness
 from tests.fuzz import searching
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Tuple
 
-from jmassif.commands import jm_diff, jm_print
+from jmassif.cli import diff as jm_diff, report as jm_print
 from tests.fuzz import searching
 from tests.fuzz.mutations import Lines, golden, mutant
 from tests.fuzz.traces import attempt

@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from jmassif.model.profile import Profile
-from jmassif.trace.builder import load_file
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from tests import harness
 from tests.fuzz import searching
 from tests.harness import BUILD, ROOT

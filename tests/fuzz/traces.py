@@ -20,10 +20,10 @@ import tempfile
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
-from jmassif.commands import jm_check, jm_diff, jm_print
-from jmassif.commands.formats import FORMATS
-from jmassif.writers.page import html
-from jmassif.writers.view import BY, FOLDS, FormatError
+from jmassif.cli import check as jm_check, diff as jm_diff, report as jm_print
+from jmassif.cli.formats import FORMATS
+from jmassif.html import page as html
+from jmassif.render.view import BY, FOLDS, FormatError
 from tests.fuzz import searching
 from tests.fuzz.mutations import golden, mutant
 

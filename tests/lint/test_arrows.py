@@ -10,15 +10,15 @@ from tests.lint import arrows
 TREE = {
     "docs/architecture.md": """\n## The floors\n
 ### C, `jmassif/`\n\n    base/   Valgrind's\n    heap/ | cuda/\n
-### Python, `reporter/jmassif/`\n\n    model/\n    questions/\n        *\n        job/\n
+### Python, `reporter/jmassif/`\n\n    model/\n    analysis/\n        *\n        job/\n
 ### JavaScript, `reporter/web/src/`\n\n    dom.js\n    views.js\n""",
     "jmassif/base/compat.h": '#include "pub_tool_basics.h"\n',
     "jmassif/heap/heap.h": "extern int jm_heap;\n",
     "jmassif/heap/heap.c": '#include "heap/heap.h"\n#include "base/compat.h"\n',
     "jmassif/cuda/cuda.h": "",
     "reporter/jmassif/model/run.py": "",
-    "reporter/jmassif/questions/ledger.py": "from jmassif.model import (\n    run,\n)\n",
-    "reporter/jmassif/questions/job/sum.py": "import jmassif.questions.ledger\n",
+    "reporter/jmassif/analysis/aggregate.py": "from jmassif.model import (\n    run,\n)\n",
+    "reporter/jmassif/analysis/job/sum.py": "import jmassif.analysis.aggregate\n",
     "reporter/web/src/dom.js": "",
     "reporter/web/src/views.js": "import {\n    h,\n} from './dom.js';\n",
 }
@@ -35,17 +35,17 @@ TREE = {
         ("jmassif/pages/pages.c", "", "1: is not in the list of docs/architecture.md"),
         (
             "reporter/jmassif/model/run.py",
-            "A = 'jmassif.questions.ledger'",
-            "1: model/ uses questions/ledger.py, which",
+            "A = 'jmassif.analysis.aggregate'",
+            "1: model/ uses analysis/aggregate.py, which",
         ),
         (
-            "reporter/jmassif/questions/ledger.py",
-            "from jmassif.questions.job import sum",
-            "1: questions/ uses questions/job",
+            "reporter/jmassif/analysis/aggregate.py",
+            "from jmassif.analysis.job import sum",
+            "1: analysis/ uses analysis/job",
         ),
         (
-            "reporter/jmassif/questions/ledger.py",
-            "import jmassif.questions.job.sum",
+            "reporter/jmassif/analysis/aggregate.py",
+            "import jmassif.analysis.job.sum",
             "1: is in a circle of files that use",
         ),
         ("reporter/jmassif/model/run.py", "from . import replay", "1: not allowed here: from ."),

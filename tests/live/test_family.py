@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, List
 
-from jmassif.commands.watching import Watching
-from jmassif.live.family import Family
-from jmassif.live.run import LiveRun
+from jmassif.cli.top import Watching
+from jmassif.live.run import Family, LiveRun
 from tests.reporter.traces import Trace
 
 
@@ -158,7 +157,7 @@ def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
 
 
 def test_many_children_are_counted_and_not_followed(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("jmassif.live.family.MOST_RUNS", 3)
+    monkeypatch.setattr("jmassif.live.run.MOST_RUNS", 3)
     family = Family([str(trace_of(10).save(tmp_path, "jmassif.out.10"))])
     family.settle()
     for pid in range(11, 17):

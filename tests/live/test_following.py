@@ -16,12 +16,11 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from jmassif.live.run import LiveRun
-from jmassif.model.kinds import side_of
-from jmassif.model.profile import Profile
-from jmassif.model.records import Composition
-from jmassif.trace.builder import load_file
-from jmassif.trace.following import settled_bytes
-from jmassif.trace.grammar import TraceError
+from jmassif.model.records import Composition, side_of
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
+from jmassif.reader.follow import settled_bytes
+from jmassif.reader.tokens import TraceError
 from tests.reporter.traces import ROOT, Trace
 
 SMALL = gzip.decompress((ROOT / "tests/data/small.jmassif.gz").read_bytes())

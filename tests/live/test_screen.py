@@ -5,9 +5,9 @@ from typing import List
 
 import pytest
 
-from jmassif.writers.text.graph import Point
-from jmassif.writers.text.roles import Line
-from jmassif.writers.text.top import Pool, Process, Row, Screen, draw, frame, width_of
+from jmassif.render.graph import Point
+from jmassif.render.layout import Line
+from jmassif.render.top import Pool, Process, Row, Screen, draw, frame, width_of
 
 MIB = 1 << 20
 OWNERS = [Row("tensor", 0, 600 * MIB), Row("cache", 0, 100 * MIB), Row("python", 200 * MIB, 0)]

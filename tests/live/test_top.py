@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from jmassif.commands import jm_top
+from jmassif.cli import top as jm_top
 from tests.live.test_following import SMALL, pieces
 from tests.reporter.commands import assert_one_line_error, call, program
 from tests.reporter.traces import ROOT

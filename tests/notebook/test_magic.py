@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple
 import pytest
 
 from jmassif import notebook
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests.harness import BUILD, PYTHON, ROOT, run
 
 MB = 1_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests.board.test_packages_on_board import FLAGS, KEEPS
 from tests.harness import ARCH, ARM64_SYSROOT, Run, allocated_by_function, compile_arm64, compile_c, released, run
 

@@ -12,7 +12,7 @@ from typing import Callable, Dict, Optional
 
 import pytest
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests.harness import ARCH, BUILD, ROOT, VALGRIND, Argument, Run, compile_c
 from tests.tool import board
 

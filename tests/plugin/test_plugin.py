@@ -8,8 +8,8 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
+from jmassif.reader.builder import load_file
 from jmassif.testing.limits import Limit, LimitError, limit_of
-from jmassif.trace.builder import load_file
 from tests.harness import BUILD, PYTHON, ROOT, Run, check_run, run
 
 SUITES = Path(__file__).resolve().parent / "suites"
@@ -173,7 +173,7 @@ def test_without_the_option_marks_are_known_and_nothing_is_imported(tmp_path: Pa
 import sys, pytest
 @pytest.mark.limit_memory("nonsense")
 def test_it():
-    assert sorted(m for m in sys.modules if m.startswith("jmassif.")) == ["jmassif.client", "jmassif.pytest_plugin", "jmassif.testing"]
+    assert sorted(m for m in sys.modules if m.startswith("jmassif.")) == ["jmassif.annotate", "jmassif.pytest_plugin", "jmassif.testing"]
 """
     done = run_suite(suite(tmp_path, text), "--strict-markers")
     assert " 1 passed in " in done.stdout, done.stdout + done.stderr

@@ -12,8 +12,8 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
 import pytest
 
-from jmassif.model.profile import Profile
 from jmassif.model.records import Frame
+from jmassif.model.run import Profile
 from tests.harness import PYTHON, Argument, Recording, check_run, compile_c, record
 
 INTERPRETER = os.environ.get("JMASSIF_PYTHON") or PYTHON

@@ -5,8 +5,8 @@ from typing import List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.moments import select
+from jmassif.analysis.moments import select
+from jmassif.model.run import Profile
 from tests.harness import compile_c, record
 from tests.python.noted import INTERPRETER, NO_LIBRARY, SCRIPTS, native_library, shared_library, version
 

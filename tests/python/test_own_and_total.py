@@ -3,10 +3,10 @@
 
 from pathlib import Path
 
-from jmassif.questions.lines import line_rows, total, with_totals
-from jmassif.questions.moments import select
-from jmassif.whose.lines import charges, totals
-from jmassif.whose.names import Names
+from jmassif.analysis.lines import line_rows, total, with_totals
+from jmassif.analysis.moments import select
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import charges, totals
 from tests.harness import PYTHON, record
 
 MIB = 1 << 20

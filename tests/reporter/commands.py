@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 import pytest
 
-from jmassif.commands import jm_print as _jm_print
+from jmassif.cli import report as _jm_print
 from tests.reporter.traces import ROOT
 
 

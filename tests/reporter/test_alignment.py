@@ -3,7 +3,7 @@
 
 import pytest
 
-from jmassif.whose.alignment import function, library, scope
+from jmassif.attribution.names import function, library, scope
 
 LIBRARIES = {
     "libcudnn_ops_infer.so": ["libcudnn_ops_infer.so.8.6.0", "libcudnn_ops_infer.so.8", "libcudnn_ops_infer.so"],

@@ -10,10 +10,10 @@ from typing import List
 
 import pytest
 
-from jmassif.commands import jm_diff, jm_print
-from jmassif.commands.formats import FORMATS
-from jmassif.whose.names import Names
-from jmassif.whose.anonymity import anonymize
+from jmassif.attribution.names import Names
+from jmassif.attribution.redact import anonymize
+from jmassif.cli import diff as jm_diff, report as jm_print
+from jmassif.cli.formats import FORMATS
 from tests import harness
 from tests.reporter.commands import call
 from tests.reporter.traces import ROOT, Trace

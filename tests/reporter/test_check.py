@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from jmassif.commands.jm_check import main
-from jmassif.model.profile import Profile
-from jmassif.quantities import QuantityError, parse_allowance, parse_bytes
-from jmassif.questions.budgets import COUNTERS, Meter
+from jmassif.analysis.budgets import COUNTERS, Meter
+from jmassif.cli.check import main
+from jmassif.model.run import Profile
+from jmassif.units import QuantityError, parse_allowance, parse_bytes
 from tests.reporter.commands import Done, assert_one_line_error, call, documented_options
 from tests.reporter.traces import ROOT, Trace, small_training_run
 

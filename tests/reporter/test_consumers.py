@@ -6,7 +6,7 @@ from typing import Dict, Iterator
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests.reporter.consumers import CHROMIUM, SPEEDSCOPE, Speedscope
 from tests.reporter.test_formats import HOSTILE, RUNS, expected, pprof, written
 

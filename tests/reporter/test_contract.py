@@ -4,7 +4,7 @@
 import re
 from typing import List, Tuple
 
-from jmassif.model.kinds import side_of
+from jmassif.model.records import side_of
 from tests.reporter.traces import ROOT, Trace
 
 PAGE = (ROOT / "docs" / "trace-format.md").read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.commands import jm_check as check_cli
-from jmassif.commands.jm_diff import main
-from jmassif.questions.compare.breakdown import VIEWS
+from jmassif.analysis.compare import VIEWS
+from jmassif.cli import check as check_cli
+from jmassif.cli.diff import main
 from tests.reporter.commands import Done, assert_one_line_error, call, documented_options
 from tests.reporter.test_difference import called, held
 from tests.reporter.traces import ROOT, Trace, random_run
@@ -354,9 +354,12 @@ def test_csv_adds_up(tmp_path: Path, least: str) -> None:
 
 def test_the_commands_find_the_package_in_the_same_way() -> None:
     """Their scripts are one text but for names."""
-    modules = {"jm_print": "cli", "jm_diff": "diff_cli", "jm_check": "check_cli"}
+    modules = {"jm_print": "report", "jm_diff": "diff", "jm_check": "check"}
     texts = {
-        (ROOT / "reporter" / name).read_text().replace(name, "NAME").replace(f"jmassif.{module} ", "jmassif.MODULE ")
+        (ROOT / "reporter" / name)
+        .read_text()
+        .replace(name, "NAME")
+        .replace(f"jmassif.cli.{module} ", "jmassif.cli.MODULE ")
         for name, module in modules.items()
     }
     assert len(texts) == 1

@@ -7,7 +7,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.commands.jm_diff import main
+from jmassif.cli.diff import main
 from tests.reporter.commands import call
 from tests.reporter.traces import Trace
 

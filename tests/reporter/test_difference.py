@@ -6,17 +6,19 @@ from typing import Dict, List, Sequence, Tuple
 
 import pytest
 
-from jmassif.questions.compare.breakdown import HELD, VIEWS, PartFigures
-from jmassif.questions.compare.difference import (
+from jmassif.analysis.compare import (
+    HELD,
+    VIEWS,
     Column,
     Difference,
+    PartFigures,
     Run,
     View,
     compare,
     difference_of,
     measure,
 )
-from jmassif.questions.moments import SelectionError
+from jmassif.analysis.moments import SelectionError
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 MIB = 1 << 20

@@ -14,10 +14,16 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.doctor import devices, kernel, limits, memory, processor, software
+from jmassif.doctor import (
+    checks as devices,
+    checks as limits,
+    checks as memory,
+    checks as processor,
+    checks as software,
+    machine as kernel,
+)
 from jmassif.doctor.checks import urgent_findings
-from jmassif.doctor.elf import read_elf
-from jmassif.doctor.machine import FAILS, LOST, OK, Finding, Findings, Machine
+from jmassif.doctor.machine import FAILS, LOST, OK, Finding, Findings, Machine, read_elf
 from tests.harness import BUILD, ROOT, VALGRIND, compile_c
 
 MEMINFO = (

@@ -8,17 +8,17 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import pytest
 
-from jmassif.commands.formats import FORMATS
-from jmassif.commands.jm_print import main
-from jmassif.model.profile import Profile
-from jmassif.questions.exhaustion import Incident, call, incidents
-from jmassif.questions.headline import headline
-from jmassif.trace.grammar import TraceError
+from jmassif.analysis.headline import headline
+from jmassif.analysis.oom import Incident, call, incidents
+from jmassif.attribution.names import Names
+from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import main
+from jmassif.model.run import Profile
+from jmassif.reader.tokens import TraceError
+from jmassif.render.layout import BRIEF, FULL
+from jmassif.render.oom import exhaustion_sections
+from jmassif.render.view import View
 from jmassif.units import size
-from jmassif.whose.names import Names
-from jmassif.writers.text.exhaustion import exhaustion_sections
-from jmassif.writers.text.layout import BRIEF, FULL
-from jmassif.writers.view import View
 from tests.reporter.commands import call as call_main, validator
 from tests.reporter.traces import Trace
 

@@ -5,9 +5,9 @@ from typing import List, Set
 
 import pytest
 
+from jmassif.attribution.names import Names
+from jmassif.attribution.packages import CORE, INSTALLED, OWN, FrameRun, Internal, classify, run_of
 from jmassif.model.records import Frame
-from jmassif.whose.folding import CORE, INSTALLED, OWN, FrameRun, Internal, classify, run_of
-from jmassif.whose.names import Names
 from tests.reporter.traces import Trace
 
 TORCH = "py relu (/usr/local/lib/python3.8/site-packages/torch/nn/functional.py:1457)"

@@ -10,8 +10,8 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.commands.formats import FORMATS
-from jmassif.commands.jm_print import main
+from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import main
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import ROOT, small_training_run
 

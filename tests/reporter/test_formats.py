@@ -14,15 +14,14 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 import pytest
 
-from jmassif.commands.formats import FORMATS
-from jmassif.model.kinds import LISTED_KINDS, counted_blocks, side_of
-from jmassif.model.profile import Profile
-from jmassif.questions.identity import run_id
-from jmassif.questions.ledger import ledger
-from jmassif.questions.moments import select
-from jmassif.questions.samples import VALUES
-from jmassif.trace.builder import load
-from jmassif.writers.view import BY, FOLDS, FormatError, View
+from jmassif.analysis.aggregate import VALUES, ledger
+from jmassif.analysis.moments import select
+from jmassif.analysis.run_info import run_id
+from jmassif.cli.formats import FORMATS
+from jmassif.model.records import LISTED_KINDS, counted_blocks, side_of
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load
+from jmassif.render.view import BY, FOLDS, FormatError, View
 from tests.reporter.commands import validator
 from tests.reporter.consumers import PROFILE_PROTO, output_of
 from tests.reporter.generate import generate

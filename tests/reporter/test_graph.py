@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The graph of characters."""
 
-from jmassif.writers.text.graph import Point, draw, one_pool, timeline_points
+from jmassif.render.graph import Point, draw, one_pool, timeline_points
 from tests.reporter.traces import Trace
 
 

@@ -5,12 +5,11 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.questions.growth import Growth, find_growth
-from jmassif.questions.leaks import growth_sentence
-from jmassif.whose.names import Names
-from jmassif.whose.suppressions import parse_suppressions, suppress
-from jmassif.writers.text.lines import write_lines
-from jmassif.writers.view import View
+from jmassif.analysis.leaks import Growth, find_growth, growth_sentence
+from jmassif.attribution.names import Names
+from jmassif.attribution.suppressions import parse_suppressions, suppress
+from jmassif.render.lines import write_lines
+from jmassif.render.view import View
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20

@@ -23,11 +23,11 @@ from typing import Any, Callable, Dict, IO, Iterator, List, Mapping, Optional, S
 
 import pytest
 
-from jmassif.commands.formats import FORMATS
-from jmassif.commands.terminal import coloured, while_working
-from jmassif.trace.inputs import expand
-from jmassif.writers.text import roles
-from jmassif.writers.text.roles import Line
+from jmassif.cli.formats import FORMATS
+from jmassif.cli.terminal import coloured, while_working
+from jmassif.reader.input import expand
+from jmassif.render import layout as roles
+from jmassif.render.layout import Line
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 JM_PRINT = ROOT / "reporter" / "jm_print"
@@ -106,7 +106,7 @@ def on_terminal(
 
 def waiting(seconds: float) -> Dict[str, Any]:
     """For on_terminal(): the command as one that shows a sign of life after so long."""
-    script = f"import jmassif.commands.terminal as t; t._QUIET_SECONDS = {seconds}; import jmassif.commands.jm_print as p; p.run()"
+    script = f"import jmassif.cli.terminal as t; t._QUIET_SECONDS = {seconds}; import jmassif.cli.report as p; p.run()"
     return {"program": ["-c", script], "env": {"PYTHONPATH": str(ROOT / "reporter")}}
 
 
@@ -303,7 +303,7 @@ def test_nothing_is_made_before_the_sign_of_life_is_there(name: str) -> None:
 
 
 def test_without_a_terminal_nothing_is_said(monkeypatch: "pytest.MonkeyPatch") -> None:
-    monkeypatch.setattr("jmassif.commands.terminal._QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("jmassif.cli.terminal._QUIET_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
 
     def slow() -> Iterator[str]:

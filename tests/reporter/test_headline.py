@@ -6,16 +6,16 @@ from typing import List
 
 import pytest
 
-from jmassif.commands.formats import FORMATS
-from jmassif.questions.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, as_data, headline, words
-from jmassif.questions.job.headline import headline_of_job
-from jmassif.questions.job.processes import join
-from jmassif.questions.moments import select
-from jmassif.whose.names import Names
-from jmassif.writers.page.first import first_screen
-from jmassif.writers.page.data import run_data, together
-from jmassif.writers.text import processes, report
-from jmassif.writers.view import View
+from jmassif.analysis.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, as_data, headline, words
+from jmassif.analysis.moments import select
+from jmassif.analysis.processes import join
+from jmassif.analysis.processes_headline import headline_of_job
+from jmassif.attribution.names import Names
+from jmassif.cli.formats import FORMATS
+from jmassif.html.data import run_data, together
+from jmassif.html.page import first_screen
+from jmassif.render import processes, text as report
+from jmassif.render.view import View
 from tests.reporter.test_exhaustion import MIB, Run, on_board
 from tests.reporter.test_processes import ends, holds, trace_of
 from tests.reporter.traces import Trace, small_training_run

@@ -13,7 +13,7 @@ from typing import List
 
 import pytest
 
-from jmassif.commands import jm_diff, jm_print
+from jmassif.cli import diff as jm_diff, report as jm_print
 from tests.fuzz.traces import MOST_BYTES, MOST_SECONDS, Outcome, attempt
 from tests.reporter.traces import Trace, small_training_run
 

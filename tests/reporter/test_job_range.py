@@ -8,11 +8,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import pytest
 
-from jmassif.commands.jm_print import main
-from jmassif.questions.flows import Flow
-from jmassif.questions.job.processes import Processes, join
-from jmassif.questions.job.range import JobRange, job_range
-from jmassif.questions.moments import SelectionError
+from jmassif.analysis.moments import SelectionError
+from jmassif.analysis.processes import Processes, join
+from jmassif.analysis.processes_range import JobRange, job_range
+from jmassif.analysis.range_diff import Flow
+from jmassif.cli.report import main
 from tests.reporter.commands import Done, call, validator
 from tests.reporter.test_processes import ends, trace_of
 

@@ -7,7 +7,7 @@ from typing import Any, Dict
 
 import pytest
 
-from jmassif.commands import jm_print
+from jmassif.cli import report as jm_print
 from tests.reporter.commands import assert_one_line_error, call, validator
 from tests.reporter.traces import Trace
 

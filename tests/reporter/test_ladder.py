@@ -7,10 +7,10 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.ladder import LESS, PLUS, SHOWN, SUM, Ladder, Rung, ladders
-from jmassif.questions.moments import select
-from jmassif.writers.text.ladder import ladder_section, shown_numbers
+from jmassif.analysis.ladder import LESS, PLUS, SHOWN, SUM, Ladder, Rung, ladders
+from jmassif.analysis.moments import select
+from jmassif.model.run import Profile
+from jmassif.render.ladder import ladder_section, shown_numbers
 from tests.reporter.traces import Trace, small_training_run
 
 MIB = 1 << 20

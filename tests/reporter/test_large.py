@@ -11,8 +11,8 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from jmassif.commands.formats import FORMATS
-from jmassif.trace.builder import load_file
+from jmassif.cli.formats import FORMATS
+from jmassif.reader.builder import load_file
 from tests.harness import BUILD
 from tests.reporter.consumers import output_of
 from tests.reporter.generate import generate

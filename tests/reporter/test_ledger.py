@@ -5,13 +5,13 @@ from typing import List, Tuple
 
 import pytest
 
-from jmassif.model.kinds import LISTED_KINDS
-from jmassif.questions.answer import answer
-from jmassif.questions.ledger import Churn, Held, LedgerRow, hottest_temporaries, ledger, roles
-from jmassif.questions.moments import SelectionError, select
-from jmassif.questions.place import place_to_look
-from jmassif.questions.scopes import waterfall
-from jmassif.whose.names import Names
+from jmassif.analysis.aggregate import Churn, Held, LedgerRow, hottest_temporaries, ledger, roles
+from jmassif.analysis.headline import answer
+from jmassif.analysis.hot_spot import place_to_look
+from jmassif.analysis.moments import SelectionError, select
+from jmassif.analysis.regions import waterfall
+from jmassif.attribution.names import Names
+from jmassif.model.records import LISTED_KINDS
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 

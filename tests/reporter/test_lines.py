@@ -8,15 +8,15 @@ from typing import Dict, List, Optional, Sequence
 
 import pytest
 
-from jmassif.model.kinds import PEAKS, side_of
-from jmassif.model.profile import Profile
-from jmassif.questions.lines import LineFigures, line_rows
-from jmassif.questions.moments import SelectionError, select
-from jmassif.whose.lines import LINE_VIEWS, charges
-from jmassif.whose.names import Names
-from jmassif.writers.sources import Sources
-from jmassif.writers.text.lines import write_lines
-from jmassif.writers.view import View
+from jmassif.analysis.lines import LineFigures, line_rows
+from jmassif.analysis.moments import SelectionError, select
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import LINE_VIEWS, charges
+from jmassif.model.records import PEAKS, side_of
+from jmassif.model.run import Profile
+from jmassif.render.lines import write_lines
+from jmassif.render.sources import Sources
+from jmassif.render.view import View
 from tests.reporter.traces import Trace, random_run
 
 KIB = 1 << 10

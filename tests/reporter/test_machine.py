@@ -3,9 +3,9 @@
 
 from typing import List
 
-from jmassif.questions.machine import machine, sources, was_short
-from jmassif.writers.text.report import write
-from jmassif.writers.view import View
+from jmassif.analysis.system import machine, sources, was_short
+from jmassif.render.text import write
+from jmassif.render.view import View
 from tests.reporter.commands import section as section_of
 from tests.reporter.traces import Trace
 

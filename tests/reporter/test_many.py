@@ -10,10 +10,9 @@ from typing import Any, Callable, List
 
 import pytest
 
-from jmassif.commands import common, jm_diff
-from jmassif.model.profile import Profile
-from jmassif.questions.job.curves import Curve, combined, highest, values_at
-from jmassif.questions.job.processes import Processes, join
+from jmassif.analysis.processes import Curve, Processes, combined, highest, join, values_at
+from jmassif.cli import common, diff as jm_diff
+from jmassif.model.run import Profile
 from tests.reporter.commands import call
 from tests.reporter.traces import Trace
 

@@ -12,11 +12,11 @@ from typing import Callable, Dict, List, Tuple
 
 import pytest
 
-from jmassif.model.kinds import LISTED_KINDS
-from jmassif.model.profile import Profile
-from jmassif.questions.moments import SelectionError
-from jmassif.writers import massif
-from jmassif.writers.view import BY, FOLDS, View
+from jmassif.analysis.moments import SelectionError
+from jmassif.export import massif
+from jmassif.model.records import LISTED_KINDS
+from jmassif.model.run import Profile
+from jmassif.render.view import BY, FOLDS, View
 from tests.reporter.massif_grammar import GrammarError, MassifFile, every_node, parse
 from tests.reporter.test_formats import large_numbers, recursive_run, start_only
 from tests.reporter.traces import Trace, random_run, small_training_run

@@ -10,8 +10,8 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from jmassif.model.kinds import DEVICE_KINDS
-from jmassif.trace.builder import load
+from jmassif.model.records import DEVICE_KINDS
+from jmassif.reader.builder import load
 from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.snapshot_reader import read, sums
 from tests.reporter.test_segments import BASE, MIB, new_trace

@@ -3,8 +3,8 @@
 
 import pytest
 
+from jmassif.attribution.names import Names, describe, short_names
 from jmassif.model.records import Frame
-from jmassif.whose.names import Names, describe, short_names
 from tests.reporter.traces import Trace
 
 

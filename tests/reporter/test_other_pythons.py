@@ -82,7 +82,7 @@ def test_the_doctor_answers_on_jetpack_4s_python() -> None:
 DOCTOR = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from jmassif.commands.doctor import run
+from jmassif.cli.doctor import run
 run()
 """
 

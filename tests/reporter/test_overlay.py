@@ -7,8 +7,8 @@ from typing import List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.trace.overlay import Clock, OverlayError, parse
+from jmassif.model.run import Profile
+from jmassif.reader.overlay import Clock, OverlayError, parse
 from tests.reporter.commands import jm_print
 from tests.reporter.traces import Trace
 

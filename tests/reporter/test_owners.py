@@ -6,9 +6,9 @@ from typing import Dict, List
 
 import pytest
 
+from jmassif.attribution.packages import OWN, classify
 from jmassif.model.records import Frame
-from jmassif.whose.folding import OWN, classify
-from jmassif.whose.owners import GROUPS, OWNERS
+from jmassif.render.words import GROUPS, OWNERS
 from tests.harness import ROOT
 
 RULES = [

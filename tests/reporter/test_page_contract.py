@@ -8,13 +8,12 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 import pytest
 
-from jmassif.questions.compare.difference import Column, compare, measure
-from jmassif.questions.compare.stacks import Stacks
-from jmassif.questions.job.headline import headline_of_job
-from jmassif.questions.job.processes import join
-from jmassif.writers.compare.page import comparison
-from jmassif.writers.page import html
-from jmassif.writers.page.data import run_data, together
+from jmassif.analysis.compare import Column, Stacks, compare, measure
+from jmassif.analysis.processes import join
+from jmassif.analysis.processes_headline import headline_of_job
+from jmassif.html import page as html
+from jmassif.html.compare import comparison
+from jmassif.html.data import run_data, together
 from tests.reporter.test_exhaustion import two_failures
 from tests.reporter.traces import ROOT, random_run, small_training_run
 

@@ -12,21 +12,18 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from jmassif.model.kinds import counted_blocks
-from jmassif.model.profile import Profile
+from jmassif.analysis.processes import join
+from jmassif.analysis.sizes import Block, blocks
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import thread_naming
+from jmassif.html import cells as cells_module, page as html
+from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, fold, shown
+from jmassif.html.data import RunData, run_data
+from jmassif.model.records import Composition, counted_blocks
 from jmassif.model.replay import Replay
-from jmassif.model.records import Composition
-from jmassif.questions.blocks import Block, blocks
-from jmassif.questions.job.processes import join
-from jmassif.trace.builder import load
-from jmassif.whose.names import Names
-from jmassif.whose.threads import thread_naming
-from jmassif.writers.page import cells as cells_module, html
-from jmassif.writers.page.attributes import OTHER_LIBRARIES, OTHER_THREADS
-from jmassif.writers.page.columns import Columns, TooLarge, fold
-from jmassif.writers.page.data import RunData, run_data
-from jmassif.writers.page.texts import shown
-from jmassif.writers.view import FormatError, View
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load
+from jmassif.render.view import FormatError, View
 
 from tests.reporter.traces import Trace, random_run, small_training_run
 

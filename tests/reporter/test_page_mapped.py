@@ -3,12 +3,12 @@
 
 from typing import Dict, List, Tuple
 
-from jmassif.model.profile import Profile
-from jmassif.questions.mappings import mappings
-from jmassif.questions.moments import select
-from jmassif.whose.names import Names
-from jmassif.writers.page.cells import cells
-from jmassif.writers.page.mapped import mapped
+from jmassif.analysis.mappings import mappings
+from jmassif.analysis.moments import select
+from jmassif.attribution.names import Names
+from jmassif.html.cells import cells
+from jmassif.html.data import mapped
+from jmassif.model.run import Profile
 from tests.reporter.traces import Trace, small_training_run
 
 MIB = 1 << 20

@@ -7,9 +7,9 @@ from typing import List
 
 import pytest
 
-from jmassif.commands import jm_diff, jm_print
-from jmassif.commands.formats import BINARY, FORMATS
-from jmassif.writers.page import html
+from jmassif.cli import diff as jm_diff, report as jm_print
+from jmassif.cli.formats import BINARY, FORMATS
+from jmassif.html import page as html
 from tests.reporter.commands import call
 from tests.reporter.test_habits import on_terminal
 from tests.reporter.traces import small_training_run

@@ -7,15 +7,14 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.commands.jm_print import main
-from jmassif.model.job import FORKED, REPLACED, SPAWNED
-from jmassif.questions.happened import ALARM
-from jmassif.questions.headline import HAPPENED, POOL
-from jmassif.questions.job.headline import dismissed, headline_of_job
-from jmassif.questions.job.names import NamesOf
-from jmassif.questions.job.processes import Processes, join
-from jmassif.writers.text import processes
-from jmassif.writers.view import View
+from jmassif.analysis.headline import HAPPENED, POOL
+from jmassif.analysis.processes import NamesOf, Processes, join
+from jmassif.analysis.processes_headline import dismissed, headline_of_job
+from jmassif.analysis.run_outcome import ALARM
+from jmassif.cli.report import main
+from jmassif.model.processes import FORKED, REPLACED, SPAWNED
+from jmassif.render import processes
+from jmassif.render.view import View
 from tests import harness
 from tests.reporter.test_text import crowded
 from tests.reporter.traces import Trace

@@ -9,8 +9,8 @@ from typing import Callable, List
 import pytest
 
 from jmassif.model.records import Counts, Mark, Region
-from jmassif.trace.builder import load
-from jmassif.trace.grammar import TraceError
+from jmassif.reader.builder import load
+from jmassif.reader.tokens import TraceError
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 
 

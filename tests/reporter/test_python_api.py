@@ -12,7 +12,7 @@ from typing import Dict, List, Union
 import pytest
 
 import jmassif
-from jmassif.questions.ledger import ledger
+from jmassif.analysis.aggregate import ledger
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 PAGE = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
@@ -83,7 +83,7 @@ def test_a_training_script_pays_nothing_for_the_reader() -> None:
         "-c", "import sys; before = set(sys.modules); import jmassif; print(sorted(set(sys.modules) - before))"
     )
     imported = {name for name in re.findall(r"'([^']+)'", done.stdout) if name.startswith("jmassif")}
-    assert imported == {"jmassif", "jmassif.client"}
+    assert imported == {"jmassif", "jmassif.annotate"}
     assert "argparse" not in done.stdout
 
 

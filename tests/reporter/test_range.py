@@ -8,10 +8,9 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
 
-from jmassif.commands import jm_diff, jm_print
-from jmassif.questions.between import between
-from jmassif.questions.flows import Flow
-from jmassif.questions.moments import SelectionError
+from jmassif.analysis.moments import SelectionError
+from jmassif.analysis.range_diff import Flow, between
+from jmassif.cli import diff as jm_diff, report as jm_print
 from tests.reporter.commands import call
 from tests.reporter.traces import Trace
 

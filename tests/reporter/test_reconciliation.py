@@ -5,10 +5,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.budgets import BudgetError, Meter
-from jmassif.questions.compare.difference import Column, compare, measure
-from jmassif.questions.reconciliation import (
+from jmassif.analysis.balance import (
     BEFORE,
     BESIDE_LEDGER,
     BESIDE_PROCESS,
@@ -20,8 +17,11 @@ from jmassif.questions.reconciliation import (
     sampled,
     whose,
 )
-from jmassif.writers.text.report import write
-from jmassif.writers.view import View
+from jmassif.analysis.budgets import BudgetError, Meter
+from jmassif.analysis.compare import Column, compare, measure
+from jmassif.model.run import Profile
+from jmassif.render.text import write
+from jmassif.render.view import View
 from tests.reporter.commands import section as section_of
 from tests.reporter.traces import Trace
 

@@ -6,8 +6,8 @@ from array import array
 
 import pytest
 
+from jmassif.model.records import Changes, Differences, PageChanges
 from jmassif.model.replay import Replay
-from jmassif.model.rows import Changes, Differences, PageChanges
 from tests.reporter.traces import random_run
 
 

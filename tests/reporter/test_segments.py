@@ -7,7 +7,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.questions.segments import Layout, is_placed, layout_at, layouts, position_of_peak
+from jmassif.analysis.device_memory import Layout, is_placed, layout_at, layouts, position_of_peak
 from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.traces import Trace
 

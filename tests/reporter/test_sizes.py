@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Dict, Tuple
 
 
-from jmassif.commands import jm_print
-from jmassif.questions.moments import select
-from jmassif.questions.neighbours import ITSELF, NOBODY, neighbours
-from jmassif.questions.sizes import account_sizes, total
-from jmassif.whose.names import Names
+from jmassif.analysis.callers_callees import ITSELF, NOBODY, neighbours
+from jmassif.analysis.moments import select
+from jmassif.analysis.sizes import account_sizes, total
+from jmassif.attribution.names import Names
+from jmassif.cli import report as jm_print
 from tests import harness
 from tests.reporter.commands import call, validator
 from tests.reporter.traces import Trace

@@ -5,15 +5,13 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from jmassif.model.kinds import counted_blocks, side_of
-from jmassif.model.profile import Profile
-from jmassif.questions.compare.breakdown import namer
-from jmassif.questions.compare.difference import Column, Difference, compare, measure
-from jmassif.questions.compare.stacks import Stacks
-from jmassif.whose.names import Names
-from jmassif.writers.compare import page as comparison_module
-from jmassif.writers.compare.page import comparison, stacks_data
-from jmassif.writers.page.columns import TooLarge
+from jmassif.analysis.compare import Column, Difference, Stacks, compare, measure, namer
+from jmassif.attribution.names import Names
+from jmassif.html import compare as comparison_module
+from jmassif.html.cells import TooLarge
+from jmassif.html.compare import comparison, stacks_data
+from jmassif.model.records import counted_blocks, side_of
+from jmassif.model.run import Profile
 from tests.reporter.test_page_data import column, moments
 from tests.reporter.traces import Trace, random_run
 

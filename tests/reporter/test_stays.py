@@ -7,8 +7,8 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.stays import Stayed, allocations, grown_since, stayed
+from jmassif.analysis.leaks import Stayed, allocations, grown_since, stayed
+from jmassif.model.run import Profile
 from tests.reporter.traces import random_run
 
 

@@ -8,10 +8,10 @@ from typing import List
 
 import pytest
 
-from jmassif.commands import jm_check, jm_print
-from jmassif.whose import filters
-from jmassif.whose.filters import FilterError, kept, parse_filter
-from jmassif.whose.suppressions import SuppressionError, parse_suppressions, suppress
+from jmassif.attribution import filters
+from jmassif.attribution.filters import FilterError, kept, parse_filter
+from jmassif.attribution.suppressions import SuppressionError, parse_suppressions, suppress
+from jmassif.cli import check as jm_check, report as jm_print
 from tests.reporter.commands import call
 from tests.reporter.traces import Trace
 

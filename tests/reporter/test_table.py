@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cells of text in columns."""
 
-from jmassif.writers.text.table import Column, Table
+from jmassif.render.layout import Column, Table
 
 TABLE = Table(Column("name", 6, align="<"), Column("size", 6), Column("share", 5, gap=1), Column("who", gap=2))
 

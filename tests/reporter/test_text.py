@@ -7,17 +7,16 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS, side_of
-from jmassif.model.profile import Profile
-from jmassif.questions.moments import select
-from jmassif.trace.builder import load
-from jmassif.whose.lines import LINE_VIEWS
-from jmassif.whose.names import Names
-from jmassif.writers.text import report as text
-from jmassif.writers.text.layout import Section, bounded, fitted, paragraph
-from jmassif.writers.text.mapped import by_library
-from jmassif.writers.text.roles import Line
-from jmassif.writers.view import BY, View
+from jmassif.analysis.moments import select
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import LINE_VIEWS
+from jmassif.model.records import DEVICE_KINDS, HOST_KINDS, side_of
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load
+from jmassif.render import text
+from jmassif.render.layout import Line, Section, bounded, fitted, paragraph
+from jmassif.render.system import by_library
+from jmassif.render.view import BY, View
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
 TREES = [by for by in BY if by not in LINE_VIEWS]

@@ -8,8 +8,8 @@ from typing import List
 
 import pytest
 
-from jmassif.commands import jm_check, jm_diff, jm_print
-from jmassif.whose.threads import NO_THREAD
+from jmassif.attribution.views import NO_THREAD
+from jmassif.cli import check as jm_check, diff as jm_diff, report as jm_print
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import Trace
 

@@ -10,10 +10,10 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
 from jmassif.model.records import Growth
-from jmassif.trace import builder
-from jmassif.trace.grammar import RECORDS, Corrupt, TraceError, read
+from jmassif.model.run import Profile
+from jmassif.reader import builder
+from jmassif.reader.tokens import RECORDS, Corrupt, TraceError, read
 from tests.reporter.traces import ROOT, documented_example
 
 HEAD = b"jmassif-trace 2\n"

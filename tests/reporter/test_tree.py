@@ -6,10 +6,10 @@ from typing import Any, List, Tuple
 
 import pytest
 
-from jmassif.model.kinds import counted_blocks
-from jmassif.model.profile import Profile
-from jmassif.questions.tree import Node, Shape, build
-from jmassif.whose.names import STACK_ENDS, Names
+from jmassif.analysis.calltree import Node, Shape, build_site_tree
+from jmassif.attribution.names import STACK_ENDS, Names
+from jmassif.model.records import counted_blocks
+from jmassif.model.run import Profile
 from tests.reporter.traces import Trace, random_run
 
 
@@ -40,7 +40,7 @@ def test_the_allocation_site_comes_first_then_its_callers() -> None:
     two = trace.account("heap", "app", shared + ["right (a.c:3)", "main (a.c:9)"])
     trace.snapshot(1, "time", {one: (10, 1), two: (30, 2)})
     profile = trace.load()
-    assert outline(build(profile, profile.composition(0), shape(profile), "all")) == [
+    assert outline(build_site_tree(profile, profile.composition(0), shape(profile), "all")) == [
         "all", 40, 3,
         ["malloc (libc.so.6)", 40, 3,
          ["work (a.c:1)", 40, 3,
@@ -55,7 +55,7 @@ def test_levels_stand_above_the_stacks() -> None:
     two = trace.account("device", "lib", ["main (a.c:9)"])
     trace.snapshot(1, "time", {one: (10, 1), two: (30, 2)})
     profile = trace.load()
-    assert outline(build(profile, profile.composition(0), shape(profile, by="owner"), "all")) == [
+    assert outline(build_site_tree(profile, profile.composition(0), shape(profile, by="owner"), "all")) == [
         "all", 40, 3,
         ["lib", 30, 2, ["main (a.c:9)", 30, 2]],
         ["app", 10, 1, ["main (a.c:9)", 10, 1]],
@@ -67,7 +67,7 @@ def test_small_places_are_folded_into_one_child() -> None:
     accounts = [trace.account("heap", "app", [f"f{i} (a.c:{i})"]) for i in range(1, 5)]
     trace.snapshot(1, "time", {account: (size, 1) for account, size in zip(accounts, (1, 90, 2, 7))})
     profile = trace.load()
-    assert outline(build(profile, profile.composition(0), shape(profile, threshold=7), "all")) == [
+    assert outline(build_site_tree(profile, profile.composition(0), shape(profile, threshold=7), "all")) == [
         "all", 100, 4,
         ["f2 (a.c:2)", 90, 1],
         ["f4 (a.c:4)", 7, 1],
@@ -82,7 +82,7 @@ def test_where_some_stacks_end_and_others_go_on_a_child_stands_for_the_end() -> 
     none = trace.account("heap", "app")
     trace.snapshot(1, "time", {short: (4, 1), long: (2, 1), none: (1, 1)})
     profile = trace.load()
-    assert outline(build(profile, profile.composition(0), shape(profile), "all")) == [
+    assert outline(build_site_tree(profile, profile.composition(0), shape(profile), "all")) == [
         "all", 7, 3,
         ["f (a.c:1)", 6, 2, [STACK_ENDS, 4, 1], ["main (a.c:9)", 2, 1]],
         ["(heap of app, without a stack)", 1, 1],
@@ -94,7 +94,7 @@ def test_memory_without_stacks_is_told_apart_by_kind_and_owner() -> None:
     accounts = [trace.account(kind, owner) for kind, owner in (("pool", "cache"), ("stack", "app"), ("stack", "lib"))]
     trace.snapshot(1, "time", {account: (10 * account, 1) for account in accounts})
     profile = trace.load()
-    assert outline(build(profile, profile.composition(0), shape(profile), "all")) == [
+    assert outline(build_site_tree(profile, profile.composition(0), shape(profile), "all")) == [
         "all", 60, 3,
         ["(stack of lib, without a stack)", 30, 1],
         ["(stack of app, without a stack)", 20, 1],
@@ -108,8 +108,8 @@ def test_a_stack_deeper_than_pythons_own_is_no_problem() -> None:
     trace.snapshot(1, "time", {deep: (10, 1)})
     profile = trace.load()
     composition = profile.composition(0)
-    assert len(every_node(build(profile, composition, shape(profile), "all"))) == 20_001
-    assert len(every_node(build(profile, composition, shape(profile, max_frames=5), "all"))) == 6
+    assert len(every_node(build_site_tree(profile, composition, shape(profile), "all"))) == 20_001
+    assert len(every_node(build_site_tree(profile, composition, shape(profile, max_frames=5), "all"))) == 6
 
 
 def test_runs_of_internal_frames_are_one_node_whatever_is_in_them() -> None:
@@ -122,7 +122,7 @@ def test_runs_of_internal_frames_are_one_node_whatever_is_in_them() -> None:
     three = trace.account("heap", "app", ["own (net.so)"] + run[2:] + outer)
     trace.snapshot(1, "time", {one: (10, 1), two: (30, 2), three: (5, 1)})
     profile = trace.load()
-    assert outline(build(profile, profile.composition(0), shape(profile, is_folded=True), "all")) == [
+    assert outline(build_site_tree(profile, profile.composition(0), shape(profile, is_folded=True), "all")) == [
         "all", 45, 4,
         ["… 2 to 4 frames of torch", 40, 3, ["train.py:9 (main)", 40, 3, ["… 1 frame of python", 40, 3]]],
         ["own (net.so)", 5, 1,
@@ -136,7 +136,7 @@ def test_kind_and_owner_are_known_where_they_are_the_same_throughout() -> None:
     two = trace.account("heap", "lib", ["f (a.c:1)", "main (a.c:2)"])
     trace.snapshot(1, "time", {one: (10, 1), two: (10, 1)})
     profile = trace.load()
-    root = build(profile, profile.composition(0), shape(profile), "all")
+    root = build_site_tree(profile, profile.composition(0), shape(profile), "all")
     assert (root.kind, root.owner) == ("heap", None)
     assert {child.owner for child in root.children[0].children} == {"app", "lib"}
 
@@ -150,7 +150,7 @@ def test_sums_are_exact_in_any_tree(seed: int) -> None:
     profile = random_run(seed).load()
     for index in range(0, len(profile.snapshots), 7):
         composition = profile.composition(index)
-        root = build(profile, composition, shape(profile, threshold, by, is_folded=is_folded), "all")
+        root = build_site_tree(profile, composition, shape(profile, threshold, by, is_folded=is_folded), "all")
         assert root.bytes == sum(n_bytes for n_bytes, _ in composition.values())
         assert root.blocks == sum(
             counted_blocks(profile.accounts[account].kind, blocks) for account, (_, blocks) in composition.items()

@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
-from jmassif.model.profile import Profile
-from jmassif.trace.builder import load
+from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,8 +6,8 @@ from typing import Dict, List, Mapping, Sequence
 
 import pytest
 
-from jmassif.model.profile import Profile
 from jmassif.model.records import Composition
+from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Argument, Recording
 

@@ -11,9 +11,8 @@ import re
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.model.kinds import side_of
-from jmassif.model.profile import Profile
-from jmassif.model.records import Composition
+from jmassif.model.records import Composition, side_of
+from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Recording
 

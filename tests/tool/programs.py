@@ -6,10 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from jmassif.commands import jm_check, jm_print
-from jmassif.model.kinds import HOST_KINDS
-from jmassif.model.profile import Profile
-from jmassif.model.records import Account, Composition
+from jmassif.cli import check as jm_check, report as jm_print
+from jmassif.model.records import HOST_KINDS, Account, Composition
+from jmassif.model.run import Profile
 from tests import harness
 from tests.reporter.commands import call
 

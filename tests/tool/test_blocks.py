@@ -3,7 +3,7 @@
 
 from typing import Dict, List, NamedTuple, Tuple
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests.harness import compile_c
 from tests.tool.programs import functions, run_both
 

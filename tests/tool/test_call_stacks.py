@@ -8,8 +8,8 @@ from typing import Dict, List, Set, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
 from jmassif.model.records import Frame
+from jmassif.model.run import Profile
 from tests.harness import compile_c, record
 from tests.tool.programs import functions, heap_stacks, library, linked_to, run_both, stack_of
 

@@ -12,8 +12,8 @@ from typing import Dict, Mapping, Optional, Tuple
 
 import pytest
 
-from jmassif.model.kinds import DEVICE_KINDS, HOST_KINDS
-from jmassif.model.profile import Profile
+from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
+from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Recording
 from tests.tool import programs

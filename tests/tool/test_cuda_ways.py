@@ -7,7 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Set
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Recording
 from tests.tool.cuda_ledger import Kinds, held_by, held_by_kind, last, objects, run_sim

@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.questions import reconciliation
+from jmassif.analysis import balance as reconciliation
 from tests import harness
 from tests.harness import Recording
 from tests.tool import board, cuda_ledger, programs

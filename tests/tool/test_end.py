@@ -9,7 +9,7 @@ from typing import Dict, List, Tuple, Union
 
 import pytest
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests.harness import Recording, compile_c, record
 from tests.tool.programs import assert_readable, finish, live_at, run_both, start
 

@@ -7,12 +7,12 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions import about, reconciliation
-from jmassif.questions.ledger import ledger
+from jmassif.analysis import balance as reconciliation, run_info as about
+from jmassif.analysis.aggregate import ledger
+from jmassif.export import memory_viz
+from jmassif.model.run import Profile
+from jmassif.render.view import View
 from jmassif.units import size
-from jmassif.writers import memory_viz
-from jmassif.writers.view import View
 from tests import harness
 from tests.harness import PYTHON, ROOT, Argument, Recording
 from tests.reporter.snapshot_reader import read, sums

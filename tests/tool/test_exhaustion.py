@@ -12,10 +12,10 @@ from typing import Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.analysis.device_memory import Layout, layout_at
+from jmassif.analysis.oom import Incident, call, incidents
 from jmassif.model.records import Exhaustion
-from jmassif.questions.exhaustion import Incident, call, incidents
-from jmassif.questions.segments import Layout, layout_at
+from jmassif.model.run import Profile
 from tests.harness import BUILD, VALGRIND, Recording, compile_c, record, recorded
 from tests.tool.cuda_ledger import figures
 from tests.tool.programs import functions, print_report

@@ -6,7 +6,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests.harness import PYTHON, ROOT, Recording, compile_c, record, run
 from tests.tool.programs import assert_readable, library, live_at, program, run_both
 

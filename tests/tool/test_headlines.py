@@ -7,12 +7,12 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.commands.jm_diff import main as jm_diff
-from jmassif.questions.headline import HAPPENED, PLACE, POOL, WHOSE, headline
-from jmassif.questions.job.headline import headline_of_job
-from jmassif.questions.job.processes import join
+from jmassif.analysis.headline import HAPPENED, PLACE, POOL, WHOSE, headline
+from jmassif.analysis.processes import join
+from jmassif.analysis.processes_headline import headline_of_job
+from jmassif.attribution.names import Names
+from jmassif.cli.diff import main as jm_diff
 from jmassif.units import size
-from jmassif.whose.names import Names
 from tests.harness import PYTHON, ROOT, compile_c, record
 from tests.reporter.commands import call
 

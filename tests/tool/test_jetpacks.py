@@ -10,7 +10,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.commands import jm_check as check_cli, jm_diff as diff_cli
+from jmassif.cli import check as check_cli, diff as diff_cli
 from tests.harness import Recording, record
 from tests.reporter.commands import Done, call
 from tests.tool.cuda_ledger import points, run_sim

@@ -18,8 +18,8 @@ from typing import List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.trace.builder import load_file
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from tests.harness import Argument, compile_c, record
 from tests.tool.programs import functions, print_report, start
 

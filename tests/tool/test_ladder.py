@@ -7,8 +7,8 @@ from typing import Dict
 
 import pytest
 
-from jmassif.questions.ladder import LESS, Ladder, ladders
-from jmassif.questions.moments import select
+from jmassif.analysis.ladder import LESS, Ladder, ladders
+from jmassif.analysis.moments import select
 from tests.harness import Recording, compile_c, record
 from tests.tool import board
 from tests.tool.test_others import program, requested

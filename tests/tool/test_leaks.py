@@ -9,9 +9,9 @@ from typing import Any, List, Tuple
 
 import pytest
 
-from jmassif.questions.growth import Growth, find_growth
-from jmassif.whose.names import Names
-from jmassif.writers.page.data import run_data
+from jmassif.analysis.leaks import Growth, find_growth
+from jmassif.attribution.names import Names
+from jmassif.html.data import run_data
 from tests.harness import PYTHON, ROOT, Recording, need_module, record, recorded
 from tests.tool.programs import check, print_report, program
 

@@ -10,9 +10,9 @@ from typing import Dict, Iterator, List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.machine import machine, was_short
-from jmassif.trace.builder import load_file
+from jmassif.analysis.system import machine, was_short
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from tests.harness import PYTHON, compile_c, record
 from tests.tool.programs import ends_for_lack_of_memory, finish, functions, live_at, print_report, start
 

@@ -14,8 +14,8 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.model.profile import Profile
 from jmassif.model.records import Frame
+from jmassif.model.run import Profile
 from tests.harness import PYTHON, VALGRIND, compile_c, record, run
 
 TEXT = "#include <stdlib.h>\nint main(int argc, char **argv) { free(malloc(1000)); return argc - 3; }\n"

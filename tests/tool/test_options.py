@@ -7,7 +7,7 @@ from typing import Dict, List, Set, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests.harness import BUILD, ROOT, VALGRIND, compile_c, massif, record, run
 from tests.tool.programs import assert_readable, at_peak, heap_stacks, is_massifs_extra
 

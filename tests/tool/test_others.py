@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from jmassif.questions.moments import select
-from jmassif.questions.others import Shown, others
+from jmassif.analysis.moments import select
+from jmassif.analysis.other_tools import Shown, others
 from tests.harness import ROOT, Recording, compile_c, massif, record, sim_build
 
 MIB = 1 << 20

@@ -7,7 +7,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Recording, compile_c, record
 from tests.tool.programs import functions, library, linked_to

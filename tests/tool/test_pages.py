@@ -11,12 +11,12 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.mappings import libraries, mappings
-from jmassif.questions.moments import select
-from jmassif.questions.scopes import growth_by_side
-from jmassif.trace.builder import load_file
-from jmassif.whose.names import Names
+from jmassif.analysis.mappings import libraries, mappings
+from jmassif.analysis.moments import select
+from jmassif.analysis.regions import growth_by_side
+from jmassif.attribution.names import Names
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from tests.harness import (
     ARM64_VALGRIND,
     BUILD,

@@ -12,9 +12,8 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.model.kinds import PEAKS, side_of
-from jmassif.model.profile import Profile
-from jmassif.model.records import Composition
+from jmassif.model.records import PEAKS, Composition, side_of
+from jmassif.model.run import Profile
 from tests import harness
 from tests.tool import programs
 from tests.tool.cuda_ledger import assert_totals_are_sums, at_marks

@@ -6,14 +6,13 @@ from typing import Dict, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.between import Range, RangeRow, between, rows_of
-from jmassif.questions.flows import Flow
-from jmassif.questions.job.processes import join
-from jmassif.questions.job.range import job_range
-from jmassif.trace.builder import load_file
-from jmassif.whose.names import Names
-from jmassif.whose.views import naming
+from jmassif.analysis.processes import join
+from jmassif.analysis.processes_range import job_range
+from jmassif.analysis.range_diff import Flow, Range, RangeRow, between, rows_of
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import naming
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from tests import harness
 from tests.tool.programs import program
 

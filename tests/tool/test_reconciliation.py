@@ -8,17 +8,8 @@ from typing import List, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.reconciliation import (
-    BEFORE,
-    BESIDE_LEDGER,
-    BESIDE_PROCESS,
-    Books,
-    books,
-    device_books,
-    fullest,
-    sampled,
-)
+from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, Books, books, device_books, fullest, sampled
+from jmassif.model.run import Profile
 from tests.harness import BUILD, PYTHON, ROOT, Recording, compile_c, record, sim_build
 from tests.tool.programs import print_report
 from tests.torch.finished import trained

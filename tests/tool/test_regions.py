@@ -8,9 +8,9 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.analysis.regions import RegionFigures, region_figures, regions_by_name
 from jmassif.model.records import Region
-from jmassif.questions.regions import RegionFigures, region_figures, regions_by_name
+from jmassif.model.run import Profile
 from tests.harness import PYTHON, ROOT, Recording, record, recorded, run
 from tests.tool.programs import assert_readable, program
 

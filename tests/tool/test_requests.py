@@ -11,7 +11,7 @@ from typing import Dict, Iterator, List, NamedTuple
 
 import pytest
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests.harness import BUILD, PYTHON, ROOT, VALGRIND, compile_c, record, run
 from tests.tool.programs import assert_readable, run_both, start
 

@@ -11,8 +11,8 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
 from jmassif.model.records import Scope
+from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Recording
 from tests.tool import programs

@@ -3,8 +3,8 @@
 
 from typing import Dict, Tuple
 
-from jmassif.model.profile import Profile
 from jmassif.model.records import Composition, Stage
+from jmassif.model.run import Profile
 from tests.harness import ROOT, Recording, compile_c, record
 
 # What it holds and allocates is known by its numbers: 3 MB stay from before, and each stage has a top of its own.

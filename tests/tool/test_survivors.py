@@ -6,7 +6,7 @@ from typing import Iterable, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests.harness import record
 from tests.tool.programs import assert_readable, program
 

@@ -7,8 +7,8 @@ from typing import Dict, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.whose.threads import Threads
+from jmassif.attribution.views import Threads
+from jmassif.model.run import Profile
 from tests.harness import PYTHON, compile_c, record
 from tests.tool.programs import DIRECTORY, assert_readable, functions, print_report, program
 

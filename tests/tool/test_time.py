@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Dict, List
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests.harness import VALGRIND, compile_c, record, run
 from tests.tool.programs import live_at
 

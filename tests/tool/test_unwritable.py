@@ -9,7 +9,7 @@ from typing import Callable, Iterator, Optional
 
 import pytest
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests.harness import Run, compile_c, record
 from tests.tool.programs import assert_readable, finish, start
 

@@ -10,7 +10,7 @@ from typing import Dict, NamedTuple, Sequence
 
 import pytest
 
-from jmassif.model.profile import Profile
+from jmassif.model.run import Profile
 from tests.harness import PYTHON, Argument, Recording, compile_c, need_module, record
 from tests.tool.programs import functions, library, linked_to
 

@@ -14,10 +14,10 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.exhaustion import incidents
-from jmassif.questions.regions import region_figures
-from jmassif.trace.builder import load_file
+from jmassif.analysis.oom import incidents
+from jmassif.analysis.regions import region_figures
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from moments import Moment, moments
 
 ROOT = Path(os.environ["JMASSIF_TORCH_ROOT"])

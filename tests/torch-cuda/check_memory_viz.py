@@ -11,13 +11,13 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import pytest
 
 from check_counters import DEFAULT, EXPANDABLE, ROOT, SCRIPTS, Program, run_inside
-from jmassif.model.kinds import DEVICE_KINDS
-from jmassif.model.profile import Profile
-from jmassif.questions.ledger import ledger
-from jmassif.questions.moments import mark_snapshots
-from jmassif.trace.builder import load_file
-from jmassif.writers.memory_viz import write
-from jmassif.writers.view import View
+from jmassif.analysis.aggregate import ledger
+from jmassif.analysis.moments import mark_snapshots
+from jmassif.export.memory_viz import write
+from jmassif.model.records import DEVICE_KINDS
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
+from jmassif.render.view import View
 from tests.reporter.snapshot_reader import read
 
 Snapshot = Dict[str, Any]

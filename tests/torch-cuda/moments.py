@@ -5,8 +5,8 @@ import collections
 from pathlib import Path
 from typing import Counter, Dict, List, NamedTuple
 
-from jmassif.model.kinds import DEVICE_KINDS
-from jmassif.model.profile import Profile
+from jmassif.model.records import DEVICE_KINDS
+from jmassif.model.run import Profile
 
 
 class Moment(NamedTuple):

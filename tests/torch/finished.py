@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any, Callable, Counter, Dict, List, NamedTuple
 
-from jmassif.model.profile import Profile
+from jmassif.attribution.names import Names
 from jmassif.model.records import Composition
-from jmassif.whose.names import Names
+from jmassif.model.run import Profile
 from tests.harness import BUILD, PYTHON, ROOT, Recording, need_module, recorded
 
 SCRIPTS = Path(__file__).parent / "scripts"

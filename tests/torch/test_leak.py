@@ -3,7 +3,7 @@
 jm_check.
 """
 
-from jmassif.writers.page.data import run_data
+from jmassif.html.data import run_data
 from tests.tool.programs import check, print_report
 from tests.torch.finished import SCRIPTS, finished
 

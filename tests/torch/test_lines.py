@@ -6,8 +6,8 @@ from typing import Any, Callable, Counter, Dict, List
 
 import pytest
 
+from jmassif.attribution.views import charges
 from jmassif.units import size
-from jmassif.whose.lines import charges
 from tests.tool.programs import print_report
 from tests.torch.finished import SCRIPTS, Finished, finished
 

@@ -6,7 +6,7 @@ from typing import Any, List
 
 import pytest
 
-from jmassif.trace.builder import load_file
+from jmassif.reader.builder import load_file
 from tests.harness import compile_c, record, sim_build
 from tests.tool.test_exhaustion import ran
 from tests.torch.finished import finished

@@ -4,12 +4,11 @@
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
-from jmassif.model.kinds import side_of
-from jmassif.model.profile import Profile
-from jmassif.model.records import Composition
-from jmassif.questions.ledger import ledger
-from jmassif.trace.builder import load_file
-from jmassif.whose.names import Names
+from jmassif.analysis.aggregate import ledger
+from jmassif.attribution.names import Names
+from jmassif.model.records import Composition, side_of
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 
 from tests.web.browser import write_page
 

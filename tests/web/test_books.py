@@ -6,9 +6,9 @@ from typing import Dict
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.reconciliation import books, fullest, sampled, whose
-from jmassif.trace.builder import load_file
+from jmassif.analysis.balance import books, fullest, sampled, whose
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from jmassif.units import size
 from tests.reporter.test_reconciliation import LATER, trace as traced
 from tests.web.browser import look, visit, write_page

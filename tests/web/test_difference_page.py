@@ -9,11 +9,11 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import pytest
 
-from jmassif.commands import jm_diff as diff_cli
+from jmassif.cli import diff as diff_cli
+from jmassif.html import page as html
+from jmassif.render.compare import _percent
+from jmassif.render.words import OWNERS
 from jmassif.units import growth, size
-from jmassif.whose.owners import OWNERS
-from jmassif.writers.compare.tables import _percent
-from jmassif.writers.page import html
 from tests.reporter.commands import call
 from tests.reporter.test_difference import held
 from tests.reporter.traces import Trace, small_training_run

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from jmassif.commands import jm_print
-from jmassif.writers.editor import EDITORS, EditorError, parse_editor
+from jmassif.cli import report as jm_print
+from jmassif.render.editor import EDITORS, EditorError, parse_editor
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import Trace
 from tests.web.browser import look, write_page

@@ -5,9 +5,8 @@ import re
 from pathlib import Path
 
 
-from jmassif.questions.exhaustion import incidents
-from jmassif.questions.segments import layout_at
-from jmassif.questions.situation import arithmetic
+from jmassif.analysis.device_memory import layout_at
+from jmassif.analysis.oom import arithmetic, incidents
 from jmassif.units import size
 from tests.reporter.test_exhaustion import BOARD, MIB, Run, fragmented, on_board
 from tests.web.browser import SCREENSHOTS, look, write_page

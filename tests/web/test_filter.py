@@ -7,8 +7,8 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.questions.mappings import libraries
-from jmassif.questions.moments import select
+from jmassif.analysis.mappings import libraries
+from jmassif.analysis.moments import select
 from tests.web.browser import Seen, Step, look, look_once
 from tests.web.pages import Page
 

@@ -8,12 +8,12 @@ from typing import List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.headline import HAPPENED, headline
-from jmassif.questions.ledger import ledger
-from jmassif.questions.moments import select
+from jmassif.analysis.aggregate import ledger
+from jmassif.analysis.headline import HAPPENED, headline
+from jmassif.analysis.moments import select
+from jmassif.attribution.names import Names
+from jmassif.model.run import Profile
 from jmassif.units import size
-from jmassif.whose.names import Names
 from tests.reporter.traces import Trace, small_training_run
 from tests.web.browser import SCREENSHOTS, look, visit, write_page
 from tests.web.pages import Page, Shown

@@ -8,9 +8,8 @@ from typing import Any, Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.commands.jm_fleet import main
-from jmassif.fleet.opening import open_database
-from jmassif.fleet.schema import FIGURE, PART, RUN, SETUP, number_of
+from jmassif.cli.fleet import main
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, number_of, open_database
 from jmassif.units import growth, size
 from tests.reporter.commands import call
 from tests.web.browser import look, visit

@@ -8,11 +8,10 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.model.kinds import counted_blocks, side_of
-from jmassif.model.profile import Profile
-from jmassif.model.records import Scope
-from jmassif.questions.ledger import roles
-from jmassif.questions.moments import select
+from jmassif.analysis.aggregate import roles
+from jmassif.analysis.moments import select
+from jmassif.model.records import Scope, counted_blocks, side_of
+from jmassif.model.run import Profile
 from jmassif.units import moment, size
 
 from tests.reporter.traces import Trace

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, List
 
-from jmassif.questions.moments import select
-from jmassif.trace.builder import load_file
+from jmassif.analysis.moments import select
+from jmassif.reader.builder import load_file
 
 from tests.harness import ROOT
 from tests.reporter.test_large import trace  # noqa: F401  pylint: disable=unused-import

@@ -6,10 +6,10 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jmassif.model.profile import Profile
-from jmassif.questions.machine import machine
-from jmassif.questions.moments import select
-from jmassif.trace.builder import load_file
+from jmassif.analysis.moments import select
+from jmassif.analysis.system import machine
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
 from jmassif.units import size
 from tests.reporter.test_machine import trace
 from tests.reporter.traces import small_training_run

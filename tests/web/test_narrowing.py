@@ -3,7 +3,7 @@
 
 import json
 
-from jmassif.questions.moments import select
+from jmassif.analysis.moments import select
 from tests.web.browser import look
 from tests.web.pages import TREE, Page, assert_adds_up, held
 

@@ -3,8 +3,8 @@
 
 from typing import Any, Dict, List
 
-from jmassif.questions.moments import select
-from jmassif.questions.neighbours import neighbours
+from jmassif.analysis.callers_callees import neighbours
+from jmassif.analysis.moments import select
 from tests.web.browser import look
 from tests.web.pages import Page
 

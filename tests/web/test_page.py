@@ -9,15 +9,15 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 import pytest
 
-from jmassif.model.kinds import side_of
-from jmassif.model.profile import Profile
-from jmassif.questions.answer import answer
-from jmassif.questions.leaks import as_data
-from jmassif.questions.ledger import ledger
-from jmassif.questions.moments import select
+from jmassif.analysis.aggregate import ledger
+from jmassif.analysis.headline import answer
+from jmassif.analysis.leaks import as_data
+from jmassif.analysis.moments import select
+from jmassif.attribution.names import Names
+from jmassif.model.records import side_of
+from jmassif.model.run import Profile
+from jmassif.render.words import GROUPS, OWNERS
 from jmassif.units import moment, size
-from jmassif.whose.owners import GROUPS, OWNERS
-from jmassif.whose.names import Names
 
 from tests.harness import ROOT
 from tests.reporter.traces import Trace, small_training_run

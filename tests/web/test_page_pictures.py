@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
-from jmassif.commands import jm_print
-from jmassif.model.kinds import side_of
+from jmassif.cli import report as jm_print
+from jmassif.model.records import side_of
 from tests.reporter.commands import call
 from tests.reporter.traces import random_run, small_training_run
 from tests.web.browser import look, write_page

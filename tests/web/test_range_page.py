@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jmassif.questions.between import between, rows_of
+from jmassif.analysis.range_diff import between, rows_of
 from tests.harness import ROOT, record
 from tests.tool.programs import program
 from tests.tool.test_range import told_by

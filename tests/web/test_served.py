@@ -17,12 +17,12 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from jmassif.commands import jm_serve
-from jmassif.model.kinds import PEAKS, side_of
-from jmassif.model.profile import Profile
+from jmassif.cli import serve as jm_serve
+from jmassif.model.records import PEAKS, side_of
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load, load_file
+from jmassif.reader.tokens import TraceError
 from jmassif.serve.library import Library
-from jmassif.trace.builder import load, load_file
-from jmassif.trace.grammar import TraceError
 from tests.harness import ROOT
 from tests.live.test_following import SMALL, pieces, tail_of
 from tests.reporter.commands import assert_one_line_error, call

@@ -6,7 +6,7 @@ from typing import Any, List
 
 import pytest
 
-from jmassif.commands import jm_print
+from jmassif.cli import report as jm_print
 from tests.reporter.commands import assert_one_line_error, call
 from tests.reporter.traces import Trace
 from tests.web.browser import SCREENSHOTS, Seen, in_node, look, look_once, write_page

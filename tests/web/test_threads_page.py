@@ -4,7 +4,7 @@
 import json
 from pathlib import Path
 
-from jmassif.commands import jm_print
+from jmassif.cli import report as jm_print
 from tests.reporter.commands import call
 from tests.reporter.test_threads import LOADERS, MAIN, _trace
 from tests.reporter.traces import small_training_run

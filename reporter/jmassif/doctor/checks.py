@@ -1,13 +1,601 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All checks in the order in which people read them, and those that every recording begins with."""
 
-from typing import Callable, Tuple
+import errno
+import glob
+import os
+import re
+import resource
+import subprocess
+import tempfile
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.doctor.devices import check_board, check_nodes
-from jmassif.doctor.kernel import check_kernel, check_ptrace, check_seccomp
-from jmassif.doctor.limits import check_directory, check_open_files, check_sizes, check_temporary
-from jmassif.doctor.machine import FAILS, LOST, Findings, Machine
-from jmassif.doctor.memory import check_desktop, check_memory, check_overcommit, check_swap
+from jmassif.doctor.machine import (
+    FAILS,
+    LOST,
+    OK,
+    Finding,
+    Findings,
+    Machine,
+    check_kernel,
+    check_ptrace,
+    check_seccomp,
+    fails,
+    lost,
+    ok,
+    read_elf,
+)
+from jmassif.units import size
+
+
+# ---- devices ----
+# The nodes of NVIDIA's drivers, and NVIDIA's releases on a board.
+
+# Those of a Jetson's GPU and those of other boards'; a program needs all that are there.
+_NODES = (
+    "/dev/nvmap",
+    "/dev/nvhost-ctrl",
+    "/dev/nvhost-ctrl-gpu",
+    "/dev/nvhost-gpu",
+    "/dev/nvhost-as-gpu",
+    "/dev/nvgpu/igpu0/ctrl",
+    "/dev/nvgpu/igpu0/channel",
+    "/dev/nvidiactl",
+    "/dev/nvidia0",
+    "/dev/nvidia-uvm",
+)
+# These are opened, as a container's rules and a simulated board show in nothing else. The others may wake the GPU.
+_OPENED = ("/dev/nvmap", "/dev/nvidiactl")
+_MENDS = {
+    errno.EACCES: "sudo usermod -aG video $USER, and log in again",
+    errno.EPERM: "in a container: start it with --runtime=nvidia",
+    errno.EBUSY: "close the program that has it",
+}
+
+
+def _is_there(machine: Machine, node: str) -> bool:
+    return machine.exists(node) or (node in _OPENED and machine.refusal(node) is None)
+
+
+def is_nvmap_board(machine: Machine) -> bool:
+    return _is_there(machine, "/dev/nvmap")
+
+
+def _refusal(machine: Machine, node: str) -> Optional[OSError]:
+    if not machine.may_use(node) and machine.exists(node):
+        return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return machine.refusal(node) if node in _OPENED else None
+
+
+def check_nodes(machine: Machine) -> Findings:
+    """Whether the program may open them."""
+    nodes = [node for node in _NODES if _is_there(machine, node)]
+    for node in nodes:
+        error = _refusal(machine, node)
+        if error:
+            mend = _MENDS.get(error.errno or 0, "see dmesg: the driver does not answer")
+            return fails("devices", f"{node} cannot be opened ({error.strerror}): CUDA will not start", mend)
+    if not nodes:
+        return ok("devices", "no NVIDIA device: host memory is recorded")
+    return ok("devices", f"{', '.join(nodes[:3])}{' and others' if len(nodes) > 3 else ''} may be used")
+
+
+def _l4t(machine: Machine) -> str:
+    """ "# R32 (release), REVISION: 7.1, …" → "32.7.1" """
+    found = re.search(r"R(\d+).*REVISION: *([\d.]+)", machine.text("/etc/nv_tegra_release"))
+    return f"{found.group(1)}.{found.group(2)}" if found else ""
+
+
+def _packages(machine: Machine) -> Dict[str, str]:
+    """Version by package that is installed."""
+    found = {}
+    name, is_installed = "", False
+    for line in machine.text("/var/lib/dpkg/status").splitlines():
+        key, _, value = line.partition(": ")
+        if key == "Package":
+            name, is_installed = value, False
+        elif key == "Status":
+            is_installed = value.endswith(" installed")
+        elif key == "Version" and is_installed:
+            found[name] = value
+    return found
+
+
+# By name for people: the packages that bring it, the oldest and newest major version that the wrappers know.
+_LIBRARIES = {
+    "CUDA": (r"cuda-cudart-\d+-\d+|cuda-runtime-\d+-\d+", 9, 13),
+    "cuDNN": (r"libcudnn\d+(-cuda-\d+)?", 7, 9),
+    "TensorRT": (r"libnvinfer\d+", 5, 10),
+}
+
+
+def check_board(machine: Machine) -> Findings:
+    """The board, its JetPack, and what is installed of CUDA."""
+    from jmassif.analysis.run_info import JETPACKS
+
+    found = []
+    model = machine.text("/proc/device-tree/model").strip("\0\n ")
+    release = _l4t(machine)
+    packages = _packages(machine)
+    if release or model:
+        short = release[:-2] if release.count(".") == 2 and release.endswith(".0") else release
+        jetpack = JETPACKS.get(short) or packages.get("nvidia-jetpack", "").partition("-")[0]
+        words = [model or "a board without a name"]
+        words += [f"JetPack {jetpack}"] if jetpack else []
+        words += [f"L4T {release}"] if release else []
+        known = not release or release.partition(".")[0] in ("32", "34", "35", "36", "38")
+        text = ", ".join(words) + ("" if known else ": the driver's memory is not decoded for this release")
+        found.append(Finding("board", OK if known else LOST, text))
+    for name, (pattern, oldest, newest) in _LIBRARIES.items():
+        versions = sorted({packages[package] for package in packages if re.fullmatch(pattern, package)})
+        for version in versions:
+            major = re.match(r"(?:\d+:)?(\d+)", version)
+            known = major is None or oldest <= int(major.group(1)) <= newest
+            limits = "" if known else f": the wrappers know {oldest} to {newest}"
+            found.append(Finding(name, OK if known else LOST, f"{version}{limits}"))
+    return found
+
+
+# ---- limits ----
+# Limits of this process, which the program inherits, and places that are written to.
+
+_MIB = 1 << 20
+
+# Valgrind keeps twelve for itself above the program's; a program that loads libraries needs a few at once.
+_VALGRINDS, _FEWEST, _FEW = 12, 20, 256
+# JetPack's driver hands out descriptors from 1024 on.
+_BOARDS = 4096
+
+# Importing PyTorch is 22 MB of trace; from then on it grows with the logarithm of the time.
+_TRACE = 64 * _MIB
+
+
+def check_open_files(machine: Machine) -> Findings:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (1 << 20 if limit == resource.RLIM_INFINITY else limit for limit in (soft, hard))
+    text = f"the limit is {soft}" + (f" (hard {hard})" if hard != soft else "")
+    if soft < _FEWEST:
+        return fails("open files", f"{text}: Valgrind keeps {_VALGRINDS} of them", "ulimit -n 4096")
+    if is_nvmap_board(machine) and hard < _BOARDS:
+        reason = "buffers have the descriptors 1024 and up here, and the program cannot close or map them"
+        return fails("open files", f"{text}: {reason}", "sudo prlimit --pid $$ --nofile=65536")
+    if soft < _FEW:
+        reason = f"the program has {soft - _VALGRINDS}, as Valgrind keeps {_VALGRINDS}"
+        return lost("open files", f"{text}: {reason}", "ulimit -n 4096")
+    return ok("open files", text)
+
+
+def _limit(which: int) -> Optional[int]:
+    soft = resource.getrlimit(which)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def check_sizes(machine: Machine) -> Findings:
+    """Limits of address space and of files."""
+    space, file = _limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_FSIZE)
+    found = []
+    if space is not None:
+        text = f"the address space is limited to {size(space)}, and Valgrind's part counts too"
+        found.append(Finding("address space", FAILS if space < 512 * _MIB else LOST, text, "ulimit -v unlimited"))
+    if file is not None and file < _TRACE:
+        text = f"files are limited to {size(file)}: a longer trace is cut off there"
+        found.append(Finding("file size", FAILS if file < _MIB else LOST, text, "ulimit -f unlimited"))
+    return found or [Finding("sizes", OK, "neither address space nor files are limited")]
+
+
+def _free(directory: str) -> int:
+    figures = os.statvfs(directory)
+    return figures.f_bavail * figures.f_frsize
+
+
+def check_directory(machine: Machine) -> Findings:
+    """The trace goes to the current directory."""
+    try:
+        here = os.getcwd()
+        with tempfile.TemporaryFile(dir=here):
+            free = _free(here)
+    except OSError as error:
+        reason = error.strerror or "it is gone"
+        text = f"the trace goes to the current directory, which cannot be written: {reason}"
+        return fails("trace", text, "cd to another, or --jmassif-out-file=DIRECTORY/jmassif.out.%p")
+    if free < _TRACE:
+        text = f"{size(free)} are free in the current directory, where the trace goes: it may be cut off"
+        return [Finding("trace", FAILS if free < _MIB else LOST, text, "--jmassif-out-file=DIRECTORY/jmassif.out.%p")]
+    return ok("trace", f"{size(free)} are free in the current directory")
+
+
+def check_temporary(machine: Machine) -> Findings:
+    """Valgrind does not start without a directory for its pipes."""
+    directory = machine.environment.get("TMPDIR") or "/tmp"
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            return ok("temporary", f"{directory} can be written")
+    except OSError as error:
+        text = f"{directory} cannot be written ({error.strerror}), and Valgrind does not start without"
+        return fails("temporary", text, "export TMPDIR=DIRECTORY")
+
+
+# ---- memory ----
+# Whether the memory at hand is what a program needs under Valgrind, and what takes it.
+
+# What a process holds under jmassif before it does anything of its own, docs/performance.md: a C program, Python, a script that
+# imports PyTorch 1.13 (with --low-footprint=yes), by the newest core.
+_PLAIN, _PYTHON, _TORCH, _TORCH_LOW = 40 * _MIB, 64 * _MIB, 387 * _MIB, 289 * _MIB
+
+_USES_TORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|ultralytics|transformers|torchvision)\b", re.MULTILINE)
+
+# Of a desktop: these processes, as the kernel names them (at most 15 characters).
+_DESKTOP = {
+    "Xorg",
+    "Xwayland",
+    "gnome-shell",
+    "gnome-session-b",
+    "gdm-x-session",
+    "compiz",
+    "unity-settings-",
+    "lxpanel",
+    "lxsession",
+    "pcmanfm",
+    "openbox",
+    "nautilus",
+    "gnome-software",
+    "update-manager",
+    "xfce4-session",
+    "xfdesktop",
+    "plasmashell",
+    "kwin_x11",
+    "nautilus-deskto",
+    "unity-panel-ser",
+    "hud-service",
+    "evolution-calen",
+    "chromium",
+    "chromium-browse",
+    "firefox",
+}
+_STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target to have it back)"
+
+
+# Of a version of control groups: where it is mounted, the limit and what is used of it.
+_GROUPS = {
+    "": ("/sys/fs/cgroup", "memory.max", "memory.current"),
+    "memory": ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+
+
+def _own_groups(machine: Machine) -> Iterator[Tuple[str, str, str]]:
+    """For each control group that this process is in, from its own to the outermost: its directory, limit and use."""
+    for line in [*machine.text("/proc/self/cgroup").splitlines(), "0::/", "1:memory:/"]:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        for controller in controllers.split(","):
+            if controller in _GROUPS:
+                mounted, limit, used = _GROUPS[controller]
+                names = [name for name in path.split("/") if name]
+                for depth in range(len(names), -1, -1):
+                    yield "/".join([mounted, *names[:depth]]), limit, used
+
+
+def _cgroup_left(machine: Machine) -> Dict[str, int]:
+    """By name of the limit, what the control groups of this process leave: both versions. In a container they are mounted as if
+    its own were the outermost."""
+    left: Dict[str, int] = {}
+    for directory, limit, used in _own_groups(machine):
+        most, now = (machine.text(f"{directory}/{name}").strip() for name in (limit, used))
+        if most.isdigit() and now.isdigit() and int(most) < 1 << 60:
+            # Files that nobody has looked at lately make way.
+            cached = re.search(r"^inactive_file (\d+)$", machine.text(f"{directory}/memory.stat"), re.MULTILINE)
+            here = max(0, int(most) - int(now) + (int(cached.group(1)) if cached else 0))
+            left[limit] = min(left.get(limit, here), here)
+    return left
+
+
+def needed(machine: Machine) -> int:
+    """Bytes that the program holds before it does anything of its own."""
+    if machine.script and _USES_TORCH.search(machine.script):
+        return _TORCH
+    return _PYTHON if machine.script or not machine.program or "python" in machine.program[0] else _PLAIN
+
+
+def check_memory(machine: Machine) -> Findings:
+    """What is at hand against what is needed."""
+    figures = machine.labelled_bytes("/proc/meminfo")
+    if "MemTotal" not in figures:
+        return lost(
+            "memory", "/proc/meminfo cannot be read: reports will not have the machine's memory beside the program's"
+        )
+    available = figures.get("MemAvailable", figures.get("MemFree", 0))
+    where = ""
+    for name, left in _cgroup_left(machine).items():
+        if left < available:
+            available, where = left, f" ({name} of the control group)"
+    free_swap = figures.get("SwapFree", 0)
+    need = needed(machine)
+    text = f"{size(available)} are available{where}"
+    before = f"the {size(need)} that the program takes before it does anything"
+    mend = "raise the group's limit (docker run --memory=…, systemd's MemoryMax=)" if where else ""
+    mend = mend or f"close programs; {_STOP_DESKTOP}; add swap"
+    if available + free_swap < need:
+        return fails("memory", f"{text}, and {size(free_swap)} of swap: less than {before}", mend)
+    if available < need:
+        return lost("memory", f"{text}, less than {before}: it will swap, and be slow", mend)
+    if available + free_swap < _TORCH:
+        torch = f"{size(_TORCH)} ({size(_TORCH_LOW)} with --low-footprint=yes)"
+        return lost("memory", f"{text}: too little for a script that imports PyTorch, which takes {torch}", mend)
+    return ok(
+        "memory", f"{text} of {size(figures['MemTotal'])}; the program takes {size(need)} before it does anything"
+    )
+
+
+def check_swap(machine: Machine) -> Findings:
+    """What there is when memory ends."""
+    figures = machine.labelled_bytes("/proc/meminfo")
+    total = figures.get("SwapTotal", 0)
+    if not total:
+        mend = "sudo fallocate -l 4G /swapfile && sudo chmod 600 /swapfile && sudo mkswap /swapfile && sudo swapon /swapfile"
+        if "MemTotal" in figures and figures["MemTotal"] > 9 << 30:
+            return ok("swap", "none")
+        return lost("swap", "none: a program that outgrows the memory is killed at once", mend)
+    areas = [line.split()[0] for line in machine.text("/proc/swaps").splitlines()[1:] if line.split()]
+    zram = [area for area in areas if "zram" in area]
+    kind = "compressed memory (zram)" if zram and len(zram) == len(areas) else ", ".join(areas[:3]) or "on disk"
+    return ok("swap", f"{size(figures.get('SwapFree', 0))} of {size(total)} free, {kind}")
+
+
+def check_overcommit(machine: Machine) -> Findings:
+    """Whether the kernel grants mappings that are never touched: Valgrind makes large ones."""
+    mode = machine.text("/proc/sys/vm/overcommit_memory").strip()
+    if mode != "2":
+        return ok("overcommit", f"vm.overcommit_memory is {mode or 'not known'}")
+    figures = machine.labelled_bytes("/proc/meminfo")
+    left = figures.get("CommitLimit", 0) - figures.get("Committed_AS", 0)
+    state = FAILS if left < 256 * _MIB else LOST
+    text = (
+        f"vm.overcommit_memory is 2: what is mapped counts in full, touched or not, and {size(max(0, left))} are left"
+    )
+    return [Finding("overcommit", state, text, "sudo sysctl vm.overcommit_memory=0")]
+
+
+def check_desktop(machine: Machine) -> Findings:
+    """What a desktop session takes of the memory that host and device share."""
+    taken: Dict[str, int] = {}
+    for pid in machine.names("/proc"):
+        name = machine.text(f"/proc/{pid}/comm").strip() if pid.isdigit() else ""
+        if name in _DESKTOP:
+            words = machine.text(f"/proc/{pid}/statm").split()
+            if len(words) >= 3:
+                own = (int(words[1]) - int(words[2])) * 4096  # resident, less what is shared
+                taken[name] = taken.get(name, 0) + max(0, own)
+    if not taken:
+        return ok("desktop", "no desktop session")
+    largest = sorted(taken, key=lambda name: -taken[name])
+    named = ", ".join(f"{name} {size(taken[name])}" for name in largest[:3])
+    text = f"a session takes {size(sum(taken.values()))}: {named}"
+    return lost("desktop", text, _STOP_DESKTOP) if sum(taken.values()) > 32 * _MIB else ok("desktop", text)
+
+
+# ---- processor ----
+# What the processor can do and Valgrind cannot. Libraries choose their code by what they find, some by asking the kernel past
+# Valgrind, and an instruction that it does not know ends the program.
+
+Version = Tuple[int, ...]
+_NEVER: Version = (99,)
+
+
+class Feature(NamedTuple):
+    """By the kernel's name for it in /proc/cpuinfo."""
+
+    shown: str
+    since: Version  # the release of Valgrind that knows its instructions, by Valgrind's NEWS
+
+
+_ARM64 = {
+    "atomics": Feature("atomics (LSE)", (3, 15)),
+    "asimddp": Feature("dot products", (3, 23)),
+    "asimdhp": Feature("half precision", _NEVER),
+    "i8mm": Feature("8-bit matrices", _NEVER),
+    "bf16": Feature("bfloat16", _NEVER),
+    "sve": Feature("SVE", _NEVER),
+}
+_AMD64 = {
+    "avx512f": Feature("AVX-512", _NEVER),
+    "amx_tile": Feature("AMX", _NEVER),
+}
+# What keeps libraries from choosing by themselves: OpenBLAS (NumPy), PyTorch, OpenSSL.
+_VARIABLES: Dict[str, str] = {"OPENBLAS_CORETYPE": "ARMV8", "ATEN_CPU_CAPABILITY": "default", "OPENSSL_armcap": "0"}
+
+
+def _features(machine: Machine) -> Tuple[Dict[str, Feature], List[str]]:
+    for line in machine.text("/proc/cpuinfo").splitlines():
+        label, _, rest = line.partition(":")
+        if label.strip() in ("Features", "flags"):
+            return (_ARM64 if label.strip() == "Features" else _AMD64), rest.split()
+    return _AMD64, []
+
+
+def check_processor(machine: Machine, valgrind: Version) -> Findings:
+    """`valgrind` is the release that runs the program."""
+    table, present = _features(machine)
+    lacking = [table[name].shown for name in table if name in present and valgrind < table[name].since]
+    if not lacking:
+        return ok("processor", "has nothing that libraries ask for and Valgrind lacks")
+    what = ", ".join(lacking)
+    if table is _AMD64:
+        # Valgrind answers cpuid itself, so libraries do not choose these.
+        text = f"{what}: hidden from programs; one that was compiled for it (-march=native) ends with an illegal instruction"
+        return ok("processor", text)
+    missing = {name: value for name, value in _VARIABLES.items() if machine.environment.get(name) != value}
+    text = f"Valgrind {'.'.join(map(str, valgrind))} lacks what it can do: {what}; a library that uses it ends with an illegal instruction"
+    if not missing:
+        return ok("processor", text + "; the variables that keep libraries from it are set")
+    mend = "if so: export " + " ".join(f"{name}={value}" for name, value in missing.items())
+    if "dot products" in lacking:
+        mend += "; Valgrind 3.23 or later has them"
+    return lost("processor", text, mend)
+
+
+# ---- software ----
+# The recorder, the interpreter, PyTorch, and the symbols of the C library: what there is, and whether they know each other.
+
+_PLATFORMS = {"x86_64": "amd64-linux", "aarch64": "arm64-linux"}
+_PYTHONS = ((3, 6), (3, 15))  # whose frames the recorder reads
+_SLOW_S = 120  # a small board takes some seconds
+
+
+class Answer(NamedTuple):
+    """Of a command that was run."""
+
+    status: int
+    output: str  # both streams
+
+
+def _ask(command: Sequence[str], machine: Machine) -> Answer:
+    try:
+        done = subprocess.run(
+            list(command),
+            env=dict(machine.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_SLOW_S,
+        )
+    except OSError as error:
+        return Answer(127, f"{command[0]}: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return Answer(124, f"no end after {_SLOW_S} s")
+    return Answer(done.returncode, done.stdout.decode("utf-8", "replace"))
+
+
+def _missing(machine: Machine) -> str:
+    """The first file that the recorder needs and is not there."""
+    platform = _PLATFORMS.get(os.uname().machine, os.uname().machine)
+    for name in (f"jmassif-{platform}", f"vgpreload_jmassif-{platform}.so", f"vgpreload_core-{platform}.so"):
+        path = os.path.join(machine.tools, name)
+        if not os.path.exists(path):
+            return path
+    return ""
+
+
+def _recorder(machine: Machine) -> Tuple[List[str], Machine]:
+    """The command that starts the recorder, and a machine whose environment it starts in."""
+    platform = _PLATFORMS.get(os.uname().machine, "")
+    environment = dict(machine.environment)
+    if machine.valgrind:
+        environment["VALGRIND_LIB"] = machine.tools
+        start = [machine.valgrind]
+    else:
+        start = [os.path.join(machine.tools, f"jmassif-{platform}")]
+        environment.update(JMASSIF_LIB=machine.tools, VALGRIND_LAUNCHER=start[0])
+    return [*start, "--tool=jmassif"], Machine(environment=environment)
+
+
+def valgrind_version(machine: Machine) -> Tuple[int, ...]:
+    """(3, 27, 1); () if it does not say."""
+    command, started = _recorder(machine)
+    found = re.search(r"valgrind-(\d+(?:\.\d+)*)", _ask([*command, "--version"], started).output)
+    return tuple(int(part) for part in found.group(1).split(".")) if found else ()
+
+
+def check_valgrind(machine: Machine) -> Findings:
+    """Which it is, and that it records: a program that does nothing is run."""
+    missing = _missing(machine)
+    if missing:
+        return fails("Valgrind", f"there is no {missing}", "install jmassif again")
+    version = ".".join(map(str, valgrind_version(machine)))
+    where = machine.valgrind or machine.tools
+    with tempfile.TemporaryDirectory() as directory:
+        command, started = _recorder(machine)
+        trace = os.path.join(directory, "trace")
+        answer = _ask([*command, f"--jmassif-out-file={trace}", machine.which("true") or "/bin/true"], started)
+        if answer.status or not os.path.exists(trace):
+            lines = [line for line in re.sub(r"(?m)^==\d+== ?", "", answer.output).splitlines() if line.strip()]
+            said = lines[-1].strip() if lines else f"status {answer.status}"
+            return fails("Valgrind", f"{version or 'of no known release'}, {where}, does not record a program: {said}")
+    return ok("Valgrind", f"{version}, {where}")
+
+
+# What the interpreter says of itself, a line each. Torch is found, not imported, which takes seconds.
+_INTERVIEW = """
+import sys, importlib.util
+print("%d.%d.%d" % sys.version_info[:3])
+print(sys.implementation.name)
+print(sys.executable)
+found = importlib.util.find_spec("torch")
+print(found.origin if found and found.origin else "")
+"""
+
+
+def check_python(machine: Machine) -> Findings:
+    """The interpreter that is profiled, and PyTorch in it."""
+    if not machine.python:
+        return ok("Python", "there is none; programs that need none are recorded, and read elsewhere")
+    answer = _ask([machine.python, "-c", _INTERVIEW], machine)
+    lines = answer.output.splitlines()
+    if answer.status or len(lines) < 4:
+        said = lines[-1] if lines else f"status {answer.status}"
+        return fails("Python", f"{machine.python} does not run: {said}")
+    version, name, executable, torch = lines[-4:]
+    found = _interpreter(version, name, executable)
+    if torch:
+        found += _torch(machine, os.path.dirname(torch))
+    return found
+
+
+def _interpreter(version: str, name: str, executable: str) -> Findings:
+    here, other = os.uname().machine, read_elf(os.path.realpath(executable)).machine
+    text = f"{version}, {executable}"
+    if other and other != here:
+        return fails("Python", f"{text}, is for {other}, and the recorder for {here}", f"a Python for {here}")
+    number = tuple(int(part) for part in version.split(".")[:2])
+    if name != "cpython" or not _PYTHONS[0] <= number <= _PYTHONS[1]:
+        known = " to ".join(".".join(map(str, each)) for each in _PYTHONS)
+        return lost("Python", f"{text}: no lines of Python in stacks, which are read of CPython {known}")
+    return ok("Python", text)
+
+
+def _torch(machine: Machine, package: str) -> Findings:
+    """Its version, and whether its allocator reports by a function that is wrapped."""
+    version = ""
+    try:
+        with open(os.path.join(package, "version.py"), encoding="utf-8", errors="replace") as stream:
+            found = re.search(r"^__version__ *(?::.*)?= *['\"]([^'\"]+)", stream.read(), re.MULTILINE)
+            version = found.group(1) if found else ""
+    except OSError:
+        pass
+    text = f"{version or 'of no known version'}, {package}"
+    libraries = glob.glob(os.path.join(package, "lib", "libc10.so")) + glob.glob("/usr/lib/*/libc10.so*")
+    if not libraries:
+        return lost("PyTorch", f"{text}: there is no libc10.so, so tensors inside its cache are not told apart")
+    wrapped = _wrapped_of_c10(machine)
+    with open(os.path.realpath(libraries[0]), "rb") as library:
+        content = library.read()
+    if wrapped and not any(name + b"\0" in content for name in wrapped):
+        return lost("PyTorch", f"{text}: its allocator reports in a way that is not known: tensors count as its cache")
+    return ok("PyTorch", text)
+
+
+def _wrapped_of_c10(machine: Machine) -> List[bytes]:
+    """The functions of libc10 that the preload library wraps, by the names of its wrappers."""
+    for path in glob.glob(os.path.join(machine.tools, "vgpreload_jmassif-*.so")):
+        with open(path, "rb") as stream:
+            return re.findall(rb"_vgw\d+ZU_libc10Za_(_ZN3c10\w*reportMemory\w+)", stream.read())
+    return []
+
+
+def check_debug_information(machine: Machine) -> Findings:
+    """The function of the dynamic loader that is wrapped for dlopen has a symbol only in the C library's debug package."""
+    interpreter = read_elf(os.path.realpath(machine.python or "/bin/true")).interpreter
+    if not interpreter:
+        return []
+    loader = read_elf(os.path.realpath(interpreter))
+    separate = f"/usr/lib/debug/.build-id/{loader.build_id[:2]}/{loader.build_id[2:]}.debug"
+    by_name = "/usr/lib/debug" + os.path.realpath(interpreter)
+    if loader.has_symbols or machine.exists(separate) or machine.exists(by_name):
+        return ok("dlopen", "the dynamic loader's symbols are here")
+    text = "the dynamic loader has no symbols here: what dlopen of a library cost has no row of its own"
+    return lost("dlopen", text, "sudo apt install libc6-dbg")
+
+
+# ---- checks ----
 
 Check = Callable[[Machine], Findings]
 
@@ -17,8 +605,6 @@ _QUICK: Tuple[Check, ...] = (check_memory, check_open_files, check_nodes, check_
 
 def all_findings(machine: Machine) -> Findings:
     """Starts Valgrind and the interpreter, so it takes a second or two."""
-    from jmassif.doctor.processor import check_processor
-    from jmassif.doctor.software import check_debug_information, check_python, check_valgrind, valgrind_version
 
     found = check_valgrind(machine)
     found += check_python(machine) + check_debug_information(machine) + check_board(machine) + check_nodes(machine)

@@ -1,16 +1,244 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Groups of runs laid side by side: how each part is distributed in each of them, what has changed, and who stands apart."""
+"""The first sentences of a comparison of groups: what has changed, by how much, and how sure that is."""
 
+import difflib
+import fnmatch
 import json
+import re
 from array import array
+from bisect import bisect_right
 from collections import Counter
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from math import exp, lgamma, log
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.fleet.database import Database
-from jmassif.fleet.runs import FleetRun, RunGroup
-from jmassif.fleet.schema import TOTAL, FleetError
-from jmassif.fleet.statistics import Distribution, Interval, Medians, distribution, fences, holm
-from jmassif.questions.facts import is_told_by_others, label
+from jmassif.analysis.run_info import is_told_by_others, label, version_order
+from jmassif.fleet.database import RUN, TOTAL, Database, FleetError
+from jmassif.units import count, growth, percent, printable, size
+
+
+# ---- statistics ----
+# Distributions of what runs held, and what is known of the difference between two of them.
+#
+# Asked is by how much the medians of two groups differ. The interval comes from the order of the runs alone: between which two of its
+# runs a group's median lies follows from the binomial distribution, whatever shape the costs have, and with how many equal
+# values. Each group's interval has half of the error, and the difference lies between the outermost differences of both. So an
+# interval is never too narrow, at any number of runs; of few runs there is none at a high level, and then that is said.
+#
+# Of many rows some would differ by chance. Holm's procedure keeps the chance that any one of all rows is called a change and is none
+# below the level: the row with the smallest error is held against level / m, the next one against level / (m - 1), and so on.
+
+Interval = Tuple[int, int]
+
+
+class Distribution(NamedTuple):
+    n: int
+    median: int
+    spread: int  # between the quartiles
+    low: int  # 5th percentile
+    high: int  # 95th
+
+
+def quantile(ordered: Sequence[int], per_cent: int) -> int:
+    """The smallest value that as many per cent of all are not above. `ordered` has at least one."""
+    rank = -(-len(ordered) * per_cent // 100)
+    return ordered[max(rank, 1) - 1]
+
+
+def distribution(ordered: Sequence[int]) -> Distribution:
+    if not ordered:
+        return Distribution(0, 0, 0, 0, 0)
+    quarter, median, three = (quantile(ordered, per_cent) for per_cent in (25, 50, 75))
+    return Distribution(len(ordered), median, three - quarter, quantile(ordered, 5), quantile(ordered, 95))
+
+
+class Fences(NamedTuple):
+    """What lies outside is far from its group."""
+
+    least: int
+    most: int
+
+
+# So many times as far from the median as 5 % of all are. Of a normal distribution that is five standard deviations.
+_FAR = 3
+
+
+def fences(of: Distribution) -> Fences:
+    return Fences(of.median - _FAR * (of.median - of.low), of.median + _FAR * (of.high - of.median))
+
+
+class _Ranks:
+    """Of n runs: between which of them the median lies, with which error."""
+
+    def __init__(self, n: int) -> None:
+        # The chance that k or fewer of n runs lie below the median.
+        self.tails: List[float] = []
+        total = 0.0
+        for k in range(n // 2):
+            total += exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2))
+            self.tails.append(total)
+
+    def rank(self, error: float) -> int:
+        """The median is not below the run of this rank, and not above that of the same rank from the end. 0: nothing is known."""
+        return bisect_right(self.tails, error / 2)
+
+
+class Medians:
+    """Compares medians of groups; keeps what depends on the numbers of runs alone."""
+
+    def __init__(self) -> None:
+        self._ranks: Dict[int, _Ranks] = {}
+        self._errors: Dict[Tuple[int, int], List[float]] = {}
+
+    def _of(self, n: int) -> _Ranks:
+        if n not in self._ranks:
+            self._ranks[n] = _Ranks(n)
+        return self._ranks[n]
+
+    def interval(self, before: Sequence[int], now: Sequence[int], error: float) -> Optional[Interval]:
+        """In which the difference of the medians lies but for this error; None: of so few runs nothing can be said.
+
+        Both are in order, as in the next one.
+        """
+        first = self._of(len(before)).rank(error / 2)
+        second = self._of(len(now)).rank(error / 2)
+        if not first or not second:
+            return None
+        return now[second - 1] - before[-first], now[-second] - before[first - 1]
+
+    def error(self, before: Sequence[int], now: Sequence[int]) -> float:
+        """The smallest error with which the interval is on one side of zero; 1: with none."""
+        key = (len(before), len(now))
+        if key not in self._errors:
+            tails = self._of(key[0]).tails + self._of(key[1]).tails
+            # The interval changes where another run becomes the outermost one.
+            self._errors[key] = sorted({4 * tail for tail in tails if 4 * tail <= 1} | {1.0})
+        errors = self._errors[key]
+        low, high = 0, len(errors)
+        while low < high:
+            middle = (low + high) // 2
+            if is_one_sided(self.interval(before, now, errors[middle])):
+                high = middle
+            else:
+                low = middle + 1
+        return errors[low] if low < len(errors) else 1.0
+
+
+def is_one_sided(interval: Optional[Interval]) -> bool:
+    return interval is not None and (interval[0] > 0 or interval[1] < 0)
+
+
+def holm(errors: Sequence[float], level: float) -> List[Tuple[bool, float]]:
+    """Of each of several comparisons whether it tells a change, and the error that it, and its interval, are held against."""
+    found: List[Tuple[bool, float]] = [(False, level)] * len(errors)
+    m = len(errors)
+    is_on = True
+    allowed = level / m if m else level
+    for place, index in enumerate(sorted(range(m), key=lambda index: errors[index])):
+        if is_on:
+            allowed = level / (m - place)
+            is_on = errors[index] <= allowed
+        found[index] = (is_on, allowed)
+    return found
+
+
+# ---- runs ----
+# The runs of a fleet, by what is known of them: which are wanted, and into which groups they fall.
+
+_FIELDS = [name for name, _ in RUN.columns]
+_MAX_CHOICES = 12
+# Not worth a group.
+_NUMBERS = ("run", "setup", "peak_total", "peak_host", "peak_device", "end_time")
+
+
+class FleetRun(NamedTuple):
+    number: int
+    fields: Dict[str, Any]  # of the table run
+    facts: Dict[str, str]  # of its setup; shared by many runs
+
+    def value(self, key: str) -> str:
+        """Of a column or a fact; "" where it is not known."""
+        if key in self.fields and key not in _NUMBERS:
+            value = self.fields[key]
+            return "" if value is None else str(value)
+        return self.facts.get(key, "")
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.fields["is_complete"])
+
+
+class Condition(NamedTuple):
+    key: str
+    is_not: bool
+    pattern: str
+
+    def fits(self, run: FleetRun) -> bool:
+        return fnmatch.fnmatchcase(run.value(self.key), self.pattern) != self.is_not
+
+
+def condition(text: str) -> Condition:
+    """ "board=*Nano*", "jetpack!=4.6.1". Raises FleetError."""
+    found = re.fullmatch(r"([\w.+-]+)(!?=)(.*)", text, re.DOTALL)
+    if not found:
+        raise FleetError(f'"{printable(text)}" is no condition: write KEY=PATTERN or KEY!=PATTERN')
+    key, sign, pattern = found.groups()
+    return Condition(key, sign == "!=", pattern)
+
+
+def read_runs(database: Database) -> List[FleetRun]:
+    """All, in the order in which they began."""
+    setups: Dict[int, Dict[str, str]] = {}
+    for setup, key, value in database.rows("SELECT setup, key, value FROM setup"):
+        setups.setdefault(setup, {})[key] = value
+    rows = database.rows(f"SELECT {RUN.names} FROM run ORDER BY start_unix_ms, run")
+    found = [dict(zip(_FIELDS, row)) for row in rows]
+    return [FleetRun(fields["run"], fields, setups.get(fields["setup"], {})) for fields in found]
+
+
+def known_keys(runs: Sequence[FleetRun]) -> List[str]:
+    """What any of them tells."""
+    facts = {key for run in {id(run.facts): run for run in runs}.values() for key, value in run.facts.items() if value}
+    return sorted(facts | {name for name in _FIELDS if any(run.value(name) for run in runs)})
+
+
+def check_key(runs: Sequence[FleetRun], key: str) -> None:
+    """Raises FleetError if no run tells it."""
+    if any(run.value(key) for run in runs):
+        return
+    known = known_keys(runs)
+    near = difflib.get_close_matches(key, known, 5, 0.5) or known[:_MAX_CHOICES]
+    raise FleetError(f'no run tells "{printable(key)}": there is {", ".join(map(printable, near)) or "no run at all"}')
+
+
+def chosen(runs: Sequence[FleetRun], conditions: Sequence[Condition]) -> List[FleetRun]:
+    for each in conditions:
+        check_key(runs, each.key)
+    return [run for run in runs if all(each.fits(run) for each in conditions)]
+
+
+class RunGroup(NamedTuple):
+    value: str
+    label: str  # safe to show
+    runs: List[FleetRun]
+
+
+# Facts whose values say nothing without the fact's name.
+_NAMED = ("jetpack", "l4t", "cuda", "cudnn", "cublas", "tensorrt", "pytorch", "python", "jmassif", "valgrind")
+
+
+def grouped(runs: Sequence[FleetRun], key: str) -> List[RunGroup]:
+    """A group for each value, in the order of versions. Raises FleetError."""
+    check_key(runs, key)
+    found: Dict[str, List[FleetRun]] = {}
+    for run in runs:
+        found.setdefault(run.value(key), []).append(run)
+    name = f"{label(key)} " if key in _NAMED or key.startswith("package.") else ""
+    values = sorted(found, key=lambda value: (value != "", version_order(value), value))
+    return [RunGroup(value, printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
+
+
+# ---- compare ----
+# Groups of runs laid side by side: how each part is distributed in each of them, what has changed, and who stands apart.
 
 POOLS = {"bytes": "host + device", "host": "host", "device": "device"}
 _NOT_COMPARED = ("command", "mem-total-bytes", "start")
@@ -202,4 +430,91 @@ def compare(
     outside = _outside(groups, rows, max(1, largest // 200))
     return FleetDifference(
         key, pool, level, base, list(groups), len(errors), rows, outside, _facts(groups, key), n_left_out
+    )
+
+
+# ---- headline ----
+
+_MOST_NAMED = 3
+
+
+def surely(level: float) -> str:
+    """0.01 → "99 %"."""
+    return f"{100 * (1 - level):.6g} %"
+
+
+def between(interval: Interval) -> str:
+    return f"{growth(interval[0])} to {growth(interval[1])}"
+
+
+def memory(found: FleetDifference) -> str:
+    return "" if found.pool == "bytes" else f" of {found.pool} memory"
+
+
+def _most(found: FleetDifference, group: int, view: str) -> str:
+    def by(row: FleetRow) -> int:
+        change = row.changes[group]
+        return change.bytes if change and change.is_change else 0
+
+    changed = sorted((row for row in found.rows if row.view == view and by(row)), key=lambda row: -abs(by(row)))
+    if not changed:
+        return ""
+    named = [f"{printable(row.name)} {growth(by(row))}" for row in changed[:_MOST_NAMED]]
+    more = f" and {len(changed) - _MOST_NAMED} more" if len(changed) > _MOST_NAMED else ""
+    return f" By {view.replace('-', ' ')}: {', '.join(named)}{more}."
+
+
+def _sentence(found: FleetDifference, group: int, views: List[str]) -> str:
+    now, before = found.groups[group], found.groups[found.base]
+    total = found.total
+    change = total.changes[group]
+    assert change
+    medians = f"{size(total.groups[found.base].median)} → {size(total.groups[group].median)}"
+    n = f"{count(len(now.runs), 'run')} against {len(before.runs):,}"
+    if change.interval is None:
+        text = f"Of {n} nothing can be said of {now.label} against {before.label} at {surely(found.level)}: {medians} at the peak."
+        return text
+    if change.is_change:
+        more = "more" if change.bytes > 0 else "less"
+        share = percent(abs(change.bytes), total.groups[found.base].median)
+        text = (
+            f"{now.label} holds {size(abs(change.bytes))}{memory(found)} {more} than {before.label} at the peak"
+            f" ({between(change.interval)}): {medians}, {share}, medians of {n}."
+        )
+    else:
+        text = (
+            f"{now.label} holds as much{memory(found)} as {before.label} at the peak, as far as {n} tell: {medians}"
+            f" ({between(change.interval)})."
+        )
+    parts = [_most(found, group, view) for view in views]
+    return text + (next(filter(None, parts), "") or ("" if change.is_change else " No part of it has changed."))
+
+
+def fleet_headline(found: FleetDifference) -> List[str]:
+    """Sentences that are safe to show, of the group that differs most first."""
+    views = list(dict.fromkeys(row.view for row in found.rows[1:]))
+
+    def rank(group: int) -> int:
+        changes = [row.changes[group] for row in found.rows]
+        return -max(abs(change.bytes) if change and change.is_change else 0 for change in changes)
+
+    others = [group for group in range(len(found.groups)) if group != found.base]
+    return [_sentence(found, group, views) for group in sorted(others, key=lambda group: (rank(group), group))]
+
+
+def method(found: FleetDifference) -> str:
+    """How this is known, in words."""
+    return (
+        f"Changes are of medians, against {found.groups[found.base].label}; their intervals follow from the order of the runs (binomial"
+        f" distribution, any shape of costs). What is called a change holds for all {found.n_compared:,} comparisons together at"
+        f" {surely(found.level)} (Holm). Spread is between the quartiles."
+    )
+
+
+def left_out(found: FleetDifference) -> str:
+    n = found.n_left_out
+    if not n:
+        return ""
+    return (
+        f"Left out: {count(n, 'run')} that did not come to an end (killed, or still running); --incomplete counts them."
     )

@@ -1,9 +1,96 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A database with a fleet in it: what is asked of one, whatever kind it is. SQL here has ? where a value goes."""
+"""Which kind of database a name stands for."""
 
-from typing import Any, Iterable, List, Sequence, Tuple
+import hashlib
+import importlib
+import os
+import re
+import sqlite3
+from contextlib import contextmanager
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
-from jmassif.fleet.schema import TABLES, VERSION, FleetError, Table
+from jmassif.units import printable
+
+
+# ---- schema ----
+# The tables of a fleet, the same in SQLite and in PostgreSQL.
+#
+# Every table that grows with the runs begins with the run, so a distributed PostgreSQL can spread them by it (docs/fleet.md). A
+# run's number is made of its id, a part's of its name and so on: whoever adds a run needs to ask nobody for a number, and
+# who adds it twice finds it there. What many runs have in common is kept once: names of parts in `part`, and all that is
+# installed and set on a board, which is told by a hundred facts, in `setup`.
+
+VERSION = 1
+
+# At the peak; what calls have cost is over the whole run.
+TOTAL, OWNER, LIBRARY, SCOPE, LINE = "total", "owner", "library", "scope", "python-line"
+VIEWS = (OWNER, LIBRARY, SCOPE, LINE)
+
+
+class Table(NamedTuple):
+    name: str
+    columns: Sequence[Tuple[str, str]]  # name, type
+    key: str
+    grows_with_runs: bool = False
+
+    @property
+    def names(self) -> str:
+        return ", ".join(name for name, _ in self.columns)
+
+
+_RUN = "run BIGINT NOT NULL"
+
+
+def _columns(text: str) -> Sequence[Tuple[str, str]]:
+    found = []
+    for column in text.split(","):
+        name, _, type_ = column.strip().partition(" ")
+        found.append((name, type_))
+    return found
+
+
+RUN = Table(
+    "run",
+    _columns(
+        f"{_RUN}, id TEXT NOT NULL, file TEXT, host TEXT, board TEXT, l4t TEXT, jetpack TEXT, pytorch TEXT, command TEXT,"
+        " pid BIGINT, start TEXT, start_unix_ms BIGINT, is_complete INTEGER NOT NULL, ended TEXT, end_time BIGINT,"
+        " is_discrete INTEGER NOT NULL, peak_total BIGINT, peak_host BIGINT, peak_device BIGINT, setup BIGINT NOT NULL"
+    ),
+    "run",
+    True,
+)
+FIGURE = Table(
+    "figure",
+    _columns(f"{_RUN}, part BIGINT NOT NULL, host BIGINT NOT NULL, device BIGINT NOT NULL, number BIGINT NOT NULL"),
+    "run, part",
+    True,
+)
+PART = Table("part", _columns("part BIGINT NOT NULL, view TEXT NOT NULL, name TEXT NOT NULL"), "part")
+SETUP = Table("setup", _columns("setup BIGINT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL"), "setup, key")
+# Which files were read, and how that went: what a load that was killed need not read again.
+TRACE = Table(
+    "trace",
+    _columns("path TEXT NOT NULL, size BIGINT, mtime_ns BIGINT, state TEXT NOT NULL, reason TEXT, run BIGINT"),
+    "path",
+)
+TABLES = (RUN, FIGURE, PART, SETUP, TRACE)
+LOADED, REFUSED = "loaded", "refused"
+
+TABLE_OF: Dict[str, Table] = {table.name: table for table in TABLES}
+
+
+def number_of(text: str) -> int:
+    """63 bits, which every database has: of a million texts two have the same once in ten million fleets."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+class FleetError(Exception):
+    """One line for the user: what cannot be done, and the mend."""
+
+
+# ---- database ----
+# A database with a fleet in it: what is asked of one, whatever kind it is. SQL here has ? where a value goes.
 
 Row = Tuple[Any, ...]
 
@@ -79,3 +166,196 @@ def definitions(suffix: str = "") -> List[str]:
         found.append(f"CREATE TABLE {table.name} ({columns}, PRIMARY KEY ({table.key})){suffix}")
     found.append("CREATE INDEX figure_by_part ON figure (part, run, host, device)")
     return found
+
+
+# ---- sqlite ----
+# A fleet in a file of SQLite's: the default, for which nothing has to be installed.
+
+# "jmfl": by it file(1) and this module tell the database from others.
+APPLICATION_ID = 0x6A6D666C
+_CACHE_KIB = 48 << 10
+_WAIT_SECONDS = 300
+
+
+class SQLite(Database):
+    joined = "group_concat({})"
+
+    def __init__(self, path: str, may_be_new: bool) -> None:
+        self.name = printable(path)
+        if not may_be_new and not os.path.exists(path):
+            raise FleetError(f"{self.name}: there is no such file: jm_fleet load makes one")
+        with self._told():
+            self._connection = sqlite3.connect(os.path.abspath(path), timeout=_WAIT_SECONDS, isolation_level=None)
+            self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise FleetError(f"{self.name}: {printable(str(error))}")
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> List[Row]:
+        with self._told():
+            return self._connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        with self._told():
+            self._connection.execute(sql, values)
+
+    def _insert(self, verb: str, table: Table, rows: Iterable[Row]) -> None:
+        places = ",".join("?" * len(table.columns))
+        with self._told():
+            self._connection.executemany(f"{verb} INTO {table.name} VALUES ({places})", rows)
+
+    def add(self, table: Table, rows: Iterable[Row]) -> None:
+        self._insert("INSERT", table, rows)
+
+    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+        self._insert("INSERT OR REPLACE", table, rows)
+
+    def begin(self) -> None:
+        self.run("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self.run("COMMIT")
+
+    def close(self) -> None:
+        with self._told():
+            self._connection.close()
+
+    def exists(self) -> bool:
+        ((application,),) = self.rows("PRAGMA application_id")
+        if application == APPLICATION_ID:
+            return True
+        if self.rows("SELECT count(*) FROM sqlite_master") != [(0,)]:
+            raise FleetError(f"{self.name}: is a database of something else: name a new file")
+        return False
+
+    def make_tables(self) -> None:
+        for statement in definitions(" WITHOUT ROWID"):
+            self.run(statement.replace("version INTEGER NOT NULL) WITHOUT ROWID", "version INTEGER NOT NULL)"))
+        self.run(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+# ---- postgres ----
+# A fleet in PostgreSQL, through psycopg 3, which nobody needs who keeps his in SQLite. Rows come by COPY.
+#
+# The tables are in a schema of their own, `jmassif`, so that they may lie beside others in a database.
+
+SCHEMES = ("postgresql://", "postgres://")
+_SCHEMA = "jmassif"
+# "jmassif": who adds holds it until he has committed.
+_LOCK = 0x6A6D61737369
+_COPY_BYTES = 1 << 18
+
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_ESCAPED = re.compile("[\\\\\t\n\r]")
+
+
+def _field(value: Any) -> str:
+    """As COPY's text format has it."""
+    if value is None:
+        return "\\N"
+    return _ESCAPED.sub(lambda found: _ESCAPES[found.group()], value) if isinstance(value, str) else str(value)
+
+
+def without_password(address: str) -> str:
+    """An address that is safe to show."""
+    return printable(re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", address)))
+
+
+class PostgreSQL(Database):
+    joined = "string_agg({}, ',')"
+
+    def __init__(self, address: str) -> None:
+        self.name = without_password(address)
+        try:
+            self._driver: Any = importlib.import_module("psycopg")
+        except ImportError:
+            raise FleetError(
+                f"{self.name}: PostgreSQL needs psycopg 3: install python3-psycopg, or let DB be a file, for SQLite"
+            )
+        with self._told():
+            self._connection = self._driver.connect(address, autocommit=True)
+            self._connection.execute(f"SET search_path TO {_SCHEMA}")
+            self._connection.execute("SET work_mem = '64MB'")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except self._driver.Error as error:
+            first = (str(error).strip().splitlines() or ["it does not say why"])[0]
+            raise FleetError(f"{self.name}: {printable(first)}")
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> List[Row]:
+        with self._told():
+            found: List[Row] = self._connection.execute(sql.replace("?", "%s"), values).fetchall()
+            return found
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        with self._told():
+            self._connection.execute(sql.replace("?", "%s") if values else sql, values or None)
+
+    def add(self, table: Table, rows: Iterable[Row]) -> None:
+        with self._told(), self._connection.cursor() as cursor:
+            with cursor.copy(f"COPY {table.name} ({table.names}) FROM STDIN") as copy:
+                pieces: List[str] = []
+                n_bytes = 0
+                for row in rows:
+                    line = "\t".join(map(_field, row)) + "\n"
+                    pieces.append(line)
+                    n_bytes += len(line)
+                    if n_bytes > _COPY_BYTES:
+                        copy.write("".join(pieces).encode("utf-8"))
+                        pieces, n_bytes = [], 0
+                copy.write("".join(pieces).encode("utf-8"))
+
+    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        # The last of those with one key, as a table of keys knows no order.
+        keys = [index for index, (name, _) in enumerate(table.columns) if name in table.key.split(", ")]
+        last: Dict[Row, Row] = {tuple(row[index] for index in keys): row for row in rows}
+        others = [name for name, _ in table.columns if name not in table.key.split(", ")]
+        update = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
+        places = ",".join(["%s"] * len(table.columns))
+        with self._told(), self._connection.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO {table.name} ({table.names}) VALUES ({places}) ON CONFLICT ({table.key}) DO UPDATE SET {update}",
+                list(last.values()),
+            )
+
+    def begin(self) -> None:
+        self.run("BEGIN")
+        self.rows("SELECT pg_advisory_xact_lock(?)::text", (_LOCK,))
+
+    def commit(self) -> None:
+        self.run("COMMIT")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def exists(self) -> bool:
+        return self.rows("SELECT to_regclass(?) IS NOT NULL", (f"{_SCHEMA}.fleet",)) == [(True,)]
+
+    def make_tables(self) -> None:
+        self.run(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
+        for statement in definitions():
+            self.run(statement)
+
+
+def is_address(name: str) -> bool:
+    return name.startswith(SCHEMES)
+
+
+# ---- opening ----
+
+
+def open_database(name: str, may_be_new: bool = False) -> Database:
+    """The database at a path, for SQLite, or at a postgresql:// address. Raises FleetError."""
+    if is_address(name):
+        return PostgreSQL(name)
+    return SQLite(name, may_be_new)

@@ -6,16 +6,216 @@ one that is started again reads what is missing. A run goes by its id: of two tr
 more stays.
 """
 
+import gc
+import json
 import os
 import queue
+import signal
+import subprocess
+import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.fleet.database import Database, Row
-from jmassif.fleet.schema import FIGURE, LOADED, PART, REFUSED, RUN, SETUP, TRACE, number_of
-from jmassif.fleet.worker import Died, Worker
-from jmassif.units import unicode_text
+from jmassif.analysis.compare import Key, PartFigures, Run, measure
+from jmassif.analysis.moments import SelectionError
+from jmassif.analysis.run_info import fact, facts, run_id
+from jmassif.fleet.database import (
+    FIGURE,
+    LIBRARY,
+    LINE,
+    LOADED,
+    OWNER,
+    PART,
+    REFUSED,
+    RUN,
+    SCOPE,
+    SETUP,
+    TOTAL,
+    TRACE,
+    VIEWS,
+    Database,
+    Row,
+    number_of,
+)
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
+from jmassif.reader.tokens import TraceError
+from jmassif.units import printable, unicode_text
+
+
+# ---- reduce ----
+# What a fleet keeps of a run: its facts, and what each owner, library, call and Python line held at the peak.
+#
+# The names are those that jm_diff compares by, so that they mean the same in every run.
+
+_LARGEST = (1 << 63) - 1
+_OF_ONE_HOST = ("host",)
+
+
+class TooLarge(Exception):
+    """A figure that no database holds."""
+
+
+def _text(value: str) -> str:
+    return unicode_text(value).replace("\0", "\\x00")
+
+
+def _number(value: int) -> int:
+    if abs(value) > _LARGEST:
+        raise TooLarge("a figure is beyond 63 bits, which databases cannot hold")
+    return value
+
+
+def _name(key: Key) -> str:
+    """Of a part; calls within calls are told with those around them."""
+    return " > ".join(key.path) + (" (further calls)" if key.is_listed else "")
+
+
+def _parts(run: Run) -> List[Tuple[str, str, PartFigures]]:
+    found: Dict[Tuple[str, str], PartFigures] = {}
+    for view in VIEWS:
+        for key, figures in run.views[view].items():
+            name = (view, _text(_name(key)))
+            found[name] = found.get(name, PartFigures()).plus(figures)
+    return [(view, name, figures) for (view, name), figures in found.items()]
+
+
+def _figures(name: str, profile: Profile) -> List[Tuple[str, str, int, int, int]]:
+    """View, name, host, device, and blocks or calls. A program that was killed before it had a peak has none."""
+    try:
+        run = measure(name, profile, VIEWS, "peak")
+    except SelectionError:
+        return []
+    parts = _parts(run)
+    total = PartFigures()
+    for view, _, figures in parts:
+        total = total.plus(figures) if view == OWNER else total
+    parts.insert(0, (TOTAL, TOTAL, total))
+    assert {view for view, _, _ in parts} <= {TOTAL, OWNER, LIBRARY, SCOPE, LINE}
+    return [(view, part, _number(f.host), _number(f.device), _number(f.number)) for view, part, f in parts]
+
+
+def _ended(profile: Profile) -> str:
+    if profile.truncation:
+        return f"cut off: {printable(profile.truncation)}"
+    if profile.end:
+        return f"{profile.end.reason} {profile.end.code}"
+    return "exec" if profile.is_complete else "no end on record"
+
+
+def reduced(name: str, profile: Profile) -> Dict[str, Any]:
+    """As JSON can carry it: `row` of the table run, `setup` (key, value), `figures`. Raises TooLarge."""
+    id_ = run_id(profile)
+    known = {key: _text(value) for key, value in facts(profile).items() if value and key not in _OF_ONE_HOST}
+    setup = number_of("\n".join(f"{key}\0{value}" for key, value in sorted(known.items())))
+    peaks = {which: profile.peaks.get(which) for which in ("total", "host", "device")}
+    total, host, device = peaks["total"], peaks["host"], peaks["device"]
+    manifest = profile.manifest
+    row = {
+        "run": number_of(id_),
+        "id": id_,
+        "file": _text(name),
+        "host": _text(manifest.get("host", "")),
+        "board": _text(manifest.get("board", "")),
+        "l4t": _text(manifest.get("l4t", "")),
+        "jetpack": _text(fact(profile, "jetpack")),
+        "pytorch": _text(manifest.get("pytorch", "")),
+        "command": _text(manifest.get("command", "")),
+        "pid": _number(profile.number("pid") or 0),
+        "start": _text(manifest.get("start", "")),
+        "start_unix_ms": _number(profile.number("start-unix-ms") or 0),
+        "is_complete": int(profile.is_complete),
+        "ended": _text(_ended(profile)),
+        "end_time": _number(profile.last_time),
+        "is_discrete": int(profile.is_discrete),
+        "peak_total": _number(total.host + total.device) if total else None,
+        "peak_host": _number(host.host) if host else None,
+        "peak_device": _number(device.device) if device else None,
+        "setup": setup,
+    }
+    return {"row": row, "setup": sorted(known.items()), "figures": _figures(name, profile)}
+
+
+# ---- worker ----
+# A process that reads traces: is told paths, a line each, and answers each with a line of JSON.
+#
+# It is a program of its own with two pipes, and no child that shares its parent's memory: when whoever asks is killed, its input
+# ends, and so does it. A trace that takes all memory takes this process and not the load.
+
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from jmassif.fleet.load import serve; serve()"
+
+
+def answer(path: str) -> Dict[str, Any]:
+    """What a fleet keeps of the trace, or the reason why it keeps nothing."""
+    try:
+        return reduced(path, load_file(path))
+    except (TraceError, TooLarge) as error:
+        return {"reason": str(error)}
+    except OverflowError:
+        return {"reason": "a sum is beyond 64 bits"}
+    except MemoryError:
+        return {"reason": "there is not enough memory to read it"}
+
+
+def serve() -> None:
+    """The process."""
+    gc.disable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's: whoever asks decides
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    out = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        out.write(json.dumps(answer(os.fsdecode(json.loads(line).encode("latin-1")))).encode("ascii") + b"\n")
+        out.flush()
+
+
+class Died(Exception):
+    """The process has ended before it answered."""
+
+
+class Worker:
+    def __init__(self) -> None:
+        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        # Isolated: what lies in the current directory is nobody's module.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-B", "-c", _START, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, path: str) -> Dict[str, Any]:
+        """answer(), by the process. Raises Died."""
+        to: Optional[BinaryIO] = self._process.stdin  # type: ignore[assignment]
+        back: Optional[BinaryIO] = self._process.stdout  # type: ignore[assignment]
+        assert to and back
+        try:
+            # Names of files are bytes.
+            to.write(json.dumps(os.fsencode(path).decode("latin-1")).encode("ascii") + b"\n")
+            to.flush()
+            line = back.readline()
+        except OSError:
+            line = b""
+        if not line.endswith(b"\n"):
+            status = self._process.wait()
+            how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise Died(f"the process that read it {how}")
+        found: Dict[str, Any] = json.loads(line)
+        return found
+
+    def close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                try:
+                    pipe.close()
+                except OSError:
+                    pass
+        self._process.terminate()
+        self._process.wait()
+
+
+# ---- load ----
 
 _BATCH_RUNS = 200
 _BATCH_SECONDS = 1.0

@@ -1,15 +1,128 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A comparison of groups as tables: in text for a terminal, in Markdown for a merge request."""
+"""A comparison of groups as one HTML page: what --format=json tells, and what each run held of each part.
 
-from typing import Dict, Iterator, List, NamedTuple
+The figures of the runs are columns, so that the page draws distributions itself and leads from them to the runs.
+"""
 
-from jmassif.fleet.compare import FleetDifference, FleetRow, Outside
-from jmassif.fleet.headline import fleet_headline, left_out, method
-from jmassif.fleet.schema import SCOPE, TOTAL
-from jmassif.units import growth, printable, size
-from jmassif.writers.compare.tables import escaped
-from jmassif.writers.text.layout import heading, paragraph
-from jmassif.writers.text.table import Column, Table
+import json
+from array import array
+from html import escape
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+
+from jmassif.export.csv import line
+from jmassif.fleet.compare import FleetDifference, FleetRow, FleetRun, Outside, fleet_headline, left_out, method
+from jmassif.fleet.database import RUN, SCOPE, TOTAL, Database
+from jmassif.html.cells import MAX_EXACT, Columns, TooLarge, fold, shown
+from jmassif.html.data import RunData
+from jmassif.html.page import fill_page, pack
+from jmassif.render.compare import escaped
+from jmassif.render.layout import Column, Table, heading, paragraph
+from jmassif.units import growth, printable, size, unicode_text
+
+
+# ---- data ----
+# A comparison of groups for programs: jm_fleet(1) describes the JSON.
+
+FORMAT, VERSION = "jmassif-fleet-difference", 1
+_MOST_OUTLIERS = 1000
+
+
+def as_json(found: FleetDifference) -> Dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "headline": fleet_headline(found),
+        "method": method(found),
+        "key": found.key,
+        "pool": found.pool,
+        "level": found.level,
+        "base": found.base,
+        "compared": found.n_compared,
+        "left_out": found.n_left_out,
+        "groups": [{"value": unicode_text(g.value), "label": g.label, "runs": len(g.runs)} for g in found.groups],
+        "rows": [
+            {
+                "view": row.view,
+                "name": row.name,
+                "groups": [of._asdict() for of in row.groups],
+                "changes": [
+                    change
+                    and {
+                        "bytes": change.bytes,
+                        "interval": change.interval and list(change.interval),
+                        "error": change.allowed,
+                        "is_change": change.is_change,
+                    }
+                    for change in row.changes
+                ],
+            }
+            for row in found.rows
+        ],
+        "n_outside": len(found.outside),
+        "outside": [
+            {
+                "run": each.run.fields["id"],
+                "file": each.run.fields["file"],
+                "host": each.run.fields["host"],
+                "group": each.group,
+                "view": each.view,
+                "name": each.name,
+                "bytes": each.bytes,
+                "median": each.median,
+            }
+            for each in found.outside[:_MOST_OUTLIERS]
+        ],
+        "facts": [
+            {"key": fact.key, "label": fact.label, "values": [{"value": v, "runs": n} for v, n in fact.values]}
+            for fact in found.facts
+        ],
+    }
+
+
+def write_json(found: FleetDifference) -> Iterator[str]:
+    yield json.dumps(as_json(found), indent=1, ensure_ascii=False)
+
+
+# ---- export ----
+# Runs and their figures as tables for other programs: CSV, or a line of JSON each.
+
+RUN_FIELDS = [name for name, _ in RUN.columns if name != "setup"]
+FIGURE_FIELDS = ["run", "view", "name", "host", "device", "number"]
+_RUNS_AT_ONCE = 500
+
+
+def figures(database: Database, runs: Sequence[FleetRun]) -> Iterator[List[Any]]:
+    """Rows of FIGURE_FIELDS, run by run."""
+    for begin in range(0, len(runs), _RUNS_AT_ONCE):
+        numbers = [run.number for run in runs[begin : begin + _RUNS_AT_ONCE]]
+        ids = {run.number: run.fields["id"] for run in runs[begin : begin + _RUNS_AT_ONCE]}
+        sql = (
+            "SELECT f.run, p.view, p.name, f.host, f.device, f.number FROM figure f JOIN part p ON p.part = f.part"
+            f" WHERE f.run IN ({','.join('?' * len(numbers))}) ORDER BY f.run, p.view, p.name"
+        )
+        for run, *rest in database.rows(sql, numbers):
+            yield [ids[run], *rest]
+
+
+def run_rows(runs: Sequence[FleetRun]) -> Iterator[List[Any]]:
+    for run in runs:
+        yield [run.fields["id"] if name == "run" else run.fields[name] for name in RUN_FIELDS]
+
+
+def write_csv(heads: Sequence[str], rows: Iterator[List[Any]]) -> Iterator[str]:
+    yield line(heads)
+    for row in rows:
+        yield line(row)
+
+
+def write_jsonl(heads: Sequence[str], rows: Iterator[List[Any]]) -> Iterator[str]:
+    for row in rows:
+        found: Dict[str, Any] = dict(zip(heads, row))
+        yield json.dumps(found, ensure_ascii=False)
+
+
+# ---- tables ----
+# A comparison of groups as tables: in text for a terminal, in Markdown for a merge request.
 
 _MAX_NAME = 60
 _MOST_OUTSIDE = 10
@@ -152,3 +265,50 @@ def write_markdown(found: FleetDifference, is_all: bool) -> Iterator[str]:
             yield ""
         if section.note:
             yield from [section.note, ""]
+
+
+# ---- page ----
+
+SCRIPT = "fleet.js"
+
+
+def _safe(value: Any) -> Any:
+    """What JSON can hold, with every text fit to be shown. Raises TooLarge."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, dict):
+        return {shown(key): _safe(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_safe(inner) for inner in value]
+    if isinstance(value, int) and abs(value) >= MAX_EXACT:
+        raise TooLarge("a figure is beyond 8 PiB, which a page cannot show exactly")
+    return value
+
+
+def _runs(found: FleetDifference) -> List[Dict[str, List[str]]]:
+    """By group, in columns: who the runs are."""
+    names = ("id", "host", "board", "file", "start")
+    return [
+        {name: [shown(str(run.fields[name] or "")) for run in group.runs] for name in names} for group in found.groups
+    ]
+
+
+def _columns(found: FleetDifference) -> Columns:
+    packed = Columns()
+    for number, row in enumerate(found.rows):
+        for group, values in enumerate(row.values):
+            packed.add(f"{number}.{group}", array("Q", map(fold, values)), "signed")
+    return packed
+
+
+def write(found: FleetDifference) -> Iterator[str]:
+    """Raises FormatError."""
+    told = _safe(as_json(found))
+    told["runs"] = _runs(found)
+    packed = _columns(found)
+    title = shown(" → ".join(group.label for group in found.groups))
+    statements = [*fleet_headline(found), *filter(None, (left_out(found),))]
+    first = "".join(f'<p class="statement">{escape(text)}</p>' for text in statements)
+    first += f'<p class="quiet">{escape(method(found))}</p>'
+    data = pack([RunData({"columns": packed.specs}, packed.bytes())], title, fleet=told)
+    yield from fill_page(title, first, data, script=SCRIPT)

@@ -1,22 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run holds now, by owner and by line, kept up to date while its trace is read.
+"""Which lines of a run grow, asked again and again while it goes on.
 
-A balance that changes adds its difference to two sums: that of its owner, and that of its *line*, which is the Python line
-that is charged with it or, without one, the frame to blame. So what is held now is known at any time without a walk through
-accounts. What a trace's tail tells is laid over the sums and forgotten.
+The question (analysis/leaks.py) takes a second for a run of PyTorch. So a process of its own answers it, and it is asked no
+more often than makes half a hundredth of the time: whoever shows a run stays awake, and is cheap.
 """
 
+import os
+import pickle
+import select
+import time
 from array import array
-from typing import Dict, Iterator, List, NamedTuple, Set, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from jmassif.model.kinds import side_of
-from jmassif.model.profile import Profile
-from jmassif.model.rows import Changes
-from jmassif.trace.builder import Builder
-from jmassif.whose.charges import Innermost
-from jmassif.whose.folding import INSTALLED, OWN
-from jmassif.whose.names import describe
-from jmassif.whose.sites import Sites
+from jmassif.analysis.leaks import find_growth
+from jmassif.attribution.blame import Innermost, Sites
+from jmassif.attribution.names import Names, describe
+from jmassif.attribution.packages import INSTALLED, OWN
+from jmassif.model.records import Changes, Differences, Peak, Snapshot, side_of
+from jmassif.model.run import Profile
+from jmassif.reader.builder import Builder, require
+from jmassif.reader.tokens import Handler
+
+
+# ---- sums ----
+# What a run holds now, by owner and by line, kept up to date while its trace is read.
+#
+# A balance that changes adds its difference to two sums: that of its owner, and that of its *line*, which is the Python line
+# that is charged with it or, without one, the frame to blame. So what is held now is known at any time without a walk through
+# accounts. What a trace's tail tells is laid over the sums and forgotten.
 
 # Of every name two sums lie side by side, and the first pair is for what is in no sum.
 _SIDES = {"host": 0, "device": 1}
@@ -140,3 +151,105 @@ class Sums(Builder):
             text = describe(self.profile.frame(frame)) if frame else f"({kind or 'listed only'}, without a stack)"
             self._labels[place] = text
         return text
+
+
+# ---- totals ----
+# What a run holds now in all, and its peaks: what a trace says outright, so that it is read without knowing whose anything is.
+#
+# Most of a trace are definitions and balances. They are passed over, and whether they are right is for others to find.
+
+_READ = ("m", "t", "S", "P", "E", "A", "Z")
+
+
+class Totals(Builder):
+    """In the place of Sums."""
+
+    def handlers(self) -> Dict[str, Handler]:
+        return {letter: handler if letter in _READ else None for letter, handler in super().handlers().items()}
+
+    def snapshot_end(self, id_: int) -> None:
+        group, profile = self._open_group(), self.profile
+        require(id_ == group.id, f"snapshot {group.id} is closed as {id_}")
+        index = len(profile.snapshots)
+        profile.snapshots.append(
+            Snapshot(id_, group.time, group.reason, {}, group.changes, group.pages, group.position)
+        )
+        for peak in group.peaks:
+            told = Peak(peak.which, peak.time, peak.host, peak.device, index, {}, Differences())
+            before = self.earlier_peaks.get(peak.which)
+            if before is None or told.bytes > before.bytes:
+                profile.peaks[peak.which] = told
+        self.group = None
+
+    def stage(self, time: int) -> None:
+        self.earlier_peaks = dict(self.profile.peaks)
+
+    # ---- what is told ----------------------------------------------------------------------------
+
+    def laid_over(self, rows: "array[int]") -> "Tuple[array[int], array[int]]":
+        return array("q"), array("q")
+
+    def owners(self, sums: "array[int]") -> List[Held]:
+        return []
+
+    def line_of(self, account: int) -> str:
+        return ""
+
+    def line(self, place: int) -> str:
+        return ""
+
+
+# ---- slopes ----
+
+_SHARE = 0.005  # of the time
+_LEAST_SECONDS = 2.0
+
+
+class Slope(NamedTuple):
+    label: str
+    bytes: float  # by step or, where that is "", by unit of time
+    step: str
+
+
+def _answer(profile: Profile) -> List[Slope]:
+    growth = find_growth(profile, Names(profile))
+    return [Slope(line.label, line.bytes_per_step, growth.step) for line in growth.lines[:3]]
+
+
+class Slopes:
+    """Of one run after the other."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._next = now() + _LEAST_SECONDS
+        self._child = 0
+        self._pipe = -1
+
+    def ask(self, profile: Profile) -> None:
+        """Unless an answer is under way, or it is too early to ask."""
+        if self._child or self._now() < self._next or not profile.snapshots:
+            return
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writing)
+            self._child, self._pipe = child, reading
+            return
+        # What is the parent's, its terminal above all, is none of the child's.
+        try:
+            os.nice(10)
+            os.write(writing, pickle.dumps(_answer(profile)))
+        finally:
+            os._exit(0)
+
+    def answer(self) -> Optional[List[Slope]]:
+        """To what was asked; None: not yet."""
+        if not self._child or not select.select([self._pipe], [], [], 0)[0]:
+            return None
+        told = os.read(self._pipe, 1 << 16)
+        os.close(self._pipe)
+        _, _, used = os.wait4(self._child, 0)
+        self._child = 0
+        self._next = self._now() + max(_LEAST_SECONDS, (used.ru_utime + used.ru_stime) / _SHARE)
+        found: List[Slope] = pickle.loads(told) if told else []
+        return found

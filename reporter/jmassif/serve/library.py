@@ -9,20 +9,18 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from jmassif.live.family import Family
-from jmassif.live.run import LiveRun
-from jmassif.model.kinds import side_of
-from jmassif.model.profile import Profile
-from jmassif.questions.branches import Amount
-from jmassif.questions.job.processes import join
+from jmassif.analysis.calltree import Amount
+from jmassif.analysis.processes import join
+from jmassif.attribution.names import describe
+from jmassif.html.cells import Code, shown
+from jmassif.html.page import page
+from jmassif.live.run import Family, LiveRun
+from jmassif.model.records import side_of
+from jmassif.model.run import Profile
+from jmassif.reader.tokens import TraceError
+from jmassif.render.editor import Editor
 from jmassif.serve.run import ServedRun
-from jmassif.trace.grammar import TraceError
 from jmassif.units import printable
-from jmassif.whose.names import describe
-from jmassif.writers.editor import Editor
-from jmassif.writers.page.code import Code
-from jmassif.writers.page.html import page
-from jmassif.writers.page.texts import shown
 
 _LOOK_SECONDS = 0.25
 # Of the time that may be spent on pages, which is taken from the program where it runs on the same machine; and none while nobody

@@ -7,12 +7,12 @@ the balances and peaks in it.
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from jmassif.model.profile import Profile
+from jmassif.analysis.calltree import Branches, Held
 from jmassif.model.records import Composition
-from jmassif.questions.branches import Branches, Held
-from jmassif.trace.builder import Builder
-from jmassif.trace.following import Follower
-from jmassif.trace.grammar import TraceError
+from jmassif.model.run import Profile
+from jmassif.reader.builder import Builder
+from jmassif.reader.follow import Follower
+from jmassif.reader.tokens import TraceError
 
 _MOMENTS_KEPT = 3
 PEAK = "peak-"

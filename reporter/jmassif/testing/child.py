@@ -12,7 +12,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from jmassif.client import is_recording, region, stage
+from jmassif.annotate import is_recording, region, stage
 from jmassif.testing.limits import LimitError, limits_of
 from jmassif.testing.verdicts import BEGIN, END
 

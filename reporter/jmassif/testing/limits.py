@@ -3,8 +3,7 @@
 
 from typing import Any, Dict, List, NamedTuple, Sequence
 
-from jmassif.quantities import QuantityError, parse_size
-from jmassif.units import printable
+from jmassif.units import QuantityError, parse_size, printable
 
 POOLS = ("host", "device", "total")
 LEAKS = "leaks"

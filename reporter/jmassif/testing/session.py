@@ -193,8 +193,8 @@ class Session:
 
     def _show_held_back(self, trace: str) -> None:
         from jmassif.testing.verdicts import Verdicts
-        from jmassif.trace.builder import load_file
-        from jmassif.trace.grammar import TraceError
+        from jmassif.reader.builder import load_file
+        from jmassif.reader.tokens import TraceError
 
         verdicts: Optional[Verdicts] = None
         try:

@@ -7,13 +7,12 @@ counts is what it held beyond what was held at its begin: what fixtures and othe
 
 from typing import Dict, List, NamedTuple, Tuple
 
-from jmassif.model.profile import Profile
-from jmassif.model.records import Composition, Stage
-from jmassif.model.kinds import side_of
-from jmassif.questions.culprits import Culprit, by_place, largest
+from jmassif.analysis.budgets import Culprit, by_place, largest
+from jmassif.attribution.names import Names
+from jmassif.model.records import Composition, Stage, side_of
+from jmassif.model.run import Profile
 from jmassif.testing.limits import LEAKS, Limit
 from jmassif.units import printable, size
-from jmassif.whose.names import Names
 
 # The mark that a test with limits begins with, and that which it ends with, before its number.
 BEGIN, END = "jmassif test ", "jmassif end of test "

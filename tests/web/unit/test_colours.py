@@ -12,7 +12,7 @@ from typing import Dict, List, Sequence, Tuple
 
 import pytest
 
-from jmassif.model.kinds import GROUPS
+from jmassif.model.records import GROUPS
 from tests.web.browser import in_node
 
 Triple = Tuple[float, float, float]

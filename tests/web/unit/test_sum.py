@@ -5,12 +5,11 @@ import base64
 import zlib
 from typing import Any, Dict, List, Tuple
 
-from jmassif.questions.job.headline import headline_of_job, main_measure
-from jmassif.questions.job.owners import ledger_of
-from jmassif.questions.job.processes import Processes
-from jmassif.writers.page.data import run_data, together
-from jmassif.writers.page.html import pack
-from jmassif.model.job import FORKED
+from jmassif.analysis.processes import Processes, ledger_of
+from jmassif.analysis.processes_headline import headline_of_job, main_measure
+from jmassif.html.data import run_data, together
+from jmassif.html.page import pack
+from jmassif.model.processes import FORKED
 from tests.reporter.test_processes import ends, holds, joined, random_job, trace_of
 from tests.web.browser import in_node
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // What the reader sees, as a file that stands by itself: an SVG without scripts or style sheets, in sRGB and ASCII, so that any
-// viewer shows it alike, and a PNG of it, which a canvas makes. `jm_print --format=svg` draws alike (writers/picture/).
+// viewer shows it alike, and a PNG of it, which a canvas makes.
 
 import { h } from '../base/dom.js';
 import { download } from '../base/download.js';

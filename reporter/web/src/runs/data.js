@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Unpacks what the reporter put into the page: the counterpart of data.py and columns.py in
-// reporter/jmassif/writers/page/. The typedefs here are the contract of what is in the head (docs/page.md).
+// reporter/jmassif/html/. The typedefs here are the contract of what is in the head (docs/page.md).
 
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
 /** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean, is_handle: boolean}} Kind */
@@ -32,13 +32,13 @@
  */
 /** @typedef {{about: 'happened'|'pool'|'whose'|'leak'|'place'|'help', severity: 'alarm'|'warning'|'note', text: string}} Statement */
 /**
- * What to read first (questions/headline.py): statements in order, of a moment. `held` bytes then, known to be no more than
+ * What to read first (analysis/headline.py): statements in order, of a moment. `held` bytes then, known to be no more than
  * `at_most`; `pool` is the fullest with its capacity, `used` by everything in it; `place` is where to look first, with its
  * bytes and those of the `whole` pool; `incident` is the number of the failed allocation that is told of.
  * @typedef {{time: number, moment: string, held: number, at_most: number, statements: Statement[], pool: {name: string, capacity: number, used: number|null}|null, place: {label: string, bytes: number, whole: number, pool: ''|'host'|'device', is_yours: boolean, owners: [string, number][]}|null, incident: number|null}} HeadlineData
  */
 /**
- * What the program held at its end, before an interpreter's clean-up (questions/leaks.py), by owner and place; what is in no
+ * What the program held at its end, before an interpreter's clean-up (analysis/leaks.py), by owner and place; what is in no
  * sum of it; and the lines that were still growing, by `slope` bytes per `step`. `untold` says why that cannot be told.
  * @typedef {{time: number, bytes: number, owners: {name: string, group: string, host: number, device: number, blocks: number}[], places: {label: string, owner: string, kind: string, bytes: number, blocks: number}[], not_counted: [string, number][], step: string, n_steps: number, untold: string, growing: {label: string, owner: string, slope: number, grown: number, held: number, since: number}[]}} LeaksData
  */

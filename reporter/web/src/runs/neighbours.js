@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Who calls a function or a line, and whom it calls, by what their stacks hold. A stack that goes through it several times counts once:
-// with who called the outermost call, and whom the innermost called (questions/neighbours.py has the same).
+// with who called the outermost call, and whom the innermost called (analysis/callers_callees.py has the same).
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {{name: string, bytes: number, blocks: number, allocated: number, isFrame: boolean}} Neighbour */

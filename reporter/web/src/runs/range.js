@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A range of a run, from one moment to another: by place, what is new, what was freed, what only passed. The same bounds as those
-// of jm_print --from --to (questions/between.py says why they hold): what was there before is no more than the least that the place
+// of jm_print --from --to (analysis/range_diff.py says why they hold): what was there before is no more than the least that the place
 // held at any snapshot since; blocks with records are known one by one; the rest is uncertain.
 
 /** @typedef {import('./run.js').Run} Run */

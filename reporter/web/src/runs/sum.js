@@ -296,7 +296,7 @@ export function sum(runs, together) {
 /** @typedef {import('./run.js').Moment} Moment */
 
 /**
- * The moment that stands for a time of the common clock, as questions/job/moments.py has it: of those of this very millisecond
+ * The moment that stands for a time of the common clock, as analysis/processes.py has it: of those of this very millisecond
  * the fullest, else the last one before. @param {Moment[]} moments @param {number} time @param {(moment: Moment) => number} figure
  */
 function momentAt(moments, time, figure) {

@@ -18,7 +18,7 @@ const SCOPES = /** @type {[string, string][]} */ ([
 ]);
 const QUIET = 'var(--edge)';
 
-/** Of what the fullest holds: who holds as much is as full, as questions/reconciliation.py has it. */
+/** Of what the fullest holds: who holds as much is as full, as analysis/balance.py has it. */
 const AS_FULL = 0.95;
 
 /** The books of the nearest moment that has any; for a peak of the nearest that is full. @param {Run} run @param {number} moment */

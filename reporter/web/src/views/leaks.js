@@ -2,7 +2,7 @@
 //
 // Leaks: the lines that were still growing when the program ended, and what was held then, by owner and by place. A Python
 // program ends twice: its own code does, and then the interpreter lets go of all modules. What leaked is read before that, by
-// the reporter (questions/leaks.py), so that all reports have the same figures.
+// the reporter (analysis/leaks.py), so that all reports have the same figures.
 
 import { h } from '../base/dom.js';
 import { moment as time, percent, size, whole } from '../base/units.js';

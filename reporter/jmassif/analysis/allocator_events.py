@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the allocators of the device's memory did, step by step, in the words of PyTorch's own record of that.
+
+Each block of the device has records when it comes and when it goes, so the steps follow from these. An allocator's segment is
+`segment_alloc` and `segment_free`, memory of one that is mapped in pieces `segment_map` and `segment_unmap`; what is handed out is
+`alloc`, and what is taken back `free_requested` and `free_completed`. A block that lies in no segment is a segment by itself,
+with all of it handed out. An allocation that failed for good is `oom`.
+
+The record of a block may be replaced by another in the same place, when what a tensor is for, or what a block is dealt out in
+parts, is known later than the block. No allocator did anything then, so that is no step.
+"""
+
+import re
+from bisect import bisect_right, insort
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from jmassif.analysis.device_memory import CACHE, position_of_peak
+from jmassif.analysis.moments import SelectionError, main_peak, select
+from jmassif.analysis.oom import incidents
+from jmassif.analysis.run_info import failed_calls
+from jmassif.model.processes import became_another
+from jmassif.model.records import DEVICE_KINDS, Account, Composition, Exhaustion, Mapped, side_of
+from jmassif.model.run import Profile
+from jmassif.units import printable, size
+
+
+# ---- device moments ----
+# Moments at which device memory is shown as it lies: those of moments.py, with their place among the records of blocks.
+#
+# A peak knows its time only; which of that time's records it stands behind, segments.py finds out.
+
+
+class DeviceMoment(NamedTuple):
+    name: str
+    time: int
+    position: int  # rows of Profile.blocks before it
+    composition: Optional[Composition]  # the ledger then, if it is known
+
+
+def _event(profile: Profile, number: str) -> DeviceMoment:
+    found = incidents(profile)
+    if not number.isdecimal() or not 1 <= int(number) <= len(found):
+        has = f"there are 1 to {len(found)}" if found else "there are none"
+        raise SelectionError(f'no failed allocation "{number[:20]}": {has}')
+    event = found[int(number) - 1].last
+    composition = None if event.snapshot is None else profile.composition(event.snapshot)
+    return DeviceMoment(f"failed allocation {number}", event.time, event.position, composition)
+
+
+def select_device(profile: Profile, number: str, selector: Optional[str]) -> DeviceMoment:
+    """The failed allocation with this number; without one what `selector` names, by default the device's peak.
+
+    Raises SelectionError.
+    """
+    if number:
+        return _event(profile, number)
+    chosen = select(profile, selector or "peak-device")
+    if chosen.snapshot is not None:
+        return DeviceMoment(chosen.name, chosen.time, profile.snapshots[chosen.snapshot].position, chosen.composition)
+    which = (selector or "peak-device")[len("peak-") :] or main_peak(profile)
+    position = position_of_peak(profile, which) if which in profile.peaks else profile.blocks.n_rows
+    return DeviceMoment(chosen.name, chosen.time, position, chosen.composition)
+
+
+# ---- without device ----
+# Why a map of the device's memory has nothing in it, as far as a trace tells, and what shows more.
+#
+# A trace without device memory is as good as any: most programs have none. But who asks for a map of it expects some, and mostly has
+# named the trace of another process, or has recorded a program that found no device.
+
+_WITHOUT_ADDRESSES = ("array", "driver")
+_CUDA = re.compile(r"libcuda(rt)?[-.].*")
+_HOST = "--format=html and --format=speedscope show the host's"
+
+
+def _cuda_libraries(profile: Profile) -> List[str]:
+    names = [loaded.path.rpartition("/")[2] for loaded in profile.objects]
+    return list(dict.fromkeys(printable(name) for name in names if _CUDA.fullmatch(name)))
+
+
+def _why_none(profile: Profile) -> str:
+    libraries = _cuda_libraries(profile)
+    failed = failed_calls(profile)
+    if became_another(profile):
+        return "the process became another program by exec: record with --trace-children=yes, and name that one's trace"
+    if not libraries:
+        return (
+            f"the program loaded no CUDA library (libcuda, libcudart): name the trace of the process that did; {_HOST}"
+        )
+    loaded = f"the program loaded {' and '.join(libraries[:3])}"
+    if failed:
+        return f"{loaded}, and {failed[0]}; {_HOST}"
+    return f"{loaded}, and asked for none: name the trace of the process that did; {_HOST}"
+
+
+def why_empty(profile: Profile, at: DeviceMoment) -> str:
+    """Of a map that is empty, a line; it says nothing of its file."""
+    accounts, lifetime = profile.accounts, profile.lifetime()
+    ever = {kind: 0 for kind in DEVICE_KINDS}
+    for account, fields in enumerate(accounts):
+        if fields.kind in ever:
+            ever[fields.kind] += lifetime.bytes[account]
+    if not any(ever.values()):
+        return f"the trace has no device allocations, so the export is empty: {_why_none(profile)}"
+    if not any(n_bytes for kind, n_bytes in ever.items() if kind not in _WITHOUT_ADDRESSES):
+        peak = profile.peaks.get("device")
+        held = size(peak.device if peak else sum(ever.values()))
+        return f"the export is empty: what the trace has of the device, {held}, has no addresses (arrays, the driver's own)"
+    return f"the export is empty: nothing had an address on the device at {at.name}; --snapshot=peak-device has most"
+
+
+# ---- steps ----
+
+# Of these a trace has handles, and no addresses until they are mapped.
+_MAPPED_LATER = "vmm"
+
+
+class Step(NamedTuple):
+    action: str
+    time: int
+    address: int  # 0: of a failed allocation
+    bytes: int
+    account: int  # whose stack it was; 0: not known, as where something is freed
+    free: int = 0  # of a failed allocation: what was free on the device then
+
+
+class _Block(NamedTuple):
+    bytes: int
+    account: int
+    steps: Tuple[int, ...]  # indices of those that made it
+    is_alone: bool  # a segment by itself
+
+
+class _Steps:
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._frees = set(profile.frees)
+        self.found: List[Optional[Step]] = []
+        self._live: Dict[Tuple[int, int], _Block] = {}  # by address, account
+        self._starts: List[int] = []  # of segments and mappings, in order
+        self._bytes: Dict[int, int] = {}  # by those
+        self._handles: Dict[int, int] = {}  # account of memory that may be mapped
+        self._mapped: Dict[int, Tuple[int, int]] = {}  # by address: bytes, account
+        self._first: Dict[Account, int] = {}  # of accounts that differ in their role, the first
+        for account, fields in enumerate(profile.accounts):
+            self._first.setdefault(fields, account)
+
+    def _add(self, action: str, time: int, address: int, n_bytes: int, account: int = 0) -> int:
+        self.found.append(Step(action, time, address, n_bytes, account))
+        return len(self.found) - 1
+
+    def _reserve(self, address: int, n_bytes: int) -> None:
+        if address not in self._bytes:
+            insort(self._starts, address)
+        self._bytes[address] = n_bytes
+
+    def _release(self, address: int) -> None:
+        if self._bytes.pop(address, None) is not None:
+            del self._starts[bisect_right(self._starts, address) - 1]
+
+    def _is_inside(self, address: int) -> bool:
+        at = bisect_right(self._starts, address) - 1
+        return at >= 0 and address < self._starts[at] + self._bytes[self._starts[at]]
+
+    # ---- blocks ------------------------------------------------------------------------------
+
+    def block(self, row: int) -> int:
+        """The records from this one on that belong together; how many these were."""
+        blocks = self._profile.blocks
+        time, address, n_bytes, account = blocks[4 * row : 4 * row + 4]
+        kind = self._profile.accounts[account].kind
+        if side_of(kind) != "device" or kind in _WITHOUT_ADDRESSES:
+            return 1
+        if row in self._frees:
+            if self._is_moved(row):
+                self._move((address, account), blocks[4 * row + 7])
+                return 2
+            self._went(time, address, account)
+        elif kind == _MAPPED_LATER and not self._is_inside(address):
+            self._handles[address] = account
+        else:
+            self._came(time, address, n_bytes, account)
+        return 1
+
+    def _came(self, time: int, address: int, n_bytes: int, account: int) -> None:
+        if self._profile.accounts[account].owner == CACHE:
+            steps: Tuple[int, ...] = (self._add("segment_alloc", time, address, n_bytes, account),)
+            self._reserve(address, n_bytes)
+            is_alone = False
+        else:
+            is_alone = not self._is_inside(address)
+            steps = (self._add("segment_alloc", time, address, n_bytes, account),) if is_alone else ()
+            if is_alone:
+                self._reserve(address, n_bytes)
+            steps += (self._add("alloc", time, address, n_bytes, account),)
+        self._live[address, account] = _Block(n_bytes, account, steps, is_alone)
+
+    def _went(self, time: int, address: int, account: int) -> None:
+        # A handle that is unknown, or one's end, is no step: its mapping has ended before.
+        block = self._live.pop((address, account), None)
+        if block is None:
+            if self._handles.get(address) == account:
+                del self._handles[address]
+            return
+        if self._profile.accounts[account].owner == CACHE:
+            self._release(address)
+            self._add("segment_free", time, address, block.bytes)
+            return
+        self._hand_back(time, address, block.bytes)
+        if block.is_alone:
+            self._release(address)
+            self._add("segment_free", time, address, block.bytes)
+
+    def _hand_back(self, time: int, address: int, n_bytes: int) -> None:
+        for action in ("free_requested", "free_completed"):
+            self._add(action, time, address, n_bytes)
+
+    # ---- records that are replaced -----------------------------------------------------------
+
+    def _is_moved(self, row: int) -> bool:
+        """Whether a block's end, and the record behind it, say that it belongs to another account.
+
+        What is really freed and allocated again by the same stack begins in the first of the accounts that differ in role.
+        """
+        blocks, accounts = self._profile.blocks, self._profile.accounts
+        if 4 * row + 7 >= len(blocks) or row + 1 in self._frees:
+            return False
+        (_, address, _, before), (_, there, n_bytes, now) = (
+            blocks[4 * row : 4 * row + 4],
+            blocks[4 * row + 4 : 4 * row + 8],
+        )
+        block = self._live.get((address, before))
+        if block is None or there != address or n_bytes != block.bytes or now == before:
+            return False
+        if accounts[now].owner == CACHE:
+            return block.is_alone
+        return accounts[now] == accounts[before] and now != self._first[accounts[now]]
+
+    def _move(self, key: Tuple[int, int], account: int) -> None:
+        block = self._live.pop(key)
+        steps = block.steps
+        is_segment = self._profile.accounts[account].owner == CACHE
+        if is_segment:
+            # It never was handed out as a whole.
+            self.found[steps[-1]] = None
+            steps = steps[:-1]
+        for index in steps:
+            step = self.found[index]
+            if step is not None:
+                self.found[index] = step._replace(account=account)
+        self._live[key[0], account] = _Block(block.bytes, account, steps, block.is_alone and not is_segment)
+
+    # ---- mappings, and what failed -----------------------------------------------------------
+
+    def mapping(self, mapping: Mapped, time: int) -> None:
+        if mapping.handle is not None:
+            account = self._handles.get(mapping.handle, 0)
+            if not account:
+                return
+            self._mapped[mapping.address] = mapping.size, account
+            self._reserve(mapping.address, mapping.size)
+            self._add_piece("segment_map", time, mapping.address, mapping.size, account)
+            if self._profile.accounts[account].owner != CACHE:
+                self._add("alloc", time, mapping.address, mapping.size, account)
+        elif mapping.address in self._mapped:
+            n_bytes, account = self._mapped.pop(mapping.address)
+            if self._profile.accounts[account].owner != CACHE:
+                self._hand_back(time, mapping.address, n_bytes)
+            self._release(mapping.address)
+            self._add_piece("segment_unmap", time, mapping.address, n_bytes, 0)
+
+    def _add_piece(self, action: str, time: int, address: int, n_bytes: int, account: int) -> None:
+        """Pieces that come right after each other, in time and by their addresses, are of one step."""
+        last = self.found[-1] if self.found else None
+        if last and (last.action, last.account, last.address + last.bytes) == (action, account, address):
+            self.found[-1] = last._replace(bytes=last.bytes + n_bytes)
+        else:
+            self._add(action, time, address, n_bytes, account)
+
+    def failure(self, event: Exhaustion) -> None:
+        free = event.figures.get("device-free", 0)
+        asked = event.figures.get("framework-request", event.bytes)
+        time = event.outcome_time if event.outcome else event.time
+        self.found.append(Step("oom", time, 0, asked, event.account, free))
+
+
+def _failures(profile: Profile) -> List[Tuple[int, Exhaustion]]:
+    """(rows of Profile.blocks before it, the last try) of allocations that failed for good."""
+    tried_again = {event.again for event in profile.exhaustions.values()}
+    found = []
+    for event in profile.exhaustions.values():
+        is_of_device = side_of(profile.accounts[event.account].kind) == "device"
+        if is_of_device and event.outcome != "retried" and event.id not in tried_again:
+            found.append((event.outcome_position if event.outcome else event.position, event))
+    return sorted(found, key=lambda pair: (pair[0], pair[1].id))
+
+
+def steps(profile: Profile, position: int) -> List[Step]:
+    """Up to before the row `position` of Profile.blocks."""
+    doing = _Steps(profile)
+    times = profile.blocks.time
+    mappings = [mapping for mapping in profile.mappings if mapping.position <= position]
+    failures = [(at, event) for at, event in _failures(profile) if at <= position]
+    n_mappings = n_failures = row = 0
+    while True:
+        while n_mappings < len(mappings) and mappings[n_mappings].position <= row:
+            # Mappings have no time of their own: that of the record before.
+            doing.mapping(mappings[n_mappings], times[row - 1] if row else 0)
+            n_mappings += 1
+        while n_failures < len(failures) and failures[n_failures][0] <= row:
+            doing.failure(failures[n_failures][1])
+            n_failures += 1
+        if row >= position:
+            break
+        row += doing.block(row)
+    return [step for step in doing.found if step is not None]

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The books of the whole board: what the kernel says is in use against what the ledger knows, down to what nobody knows.
+
+    board = before + the ledger, owner by owner + untouched + allocators + Valgrind + unaccounted + elsewhere + free
+
+`untouched` takes away what the ledger has and no page stands for. Others of its rows may be negative too, and then go by a name that
+a number to take away goes with. The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
+machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from jmassif.analysis.aggregate import Ledger, ledger
+from jmassif.analysis.moments import Moment
+from jmassif.model.records import side_of
+from jmassif.model.run import Profile
+from jmassif.units import growth, size
+
+
+# Beyond this share of the process, what is unaccounted deserves a warning; less than this is never worth one.
+WARN_ABOVE = 0.05
+_LEAST_WARNED_BYTES = 1 << 20
+
+# What others do on a board at rest.
+_QUIET_BYTES = 16 << 20
+
+_HEAP_KINDS = ("heap", "heap-overhead")
+
+
+class Books(NamedTuple):
+    """Bytes, and the snapshot (index) that they are of."""
+
+    snapshot: int
+    board: int  # all memory
+    # In use before the program started: the system and other programs.
+    before: int
+    held: int  # by the ledger, in this memory
+    # What was asked for and has no pages, taken away: it was never written to, was only read, or is swapped out. Never positive.
+    untouched: int
+    allocators: int  # what the heap's allocators keep and nobody has asked for
+    valgrind: int  # pages of Valgrind's core and of jmassif
+    unaccounted: int  # pages of the process that are none of the above
+    # In use beyond all that, and not before the start: other programs that have grown, the kernel's own, and what a
+    # driver keeps for the process without a call that shows it. Negative where others have shrunk.
+    elsewhere: int
+    free: int  # what the kernel could still give, if the process's libraries stay in memory
+    outside: int  # of what the ledger holds, that is in no page of the process: a driver's buffers
+    nvmap: Optional[int]  # what NvMap has come to use since the start; None where the kernel does not say
+    share_of_peak: float  # of what the ledger held at its peak
+
+    @property
+    def process(self) -> int:
+        """All that the process has, with Valgrind."""
+        return self.board - self.before - self.elsewhere - self.free
+
+    @property
+    def is_off(self) -> bool:
+        return abs(self.unaccounted) > max(WARN_ABOVE * self.process, _LEAST_WARNED_BYTES)
+
+
+class Row(NamedTuple):
+    """A row of the books beside the ledger's."""
+
+    field: str  # of Books
+    name: str
+    note: str  # what it is
+    negative: str  # its name where it is negative
+    why_negative: str  # what it is then
+
+    def bytes(self, made: Books) -> int:
+        found: int = getattr(made, self.field)
+        return found
+
+    def named(self, made: Books) -> str:
+        return self.negative if self.bytes(made) < 0 else self.name
+
+    def told(self, made: Books) -> str:
+        return self.why_negative if self.bytes(made) < 0 else self.note
+
+
+_NEVER = ("", "")  # a row that is no difference
+BEFORE = Row(
+    "before", "before the start", "the system and other programs", "less what was free then", "it had it as available"
+)
+# What a process has beside what the ledger holds.
+BESIDE_LEDGER = (
+    # One name whatever the number: runs are compared by it.
+    Row(
+        "untouched",
+        "less what was not touched",
+        "all that was asked for has pages",
+        "less what was not touched",
+        "asked for, but not in memory",
+    ),
+    Row("allocators", "its allocators", "kept free", *_NEVER),
+    Row("valgrind", "Valgrind and jmassif", "the price of profiling", *_NEVER),
+    Row(
+        "unaccounted",
+        "unaccounted",
+        "its pages that nothing explains",
+        "less given back meanwhile",
+        "while its pages were counted",
+    ),
+)
+BESIDE_PROCESS = (
+    Row(
+        "elsewhere",
+        "elsewhere, since the start",
+        "other programs and the kernel",
+        "less given back elsewhere",
+        "by others, since the start",
+    ),
+    Row("free", "free", "what the kernel could still give", *_NEVER),
+)
+
+
+class _Figures:
+    """The kernel's, at one time."""
+
+    def __init__(self, profile: Profile, time: int) -> None:
+        self._profile = profile
+        self._time = time
+
+    def __getitem__(self, figure: str) -> int:
+        return self._profile.system_at(figure, self._time) or 0
+
+    @property
+    def available(self) -> int:
+        """With the free pages that each processor has at hand, which the kernel itself counts as in use."""
+        return self["mem-available"] + self["free-per-cpu"]
+
+
+def sampled(profile: Profile) -> List[int]:
+    """The snapshots (indices) at which the books can be made."""
+    if not {"resident", "mem-available", "mem-total", "process-files"} <= profile.system.keys():
+        return []
+    times = set(profile.system["resident"][0])
+    return [index for index, snapshot in enumerate(profile.snapshots) if snapshot.time in times]
+
+
+def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
+    """The bytes of the kinds that lie in the board's memory."""
+    sides = ("host",) if profile.is_discrete else ("host", "device")
+    return sum(n_bytes for kind, n_bytes in by_kind.items() if side_of(kind) in sides)
+
+
+# Of what the fullest holds: who holds as much is as full. What was untouched then may have been written to since.
+_AS_FULL = 0.95
+
+
+def fullest(profile: Profile, time: Optional[int] = None) -> Optional[int]:
+    """Of the snapshots at which the books can be made, the one that holds most; of those as full the one nearest in time, if one is given."""
+    held = {index: _on(profile, profile.snapshots[index].by_kind) for index in sampled(profile)}
+    if not held:
+        return None
+    if time is None:
+        return max(held, key=lambda index: held[index])
+    peak, least = time, _AS_FULL * max(held.values())
+    full = [index for index in held if held[index] >= least]
+    return min(full, key=lambda index: (abs(profile.snapshots[index].time - peak), -held[index]))
+
+
+def nearest(profile: Profile, time: int) -> Optional[int]:
+    """Of the snapshots at which the books can be made, the one nearest in time."""
+    found = sampled(profile)
+    return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
+
+
+def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
+    """Of the snapshots at which the books can be made, that for a moment: for a peak a full one."""
+    return fullest(profile, chosen.time) if chosen.snapshot is None else nearest(profile, chosen.time)
+
+
+def _in_mappings(profile: Profile, by_kind: Dict[str, int], now: _Figures) -> int:
+    """The blocks that the recorder has found to lie in mappings of the process, those of this memory alone."""
+    found = now["blocks-in-mappings"]
+    if not profile.is_discrete or "heap-untouched" in profile.system:
+        return found
+    # Recorders that did not tell this figure counted a card's blocks where the process has mapped their addresses.
+    return min(found, by_kind.get("pinned", 0) + by_kind.get("driver-host", 0) + now["custom-blocks"])
+
+
+def books(profile: Profile, snapshot: int) -> Books:
+    """The books of one of the snapshots that `sampled` lists."""
+    by_kind = profile.snapshots[snapshot].by_kind
+    start, now = _Figures(profile, profile.snapshots[0].time), _Figures(profile, profile.snapshots[snapshot].time)
+    held = _on(profile, by_kind)
+    heap = sum(by_kind.get(kind, 0) for kind in _HEAP_KINDS)
+    pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
+    in_mappings = _in_mappings(profile, by_kind, now)
+    # Blocks of custom allocators are of the heap's kind and lie elsewhere.
+    from_malloc = heap - now["custom-blocks"]
+    # What a driver has committed and the process has mapped is among its pages.
+    outside = held - from_malloc - pages - in_mappings - now["resident-devices"]
+    in_blocks = min(now["resident-blocks"], in_mappings)
+    without_pages = now["heap-untouched"] + in_mappings - in_blocks
+    allocators = now["resident-heap"] - from_malloc + now["heap-untouched"]
+    # Of small blocks it is not told one by one what is in memory: where less is than they were asked for, so much is not.
+    without_pages += max(0, -allocators)
+    explained = ("resident-heap", "resident-valgrind", "resident-devices")
+    unaccounted = now["resident"] - sum(now[part] for part in explained) - in_blocks - pages
+    # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
+    free = max(0, now.available - now["process-files"])
+    before = now["mem-total"] - start.available - (start["process-resident"] - start["process-files"])
+    peak = profile.peaks.get("host" if profile.is_discrete else "total")
+    top = max(peak.host if profile.is_discrete else peak.host + peak.device, held) if peak else held
+    return Books(
+        snapshot=snapshot,
+        board=now["mem-total"],
+        before=before,
+        held=held,
+        untouched=-without_pages,
+        allocators=max(0, allocators),
+        valgrind=now["resident-valgrind"],
+        unaccounted=unaccounted,
+        elsewhere=now["mem-total"] - free - before - now["resident"] - outside,
+        free=free,
+        outside=max(0, outside),
+        nvmap=now["nvmap-used"] - start["nvmap-used"] if "nvmap-used" in profile.system else None,
+        share_of_peak=held / top if top else 1.0,
+    )
+
+
+# Of what is held: less is not worth a sentence, and by more may a sample not differ from the moment.
+_WORTH_TELLING = 0.1
+_LEAST_UNTOUCHED = 4 << 20
+
+
+def untouched_at(profile: Profile, chosen: Moment, held: int) -> int:
+    """Bytes that were asked for and never touched, of what is held then on the books' side; 0 if that is little, or not known."""
+    near = nearest_to(profile, chosen)
+    if near is None:
+        return 0
+    made = books(profile, near)
+    untouched = min(held, -made.untouched)
+    is_alike = abs(made.held - held) <= _WORTH_TELLING * held
+    return untouched if is_alike and untouched >= max(_LEAST_UNTOUCHED, _WORTH_TELLING * held) else 0
+
+
+def whose(profile: Profile, made: Books) -> Ledger:
+    """What is held, by owner."""
+    composition = profile.composition(made.snapshot)
+    if profile.is_discrete:
+        accounts = profile.accounts
+        composition = {id_: held for id_, held in composition.items() if side_of(accounts[id_].kind) != "device"}
+    return ledger(profile, composition)
+
+
+class DeviceBooks(NamedTuple):
+    """A discrete GPU's memory, in bytes, when the recorder looked at it. `board` is the sum of the four after it."""
+
+    time: int
+    board: int
+    before: int  # in use when it was first looked at, beyond the ledger: other programs, and contexts
+    held: int  # by the ledger
+    unaccounted: int  # in use beyond both; negative where others have given back
+    free: int
+
+    @property
+    def told_of_unaccounted(self) -> str:
+        if self.unaccounted < 0:
+            return "others gave back; blocks in room from before"
+        return "the driver's own, other programs"
+
+
+def device_books(profile: Profile) -> Optional[DeviceBooks]:
+    """Of the looks at the GPU the one at which the ledger held most. None where there were none."""
+    if "device-free" not in profile.system:
+        return None
+
+    def look(time: int) -> Tuple[int, int, int]:
+        board, free, held = (
+            profile.system_at(name, time) or 0 for name in ("device-total", "device-free", "device-ledger")
+        )
+        return board, free, held
+
+    times = profile.system["device-free"][0]
+    board, free, held = look(times[0])
+    before = board - free - held
+    time = max(times, key=lambda time: look(time)[2])
+    board, free, held = look(time)
+    return DeviceBooks(time, board, before, held, board - free - before - held, free)
+
+
+def doubts(made: Books) -> List[str]:
+    """What a reader should know of the rows that nobody can explain, in sentences."""
+    found = []
+    if made.is_off:
+        found.append(
+            f"Unaccounted are {size(made.unaccounted)}, more than 5 % of the process: it may have mapped or freed much while"
+            " its pages were being sampled, or mapped a device's memory whose driver jmassif does not know."
+        )
+    if abs(made.elsewhere) > max(_QUIET_BYTES, made.process // 20):
+        if made.elsewhere > 0:
+            text = (
+                f"Elsewhere, {size(made.elsewhere)} more than at the start are in use: by other programs, by the kernel, or"
+                " by a driver for this process without a call that shows it."
+            )
+        else:
+            text = f"Elsewhere, {size(-made.elsewhere)} less than at the start are in use: other programs and the kernel have given back."
+            if made.outside > _QUIET_BYTES:
+                text = text[:-1] + (
+                    f"; or the kernel does not count as in use what the ledger has of the device outside of the process"
+                    f" ({size(made.outside)}), as it does not count a simulated device's."
+                )
+        if made.nvmap is not None:
+            text += f" NvMap's use has changed by {growth(made.nvmap)}."
+        found.append(text)
+    return found

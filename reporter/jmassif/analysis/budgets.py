@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Budgets: names for what a run held or did, limits for them, and whether they were kept.
+
+A name is a counter, or a moment and what is held then, joined by a dot: `peak.cudnn`, `end.leak.tensor`,
+`peak-device.library.libcudnn*`. A name that a run cannot have is an error; one of which it holds nothing is 0.
+"""
+
+import difflib
+from fnmatch import fnmatchcase
+from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from jmassif.analysis.balance import Books, books, nearest_to
+from jmassif.analysis.leaks import Growing, Growth, find_growth, held_at_end, rate
+from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
+from jmassif.attribution import names as alignment
+from jmassif.attribution.names import Names
+from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, Composition, counted_blocks, side_of
+from jmassif.model.run import Profile
+from jmassif.units import Allowance, QuantityError, parse_allowance, parse_number, parse_size, size
+
+
+# ---- culprits ----
+# Who is to blame where a budget is not kept: the lines that hold most of what it counts or, against a baseline, that hold
+# most more than they did.
+
+# Bytes by the line that is charged, or what allocated where there is none, and the owner.
+Places = Dict[Tuple[str, str], int]
+
+_MOST = 3
+
+
+class Culprit(NamedTuple):
+    label: str  # safe to show
+    owner: str
+    bytes: int
+    before: Optional[int]  # the baseline's
+    rate: str = ""  # by how much it grows: "4.00 KiB per step"
+
+
+def by_place(profile: Profile, names: Names, held: Mapping[int, int]) -> Places:
+    """`held` is bytes by account."""
+    found: Places = {}
+    for account, n_bytes in held.items():
+        node, kind, owner = profile.accounts[account]
+        frame = (names.charged(account) or names.site_id(account)) if node else 0
+        key = (names.frame(frame) if frame else f"({kind}, without a stack)", owner)
+        found[key] = found.get(key, 0) + n_bytes
+    return found
+
+
+def largest(now: Places, before: Optional[Places]) -> List[Culprit]:
+    """The largest first; against a baseline those that have grown most, of which a line that has moved is new."""
+    rows = [Culprit(*key, n_bytes, None if before is None else before.get(key, 0)) for key, n_bytes in now.items()]
+    rows = [row for row in rows if row.bytes > (row.before or 0)]
+    rows.sort(key=lambda row: (-(row.bytes - (row.before or 0)), row.label, row.owner))
+    return rows[:_MOST]
+
+
+# ---- budgets ----
+
+# What the recorder counts; docs/jmassif.1 says what they mean.
+COUNTERS = (
+    "absurd-block-announced",
+    "cuda-address-space-reserved-bytes",
+    "cuda-alloc-retries",
+    "cuda-block-ended-unseen",
+    "cuda-free-of-unknown-pointer",
+    "cuda-report-refused",
+    "driver-address-spaces",
+    "driver-block-without-memory",
+    "driver-channels",
+    "driver-objects-without-size",
+    "driver-rm-channels",
+    "framework-out-of-memory",
+    "free-of-unknown-pointer",
+    "heap-allocation-failed",
+    "host-registered-bytes",
+    "out-of-memory",
+    "python-frame-cut",
+    "python-frame-unreadable",
+    "python-stack-not-interleaved",
+    "realloc-of-unknown-pointer",
+    "regions-left-out",
+    "stack-completed-from-api-call",
+    "tensor-allocated-differs",
+    "tensor-free-unknown",
+    "tensor-reserved-differs",
+    "tensor-without-segment",
+)
+# What leaks.py says is held at the end: with a name behind it also what is kept there on purpose.
+_LEAK = "end.leak"
+# By what the lines have grown that still grew at the end.
+_GROWTH = "growth"
+_SIDES = ("host", "device")
+# What may follow behind a dot, to mean that part alone.
+_PARTS = _SIDES + KINDS
+# What the driver has committed and no block of the API lies in.
+_DRIVER = "driver"
+# Rows of the books of the whole machine. What they say is off by that much, whatever the sign.
+_BOOKS: Dict[str, Callable[[Books], int]] = {
+    "allocators": lambda made: made.allocators,
+    "elsewhere": lambda made: abs(made.elsewhere),
+    "process": lambda made: made.process,
+    "unaccounted": lambda made: abs(made.unaccounted),
+    "untouched": lambda made: -made.untouched,
+    "valgrind": lambda made: made.valgrind,
+}
+_N_SUGGESTIONS = 4
+_MAX_NAME = 200  # of a name that nothing is like
+
+
+class BudgetError(Exception):
+    """A budget that means nothing. The message says what would."""
+
+
+class Value(NamedTuple):
+    number: int
+    is_bytes: bool
+    note: str = ""
+
+
+_Chosen = Callable[[int], bool]  # an account
+
+
+class _Part(NamedTuple):
+    held: Dict[int, int]  # bytes by account
+    note: str
+
+
+def _is_growth(name: str) -> bool:
+    return name == _GROWTH or name.startswith(_GROWTH + ".")
+
+
+class Meter:
+    """Reads off a run what names stand for. `owners` are further ones that exist, if the run holds nothing of them."""
+
+    def __init__(self, profile: Profile, owners: Collection[str] = ()) -> None:
+        self._profile = profile
+        self.owners: Set[str] = set(owners) | set(profile.group_of) | {each.owner for each in profile.accounts[1:]}
+        self._moments = SELECTORS + tuple(mark_snapshots(profile))
+        self._compositions: Dict[str, Composition] = {}
+        self._names: Optional[Names] = None
+
+    def value(self, name: str) -> Value:
+        """What the run has of `name`. Raises BudgetError if there is no such thing."""
+        call = "failures."
+        if name.startswith(call):
+            return Value(sum(n for (api, _), n in self._profile.failures.items() if api == name[len(call) :]), False)
+        counters = self._counters()
+        if name in counters:
+            return counters[name]()
+        if _is_growth(name):
+            grown = sum(line.grown for line in self._growing(name))
+            return Value(grown, True, "" if grown else self._why_no_growth(name))
+        moment, what = self._split(name)
+        if self._is_of_books(moment, what):
+            return self._of_books(name, moment, _BOOKS[what])
+        part = self._part(name, moment, what)
+        return Value(sum(part.held.values()), True, part.note)
+
+    def places(self, name: str) -> Places:
+        """What `name` counts, by line; nothing for what is no memory."""
+        if name in self._counters() or name.startswith("failures."):
+            return {}
+        if _is_growth(name):
+            return {(line.label, line.owner): line.grown for line in self._growing(name)}
+        moment, what = self._split(name)
+        if self._is_of_books(moment, what):
+            return {}
+        return by_place(self._profile, self._words, self._part(name, moment, what).held)
+
+    def rates(self) -> Dict[Tuple[str, str], str]:
+        """Of lines that still grew at the end, by how much."""
+        grown = self._growth
+        return {(line.label, line.owner): rate(self._profile, grown, line) for line in grown.lines}
+
+    # ---- what leaks ----
+
+    @property
+    def _words(self) -> Names:
+        self._names = self._names or Names(self._profile)
+        return self._names
+
+    @property
+    def _growth(self) -> Growth:
+        return find_growth(self._profile, self._words)
+
+    def _growing(self, name: str) -> List[Growing]:
+        owner = name[len(_GROWTH) + 1 :]
+        if owner and owner not in self.owners:
+            raise self._unknown(name)
+        return [line for line in self._growth.lines if owner in ("", line.owner)]
+
+    def _why_no_growth(self, name: str) -> str:
+        """A leak that is over soon is never seen growing: what there is of it must not read as none."""
+        untold = self._growth.untold
+        leak = _LEAK + name[len(_GROWTH) :]
+        left = self.value(leak).number
+        told = [f"cannot be told: {untold}" if untold else "none for a third of the run"] if untold or left else []
+        return "; ".join(told + ([f"{leak} is {size(left)}"] if left else []))
+
+    def _leaked(self, is_all: bool) -> Composition:
+        held = held_at_end(self._profile, self._words)
+        if held is None:
+            return {}
+        return {**held.leaked, **held.on_purpose} if is_all else held.leaked
+
+    def _split(self, name: str) -> Tuple[str, str]:
+        """The moment, and what is held then."""
+        if name == _LEAK:
+            return _LEAK, ""
+        moments = [moment for moment in self._moments + (_LEAK,) if name.startswith(moment + ".")]
+        if not moments:
+            raise self._unknown(name)
+        moment = max(moments, key=len)
+        return moment, name[len(moment) + 1 :]
+
+    def names(self) -> List[str]:
+        """Those with nothing to fill in, for suggestions."""
+        held = ["total", "host", "device", _DRIVER] + sorted(self.owners)
+        held += [f"group.{group}" for group in GROUPS] + [f"kind.{kind}" for kind in KINDS]
+        held += [f"role.{role}" for role in self._roles()] + list(_BOOKS)
+        found = [f"{moment}.{what}" for moment in self._moments for what in held]
+        return found + [_GROWTH, _LEAK] + [f"{_LEAK}.{what}" for what in held] + sorted(self._counters())
+
+    # ---- what happened in the whole run ----
+
+    def _counters(self) -> Dict[str, Callable[[], Value]]:
+        profile, accounts = self._profile, self._profile.accounts
+
+        def counter(key: str) -> Callable[[], Value]:
+            return lambda: Value(profile.counters.get(key, 0), key.endswith("-bytes"))
+
+        def allocations() -> Value:
+            counts = profile.counts().items()
+            return Value(sum(counted_blocks(accounts[account].kind, each.blocks) for account, each in counts), False)
+
+        def allocated() -> Value:
+            totals = enumerate(profile.allocated())
+            return Value(sum(n_bytes for account, n_bytes in totals if side_of(accounts[account].kind)), True)
+
+        found = {key: counter(key) for key in COUNTERS + tuple(profile.counters)}
+        found["failures"] = lambda: Value(sum(profile.failures.values()), False)
+        found["temporaries"] = lambda: Value(sum(each.temporaries for each in profile.counts().values()), False)
+        found["allocations"] = allocations
+        found["allocated"] = allocated
+        return found
+
+    # ---- what was held at a moment ----
+
+    def _part(self, name: str, moment: str, what: str) -> _Part:
+        accounts = self._profile.accounts
+        part = ""
+        if moment == _LEAK and not what:
+            return _Part({account: n_bytes for account, (n_bytes, _) in self._leaked(False).items()}, "")
+        chosen = self._choose(what)
+        if chosen is None:
+            what, _, part = what.rpartition(".")
+            chosen = self._choose(what) if part in _PARTS else None
+        if chosen is None:
+            raise self._unknown(name)
+        if moment not in self._compositions:
+            is_leak = moment == _LEAK
+            self._compositions[moment] = self._leaked(True) if is_leak else select(self._profile, moment).composition
+        held: Dict[int, int] = {}
+        for account, (n_bytes, _) in self._compositions[moment].items():
+            kind = accounts[account].kind
+            side = side_of(kind)
+            is_in = part in (side, kind) if part else side is not None or what.startswith("kind.")
+            if is_in and chosen(account):
+                held[account] = n_bytes
+        return _Part(held, "" if part else self._note(what, sum(held.values())))
+
+    def _is_of_books(self, moment: str, what: str) -> bool:
+        return what in _BOOKS and what not in self.owners and moment != _LEAK
+
+    def _of_books(self, name: str, moment: str, row: Callable[[Books], int]) -> Value:
+        at = nearest_to(self._profile, select(self._profile, moment))
+        if at is None:
+            raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
+        return Value(row(books(self._profile, at)), True)
+
+    def _note(self, what: str, held: int) -> str:
+        if what == "total" and self._profile.is_discrete and self._profile.peaks.get("device"):
+            return "adds up the two pools of a discrete GPU" if self._profile.peaks["device"].device else ""
+        field, _, glob = what.partition(".")
+        loaded = [each.path.rpartition("/")[2] for each in self._profile.objects]
+        if field == "library" and not held and not any(_is_library(name, glob) for name in loaded):
+            return "no such library was loaded"
+        return ""
+
+    def _choose(self, what: str) -> Optional[_Chosen]:
+        """Which accounts are meant; None: there is nothing of that name."""
+        profile, accounts = self._profile, self._profile.accounts
+        field, _, value = what.partition(".")
+        if what == "total":
+            return lambda account: True
+        if what in _SIDES:
+            return lambda account: side_of(accounts[account].kind) == what
+        if what == _DRIVER:
+            return lambda account: accounts[account].kind in DRIVER_KINDS
+        if field == "group" and value in GROUPS + (OTHER,):
+            return lambda account: profile.group_of.get(accounts[account].owner, OTHER) == value
+        if field == "kind" and value in KINDS:
+            return lambda account: accounts[account].kind == value
+        if field == "role" and value in self._roles():
+            return lambda account: profile.role(account) == value
+        if field == "library" and value and not value.endswith(tuple(f".{part}" for part in _PARTS)):
+            names = self._words
+            return lambda account: _is_library(names.library(account), value)
+        if what in self.owners:
+            return lambda account: accounts[account].owner == what
+        return None
+
+    def _roles(self) -> List[str]:
+        return list(ROLES) + sorted(set(self._profile.roles.values()) - set(ROLES))
+
+    def _unknown(self, name: str) -> BudgetError:
+        near = difflib.get_close_matches(name[:_MAX_NAME], self.names(), _N_SUGGESTIONS, 0.5)
+        return BudgetError(f'there is no "{name[:_MAX_NAME]}": is it {" or ".join(near or _MOST_USED)}?')
+
+
+_MOST_USED = ["peak.total", "peak-host.host", "peak-device.device"]
+
+
+def _is_library(name: str, glob: str) -> bool:
+    return fnmatchcase(name, glob) or fnmatchcase(alignment.library(name), glob)
+
+
+# ---- limits ------------------------------------------------------------------------------------
+
+
+class Budget(NamedTuple):
+    name: str
+    limit: str = ""  # as it was written: an amount, or with a sign what may come on top of the baseline's
+
+
+def parse_budget(text: str, sign: str) -> Budget:
+    """ "peak.cudnn=800MiB", where `sign` is "=", or the name alone. Raises BudgetError."""
+    name, found, limit = text.rpartition(sign)
+    budget = Budget(name.strip(), limit.strip()) if found else Budget(limit.strip())
+    if not budget.name or (found and not budget.limit):
+        raise BudgetError(f'"{text}" is no budget: write a name and {sign} and how much')
+    return budget
+
+
+def parse_budgets(text: str) -> List[Budget]:
+    """A budget a line, "peak.cudnn <= 800MiB"; what follows a # is a comment. Raises BudgetError."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        if line:
+            try:
+                found.append(parse_budget(line, "<="))
+            except BudgetError as error:
+                raise BudgetError(f"line {number}: {error}")
+    return found
+
+
+class Verdict(NamedTuple):
+    name: str
+    value: int
+    limit: int
+    is_bytes: bool
+    before: Optional[int]  # the baseline's
+    note: str
+    culprits: Sequence[Culprit] = ()  # where it is not kept
+
+    @property
+    def left(self) -> int:
+        """Head-room; negative: how much too much it is."""
+        return self.limit - self.value
+
+    @property
+    def is_kept(self) -> bool:
+        return self.value <= self.limit
+
+
+def _limit(budget: Budget, is_bytes: bool, before: Optional[int], allowances: Sequence[Allowance]) -> int:
+    if budget.limit and not budget.limit.startswith("+"):
+        return parse_size(budget.limit) if is_bytes else parse_number(budget.limit)
+    if before is None:
+        raise BudgetError(f"{budget.name[:_MAX_NAME]}: has no limit of its own: write one, or give a --baseline")
+    if budget.limit:
+        allowances = [parse_allowance(budget.limit)]
+    return max([before] + [allowance.beyond(before) for allowance in allowances])
+
+
+def _culprits(budget: Budget, meter: Meter, baseline: Optional[Meter]) -> List[Culprit]:
+    """Against a baseline what is more than it, unless the limit is the budget's own."""
+    is_beyond = baseline is not None and (not budget.limit or budget.limit.startswith("+"))
+    before = baseline.places(budget.name) if baseline and is_beyond else None
+    found = largest(meter.places(budget.name), before)
+    rates = meter.rates() if found else {}
+    return [each._replace(rate=rates.get((each.label, each.owner), "")) for each in found]
+
+
+def judge(
+    budgets: Sequence[Budget], meter: Meter, baseline: Optional[Meter] = None, allowances: Sequence[Allowance] = ()
+) -> List[Verdict]:
+    """A verdict a budget. Where a limit follows from the baseline's, the most generous allowance counts.
+
+    Raises BudgetError.
+    """
+    verdicts = []
+    for budget in budgets:
+        value = meter.value(budget.name)
+        try:
+            before = baseline.value(budget.name).number if baseline else None
+        except BudgetError as error:
+            raise BudgetError(f"the baseline: {error}")
+        try:
+            limit = _limit(budget, value.is_bytes, before, allowances)
+        except QuantityError as error:
+            raise BudgetError(f"{budget.name[:_MAX_NAME]}: {error}")
+        verdict = Verdict(budget.name, value.number, limit, value.is_bytes, before, value.note)
+        if not verdict.is_kept:
+            verdict = verdict._replace(culprits=_culprits(budget, meter, baseline))
+        verdicts.append(verdict)
+    return verdicts

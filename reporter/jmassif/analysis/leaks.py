@@ -1,0 +1,813 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What leaks, under one definition: what the program still held at its end, and what was still growing then.
+
+*Held at the end* is read before an interpreter cleans up, since that frees what a script has kept for no use. Of what is
+held then it leaves out what nobody means to free: what imports left, the interpreter's own tables, pages of files and
+stacks, what a heap adds around blocks, and what a forked child was born with, which is its parent's to free. Reserves of
+caching allocators, and the runtime's own memory (contexts, code), are held until the end on purpose as well, so they are in no
+sum, but may be asked for by their names.
+"""
+
+import re
+from array import array
+from bisect import bisect_right
+from itertools import compress
+from operator import add, and_
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    TypeVar,
+)
+
+from jmassif.analysis.inherited import left_at
+from jmassif.analysis.moments import before_clean_up, select
+from jmassif.attribution.blame import Innermost
+from jmassif.attribution.names import Names
+from jmassif.attribution.packages import OWN
+from jmassif.model.records import KINDS, OTHER, PAGE_KINDS, Changes, Composition, Mark, Region, counted_blocks, side_of
+from jmassif.model.run import Profile
+from jmassif.units import count, printable, size
+
+
+# ---- stays ----
+# What stays of an account: of what it holds at a moment, as much as it never again holds less of until the end.
+#
+# That only rises, whatever comes and goes beside it; growth.py looks at when it rises, and how often was allocated for it.
+# Snapshots are walked from the last to the first, since what stays follows from what comes later: so a number or two an account
+# are all that is kept, of a run that has millions of balances.
+#
+# Moments are *samples*, indices of snapshots. Of an account counts what it holds at each, and that it has then since the last
+# change before; what it holds at the end of all is the sample behind the last.
+
+# Of what has grown: the fewest accounts that make so much of it are asked how often they allocated.
+_MOST_OF_IT = 0.9
+_PAGE = 4096
+
+
+class Stayed(NamedTuple):
+    """What stays of the accounts of one line."""
+
+    accounts: "array[int]"  # that hold something at the end, and have changed after the first sample
+    held: List[int]  # one number: bytes of all of them at the end
+    rises: List[int]  # bytes, by sample; empty if there are none
+
+
+def _backwards(profile: Profile, samples: Sequence[int], end: int) -> Iterator[Tuple[int, Changes]]:
+    """The changes of each snapshot up to `end`, the last first, and at which sample they are what accounts hold."""
+    at = len(samples)
+    for index in range(end, -1, -1):
+        while at and samples[at - 1] >= index:
+            at -= 1
+        yield at, profile.snapshots[index].changes
+
+
+def stayed(
+    profile: Profile, samples: Sequence[int], end: int, counts: Callable[[int], bool], line_of: Callable[[int], Stayed]
+) -> None:
+    """Fills in what `line_of` gives for the accounts that count and belong to a line."""
+    n = len(samples)
+    unseen = n + 1
+    # By account: the sample of its change that comes next; what stays from then on; whether an earlier change matters.
+    next_at = array("I", [unseen]) * len(profile.accounts)
+    matters = bytearray(bool(fields.kind) and counts(account) for account, fields in enumerate(profile.accounts))
+    stays = array("Q", bytes(8 * len(next_at)))
+    lines: List[Optional[Stayed]] = [None] * len(next_at)
+    for at, changes in _backwards(profile, samples, end):
+        for account, n_bytes in changes.backwards(matters, changes.bytes):
+            later = next_at[account]
+            if later == at:
+                continue
+            before = n_bytes if later == unseen else min(stays[account], n_bytes)
+            line = lines[account]
+            if line:
+                _add_rise(line, later, stays[account] - before, n)
+            elif 0 < at < n and (later == n or n_bytes):
+                line = lines[account] = line_of(account)
+                line.accounts.append(account)
+                line.held[0] += n_bytes if later == unseen else stays[account]
+            next_at[account] = at
+            stays[account] = before
+            matters[account] = at > 0 and before > 0
+    for account, line in enumerate(lines):
+        if line and matters[account]:
+            _add_rise(line, next_at[account], stays[account], n)
+
+
+def _add_rise(line: Stayed, at: int, n_bytes: int, n_samples: int) -> None:
+    if n_bytes and at < n_samples:
+        if not line.rises:
+            line.rises.extend([0] * n_samples)
+        line.rises[at] += n_bytes
+
+
+# Bytes that an account has more than stayed at some sample, and how often it was allocated for since.
+Grown = Tuple[int, int]
+
+
+def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequence[int]) -> List[Grown]:
+    """By account, since the sample that `begins` has for it; -1: it is not asked about.
+
+    Pages that are sampled come one by one, and each counts.
+    """
+    n = len(begins)
+    is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
+    sampled = bytearray(is_sampled[account.kind] for account in profile.accounts)
+    unseen = len(samples) + 1
+    next_at = array("I", [unseen]) * n
+    matters = bytearray(begin >= 0 for begin in begins)
+    held, stays, times = array("Q", bytes(8 * n)), array("Q", bytes(8 * n)), [0] * n
+    is_new = bytearray(b"\1") * n  # nothing came before that is known
+    for at, changes in _backwards(profile, samples, end):
+        columns = (changes.bytes, changes.all_bytes, changes.all_blocks)
+        for account, n_bytes, all_bytes, blocks in changes.backwards(matters, *columns):
+            later = next_at[account]
+            if later == at:
+                continue
+            allocated = all_bytes // _PAGE if sampled[account] else blocks
+            if later == unseen:
+                held[account], stays[account], times[account] = n_bytes, n_bytes, allocated
+            stays[account] = min(stays[account], n_bytes)
+            next_at[account] = at
+            if at <= begins[account]:
+                times[account] -= allocated
+                is_new[account] = matters[account] = 0
+    return [(held[id_] - (0 if is_new[id_] else stays[id_]), times[id_]) for id_ in range(n)]
+
+
+def allocations(accounts: Sequence[Grown]) -> int:
+    """How often was allocated what makes most of the growth."""
+    grown = sorted(accounts, reverse=True)
+    enough = _MOST_OF_IT * sum(n_bytes for n_bytes, _ in grown)
+    times = 0
+    for n_bytes, allocated in grown:
+        times += allocated
+        enough -= n_bytes
+        if enough <= 0:
+            break
+    return times
+
+
+# ---- repetitions ----
+# What a program does again and again, as it says itself: regions and marks whose name comes several times.
+#
+# "epoch 1" and "epoch 2" are one name, and so is whatever differs in numbers only. Of regions that come often the recorder
+# tells every second, then every fourth, and so on; which ones these are follows from how many there were (docs/trace-format.md).
+
+# Fewer tell nothing of what goes on: the first is the warm-up, and the last is cut short.
+LEAST = 5
+# Of one name as many are told as come; from there on half as many in each doubling of their number.
+_ALL_TOLD = 256
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:\s*/\s*\d+)?")
+
+
+class Repetitions(NamedTuple):
+    name: str  # safe to show
+    n: int
+    # Columns: when so many of them were over. Neither decreases.
+    times: Sequence[int]
+    counts: Sequence[int]
+    snapshots: Tuple[int, ...]  # indices of those taken at just this point of each; () if there are none
+
+    def at(self, time: int) -> float:
+        """How many were over then, with what part of the one under way."""
+        after = bisect_right(self.times, time)
+        if not after:
+            return float(self.counts[0])
+        if after == len(self.times):
+            return float(self.counts[-1])
+        passed = (time - self.times[after - 1]) / (self.times[after] - self.times[after - 1])
+        return self.counts[after - 1] + passed * (self.counts[after] - self.counts[after - 1])
+
+    def when(self, count: float) -> int:
+        """When so many were over, at the latest."""
+        after = bisect_right(self.counts, count)
+        return self.times[min(after, len(self.times) - 1)]
+
+
+def _pattern(text: str) -> str:
+    return " ".join(_NUMBER.sub("", text).split()).rstrip(" :#=([-/") or text
+
+
+def _told(n: int) -> List[int]:
+    """The numbers, from 0, of the first `n` that the recorder tells."""
+    found: List[int] = []
+    number, step = 0, 1
+    while len(found) < n:
+        while number // step >= _ALL_TOLD:
+            step *= 2
+        found.append(number)
+        number += step
+    return found
+
+
+_Event = TypeVar("_Event", Mark, Region)
+
+
+def _by_name(events: Iterable[_Event]) -> Iterable[Tuple[str, List[_Event]]]:
+    named: Dict[str, List[_Event]] = {}
+    for event in events:
+        named.setdefault(_pattern(event.text), []).append(event)
+    return named.items()
+
+
+def _of_regions(profile: Profile, until: int) -> List[Tuple[int, Repetitions]]:
+    """With how deep they lie."""
+    found = []
+    for name, regions in _by_name(each for each in profile.regions if each.begin <= until):
+        is_one_text = len({region.text for region in regions}) == 1
+        numbers = _told(len(regions)) if is_one_text else list(range(len(regions)))
+        times = [region.begin for region in regions]
+        last = max(region.end if region.end is not None else until for region in regions)
+        n = numbers[-1] + 1
+        if is_one_text and regions[0].text in profile.region_sums:
+            n = max(n, profile.region_sums[regions[0].text].calls)
+        depth = min(region.depth for region in regions)
+        found.append((depth, Repetitions(printable(name), n, times + [max(last, times[-1])], numbers + [n], ())))
+    return found
+
+
+def _of_marks(profile: Profile, until: int) -> List[Repetitions]:
+    found = []
+    for name, marks in _by_name(each for each in profile.marks if each.time <= until):
+        snapshots = tuple(mark.snapshot for mark in marks if mark.snapshot is not None)
+        times = [mark.time for mark in marks]
+        at_marks = snapshots if len(snapshots) == len(marks) else ()
+        found.append(Repetitions(printable(name), len(marks), times, list(range(len(marks))), at_marks))
+    return found
+
+
+def repetitions(profile: Profile, until: int) -> Optional[Repetitions]:
+    """The outermost that came often enough up to that time; if none did what came most often; None if nothing came twice.
+
+    Marks that stand beside regions are passed over only if they come less often than is enough.
+    """
+    found = [(0, each) for each in _of_marks(profile, until)] + _of_regions(profile, until)
+    found = [(depth, each) for depth, each in found if each.n >= 2]
+    if not found:
+        return None
+    enough = [(depth, each) for depth, each in found if each.n >= LEAST]
+    if enough:
+        # Where two are equally far out, one that has snapshots of its own is more exact.
+        return min(enough, key=lambda row: (row[0], not row[1].snapshots, -row[1].n))[1]
+    return max(found, key=lambda row: row[1].n)[1]
+
+
+# ---- growth ----
+# What was still growing when the program ended: which line, by how much each time, and since when.
+#
+# What a line holds goes up and down; what counts is what *stays*: of each account at each moment, as much as it never again
+# holds less of until the end. That only rises, and a leak makes it rise again and again to the end, whatever comes and goes
+# beside it. So a line is growing if, over at least a third of the run after its imports,
+#
+# - it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
+#   full rise and then stay;
+# - that goes without any single rise that is half of it;
+# - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
+# - it has allocated as often as it takes to tell a habit: a buffer that was made anew a few times, larger each time, is none.
+#
+# The run is measured in repetitions (repetitions.py) where the program tells any, else in time. Sampled pages of files and
+# stacks are no program's to free, and what imports leave is kept on purpose: neither counts.
+
+# Parts of the run.
+_LEAST_WINDOW = 1 / 3
+_LONGEST_PAUSE = 0.3
+_BEGINNINGS = 16  # how many are tried
+_LEAST_RISES = 4
+# Of what has come in the window.
+_LARGEST_RISE = 1 / 2
+_SLOWED_DOWN = 0.3  # the last third against the first
+# Of the usual distance between two rises: a longer pause before the end is an end of growing.
+_USUAL_PAUSES = 3
+_SHORT_PAUSE = 1 / 20  # of the window: it may pause so long in any case
+_LAST = 1 / 10  # of the window
+_LEAST_SAMPLES = 6
+# What rises by less is not worth a reader's time, and Python's own small tables do.
+_LEAST_BYTES = 8 << 10
+_LEAST_SHARE = 0.0001  # of all that is held in the end
+# Of all that imports allocate in the whole run: later ones, of a few small modules, are not waited for.
+_IMPORTED = 0.99
+
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+NOT_FREED = ("file", "stack")  # kinds of pages
+
+
+class Growing(NamedTuple):
+    """A line that was still growing."""
+
+    label: str  # the Python line or, without one, the place that allocated; safe to show
+    frame: int  # likewise, its id
+    owner: str
+    bytes_per_step: float  # where Growth.step is "" by unit of time
+    n_steps: int  # in which it grew; where Growth.step is "" how often it was seen to rise
+    grown: int  # bytes, in these
+    held: int  # bytes, at the end
+    since: int  # time
+    blocks: int  # that it held at the end; 0 where any of it are pages, which are no blocks of its own
+
+
+class Growth(NamedTuple):
+    lines: List[Growing]  # what grew most first
+    step: str  # what the program repeats, by its name; "": it tells nothing of the kind, and time is all there is
+    n_steps: int
+    untold: str  # why nothing can be said; "": what is not in `lines` does not grow
+
+    @property
+    def grown(self) -> int:
+        return sum(line.grown for line in self.lines)
+
+
+def importing(profile: Profile, names: Names) -> bytearray:
+    """By account, whether it is what an import left: the import system comes before any line of the program's own."""
+    return names.once(_importing)
+
+
+def _importing(profile: Profile, names: Names) -> bytearray:
+    of_imports, own = set(), set()
+    for id_, fields in profile.frames.items():
+        if profile.strings[fields[3]] == _IMPORT_SYSTEM:
+            of_imports.add(id_)
+        elif fields[0] == "p" and names.folding.internal(id_).rank == OWN:
+            own.add(id_)
+    first = Innermost(profile, of_imports | own)
+    return bytearray(first(account.node) in of_imports for account in profile.accounts)
+
+
+def _started(profile: Profile, is_import: bytearray, end: int) -> int:
+    """The index of the first snapshot that has nearly all of the imports' allocations behind it, or of a program without
+    imports the last one before it allocates: until then its libraries are loaded.
+    """
+    is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
+    exact = bytearray(not is_sampled[account.kind] for account in profile.accounts)
+    imports = bytearray(map(and_, exact, is_import))
+    allocated: Dict[int, int] = {}  # by account
+    sums: List[int] = []
+    so_far = 0
+    idle = 0
+    has_imports = any(imports)
+    for index, snapshot in enumerate(profile.snapshots[: end + 1]):
+        accounts = snapshot.changes.account
+        if has_imports:
+            rows = zip(accounts, snapshot.changes.all_bytes)
+            for account, total_bytes in compress(rows, map(imports.__getitem__, accounts)):
+                so_far += total_bytes - allocated.get(account, 0)
+                allocated[account] = total_bytes
+        idle = idle or (index if any(map(exact.__getitem__, accounts)) else 0)
+        sums.append(so_far)
+    return max(idle - 1, next(index for index, sum_ in enumerate(sums) if sum_ >= _IMPORTED * so_far))
+
+
+# ---- whether it grows ------------------------------------------------------------------------
+
+
+class _Rises(NamedTuple):
+    """Of what one line holds, from a sample on."""
+
+    begin: float  # progress; likewise the others
+    end: float
+    points: List[Tuple[float, int]]  # progress and bytes of each rise
+
+
+def _is_steady(rises: _Rises) -> bool:
+    """It goes on from the beginning to the end."""
+    if len(rises.points) < _LEAST_RISES:
+        return False
+    length = rises.end - rises.begin
+    places = [rises.begin] + [place for place, _ in rises.points]
+    longest = max(later - earlier for earlier, later in zip(places, places[1:] + [rises.end]))
+    usual = (places[-1] - places[1]) / (len(rises.points) - 1)
+    may_pause = max(_USUAL_PAUSES * usual, _SHORT_PAUSE * length)
+    return longest <= _LONGEST_PAUSE * length and rises.end - places[-1] <= may_pause
+
+
+def _without_outlier(points: List[Tuple[float, int]]) -> List[Tuple[float, int]]:
+    """A rise that is half of all is something else that the line has made."""
+    if not points:
+        return points
+    largest = max(points, key=lambda point: point[1])
+    if largest[1] > _LARGEST_RISE * sum(n_bytes for _, n_bytes in points):
+        return [point for point in points if point is not largest]
+    return points
+
+
+def _fills_up(rises: _Rises) -> bool:
+    """It rises ever more slowly, as a cache does that is asked for anything: not what was made at once, early on."""
+    third = (rises.end - rises.begin) / 3
+    early = [n_bytes for place, n_bytes in rises.points if place <= rises.begin + third]
+    late = [n_bytes for place, n_bytes in rises.points if place > rises.end - third]
+    return len(early) >= _LEAST_RISES and sum(late) < _SLOWED_DOWN * sum(early)
+
+
+def _longest_growth(progress: Sequence[float], column: Sequence[int], worth: float) -> Optional[_Rises]:
+    """From where on it grows to the end; None if it does not."""
+    begin, end = progress[0], progress[-1]
+    points = [(place, n_bytes) for place, n_bytes in zip(progress, column) if n_bytes]
+    if end <= begin or _fills_up(_Rises(begin, end, _without_outlier(points))):
+        return None
+    for number in range(_BEGINNINGS):
+        start = begin + (end - begin) * (1 - _LEAST_WINDOW) * number / (_BEGINNINGS - 1)
+        later = [point for point in points if point[0] > start]
+        later = _without_outlier(later)
+        if sum(n_bytes for _, n_bytes in later) < worth:
+            return None
+        rises = _Rises(start, end, later)
+        if _is_steady(rises):
+            return rises
+    return None
+
+
+def _slope(progress: Sequence[float], points: Sequence[Tuple[float, int]]) -> float:
+    """Bytes by unit of progress: least squares through what stays.
+
+    Without the very last, where there is enough before: what is held then only for a while cannot be told from what stays.
+    """
+    before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
+    progress = before if len(before) >= _LEAST_SAMPLES else progress
+    rises: Dict[float, int] = {}  # several samples may lie at one place
+    for place, n_bytes in points:
+        rises[place] = rises.get(place, 0) + n_bytes
+    total, line = 0, []
+    for place in progress:
+        total += rises.pop(place, 0)
+        line.append((place, total))
+    mean_x = sum(x for x, _ in line) / len(line)
+    mean_y = sum(y for _, y in line) / len(line)
+    spread = sum((x - mean_x) ** 2 for x, _ in line)
+    return sum((x - mean_x) * (y - mean_y) for x, y in line) / spread if spread else 0.0
+
+
+# ---- all lines -------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    frame: int
+    caller: int  # of native code; 0: whoever
+    owner: str
+
+
+def _line(profile: Profile, names: Names, account: int) -> _Line:
+    owner = profile.accounts[account].owner
+    line = names.charged(account)
+    if line:
+        return _Line(line, 0, owner)
+    node = names.site_node(account)
+    return _Line(profile.node_frame[node], profile.node_frame[profile.node_parent[node]], owner)
+
+
+def _label(names: Names, line: _Line) -> str:
+    return names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else "")
+
+
+def _samples(profile: Profile, first: int, end: int, repeated: Optional[Repetitions]) -> List[int]:
+    """Indices of the snapshots that are looked at."""
+    if repeated and len(repeated.snapshots) >= LEAST:
+        return [snapshot for snapshot in repeated.snapshots if snapshot <= end]
+    if repeated:
+        times = [snapshot.time for snapshot in profile.snapshots]
+        # Pages are looked at in the end, however long ago that was.
+        return [i for i in range(end) if repeated.times[0] <= times[i] <= repeated.times[-1]] + [end]
+    return list(range(first, end + 1))
+
+
+def _progress(profile: Profile, samples: Sequence[int], repeated: Optional[Repetitions]) -> List[float]:
+    if repeated and repeated.snapshots:
+        return [float(number) for number in range(len(samples))]
+    times = [profile.snapshots[sample].time for sample in samples]
+    return [repeated.at(time) for time in times] if repeated else [float(time) for time in times]
+
+
+def _untold(profile: Profile, samples: Sequence[int], repeated: Optional[Repetitions]) -> str:
+    """Why that cannot be told; "" if it can."""
+    if repeated and repeated.n < LEAST:
+        return f'"{repeated.name}" came {repeated.n} times only, and it takes {LEAST} to tell'
+    least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
+    if len(samples) < least:
+        told = f"there are {count(len(profile.snapshots), 'snapshot')} only"
+        if len(samples) < len(profile.snapshots):
+            told = f"of {count(len(profile.snapshots), 'snapshot')} only {len(samples)} came after its start"
+        return f"{told}, and it takes {least} to tell"
+    return ""
+
+
+class _Lines:
+    """What stays of each line, and which of them grow."""
+
+    def __init__(self, profile: Profile, names: Names, samples: Sequence[int], end: int) -> None:
+        self._profile, self._names = profile, names
+        self._samples, self._end = samples, end
+        self._held: Dict[_Line, Stayed] = {}
+
+    def walk(self, counts: Callable[[int], bool]) -> None:
+        def line_of(account: int) -> Stayed:
+            line = _line(self._profile, self._names, account)
+            if line not in self._held:
+                self._held[line] = _nothing()
+            return self._held[line]
+
+        stayed(self._profile, self._samples, self._end, counts, line_of)
+
+    def growing(self, progress: Sequence[float], worth: float, often: int) -> Dict[_Line, Growing]:
+        """`often` is what tells a habit."""
+        found = self._growing(self._held, progress, worth, often)
+        # What grows by little from each of many callers.
+        told = {(line.frame, line.owner) for line in found}
+        of_all_callers: Dict[_Line, Stayed] = {}
+        for line, held in self._held.items():
+            if line.caller and (line.frame, line.owner) not in told:
+                _add(of_all_callers.setdefault(line._replace(caller=0), _nothing()), held)
+        found.update(self._growing(of_all_callers, progress, worth, often))
+        return found
+
+    def _growing(
+        self, lines: Mapping[_Line, Stayed], progress: Sequence[float], worth: float, often: int
+    ) -> Dict[_Line, Growing]:
+        found: Dict[_Line, Growing] = {}
+        begins = array("i", [-1]) * len(self._profile.accounts)
+        for line, held in lines.items():
+            rises = _longest_growth(progress, held.rises, worth) if held.rises else None
+            if rises is None:
+                continue
+            # It began between two samples.
+            begin = progress.index(rises.points[0][0]) - 1
+            for account in held.accounts:
+                begins[account] = begin
+            slope = _slope(progress[begin:], rises.points)
+            grown = sum(n_bytes for _, n_bytes in rises.points)
+            label = _label(self._names, line)
+            found[line] = Growing(
+                label, line.frame, line.owner, slope, len(rises.points), grown, held.held[0], begin, 0
+            )
+        if not found:
+            return {}
+        since = grown_since(self._profile, self._samples, self._end, begins)
+        return {
+            line: each
+            for line, each in found.items()
+            if allocations([since[account] for account in lines[line].accounts]) >= often
+        }
+
+
+def _nothing() -> Stayed:
+    return Stayed(array("I"), [0], [])
+
+
+def _add(to: Stayed, other: Stayed) -> None:
+    to.accounts.extend(other.accounts)
+    to.held[0] += other.held[0]
+    to.rises[:] = map(add, to.rises, other.rises) if to.rises and other.rises else to.rises or other.rises
+
+
+def _blocks(profile: Profile, names: Names, end: int, lines: Set[_Line]) -> Dict[_Line, int]:
+    """How many each of these lines, which may be of any caller, held at the end."""
+    found: Dict[_Line, int] = {}
+    paged = set()
+    for account, (n_bytes, blocks) in profile.composition(end).items():
+        node, kind, _ = profile.accounts[account]
+        if not (node and n_bytes and side_of(kind)):
+            continue
+        line = _line(profile, names, account)
+        for each in lines & {line, line._replace(caller=0)}:
+            found[each] = found.get(each, 0) + blocks
+            if kind in PAGE_KINDS:
+                paged.add(each)
+    return {line: blocks for line, blocks in found.items() if line not in paged}
+
+
+def find_growth(profile: Profile, names: Names) -> Growth:
+    """What was still growing at the end. The headline, the sections and the budgets want to know."""
+    return names.once(_find_growth)
+
+
+def _find_growth(profile: Profile, names: Names) -> Growth:
+    end = select(profile, "end").snapshot
+    if end is None:
+        return Growth([], "", 0, "the trace has no snapshot")
+    accounts = profile.accounts
+    is_import = importing(profile, names)
+    repeated = repetitions(profile, profile.snapshots[end].time)
+    samples = _samples(profile, _started(profile, is_import, end), end, repeated)
+    step, n_steps = (repeated.name, repeated.n) if repeated else ("", 0)
+    untold = _untold(profile, samples, repeated)
+    if untold:
+        return Growth([], step, n_steps, untold)
+
+    known = profile.suppressed or bytearray(len(accounts))
+
+    def counts(account: int) -> bool:
+        node, kind, owner = accounts[account]
+        if known[account]:
+            return False
+        # What a caching allocator reserves beyond what is in use grows on purpose.
+        if profile.group_of.get(owner) == "cached":
+            return False
+        return bool(node) and side_of(kind) is not None and kind not in NOT_FREED and not is_import[account]
+
+    progress = _progress(profile, samples, repeated)
+    worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
+    # Of repetitions that the program tells the first is none of growth.
+    often = LEAST - 1 if repeated else LEAST
+    lines = _Lines(profile, names, samples, end)
+    lines.walk(counts)
+    found = lines.growing(progress, worth, often)
+    blocks = _blocks(profile, names, end, set(found))
+    grown = []
+    for line, each in found.items():
+        times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
+        since = profile.snapshots[samples[each.since]].time
+        grown.append(each._replace(n_steps=times, since=since, blocks=blocks.get(line, 0)))
+    grown.sort(key=lambda each: (-each.grown, each.label, each.owner))
+    return Growth(grown, step, n_steps, "")
+
+
+# ---- leaks ----
+
+_ON_PURPOSE = ("cached", "runtime")  # groups
+
+
+class HeldAtEnd(NamedTuple):
+    time: int
+    snapshot: int  # index
+    leaked: Composition
+    # Of the groups that keep it on purpose, and what imports and the interpreter have left: bytes.
+    on_purpose: Composition
+    imports: int
+    interpreter: int
+    inherited: int  # what a forked child had from its parent, and never freed
+    suppressed: int  # what a list of known leaks has
+
+    @property
+    def bytes(self) -> int:
+        return sum(n_bytes for n_bytes, _ in self.leaked.values())
+
+
+def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
+    """None if the trace has no snapshot."""
+    if not profile.snapshots:
+        return None
+    index = before_clean_up(profile)
+    is_import = importing(profile, names)
+    leaked: Composition = {}
+    on_purpose: Composition = {}
+    left = {"imports": 0, "interpreter": 0, "inherited": 0, "suppressed": 0}
+    known = profile.suppressed or bytearray(len(profile.accounts))
+    born_with = left_at(profile, index)
+    for account, held in profile.composition(index).items():
+        node, kind, owner = profile.accounts[account]
+        if side_of(kind) is None or kind in NOT_FREED or kind == "heap-overhead":
+            continue
+        if account in born_with:
+            n_bytes, blocks = born_with[account]
+            left["inherited"] += n_bytes
+            held = (held[0] - n_bytes, held[1] - blocks)
+            if not any(held):
+                continue
+        if is_import[account]:
+            left["imports"] += held[0]
+        elif owner == "python" and node and not names.charged(account, False):
+            left["interpreter"] += held[0]
+        elif profile.group_of.get(owner) in _ON_PURPOSE:
+            on_purpose[account] = held
+        elif known[account]:
+            left["suppressed"] += held[0]
+        else:
+            leaked[account] = held
+    return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, **left)
+
+
+def not_counted(profile: Profile, held: HeldAtEnd) -> List[Tuple[str, int]]:
+    """What is in no sum of what leaks, in words, and bytes."""
+    accounts = profile.accounts
+    groups = [
+        (profile.group_of.get(accounts[account].owner), n_bytes) for account, (n_bytes, _) in held.on_purpose.items()
+    ]
+    found = [
+        ("inherited from the process that forked it", held.inherited),
+        ("suppressed", held.suppressed),
+        ("left by imports", held.imports),
+        ("the interpreter's own", held.interpreter),
+        ("reserved by caching allocators", sum(n_bytes for group, n_bytes in groups if group == "cached")),
+        ("the runtime's", sum(n_bytes for group, n_bytes in groups if group == "runtime")),
+    ]
+    return [row for row in found if row[1]]
+
+
+class LeakedPlace(NamedTuple):
+    label: str
+    owner: str
+    kind: str
+    bytes: int
+    blocks: int
+
+
+def leaked_places(profile: Profile, names: Names, composition: Composition) -> List[LeakedPlace]:
+    """By Python line or, where there is none, by what allocated; the largest first."""
+    found: Dict[Tuple[int, str, str], List[int]] = {}
+    for account, (n_bytes, blocks) in composition.items():
+        node, kind, owner = profile.accounts[account]
+        frame = (names.charged(account) or names.site_id(account)) if node else 0
+        sums = found.setdefault((frame, owner, kind), [0, 0])
+        sums[0] += n_bytes
+        sums[1] += counted_blocks(kind, blocks)
+    places = [
+        LeakedPlace(names.frame(frame) if frame else "(memory without a stack)", owner, kind, *sums)
+        for (frame, owner, kind), sums in found.items()
+    ]
+    return sorted(places, key=lambda place: (-place.bytes, place))
+
+
+# ---- in words --------------------------------------------------------------------------------
+
+_UNITS: Dict[str, str] = {"ms": "second", "i": "million instructions", "B": "MiB allocated and freed"}
+_SCALES: Dict[str, float] = {"ms": 1000.0, "i": 1e6, "B": float(1 << 20)}
+_MAX_STEP = 30
+
+
+def step_name(profile: Profile, grown: Growth) -> str:
+    """What a slope is by: the program's own word for a repetition, or a unit of time."""
+    if not grown.step:
+        return _UNITS[profile.time_unit]
+    step = grown.step if len(grown.step) <= _MAX_STEP else grown.step[: _MAX_STEP - 1] + "…"
+    return step if step.isalnum() else f'"{step}"'
+
+
+def slope(profile: Profile, grown: Growth, line: Growing) -> float:
+    """Bytes by `step_name`."""
+    return line.bytes_per_step * (1 if grown.step else _SCALES[profile.time_unit])
+
+
+def rate(profile: Profile, grown: Growth, line: Growing) -> str:
+    """ "4.00 KiB per step"; where the program tells of no steps "40 blocks of about 4.00 KiB".
+
+    Seconds are the last resort: under Valgrind they are not the program's own.
+    """
+    if not grown.step and line.blocks == 1:
+        return "in one block that grows"
+    if not grown.step and line.blocks:
+        return f"{count(line.blocks, 'block')} of about {size(line.held // line.blocks)}"
+    return f"{size(round(slope(profile, grown, line)))} per {step_name(profile, grown)}"
+
+
+def growth_sentence(profile: Profile, grown: Growth) -> str:
+    """The first thing to say of a run that leaks; "" of one that does not, or that does not tell. Safe to show."""
+    if not grown.lines:
+        return ""
+    first, others = grown.lines[0], grown.lines[1:]
+    text = f"Still growing at the end: {first.label} ({first.owner}), {rate(profile, grown, first)}"
+    in_blocks = not grown.step and first.blocks > 1  # by their size: those from before the slope are among them
+    text += f", {size(first.held if in_blocks else first.grown)} so far"
+    if others:
+        more = sum(line.grown for line in others)
+        text += f"; and {count(len(others), 'more line')}, {size(more)}"
+    return text + "."
+
+
+# ---- for programs ----------------------------------------------------------------------------
+
+_MOST_PLACES = 100
+_MAX_LABEL = 400
+
+
+def as_data(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
+    """What formats for programs, and the page, have of it; None if the trace has no snapshot."""
+    held = held_at_end(profile, names)
+    if held is None:
+        return None
+    grown = find_growth(profile, names)
+    rows: Dict[str, Dict[str, Any]] = {}
+    for account, (n_bytes, blocks) in held.leaked.items():
+        _, kind, owner = profile.accounts[account]
+        group = profile.group_of.get(owner, OTHER)
+        row = rows.setdefault(owner, {"name": owner, "group": group, "host": 0, "device": 0, "blocks": 0})
+        row[side_of(kind) or ""] += n_bytes
+        row["blocks"] += counted_blocks(kind, blocks)
+    places = leaked_places(profile, names, held.leaked)[:_MOST_PLACES]
+    return {
+        "time": held.time,
+        "bytes": held.bytes,
+        "owners": sorted(rows.values(), key=lambda row: (-row["host"] - row["device"], row["name"])),
+        "places": [dict(place._asdict(), label=place.label[:_MAX_LABEL]) for place in places],
+        "not_counted": [list(row) for row in not_counted(profile, held)],
+        "step": step_name(profile, grown),
+        "n_steps": grown.n_steps,
+        "untold": grown.untold,
+        "growing": [
+            {
+                "label": line.label[:_MAX_LABEL],
+                "owner": line.owner,
+                "slope": round(slope(profile, grown, line), 3),
+                "grown": line.grown,
+                "held": line.held,
+                "since": line.since,
+            }
+            for line in grown.lines[:_MOST_PLACES]
+        ],
+    }

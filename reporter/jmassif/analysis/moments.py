@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The moments of a run that have a name: its peaks, its start and end, snapshots and marks."""
+
+import re
+from bisect import bisect_right
+from typing import Dict, NamedTuple, Optional
+
+from jmassif.model.records import ALLOCATED, Composition
+from jmassif.model.run import Profile
+from jmassif.units import moment, printable
+
+
+# ---- times ----
+# Moments by the clock: "12.5s", "350ms", "40%", in traces of other units "3.2Mi" (instructions) or "64MiB".
+#
+# A trace tells who held what at its snapshots, and how much was held in between. So a time stands for the last snapshot that was
+# taken by then.
+
+_TIME = re.compile(r"(\d{1,15}(?:\.\d{0,9})?) ?(%|[a-zA-Z]+)", re.ASCII)
+
+# By the trace's unit: how many of it are one of the words that people write.
+_SCALES: Dict[str, Dict[str, float]] = {
+    "ms": {"ms": 1, "s": 1000, "min": 60000, "h": 3600000},
+    "i": {"i": 1, "ki": 1e3, "Mi": 1e6, "Gi": 1e9, "Ti": 1e12},
+    "B": {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40},
+}
+# What a message gives for an example.
+EXAMPLES = {"ms": "12.5s", "i": "3.2Mi", "B": "64MiB"}
+
+
+def time_of(profile: Profile, text: str) -> Optional[int]:
+    """The time that a text names, in the trace's unit; None: it names none."""
+    return time_named(text, profile.time_unit, profile.last_time)
+
+
+def time_named(text: str, time_unit: str, last: int) -> Optional[int]:
+    """Likewise, on a clock of that unit that ends at `last`."""
+    match = _TIME.fullmatch(text)
+    if not match:
+        return None
+    number, unit = float(match.group(1)), match.group(2)
+    if unit == "%":
+        return int(number / 100 * last) if number <= 100 else None
+    scale = _SCALES[time_unit].get(unit)
+    return None if scale is None else int(number * scale)
+
+
+def snapshot_by(profile: Profile, time: int) -> int:
+    """The index of the last snapshot that was taken by then; of the first, before there was one."""
+    return max(0, bisect_right([snapshot.time for snapshot in profile.snapshots], time) - 1)
+
+
+# ---- moments ----
+
+SELECTORS = ("peak", "peak-host", "peak-device", "peak-allocated", "start", "end", "last")
+
+
+class SelectionError(Exception):
+    """The trace does not have the moment that was asked for. The message says what it has."""
+
+
+class Moment(NamedTuple):
+    """One moment of the run and who held what then."""
+
+    name: str  # "the peak", "snapshot 7"
+    time: int
+    composition: Composition
+    snapshot: Optional[int]  # index, where it is a snapshot
+
+
+def whole_at(profile: Profile, at: Moment) -> int:
+    """All bytes that were held at a moment, whatever of it is to be seen."""
+    if at.snapshot is not None:
+        snapshot = profile.snapshots[at.snapshot]
+        return snapshot.host + snapshot.device
+    return max((peak.host + peak.device for peak in profile.peaks.values() if peak.time == at.time), default=0)
+
+
+def main_peak(profile: Profile) -> str:
+    """The peak that "the peak" means. On a discrete GPU a sum of both pools says nothing: it is the device's there."""
+    if profile.is_discrete:
+        device = profile.peaks.get("device")
+        return "device" if device and device.device else "host"
+    return "total"
+
+
+def _fullest_snapshot(profile: Profile) -> int:
+    """For a trace without a record of the peak: killed before it was first written."""
+    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+    return totals.index(max(totals))
+
+
+# Of what was held before the program let go of it all, at least this much is still there at "the end".
+_END_SHARE = 0.9
+
+
+def before_clean_up(profile: Profile) -> int:
+    """The index of the last snapshot before an interpreter let go of all it held; of other programs, the last of all.
+
+    A program that has grown beyond that without its interpreter has not ended with it. Pages of files do not count: much
+    is touched for the first time on the way out.
+    """
+    totals = [profile.allocated_bytes(snapshot.by_kind) for snapshot in profile.snapshots]
+    index = len(totals) - 1
+    if profile.snapshots[index].reason in ("exit", "signal"):
+        for told in range(index - 1, -1, -1):
+            if profile.snapshots[told].reason == "end" and totals[told] >= totals[index]:
+                return told
+    return index
+
+
+def _last_before_the_fall(profile: Profile) -> int:
+    """Programs free their memory as they end, Python all of its modules: what they held until then is told before.
+
+    Pages of files do not count: nobody frees them, and of its parent's a forked child has fewer and fewer.
+    """
+    totals = [snapshot.host + snapshot.device - snapshot.by_kind.get("file", 0) for snapshot in profile.snapshots]
+    index = before_clean_up(profile)
+    if profile.snapshots[index].reason != "exit":
+        return index
+    top = index
+    while top and totals[top - 1] > totals[top]:
+        top -= 1
+    while totals[index] < _END_SHARE * totals[top]:
+        index -= 1
+    return index
+
+
+# As many as a message can list.
+_MAX_MARKS = 10
+_MAX_MARK = 60  # characters
+
+
+def _snapshot(profile: Profile, index: int, name: str) -> Moment:
+    return Moment(name, profile.snapshots[index].time, profile.composition(index), index)
+
+
+def mark_snapshots(profile: Profile) -> Dict[str, int]:
+    """By the text of each mark that the program took a snapshot at: the index of that, for the last time."""
+    return {mark.text: mark.snapshot for mark in profile.marks if mark.snapshot is not None}
+
+
+def select(profile: Profile, selector: str) -> Moment:
+    """The moment that `selector` names: one of SELECTORS, a snapshot's id, a mark, or a time. Raises SelectionError."""
+    if not profile.snapshots:
+        if selector in SELECTORS:
+            return Moment("the start", 0, {}, None)
+        raise SelectionError("the trace has no complete snapshot")
+    if selector == "start":
+        return _snapshot(profile, 0, "the start")
+    if selector == "last":
+        return _snapshot(profile, len(profile.snapshots) - 1, "the last snapshot")
+    if selector == "end":
+        return _snapshot(profile, _last_before_the_fall(profile), "the end")
+    if selector in SELECTORS:
+        which = selector[len("peak-") :] or main_peak(profile)
+        name = "the peak" if selector == "peak" else f"the {which} peak"
+        if which == ALLOCATED and not profile.has_pages:
+            which = "total"
+        if which in profile.peaks:
+            peak = profile.peaks[which]
+            return Moment(name, peak.time, profile.peak_composition(which), None)
+        return _snapshot(profile, _fullest_snapshot(profile), "the fullest snapshot")
+    for index, snapshot in enumerate(profile.snapshots):
+        if str(snapshot.id) == selector:
+            return _snapshot(profile, index, f"snapshot {selector}")
+    marks = mark_snapshots(profile)
+    if selector in marks:
+        return _snapshot(profile, marks[selector], f'the mark "{printable(selector[:_MAX_MARK])}"')
+    time = time_of(profile, selector)
+    if time is not None:
+        index = snapshot_by(profile, time)
+        found = profile.snapshots[index]
+        return _snapshot(profile, index, f"snapshot {found.id}, the last by {moment(time, profile.time_unit)}")
+    ids = [snapshot.id for snapshot in profile.snapshots]
+    named = SELECTORS + tuple(f'"{text[:_MAX_MARK]}"' for text in list(marks)[:_MAX_MARKS])
+    times = f"times such as {EXAMPLES[profile.time_unit]} or 40%"
+    raise SelectionError(
+        f'no snapshot "{selector}": there are {min(ids)} to {max(ids)}, {", ".join(named)}, and {times}'
+    )

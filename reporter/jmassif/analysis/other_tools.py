@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What another tool did show, by the log that the user gave (reader/overlay.py), beside what the ledger has."""
+
+from array import array
+from bisect import bisect_left
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from jmassif.analysis.aggregate import ledger
+from jmassif.analysis.moments import Moment
+from jmassif.analysis.oom import is_pytorch
+from jmassif.model.records import DEVICE_KINDS, TENSOR, Composition
+from jmassif.model.run import Profile
+from jmassif.units import moment, size
+
+
+# ---- others ----
+# What other tools would have shown of the same run, and what each of them leaves out.
+#
+# A reader who has looked at htop, jtop, nvidia-smi, massif or PyTorch's counters has a figure in mind that the ledger does not
+# have. Here each is worked out of what the trace has: of the kernel's and the driver's figures as last sampled, of the
+# ledger's exact ones. A tool is told of only where it applies.
+
+_MASSIF_KINDS = ("heap", "heap-overhead")
+# What a framework's allocator has handed out, and what it has reserved: by owner, on the device.
+ALLOCATED_OWNERS = (TENSOR, "workspace")
+RESERVED_OWNERS = ALLOCATED_OWNERS + ("cache",)
+
+
+class Shown(NamedTuple):
+    """What a tool would have shown at a moment."""
+
+    tool: str
+    figure: str  # as the tool calls it
+    bytes: int
+    sampled_at: Optional[int]  # when it was sampled, where that was not at the moment itself
+    leaves_out: str
+
+
+def nearest(times: Sequence[int], time: int) -> int:
+    """The index of the time that is nearest, the first of several; `times` never decrease."""
+    after = min(bisect_left(times, time), len(times) - 1)
+    before = bisect_left(times, times[max(0, after - 1)])
+    return min((before, after), key=lambda place: abs(times[place] - time))
+
+
+class Series(NamedTuple):
+    """A figure over time, as sampled: at each time, so many bytes."""
+
+    tool: str
+    figure: str
+    leaves_out: str
+    times: List[int]
+    values: List[int]
+
+    def nearest(self, time: int) -> Tuple[int, int]:
+        """The value nearest in time, and its time."""
+        at = nearest(self.times, time)
+        return self.values[at], self.times[at]
+
+
+_Figure = Callable[[int], Optional[int]]  # at a time
+
+
+def _of(profile: Profile, *names: str) -> _Figure:
+    """The first figure less the others."""
+
+    def value(time: int) -> Optional[int]:
+        found = [profile.system_at(name, time) for name in names]
+        known = [n for n in found if n is not None]
+        return max(0, known[0] - sum(known[1:])) if len(known) == len(names) else None
+
+    return value
+
+
+class _Sampled(NamedTuple):
+    tool: str
+    figure: str
+    leaves_out: str
+    first: str
+    less: Tuple[str, ...] = ()
+    is_of: Callable[[Profile], bool] = lambda profile: True
+
+
+def is_board(profile: Profile) -> bool:
+    return not profile.is_discrete and ("board" in profile.manifest or has_device(profile))
+
+
+def has_device(profile: Profile) -> bool:
+    return any(account.kind in DEVICE_KINDS for account in profile.accounts[1:])
+
+
+_USED = ("mem-free", "buffers", "cached", "slab-reclaimable")
+_SAMPLED = (
+    _Sampled("htop", "RES", "device memory", "process-resident"),
+    _Sampled("htop", "VIRT", "whether anything is behind the addresses", "process-virtual"),
+    _Sampled("jtop, tegrastats", "RAM", "whose it is, and files in memory", "mem-total", _USED, is_board),
+    _Sampled("jtop", "GPU shared", "what is in no NvMap buffer", "nvmap-used"),
+    _Sampled("nvidia-smi", "memory used", "whose it is, and the host's memory", "device-total", ("device-free",)),
+)
+
+
+def ram_in_use(profile: Profile, time: int) -> Optional[int]:
+    """What jtop and tegrastats show as RAM in use; None where the kernel's figures are not on record."""
+    return _of(profile, "mem-total", *_USED)(time)
+
+
+def sampled_series(profile: Profile) -> List[Series]:
+    """The kernel's and the driver's figures, whenever they were told."""
+    found = []
+    for row in _SAMPLED:
+        names = (row.first, *row.less)
+        if not row.is_of(profile) or not set(names) <= profile.system.keys():
+            continue
+        value = _of(profile, *names)
+        told = {time for name in names for time in profile.system[name][0]}
+        points = [(time, n) for time in sorted(told) for n in [value(time)] if n is not None]
+        if points:
+            times, values = ([point[place] for point in points] for place in (0, 1))
+            # Of a program without a device there is no talk of one.
+            left_out = row.leaves_out if has_device(profile) or row.figure != "RES" else "whose it is"
+            found.append(Series(row.tool, row.figure, left_out, times, values))
+    return found
+
+
+class _Counted(NamedTuple):
+    """A figure of the ledger: the accounts that a tool counts."""
+
+    tool: str
+    figure: str
+    leaves_out: str
+    accounts: Sequence[int]
+
+
+def _counted(profile: Profile) -> List[_Counted]:
+    accounts = list(enumerate(profile.accounts))[1:]
+    heap = [id_ for id_, account in accounts if account.kind in _MASSIF_KINDS]
+    not_heap = "what is mapped, device memory" if has_device(profile) else "what is mapped"
+    found = [_Counted("massif", "heap", not_heap, heap)] if heap else []
+    on_device = [(id_, account.owner) for id_, account in accounts if account.kind in DEVICE_KINDS]
+    handed_out = [id_ for id_, owner in on_device if owner in ALLOCATED_OWNERS]
+    kept = [id_ for id_, owner in on_device if owner in RESERVED_OWNERS]
+    if len(kept) > len(handed_out):
+        tool = "torch.cuda" if is_pytorch(profile) else "its allocator"
+        allocated, reserved = (
+            ("memory_allocated", "memory_reserved") if is_pytorch(profile) else ("allocated", "reserved")
+        )
+        found.append(_Counted(tool, allocated, "its cache, libraries, the context", handed_out))
+        found.append(_Counted(tool, reserved, "libraries, the context", kept))
+    return found
+
+
+def _sum(held: Composition, accounts: Sequence[int]) -> int:
+    return sum(held[id_][0] for id_ in accounts if id_ in held)
+
+
+def _valgrinds(profile: Profile, time: int) -> str:
+    """How much of what the kernel has of the process is Valgrind's, where that was sampled."""
+    if "resident" not in profile.system:
+        return ""
+    times = profile.system["resident"][0]
+    sampled = times[nearest(times, time)]
+    part, whole = profile.system_at("resident-valgrind", sampled) or 0, profile.system_at("resident", sampled) or 0
+    return f"; here {size(max(0, whole - part))} are the program's own, the rest Valgrind's"
+
+
+def others(profile: Profile, chosen: Moment) -> List[Shown]:
+    """What each tool that applies would have shown at the moment."""
+    found = []
+    for series in sampled_series(profile):
+        n_bytes, time = series.nearest(chosen.time)
+        text = series.leaves_out
+        if series.figure == "RES":
+            text += _valgrinds(profile, time)
+        found.append(Shown(series.tool, series.figure, n_bytes, None if time == chosen.time else time, text))
+    return found + counted_at(profile, chosen.composition)
+
+
+def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], str]]) -> List[Tuple[Shown, List[int]]]:
+    """For each figure that is counted: what it is, and its bytes at the moments: indices of snapshots, or None and a peak.
+
+    One pass over the snapshots for all of them.
+    """
+    rows = _counted(profile)
+    counts: List[Tuple[int, ...]] = [()] * len(profile.accounts)  # by account: the rows that count it
+    for number, row in enumerate(rows):
+        for account in row.accounts:
+            counts[account] += (number,)
+    at: Dict[int, List[int]] = {}  # by snapshot: the moments
+    for number, (snapshot, peak) in enumerate(moments):
+        at.setdefault(profile.peaks[peak].snapshot if snapshot is None else snapshot, []).append(number)
+    values = [[0] * len(moments) for _ in rows]
+    sums = [0] * len(rows)
+    held = array("Q", bytes(8 * len(profile.accounts)))  # by account, of those that count
+    for index, snapshot_ in enumerate(profile.snapshots):
+        for account, n_bytes in zip(snapshot_.changes.account, snapshot_.changes.bytes):
+            numbers = counts[account]
+            if numbers:
+                grown = n_bytes - held[account]
+                held[account] = n_bytes
+                for number in numbers:
+                    sums[number] += grown
+        for place in at.get(index, ()):
+            here = list(sums)
+            if moments[place][0] is None:
+                differences = profile.peaks[moments[place][1]].differences
+                for account, n_bytes in zip(differences.account, differences.bytes):
+                    for number in counts[account]:
+                        here[number] += n_bytes - held[account]
+            for number, n_bytes in enumerate(here):
+                values[number][place] = n_bytes
+    return [(Shown(row.tool, row.figure, 0, None, row.leaves_out), values[n]) for n, row in enumerate(rows)]
+
+
+def counted_at(profile: Profile, held: Composition) -> List[Shown]:
+    """What tools show that count as the ledger does, exactly."""
+    return [Shown(row.tool, row.figure, _sum(held, row.accounts), None, row.leaves_out) for row in _counted(profile)]
+
+
+# ---- overlay ----
+
+
+class Beside(NamedTuple):
+    """Bytes: what the tool showed nearest to the moment, and what the ledger held of the same memory."""
+
+    time: int
+    showed: int
+    held: int
+
+
+def beside(profile: Profile, chosen: Moment) -> Optional[Beside]:
+    """None without a log."""
+    overlay = profile.overlay
+    if overlay is None:
+        return None
+    place = nearest(overlay.times, chosen.time)
+    total = ledger(profile, chosen.composition).total
+    if not profile.is_discrete:
+        held = total.bytes
+    else:
+        held = total.device.bytes if overlay.is_of_device else total.host.bytes
+    return Beside(overlay.times[place], overlay.values[place], held)
+
+
+def overlay_at(profile: Profile, chosen: Moment) -> str:
+    """In a sentence; "" without a log."""
+    found = beside(profile, chosen)
+    overlay = profile.overlay
+    if found is None or overlay is None:
+        return ""
+    rest = found.showed - found.held
+    text = f"{overlay.tool} showed {size(found.showed)} in use at {moment(found.time, profile.time_unit)}; the ledger explains"
+    if rest < 0:
+        return f"{text} {size(found.held)}, more than that: it was never touched, or came after the line."
+    who = "contexts and other programs" if overlay.is_of_device else "Valgrind, the system and other programs"
+    return f"{text} {size(found.held)}; the rest, {size(rest)}, is {who}."

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How large the blocks were that a program asked for: at a moment, and in the whole run.
+
+Of blocks with records each size is known: those of the device, and of the heap from the recorder's --large on (--large=0: all). Of the
+others a trace tells bytes and blocks by place, so there a block counts with the mean of its place, and how many do is told with it.
+What a heap adds around blocks, and resident pages, are no blocks.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+
+from jmassif.analysis.moments import Moment
+from jmassif.attribution.names import Names
+from jmassif.model.records import KINDS, side_of
+from jmassif.model.run import Profile
+
+
+# ---- blocks ----
+# Large blocks: when each lived, where, and which account's it was. The largest, as many as a page holds.
+
+MAX_BLOCKS = 20000
+
+
+class Block(NamedTuple):
+    begin: int
+    end: int  # 0: never freed; else the time it was freed plus one
+    address: int
+    bytes: int
+    account: int
+    born: int  # snapshots that were taken before it came
+    died: int  # snapshots that were taken before it went, plus one; 0: it never did
+    came: int  # place of its record among those of all blocks
+    went: int  # place of the record of its end, plus one; 0: it never did
+
+
+class Blocks(NamedTuple):
+    rows: List[Block]  # in the order in which they were allocated
+    n_left_out: int
+    left_out_bytes: int  # of the largest that was left out
+
+
+def blocks(profile: Profile, limit: int = MAX_BLOCKS) -> Blocks:
+    """The `limit` largest blocks that have records.
+
+    A block is known by its address and its account: host and device may use one address for two blocks, and a tensor may
+    begin where its segment does. What frees nothing that is known, as in a child of fork, is passed over.
+    """
+    columns = profile.blocks
+    frees = set(profile.frees)
+    positions = [snapshot.position for snapshot in profile.snapshots]
+    n_taken = 0
+    found: List[Block] = []
+    live: Dict[Tuple[int, int], int] = {}
+    for row, fields in enumerate(zip(columns.time, columns.address, columns.size, columns.account)):
+        time, address, n_bytes, account = fields
+        while n_taken < len(positions) and positions[n_taken] <= row:
+            n_taken += 1
+        key = (address, account)
+        if row in frees:
+            index = live.pop(key, None)
+            if index is not None:
+                found[index] = found[index]._replace(end=time + 1, died=n_taken + 1, went=row + 1)
+        else:
+            live[key] = len(found)
+            found.append(Block(time, 0, address, n_bytes, account, n_taken, 0, row, 0))
+    if len(found) <= limit:
+        return Blocks(found, 0, 0)
+    ranked = sorted(range(len(found)), key=lambda index: -found[index].bytes)
+    kept = sorted(ranked[:limit])
+    return Blocks([found[index] for index in kept], len(found) - limit, found[ranked[limit]].bytes)
+
+
+# ---- sizes ----
+
+# A size of n bits is in class n: 0, 1, 2 to 3, 4 to 7, … bytes.
+Class = int
+
+
+def class_of(n_bytes: int) -> Class:
+    return n_bytes.bit_length()
+
+
+def least_of(class_: Class) -> int:
+    return 1 << (class_ - 1) if class_ else 0
+
+
+class Sizes:
+    """Blocks by class of their size."""
+
+    def __init__(self) -> None:
+        self.blocks: "Counter[Class]" = Counter()
+        self.bytes: "Counter[Class]" = Counter()
+        self.by_mean = 0  # blocks that count with the mean of their place
+
+    def add(self, n_bytes: int, blocks: int = 1) -> None:
+        class_ = class_of(n_bytes // blocks)
+        self.blocks[class_] += blocks
+        self.bytes[class_] += n_bytes
+
+    def join(self, other: "Sizes") -> None:
+        self.blocks.update(other.blocks)
+        self.bytes.update(other.bytes)
+        self.by_mean += other.by_mean
+
+    @property
+    def n_blocks(self) -> int:
+        return sum(self.blocks.values())
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(self.bytes.values())
+
+    @property
+    def mean(self) -> int:
+        return self.n_bytes // self.n_blocks if self.n_blocks else 0
+
+
+class AccountSizes(NamedTuple):
+    """By account."""
+
+    held: Dict[int, Sizes]  # at a moment
+    asked: Dict[int, Sizes]  # in the whole run
+
+
+def _is_of_blocks(profile: Profile, kind: str) -> bool:
+    return side_of(kind) is not None and kind != "heap-overhead" and not profile.is_sampled(kind)
+
+
+class Part(NamedTuple):
+    """Blocks of an account."""
+
+    account: int
+    is_held: bool  # at the moment; else all that it asked for
+    bytes: int
+    blocks: int
+    recorded: List[int]  # the sizes of those that have records
+
+    def add_to(self, sizes: Sizes) -> Sizes:
+        recorded = self.recorded
+        rest_bytes, rest = self.bytes - sum(recorded), self.blocks - len(recorded)
+        if rest < 0 or rest_bytes < 0 or (rest_bytes and not rest):
+            # They are segments, of which other accounts hold parts.
+            recorded, rest_bytes, rest = [], self.bytes, self.blocks
+        for size in recorded:
+            sizes.add(size)
+        if rest:
+            sizes.add(rest_bytes, rest)
+            # Of a single block the mean is its size.
+            sizes.by_mean += rest if rest > 1 else 0
+        return sizes
+
+
+def _position(profile: Profile, moment: Moment) -> Tuple[int, int]:
+    """How many records of blocks come before it, at least and at most."""
+    if moment.snapshot is not None:
+        position = profile.snapshots[moment.snapshot].position
+        return position, position
+    times = profile.blocks.time
+    return bisect_left(times, moment.time), bisect_right(times, moment.time)
+
+
+class _Live:
+    """Blocks with records that are live, by account."""
+
+    def __init__(self) -> None:
+        self._sizes: Dict[int, Dict[int, int]] = {}  # by account and address
+        self._bytes: "Counter[int]" = Counter()
+
+    def begin(self, account: int, address: int, size: int) -> None:
+        self._sizes.setdefault(account, {})[address] = size
+        self._bytes[account] += size
+
+    def end(self, account: int, address: int) -> None:
+        self._bytes[account] -= self._sizes.get(account, {}).pop(address, 0)
+
+    def sizes(self, account: int) -> List[int]:
+        return list(self._sizes.get(account, {}).values())
+
+    def held(self, account: int) -> Tuple[int, int]:
+        return self._bytes[account], len(self._sizes.get(account, ()))
+
+    def accounts(self) -> List[int]:
+        return list(self._sizes)
+
+
+def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], Dict[int, List[int]]]:
+    """By account: the sizes of blocks that were live at the moment, and of all.
+
+    Of a peak only its time is known. Where an account's records are of that very time, they are those at which it holds what it held
+    at the peak; if there are none, its blocks at the peak are not known.
+    """
+    least, most = _position(profile, moment)
+    columns = profile.blocks
+    live = _Live()
+    held: Dict[int, List[int]] = {}
+    asked: Dict[int, List[int]] = {}
+    frees = bytearray(columns.n_rows)
+    for row in profile.frees:
+        frees[row] = 1
+    vague = set(columns.account[least:most])
+
+    def settle(account: int) -> None:
+        if account in vague and account not in held and live.held(account) == moment.composition.get(account):
+            held[account] = live.sizes(account)
+
+    for row, (address, size, account) in enumerate(zip(columns.address, columns.size, columns.account)):
+        if row == least:
+            for each in vague:
+                settle(each)
+        if row == most:
+            held.update((each, live.sizes(each)) for each in live.accounts() if each not in vague)
+        if frees[row]:
+            live.end(account, address)
+        else:
+            live.begin(account, address, size)
+            asked.setdefault(account, []).append(size)
+        if least <= row < most:
+            settle(account)
+    if most >= columns.n_rows:
+        held.update((each, live.sizes(each)) for each in live.accounts() if each not in vague)
+    return held, asked
+
+
+def parts(profile: Profile, moment: Moment) -> Iterator[Part]:
+    """What each account held at a moment, and what it asked for in the whole run."""
+    held, asked = _recorded(profile, moment)
+    lifetime = profile.lifetime()
+    of_blocks = {kind for kind in KINDS if _is_of_blocks(profile, kind)}
+    for account, (_, kind, _) in enumerate(profile.accounts):
+        if kind not in of_blocks:
+            continue
+        n_bytes, blocks = moment.composition.get(account, (0, 0))
+        if blocks:
+            yield Part(account, True, n_bytes, blocks, held.get(account, []))
+        if lifetime.blocks[account]:
+            yield Part(account, False, lifetime.bytes[account], lifetime.blocks[account], asked.get(account, []))
+
+
+def account_sizes(profile: Profile, moment: Moment) -> AccountSizes:
+    found = AccountSizes({}, {})
+    for part in parts(profile, moment):
+        (found.held if part.is_held else found.asked)[part.account] = part.add_to(Sizes())
+    return found
+
+
+def by_name(sizes: Dict[int, Sizes], name_of: Callable[[int], str]) -> Dict[str, Sizes]:
+    found: Dict[str, Sizes] = {}
+    for account, of in sizes.items():
+        found.setdefault(name_of(account), Sizes()).join(of)
+    return found
+
+
+def total(sizes: Dict[int, Sizes]) -> Sizes:
+    found = Sizes()
+    for of in sizes.values():
+        found.join(of)
+    return found
+
+
+# ---- for programs -------------------------------------------------------------------------------
+
+
+def _histogram(sizes: Sizes) -> Dict[str, Any]:
+    classes = [
+        {
+            "least": least_of(class_),
+            "most": max(0, 2 * least_of(class_) - 1),
+            "blocks": sizes.blocks[class_],
+            "bytes": sizes.bytes[class_],
+        }
+        for class_ in sorted(sizes.blocks)
+    ]
+    return {"blocks": sizes.n_blocks, "bytes": sizes.n_bytes, "blocks_by_mean": sizes.by_mean, "classes": classes}
+
+
+def as_data(profile: Profile, names: Names, moment: Moment) -> Dict[str, Any]:
+    """Histograms of what was held at a moment and of all that was asked for: of all, by owner and by line, who asks most often first."""
+    held, asked = account_sizes(profile, moment)
+    temporaries = profile.lifetime().temporaries
+
+    def rows(name_of: Callable[[int], str]) -> List[Dict[str, Any]]:
+        held_by, asked_by = by_name(held, name_of), by_name(asked, name_of)
+        at_once: "Counter[str]" = Counter()
+        for account in asked:
+            at_once[name_of(account)] += temporaries[account]
+        order = sorted(held_by.keys() | asked_by.keys(), key=lambda name: (-asked_by.get(name, Sizes()).n_blocks, name))
+        return [
+            {
+                "name": name,
+                "held": _histogram(held_by.get(name, Sizes())),
+                "asked": _histogram(asked_by.get(name, Sizes())),
+                "at_once": at_once[name],
+            }
+            for name in order
+        ]
+
+    return {
+        "held": _histogram(total(held)),
+        "asked": _histogram(total(asked)),
+        "owners": rows(lambda account: profile.accounts[account].owner),
+        "lines": rows(names.line),
+    }

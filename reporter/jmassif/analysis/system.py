@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pools of memory that a run drew on, each with its capacity: the machine's, a GPU's, a control group's limit."""
+
+from bisect import bisect_right
+from typing import List, NamedTuple, Optional, Tuple
+
+from jmassif.model.run import Profile
+
+
+# ---- machine ----
+# The machine around the program, from the kernel's figures in the trace (docs/trace-format.md, "The machine").
+
+
+class Figure(NamedTuple):
+    """Bytes; None where the machine does not tell."""
+
+    label: str
+    first: Optional[int]
+    chosen: Optional[int]
+    last: Optional[int]
+    worst: int  # the least of what is free, the most of what is used
+    worst_at: int  # time
+    wants_much: bool  # it is something to have left
+
+
+class History(NamedTuple):
+    """A figure over time: from each time on, so many bytes."""
+
+    label: str
+    wants_much: bool
+    is_of_process: bool  # of the recorded process alone
+    times: List[int]  # when it changed
+    values: List[int]
+    beside: str = ""  # what it is to be seen beside: "both" sides' memory, or one's; "" for none
+
+    def at(self, time: int) -> Optional[int]:
+        place = bisect_right(self.times, time)
+        return self.values[place - 1] if place else None
+
+
+class _Row(NamedTuple):
+    label: str
+    figure: str
+    minus: str  # another figure that is taken from it; or ""
+    wants_much: bool
+    is_of_process: bool = False
+
+
+_ROWS = (
+    _Row("available", "mem-available", "", True),
+    _Row("largest free block", "largest-free", "", True),
+    _Row("free in blocks of that size", "free-in-largest", "", True),
+    _Row("swap in use", "swap-total", "swap-free", False),
+    _Row("CMA free", "cma-free", "", True),
+    _Row("NvMap in use", "nvmap-used", "", False),
+    _Row("left of the control group's limit", "cgroup-limit", "cgroup-used", True),
+    _Row("this process, with Valgrind", "process-resident", "", False, True),
+    _Row("swapped out of it", "process-swapped", "", False, True),
+)
+
+
+def _value(profile: Profile, row: _Row, time: int) -> Optional[int]:
+    value = profile.system_at(row.figure, time)
+    if value is None or not row.minus:
+        return value
+    taken = profile.system_at(row.minus, time)
+    return None if taken is None else max(0, value - taken)
+
+
+def histories(profile: Profile) -> List[History]:
+    """The figures that the machine has. Those that stay 0, such as swap where there is none, are left out."""
+    found = []
+    for row in _ROWS:
+        changes = {t for name in (row.figure, row.minus) if name in profile.system for t in profile.system[name][0]}
+        told = [(t, value) for t in sorted(changes) for value in [_value(profile, row, t)] if value is not None]
+        if any(value for _, value in told):
+            times, values = ([pair[place] for pair in told] for place in (0, 1))
+            found.append(History(row.label, row.wants_much, row.is_of_process, times, values))
+    if profile.overlay is not None:
+        overlay = profile.overlay
+        side = "both" if not profile.is_discrete else "device" if overlay.is_of_device else "host"
+        found.append(History(f"{overlay.tool} showed in use", False, False, overlay.times, overlay.values, side))
+    return found
+
+
+def machine(profile: Profile, time: int) -> List[Figure]:
+    """The figures that the machine has, at the start, at `time`, at the end, and when they were worst."""
+    figures = []
+    for history in histories(profile):
+        values = history.values
+        worst = (min if history.wants_much else max)(values)
+        worst_at = history.times[values.index(worst)]
+        chosen = history.at(time)
+        figures.append(Figure(history.label, values[0], chosen, values[-1], worst, worst_at, history.wants_much))
+    return figures
+
+
+# Which of a source's figures tells that it was used; a figure that has to be missing as well, or "".
+_SOURCES = (
+    ("/proc/meminfo", "mem-total", ""),
+    ("/proc/buddyinfo", "largest-free", ""),
+    ("/proc/self/status", "process-resident", ""),
+    ("/proc/self/smaps", "resident", ""),
+    ("/sys/kernel/debug/nvmap", "nvmap-used", "nvmap-free"),
+    ("the control group", "cgroup-limit", ""),
+    ("cuMemGetInfo", "device-free", ""),
+)
+
+
+def sources(profile: Profile) -> List[str]:
+    """Where the machine's figures come from: what the recorder found when it looked for them."""
+    told = profile.system
+    return [source for source, figure, missing in _SOURCES if figure in told and missing not in told]
+
+
+def total_memory(profile: Profile) -> Optional[int]:
+    times = profile.system.get("mem-total")
+    return times[1][-1] if times else profile.number("mem-total-bytes")
+
+
+def was_short(profile: Profile) -> Optional[int]:
+    """When the recorder first found memory short; None if it never did."""
+    return next((snapshot.time for snapshot in profile.snapshots if snapshot.reason == "low-memory"), None)
+
+
+# ---- pools ----
+
+# From this share of its capacity on, a pool is the story whoever fills it.
+NEARLY_FULL = 0.9
+# As much may a device's total differ from the machine's where they are the same chips.
+_SAME_CHIPS = 0.1
+
+
+class Pool(NamedTuple):
+    """Bytes."""
+
+    name: str
+    owner: str  # in words, in the genitive: "the machine's"
+    sides: Tuple[str, ...]  # of what the program holds, those that lie in it
+    capacity: int
+    used: Optional[int]  # by everything, Valgrind too, when that was most; None: not known
+
+    def inside(self, host: int, device: int) -> int:
+        """Of what the program holds on either side, what lies in it."""
+        return (host if "host" in self.sides else 0) + (device if "device" in self.sides else 0)
+
+    def share(self, n_bytes: int) -> float:
+        return n_bytes / self.capacity if self.capacity else 0.0
+
+    @property
+    def fullness(self) -> float:
+        return 0.0 if self.used is None else self.share(self.used)
+
+
+def _most_used(profile: Profile, total: str, free: str) -> Optional[int]:
+    """The most that was in use, by two figures of the machine of which one is what is left."""
+    times, values = profile.system.get(free, ((), ()))
+    used = [(profile.system_at(total, time) or 0) - left for time, left in zip(times, values)]
+    return max((n for n in used if n >= 0), default=None)
+
+
+def _device(profile: Profile) -> Optional[Tuple[int, Optional[int]]]:
+    """A device's capacity and what was in use of it, as the driver told when it was asked, or refused."""
+    looks: List[Tuple[int, int]] = []
+    if "device-total" in profile.system:
+        used = _most_used(profile, "device-total", "device-free")
+        looks.append((profile.system["device-total"][1][-1], used or 0))
+    for event in profile.exhaustions.values():
+        if "device-total" in event.figures:
+            total = event.figures["device-total"]
+            looks.append((total, max(0, total - event.figures.get("device-free", 0))))
+    if not looks:
+        return None
+    return max(total for total, _ in looks), max(used for _, used in looks)
+
+
+def _control_group(profile: Profile) -> Optional[Pool]:
+    limits = profile.system.get("cgroup-limit", ((), ()))[1]
+    if not limits:
+        return None
+    used = max(profile.system.get("cgroup-used", ((), ()))[1], default=None)
+    sides = ("host",) if profile.is_discrete else ("host", "device")
+    return Pool("the control group's limit", "the control group's limit of", sides, limits[-1], used)
+
+
+def pools(profile: Profile) -> List[Pool]:
+    """Those whose capacity the trace tells."""
+    found = []
+    machine = total_memory(profile)
+    device = _device(profile)
+    is_one = device is not None and machine and abs(device[0] - machine) <= _SAME_CHIPS * machine
+    if device is not None and (profile.is_discrete or not is_one):
+        found.append(Pool("device memory", "the GPU's", ("device",), *device))
+    if machine:
+        sides = ("host",) if profile.is_discrete else ("host", "device")
+        used = _most_used(profile, "mem-total", "mem-available")
+        found.append(Pool("memory", "the machine's", sides, machine, used))
+    group = _control_group(profile)
+    if group is not None and (not machine or group.capacity < machine):
+        found.append(group)
+    return found
+
+
+def fullest(found: List[Pool], host: int, device: int) -> Optional[Pool]:
+    """The pool that is nearly full, if one is, whoever fills it; else that of which the program holds the largest share."""
+
+    def rank(pool: Pool) -> Tuple[float, float]:
+        return (pool.fullness if pool.fullness >= NEARLY_FULL else 0.0, pool.share(pool.inside(host, device)))
+
+    return max(found, key=rank) if found else None

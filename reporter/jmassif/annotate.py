@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""For the program that is profiled: names for what it does, on the report's timeline.
+
+    import jmassif
+
+    with jmassif.region("load weights"):
+        net.load_state_dict(torch.load("net.pt"))
+
+    @jmassif.region("epoch")
+    def train(): ...
+
+    jmassif.mark("before validation")
+
+A caching allocator of your own says what it hands out, and the report has tensors and cache as for PyTorch:
+
+    jmassif.tensor(address, n_bytes)
+    jmassif.tensor_freed(address)
+
+Under jmassif they reach the recorder; anywhere else they do nothing, at the cost of a call. Importing this module
+imports nothing else that a Python program does not have already.
+"""
+
+import functools
+import os
+from typing import Any, Callable, List, Optional, TypeVar
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# The recorder's preload library as Valgrind names it to the dynamic linker; it has the functions of libjmassif.so.
+_PRELOADED = "vgpreload_jmassif"
+
+_library: Any = None
+_is_looked_up = False
+
+
+def _recorder() -> Optional[Any]:
+    """The recorder's functions; None where there is no recorder."""
+    global _library, _is_looked_up
+    if not _is_looked_up:
+        _is_looked_up = True
+        if _PRELOADED in os.environ.get("LD_PRELOAD", ""):
+            import ctypes
+
+            functions = ctypes.CDLL(None)
+            if hasattr(functions, "jmassif_region_begin"):
+                _library = functions
+    return _library
+
+
+def _text(name: str) -> bytes:
+    return name.encode("utf-8", "replace").replace(b"\0", b"\xef\xbf\xbd")
+
+
+def _pointer(number: int) -> Any:
+    """As wide as an address; ctypes passes plain numbers as C's int."""
+    import ctypes
+
+    return ctypes.c_void_p(number)
+
+
+def is_recording() -> bool:
+    """Whether this program runs under jmassif."""
+    return _recorder() is not None
+
+
+def mark(name: str) -> None:
+    """Sets a mark now, with a snapshot: reports can be asked for this moment by its name."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.jmassif_mark(_text(name))
+
+
+def stage(name: str) -> None:
+    """Sets a mark now, from which on peaks are those of what follows: a test, an epoch has exact peaks of its own."""
+    recorder = _recorder()
+    if recorder is not None and hasattr(recorder, "jmassif_stage"):
+        recorder.jmassif_stage(_text(name))
+
+
+def snapshot() -> None:
+    """Takes a snapshot now, and writes everything that was recorded so far to the trace."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.jmassif_snapshot()
+
+
+def tensor(address: int, n_bytes: int) -> None:
+    """Part of a block that CUDA gave is handed out: the block is a cache's from now on, and this part of it a tensor."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.jmassif_tensor(_pointer(address), _pointer(n_bytes))
+
+
+def tensor_freed(address: int) -> None:
+    """That part is taken back."""
+    recorder = _recorder()
+    if recorder is not None:
+        recorder.jmassif_tensor_freed(_pointer(address))
+
+
+class region:
+    """A named span of this thread's time: a context manager, and a decorator for functions. May be entered again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._begun: List[bytes] = []
+
+    def __enter__(self) -> "region":
+        recorder = _recorder()
+        if recorder is not None:
+            text = _text(self.name)
+            recorder.jmassif_region_begin(text)
+            self._begun.append(text)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        recorder = _recorder()
+        if recorder is not None and self._begun:
+            recorder.jmassif_region_end(self._begun.pop())
+
+    def __call__(self, function: _Function) -> _Function:
+        @functools.wraps(function)
+        def inside(*arguments: Any, **named: Any) -> Any:
+            # A region of its own for each call: calls may overlap in threads.
+            with region(self.name):
+                return function(*arguments, **named)
+
+        return inside  # type: ignore[return-value]

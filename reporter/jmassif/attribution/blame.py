@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who is to blame for an account's memory: a frame, a library, a Python line.
+
+The *site* of an account is the frame that a person would blame: the first one, from the allocation outwards, that is not
+the allocator itself, nor the C++ library's templates. Its object file is the library that the memory is booked on with
+--by=library. What Python line that was called from is told with it; see charges.py.
+"""
+
+import re
+from array import array
+from fnmatch import translate
+from typing import Callable, Dict, List, Optional, Pattern, Sequence, Set, Tuple, TypeVar
+
+from jmassif.attribution.packages import INSTALLED, OWN, Folding
+from jmassif.model.records import side_of
+from jmassif.model.run import Profile
+from jmassif.units import printable
+
+
+# ---- charges ----
+# Which Python line a stack's memory is charged to: the innermost that is the user's own; and which lines had called that.
+#
+# So a line's figure is what that line caused, whatever it called in PyTorch or NumPy, and every byte is charged to one line
+# at most. A stack without a line of the user's own is charged to the innermost of an installed package that is not the core
+# (see folding.py), for such is all that a program has that pip installed; and to none, where only Python itself is in it.
+
+
+class Innermost:
+    """The first of some frames, from the innermost outwards, in any stack; 0: none. Remembers, as stacks share frames."""
+
+    def __init__(self, profile: Profile, wanted: Set[int]) -> None:
+        self._parents, self._frames = profile.node_parent, profile.node_frame
+        self._wanted = wanted
+        self._found = array("q", [-1]) * len(self._parents)
+        self._found[0] = 0
+
+    def extend(self) -> None:
+        """To nodes that the profile, and frames that `wanted`, have got since: of a trace that is still being written."""
+        self._found.extend(array("q", [-1]) * (len(self._parents) - len(self._found)))
+
+    def __call__(self, node: int) -> int:
+        found, frames, wanted = self._found, self._frames, self._wanted
+        passed = []
+        while found[node] < 0:
+            if frames[node] in wanted:
+                found[node] = frames[node]
+            else:
+                passed.append(node)
+                node = self._parents[node]
+        frame = found[node]
+        for node in passed:
+            found[node] = frame
+        return frame
+
+
+class Passed:
+    """All of some frames that any stack goes through, each once, the outermost first. Remembers, as stacks share frames."""
+
+    def __init__(self, profile: Profile, wanted: Set[int]) -> None:
+        self._parents, self._frames = profile.node_parent, profile.node_frame
+        self._wanted = wanted
+        self._found: List[Optional[Tuple[int, ...]]] = [None] * len(self._parents)
+        self._found[0] = ()
+
+    def __call__(self, node: int) -> Tuple[int, ...]:
+        found = self._found
+        pending = []
+        while found[node] is None:
+            pending.append(node)
+            node = self._parents[node]
+        passed = found[node] or ()
+        for node in reversed(pending):
+            frame = self._frames[node]
+            if frame in self._wanted and frame not in passed:
+                passed = passed + (frame,)
+            found[node] = passed
+        return passed
+
+
+# What is known of the Python frames on the way to a stack's node: one of them, or all.
+_Told = TypeVar("_Told")
+
+
+def _by_rank(
+    of: Callable[[Profile, Set[int]], Callable[[int], _Told]], profile: Profile, folding: Folding, is_folded: bool
+) -> Callable[[int], _Told]:
+    """What `of` tells of the program's own frames or, in a stack without any, of installed packages'.
+
+    Unless `is_folded` no frame is internal: of all.
+    """
+    python = {frame for frame, fields in profile.frames.items() if fields[0] == "p"}
+    if not is_folded:
+        return of(profile, python)
+    own = of(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
+    installed = of(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
+    return lambda node: own(node) or installed(node)
+
+
+def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], Tuple[int, ...]]:
+    """A function from a stack's node to all frames that have the memory in their totals: what charge() tells, and its callers."""
+    return _by_rank(Passed, profile, folding, is_folded)
+
+
+def charge(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], int]:
+    """A function from a stack's node to the frame that is charged, the innermost one; 0 if there is none."""
+    return _by_rank(Innermost, profile, folding, is_folded)
+
+
+# ---- sites ----
+
+# Object files that allocate, or call what does, on behalf of their caller.
+_ALLOCATORS = (
+    "libc.so*",
+    "libc-*.so",
+    "libpthread*",
+    "libstdc++*",
+    "libc++*",
+    "libgcc_s*",
+    "vgpreload_*",
+    "libffi*",
+    "_ctypes.*",
+)
+_DEVICE_ALLOCATORS = _ALLOCATORS + ("libcuda.so*", "libcudart*")
+
+# Headers of the C++ library, whose templates are compiled into whoever uses them, and names that are reserved for it.
+_CXX_FILE = re.compile(
+    r"(new_allocator|alloc_traits|basic_string|stl_\w+|hashtable_policy|shared_ptr_base)\.h$|\w+\.tcc$"
+)
+_CXX_NAME = re.compile(r"_[MS]_|(std|__gnu_cxx)::")
+
+
+def _any_of(patterns: Sequence[str]) -> "Pattern[str]":
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
+
+
+_IS_ALLOCATOR = {"host": _any_of(_ALLOCATORS), "device": _any_of(_DEVICE_ALLOCATORS)}
+
+NO_STACK = "(memory without a stack)"
+
+
+def base_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+class Sites:
+    """Of one profile. Remembers what it worked out: stacks share most frames."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.folding = Folding(profile)
+        self._profile = profile
+        self._charges: Dict[bool, "array[int]"] = {}  # by whether internal frames are folded, and account
+        self._libraries: Dict[int, str] = {}  # by frame
+        self._allocators: Dict[Tuple[int, str], bool] = {}  # by frame and side
+        # By account: the node of the site, -1 where it was not asked for.
+        self._sites = array("q", [-1]) * len(profile.accounts)
+        self._library_of: Dict[int, str] = {}  # by frame, as it is shown
+
+    @property
+    def profile(self) -> Profile:
+        return self._profile
+
+    def charges(self, is_folded: bool = True) -> "array[int]":
+        """By account: the Python frame that it is charged to, 0 if there is none."""
+        if is_folded not in self._charges:
+            to = charge(self._profile, self.folding, is_folded)
+            self._charges[is_folded] = array("Q", [to(account.node) for account in self._profile.accounts])
+        return self._charges[is_folded]
+
+    def charged(self, account: int, is_folded: bool = True) -> int:
+        """The Python frame that the account is charged to, 0 if there is none."""
+        return self.charges(is_folded)[account]
+
+    def _is_allocator(self, node: int, side: str) -> bool:
+        key = (self._profile.node_frame[node], side)
+        found = self._allocators.get(key)
+        if found is None:
+            found = self._type(node) != "m" and _IS_ALLOCATOR[side].match(self._library(node)) is not None
+            found = found or self._type(node) == "t" or (self._type(node) in "ni" and self._is_of_cxx(key[0]))
+            self._allocators[key] = found
+        return found
+
+    def _is_of_cxx(self, frame_id: int) -> bool:
+        frame = self._profile.frame(frame_id)
+        return bool(_CXX_FILE.match(base_name(frame.file)) or _CXX_NAME.match(frame.function))
+
+    def find_site(self, innermost: int, side: str) -> int:
+        """The node to blame, of a stack and the side that its memory is on. Where all frames are allocators', the innermost has to answer."""
+        node = innermost
+        while node and self._is_allocator(node, side):
+            node = self._profile.node_parent[node]
+        if not node and innermost and self._type(innermost) == "t":
+            return 0
+        return node or innermost
+
+    def _type(self, node: int) -> str:
+        return self._profile.frames[self._profile.node_frame[node]][0]
+
+    def _library(self, node: int) -> str:
+        frame_id = self._profile.node_frame[node]
+        library = self._libraries.get(frame_id)
+        if library is None:
+            frame = self._profile.frame(frame_id)
+            library = self._libraries[frame_id] = base_name(frame.object or frame.file)
+        return library
+
+    def library(self, account: int) -> str:
+        """What the site lies in. A Python frame lies in the interpreter, whose frames are around it."""
+        caller = self.site_node(account)
+        if not caller:
+            return NO_STACK
+        while caller and self._type(caller) == "p":
+            caller = self._profile.node_parent[caller]
+        if not caller or self._type(caller) == "t":
+            return "python"
+        frame = self._profile.node_frame[caller]
+        if frame not in self._library_of:
+            self._library_of[frame] = printable(self._library(caller)) or "(no object file)"
+        return self._library_of[frame]
+
+    def site_id(self, account: int) -> int:
+        """The id of the frame to blame, 0 if the account has no stack."""
+        return self._profile.node_frame[self.site_node(account)]
+
+    def site_node(self, account: int) -> int:
+        """The node of the frame to blame, 0 if the account has no stack."""
+        found = self._sites[account]
+        if found < 0:
+            node, kind, _ = self._profile.accounts[account]
+            found = self._sites[account] = self.find_site(node, side_of(kind) or "device")
+        return found

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Names without what changes from release to release, so that two runs can be laid side by side.
+
+libcudnn_ops_infer.so.8.6.0 of one JetPack is libcudnn_ops_infer.so.8.2.1 of another. What stays is the name that a person
+would use for both: libcudnn_ops_infer.so.
+"""
+
+import re
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, Optional, TypeVar
+
+from jmassif.attribution.blame import NO_STACK, Sites, base_name
+from jmassif.model.records import Frame
+from jmassif.model.run import Profile
+from jmassif.units import printable
+
+
+# ---- names ----
+# What to call a frame, a stack and an account, in words that are safe to show.
+#
+# Python files go by their path inside the package, or by their last name, with as many directories as it takes to tell all
+# files of the run apart.
+
+# Where Python keeps packages: what follows is the module's path.
+_PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|python3(?:\.\d+)?)/")
+# Before a name, to tell it from others.
+_MOST_DIRECTORIES = 24
+_Answer = TypeVar("_Answer")
+
+NO_TENSOR = "(no tensor)"
+STACK_ENDS = "(the stack ends here)"
+
+
+def _module_path(path: str) -> str:
+    """/usr/lib/python3/dist-packages/torch/nn/modules/linear.py → torch/nn/modules/linear.py"""
+    found = _PACKAGES.match(path)
+    return path[found.end() :] if found else base_name(path)
+
+
+def short_names(paths: Iterable[str]) -> Dict[str, str]:
+    """By path: the shortest ends of the paths that tell them apart, and whole packages' paths."""
+    names = {path: _module_path(path) for path in paths}
+    unsettled = list(names)
+    for _ in range(_MOST_DIRECTORIES):
+        shared = Counter(names.values())
+        unsettled = [path for path in unsettled if shared[names[path]] > 1 and names[path] != path]
+        if not unsettled:
+            return names
+        for path in unsettled:
+            name = names[path]
+            longer = base_name(path[: -len(name) - 1])
+            names[path] = f"{longer}/{name}" if longer else path
+    # Nobody would read so long a name to its end.
+    names.update((path, path) for path in unsettled)
+    return names
+
+
+def describe(frame: Frame, file: Optional[str] = None) -> str:
+    """ "main (a.c:5)", "train.py:87 (<module>)", "cudnnCreate (libcudnn.so.8)", "0x4005d0 (libfoo.so)".
+
+    `file` is what to call a Python frame's file.
+    """
+    if frame.type == "p":
+        function = frame.function or "?"
+        text = f"{file or _module_path(frame.file) or '?'}:{frame.line} ({function})"
+    elif frame.type == "t":
+        text = frame.function
+    else:
+        function = frame.function or f"0x{frame.address:x}"
+        if frame.file:
+            place = base_name(frame.file) + (f":{frame.line}" if frame.line else "")
+        else:
+            place = base_name(frame.object) or "no object file"
+        text = f"{function} ({place})"
+    return printable(text)
+
+
+class Names(Sites):
+    """Words for the frames and stacks of one profile. Remembers what it worked out: stacks share most frames."""
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        self._files = short_names({profile.strings[frame[3]] for frame in profile.frames.values() if frame[0] == "p"})
+        self._described: Dict[int, str] = {}
+        self._answers: Dict[Any, Any] = {}
+
+    def once(self, question: Callable[[Profile, "Names"], _Answer]) -> _Answer:
+        """What the question answers about this run: asked once, however many want to know."""
+        if question not in self._answers:
+            self._answers[question] = question(self._profile, self)
+        answer: _Answer = self._answers[question]
+        return answer
+
+    def frame(self, frame: int) -> str:
+        text = self._described.get(frame)
+        if text is None:
+            fields = self._profile.frame(frame)
+            text = self._described[frame] = describe(fields, self._files.get(fields.file))
+        return text
+
+    def file(self, frame: int) -> str:
+        """What a Python frame's file is called."""
+        return printable(self._files[self._profile.frame(frame).file]) or "?"
+
+    def line(self, account: int) -> str:
+        """The Python line that an account is charged to; without one, the place that allocated."""
+        if not self._profile.accounts[account].node:
+            return NO_STACK
+        return self.frame(self.charged(account) or self.site_id(account))
+
+    def site_frame(self, account: int) -> str:
+        """The frame to blame. The account must have a stack."""
+        return self.frame(self.site_id(account))
+
+    def site(self, account: int) -> Optional[str]:
+        """The frame to blame and, where that is native, the Python line it was called from; None without a stack."""
+        node = self.site_node(account)
+        if not node:
+            return None
+        frame = self._profile.node_frame[node]
+        line = self.charged(account) or self.charged(account, False)
+        if line and line != frame:
+            return f"{self.frame(frame)}, from {self.frame(line)}"
+        return self.frame(frame)
+
+
+# ---- alignment ----
+
+_SUFFIX = re.compile(r"\.so(?:\.[\w.+-]*)?$")
+# What stands between a library's name and .so: Python's ABI, auditwheel's hash, a version.
+_INFIXES = (
+    re.compile(r"\.(?:cpython|pypy)[\w-]*$|\.abi3$"),
+    re.compile(r"(?:-[0-9a-f]{8}(?:\.[\d.]+)?)$"),
+    re.compile(r"-\d+(?:\.\d+)*$"),
+)
+_PYTHON = re.compile(r"(lib)?python\d(?:\.\d+)?[a-z]*")
+# Longer ones are nobody's, and patterns would be slow on them.
+_MAX_LENGTH = 1000
+_LOADER = re.compile(r"ld(?:-linux.*|-\d.*)?\.so.*")
+
+
+def library(name: str) -> str:
+    """An object file's base name, without versions: "libcudart-9335f6a2.so.11.0" → "libcudart.so"."""
+    if len(name) > _MAX_LENGTH:
+        return name
+    if _LOADER.fullmatch(name):
+        return "ld.so"
+    stem = _SUFFIX.sub("", name)
+    is_shared = stem != name
+    if is_shared:
+        for infix in _INFIXES:
+            stem = infix.sub("", stem) or stem
+    if _PYTHON.fullmatch(stem):
+        stem = "libpython" if stem.startswith("lib") else "python"
+    return f"{stem}.so" if is_shared else stem
+
+
+_COMPILERS = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv)(?:\.\d+)*)+$|@+[\w.]+$")
+_REVISION = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
+
+
+def function(name: str) -> str:
+    """A function's name, without the compiler's additions and the version of its symbol."""
+    return name if len(name) > _MAX_LENGTH else _COMPILERS.sub("", name) or name
+
+
+def scope(name: str) -> str:
+    """The name of a call: "cuCtxCreate_v4" → "cuCtxCreate", "dlopen libcudnn.so.8" → "dlopen libcudnn.so"."""
+    if len(name) > _MAX_LENGTH:
+        return name
+    call, space, argument = name.partition(" ")
+    call = _REVISION.sub("", call) or call
+    return f"{call} {library(argument)}" if space else call

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What --by groups memory by: from an account to the name it goes under, in words that are safe to show."""
+
+from array import array
+from collections import Counter
+from typing import Callable, Dict, List, NamedTuple, Tuple
+
+from jmassif.attribution.blame import callers
+from jmassif.attribution.names import NO_TENSOR, Names
+from jmassif.model.records import OTHER
+from jmassif.model.run import Profile
+from jmassif.units import printable
+
+
+# ---- threads ----
+# Which thread allocated: the outermost frame of a stack, in a trace that was recorded with --threads=yes.
+#
+# Threads are told apart by their numbers, in the order in which they began, and are called by their names. Threads that share one are
+# shown as one, for eight workers do the same work; each by itself has its number behind the name.
+
+NO_THREAD = "(no thread)"  # what was there before the program began, and what is kept of all threads together
+_NONE = -1
+WITHOUT_THREADS = (
+    "the trace does not tell which thread has allocated: record it with valgrind --tool=jmassif --threads=yes"
+)
+
+
+def _thread_of(profile: Profile, roots: Dict[int, int]) -> Callable[[int], int]:
+    """A function from a stack's node to the number of its thread. In the first version callers could come later than who they call."""
+    parents, frames = profile.node_parent, profile.node_frame
+    known = {0: _NONE}
+
+    def number(innermost: int) -> int:
+        passed, node = [], innermost
+        while node not in known and parents[node]:
+            passed.append(node)
+            node = parents[node]
+        found = known.setdefault(node, roots.get(frames[node], _NONE))
+        known.update(dict.fromkeys(passed, found))
+        return found
+
+    return number
+
+
+class Threads:
+    """Of one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        frames = profile.frames
+        roots = {id_: frame[4] for id_, frame in frames.items() if frame[0] == "t"}
+        self._numbers = array("q", map(_thread_of(profile, roots), (account.node for account in profile.accounts)))
+        # All that began, not only those that hold something.
+        self._sharing = Counter(map(self.name, set(roots.values())))
+
+    def number(self, account: int) -> int:
+        """Of the thread that allocated the account's memory, from 1; 0: one of many that are not told apart; -1: none."""
+        return self._numbers[account]
+
+    def name(self, number: int) -> str:
+        return NO_THREAD if number == _NONE else printable(self._profile.thread(number))
+
+    def sharing(self, name: str) -> int:
+        """How many threads were called so."""
+        return self._sharing[name]
+
+
+def thread_naming(profile: Profile, is_together: bool) -> Callable[[int], str]:
+    """A function from an account to its thread's name; unless `is_together` with the thread's number if it shares the name."""
+    threads = Threads(profile)
+
+    def name_of(account: int) -> str:
+        number = threads.number(account)
+        name = threads.name(number)
+        return name if is_together or threads.sharing(name) < 2 else f"{name} (thread {number})"
+
+    return name_of
+
+
+# ---- lines ----
+# What memory is charged to in the views by Python line, by function and by module (see charges.py).
+
+LINE_VIEWS = {"python-line": "line", "python-function": "function", "module": "module"}
+
+
+class Charged(NamedTuple):
+    """What memory is charged to."""
+
+    label: str
+    frame: int  # of the line; 0: it is no line
+    is_place: bool  # False: what could not be charged to anything
+
+
+def _module(profile: Profile, names: Names, frame: int, home: str) -> str:
+    """The package of a frame; of the user's own files the path below the directory `home`, as import has it."""
+    package = names.folding.internal(frame).package
+    if package:
+        return package
+    path = profile.frame(frame).file
+    is_below = home and path.startswith(home.rstrip("/") + "/")
+    name = path[len(home.rstrip("/")) + 1 :] if is_below else names.file(frame)
+    name = name[: -len(".py")] if name.endswith(".py") else name
+    return ".".join(part for part in name.split("/") if part not in ("", ".", "__init__")) or name
+
+
+class _Places:
+    """From a frame to what it is called in one of LINE_VIEWS. Remembers."""
+
+    def __init__(self, profile: Profile, names: Names, view: str, home: str) -> None:
+        self._profile, self._names, self._view, self._home = profile, names, view, home
+        self._known: Dict[int, Charged] = {}
+
+    def __call__(self, frame: int) -> Charged:
+        if frame not in self._known:
+            self._known[frame] = self._named(frame)
+        return self._known[frame]
+
+    def _named(self, frame: int) -> Charged:
+        profile, names = self._profile, self._names
+        fields = profile.frame(frame)
+        if self._view == "python-line":
+            return Charged(f"{names.file(frame)}:{fields.line}", frame, True)
+        if self._view == "python-function":
+            return Charged(printable(f"{fields.function or '?'} ({names.file(frame)})"), 0, True)
+        return Charged(printable(_module(profile, names, frame, self._home)), 0, True)
+
+
+def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callable[[int], List[Charged]]:
+    """A function from an account to all that has it in its total, each once: what is charged, and what had called that."""
+    place = _Places(profile, names, view, profile.manifest.get("cwd", ""))
+    passed = callers(profile, names.folding, is_folded)
+    known: Dict[Tuple[int, ...], List[Charged]] = {}
+
+    def charged(account: int) -> List[Charged]:
+        frames = passed(profile.accounts[account].node)
+        if frames not in known:
+            known[frames] = list({to.label: to for to in map(place, frames)}.values())
+        return known[frames]
+
+    return charged
+
+
+def charges(
+    profile: Profile, names: Names, view: str, is_folded: bool, is_below_cwd: bool = True
+) -> Callable[[int], Charged]:
+    """A function from an account to what it is charged to in one of LINE_VIEWS.
+
+    Unless `is_below_cwd`, modules have names that do not depend on where the program was started.
+    """
+    place = _Places(profile, names, view, profile.manifest.get("cwd", "") if is_below_cwd else "")
+    nowhere = Charged(f"(no Python {LINE_VIEWS[view]})", 0, False)
+
+    def charged(account: int) -> Charged:
+        frame = names.charged(account, is_folded)
+        if frame:
+            return place(frame)
+        if not profile.accounts[account].node:
+            return Charged(f"({profile.accounts[account].kind}, without a stack)", 0, False)
+        return Charged(names.library(account), 0, True) if view == "module" else nowhere
+
+    return charged
+
+
+# ---- views ----
+
+
+def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> Callable[[int], str]:
+    """A function from an account to its name in one of view.BY, "stack" excepted; or in "group".
+
+    Unless `is_folded` the views by line charge memory to the innermost Python frame, internal or not, and threads that share a
+    name are told apart.
+    """
+    if by in LINE_VIEWS:
+        charged = charges(profile, names, by, is_folded)
+        return lambda account: charged(account).label
+    accounts = profile.accounts
+    table: Dict[str, Callable[[int], str]] = {
+        "kind": lambda account: accounts[account].kind,
+        "owner": lambda account: accounts[account].owner,
+        "group": lambda account: profile.group_of.get(accounts[account].owner, OTHER),
+        "role": lambda account: profile.role(account) or NO_TENSOR,
+        "library": names.library,
+    }
+    return table[by] if by != "thread" else thread_naming(profile, is_folded)

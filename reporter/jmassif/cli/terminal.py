@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a report is when a person looks at it in a terminal: coloured, paged, and with a sign of life while it is read.
+
+Writers know nothing of colours: they mark what the parts of a line are there for, and here a role is given a colour. There are
+few, from the terminal's own palette and those that show on dark and on light: bold for headings and what they are about, cyan
+for the host's memory, magenta for the device's, green for lines of Python.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import IO, Callable, Iterable, Iterator, Optional, TypeVar
+
+from jmassif.render import layout as roles
+from jmassif.units import printable, size
+
+
+_BOLD, _RED, _GREEN, _MAGENTA, _CYAN, _PLAIN = "1", "31", "32", "35", "36", "0"
+
+
+def _in(colour: str, text: str) -> str:
+    return f"\x1b[{colour}m{text}\x1b[{_PLAIN}m" if text else ""
+
+
+# ---- colours ---------------------------------------------------------------------------------
+
+_COLOUR_OF = {
+    roles.HEADING: _BOLD,
+    roles.LABEL: _BOLD,
+    roles.WARNING: _RED,
+    roles.SUM: _BOLD,
+    roles.SHARE: _BOLD,
+    roles.HOST: _CYAN,
+    roles.DEVICE: _MAGENTA,
+    roles.PYTHON: _GREEN,
+}
+
+
+def coloured(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a text report with colours, by the roles that are marked in them."""
+    for line in lines:
+        if isinstance(line, roles.Line):
+            line = "".join(_in(_COLOUR_OF[role], text) if role in _COLOUR_OF else text for text, role in line.parts)
+        yield line
+
+
+def is_terminal(stream: Optional[IO[str]]) -> bool:
+    """Whether a person reads what is written there, on something that understands colours and moves."""
+    try:
+        return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    except ValueError:  # closed
+        return False
+
+
+def wants_colour(choice: str, stream: Optional[IO[str]]) -> bool:
+    """`choice` is always, never or auto. NO_COLOR is https://no-color.org."""
+    return choice == "always" or (choice == "auto" and is_terminal(stream) and not os.environ.get("NO_COLOR"))
+
+
+# ---- paging ----------------------------------------------------------------------------------
+
+
+def pager() -> str:
+    """The user's pager."""
+    return os.environ.get("JMASSIF_PAGER") or os.environ.get("PAGER") or "less"
+
+
+def has_pager() -> bool:
+    """Whether it is a program that is there."""
+    words = pager().split()
+    return bool(words) and shutil.which(words[0]) is not None
+
+
+def page(lines: Iterable[str], command: str) -> None:
+    """Shows the lines with a pager, until the user has seen enough. Raises OSError where it cannot be run."""
+    # As less is best for this: it ends by itself where all fits the screen, and lets colours through.
+    environment = {"LESS": "FRX", **os.environ}
+    process = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment)
+    assert process.stdin
+    # The terminal is the pager's: an interrupt is for it, and when it ends there is nothing left to write.
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in (signal.SIGINT, signal.SIGPIPE)]
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            for line in lines:
+                process.stdin.write((line + "\n").encode("utf-8", "backslashreplace"))
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        status = process.wait()
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    if status == 127:
+        raise OSError(2, f"no pager {command}")
+
+
+# ---- a sign of life --------------------------------------------------------------------------
+
+_QUIET_SECONDS = 1.0
+_BETWEEN_SECONDS = 0.1
+_BAR = 30
+
+
+class ProgressBar:
+    """On standard error, after a second, and only where that is a terminal."""
+
+    def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
+        self._name = printable(name)[-40:]
+        self._now = now
+        self._next = now() + _QUIET_SECONDS
+        self._is_on = is_terminal(sys.stderr)
+        self._is_shown = False
+
+    def __call__(self, n_bytes: int, n_all: Optional[int]) -> None:
+        """Called often; see inputs.Progress."""
+        if not self._is_on or self._now() < self._next:
+            return
+        self._next = self._now() + _BETWEEN_SECONDS
+        if n_all:
+            part = min(1.0, n_bytes / n_all)
+            bar = "#" * int(part * _BAR)
+            state = f"[{bar:<{_BAR}}] {100 * part:3.0f} % of {size(n_all)}"
+        else:
+            state = size(n_bytes)
+        sys.stderr.write(f"\r\x1b[Kreading {self._name} {state}")
+        sys.stderr.flush()
+        self._is_shown = True
+
+    def __enter__(self) -> "ProgressBar":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class Working:
+    """A line on standard error that says what is being made and for how long, in the same way; gone when that is done.
+
+    What is under way has no measure, so a thread tells the time.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True) if is_terminal(sys.stderr) else None
+
+    def _tell(self) -> None:
+        begin = time.monotonic()
+        wait = _QUIET_SECONDS
+        is_shown = False
+        while not self._is_over.wait(wait):
+            sys.stderr.write(f"\r\x1b[Kmaking {self._what}, {time.monotonic() - begin:.0f} s")
+            sys.stderr.flush()
+            is_shown = True
+            wait = _BETWEEN_SECONDS
+        if is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def stop(self) -> None:
+        """The line is gone when this returns. May be called again."""
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def __enter__(self) -> "Working":
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+_Piece = TypeVar("_Piece")
+
+
+def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:
+    """The pieces of a report, with a sign of life while they are made; until the first, where they are shown on the terminal."""
+    with Working(what) as working:
+        for piece in pieces:
+            if is_shown:
+                working.stop()
+            yield piece

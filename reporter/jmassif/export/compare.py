@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A difference for programs: JSON and CSV, whose fields docs/jm_diff.1 describes. Sizes are bytes."""
+
+import json
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+from jmassif.analysis.compare import Cell, Difference, DifferenceRow, PartFigures, View, difference_headline
+from jmassif.analysis.run_info import label
+from jmassif.export.csv import line
+
+
+JSON_VERSION = 1
+
+
+def _figures(figures: PartFigures) -> Dict[str, int]:
+    return {"host": figures.host, "device": figures.device, "number": figures.number}
+
+
+def _cell(cell: Cell) -> Dict[str, Any]:
+    return {
+        **_figures(cell.figures),
+        "ranges": {pool: list(found) for pool, found in cell.ranges.items()},
+        "change": _figures(cell.change),
+        "status": cell.status,
+        "beyond_spread": cell.is_beyond,
+    }
+
+
+def _row(row: DifferenceRow) -> Dict[str, Any]:
+    return {
+        "name": row.name,
+        "inside": list(row.path),
+        "in_total": row.is_counted,
+        "cells": [_cell(cell) for cell in row.cells],
+    }
+
+
+def _optional(row: Optional[DifferenceRow]) -> Optional[Dict[str, Any]]:
+    return _row(row) if row else None
+
+
+def _view(view: View) -> Dict[str, Any]:
+    return {
+        "by": view.by,
+        "number_is": view.counts,
+        "rows": [_row(row) for row in view.rows],
+        "other_rows": view.n_other,
+        "other": _optional(view.other),
+        "remainder": _optional(view.remainder),
+        "total": _row(view.total),
+    }
+
+
+def as_json(difference: Difference) -> Dict[str, Any]:
+    """Fit for json.dumps()."""
+    columns = [
+        {
+            "label": column.label,
+            "runs": [{"file": run.name, "complete": run.is_complete, "facts": dict(run.facts)} for run in column.runs],
+        }
+        for column in difference.columns
+    ]
+    facts = [{"key": fact.key, "label": label(fact.key), "values": fact.values} for fact in difference.facts]
+    return {
+        "format": "jmassif-diff",
+        "version": JSON_VERSION,
+        "headline": difference_headline(difference),
+        "moment": difference.moment,
+        "discrete": difference.is_discrete,
+        "min_bytes": difference.min_bytes,
+        "columns": columns,
+        "facts": facts,
+        "views": [_view(view) for view in difference.views],
+    }
+
+
+def write_json(difference: Difference) -> Iterator[str]:
+    """One object, pure ASCII."""
+    yield json.dumps(as_json(difference), indent=1)
+
+
+_HEAD = (
+    "view,row,name,inside,in_total,column,runs,host_bytes,device_bytes,bytes,number,least_bytes,most_bytes,"
+    "host_change,device_change,change,number_change,status,beyond_spread"
+).split(",")
+
+
+def _rows(view: View) -> Iterator[Tuple[str, DifferenceRow]]:
+    for row in view.rows:
+        yield "part", row
+    for what, rest in (("other", view.other), ("remainder", view.remainder), ("total", view.total)):
+        if rest:
+            yield what, rest
+
+
+def write_csv(difference: Difference) -> Iterator[str]:
+    """A line a row and column, so that a spreadsheet can pivot it; RFC 4180 but for the ends of lines."""
+    yield ",".join(_HEAD)
+    for view in difference.views:
+        for what, row in _rows(view):
+            for column, cell in zip(difference.columns, row.cells):
+                figures, change = cell.figures, cell.change
+                yield line(
+                    [view.by, what, row.name, " > ".join(row.path), int(row.is_counted), column.label, len(column.runs)]
+                    + [figures.host, figures.device, figures.bytes, figures.number, *cell.ranges["bytes"]]
+                    + [change.host, change.device, change.bytes, change.number]
+                    + [cell.status, None if cell.is_beyond is None else int(cell.is_beyond)]
+                )

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A pprof profile: gzip around the message Profile of pprof's profile.proto.
+
+A sample is an account: its stack, five values, and labels that say whose memory it is and where it was recorded, so that
+profiles of many boards can be merged in one store and told apart there. The first four values have the names of Go's heap
+profiles, which pprof and the stores that are built on it know.
+"""
+
+import zlib
+from typing import Dict, Iterable, Iterator, List, Tuple
+
+from jmassif.analysis.aggregate import SampleFigures, samples
+from jmassif.analysis.moments import Moment, select
+from jmassif.analysis.run_info import labels_of_run
+from jmassif.attribution.names import describe
+from jmassif.attribution.views import thread_naming
+from jmassif.model.records import Account, side_of
+from jmassif.model.run import Profile
+from jmassif.render.view import FormatError, View
+from jmassif.units import moment, unicode_text
+from jmassif.version import __version__
+
+
+# ---- protobuf ----
+# Protocol Buffers' wire format, as far as writing a message needs it: varints and length-delimited fields.
+#
+# A message is bytes; its fields are appended one after the other. Fields that hold their default, 0, are left out.
+
+_VARINT, _DELIMITED = 0, 2
+
+
+_SHORT = [bytes([number]) for number in range(0x80)]
+
+
+def varint(number: int) -> bytes:
+    """An unsigned number of at most 64 bits; a negative one as its two's complement."""
+    if 0 <= number < len(_SHORT):
+        return _SHORT[number]
+    number &= (1 << 64) - 1
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def number(field: int, value: int) -> bytes:
+    return varint(field << 3 | _VARINT) + varint(value) if value else b""
+
+
+def delimited(field: int, content: bytes) -> bytes:
+    """A string, a message in a message, or packed numbers."""
+    return varint(field << 3 | _DELIMITED) + varint(len(content)) + content
+
+
+def packed(field: int, values: Iterable[int]) -> bytes:
+    content = b"".join(map(varint, values))
+    return delimited(field, content) if content else b""
+
+
+# ---- pprof ----
+
+# Name and unit, in the order of samples.VALUES.
+_SAMPLE_TYPES = (
+    ("inuse_space", "bytes"),
+    ("inuse_objects", "count"),
+    ("alloc_space", "bytes"),
+    ("alloc_objects", "count"),
+    ("temporary_objects", "count"),
+)
+
+# Fields of the message Profile.
+_SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
+_TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_SAMPLE_TYPE = 9, 10, 11, 12, 13, 14
+
+# Of values, which are signed there.
+_LARGEST = (1 << 63) - 1
+_CHUNK_BYTES = 1 << 18
+_MAX_KNOWN = 1 << 16
+
+
+class _Strings:
+    """The table of strings, which ends the message."""
+
+    def __init__(self) -> None:
+        self._index: Dict[str, int] = {"": 0}
+
+    def __call__(self, text: str) -> int:
+        return self._index.setdefault(unicode_text(text), len(self._index))
+
+    def message(self) -> Iterator[bytes]:
+        for text in self._index:
+            yield delimited(_STRING, text.encode("utf-8"))
+
+
+class _Mappings:
+    """The object files that frames are in: those that the trace saw mapped, and others by name alone."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.ranges: List[Tuple[int, int, str]] = []
+        self._by_path: Dict[str, List[int]] = {}
+        for loaded in profile.objects:
+            self._add(loaded.address, loaded.address + loaded.size, loaded.path)
+
+    def _add(self, start: int, limit: int, path: str) -> int:
+        known = self._by_path.setdefault(path, [])
+        for index in known:
+            if self.ranges[index][:2] == (start, limit):
+                return index
+        self.ranges.append((start, limit, path))
+        known.append(len(self.ranges) - 1)
+        return known[-1]
+
+    def id(self, path: str, address: int) -> int:
+        """The mapping's id, which counts from 1; 0: a frame without an object file."""
+        if not path:
+            return 0
+        for index in self._by_path.get(path, []):
+            start, limit, _ = self.ranges[index]
+            if start <= address < limit:
+                return index + 1
+        return self._add(0, 0, path) + 1
+
+    def message(self, strings: _Strings) -> Iterator[bytes]:
+        for index, (start, limit, path) in enumerate(self.ranges):
+            fields = number(1, index + 1) + number(2, start) + number(3, limit) + number(5, strings(path))
+            # All there is to know of functions, files, lines and inlined calls is here: nothing is to be looked up.
+            yield delimited(_MAPPING, fields + b"".join(number(field, 1) for field in (7, 8, 9, 10)))
+
+
+def _frames(profile: Profile, strings: _Strings, mappings: _Mappings) -> Iterator[bytes]:
+    """Locations, whose ids are the frames', and functions."""
+    functions: Dict[Tuple[str, str, str], int] = {}
+    for id_ in profile.frames:
+        frame = profile.frame(id_)
+        name = frame.function or ("?" if frame.type == "p" else describe(frame))
+        key = (name, frame.file, frame.object)
+        function = functions.get(key)
+        if function is None:
+            function = functions[key] = len(functions) + 1
+            fields = number(1, function) + number(2, strings(name)) + number(3, strings(name))
+            yield delimited(_FUNCTION, fields + number(4, strings(frame.file)))
+        mapping = mappings.id(frame.object, frame.address)
+        line = delimited(4, number(1, function) + number(2, frame.line))
+        yield delimited(_LOCATION, number(1, id_) + number(2, mapping) + number(3, frame.address) + line)
+
+
+def _have_many_children(profile: Profile) -> bytearray:
+    """By node of the trie."""
+    children = bytearray(len(profile.node_parent))
+    for parent in profile.node_parent:
+        if children[parent] < 2:
+            children[parent] += 1
+    return bytearray(n > 1 for n in children)
+
+
+class _Samples:
+    """The samples of one profile, and the frames that stand for memory without a stack."""
+
+    def __init__(self, profile: Profile, strings: _Strings) -> None:
+        self._profile = profile
+        self._strings = strings
+        self._ids = {frame: varint(frame) for frame in profile.frames}
+        self._n_locations = max(profile.frames, default=0)
+        self._stackless: Dict[Tuple[str, str], int] = {}
+        self._run = b"".join(self._label(key, text) for key, text in labels_of_run(profile))
+        self._labels: Dict[Tuple[str, str, str, str], bytes] = {}
+        self._thread_of = thread_naming(profile, True) if profile.has_threads else None
+        self._known: Dict[int, bytes] = {}  # stacks, by the innermost node
+        self._is_shared = _have_many_children(profile)
+
+    def _label(self, key: str, text: str) -> bytes:
+        return delimited(3, number(1, self._strings(key)) + number(2, self._strings(text)))
+
+    def _labels_of(self, account: int, kind: str, owner: str) -> bytes:
+        role = self._profile.role(account) or ""
+        thread = self._thread_of(account) if self._thread_of else ""
+        known = self._labels.get((kind, owner, role, thread))
+        if known is None:
+            labels = [("owner", owner), ("group", self._profile.group_of.get(owner, "other"))]
+            labels += [("kind", kind), ("side", side_of(kind) or "")]
+            labels += [("role", role)] if role else []
+            labels += [("thread", thread)] if thread else []
+            known = self._run + b"".join(self._label(key, text) for key, text in labels)
+            self._labels[(kind, owner, role, thread)] = known
+        return known
+
+    def _frames_of(self, node: int) -> bytes:
+        """Innermost first. The outer parts that stacks share are remembered, up to a point."""
+        ids, parents, frames, known = self._ids, self._profile.node_parent, self._profile.node_frame, self._known
+        if len(known) > _MAX_KNOWN:
+            known.clear()
+        walked = []
+        while node and node not in known:
+            walked.append(node)
+            node = parents[node]
+        stack = known.get(node, b"")
+        for node in reversed(walked):
+            stack = ids[frames[node]] + stack
+            if self._is_shared[node]:
+                known[node] = stack
+        return stack
+
+    def _stack(self, account: Account) -> bytes:
+        if account.node:
+            return self._frames_of(account.node)
+        key = (account.kind, account.owner)
+        if key not in self._stackless:
+            self._n_locations += 1
+            self._stackless[key] = self._n_locations
+        return varint(self._stackless[key])
+
+    def message(self, account: int, figures: SampleFigures) -> bytes:
+        of = self._profile.accounts[account]
+        fields = delimited(1, self._stack(of)) + packed(2, figures) + self._labels_of(account, of.kind, of.owner)
+        return delimited(_SAMPLE, fields)
+
+    def locations(self, first_function: int) -> Iterator[bytes]:
+        """The frames that stand for memory without a stack."""
+        for function, ((kind, owner), location) in enumerate(self._stackless.items(), first_function):
+            name = self._strings(f"({kind} of {owner}, without a stack)")
+            yield delimited(_FUNCTION, number(1, function) + number(2, name) + number(3, name))
+            yield delimited(_LOCATION, number(1, location) + delimited(4, number(1, function)))
+
+
+def _about(profile: Profile, at: Moment, strings: _Strings) -> Iterator[bytes]:
+    is_ms = profile.time_unit == "ms"
+    start = profile.number("start-unix-ms")
+    if start is not None:
+        yield number(_TIME, (start + (at.time if is_ms else 0)) * 1000000)
+    if is_ms:
+        yield number(_DURATION, profile.last_time * 1000000)
+    yield delimited(_PERIOD_TYPE, number(1, strings("space")) + number(2, strings("bytes")))
+    yield number(_PERIOD, 1)
+    comments = [f"jmassif {__version__}", f"inuse: {at.name} ({moment(at.time, profile.time_unit)})"]
+    if profile.manifest.get("command"):
+        comments.insert(0, profile.manifest["command"])
+    for comment in comments:
+        yield number(_COMMENT, strings(comment))
+    yield number(_DEFAULT_SAMPLE_TYPE, strings(_SAMPLE_TYPES[0][0]))
+
+
+def _message(profile: Profile, view: View) -> Iterator[bytes]:
+    at = select(profile, view.selector or "peak")
+    columns = samples(profile, at.composition)
+    if any(sum(column) > _LARGEST for column in columns):
+        raise FormatError("a sum is beyond 63 bits, which pprof cannot hold: choose another format")
+    strings = _Strings()
+    for name, unit in _SAMPLE_TYPES:
+        yield delimited(_SAMPLE_TYPE, number(1, strings(name)) + number(2, strings(unit)))
+    mappings = _Mappings(profile)
+    yield from _frames(profile, strings, mappings)
+    yield from mappings.message(strings)
+    writer = _Samples(profile, strings)
+    for account, figures in columns.rows():
+        yield writer.message(account, figures)
+    yield from writer.locations(len(profile.frames) + 1)
+    yield from _about(profile, at, strings)
+    yield from strings.message()
+
+
+def write(profile: Profile, view: View) -> Iterator[bytes]:
+    """The compressed message, in pieces. Raises moments.SelectionError, FormatError."""
+    # 31: gzip's own head and tail. Its time stamp is 0, so that the same trace gives the same file.
+    compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
+    pending: List[bytes] = []
+    n_bytes = 0
+    for piece in _message(profile, view):
+        pending.append(piece)
+        n_bytes += len(piece)
+        if n_bytes >= _CHUNK_BYTES:
+            yield compressor.compress(b"".join(pending))
+            pending, n_bytes = [], 0
+    yield compressor.compress(b"".join(pending))
+    yield compressor.flush()

@@ -1,0 +1,543 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cells: accounts that the page does not tell apart, summed.
+
+A run has accounts by the hundred thousand, most of them tiny. The page gets the branches of the trie of stacks that held
+or allocated most, as many as its budget allows; an account deeper than that counts in the cell of the innermost node that
+was kept, marked as folded. Whatever else a view groups by (kind, owner, role, library, thread, Python line) is part of a cell, so
+every view is a sum over the same cells and agrees with every other one, at every moment, to the byte.
+
+A *moment* is a snapshot or a peak, in order. Each is told as rows, one a cell that changed since the moment before.
+"""
+
+import sys
+from array import array
+from heapq import nlargest
+from operator import ge
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
+
+from jmassif.attribution.blame import callers
+from jmassif.attribution.names import NO_TENSOR, Names
+from jmassif.attribution.views import thread_naming
+from jmassif.model.records import PEAKS, Composition, Frame, Peak
+from jmassif.model.run import Profile
+from jmassif.render.editor import Editor
+from jmassif.render.sources import Sources
+from jmassif.render.view import FormatError
+from jmassif.units import printable
+
+
+# ---- texts ----
+# Texts of a trace on their way to the page.
+
+_MAX_TEXT = 400
+
+
+def shown(text: str) -> str:
+    """Fit to be shown, and cut where no person would read on."""
+    # What is escaped grows: the rest of a text of a megabyte is not even looked at.
+    safe = printable(text[: _MAX_TEXT + 1])
+    return safe if len(safe) <= _MAX_TEXT else f"{safe[:_MAX_TEXT]}… ({len(text):,} characters)"
+
+
+# ---- code ----
+# What frames ran, as a page has it: what opens their lines in an editor, and the text around these.
+#
+# A run has frames by the thousand, of a few hundred files: so an address is told once a file, with a place for the line, and a text
+# once a line. Texts beyond a budget are left out; what they belong to still has its link.
+
+_MAX_BYTES = 400_000  # of texts, before they are deflated
+
+
+class Place(NamedTuple):
+    pattern: str  # what opens the file, with {line} in it; "" if nothing does
+    around: str  # the text of the line and of those around it; "" if there is none
+
+
+class Code:
+    """`directories` as view.View has them: None shows no text at all."""
+
+    def __init__(self, profile: Profile, directories: Optional[Sequence[str]], editor: Optional[Editor]) -> None:
+        self._sources = None if directories is None else Sources(profile, directories)
+        self._editor = editor
+        self._home = profile.manifest.get("cwd", "")
+        self._opens: Dict[str, int] = {"": 0}
+        self._arounds: Dict[str, int] = {"": 0}
+        self._n_bytes = 0
+        self._open: List[int] = [0]
+        self._around: List[int] = [0]
+
+    def place(self, frame: Frame) -> Place:
+        if not frame.file or not frame.line or frame.type == "t":
+            return Place("", "")
+        pattern = self._editor.pattern(frame.file, self._home) if self._editor else ""
+        # No hash says that the text of a native frame's file is what ran.
+        is_known = self._sources is not None and frame.type == "p"
+        around = self._sources.around(frame.file, frame.line) if is_known and self._sources else ""
+        return Place(pattern, "\n".join(map(shown, around.split("\n"))))
+
+    def add(self, frame: Frame) -> None:
+        """The next frame of the columns; the first of all, no frame, is there."""
+        pattern, around = self.place(frame)
+        self._open.append(self._opens.setdefault(pattern, len(self._opens)))
+        if around not in self._arounds:
+            self._n_bytes += len(around)
+            if self._n_bytes > _MAX_BYTES:
+                around = ""
+        self._around.append(self._arounds.setdefault(around, len(self._arounds)))
+
+    @property
+    def columns(self) -> Dict[str, List[Any]]:
+        return {
+            "open": self._open,
+            "opens": list(self._opens),
+            "around": self._around,
+            "arounds": list(self._arounds),
+        }
+
+
+# ---- columns ----
+# Columns of numbers, packed so that they deflate well and a browser unpacks them in one pass each.
+#
+# A column is laid out in planes: the lowest bytes of all its numbers, then their second bytes, and so on; the highest planes,
+# which are zero as a rule, are left out. Signed numbers are folded (0, -1, 1, -2, … become 0, 1, 2, 3, …).
+
+# Beyond this, a browser's numbers have gaps.
+MAX_EXACT = 2**53
+
+
+class TooLarge(FormatError):
+    """A figure that the page could not show exactly. The message is one line."""
+
+
+def fold(value: int) -> int:
+    """A signed number as an unsigned one."""
+    return value << 1 if value >= 0 else (-value << 1) - 1
+
+
+class Columns:
+    """Named columns, in one run of bytes."""
+
+    def __init__(self) -> None:
+        self.specs: Dict[str, Dict[str, Union[int, str]]] = {}
+        self._planes: List[bytes] = []
+        self._n_bytes = 0
+
+    def add(self, name: str, numbers: Iterable[int], type_: str = "number") -> None:
+        """`type_` is "number", "signed" (of folded numbers) or "address" (any 64 bits). Raises TooLarge."""
+        try:
+            column = numbers if isinstance(numbers, array) else array("Q", numbers)
+        except OverflowError:
+            raise TooLarge(f"column {name} has a figure beyond 64 bits, which a page cannot show")
+        limit = MAX_EXACT * 2 if type_ == "signed" else MAX_EXACT
+        if type_ != "address" and len(column) and max(column) >= limit:
+            raise TooLarge(f"column {name} has a figure beyond 8 PiB, which a page cannot show exactly")
+        if sys.byteorder == "big":
+            column = array("Q", column)
+            column.byteswap()
+        raw = column.tobytes()
+        planes = [raw[place :: column.itemsize] for place in range(column.itemsize)]
+        while planes and not any(planes[-1]):
+            planes.pop()
+        self.specs[name] = {"type": type_, "rows": len(column), "planes": len(planes), "at": self._n_bytes}
+        self._planes += planes
+        self._n_bytes += len(planes) * len(column)
+
+    def bytes(self) -> bytes:
+        return b"".join(self._planes)
+
+
+# ---- attributes ----
+# What the page's cells are grouped by besides their stacks: kind, owner, role, library, thread and Python line.
+#
+# A run may have thousands of libraries, threads and lines; those that matter least become one.
+
+_Key = TypeVar("_Key", int, str)
+
+# In the place of a line or a library that is not told apart from others of its like.
+OTHERS = -1
+NO_LINE = 0
+
+OTHER_LIBRARIES, OTHER_THREADS = "(other libraries)", "(other threads)"
+
+
+class Attributes(NamedTuple):
+    """What accounts are grouped by, besides their stacks."""
+
+    kind: str
+    owner: str
+    role: str
+    library: str
+    line: int  # the Python frame charged; NO_LINE or OTHERS
+    thread: str  # "" where the trace does not tell
+    through: Tuple[int, ...]  # the Python frames that have it in their totals
+    is_chosen: bool = True  # by --only and --except
+
+
+class Accounts(NamedTuple):
+    """What accounts are grouped by: the distinct attributes, which of them each account has, and how much each matters."""
+
+    attributes: List[Attributes]
+    of_account: List[int]
+    weights: List[float]
+
+
+def grouped(profile: Profile, names: Names, weights: Sequence[float]) -> Accounts:
+    """`weights` are by account: how much each matters."""
+    index: Dict[Attributes, int] = {}
+    of_account = [0]
+    passed = callers(profile, names.folding, True)
+    chosen = profile.chosen
+    thread_of = thread_naming(profile, True) if profile.has_threads else lambda account: ""
+    for account in range(1, len(profile.accounts)):
+        node, kind, owner = profile.accounts[account]
+        role = profile.role(account) or NO_TENSOR
+        line = names.charged(account)
+        through = passed(node) if line else ()
+        is_chosen = chosen is None or bool(chosen[account])
+        key = Attributes(kind, owner, role, names.library(account), line, thread_of(account), through, is_chosen)
+        of_account.append(index.setdefault(key, len(index)))
+    sums = [0.0] * len(index)
+    for place, weight in zip(of_account[1:], weights[1:]):
+        sums[place] += weight
+    return Accounts(list(index), of_account, sums)
+
+
+def _heaviest(keys: Iterable[_Key], weights: Iterable[float], limit: int) -> Set[_Key]:
+    sums: Dict[_Key, float] = {}
+    for key, weight in zip(keys, weights):
+        sums[key] = sums.get(key, 0.0) + weight
+    return set(sorted(sums, key=lambda key: (-sums[key], key))[:limit])
+
+
+def reduced(accounts: Accounts, n_lines: int, n_libraries: int) -> Tuple[List[Attributes], List[int]]:
+    """The attributes with so many lines and libraries only, and which of these each of `accounts.attributes` becomes.
+
+    Lines are those that are charged with most, and as many of those that most was called through.
+    """
+    rows = accounts.attributes
+    through = [(frame, weight) for row, weight in zip(rows, accounts.weights) for frame in row.through]
+    lines = _heaviest((row.line for row in rows), accounts.weights, n_lines) | {NO_LINE}
+    lines |= _heaviest((frame for frame, _ in through), (weight for _, weight in through), n_lines)
+    libraries = _heaviest((row.library for row in rows), accounts.weights, n_libraries)
+    threads = _heaviest((row.thread for row in rows), accounts.weights, n_libraries)
+    index: Dict[Attributes, int] = {}
+    places = []
+    for row in rows:
+        line = row.line if row.line in lines else OTHERS
+        library = row.library if row.library in libraries else OTHER_LIBRARIES
+        passed = tuple(frame for frame in row.through if frame in lines)
+        thread = row.thread if row.thread in threads else OTHER_THREADS
+        key = row._replace(line=line, library=library, thread=thread, through=passed)
+        places.append(index.setdefault(key, len(index)))
+    return list(index), places
+
+
+# ---- cells ----
+
+# How many nodes, Python lines and libraries are told apart at most; the first row whose cells change in few enough rows is
+# taken. That is what keeps a page below 15 MB and a click below a tenth of a second.
+_BUDGETS = (
+    (16000, 2000, 300),
+    (8000, 1000, 200),
+    (4000, 500, 100),
+    (2000, 250, 60),
+    (1000, 120, 40),
+    (500, 60, 20),
+    (250, 30, 12),
+    (100, 15, 6),
+    (70, 10, 5),
+    (40, 6, 3),
+)
+_MAX_ROWS = 1700000
+_SAMPLED_SNAPSHOTS = 24
+
+
+class Cell(NamedTuple):
+    node: int  # index in the kept nodes; 0: no stack
+    attributes: int
+    places: int  # > 0: the cell stands for that many accounts whose stacks go on beyond the node
+    is_inherited: bool  # what a forked process had from its parent, and still has: in a sum over processes it counts there
+
+
+class Moment(NamedTuple):
+    time: int
+    snapshot: Optional[int]  # index
+    peak: str  # one of PEAKS, or "" for a snapshot
+    n_rows: int
+
+
+class Cells(NamedTuple):
+    nodes: List[int]  # the trie's ids of the kept nodes, a parent before its children; [0] is 0
+    parents: List[int]  # indices
+    attributes: List[Attributes]
+    cells: List[Cell]
+    cell_of: List[int]  # by account; 0 for accounts that are not there
+    moments: List[Moment]
+    # By row, moment after moment. `cell` is told as the distance from the row before in the same moment.
+    cell: "array[int]"
+    live_bytes: "array[int]"  # folded, as the next two: what was added since the moment before
+    live_blocks: "array[int]"
+    allocated: "array[int]"  # beyond what live_bytes grew by
+
+
+class _Weights(NamedTuple):
+    account: "array[float]"
+    node: "array[float]"
+
+
+def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
+    """By account: the most bytes it held at any moment, and all it ever allocated."""
+    most = array("Q", bytes(8 * len(profile.accounts)))
+    for snapshot in profile.snapshots:
+        for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
+            if n_bytes > most[account]:
+                most[account] = n_bytes
+    for peak in profile.peaks.values():
+        for account, n_bytes in zip(peak.differences.account, peak.differences.bytes):
+            if n_bytes > most[account]:
+                most[account] = n_bytes
+    return most, profile.allocated()
+
+
+def _outermost_first(parents: Sequence[int]) -> Sequence[int]:
+    """All nodes but the root; as a rule their ids are in that order already."""
+    ids = range(1, len(parents))
+    if not any(map(ge, parents[1:], ids)):
+        return ids
+    depths = [0] * len(parents)
+    for node in ids:
+        outer, depth = node, 0
+        while outer and not depths[outer]:
+            outer, depth = parents[outer], depth + 1
+        depth += depths[outer]
+        outer = node
+        while outer and not depths[outer]:
+            depths[outer] = depth
+            outer, depth = parents[outer], depth - 1
+    return sorted(ids, key=depths.__getitem__)
+
+
+def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
+    """How much each account, and each node with all below it, matters: what share it ever held, and ever allocated.
+
+    A node never weighs less than one below it, so the heaviest nodes are a tree.
+    """
+    most, allocated = _largest(profile)
+    all_most, all_allocated = sum(most) or 1, sum(allocated) or 1
+    weights = array("d", (held / all_most + total / all_allocated for held, total in zip(most, allocated)))
+    nodes = array("d", bytes(8 * len(profile.node_parent)))
+    for (node, _, _), weight in zip(profile.accounts, weights):
+        nodes[node] += weight
+    nodes[0] = 0.0
+    parents = profile.node_parent
+    for node in reversed(order):
+        nodes[parents[node]] += nodes[node]
+    return _Weights(weights, nodes)
+
+
+class _Assignment(NamedTuple):
+    nodes: List[int]
+    parents: List[int]
+    cells: List[Cell]
+    cell_of: List[int]
+    inherited: Dict[int, int]  # by account: the cell of what it had from the parent
+
+
+def _assign(
+    profile: Profile,
+    order: Sequence[int],
+    ranked: Sequence[int],
+    n_kept: int,
+    attributes: Sequence[int],
+    opening: Composition,
+) -> _Assignment:
+    """The cells, if the first `n_kept` of the nodes in `ranked` are kept."""
+    kept = set(ranked[:n_kept])
+    nodes, parents = [0], [0]
+    kept_of = [0] * len(profile.node_parent)
+    trie_parents = profile.node_parent
+    for node in order:
+        outer = kept_of[trie_parents[node]]
+        if node in kept:
+            kept_of[node] = len(nodes)
+            nodes.append(node)
+            parents.append(outer)
+        else:
+            kept_of[node] = outer
+    index: Dict[Tuple[int, bool, int, bool], int] = {}
+    cell_of = [0]
+    places: List[int] = []
+    inherited: Dict[int, int] = {}
+    for account, ((node, kind, _), attribute) in enumerate(zip(profile.accounts, attributes)):
+        if not kind:  # an id that no account has
+            if account:
+                cell_of.append(0)
+            continue
+        is_folded = bool(node) and node not in kept
+        cell = index.setdefault((kept_of[node], is_folded, attribute, False), len(index))
+        if cell == len(places):
+            places.append(0)
+        places[cell] += is_folded
+        cell_of.append(cell)
+        if account in opening:
+            cell = index.setdefault((kept_of[node], is_folded, attribute, True), len(index))
+            if cell == len(places):
+                places.append(0)
+            places[cell] += is_folded
+            inherited[account] = cell
+    cells = [Cell(node, attribute, n, is_inherited) for (node, _, attribute, is_inherited), n in zip(index, places)]
+    return _Assignment(nodes, parents, cells, cell_of, inherited)
+
+
+def _estimate_rows(profile: Profile, cell_of: Sequence[int]) -> int:
+    """About how many rows the cells will have, from a few of the snapshots."""
+    step = max(1, len(profile.snapshots) // _SAMPLED_SNAPSHOTS)
+    n_rows = n_changes = 0
+    for snapshot in profile.snapshots[::step]:
+        accounts = snapshot.changes.account
+        n_changes += len(accounts)
+        n_rows += len({cell_of[account] for account in accounts})
+    n_all = sum(snapshot.changes.n_rows for snapshot in profile.snapshots)
+    return n_rows * n_all // (n_changes or 1)
+
+
+_Change = Tuple[int, int, int, int]  # account, live bytes, live blocks, bytes allocated: as they are now
+
+
+class _Ledger:
+    """Follows the accounts from moment to moment, and writes down how the cells change."""
+
+    def __init__(self, profile: Profile, assigned: _Assignment, opening: Composition) -> None:
+        n_accounts = len(profile.accounts)
+        self._no_blocks = {
+            account for account in range(n_accounts) if profile.accounts[account].kind == "heap-overhead"
+        }
+        # What an account inherited is followed as an account of its own, behind all others.
+        self._opening = opening
+        self._second: Dict[int, int] = {}
+        self._cell_of = list(assigned.cell_of)
+        for account, cell in assigned.inherited.items():
+            self._second[account] = len(self._cell_of)
+            self._cell_of.append(cell)
+            if account in self._no_blocks:
+                self._no_blocks.add(self._second[account])
+        self.bytes = array("Q", bytes(8 * len(self._cell_of)))
+        self.blocks = array("Q", self.bytes)
+        self.allocated = array("Q", self.bytes)
+        self.rows = (array("Q"), array("Q"), array("Q"), array("Q"))
+        # By cell, in one step: bytes, blocks, bytes allocated.
+        self._grown = tuple([0] * len(assigned.cells) for _ in range(3))
+
+    def held(self, account: int) -> Tuple[int, int]:
+        """Bytes and blocks, with what was inherited."""
+        second = self._second.get(account)
+        if second is None:
+            return self.bytes[account], self.blocks[account]
+        return self.bytes[account] + self.bytes[second], self.blocks[account] + self.blocks[second]
+
+    def _parted(self, changes: Iterable[_Change]) -> Iterator[_Change]:
+        for account, n_bytes, blocks, total in changes:
+            second = self._second.get(account)
+            if second is None:
+                yield account, n_bytes, blocks, total
+                continue
+            had_bytes, had_blocks = self._opening[account]
+            yield second, min(n_bytes, had_bytes), min(blocks, had_blocks), 0
+            yield account, max(0, n_bytes - had_bytes), max(0, blocks - had_blocks), total
+
+    def step(self, changes: Iterable[_Change]) -> int:
+        """The number of rows."""
+        live_bytes, live_blocks, allocated, cell_of = self.bytes, self.blocks, self.allocated, self._cell_of
+        no_blocks = self._no_blocks
+        more_bytes, more_blocks, more_allocated = self._grown
+        touched = set()
+        for account, n_bytes, blocks, total in self._parted(changes) if self._second else changes:
+            cell = cell_of[account]
+            touched.add(cell)
+            more_bytes[cell] += n_bytes - live_bytes[account]
+            if account not in no_blocks:
+                more_blocks[cell] += blocks - live_blocks[account]
+            more_allocated[cell] += total - allocated[account]
+            live_bytes[account] = n_bytes
+            live_blocks[account] = blocks
+            allocated[account] = total
+        previous = n_rows = 0
+        add_cell, add_bytes, add_blocks, add_allocated = (column.append for column in self.rows)
+        for cell in sorted(touched):
+            n_bytes, blocks, total = more_bytes[cell], more_blocks[cell], more_allocated[cell]
+            more_bytes[cell] = more_blocks[cell] = more_allocated[cell] = 0
+            if n_bytes or blocks or total:
+                add_cell(cell - previous)
+                add_bytes(fold(n_bytes))
+                add_blocks(fold(blocks))
+                add_allocated(fold(total - n_bytes if n_bytes > 0 else total))
+                previous = cell
+                n_rows += 1
+        return n_rows
+
+
+def _at_peak(peak: Peak, now: Dict[int, Tuple[int, int, int]], ledger: _Ledger) -> Iterator[_Change]:
+    """What the accounts of `now`, the snapshot after the peak, held at it.
+
+    A peak does not tell what was allocated by then: no less than before, and than what was added since.
+    """
+    rows = peak.differences
+    then = {account: (n_bytes, blocks) for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks)}
+    for account, (n_bytes, blocks, total) in now.items():
+        n_bytes, blocks = then.get(account, (n_bytes, blocks))
+        least = ledger.allocated[account] + max(0, n_bytes - ledger.held(account)[0])
+        yield account, n_bytes, blocks, max(ledger.allocated[account], min(least, total))
+
+
+def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
+    moments = []
+    for index, snapshot in enumerate(profile.snapshots):
+        rows = snapshot.changes
+        changes: Iterable[_Change] = zip(rows.account, rows.bytes, rows.blocks, rows.all_bytes)
+        peaks = sorted(
+            (peak for peak in profile.peaks.values() if peak.snapshot == index and peak.which in PEAKS),
+            key=lambda peak: (peak.time, PEAKS.index(peak.which)),
+        )
+        if peaks:
+            # A peak is told against the snapshot after it, so all that differs in any of them is gone through for each.
+            now = {account: (n_bytes, blocks, total) for account, n_bytes, blocks, total in changes}
+            for peak in peaks:
+                for account in peak.differences.account:
+                    now.setdefault(account, (*ledger.held(account), ledger.allocated[account]))
+            for peak in peaks:
+                n_rows = ledger.step(list(_at_peak(peak, now, ledger)))
+                moments.append(Moment(peak.time, None, peak.which, n_rows))
+            changes = [(account, *numbers) for account, numbers in now.items()]
+        moments.append(Moment(snapshot.time, index, "", ledger.step(changes)))
+    return moments
+
+
+def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool = False) -> Cells:
+    """The cells of a run and how they change, with that share of a page's budget.
+
+    `has_parent`: the process was forked from another one that is on the page; what it inherited is in cells of its own.
+    """
+    opening = profile.composition(0) if has_parent and profile.snapshots else {}
+    order = _outermost_first(profile.node_parent)
+    if profile.node_frame.count(0) > 1:  # ids that no node has
+        order = [node for node in order if profile.node_frame[node]]
+    weights = _weigh(profile, order)
+    accounts = grouped(profile, names, weights.account)
+    ranked = nlargest(int(_BUDGETS[0][0] * share) + 1, order, key=weights.node.__getitem__)
+    for n_nodes, n_lines, n_libraries in _BUDGETS:
+        attributes, places = reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
+        of_account = [places[place] for place in accounts.of_account] if places else accounts.of_account
+        assigned = _assign(profile, order, ranked, int(n_nodes * share) + 1, of_account, opening)
+        if _estimate_rows(profile, assigned.cell_of) <= _MAX_ROWS * share:
+            break
+    ledger = _Ledger(profile, assigned, opening)
+    moments = _walk(profile, ledger)
+    return Cells(
+        assigned.nodes,
+        assigned.parents,
+        attributes,
+        assigned.cells,
+        assigned.cell_of,
+        moments,
+        *ledger.rows,
+    )

@@ -1,0 +1,746 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Everything the page knows of a run, as one JSON object and the columns it names.
+
+Its fields are those of RunHead in reporter/web/src/runs/data.js, and docs/page.md says what is in the columns. Every text is
+fit to be shown and of a bearable length.
+"""
+
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from jmassif.analysis.aggregate import hottest_temporaries, ledger
+from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
+from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
+from jmassif.analysis.headline import Headline, answer, as_data, headline
+from jmassif.analysis.leaks import as_data as leaks_data
+from jmassif.analysis.moments import main_peak, select
+from jmassif.analysis.oom import Incident, arithmetic, call, incidents_of
+from jmassif.analysis.other_tools import counted_over_time, overlay_at, sampled_series
+from jmassif.analysis.processes import Processes
+from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
+from jmassif.analysis.run_info import about, counted, where_arenas_are
+from jmassif.analysis.sizes import Sizes, blocks, parts
+from jmassif.analysis.system import histories, was_short
+from jmassif.attribution.blame import NO_STACK, base_name
+from jmassif.attribution.names import NO_TENSOR, Names
+from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
+from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
+from jmassif.model.run import Profile
+from jmassif.render.editor import Editor
+from jmassif.render.sources import Sources
+from jmassif.render.words import OWNERS
+from jmassif.units import moment, printable
+
+
+# ---- exhaustion ----
+# What the page shows of allocations that failed, and how segments were used over time.
+
+# The last ones: they are what a run died of.
+_MAX_INCIDENTS = 50
+_MAX_MAPS = 8
+_MAX_SEGMENTS = 40
+_MAX_FRAMES = 40
+_MAX_MOMENTS = 400
+_MAX_PIECES = 1 << 18  # in all maps over time: a few seconds' work
+# Of a segment: what is narrower is drawn with its neighbour.
+_NARROWEST = 1 / 400
+
+
+def _parts(profile: Profile, segment: Segment) -> List[Tuple[int, str]]:
+    """Bytes and owners, "" of holes, from the beginning of the segment to its end; crumbs are their neighbours'."""
+    drawn: List[Tuple[int, str]] = []
+    for part in segment.parts:
+        owner = profile.accounts[part.account].owner if part.account else ""
+        if drawn and (drawn[-1][1] == owner or part.bytes < segment.bytes * _NARROWEST):
+            drawn[-1] = (drawn[-1][0] + part.bytes, drawn[-1][1])
+        else:
+            drawn.append((part.bytes, owner))
+    return drawn
+
+
+def _map(profile: Profile, layout: Layout) -> List[Dict[str, Any]]:
+    largest = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:_MAX_SEGMENTS]
+    return [
+        {
+            "address": f"{segment.address:x}",
+            "bytes": segment.bytes,
+            "free": segment.free,
+            "parts": [list(part) for part in _parts(profile, segment)],
+        }
+        for segment in largest
+    ]
+
+
+def _incident(profile: Profile, names: Names, number: int, incident: Incident, has_map: bool) -> Dict[str, Any]:
+    event, last = incident.tries[0], incident.last
+    layout = layout_at(profile, last.position) if has_map else None
+    line = names.charged(last.account)
+    stack = profile.stack(profile.accounts[last.account].node)
+    return {
+        "number": number,
+        "time": last.time,
+        "snapshot": 0 if last.snapshot is None else profile.snapshots[last.snapshot].id,
+        "call": printable(call(profile, event))[:200],
+        "asked": incident.situation.asked,
+        "error": last.error,
+        "tries": [each.time for each in incident.tries],
+        "outcome": incident.outcome,
+        "freed": incident.freed,
+        "verdict": incident.verdict,
+        "reason": incident.reason,
+        "helps": incident.helps,
+        "arithmetic": [list(row) for row in arithmetic(incident.situation)],
+        "line": names.frame(line)[:400] if line else "",
+        "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
+        "map": _map(profile, layout) if layout else [],
+        "segments_left_out": max(0, len(layout.segments) - _MAX_SEGMENTS) if layout else 0,
+    }
+
+
+def exhaustion(profile: Profile, names: Names) -> Dict[str, Any]:
+    """The failures, the last ones with maps, and the calls that the trace only counts."""
+    found = incidents_of(profile, names)
+    numbered = list(enumerate(found, 1))[-_MAX_INCIDENTS:]
+    with_map = {number for number, incident in numbered if not incident.is_resolved}
+    with_map = set(sorted(with_map)[-_MAX_MAPS:])
+    told = sum(len(incident.tries) for _, incident in numbered)
+    return {
+        "incidents": [_incident(profile, names, number, each, number in with_map) for number, each in numbered],
+        "untold": max(0, profile.counters.get("out-of-memory", 0) - told),
+        "over_time": _over_time(profile),
+    }
+
+
+def _over_time(profile: Profile) -> Dict[str, List[int]]:
+    """Columns, at snapshots: what segments reserve, what of it is free, and the largest hole."""
+    rows = [(snapshot.time, snapshot.position) for snapshot in profile.snapshots]
+    n_blocks = profile.blocks.n_rows - 2 * len(profile.frees)
+    step = max(1, -(-len(rows) // max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks)))))
+    rows = rows[::-1][::step][::-1]
+    columns: Dict[str, List[int]] = {"time": [], "reserved": [], "free": [], "largest_hole": []}
+    for (time, _), layout in zip(rows, layouts(profile, [position for _, position in rows])):
+        pieces = layout.fragmentation
+        if not pieces.reserved:
+            continue
+        for name, value in zip(columns, (time, pieces.reserved, pieces.free, pieces.largest_hole)):
+            columns[name].append(value)
+    return columns
+
+
+# ---- history ----
+# What happened in a run, for the page: the machine's figures, marks and regions, calls worth a line.
+
+_MAX_SCOPES = 200
+_MAX_EVENTS = 2000
+_MAX_SUMS = 200
+
+
+def machine_figures(profile: Profile, columns: Columns) -> Dict[str, Any]:
+    """The figures of the machine over time: their names, and rows of all of them, one figure after the other."""
+    found = histories(profile)
+    columns.add("machine.time", [time for history in found for time in history.times])
+    columns.add("machine.bytes", [value for history in found for value in history.values])
+    figures = [
+        {
+            "label": history.label,
+            "rows": len(history.times),
+            "wants_much": history.wants_much,
+            "is_of_process": history.is_of_process,
+            "beside": history.beside,
+        }
+        for history in found
+    ]
+    return {"machine": figures, "short_at": was_short(profile)}
+
+
+def events(profile: Profile) -> Dict[str, Any]:
+    """Marks and regions."""
+    regions = []
+    for region in profile.regions[:_MAX_EVENTS]:
+        figures = region_figures(profile, region)
+        regions.append(
+            {
+                "text": shown(region.text),
+                "begin": region.begin,
+                "end": region.end,
+                "thread": region.thread,
+                "depth": region.depth,
+                "most": figures.most,
+                "host": figures.host,
+                "device": figures.device,
+            }
+        )
+    return {
+        "marks": [{"time": mark.time, "text": shown(mark.text)} for mark in profile.marks[:_MAX_EVENTS]],
+        "regions": regions,
+        "events_left_out": max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),
+    }
+
+
+def _growths(growths: Tuple[Growth, ...]) -> Dict[str, Any]:
+    host, device = growth_by_side(growths)
+    return {"host": host, "device": device, "kinds": [[part.kind, part.bytes] for part in growths if part.bytes]}
+
+
+def scopes(profile: Profile) -> Dict[str, Any]:
+    fall = waterfall(profile, _MAX_SCOPES)
+    rows = []
+    for scope, depth in fall.rows:
+        rows.append({"name": shown(scope.name), "depth": depth, "begin": scope.begin, "end": scope.end})
+        rows[-1].update(_growths(scope.growths))
+    sums = []
+    for total in sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]:
+        sums.append({"name": shown(total.name), "calls": total.calls, "time": total.time})
+        sums[-1].update(_growths(total.growths))
+    return {"scopes": rows, "scopes_left_out": [fall.n_left_out, fall.left_out_bytes], "scope_sums": sums}
+
+
+# ---- mapped ----
+# Mapped memory besides the heap, by library and kind: what is resident of it, and how much address space it takes.
+#
+# Figures are those of analysis/mappings.py at every moment of a page, told as changes.
+
+_NOTHING = Pages(0, 0, 0)
+
+Name = Tuple[str, str]  # library, as the cells have it, and kind
+
+
+class MappedFigures(NamedTuple):
+    """Bytes; see records.Pages."""
+
+    resident: int
+    virtual: int
+    shared: int
+    swapped: int
+
+
+_NO_FIGURES = MappedFigures(0, 0, 0, 0)
+
+
+class Changes(NamedTuple):
+    names: List[Name]
+    n_rows: List[int]  # by moment
+    # By row, moment after moment.
+    name: List[int]  # index in `names`
+    figures: List[MappedFigures]  # as they are from then on
+
+
+class _Mappings:
+    """Follows the accounts whose pages are sampled."""
+
+    def __init__(self, profile: Profile, accounts: Set[int]) -> None:
+        self._profile = profile
+        self._accounts = accounts
+        self._n_read = 0  # snapshots
+        self._resident: Dict[int, int] = {}
+        self._pages: Dict[int, Pages] = {}
+        self._then: Dict[int, int] = {}  # by account: what was resident of it at the peak that was last asked for
+
+    def step(self, snapshot: int, peak: str) -> Iterator[Tuple[int, MappedFigures]]:
+        """By account that may have changed: what it has at a snapshot, or at a peak that is told against it."""
+        changed = set(self._then)
+        for index in range(self._n_read, snapshot + 1):
+            told = self._profile.snapshots[index]
+            for account, n_bytes in zip(told.changes.account, told.changes.bytes):
+                if account in self._accounts:
+                    self._resident[account] = n_bytes
+                    changed.add(account)
+            rows = told.pages
+            for account, *numbers in zip(rows.account, rows.virtual, rows.shared, rows.swapped):
+                if account in self._accounts:
+                    self._pages[account] = Pages(*numbers)
+                    changed.add(account)
+        self._n_read = max(self._n_read, snapshot + 1)
+        self._then = {}
+        if peak:
+            then = self._profile.peaks[peak].differences
+            self._then = {a: n for a, n in zip(then.account, then.bytes) if a in self._accounts}
+        for account in changed | set(self._then):
+            resident = self._then.get(account, self._resident.get(account, 0))
+            pages = self._pages.get(account, _NOTHING)
+            yield account, MappedFigures(resident, max(pages.virtual, resident), pages.shared, pages.swapped)
+
+
+def _plus(one: MappedFigures, other: MappedFigures, sign: int) -> MappedFigures:
+    return MappedFigures(*(a + sign * b for a, b in zip(one, other)))
+
+
+def mapped(profile: Profile, found: Cells) -> Changes:
+    """Empty for a trace without pages."""
+    sampled = {kind for kind in PAGE_KINDS if profile.is_sampled(kind)}
+    accounts = {id_ for id_, account in enumerate(profile.accounts) if account.kind in sampled}
+    changes = Changes([], [], [], [])
+    if not accounts:
+        changes.n_rows.extend([0] * len(found.moments))
+        return changes
+    places: Dict[Name, int] = {}
+    name_of = {}
+    for account in accounts:
+        attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
+        name_of[account] = places.setdefault((attributes.library, attributes.kind), len(places))
+    changes.names.extend(places)
+    mappings = _Mappings(profile, accounts)
+    known: Dict[int, MappedFigures] = {}
+    sums = [_NO_FIGURES] * len(places)
+    for moment in found.moments:
+        before = list(sums)
+        snapshot = profile.peaks[moment.peak].snapshot if moment.snapshot is None else moment.snapshot
+        for account, figures in mappings.step(snapshot, moment.peak):
+            name = name_of[account]
+            sums[name] = _plus(_plus(sums[name], known.get(account, _NO_FIGURES), -1), figures, 1)
+            known[account] = figures
+        changed = [name for name, figures in enumerate(sums) if figures != before[name]]
+        changes.n_rows.append(len(changed))
+        changes.name.extend(changed)
+        changes.figures.extend(sums[name] for name in changed)
+    return changes
+
+
+# ---- others ----
+# What other tools showed, over time, for the page: sampled figures by their times, the ledger's by the page's moments.
+
+
+def others(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
+    """A row for each figure: `times` is null where `values` are those of the moments, in their order."""
+    rows: List[Dict[str, Any]] = [
+        {"tool": s.tool, "figure": s.figure, "leaves_out": s.leaves_out, "times": s.times, "values": s.values}
+        for s in sampled_series(profile)
+    ]
+    moments = [(moment.snapshot, moment.peak) for moment in found.moments]
+    for shown, values in counted_over_time(profile, moments):
+        row = {"tool": shown.tool, "figure": shown.figure, "leaves_out": shown.leaves_out}
+        rows.append({**row, "times": None, "values": values})
+    if profile.overlay is not None:
+        overlay = profile.overlay
+        what = "memory used" if overlay.is_of_device else "RAM"
+        row = {"tool": f"{overlay.tool}, by its log", "figure": what, "leaves_out": "whose it is"}
+        rows.append({**row, "times": overlay.times, "values": overlay.values})
+    return rows
+
+
+# ---- sizes ----
+# How large the blocks were that the program asked for, for the page: at the peak and in the whole run, of all, by owner and by line.
+#
+# Summed as the accounts go by: there may be hundreds of thousands of them.
+
+_MOST_LINES = 200
+
+
+class _Row:
+    def __init__(self) -> None:
+        self.held = Sizes()
+        self.asked = Sizes()
+        self.at_once = 0
+
+    def join(self, other: "_Row") -> None:
+        self.held.join(other.held)
+        self.asked.join(other.asked)
+        self.at_once += other.at_once
+
+    def data(self, name: str) -> Dict[str, Any]:
+        return {"name": name, "held": _data(self.held), "asked": _data(self.asked), "at_once": self.at_once}
+
+
+def _data(sizes: Sizes) -> Dict[str, Any]:
+    classes = [[class_, sizes.blocks[class_], sizes.bytes[class_]] for class_ in sorted(sizes.blocks)]
+    return {"classes": classes, "by_mean": sizes.by_mean}
+
+
+def _ranked(rows: Dict[str, _Row], most: int) -> List[Dict[str, Any]]:
+    """Who asks most often comes first; the last is all that are left out."""
+    order = sorted(rows, key=lambda name: (-rows[name].asked.n_blocks, name))
+    data = [rows[name].data(shown(name)) for name in order[:most]]
+    rest = _Row()
+    for name in order[most:]:
+        rest.join(rows[name])
+    return data + ([rest.data(f"({len(order) - most:,} other lines)")] if len(order) > most else [])
+
+
+def sizes(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
+    """None where no block is on record."""
+    at = select(profile, "peak")
+    temporaries = profile.lifetime().temporaries
+    # By owner and frame: the line that is charged, 0 without a stack.
+    found: Dict[Tuple[str, int], _Row] = {}
+    for part in parts(profile, at):
+        node, _, owner = profile.accounts[part.account]
+        key = owner, (names.charged(part.account) or names.site_id(part.account)) if node else 0
+        row = found.get(key)
+        if row is None:
+            row = found[key] = _Row()
+        part.add_to(row.held if part.is_held else row.asked)
+        row.at_once += 0 if part.is_held else temporaries[part.account]
+    all_ = _Row()
+    owners: Dict[str, _Row] = {}
+    lines: Dict[str, _Row] = {}
+    for (owner, frame), row in found.items():
+        line = names.frame(frame) if frame else NO_STACK
+        for sum_ in (all_, owners.setdefault(owner, _Row()), lines.setdefault(line, _Row())):
+            sum_.join(row)
+    if not all_.asked.n_blocks:
+        return None
+    return {
+        "when": f"{at.name} ({moment(at.time, profile.time_unit)})",
+        "has_all_records": profile.manifest.get("option.large") == "0",
+        "all": all_.data(""),
+        "owners": _ranked(owners, len(owners)),
+        "lines": _ranked(lines, _MOST_LINES),
+    }
+
+
+# ---- data ----
+
+_MAX_TEMPORARIES = 100
+_MAX_COUNTS = 200
+_MAX_TIMELINE_ROWS = 20000
+
+
+class RunData(NamedTuple):
+    head: Dict[str, Any]  # fit for JSON
+    columns: bytes  # what head["columns"] describes
+
+
+class _Index:
+    """Gives values their places in a list, in the order in which they come."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.places: Dict[Any, int] = {}
+        for value in values:
+            self.place(value)
+
+    def place(self, value: Any) -> int:
+        return self.places.setdefault(value, len(self.places))
+
+    @property
+    def values(self) -> List[Any]:
+        return list(self.places)
+
+
+# Directories of sources, as view.View has them.
+_Source = Optional[Sequence[str]]
+
+# ---- where memory was allocated --------------------------------------------------------------
+
+
+def _frames(
+    profile: Profile, names: Names, frames: Sequence[int], directories: _Source, editor: Optional[Editor]
+) -> Dict[str, List[Any]]:
+    """Columns, by place in `frames`. The first stands for no frame."""
+    packages, libraries = _Index([""]), _Index([""])
+    code = Code(profile, directories, editor)
+    table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0], "line": [0]}
+    for frame in frames[1:]:
+        fields = profile.frame(frame)
+        code.add(fields)
+        table["label"].append(shown(names.frame(frame)))
+        table["type"].append(fields.type)
+        table["package"].append(packages.place(shown(names.folding.internal(frame).package)))
+        table["library"].append(libraries.place(shown(base_name(fields.object))))
+        table["line"].append(fields.line)
+    table["packages"] = packages.values
+    table["libraries"] = libraries.values
+    return {**table, **code.columns}
+
+
+def _lines(
+    profile: Profile, names: Names, frames: Sequence[int], directories: _Source, editor: Optional[Editor]
+) -> Dict[str, List[Any]]:
+    """Columns, by place in `frames`, of the Python lines that memory is charged to."""
+    sources = Sources(profile, directories or ())
+    table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": [], "around": [], "open": []}
+    home = profile.manifest.get("cwd", "")
+    changed: Dict[str, None] = {}
+    for frame in frames:
+        if frame in (NO_LINE, OTHERS):
+            label = "(no Python line)" if frame == NO_LINE else "(other lines)"
+            function = path = source = around = link = ""
+        else:
+            fields = profile.frame(frame)
+            label = shown(f"{names.file(frame)}:{fields.line}")
+            function, path = shown(fields.function), shown(fields.file)
+            source = "" if directories is None else shown(sources.line(fields.file, fields.line))
+            around = sources.around(fields.file, fields.line) if source else ""
+            link = editor.link(fields.file, fields.line, home) if editor else ""
+            if source and fields.file in sources.changed:
+                changed[shown(names.file(frame))] = None
+        for name, text in zip(table, (label, function, path, source, around, link)):
+            table[name].append(text)
+    table["changed"] = list(changed)
+    return table
+
+
+def _kind(profile: Profile, kind: str) -> Dict[str, Any]:
+    is_sampled, is_handle = profile.is_sampled(kind), kind in HANDLE_KINDS
+    return {"name": kind, "side": side_of(kind) or "", "is_sampled": is_sampled, "is_handle": is_handle}
+
+
+def _cells(
+    profile: Profile, names: Names, found: Cells, directories: _Source, editor: Optional[Editor], columns: Columns
+) -> Dict[str, Any]:
+    """The cells, what they are grouped by, and how they change."""
+    frame_index = _Index([0])
+    columns.add("node.parent", found.parents)
+    columns.add("node.frame", [frame_index.place(profile.node_frame[node]) for node in found.nodes])
+    used = found.attributes
+    kinds = [kind for kind in KINDS if any(row.kind == kind for row in used)]
+    owners = sorted({row.owner for row in used})
+    roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
+    libraries, threads = sorted({row.library for row in used}), sorted({row.thread for row in used})
+    lines = _Index(row.line for row in used)
+    sets = _Index(row.through for row in used)
+    through = [tuple(map(lines.place, frames)) for frames in sets.values]
+    # The names of fields of cells.Attributes.
+    per_cell = [
+        ("kind", _Index(kinds)),
+        ("owner", _Index(owners)),
+        ("role", _Index(roles)),
+        ("library", _Index(libraries)),
+        ("thread", _Index(threads)),
+        ("line", lines),
+        ("through", sets),
+    ]
+    for name, index in per_cell:
+        places = [index.places[getattr(row, name)] for row in used]
+        columns.add(f"cell.{name}", [places[cell.attributes] for cell in found.cells])
+    columns.add("cell.node", [cell.node for cell in found.cells])
+    columns.add("cell.places", [cell.places for cell in found.cells])
+    columns.add("cell.inherited", [int(cell.is_inherited) for cell in found.cells])
+    if profile.chosen is not None:
+        columns.add("cell.chosen", [int(used[cell.attributes].is_chosen) for cell in found.cells])
+    columns.add("row.cell", found.cell)
+    for name, rows in (("bytes", found.live_bytes), ("blocks", found.live_blocks), ("allocated", found.allocated)):
+        columns.add(f"row.{name}", rows, "signed")
+    return {
+        "kinds": [_kind(profile, kind) for kind in kinds],
+        "owners": [
+            {"name": owner, "group": profile.group_of.get(owner, "other"), "about": OWNERS.get(owner, "")}
+            for owner in owners
+        ],
+        "groups": list(GROUPS + ("other",)),
+        "roles": [role if role != NO_TENSOR else "" for role in roles],
+        "libraries": [shown(library) for library in libraries],
+        "threads": [shown(thread) for thread in threads],
+        "lines": dict(
+            _lines(profile, names, lines.values, directories, editor), through=[list(row) for row in through]
+        ),
+        "frames": _frames(profile, names, frame_index.values, directories, editor),
+        "accounts": len(profile.accounts) - 1,
+        "nodes": len(profile.node_frame) - 1,
+    }
+
+
+# ---- time ------------------------------------------------------------------------------------
+
+
+def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]:
+    """The snapshots and peaks in order, and where the headline and the leaks are among them."""
+    columns.add("moment.time", [moment.time for moment in found.moments])
+    columns.add("moment.rows", [moment.n_rows for moment in found.moments])
+    columns.add(
+        "moment.id",
+        [0 if moment.snapshot is None else profile.snapshots[moment.snapshot].id for moment in found.moments],
+    )
+    reasons = [
+        f"peak-{moment.peak}" if moment.snapshot is None else profile.snapshots[moment.snapshot].reason
+        for moment in found.moments
+    ]
+    kinds = sorted(set(reasons))
+    columns.add("moment.reason", [kinds.index(reason) for reason in reasons])
+    peaks = {}
+    for index, moment in enumerate(found.moments):
+        if moment.peak:
+            peak = profile.peaks[moment.peak]
+            peaks[moment.peak] = {"moment": index, "time": peak.time, "host": peak.host, "device": peak.device}
+    at = {"peak": -1, "end": -1, "before_clean_up": -1, "exit": -1}
+    for name in ("peak", "end"):
+        chosen = select(profile, name)
+        for index, moment in enumerate(found.moments):
+            is_it = (
+                moment.snapshot == chosen.snapshot if chosen.snapshot is not None else moment.peak == main_peak(profile)
+            )
+            if profile.snapshots and is_it:
+                at[name] = index
+    if profile.snapshots and profile.snapshots[-1].reason == "exit":
+        at["exit"] = len(found.moments) - 1
+    for index, moment in enumerate(found.moments):
+        if moment.snapshot is not None and profile.snapshots[moment.snapshot].reason == "end":
+            at["before_clean_up"] = index
+    return {"reasons": kinds, "peaks": peaks, "at": at}
+
+
+# In the order of the sum; the ledger stands between the first and the second, and is in the cells.
+_BOOKS = (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)
+
+
+def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
+    """The books of the whole machine, for each moment that has them."""
+    index_of = {moment.snapshot: index for index, moment in enumerate(found.moments) if moment.snapshot is not None}
+    rows = []
+    for snapshot in sampled(profile):
+        made = books(profile, snapshot)
+        row: Dict[str, Any] = {
+            "moment": index_of[snapshot],
+            "board": made.board,
+            "held": made.held,
+            "doubts": doubts(made),
+        }
+        row["names"] = {each.field: each.named(made) for each in _BOOKS}
+        row["notes"] = {each.field: each.told(made) for each in _BOOKS}
+        row.update((each.field, each.bytes(made)) for each in _BOOKS)
+        rows.append(row)
+    return rows
+
+
+def _timeline(profile: Profile, columns: Columns) -> None:
+    """The totals between snapshots. Of very many, the fullest of each of as many equal runs as are kept."""
+    timeline = profile.timeline
+    n_rows = len(timeline.time)
+    rows: Sequence[int] = range(n_rows)
+    if n_rows > _MAX_TIMELINE_ROWS:
+        bounds = [place * n_rows // _MAX_TIMELINE_ROWS for place in range(_MAX_TIMELINE_ROWS + 1)]
+        rows = [max(range(a, b), key=timeline.maximum.__getitem__) for a, b in zip(bounds, bounds[1:])]
+    for name, column in zip(("time", "host", "device", "maximum"), timeline):
+        columns.add(f"timeline.{name}", [column[row] for row in rows])
+
+
+def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]:
+    """The names that mapped memory goes by: library and kind."""
+    changes = mapped(profile, found)
+    columns.add("mapped.rows", changes.n_rows)
+    columns.add("mapped.name", changes.name)
+    for place, name in enumerate(MappedFigures._fields):
+        columns.add(f"mapped.{name}", [figures[place] for figures in changes.figures])
+    return [[shown(library), kind] for library, kind in changes.names]
+
+
+# ---- blocks ----------------------------------------------------------------------------------
+
+
+def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> Dict[str, Any]:
+    kept = blocks(profile, max(1, int(share * 20000)))
+    columns.add("block.begin", [block.begin for block in kept.rows])
+    columns.add("block.end", [block.end for block in kept.rows])
+    columns.add("block.born", [block.born for block in kept.rows])
+    columns.add("block.died", [block.died for block in kept.rows])
+    columns.add("block.came", [block.came for block in kept.rows])
+    columns.add("block.went", [block.went for block in kept.rows])
+    columns.add("block.bytes", [block.bytes for block in kept.rows])
+    columns.add("block.address", [block.address for block in kept.rows], "address")
+    columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
+    return {
+        "blocks_left_out": [kept.n_left_out, kept.left_out_bytes],
+        "block_thresholds": [list(row) for row in profile.block_thresholds],
+    }
+
+
+def _temporaries(profile: Profile, names: Names, found: Cells) -> List[Dict[str, Any]]:
+    rows = []
+    for churn in hottest_temporaries(profile, _MAX_TEMPORARIES):
+        _, kind, owner = profile.accounts[churn.account]
+        rows.append(
+            {
+                "site": shown(names.site(churn.account) or "(memory without a stack)"),
+                "kind": kind,
+                "owner": owner,
+                "temporaries": churn.temporaries,
+                "blocks": churn.blocks,
+                "bytes": churn.bytes,
+                "cell": found.cell_of[churn.account],
+            }
+        )
+    return rows
+
+
+# ---- the run ---------------------------------------------------------------------------------
+
+
+def _about(profile: Profile) -> Dict[str, Any]:
+    failures = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
+    counters = counted(profile)
+    return {
+        "facts": [[name, shown(text)] for name, text in about(profile)],
+        "manifest": [[shown(key), shown(text)] for key, text in sorted(profile.manifest.items())],
+        "failures": [{"name": shown(name), "code": code, "calls": n} for (name, code), n in failures[:_MAX_COUNTS]],
+        "counters": [[shown(key), n] for key, n in counters.odd[:_MAX_COUNTS]],
+        "without_size": [list(row) for row in counters.without_size],
+        "notes": [note for note in [where_arenas_are(profile)] if note],
+        "truncation": shown(profile.truncation or ""),
+        "is_complete": profile.is_complete,
+    }
+
+
+def _answers(profile: Profile, names: Names) -> Dict[str, str]:
+    """Where the memory went at each of the moments that have a name, in words."""
+    texts: Dict[str, str] = {}
+    for name in ("peak", "end") + tuple(f"peak-{which}" for which in PEAKS if which in profile.peaks):
+        if name == "peak-total":
+            if not profile.is_discrete:
+                texts[name] = texts["peak"]
+            continue
+        chosen = select(profile, name)
+        texts[name] = answer(profile, names, chosen.composition, ledger(profile, chosen.composition))
+    return texts
+
+
+def together(job: Processes, made: Headline) -> Dict[str, Any]:
+    """What the processes of a job held together, with what forks share counted once. Times are on the common clock."""
+    rows = job.timeline()
+    step = len(rows) // _MAX_TIMELINE_ROWS + 1
+    runs = [rows[at : at + step] for at in range(0, len(rows), step)]
+    return {
+        "headline": as_data(made),
+        "no_clock": shown(job.no_clock),
+        "time": [run[-1].time for run in runs],
+        "host": [run[-1].host for run in runs],
+        "device": [run[-1].device for run in runs],
+        "maximum": [max(row.maximum for row in run) for run in runs],
+        "peaks": {which: job.peak(which)._asdict() for which in PEAKS},
+    }
+
+
+def run_data(
+    profile: Profile,
+    share: float = 1.0,
+    directories: _Source = (),
+    offset: int = 0,
+    has_parent: bool = False,
+    names: Optional[Names] = None,
+    editor: Optional[Editor] = None,
+) -> RunData:
+    """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
+
+    `offset` is what its times are behind the clock that the page's processes have in common; see cells() for `has_parent`.
+    """
+    names = names or Names(profile)
+    columns = Columns()
+    found = cells(profile, names, share, has_parent)
+    head: Dict[str, Any] = {
+        "offset": offset,
+        "pid": shown(profile.manifest.get("pid", "")),
+        "command": shown(profile.manifest.get("command", "")),
+        "unit": profile.time_unit,
+        "is_discrete": profile.is_discrete,
+        "end_time": profile.end.time if profile.end else None,
+        "board_bytes": profile.number("mem-total-bytes"),
+        "headline": as_data(headline(profile, names)),
+        "answers": _answers(profile, names),
+        "leaks": leaks_data(profile, names),
+        "temporaries": _temporaries(profile, names, found),
+        "sizes": sizes(profile, names),
+        "filter": shown(profile.chosen_by),
+    }
+    head.update(_cells(profile, names, found, directories, editor, columns))
+    head.update(_moments(profile, found, columns))
+    head["books"] = _books(profile, found)
+    head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
+    chosen = select(profile, "peak")
+    head["overlay"] = overlay_at(profile, chosen) if profile.snapshots else ""
+    head["exhaustion"] = exhaustion(profile, names)
+    head.update(events(profile))
+    head.update(scopes(profile))
+    head.update(_blocks(profile, found, share, columns))
+    head.update(_about(profile))
+    head["mapped"] = _mapped(profile, found, columns)
+    head.update(machine_figures(profile, columns))
+    _timeline(profile, columns)
+    head["columns"] = columns.specs
+    return RunData(head, columns.bytes())

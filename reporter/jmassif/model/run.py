@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The model of one recorded run: what the records of a trace add up to.
+
+Snapshots are kept as the recorder wrote them, as changes against the snapshot before, packed into arrays of 64-bit
+numbers; `composition` replays them, so any snapshot, and the program's peaks, can be had in full without keeping them
+all. Sizes are bytes; times are in the unit that `time_unit` names, as in the trace.
+"""
+
+from array import array
+from bisect import bisect_right
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from jmassif.model.records import (
+    DEVICE_KINDS,
+    HOST_KINDS,
+    NO_ACCOUNT,
+    PAGE_KINDS,
+    TENSOR,
+    TIME_UNITS,
+    Account,
+    BlockEvents,
+    Composition,
+    Counts,
+    End,
+    Exhaustion,
+    Frame,
+    Lifetime,
+    LoadedObject,
+    Mapped,
+    Mark,
+    Overlay,
+    Pages,
+    Peak,
+    Region,
+    RegionSum,
+    Scope,
+    ScopeSum,
+    Snapshot,
+    Stage,
+    Timeline,
+)
+from jmassif.model.replay import Replay
+
+
+_REPLAYS_KEPT = 6
+
+
+class Profile:
+    """One run. Filled by reader/builder.py, read-only for everybody else."""
+
+    def __init__(self) -> None:
+        self.manifest: Dict[str, str] = {}
+        self.group_of: Dict[str, str] = {}  # by owner
+        self.strings: Dict[int, str] = {0: ""}
+        # (type, function, object, file, line, address), strings by id: see frame().
+        self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
+        self.thread_names: Dict[int, str] = {}  # by number, of those that have one
+        self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: SHA-256 of what ran
+        # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
+        self.node_parent = array("Q", [0])
+        self.node_frame = array("Q", [0])
+        self.accounts: List[Account] = [NO_ACCOUNT]  # by id
+        self.roles: Dict[int, str] = {}  # by account; tensors without one are "other"
+        self.timeline = Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
+        self.snapshots: List[Snapshot] = []
+        self.peaks: Dict[str, Peak] = {}
+        self.blocks = BlockEvents()  # in the order of the trace
+        self.frees = array("Q")  # indices of those of them that went
+        self.mappings: List[Mapped] = []  # of device memory
+        self.exhaustions: Dict[int, Exhaustion] = {}  # by id
+        self.block_thresholds: List[Tuple[int, int]] = []  # (time, bytes)
+        self.scopes: List[Scope] = []
+        self.scope_sums: Dict[str, ScopeSum] = {}
+        self.failures: Dict[Tuple[str, int], int] = {}  # (API, error code): calls
+        self.counters: Dict[str, int] = {}
+        # By figure of the machine, as docs/trace-format.md names them: times, and bytes from then on.
+        self.system: Dict[str, Tuple["array[int]", "array[int]"]] = {}
+        self.marks: List[Mark] = []
+        self.stages: List[Stage] = []
+        self.regions: List[Region] = []
+        self.region_sums: Dict[str, RegionSum] = {}
+        self.objects: List[LoadedObject] = []
+        self.end: Optional[End] = None
+        self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
+        self.was_dismissed = False  # its parent is known (model/processes.py), had it end, and went on well
+        # By account: 1 for those that are to be seen; None: all. What tells who held what tells of these alone, totals do not.
+        self.kept: Optional[bytearray] = None
+        self.chosen: Optional[bytearray] = None  # likewise what a page shows first of all that is in it
+        self.chosen_by = ""  # the options that say so of either
+        self.suppressed: Optional[bytearray] = None  # by account: 1 for leaks that are known and not to be told
+        self.truncation: Optional[str] = None  # where the trace was cut, if it was
+        # What was worked out before: by index of the snapshot, and up to so many snapshots.
+        self._replays: Dict[int, Replay] = {}
+        self._lifetime: Optional[Tuple[int, Lifetime]] = None
+
+    @property
+    def time_unit(self) -> str:
+        unit = self.manifest.get("time-unit", "ms")
+        return unit if unit in TIME_UNITS else "ms"
+
+    @property
+    def is_complete(self) -> bool:
+        """The trace goes on to where the program ended, or became another one."""
+        became_another = bool(self.snapshots) and self.snapshots[-1].reason == "exec"
+        return self.truncation is None and (self.end is not None or became_another)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Host and device are two pools, which must not be added up."""
+        return self.manifest.get("memory") == "discrete"
+
+    @property
+    def last_time(self) -> int:
+        """When the program ended or, where that is not on record, the last that is known of it."""
+        return max(self.timeline.time[-1:].tolist() + ([self.end.time] if self.end else [0]))
+
+    def number(self, key: str) -> Optional[int]:
+        """A number from the manifest; None where it is missing or none of 64 bits."""
+        text = self.manifest.get(key, "")
+        return int(text) if text.isdecimal() and len(text) <= 20 else None
+
+    def option(self, name: str, default: float) -> float:
+        """A number among the recorder's options; `default` where it is missing or none."""
+        try:
+            value = float(self.manifest.get(f"option.{name}", default))
+        except ValueError:
+            return default
+        return value if 0 <= value < float("inf") else default
+
+    def role(self, account: int) -> Optional[str]:
+        """What the tensors of an account are for; None if it holds none."""
+        if self.accounts[account].owner != TENSOR:
+            return None
+        return self.roles.get(account, "other")
+
+    @property
+    def has_threads(self) -> bool:
+        """Stacks begin with the thread that allocated."""
+        return self.manifest.get("option.threads") == "yes"
+
+    def thread(self, number: int) -> str:
+        """What a thread is called; threads have numbers from 1, and 0 is all of those that are not told apart."""
+        unnamed = f"thread {number}" if number > 1 else "main thread" if number else "further threads"
+        return self.thread_names.get(number, unnamed)
+
+    def frame(self, frame: int) -> Frame:
+        type_, function, object_, file, line, address = self.frames[frame]
+        if type_ == "t":
+            name = self.thread(line)
+            return Frame(type_, f"thread {name}" if line in self.thread_names else name, "", "", 0, 0)
+        text = self.strings
+        return Frame(type_, text[function], text[object_], text[file], line, address)
+
+    def stack(self, node: int) -> Iterator[int]:
+        """The ids of the frames of a stack, innermost first."""
+        while node:
+            yield self.node_frame[node]
+            node = self.node_parent[node]
+
+    def composition(self, snapshot: int) -> Composition:
+        """Who held what at the snapshot with this index."""
+        return self._seen(self._replay(snapshot))
+
+    def peak_composition(self, which: str) -> Composition:
+        """Who held what when `which` of PEAKS was at its largest."""
+        return self.composition_at(self.peaks[which])
+
+    def composition_at(self, peak: Peak) -> Composition:
+        """Likewise at a peak of the run's or of one of its stages."""
+        replay = self._replay(peak.snapshot)
+        rows = peak.differences
+        for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):
+            replay.bytes[account] = n_bytes
+            replay.blocks[account] = blocks
+        return self._seen(replay)
+
+    def narrow(self, kept: bytearray) -> None:
+        """From now on only accounts that have 1 are seen."""
+        self.kept = kept
+        self._lifetime = None
+
+    def _seen(self, replay: Replay) -> Composition:
+        held = _without_zeros(replay)
+        kept = self.kept
+        return held if kept is None else {account: row for account, row in held.items() if kept[account]}
+
+    @property
+    def has_pages(self) -> bool:
+        return self.manifest.get("option.pages") == "yes"
+
+    def is_sampled(self, kind: str) -> bool:
+        """Whether accounts of the kind hold resident pages."""
+        is_exact = kind == "stack" and self.manifest.get("option.stacks") == "yes"
+        return self.has_pages and kind in PAGE_KINDS and not is_exact
+
+    def allocated_bytes(self, by_kind: Dict[str, int]) -> int:
+        """Of both sides, without sampled pages."""
+        kinds = [kind for kind in HOST_KINDS + DEVICE_KINDS if not self.is_sampled(kind)]
+        return sum(by_kind.get(kind, 0) for kind in kinds)
+
+    def pages(self, snapshot: int) -> Dict[int, Pages]:
+        """By account: its mappings at the snapshot with this index."""
+        found: Dict[int, Pages] = {}
+        for earlier in self.snapshots[: snapshot + 1]:
+            rows = earlier.pages
+            for account, *numbers in zip(rows.account, rows.virtual, rows.shared, rows.swapped):
+                found[account] = Pages(*numbers)
+        return {account: pages for account, pages in found.items() if any(pages)}
+
+    def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
+        """By account: everything it ever allocated, up to the last snapshot. Leaves out accounts with fewer temporaries."""
+        rows = enumerate(zip(*self._lived()))
+        return {id_: Counts(*row) for id_, row in rows if row[2] >= least_temporaries and any(row)}
+
+    def lifetime(self) -> Lifetime:
+        """Columns by account id, the caller's own: everything that it ever allocated, up to the last snapshot."""
+        return Lifetime(*(column[:] for column in self._lived()))
+
+    def lifetime_at(self, snapshot: int) -> Lifetime:
+        """Likewise up to the snapshot with this index; -1: before the first."""
+        return self._lived_by(snapshot + 1)
+
+    def allocated(self) -> "array[int]":
+        """By account id: all bytes that it ever allocated, up to the last snapshot."""
+        return self._lived().bytes[:]
+
+    def _lived(self) -> Lifetime:
+        """Many ask, and it takes a walk through all snapshots."""
+        if self._lifetime is None or self._lifetime[0] != len(self.snapshots):
+            self._lifetime = len(self.snapshots), self._lived_by(len(self.snapshots))
+        return self._lifetime[1]
+
+    def _lived_by(self, n_snapshots: int) -> Lifetime:
+        all_bytes, blocks, temporaries = (array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields)
+        untold = bytearray(b"\1") * len(self.accounts)
+        for snapshot in reversed(self.snapshots[:n_snapshots]):
+            rows = snapshot.changes
+            columns = (rows.all_bytes, rows.all_blocks, rows.temporaries)
+            for account, *numbers in rows.backwards(untold, *columns):
+                all_bytes[account], blocks[account], temporaries[account] = numbers
+                untold[account] = 0
+        for account in range(len(self.accounts) if self.kept is not None else 0):
+            if self.kept is not None and not self.kept[account]:
+                all_bytes[account] = blocks[account] = temporaries[account] = 0
+        return Lifetime(all_bytes, blocks, temporaries)
+
+    def forget(self, n_snapshots: int) -> None:
+        """What was worked out from snapshots beyond the first so many: they are gone."""
+        self._lifetime = None
+        self._replays = {index: replay for index, replay in self._replays.items() if index < n_snapshots}
+
+    def system_at(self, figure: str, time: int) -> Optional[int]:
+        """What the kernel said last of a figure of the machine, in bytes; None where it said nothing."""
+        times, values = self.system.get(figure, ((), ()))
+        at = bisect_right(times, time)
+        return values[at - 1] if at else None
+
+    def _replay(self, snapshot: int) -> Replay:
+        """Up to the snapshot with this index. Reports ask for the same few again and again: from the last before it on."""
+        begin = max((index for index in self._replays if index <= snapshot), default=-1)
+        replay = self._replays[begin].copy() if begin >= 0 else Replay(len(self.accounts))
+        replay.jump(self.snapshots[begin + 1 : snapshot + 1])
+        if begin < snapshot:
+            if len(self._replays) == _REPLAYS_KEPT:
+                del self._replays[next(iter(self._replays))]
+            self._replays[snapshot] = replay.copy()
+        return replay
+
+
+def _without_zeros(replay: Replay) -> Composition:
+    return {
+        account: (n_bytes, blocks)
+        for account, (n_bytes, blocks) in enumerate(zip(replay.bytes, replay.blocks))
+        if n_bytes or blocks
+    }

@@ -1,0 +1,563 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds a Profile from a trace: what each record means, and which records may follow which.
+
+One method a record; those of definitions are in definitions.py. They refuse (raise Corrupt) what contradicts the records before,
+such as a snapshot whose accounts do not add up to its totals. A snapshot group reaches the profile when it is closed, so one that
+the program's death left open is dropped as a whole.
+"""
+
+import os
+from array import array
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar
+
+from jmassif.model.records import (
+    ALLOCATED,
+    DEVICE_KINDS,
+    GROUPS,
+    HOST_KINDS,
+    KINDS,
+    NO_ACCOUNT,
+    PAGE_KINDS,
+    PEAKS,
+    TENSOR,
+    Account,
+    Changes,
+    Differences,
+    End,
+    Exhaustion,
+    Growth,
+    LoadedObject,
+    Mapped,
+    Mark,
+    PageChanges,
+    Peak,
+    Region,
+    RegionSum,
+    Scope,
+    ScopeSum,
+    Snapshot,
+    Stage,
+)
+from jmassif.model.run import Profile
+from jmassif.reader.input import Progress, open_input
+from jmassif.reader.tokens import Corrupt, Handler, TraceError, read
+
+
+# ---- definitions ----
+# The half of building a profile that is about definitions: what other records refer to by number.
+#
+# One method a record. They refuse (raise Corrupt) what contradicts the records before: an id that is not defined, or is twice.
+
+# By kind: a number above 0, which takes a byte.
+KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
+# Ids of nodes and accounts come in order from a recorder. They may have gaps, but these must not cost gigabytes, all together.
+_MAX_GAPS = 1 << 18
+
+
+def require(condition: Any, problem: str) -> None:
+    if not condition:
+        raise Corrupt(problem)
+
+
+def no_node(node: int) -> Corrupt:
+    return Corrupt(f"node {node} is not defined")
+
+
+class Definitions:
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.live_bytes = array("Q", [0])  # by account, as of the `c` records read so far
+        self.kind_numbers = bytearray(1)  # by account; 0: not defined
+        self.kinds: Set[str] = set()  # that accounts have
+        self._n_left_out = 0  # ids
+
+    def define(self, table: Dict[int, Any], what: str, id_: int, value: Any) -> None:
+        require(id_ and id_ not in table, f"{what} {id_} is defined twice")
+        table[id_] = value
+
+    def manifest(self, key: str, text: str) -> None:
+        self.profile.manifest[key] = text
+
+    def owner_group(self, owner: str, group: str) -> None:
+        require(group in GROUPS, f'"{group}" is not a group')
+        self.profile.group_of[owner] = group
+
+    def string(self, id_: int, text: str) -> None:
+        self.define(self.profile.strings, "string", id_, text)
+
+    def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
+        require(type_ in ("n", "i", "p", "m", "t"), f'"{type_}" is not a type of frame')
+        strings = self.profile.strings
+        require(
+            function in strings and object_ in strings and file in strings,
+            f"frame {id_} uses a string that is not defined",
+        )
+        frame = (type_, function, object_, file, line, address)
+        self.define(self.profile.frames, "frame", id_, frame)
+
+    def source(self, path: int, sha256: str) -> None:
+        self.profile.source_hashes[self.text(path)] = sha256
+
+    def thread(self, number: int, name: int) -> None:
+        self.profile.thread_names[number] = self.text(name)
+
+    def nodes(self, up: int, new_frames: List[int]) -> None:
+        parents, frames = self.profile.node_parent, self.profile.node_frame
+        id_ = len(frames)
+        if up >= id_:
+            raise Corrupt(f"node {id_} has no node {up} before it")
+        for frame in new_frames:
+            if frame not in self.profile.frames:
+                raise Corrupt(f"frame {frame} is not defined")
+        parents.append(id_ - up if up else 0)
+        parents.extend(range(id_, id_ + len(new_frames) - 1))
+        frames.extend(new_frames)
+
+    def node_of_version_1(self, id_: int, parent: int, frame: int) -> None:
+        parents, frames = self.profile.node_parent, self.profile.node_frame
+        n_nodes = len(frames)
+        if parent and (parent >= n_nodes or not frames[parent]):
+            raise no_node(parent)
+        if frame not in self.profile.frames:
+            raise Corrupt(f"frame {frame} is not defined")
+        if id_ < n_nodes:
+            require(id_ and not frames[id_], f"node {id_} is defined twice")
+            parents[id_], frames[id_] = parent, frame
+            return
+        if id_ > n_nodes:
+            self._leave_out(id_ - n_nodes, f"node {id_}")
+            parents.extend([0] * (id_ - n_nodes))
+            frames.extend([0] * (id_ - n_nodes))
+        parents.append(parent)
+        frames.append(frame)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Of ids."""
+        return bool(self._n_left_out)
+
+    def _leave_out(self, n_ids: int, what: str) -> None:
+        self._n_left_out += n_ids
+        require(self._n_left_out < _MAX_GAPS, f"{what} is far beyond the others")
+
+    def _new_account(self, node: int, kind: str, owner: str) -> None:
+        self.profile.accounts.append(Account(node, kind, owner))
+        self.live_bytes.append(0)
+        self.kind_numbers.append(KIND_NUMBERS[kind])
+        self.kinds.add(kind)
+
+    def account(self, back: int, kind: str, owner: str) -> None:
+        node = len(self.profile.node_frame) - 1 - back
+        if node < 0:
+            raise Corrupt(f"there are no {back} nodes before this account")
+        if kind not in KINDS:
+            raise Corrupt(f'"{kind}" is not a kind of memory')
+        self._new_account(node, kind, owner)
+
+    def account_of_version_1(self, id_: int, node: int, kind: str, owner: str) -> None:
+        accounts = self.profile.accounts
+        frames = self.profile.node_frame
+        if node and (node >= len(frames) or not frames[node]):
+            raise no_node(node)
+        if kind not in KINDS:
+            raise Corrupt(f'"{kind}" is not a kind of memory')
+        n_accounts = len(accounts)
+        if id_ < n_accounts:
+            require(id_ and accounts[id_] is NO_ACCOUNT, f"account {id_} is defined twice")
+            accounts[id_] = Account(node, kind, owner)
+            self.kind_numbers[id_] = KIND_NUMBERS[kind]
+            self.kinds.add(kind)
+            return
+        if id_ > n_accounts:
+            self._leave_out(id_ - n_accounts, f"account {id_}")
+            accounts.extend([NO_ACCOUNT] * (id_ - n_accounts))
+            self.live_bytes.extend([0] * (id_ - n_accounts))
+            self.kind_numbers.extend(bytes(id_ - n_accounts))
+        self._new_account(node, kind, owner)
+
+    def role(self, account: int, role: str) -> None:
+        self.kind_of(account)
+        owner = self.profile.accounts[account].owner
+        require(owner == TENSOR, f"account {account} has a role, but its owner is {owner}")
+        self.define(self.profile.roles, "the role of account", account, role)
+
+    def kind_of(self, account: int) -> str:
+        accounts = self.profile.accounts
+        kind = accounts[account].kind if account < len(accounts) else ""
+        if not kind:
+            raise Corrupt(f"account {account} is not defined")
+        return kind
+
+    def text(self, id_: int) -> str:
+        require(id_ in self.profile.strings, f"string {id_} is not defined")
+        return self.profile.strings[id_]
+
+
+# ---- builder ----
+
+AnyProfile = TypeVar("AnyProfile", bound=Profile)
+
+_REASONS = ("start", "time", "request", "mark", "low-memory", "out-of-memory", "fork", "exec", "end", "signal", "exit")
+
+
+class _OpenPeak(NamedTuple):
+    which: str
+    time: int
+    host: int
+    device: int
+    by_kind: Dict[str, int]
+    differences: Differences
+
+
+class _Group:
+    """A snapshot group that is being read."""
+
+    def __init__(self, id_: int, time: int, reason: str, host: int, device: int) -> None:
+        self.id = id_
+        self.time = time
+        self.reason = reason
+        self.host = host
+        self.device = device
+        self.changes = Changes()
+        self.pages = PageChanges()
+        self.peaks: List[_OpenPeak] = []
+        self.position = 0
+
+
+def _check_sums(what: str, by_kind: Mapping[str, int], host: int, device: int) -> None:
+    for side, kinds, stated in (("host", HOST_KINDS, host), ("device", DEVICE_KINDS, device)):
+        held = sum(by_kind.get(kind, 0) for kind in kinds)
+        require(held == stated, f"{what} has {stated} {side} bytes, but its accounts hold {held}")
+
+
+class Builder(Definitions):
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        self.group: Optional[_Group] = None
+        self.snapshot_ids: Dict[int, int] = {}
+        self.scope_ids: Dict[int, int] = {}
+        self.clock = 0
+        self.earlier_peaks: Dict[str, Peak] = {}  # the largest of the stages before
+        self.by_kind: Dict[str, int] = {}  # as of the `c` records read so far
+        self.open_regions: Dict[int, Dict[str, List[int]]] = {}  # thread: by name indices, innermost last
+        self.n_open_regions: Dict[int, int] = {}  # by thread
+        self.mapped: Dict[int, int] = {}  # address: index of the object there
+
+    # ---- totals and snapshots ----------------------------------------------------------------
+
+    def totals(self, time: int, host: int, device: int, maximum: int) -> None:
+        require(time >= self.clock, f"time goes back from {self.clock} to {time}")
+        self.clock = time
+        timeline = self.profile.timeline
+        timeline.time.append(time)
+        timeline.host.append(host)
+        timeline.device.append(device)
+        timeline.maximum.append(max(maximum, host + device))
+
+    def snapshot(self, id_: int, time: int, reason: str, host: int, device: int) -> None:
+        require(not self.group, "a snapshot begins inside another one")
+        require(reason in _REASONS, f'"{reason}" is not a reason for a snapshot')
+        self.define(self.snapshot_ids, "snapshot", id_, id_)
+        self.totals(time, host, device, 0)
+        self.group = _Group(id_, time, reason, host, device)
+        self.group.position = self._position()
+
+    def _open_group(self) -> _Group:
+        if not self.group:
+            raise Corrupt("a record of a snapshot stands outside of one")
+        return self.group
+
+    def changes(self, rows: "array[int]") -> None:
+        """A run of accounts' balances, the fields of one after the other's."""
+        group = self.group
+        if group is None or group.peaks:
+            raise Corrupt("an account's balance stands outside of its place in a snapshot")
+        accounts = rows[0 :: Changes.WIDTH]
+        self._check_defined(accounts)
+        live, number_of = self.live_bytes, self.kind_numbers
+        growth = [0] * (len(KINDS) + 1)  # by number of the kind
+        for account, live_bytes in zip(accounts, rows[1 :: Changes.WIDTH]):
+            growth[number_of[account]] += live_bytes - live[account]
+            live[account] = live_bytes
+        by_kind = self.by_kind
+        if len(by_kind) < len(self.kinds):
+            for account in accounts:
+                by_kind.setdefault(KINDS[number_of[account] - 1], 0)
+        for kind in by_kind:
+            by_kind[kind] += growth[KIND_NUMBERS[kind]]
+        group.changes.extend(rows)
+
+    def _check_defined(self, accounts: "array[int]") -> None:
+        numbers = self.kind_numbers
+        if max(accounts) < len(numbers) and not self.has_gaps and min(accounts) > 0:
+            return
+        for row, account in enumerate(accounts):
+            if account >= len(numbers) or not numbers[account]:
+                raise Corrupt(f"account {account} is not defined", row)
+
+    def pages(self, account: int, virtual: int, shared: int, swapped: int) -> None:
+        kind = self.kind_of(account)
+        require(kind in PAGE_KINDS, f"account {account} has mappings, but is of kind {kind}")
+        self._open_group().pages.extend((account, virtual, shared, swapped))
+
+    def peak(self, which: str, time: int, host: int, device: int) -> None:
+        group = self._open_group()
+        require(which in PEAKS or which == ALLOCATED, f'"{which}" is not a peak')
+        require(time <= group.time, f"the {which} peak lies after its snapshot")
+        group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), Differences()))
+
+    def at_peak(self, account: int, live_bytes: int, live_blocks: int) -> None:
+        peaks = self._open_group().peaks
+        require(peaks, "a balance at a peak stands before the peak")
+        by_kind = peaks[-1].by_kind
+        kind = self.kind_of(account)
+        by_kind[kind] = by_kind.get(kind, 0) + live_bytes - self.live_bytes[account]
+        peaks[-1].differences.extend((account, live_bytes, live_blocks))
+
+    def snapshot_end(self, id_: int) -> None:
+        group = self._open_group()
+        require(id_ == group.id, f"snapshot {group.id} is closed as {id_}")
+        _check_sums(f"snapshot {id_}", self.by_kind, group.host, group.device)
+        index = len(self.profile.snapshots)
+        self.profile.snapshots.append(
+            Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes, group.pages, group.position)
+        )
+        if group.reason == "mark" and self.profile.marks:
+            self.profile.marks[-1] = self.profile.marks[-1]._replace(snapshot=index)
+        if group.reason == "out-of-memory" and self.profile.exhaustions:
+            newest = max(self.profile.exhaustions)
+            self._change(newest, snapshot=index)
+        for peak in group.peaks:
+            _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
+            told = Peak(peak.which, peak.time, peak.host, peak.device, index, peak.by_kind, peak.differences)
+            stages = self.profile.stages
+            if stages:
+                stages[-1].peaks[peak.which] = told
+            before = self.earlier_peaks.get(peak.which)
+            if before is None or told.bytes > before.bytes:
+                self.profile.peaks[peak.which] = told
+        self.group = None
+
+    # ---- events ------------------------------------------------------------------------------
+
+    def block(self, time: int, address: int, size: int, account: int) -> None:
+        self.kind_of(account)
+        self.profile.blocks.extend((time, address, size, account))
+
+    def block_end(self, time: int, address: int, account: int) -> None:
+        self.kind_of(account)
+        self.profile.frees.append(self._position())
+        self.profile.blocks.extend((time, address, 0, account))
+
+    def block_threshold(self, time: int, n_bytes: int) -> None:
+        self.profile.block_thresholds.append((time, n_bytes))
+
+    def _position(self) -> int:
+        return self.profile.blocks.n_rows
+
+    def mapped_memory(self, time: int, address: int, size: int, handle: int) -> None:
+        self.profile.mappings.append(Mapped(self._position(), address, size, handle))
+
+    def unmapped_memory(self, time: int, address: int, size: int) -> None:
+        self.profile.mappings.append(Mapped(self._position(), address, size, None))
+
+    def exhaustion(
+        self, id_: int, time: int, thread: int, account: int, api: int, error: int, n_bytes: int, again: int
+    ) -> None:
+        self.kind_of(account)
+        events = self.profile.exhaustions
+        require(not again or again in events, f"event {again} is not defined")
+        event = Exhaustion(id_, time, thread, account, self.text(api), error, n_bytes, again, {}, self._position())
+        self.define(events, "event", id_, event)
+
+    def _event(self, id_: int) -> Exhaustion:
+        require(id_ in self.profile.exhaustions, f"event {id_} is not defined")
+        return self.profile.exhaustions[id_]
+
+    def _change(self, event: int, **fields: Any) -> None:
+        self.profile.exhaustions[event] = self._event(event)._replace(**fields)
+
+    def exhaustion_figure(self, event: int, figure: str, n_bytes: int) -> None:
+        self._event(event).figures[figure] = n_bytes
+
+    def outcome(self, event: int, time: int, outcome: str) -> None:
+        require(outcome in ("retried", "raised"), f'"{outcome}" is not an outcome')
+        self._change(event, outcome=outcome, outcome_time=time, outcome_position=self._position())
+
+    def _check_growths(self, growths: Tuple[Growth, ...]) -> None:
+        for growth in growths:
+            require(growth.kind in KINDS, f'"{growth.kind}" is not a kind of memory')
+
+    def scope(
+        self,
+        id_: int,
+        parent: int,
+        thread: int,
+        begin: int,
+        end: int,
+        node: int,
+        name: int,
+        growths: Tuple[Growth, ...],
+    ) -> None:
+        nodes = self.profile.node_frame
+        if node and (node >= len(nodes) or not nodes[node]):
+            raise no_node(node)
+        self._check_growths(growths)
+        self.define(self.scope_ids, "scope", id_, id_)
+        require(begin <= end, f"scope {id_} ends before it begins")
+        require(parent not in self.scope_ids, f"scope {id_} is written after the one around it")
+        self.profile.scopes.append(Scope(id_, parent, thread, begin, end, node, self.text(name), growths))
+
+    def scope_sum(self, name: int, count: int, time: int, growths: Tuple[Growth, ...]) -> None:
+        self._check_growths(growths)
+        text = self.text(name)
+        self.profile.scope_sums[text] = ScopeSum(text, count, time, growths)
+
+    def failure(self, name: int, code: int, count: int) -> None:
+        self.profile.failures[(self.text(name), code)] = count
+
+    def counter(self, key: str, count: int) -> None:
+        self.profile.counters[key] = count
+
+    def system(self, time: int, figure: str, n_bytes: int) -> None:
+        times, values = self.profile.system.setdefault(figure, (array("Q"), array("Q")))
+        times.append(time)
+        values.append(n_bytes)
+
+    def mark(self, time: int, name: int) -> None:
+        self.profile.marks.append(Mark(time, self.text(name)))
+
+    def stage(self, time: int) -> None:
+        marks = self.profile.marks
+        require(not self.group, "a stage begins inside a snapshot")
+        if not marks or marks[-1].snapshot is None:
+            raise Corrupt("a stage begins without a mark and its snapshot")
+        self.earlier_peaks = dict(self.profile.peaks)
+        self.profile.stages.append(Stage(marks[-1].text, marks[-1].snapshot, {}))
+
+    def region(self, time: int, thread: int, name: int) -> None:
+        text = self.text(name)
+        row = len(self.profile.timeline.time)
+        depth = self.n_open_regions.get(thread, 0)
+        self.n_open_regions[thread] = depth + 1
+        self.open_regions.setdefault(thread, {}).setdefault(text, []).append(len(self.profile.regions))
+        self.profile.regions.append(Region(time, None, thread, depth, text, row, row))
+
+    def region_end(self, time: int, thread: int, name: int) -> None:
+        """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
+        regions = self.profile.regions
+        text = self.text(name)
+        row = len(self.profile.timeline.time)
+        open_ = self.open_regions.get(thread, {}).get(text)
+        if open_:
+            index = open_.pop()
+            regions[index] = regions[index]._replace(end=time, end_row=row)
+            self.n_open_regions[thread] -= 1
+
+    def region_sum(self, name: int, count: int, time: int) -> None:
+        text = self.text(name)
+        self.profile.region_sums[text] = RegionSum(text, count, time)
+
+    def object(self, time: int, address: int, size: int, soname: int, path: str) -> None:
+        objects = self.profile.objects
+        self.mapped[address] = len(objects)
+        objects.append(LoadedObject(time, None, address, size, self.text(soname), path))
+
+    def object_end(self, time: int, address: int) -> None:
+        """An object that was mapped before this trace began, by the parent of a fork, is not known: passed over."""
+        index = self.mapped.pop(address, None)
+        if index is not None:
+            self.profile.objects[index] = self.profile.objects[index]._replace(end=time)
+
+    def end(self, time: int, reason: str, code: int) -> None:
+        require(reason in ("exit", "signal"), f'"{reason}" is not a way to end')
+        require(not self.group, "the program ends inside a snapshot")
+        self.profile.end = End(time, reason, code)
+
+    def handlers(self) -> Dict[str, Handler]:
+        return {
+            "m": self.manifest,
+            "g": self.owner_group,
+            "s": self.string,
+            "f": self.frame,
+            "h": self.source,
+            "T": self.thread,
+            "n": self.nodes,
+            "a": self.account,
+            "n1": self.node_of_version_1,
+            "a1": self.account_of_version_1,
+            "r": self.role,
+            "t": self.totals,
+            "S": self.snapshot,
+            "c": self.changes,
+            "v": self.pages,
+            "P": self.peak,
+            "d": self.at_peak,
+            "E": self.snapshot_end,
+            "+": self.block,
+            "-": self.block_end,
+            "l": self.block_threshold,
+            "W": self.mapped_memory,
+            "w": self.unmapped_memory,
+            "O": self.exhaustion,
+            "o": self.exhaustion_figure,
+            "q": self.outcome,
+            "x": self.scope,
+            "X": self.scope_sum,
+            "e": self.failure,
+            "k": self.counter,
+            "y": self.system,
+            "M": self.mark,
+            "A": self.stage,
+            "B": self.region,
+            "D": self.region_end,
+            "R": self.region_sum,
+            "L": self.object,
+            "U": self.object_end,
+            "Z": self.end,
+        }
+
+
+def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
+    """Reads a whole trace into a profile, a new one by default. Raises TraceError."""
+    builder = Builder(Profile() if into is None else into)
+    truncation = read(stream, builder.handlers())
+    if builder.group:
+        unfinished = f"snapshot {builder.group.id} is unfinished and left out"
+        truncation = f"{truncation}; {unfinished}" if truncation else unfinished
+    builder.profile.truncation = truncation
+    return builder.profile
+
+
+# A program that runs replaces the end of its trace now and then. Who read that meanwhile reads again.
+_TRIES = 4
+
+
+def _state(path: str) -> Optional[Tuple[int, int]]:
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_size, state.st_mtime_ns
+
+
+def load_file(path: str, progress: Optional[Progress] = None) -> Profile:
+    """Reads the trace at `path`, which may be compressed; "-" is standard input. Raises TraceError."""
+    return load_as(Profile, path, progress)
+
+
+def load_as(make: Callable[[], AnyProfile], path: str, progress: Optional[Progress] = None) -> AnyProfile:
+    """The same, into what `make` makes."""
+    for attempt in range(1, _TRIES + 1):
+        before = _state(path)
+        profile = make()
+        try:
+            with open_input(path, progress) as stream:
+                load(stream, profile)
+            break
+        except OSError as error:
+            raise TraceError(f"cannot be read: {error.strerror}")
+        except TraceError:
+            if attempt == _TRIES or _state(path) == before:
+                raise
+    return profile

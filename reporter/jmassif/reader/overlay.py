@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads a log of tegrastats, jtop or nvidia-smi, and lays it on a run's clock.
+
+Sources: tegrastats prints "RAM used/total MB" a line, on releases from L4T r35 on behind the local date and time; jtop's logger
+writes a CSV file with the columns time and RAM (a share of the memory; before its version 4 KiB); nvidia-smi
+--query-gpu=timestamp,memory.used --format=csv has "2017/03/19 17:32:29.613, 1234 MiB". All write local time without its zone.
+"""
+
+import calendar
+import csv
+import re
+import time
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from jmassif.model.records import Overlay
+from jmassif.model.run import Profile
+from jmassif.units import printable
+
+
+_TEGRASTATS = re.compile(r"\s*(?:(\d\d)-(\d\d)-(\d{4}) (\d\d):(\d\d):(\d\d)\s+)?RAM (\d{1,9})/\d+([kMG])B")
+_UNITS = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_STAMP = re.compile(r"\s*(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(\.\d{1,9})?\s*")
+_MIB = re.compile(r"\s*(\d{1,9})(?: MiB)?\s*")
+_QUARTER_S = 15 * 60
+_FARTHEST_ZONE = 14 * 4  # quarters of an hour
+_GPU_COLUMNS = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name")
+
+
+class OverlayError(Exception):
+    """The message is one line."""
+
+
+class Clock(NamedTuple):
+    """What the user says of a log's times."""
+
+    offset_s: Optional[float] = None  # added to them, read as UTC; None: this machine's zone, or the one that fits
+    interval_s: float = 1.0  # between the lines of a log without times
+    start_s: float = 0.0  # of its first line, after the run's start
+
+
+_Row = Tuple[Optional[float], int]  # seconds since 1970 as if the log were UTC; bytes
+_Stamp = Optional[float]
+
+
+def _seconds(year: str, month: str, day: str, *rest: str) -> _Stamp:
+    try:
+        fields = time.strptime(" ".join((year, month, day) + rest[:3]), "%Y %m %d %H %M %S")
+    except ValueError:
+        return None
+    return calendar.timegm(fields) + float(rest[3] or 0 if len(rest) > 3 else 0)
+
+
+def _stamp(text: str) -> _Stamp:
+    match = _STAMP.fullmatch(text)
+    return _seconds(*match.groups("")) if match else None
+
+
+def _tegrastats(lines: List[str]) -> List[_Row]:
+    rows: List[_Row] = []
+    for line in lines:
+        match = _TEGRASTATS.match(line)
+        if not match:
+            continue
+        month, day, year, *clock = match.groups()[:6]
+        when = _seconds(year, month, day, *clock) if year else None
+        if year and when is None:
+            continue
+        rows.append((when, int(match.group(7)) * _UNITS[match.group(8)]))
+    return rows
+
+
+def _jtops_bytes(text: str, total: Optional[int]) -> Optional[int]:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if not 0 <= value < 1 << 40:
+        return None
+    if value > 1:
+        return int(value) * 1024
+    return int(value * total) if total else None
+
+
+def _table(lines: List[str], time_name: str, is_value: Callable[[str], bool]) -> Tuple[List[Dict[str, str]], str]:
+    """The rows, and the name of the column that has the memory; none if the header has not both."""
+    found = csv.DictReader((line.replace("\0", "") for line in lines), skipinitialspace=True)
+    names = [name.strip() for name in found.fieldnames or []]
+    value = next((name for name in names if is_value(name)), None)
+    if time_name not in names or value is None:
+        return [], ""
+    found.fieldnames = names
+    rows = []
+    for row in found:
+        rows.append({name: text for name, text in row.items() if isinstance(name, str) and isinstance(text, str)})
+    return rows, value
+
+
+def _jtop(lines: List[str], total: Optional[int]) -> List[_Row]:
+    table, value = _table(lines, "time", lambda name: name == "RAM")
+    rows: List[_Row] = []
+    for row in table:
+        when, n_bytes = _stamp(row.get("time", "")), _jtops_bytes(row.get(value, ""), total)
+        if when is not None and n_bytes is not None:
+            rows.append((when, n_bytes))
+    return rows
+
+
+def _nvidia_smi(lines: List[str]) -> List[_Row]:
+    """Of several GPUs the first."""
+    table, value = _table(lines, "timestamp", lambda name: name.startswith("memory.used"))
+    if not value and lines and len(lines[0].split(",")) == 2 and _stamp(lines[0].split(",")[0]) is not None:
+        table, value = _table(["timestamp, memory.used"] + lines, "timestamp", lambda name: name == "memory.used")
+    gpu: Optional[List[str]] = None
+    rows: List[_Row] = []
+    for row in table:
+        which = [row[name] for name in _GPU_COLUMNS if name in row]
+        gpu = which if gpu is None else gpu
+        when, used = _stamp(row.get("timestamp", "")), _MIB.fullmatch(row.get(value, ""))
+        if which == gpu and when is not None and used:
+            rows.append((when, int(used.group(1)) << 20))
+    return rows
+
+
+def _zone_s(profile_start_s: float, run_s: float, stamps: List[float]) -> float:
+    """What makes a log's local times UTC: this machine's zone, or another if that puts the log beside the run."""
+    local = time.localtime(profile_start_s)
+    here = float(calendar.timegm(time.gmtime(profile_start_s)) - calendar.timegm(local))
+    quarters = range(-_FARTHEST_ZONE, _FARTHEST_ZONE + 1)
+    candidates = [here] + sorted((float(n * _QUARTER_S) for n in quarters), key=lambda offset: abs(offset - here))
+
+    def overlap(offset: float) -> float:
+        first, last = stamps[0] + offset, stamps[-1] + offset
+        return min(last, profile_start_s + run_s) - max(first, profile_start_s)
+
+    if overlap(here) >= -1:
+        return here
+    best = max(candidates, key=overlap)
+    if overlap(best) < -1:
+        raise OverlayError("its times are not those of the run: give the distance with --overlay-offset")
+    return best
+
+
+def parse(lines: Iterable[str], profile: Profile, clock: Clock) -> Overlay:
+    """The log on the run's clock. Raises OverlayError."""
+    kept = [line.rstrip("\r\n") for line in lines]
+    total = profile.number("mem-total-bytes") or (profile.system.get("mem-total", ((), [0]))[1][-1] or None)
+    readers: Tuple[Tuple[str, bool, Callable[[], List[_Row]]], ...] = (
+        ("tegrastats", False, lambda: _tegrastats(kept)),
+        ("jtop", False, lambda: _jtop(kept, total)),
+        ("nvidia-smi", True, lambda: _nvidia_smi(kept)),
+    )
+    for tool, is_of_device, read in readers:
+        rows = read()
+        if rows:
+            return Overlay(tool, is_of_device, *_placed(rows, profile, clock))
+    first = printable(next((line for line in kept if line.strip()), ""))[:60]
+    raise OverlayError(f'no log of tegrastats, jtop or nvidia-smi: it begins with "{first}"')
+
+
+def _placed(rows: List[_Row], profile: Profile, clock: Clock) -> Tuple[List[int], List[int]]:
+    """Times of the trace, and bytes."""
+    start_ms = profile.number("start-unix-ms")
+    if profile.time_unit != "ms":
+        raise OverlayError("the trace counts no time that a log could be laid beside (--time-unit=ms does)")
+    stamps = [when for when, _ in rows if when is not None]
+    if stamps:
+        if start_ms is None:
+            raise OverlayError("the trace does not say when the run started")
+        start_s = start_ms / 1000
+        timed = sorted((when, n_bytes) for when, n_bytes in rows if when is not None)
+        offset = clock.offset_s
+        if offset is None:
+            offset = _zone_s(start_s, profile.last_time / 1000, [when for when, _ in timed])
+        placed = [(round((when + offset - start_s) * 1000), n_bytes) for when, n_bytes in timed]
+    else:
+        step = clock.interval_s
+        placed = [(round((clock.start_s + at * step) * 1000), n_bytes) for at, (_, n_bytes) in enumerate(rows)]
+    during = [(at, n_bytes) for at, n_bytes in placed if -2000 <= at <= profile.last_time + 2000]
+    if not during:
+        raise OverlayError("none of its lines is of the run's time: give the distance with --overlay-offset")
+    return [max(0, at) for at, _ in during], [n_bytes for _, n_bytes in during]

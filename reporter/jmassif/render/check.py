@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verdicts on budgets: for people, for GitHub's log, as JUnit's XML, and as JSON, whose fields docs/jm_check.1 describes."""
+
+import json
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from jmassif.analysis.budgets import Culprit, Verdict
+from jmassif.units import printable, size
+
+
+JSON_VERSION = 1
+
+
+class Checked(NamedTuple):
+    """A trace and the verdicts on it."""
+
+    file: str
+    truncation: Optional[str]  # where the trace ends before its program did
+    verdicts: List[Verdict]
+    is_truncation_allowed: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing that matters is missing: what came after the trace's end may have been over any budget."""
+        return self.truncation is None or self.is_truncation_allowed
+
+    @property
+    def is_kept(self) -> bool:
+        return self.is_whole and all(verdict.is_kept for verdict in self.verdicts)
+
+
+def _amount(verdict: Verdict, number: int) -> str:
+    return size(number) if verdict.is_bytes else f"{number:,}"
+
+
+def _head_room(verdict: Verdict) -> str:
+    share = f" ({100 * abs(verdict.left) / verdict.limit:.1f} %)" if verdict.limit else ""
+    return f"{_amount(verdict, abs(verdict.left))} {'left' if verdict.is_kept else 'too much'}{share}"
+
+
+def _change(verdict: Verdict) -> str:
+    if verdict.before is None:
+        return ""
+    by = verdict.value - verdict.before
+    if not by:
+        return "; as in the baseline"
+    return f"; {_amount(verdict, abs(by))} {'more' if by > 0 else 'less'} than the baseline"
+
+
+def _sentence(verdict: Verdict) -> str:
+    """ "2.61 GiB of 3.00 GiB, 400 MiB left (13.0 %)" """
+    of = f"{_amount(verdict, verdict.value)} of {_amount(verdict, verdict.limit)}, {_head_room(verdict)}"
+    note = f" [{verdict.note}]" if verdict.note else ""
+    return of + _change(verdict) + note
+
+
+def _culprit(culprit: Culprit) -> str:
+    """ "12.0 MiB  train.py:31 (<module>) (tensor), 50.0 KiB per step" """
+    by = size(culprit.bytes)
+    if culprit.before is not None:
+        by = (
+            f"{size(culprit.bytes - culprit.before)} more than {size(culprit.before)}"
+            if culprit.before
+            else f"{by} new"
+        )
+    return f"{by}: {culprit.label} ({culprit.owner})" + (f", {culprit.rate}" if culprit.rate else "")
+
+
+def _culprits(verdict: Verdict) -> str:
+    return "; ".join(_culprit(each) for each in verdict.culprits)
+
+
+def _cut(one: Checked) -> str:
+    return (
+        f"the trace is truncated ({one.truncation}): what came after is not judged; --allow-truncated takes it as it is"
+    )
+
+
+def _prefix(checked: Sequence[Checked], one: Checked) -> str:
+    return f"{printable(one.file)}: " if len(checked) > 1 else ""
+
+
+def write_text(checked: Sequence[Checked]) -> Iterator[str]:
+    """A line a budget, and below one that is not kept a line a culprit."""
+    widths = [len(printable(verdict.name)) for one in checked for verdict in one.verdicts]
+    width = min(max(widths, default=0), 40)
+    for one in checked:
+        if not one.is_whole:
+            yield f"{_prefix(checked, one)}CUT   {printable(_cut(one))}"
+        for verdict in one.verdicts:
+            state = "ok  " if verdict.is_kept else "OVER"
+            yield f"{_prefix(checked, one)}{state}  {printable(verdict.name):<{width}}  {_sentence(verdict)}"
+            for culprit in verdict.culprits:
+                yield f"        {_culprit(culprit)}"
+
+
+def _command_text(text: str) -> str:
+    """As GitHub's workflow commands want it."""
+    return printable(text).replace("%", "%25")
+
+
+def _command_property(text: str) -> str:
+    return _command_text(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def write_github(checked: Sequence[Checked]) -> Iterator[str]:
+    """What is over budget becomes an annotation, a truncated trace a warning; the rest stands in the log."""
+    for one in checked:
+        if one.truncation:
+            level, text = ("warning", one.truncation) if one.is_whole else ("error", _cut(one))
+            yield f"::{level} title={_command_property('truncated trace')}::{_command_text(f'{one.file}: {text}')}"
+        for verdict in one.verdicts:
+            sentence = f"{_prefix(checked, one)}{verdict.name}: {_sentence(verdict)}"
+            if verdict.is_kept:
+                yield f"ok  {printable(sentence)}"
+            else:
+                sentence += f"; {_culprits(verdict)}" if verdict.culprits else ""
+                yield f"::error title={_command_property(f'memory budget {verdict.name}')}::{_command_text(sentence)}"
+
+
+def write_junit(checked: Sequence[Checked]) -> Iterator[str]:
+    """A suite a trace, a case a budget."""
+
+    def attribute(text: str) -> str:
+        return quoteattr(printable(text))
+
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield "<testsuites>"
+    for one in checked:
+        n_over = sum(not verdict.is_kept for verdict in one.verdicts) + (not one.is_whole)
+        counts = f'tests="{len(one.verdicts) + (not one.is_whole)}" failures="{n_over}" errors="0" skipped="0"'
+        yield f" <testsuite name={attribute(f'jmassif budgets of {one.file}')} {counts}>"
+        if not one.is_whole:
+            case = f"<testcase classname={attribute(one.file)} name={attribute('complete trace')}>"
+            yield f'  {case}<failure type="truncated" message={attribute(_cut(one))}/></testcase>'
+        for verdict in one.verdicts:
+            case = f"<testcase classname={attribute(one.file)} name={attribute(verdict.name)}>"
+            sentence = _sentence(verdict)
+            if verdict.is_kept:
+                yield f"  {case}<system-out>{escape(printable(sentence))}</system-out></testcase>"
+            else:
+                yield f'  {case}<failure type="budget" message={attribute(sentence)}>{escape(_culprits(verdict))}</failure></testcase>'
+        if one.truncation:
+            yield f"  <system-err>{escape(printable(f'truncated: {one.truncation}'))}</system-err>"
+        yield " </testsuite>"
+    yield "</testsuites>"
+
+
+def write_json(checked: Sequence[Checked]) -> Iterator[str]:
+    """One object, pure ASCII."""
+    traces = [
+        {
+            "file": one.file,
+            "complete": one.truncation is None,
+            "truncation": one.truncation,
+            "budgets": [
+                {
+                    "name": verdict.name,
+                    "unit": "bytes" if verdict.is_bytes else "number",
+                    "value": verdict.value,
+                    "limit": verdict.limit,
+                    "left": verdict.left,
+                    "within": verdict.is_kept,
+                    "baseline": verdict.before,
+                    "note": verdict.note,
+                    "culprits": [culprit._asdict() for culprit in verdict.culprits],
+                }
+                for verdict in one.verdicts
+            ],
+        }
+        for one in checked
+    ]
+    within = all(one.is_kept for one in checked)
+    yield json.dumps({"format": "jmassif-check", "version": JSON_VERSION, "within": within, "traces": traces}, indent=1)
+
+
+WRITERS: Dict[str, Callable[[Sequence[Checked]], Iterator[str]]] = {
+    "text": write_text,
+    "json": write_json,
+    "junit": write_junit,
+    "github": write_github,
+}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sections about what happened: failed calls, regions and marks, temporaries, snapshots."""
+
+from typing import Dict, List, NamedTuple, Tuple
+
+from jmassif.analysis.aggregate import hottest_temporaries
+from jmassif.analysis.moments import main_peak
+from jmassif.analysis.regions import region_figures, regions_by_name
+from jmassif.analysis.run_info import WITHOUT_SIZE, counted, failed_calls
+from jmassif.attribution.names import Names
+from jmassif.model.records import Snapshot
+from jmassif.model.run import Profile
+from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
+from jmassif.units import count, growth, moment, printable, size
+
+
+_MARKS_SHOWN = 40
+_REGIONS_SHOWN = 20
+_REGIONS_SHOWN_OF_A_NAME = 3
+_TEMPORARIES_SHOWN = 5
+_SNAPSHOTS_SHOWN = 24
+_FAILURES_SHOWN = 16
+
+
+def failures(profile: Profile, extent: Extent = FULL) -> Lines:
+    lines: Lines = []
+    found = failed_calls(profile)
+    most = extent.of(_FAILURES_SHOWN)
+    lines += found[:most]
+    if len(found) > most:
+        lines.append(f"and {len(found) - most:,} other pairs of function and error{extent.hint}")
+    counters = counted(profile).odd
+    for key, n in counters[: extent.rows]:
+        lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
+    if len(counters) > extent.rows:
+        lines.append(f"and {count(len(counters) - extent.rows, 'more counter')}{extent.hint}")
+    return heading("Failed calls and oddities") + lines if lines else []
+
+
+def without_size(profile: Profile) -> Lines:
+    """What is in no sum, for nobody tells how large it is."""
+    kept = ", ".join(count(n, noun) for noun, n in counted(profile).without_size)
+    return heading("In no sum") + paragraph(f"{WITHOUT_SIZE}: {kept}.") if kept else []
+
+
+_REGIONS = Table(
+    Column("times", 9),
+    Column("took", 11, gap=1),
+    Column("at most", 10, gap=1),
+    Column("host", 10, gap=1),
+    Column("device", 10, gap=1),
+    Column("region", gap=2),
+)
+
+
+def regions(profile: Profile, extent: Extent = FULL) -> Lines:
+    """Regions that come again and again, a row a name."""
+    names = regions_by_name(profile)
+    if all(row.calls == 1 for row in names):
+        return []
+    unit = profile.time_unit
+    lines = heading("Regions by name") + [_REGIONS.head]
+    most = extent.of(_REGIONS_SHOWN)
+    for row in names[:most]:
+        figures = (size(row.most), growth(row.host), growth(row.device)) if row.told else ("", "", "")
+        text = printable(row.text)
+        if row.told < row.calls:
+            text += f" (sizes: of {row.told:,} of them)"
+        lines.append(_REGIONS.row(f"{row.calls:,}", moment(row.time, unit), *figures, text))
+    if len(names) > most:
+        lines.append(f"and {len(names) - most:,} more names{extent.hint}")
+    return lines
+
+
+def marks(profile: Profile, extent: Extent = FULL) -> Lines:
+    unit = profile.time_unit
+    rows: List[Tuple[int, str]] = []
+    for mark in profile.marks:
+        rows.append((mark.time, f"mark: {mark.text}"))
+    shown: Dict[str, int] = {}
+    for region in profile.regions:
+        shown[region.text] = shown.get(region.text, 0) + 1
+        if shown[region.text] > _REGIONS_SHOWN_OF_A_NAME or len(rows) > 2 * _MARKS_SHOWN:
+            continue
+        lasted = "still open at the end" if region.end is None else f"took {moment(region.end - region.begin, unit)}"
+        figures = region_figures(profile, region)
+        held = f"held at most {size(figures.most)}, host {growth(figures.host)}, device {growth(figures.device)}"
+        text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted}; {held})"
+        rows.append((region.begin, f"region: {text}"))
+    most = extent.of(_MARKS_SHOWN)
+    n_more = len(profile.marks) + len(profile.regions) - min(len(rows), most)
+    if not rows:
+        return []
+    rows.sort(key=lambda row: row[0])
+    lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:most]]
+    if n_more:
+        lines.append(f"and {n_more:,} more{extent.hint}")
+    return heading("Marks and regions") + lines
+
+
+def temporaries(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
+    churns = hottest_temporaries(profile, extent.of(_TEMPORARIES_SHOWN))
+    if not churns:
+        return []
+    lines = heading("Temporaries: freed before their thread allocated anything else")
+    for churn in churns:
+        site = names.site(churn.account) or "memory without a stack"
+        lines.append(f"{churn.temporaries:>12,} of {count(churn.blocks, 'block')} in {site}")
+    return lines
+
+
+class _TableRow(NamedTuple):
+    time: int
+    name: str
+    host: int
+    device: int
+    reason: str
+
+
+def _snapshots_shown(profile: Profile) -> List[Snapshot]:
+    """What was taken for a reason, and the fullest of each of a number of equal spans of time."""
+    fullest: Dict[int, Snapshot] = {}
+    shown = []
+    duration = max([1] + [snapshot.time for snapshot in profile.snapshots])
+    for snapshot in profile.snapshots:
+        span = snapshot.time * _SNAPSHOTS_SHOWN // duration
+        if snapshot.reason != "time":
+            shown.append(snapshot)
+        elif span not in fullest or snapshot.host + snapshot.device > fullest[span].host + fullest[span].device:
+            fullest[span] = snapshot
+    return shown + list(fullest.values())
+
+
+def snapshots_in_a_sentence(profile: Profile) -> Lines:
+    if not profile.snapshots:
+        return []
+    first, last = profile.snapshots[0].id, profile.snapshots[-1].id
+    n = count(len(profile.snapshots), "snapshot")
+    return heading("Other moments") + paragraph(
+        f"There are {n}, {first} to {last}; --snapshot=N explains one, --snapshot=end what was held in the end. --all lists them."
+    )
+
+
+def snapshots(profile: Profile) -> Lines:
+    """Snapshots and peaks in order of time."""
+    shown = _snapshots_shown(profile)
+    rows = [_TableRow(s.time, str(s.id), s.host, s.device, s.reason) for s in shown]
+    for peak in profile.peaks.values():
+        which = "peak" if peak.which == main_peak(profile) else f"peak-{peak.which}"
+        if which != "peak-total":
+            rows.append(_TableRow(peak.time, which, peak.host, peak.device, ""))
+    if not rows:
+        return []
+    rows.sort(key=lambda row: (row.time, row.name.rjust(20)))
+    table = Table(
+        Column("n", 11),
+        Column(f"time ({profile.time_unit})", 15),
+        Column("host (B)", 17),
+        Column("device (B)", 17),
+        Column("reason", gap=2),
+    )
+    lines = heading("Snapshots and peaks: --snapshot=n explains one") + [table.head]
+    for row in rows:
+        lines.append(table.row(row.name, f"{row.time:,}", f"{row.host:,}", f"{row.device:,}", row.reason).rstrip())
+    left_out = len(profile.snapshots) - len(shown)
+    if left_out:
+        lines.append(f"{'':>11}  and {left_out:,} more between these")
+    return lines

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The ladder as text: rows in one unit that add up by eye, each with a bar where its bytes lie."""
+
+from typing import Dict, List, NamedTuple
+
+from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
+from jmassif.analysis.moments import Moment
+from jmassif.analysis.oom import is_pytorch
+from jmassif.model.run import Profile
+from jmassif.render.layout import SUM, Line, Lines, heading, paragraph
+from jmassif.units import printable
+
+
+_LABEL = 49
+_NUMBER = 8
+_BAR = 18
+_SIGNS = {LESS: "- ", PLUS: "+ "}
+_PARTS_NAMED = 3
+
+_LABELS: Dict[str, str] = {
+    "jtop": "jtop, tegrastats: RAM in use",
+    "htop": "htop RES: resident memory",
+    "nvidia-smi": "nvidia-smi: memory in use",
+    "before": "in use before the program started",
+    "profiler": "profiler",
+    "others": "profiler, other programs, kernel",
+    "unexplained": "between two samples, unexplained",
+    "files": "pages of mapped files, which it does not count",
+    "unwritten": "allocated, never written",
+    "program": "the program",
+    "runtime": "runtime",
+    "libraries": "libraries",
+    "cache": "allocator cache: reserved, unused",
+    "other": "owners without a group",
+    "own": "your code",
+    "own-code": "your code",
+}
+
+
+class _Unit(NamedTuple):
+    name: str
+    bytes: int
+
+    def of(self, n_bytes: int) -> int:
+        return (2 * n_bytes + self.bytes) // (2 * self.bytes)
+
+
+def _unit(n_bytes: int) -> _Unit:
+    return _Unit("MiB", 1 << 20) if n_bytes >= 10 << 20 else _Unit("KiB", 1 << 10)
+
+
+def _signed(rung: Rung) -> int:
+    return -rung.bytes if rung.role == LESS else rung.bytes
+
+
+def shown_numbers(ladder: Ladder) -> List[int]:
+    """The rungs in the ladder's unit, rounded so that they add up: a part is the difference of the two sums around it."""
+    unit = _unit(max(rung.bytes for rung in ladder.rungs))
+    numbers = []
+    level = 0
+    for rung in ladder.rungs:
+        if rung.role in (LESS, PLUS):
+            numbers.append(abs(unit.of(level + _signed(rung)) - unit.of(level)))
+            level += _signed(rung)
+        else:
+            level = rung.bytes
+            numbers.append(unit.of(level))
+    return numbers
+
+
+def _parts(rung: Rung, number: int, unit: _Unit) -> str:
+    """ ": context 58, module 7, other 4": the largest owners in the unit, and the rest of the rung's number."""
+    if len(rung.parts) == 1:
+        return f": {printable(rung.parts[0][0])}"
+    room = _LABEL - len(f"- {_LABELS[rung.key]}")
+    for n_named in range(_PARTS_NAMED, 0, -1):
+        named = [(printable(name), unit.of(n_bytes)) for name, n_bytes in rung.parts[:n_named] if unit.of(n_bytes)]
+        rest = number - sum(part for _, part in named)
+        text = ": " + ", ".join(f"{name} {part:,}" for name, part in named + [("other", rest)] if part > 0)
+        if named and len(text) <= room:
+            return text
+    return ""
+
+
+def _label(profile: Profile, rung: Rung, number: int, unit: _Unit, is_top: bool) -> str:
+    if rung.key == "allocated":
+        tool = "torch.cuda.memory_allocated()" if is_pytorch(profile) else "its allocator's count of memory in use"
+        what = "tensors" if len(rung.parts) == 1 else "tensors, workspaces"
+        return f"= {tool}: {what}"
+    about = " (about)" if rung.is_about else ""
+    parts = _parts(rung, number, unit) if rung.key not in ("cache", "program") else ""
+    sign = _SIGNS.get(rung.role, "" if is_top else "= ")
+    return f"{sign}{_LABELS[rung.key]}{about}{parts}"
+
+
+def _bar(begin: int, end: int, top: int) -> str:
+    """From one number of bytes, counted from the top of the ladder, to another."""
+    at, to = (round(_BAR * n_bytes / top) for n_bytes in (begin, end))
+    return " " * min(at, _BAR - 1) + ("#" * (to - at) if to > at else ".")
+
+
+def _rows(profile: Profile, ladder: Ladder) -> Lines:
+    top = max(rung.bytes for rung in ladder.rungs)
+    unit = _unit(top)
+    level = 0
+    lines: Lines = []
+    for rung, number in zip(ladder.rungs, shown_numbers(ladder)):
+        is_step = rung.role in (LESS, PLUS)
+        after = level + _signed(rung) if is_step else rung.bytes
+        begin, end = sorted((top - level, top - after)) if is_step else (top - after, top)
+        label = _label(profile, rung, number, unit, rung is ladder.rungs[0])
+        text = f"  {label:<{_LABEL}} {number:>{_NUMBER},}  {_bar(max(0, begin), end, top)}".rstrip()
+        lines.append(text if is_step else Line((text, SUM)))
+        level = after
+    return lines
+
+
+def _footnote(profile: Profile, ladder: Ladder) -> str:
+    unit = _unit(max(rung.bytes for rung in ladder.rungs))
+    texts = []
+    if "resident" in ladder.beside and ladder.rungs[0].key == "jtop":
+        text = f"htop RES shows {unit.of(ladder.beside['resident']):,}: no device memory"
+        if ladder.beside.get("profiler"):
+            text += f", and {unit.of(ladder.beside['profiler']):,} of it is the profiler"
+        texts.append(text + ".")
+    if "reserved" in ladder.beside and ladder.pool != "host":
+        name = "torch.cuda.memory_reserved()" if is_pytorch(profile) else "Its allocator's count of reserved memory"
+        texts.append(f"{name} shows {unit.of(ladder.beside['reserved']):,}.")
+    return " ".join(texts)
+
+
+_NAMES = {
+    "jtop": "jtop's figure",
+    "htop": "htop's figure",
+    "nvidia-smi": "nvidia-smi's figure",
+    "program": "the program",
+}
+
+
+def ladder_section(profile: Profile, chosen: Moment) -> Lines:
+    """From another tool's figure to the framework's own, at a moment; empty where there is no step between two figures."""
+    lines: Lines = []
+    for ladder in ladders(profile, chosen):
+        if not any(rung.role in (LESS, PLUS) for rung in ladder.rungs):
+            continue
+        bottom = "your code"
+        if ladder.rungs[-1].key == "allocated":
+            bottom = "torch's" if is_pytorch(profile) else "its allocator's"
+        unit = _unit(max(rung.bytes for rung in ladder.rungs))
+        memory = f"{ladder.pool.capitalize()} memory from" if ladder.pool else "From"
+        title = f"{memory} {_NAMES[ladder.rungs[0].key]} to {bottom}, at {chosen.name}, in {unit.name}"
+        lines += heading(title) + _rows(profile, ladder)
+        note = _footnote(profile, ladder)
+        lines += paragraph(note) if note else []
+    return lines

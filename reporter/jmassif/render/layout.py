@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cells of text in columns."""
+
+import re
+from textwrap import wrap
+from typing import Iterable, Iterator, List, NamedTuple, Tuple, Union
+
+
+# ---- roles ----
+# What the parts of a line are there for. Writers mark it where they write; how a role looks is for those who show the report.
+
+HEADING = "heading"
+LABEL = "label"  # what a fact at the report's head is called
+WARNING = "warning"
+SUM = "sum"  # a row that others add up to
+SHARE = "share"
+HOST = "host"
+DEVICE = "device"
+PYTHON = "python"  # a line of Python in a call stack
+ROLES = (HEADING, LABEL, WARNING, SUM, SHARE, HOST, DEVICE, PYTHON)
+# Of a sentence, which may go on in the next line; it looks like any other text.
+WORDS = "words"
+# A command to be run as it stands: it is never cut.
+COMMAND = "command"
+
+Part = Tuple[str, str]  # text, and one of ROLES or ""
+
+
+class Line(str):
+    """A line with parts that have roles; for whoever does not ask for them, a string."""
+
+    parts: Tuple[Part, ...]
+
+    def __new__(cls, *parts: Union[str, Part]) -> "Line":
+        """A string has no role, and another Line brings its own."""
+        pairs: List[Part] = []
+        for part in parts:
+            if isinstance(part, Line):
+                pairs += part.parts
+            else:
+                pairs.append((part, "") if isinstance(part, str) else part)
+        line = super().__new__(cls, "".join(text for text, _ in pairs))
+        line.parts = tuple(pairs)
+        return line
+
+
+# ---- layout ----
+# What the sections of a text report share: the page, headings, paragraphs, and how wide and how long it all may be.
+
+PAGE = 80
+
+Lines = List[str]
+
+
+def heading(title: str) -> Lines:
+    return ["", Line((f"--- {title} {'-' * max(3, PAGE - len(title) - 5)}", HEADING))]
+
+
+# A figure and its unit stay together.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGTPE]?i?B|ms|s|min|h)(?![\w:]))")
+_TIED = "\u00a0"
+
+
+def wrapped(text: str, width: int) -> List[str]:
+    """In lines, of which none ends between a figure and its unit."""
+    tied = _UNIT.sub(_TIED, text.replace(_TIED, " "))
+    lines = wrap(tied, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_TIED, " ") for line in lines]
+
+
+def paragraph(text: str) -> Lines:
+    return [Line((line, WORDS)) for line in wrapped(text, PAGE)]
+
+
+# ---- as long as the page -----------------------------------------------------------------------
+
+
+class Extent(NamedTuple):
+    """How much of a section is shown."""
+
+    rows: int  # at most
+    hint: str  # how to have those that are left out
+
+    def of(self, most: int) -> int:
+        return min(self.rows, most)
+
+
+FULL = Extent(1 << 30, "")
+BRIEF = Extent(4, ": --all")
+
+
+def title_of(section: Lines) -> str:
+    """What a section is called, from its heading."""
+    return re.split("[:,]", section[1].strip("- "))[0] if len(section) > 1 else ""
+
+
+class Section(NamedTuple):
+    """A part of a report; those of the highest rank are the first to be left out."""
+
+    rank: int
+    lines: Lines
+
+
+def bounded(sections: Iterable[Section], room: int) -> Lines:
+    """The sections that fit into that many lines, in their order, and the names of those that do not."""
+    kept = [section for section in sections if section.lines]
+    # What says least goes first, and of that what comes last.
+    expendable = sorted(range(len(kept)), key=lambda index: (kept[index].rank, index))
+    for n_kept in range(len(kept), -1, -1):
+        names = [title_of(kept[index].lines) for index in sorted(expendable[n_kept:])]
+        lines = [line for index in sorted(expendable[:n_kept]) for line in kept[index].lines]
+        lines += [""] + paragraph(f"With --all also: {'; '.join(names)}.") if names else []
+        if len(lines) <= room:
+            break
+    return lines
+
+
+# ---- as wide as the page -----------------------------------------------------------------------
+
+# Of a frame that is cut, its place in the source stays.
+_PLACE = re.compile(r" \([^()]*\)$")
+_LEAST_WIDTH = 20
+
+
+def _cut(line: str, width: int) -> str:
+    """The line without what is too much of it, before a frame's place; the roles of its parts stay."""
+    place = _PLACE.search(line)
+    keep = min(len(place.group()) if place else 0, width // 2)
+    head = width - keep - 1
+    if not isinstance(line, Line):
+        return f"{line[:head]}…{line[len(line) - keep:]}"
+    parts: List[Tuple[str, str]] = []
+    at = 0
+    for text, role in line.parts:
+        begin = text[: max(0, head - at)]
+        end = text[max(0, len(line) - keep - at) :] if at + len(text) > len(line) - keep else ""
+        is_middle = at <= head < at + len(text)
+        parts.append((begin + ("…" if is_middle else "") + end, role))
+        at += len(text)
+    return Line(*parts)
+
+
+def fitted(lines: Iterable[str], width: int) -> Iterator[str]:
+    """No line is wider: sentences go on in the next line, and rows lose their middle. 0: as they are."""
+    for line in lines:
+        if not width or len(line) <= width:
+            yield line
+            continue
+        roles = {role for _, role in line.parts} if isinstance(line, Line) else set()
+        if COMMAND in roles:
+            yield line
+        elif HEADING in roles:
+            yield Line((line[:width], HEADING))
+        elif len(roles) == 1 and roles & {WORDS, WARNING}:
+            for part in wrapped(line, max(_LEAST_WIDTH, width)):
+                yield Line((part, WARNING if WARNING in roles else WORDS))
+        else:
+            yield _cut(line, max(_LEAST_WIDTH, width))
+
+
+# ---- table ----
+
+
+class Column(NamedTuple):
+    head: str
+    width: int = 0  # at least; 0: as wide as what is in it, for the last column
+    gap: int = 0  # spaces before it, which stay where a cell is wider than its column
+    align: str = ">"
+
+
+class Table:
+    def __init__(self, *columns: Column) -> None:
+        self._form = "".join(f"{' ' * column.gap}{{:{column.align}{column.width or ''}}}" for column in columns)
+        self.head = self.row(*(column.head for column in columns))
+
+    def row(self, *cells: str) -> str:
+        """A line; it ends in spaces where the last cells are empty."""
+        return self._form.format(*cells)

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The section on threads: what each held, and what it allocated in all."""
+
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set
+
+from jmassif.analysis.aggregate import SampleRow, by_name, samples
+from jmassif.analysis.leaks import Growth, find_growth, growth_sentence
+from jmassif.analysis.lines import LineRow, Pick, both_sides, line_rows, on_side, places, pools_of, total, with_totals
+from jmassif.analysis.moments import Moment, select
+from jmassif.analysis.run_info import used_sides, where_arenas_are
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, naming, totals
+from jmassif.model.run import Profile
+from jmassif.render.layout import SUM, Column, Extent, Line, Lines, Table, heading, paragraph
+from jmassif.render.sources import Sources
+from jmassif.render.view import View
+from jmassif.units import count, growth, moment, percent, size
+
+
+# ---- lines ----
+# The table of Python lines, functions or modules: what each held at the peak, and what it has left behind.
+#
+# Sorted by what a row held at the peak or, where a moment is asked for, by its growth up to that: --snapshot=end has on
+# top what the program never let go of.
+
+_MAX_LABEL = 44
+
+
+class _Figure(NamedTuple):
+    head: str
+    text: Callable[[LineRow], str]
+
+
+def _figures(profile: Profile, sum_: LineRow) -> List[_Figure]:
+    pools = pools_of(profile)
+    sides = used_sides(profile)
+
+    def held(pick: Pick) -> Callable[[LineRow], str]:
+        return lambda row: size(pick(row).held) if pick(row).held or pick(row).blocks else "-"
+
+    def share(pick: Pick) -> Callable[[LineRow], str]:
+        return lambda row: percent(pick(row).held, pick(sum_).held)
+
+    def with_calls(pick: Pick) -> Callable[[LineRow], str]:
+        return lambda row: size(pick(row).total)
+
+    def grown(pick: Pick) -> Callable[[LineRow], str]:
+        return lambda row: growth(pick(row).growth)
+
+    def allocated(pick: Pick) -> Callable[[LineRow], str]:
+        return lambda row: size(pick(row).allocated)
+
+    figures = []
+    for side in sides:
+        figures.append(_Figure(f"own {side}" if len(sides) > 1 else "own", held(on_side(side))))
+        if len(pools) > 1:
+            figures.append(_Figure("share", share(on_side(side))))
+    if len(pools) == 1:
+        figures.append(_Figure("share", share(pools[0][1])))
+    prefixes = [f"{name} " if len(pools) > 1 else "" for name, _ in pools]
+    figures += [_Figure(f"{prefix}total", with_calls(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    figures.append(_Figure("blocks", lambda row: f"{both_sides(row).blocks:,}"))
+    figures += [_Figure(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    figures += [_Figure(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    return figures
+
+
+def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> str:
+    noun = LINE_VIEWS[view.by]
+    unit = profile.time_unit
+    if view.fold == "none":
+        what = f"Own: what each Python {noun} allocated itself, internal ones too; total: with all that it called."
+    else:
+        what = (
+            f"Own: what each {noun} of the program's own caused, in packages that it called too; total: with all the {noun}s"
+            " of the program's own that it called."
+        )
+    order = (
+        "Sorted by growth, what still grew at the end first."
+        if view.selector
+        else "Sorted by own; --snapshot=end sorts by growth."
+    )
+    texts = [
+        what,
+        f"Both at {peak.name} ({moment(peak.time, unit)}); growth: what is left of own at {chosen.name}",
+        f"({moment(chosen.time, unit)});",
+        f"allocated: in the whole run. {order}",
+    ]
+    if not any(frame[0] == "p" for frame in profile.frames.values()):
+        texts.append("This trace has no Python frames: it is of no Python program, or recorded with --python=no.")
+    return " ".join(texts)
+
+
+def _grown(profile: Profile, view: View, names: Names, grown: Growth) -> List[str]:
+    """The labels of the places in `view` that still grew at the end, what grew most first."""
+    charged = charges(profile, names, view.by, view.fold != "none")
+    by_frame = {line.frame: rank for rank, line in reversed(list(enumerate(grown.lines)))}
+    found: Dict[str, int] = {}
+    for account in range(1, len(profile.accounts)):
+        rank = by_frame.get(names.charged(account))
+        to = charged(account)
+        if rank is not None and to.is_place:
+            found[to.label] = min(rank, found.get(to.label, rank))
+    return sorted(found, key=lambda label: (found[label], label))
+
+
+def _changed(profile: Profile, names: Names, rows: Sequence[LineRow], sources: Sources) -> Lines:
+    paths = {profile.frame(row.charged.frame).file: row.charged.frame for row in rows if row.charged.frame}
+
+    def files(among: Set[str]) -> str:
+        return ", ".join(sorted({names.file(frame) for path, frame in paths.items() if path in among}))
+
+    lines: Lines = []
+    if sources.changed & set(paths):
+        lines += paragraph(f"Changed since the run, so the text may be another line's: {files(sources.changed)}.")
+    if sources.left_out & set(paths):
+        mend = "--source=DIRECTORY shows the text as it is now"
+        lines += paragraph(f"Changed since the run, and left out: {files(sources.left_out)}; {mend}.")
+    return lines
+
+
+def _sources(profile: Profile, view: View) -> Optional[Sources]:
+    """None: no text is to be shown."""
+    return None if view.source is None else Sources(profile, view.source)
+
+
+def _table_of(
+    profile: Profile, figures: Sequence[_Figure], shown: Sequence[LineRow], sources: Optional[Sources], sum_: LineRow
+) -> Lines:
+    """A row a place, with its text unless `sources` is None."""
+    width = min(_MAX_LABEL, max(len(row.charged.label) for row in shown))
+    columns = (Column(figure.head, max(10, len(figure.head) + 1)) for figure in figures)
+    table = Table(Column("", width, align="<"), *columns, Column("", gap=2))
+    lines = [table.head.rstrip()]
+    for row in shown:
+        source = ""
+        if row.charged.frame and sources is not None:
+            frame = profile.frame(row.charged.frame)
+            source = sources.line(frame.file, frame.line)
+        text = table.row(row.charged.label, *(figure.text(row) for figure in figures), source).rstrip()
+        lines.append(Line((text, SUM)) if row is sum_ else text)
+    return lines
+
+
+# What the summary of a report has of them.
+_BRIEF_FIGURES = ("own", "share", "total")
+_LEAST_SHARE = 0.01
+
+
+def largest_lines(profile: Profile, names: Names, chosen: Moment, view: View, n: int) -> Lines:
+    """The section on the lines that hold most by themselves at a moment; empty where none of Python does."""
+    charged = charges(profile, names, "python-line", True)
+    own = line_rows(profile, charged, chosen.composition, {})
+    through = totals(profile, names, "python-line", True)
+    rows = with_totals(profile, own, through, chosen.composition)
+    sum_ = total(rows)
+    worth = [row for row in rows if both_sides(row).held >= _LEAST_SHARE * both_sides(sum_).held]
+    shown = places(profile, worth, sum_, 0.0, [], False)[0][:n]
+    if not shown:
+        return []
+    figures = [figure for figure in _figures(profile, sum_) if any(word in figure.head for word in _BRIEF_FIGURES)]
+    lines = heading(f"Lines that hold most, at {chosen.name}: --by=python-line")
+    return lines + _table_of(profile, figures, shown, _sources(profile, view), sum_)
+
+
+def write_lines(profile: Profile, names: Names, view: View) -> Lines:
+    """The section for a view of LINE_VIEWS. Raises moments.SelectionError."""
+    peak, chosen = select(profile, "peak"), select(profile, view.selector or "end")
+    charged = charges(profile, names, view.by, view.fold != "none")
+    through = totals(profile, names, view.by, view.fold != "none")
+    own = line_rows(profile, charged, peak.composition, chosen.composition)
+    rows = with_totals(profile, own, through, peak.composition)
+    sum_ = total(rows)
+    grown = find_growth(profile, names)
+    risen = _grown(profile, view, names, grown)
+    shown, small = places(profile, rows, sum_, view.threshold, risen, bool(view.selector))
+    if small:
+        noun = LINE_VIEWS[view.by]
+        label = f"{count(len(small), f'more {noun}')} below {view.threshold:g} %"
+        shown.append(total(small)._replace(charged=sum_.charged._replace(label=label)))
+    shown += sorted((row for row in rows if not row.charged.is_place), key=lambda row: row.charged.label)
+    shown.append(sum_)
+
+    lines = heading(f"Memory by {view.by.replace('python-', 'Python ')}")
+    lines += (
+        paragraph(_explanation(profile, view, peak, chosen))
+        + paragraph(where_arenas_are(profile))
+        + (paragraph(growth_sentence(profile, grown)) if profile.kept is None else [])
+        + [""]
+    )
+    sources = _sources(profile, view)
+    lines += _table_of(profile, _figures(profile, sum_), shown, sources, sum_)
+    return lines + (_changed(profile, names, shown, sources) if sources else [])
+
+
+# ---- threads ----
+
+# What NO_THREAD stands for.
+_OF_NONE = "what was mapped before the program began, and what malloc's blocks take beside what was asked for"
+
+
+def _held(row: SampleRow) -> int:
+    return row.host[0] + row.device[0]
+
+
+def threads_section(profile: Profile, names: Names, chosen: Moment, extent: Extent, is_together: bool) -> Lines:
+    """A row a name, or unless `is_together` a row a thread. Empty if the trace tells no threads, or one alone did everything."""
+    if not profile.has_threads:
+        return []
+    threads = Threads(profile)
+    columns = samples(profile, chosen.composition)
+    rows = by_name(profile, columns, naming(profile, names, "thread", is_together))
+    if not rows:
+        return []
+    sides = used_sides(profile)
+    total = sum(map(_held, rows))
+    shown = rows[: extent.rows] if len(rows) > extent.rows + 1 else rows
+    width = max(len(row.name) for row in shown) + 1
+    table = Table(
+        Column("", max(width, 20), align="<"),
+        Column("threads", 8),
+        *(column for side in sides for column in (Column(side, 10), Column("blocks", 11))),
+        Column("bytes" if len(sides) == 1 else "together (B)", 17),
+        Column("share", 9),
+        Column("allocated in all", 18),
+    )
+
+    def line(row: SampleRow) -> str:
+        many = threads.sharing(row.name) if is_together else 0
+        cells = [row.name, f"{many:,}" if many > 1 else ""]
+        for side in sides:
+            figures = row.host if side == "host" else row.device
+            cells += [size(figures[0]) if figures[0] else "-", f"{figures[1]:,}" if figures[1] else ""]
+        allocated = row.host[2] + row.device[2]
+        return table.row(*cells, f"{_held(row):,}", percent(_held(row), total), f"{allocated:,}").rstrip()
+
+    lines = heading(f"By thread, at {chosen.name}") + [table.head] + [line(row) for row in shown]
+    if len(rows) > len(shown):
+        rest = sum(map(_held, rows[len(shown) :]))
+        lines.append(f"and {len(rows) - len(shown):,} more that hold {size(rest)}{extent.hint}")
+    if any(row.name == NO_THREAD for row in shown):
+        lines += paragraph(f"{NO_THREAD}: {_OF_NONE}.")
+    return lines

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The map of device memory as text: a row a segment, a letter an owner, dashes for holes.
+
+    7f2a10000000   20.0 MiB  75 %  TTTTTTTTTTTTTTTTTT-----TTTTttttttt------
+"""
+
+from textwrap import wrap
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from jmassif.analysis.allocator_events import select_device
+from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, layouts
+from jmassif.analysis.oom import FRAGMENTATION, Incident, arithmetic, call, incidents_of
+from jmassif.attribution.names import Names
+from jmassif.model.records import Composition
+from jmassif.model.run import Profile
+from jmassif.render.layout import FULL, PAGE, Column, Extent, Lines, Table, heading, paragraph
+from jmassif.units import count, moment, percent, printable, size
+
+
+# ---- exhaustion ----
+# The sections on allocations that failed: the verdict first, its arithmetic, what would have helped, and who asked.
+
+_SHOWN = 3
+_FRAMES_SHOWN = 8
+_INNERMOST_SHOWN = 2  # where there are Python frames as well
+_SEGMENTS_SHOWN = 8
+_OWNERS_SHOWN = 5
+_LINES_SHOWN = 10
+
+_ARITHMETIC = Table(Column("", 32, gap=2, align="<"), Column("", 10), Column("", gap=2))
+
+
+def _of(incident: Incident) -> str:
+    return size(incident.situation.asked) if incident.situation.asked else "an unknown size"
+
+
+def _what(profile: Profile, incident: Incident) -> str:
+    event = incident.tries[0]
+    if not event.error:
+        return f"The framework gave up on {_of(incident)}"
+    times = {1: "", 2: " twice"}.get(len(incident.tries), f" {len(incident.tries)} times")
+    of = _of(incident)
+    if incident.situation.gathered and event.bytes:
+        of = f"{size(event.bytes)}, of {of} in all,"
+    return f"{printable(call(profile, event))} of {of} failed{times} (error {event.error})"
+
+
+def _what_came(profile: Profile, incident: Incident) -> str:
+    if incident.outcome == "retried":
+        return f" After {size(incident.freed)} was given back it succeeded." if incident.freed else ""
+    freed = f" {size(incident.freed)} was given back in between; that was not enough." if incident.freed else ""
+    if incident.outcome == "raised":
+        return f"{freed} The framework told the program that it is out of memory."
+    is_last = incident.last.id == max(profile.exhaustions)
+    died = is_last and (profile.end is None or profile.end.reason == "signal")
+    return f"{freed} The program has no regular end on record." if died else freed
+
+
+def _stack(profile: Profile, names: Names, account: int) -> Lines:
+    """The innermost frames, and those of Python: between them lies what every call of a framework passes through."""
+    stack = list(profile.stack(profile.accounts[account].node))
+    python = [place for place, frame in enumerate(stack) if profile.frames[frame][0] == "p"]
+    shown = list(range(_INNERMOST_SHOWN)) + python[:_FRAMES_SHOWN] if python else list(range(_FRAMES_SHOWN))
+    lines = []
+    before = -1
+    for place in sorted(set(shown) & set(range(len(stack)))):
+        if place > before + 1:
+            lines.append(f"    … {count(place - before - 1, 'frame')}")
+        text = names.frame(stack[place])
+        lines.append(f"    {text if len(text) <= PAGE - 4 else text[: PAGE - 5] + '…'}")
+        before = place
+    if before + 1 < len(stack):
+        lines.append(f"    … {count(len(stack) - before - 1, 'frame')}")
+    return lines
+
+
+def _section(profile: Profile, names: Names, number: int, incident: Incident, extent: Extent) -> Lines:
+    s = incident.situation
+    when = moment(incident.last.time, profile.time_unit)
+    lines = heading(f"Out of memory ({number}), at {when}: {incident.verdict}")
+    lines += paragraph(f"{_what(profile, incident)}. {incident.reason}{_what_came(profile, incident)}") + [""]
+    for label, n_bytes, remark in arithmetic(s):
+        lines.append(_ARITHMETIC.row(label, size(n_bytes), remark).rstrip())
+    owners = sorted(s.by_owner.items(), key=lambda item: (-item[1], item[0]))
+    held = ", ".join(f"{owner} {size(n_bytes)}" for owner, n_bytes in owners[:_OWNERS_SHOWN] if n_bytes)
+    snapshot = incident.last.snapshot
+    if held and snapshot is not None:
+        more = f" (all of it: --snapshot={profile.snapshots[snapshot].id})"
+        lines += [""] + paragraph(f"It held: {held}{', …' if len(owners) > _OWNERS_SHOWN else ''}{more}.")
+    if incident.helps and extent is FULL:  # the headline of a short report has told them
+        lines += ["", "Would have helped, by these numbers:"]
+        for text in incident.helps:
+            lines += wrap(text, PAGE, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    if incident.verdict == FRAGMENTATION:
+        lines.append("")
+        lines += map_lines(profile, layout_at(profile, incident.last.position), None, extent.of(_SEGMENTS_SHOWN))
+        lines.append(f"All segments: --segments={number}")
+    line = names.charged(incident.last.account)
+    lines += ["", f"Asked for by {names.frame(line)}:" if line else "Asked for by:"] + _stack(
+        profile, names, incident.last.account
+    )
+    return lines
+
+
+def _line(profile: Profile, number: int, incident: Incident) -> Lines:
+    when = moment(incident.last.time, profile.time_unit)
+    text = f"({number}) at {when}: {_what(profile, incident)}. {incident.reason}"
+    return wrap(text, PAGE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
+def exhaustion_sections(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
+    """A section for each of the last failures that were not made good by a further try; a line for each of the others."""
+    numbered = list(enumerate(incidents_of(profile, names), 1))
+    if not numbered:
+        return []
+    most = _SHOWN if extent is FULL else 1
+    failed = [row for row in numbered if not row[1].is_resolved][-most:]
+    lines: Lines = []
+    for number, incident in failed:
+        lines += _section(profile, names, number, incident, extent)
+    others = [row for row in numbered if row not in failed]
+    n_untold = profile.counters.get("out-of-memory", 0) - sum(len(incident.tries) for _, incident in numbered)
+    if not others and n_untold <= 0:
+        return lines
+    lines += heading("Also failed for lack of memory" if failed else "Failed for lack of memory, and then succeeded")
+    most = _LINES_SHOWN if extent is FULL else 1
+    for number, incident in others[-most:]:
+        lines += _line(profile, number, incident)
+    if len(others) > most:
+        lines.append(f"and {len(others) - most:,} before these{extent.hint}")
+    if n_untold > 0:
+        lines.append(f"and {count(n_untold, 'more call')} that the trace only counts")
+    return lines
+
+
+# ---- segments ----
+
+HOLE = "-"
+_BAR = 46
+_ROWS_SHOWN = 40
+_MOMENTS_SHOWN = 12
+
+_MAP = Table(Column("", 12), Column("", 9, gap=1), Column("", 7, gap=1), Column("", gap=2))
+_OVER_TIME = Table(
+    Column("at", 12),
+    Column("reserved", 10, gap=1),
+    Column("used", 10, gap=1),
+    Column("free", 10, gap=1),
+    Column("holes", 7, gap=1),
+    Column("largest hole", 12, gap=1),
+    Column("fragmentation", 13, gap=1),
+)
+
+
+# ---- letters ---------------------------------------------------------------------------------
+
+
+def letters(profile: Profile, layout: Layout) -> Dict[str, str]:
+    """By owner, the one with most first: a capital letter, of the owner's name if that is left."""
+    held: Dict[str, int] = {}
+    for segment in layout.segments:
+        for part in segment.parts:
+            if part.account:
+                owner = profile.accounts[part.account].owner
+                held[owner] = held.get(owner, 0) + part.bytes
+    found: Dict[str, str] = {}
+    for owner in sorted(held, key=lambda name: (-held[name], name)):
+        wanted = [c for c in owner.upper() if "A" <= c <= "Z"] + [chr(c) for c in range(ord("A"), ord("Z") + 1)]
+        found[owner] = next((c for c in wanted if c not in found.values()), "#")
+    return found
+
+
+def _cell(profile: Profile, segment: Segment, begin: int, end: int, letter_of: Dict[str, str]) -> str:
+    """What stands for these bytes: the owner with most of them; small where a part is free."""
+    held: Dict[str, int] = {}
+    for part in segment.parts:
+        overlap = min(end, part.offset + part.bytes) - max(begin, part.offset)
+        if overlap > 0 and part.account:
+            owner = profile.accounts[part.account].owner
+            held[owner] = held.get(owner, 0) + overlap
+    if not held:
+        return HOLE
+    letter = letter_of[max(held, key=lambda owner: (held[owner], owner))]
+    return letter if sum(held.values()) == end - begin else letter.lower()
+
+
+def _bar(profile: Profile, segment: Segment, widest: int, letter_of: Dict[str, str]) -> str:
+    n_cells = max(1, segment.bytes * _BAR // widest)
+    edges = [segment.bytes * cell // n_cells for cell in range(n_cells + 1)]
+    return "".join(_cell(profile, segment, edges[i], edges[i + 1], letter_of) for i in range(n_cells))
+
+
+# ---- the map ---------------------------------------------------------------------------------
+
+
+def _sum(layout: Layout) -> str:
+    pieces = layout.fragmentation
+    n = len(layout.reserving)
+    text = f"{count(n, 'segment')} of {size(pieces.reserved)}: {size(pieces.reserved - pieces.free)} used"
+    if not pieces.free:
+        return f"{text}, no holes."
+    holes = f"{size(pieces.free)} free in {count(pieces.holes, 'hole')}, the largest {size(pieces.largest_hole)}"
+    return f"{text}, {holes}; fragmentation {percent(round(1000 * pieces.share), 1000)}."
+
+
+def map_lines(profile: Profile, layout: Layout, composition: Optional[Composition], limit: int = _ROWS_SHOWN) -> Lines:
+    """What is reserved and free in numbers, the map, and its legend. `composition` is the ledger then, if it is known."""
+    if not layout.segments:
+        held = f"{size(layout.by_handle)} in arrays and memory without addresses" if layout.by_handle else "nothing"
+        return [f"No map: of device memory, this program had {held} then."]
+    lines: Lines = []
+    if layout.reserving:
+        lines += paragraph(_sum(layout))
+    else:
+        lines.append("No allocator has reserved segments: each block is by itself.")
+    if composition is not None and not is_placed(profile, layout, composition):
+        lines += paragraph(
+            "Where in the segments blocks lie is not known: this PyTorch does not report their addresses."
+        )
+    letter_of = letters(profile, layout)
+    shown = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:limit]
+    widest = shown[0].bytes
+    lines.append("")
+    for segment in sorted(shown, key=lambda segment: segment.address):
+        used = percent(segment.bytes - segment.free, segment.bytes).replace(".0", "") if segment.is_segment else ""
+        bar = _bar(profile, segment, widest, letter_of)
+        lines.append(_MAP.row(f"{segment.address:x}", size(segment.bytes), used, bar).rstrip())
+    rest = len(layout.segments) - len(shown)
+    if rest:
+        left_out = sum(segment.bytes for segment in layout.segments) - sum(segment.bytes for segment in shown)
+        lines.append(f"and {count(rest, 'smaller one')}, {size(left_out)} in all")
+    if layout.by_handle:
+        lines.append(f"and {size(layout.by_handle)} in arrays and memory without addresses")
+    legend = [f"{letter} {owner}" for owner, letter in letter_of.items()]
+    has_holes = any(segment.free for segment in layout.segments)
+    legend += [f"{HOLE} free", "small letters: partly free"] if has_holes else []
+    return lines + [""] + paragraph("   ".join(legend))
+
+
+# ---- over time -------------------------------------------------------------------------------
+
+
+def _moments(profile: Profile) -> List[Tuple[int, int]]:
+    """(time, position): snapshots, evenly spread."""
+    rows = [(snapshot.time, snapshot.position) for snapshot in profile.snapshots]
+    rows = [row for row, before in zip(rows, [(0, -1)] + rows) if row[1] != before[1]]
+    step = max(1, -(-len(rows) // _MOMENTS_SHOWN))
+    return rows[::-1][::step][::-1]
+
+
+def _over_time(profile: Profile) -> Lines:
+    rows = _moments(profile)
+    lines: List[str] = []
+    for (time, _), layout in zip(rows, layouts(profile, [position for _, position in rows])):
+        pieces = layout.fragmentation
+        if not pieces.reserved:
+            continue
+        figures = [pieces.reserved, pieces.reserved - pieces.free, pieces.free]
+        row = [moment(time, profile.time_unit)] + [size(n) for n in figures]
+        share = percent(round(1000 * pieces.share), 1000) if pieces.free else "-"
+        lines.append(_OVER_TIME.row(*row, f"{pieces.holes:,}", size(pieces.largest_hole), share))
+    if not lines:
+        return []
+    return heading("Segments over time") + [_OVER_TIME.head] + lines
+
+
+def write_segments(profile: Profile, number: str, selector: Optional[str]) -> Iterator[str]:
+    """The map at the moment that `selector` names, or at the failed allocation with this number, and figures over time.
+
+    Raises SelectionError.
+    """
+    chosen = select_device(profile, number, selector)
+    yield from heading(f"Device memory, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
+    yield from map_lines(profile, layout_at(profile, chosen.position), chosen.composition)
+    yield from _over_time(profile)

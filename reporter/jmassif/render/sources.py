@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The text of source lines, where it is what ran.
+
+Paths come from a trace, and a trace may come from anybody: were the files that it names simply opened, it could have any file of
+this machine put into a report. So a file's text is shown only if it has the hash that the recorder told, which nobody can
+who does not have the text already; or if it lies below a directory that the reader has named. Of either, regular files of
+a sensible size.
+"""
+
+import hashlib
+import io
+import os
+import stat
+import tokenize
+from typing import Dict, Iterator, List, Optional, Sequence, Set
+
+from jmassif.model.run import Profile
+from jmassif.units import printable
+
+
+_MAX_FILE_BYTES = 4 << 20  # the recorder's limit too
+_MAX_SHOWN = 60
+_MAX_AROUND = 100
+_AROUND = 3  # lines on either side
+_MAX_DEPTH = 64  # directories of a path, below a directory that was named
+
+
+def _content(place: str) -> Optional[bytes]:
+    """None: no regular file, too large, or not to be read."""
+    try:
+        # A named pipe without a writer would be waited for.
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):  # not there, or a name that no file can have
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        with open(descriptor, "rb", closefd=False) as stream:
+            content = stream.read(_MAX_FILE_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return content if len(content) <= _MAX_FILE_BYTES else None
+
+
+def _lines(content: bytes) -> List[str]:
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return list(io.TextIOWrapper(io.BytesIO(content), encoding))
+    except (SyntaxError, ValueError):  # no Python
+        return []
+
+
+def _cut(text: str, length: int) -> str:
+    safe = printable(text.expandtabs(4))
+    return safe if len(safe) <= length else safe[: length - 1] + "…"
+
+
+def _below(directory: str, path: str) -> Iterator[str]:
+    """Where the file may lie below the directory: under its whole path, or under the end of it."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        return
+    for first in range(max(0, len(parts) - _MAX_DEPTH), len(parts)):
+        yield os.path.join(directory, *parts[first:])
+
+
+class Sources:
+    """Reads each file once.
+
+    `directories` are trusted: what lies below them is shown whatever it is. `changed` has the paths of files that are shown and are
+    not as they were, `left_out` of those that are not shown for that.
+    """
+
+    def __init__(self, profile: Profile, directories: Sequence[str] = ()) -> None:
+        self.changed: Set[str] = set()
+        self.left_out: Set[str] = set()
+        self._profile = profile
+        self._directories = directories
+        self._home = profile.manifest.get("cwd", "")
+        self._files: Dict[str, List[str]] = {}
+
+    def line(self, path: str, number: int) -> str:
+        """The line with that number, fit to be shown; "" if it cannot be."""
+        lines = self._read(path)
+        return _cut(lines[number - 1].strip(), _MAX_SHOWN) if 0 < number <= len(lines) else ""
+
+    def around(self, path: str, number: int) -> str:
+        """That line with those around it, by their numbers; "" likewise."""
+        lines = self._read(path)
+        if not 0 < number <= len(lines):
+            return ""
+        shown = range(max(1, number - _AROUND), min(len(lines), number + _AROUND) + 1)
+        return "\n".join(
+            f"{'>' if n == number else ' '}{n:5} {_cut(lines[n - 1].rstrip(), _MAX_AROUND)}" for n in shown
+        )
+
+    def _read(self, path: str) -> List[str]:
+        if path not in self._files:
+            content = self._find(path)
+            self._files[path] = [] if content is None else _lines(content)
+        return self._files[path]
+
+    def _find(self, path: str) -> Optional[bytes]:
+        told = self._profile.source_hashes.get(path)
+        for directory in self._directories:
+            for place in _below(directory, path):
+                content = _content(place)
+                if content is not None:
+                    if told and hashlib.sha256(content).hexdigest() != told:
+                        self.changed.add(path)
+                    return content
+        place = os.path.join(self._home, path)
+        if not told or not os.path.isabs(place):
+            return None
+        content = _content(place)
+        if content is None or hashlib.sha256(content).hexdigest() == told:
+            return content
+        self.left_out.add(path)
+        return None

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What jm_top draws: a pure function from what a run holds now, and the size of a screen, to its lines.
+
+A screen has parts, each with the fewest rows it makes sense with and the most it can use. From the least important on, parts that
+do not fit are left out; then what is left of the height goes to the others in the order of what they are worth.
+"""
+
+import unicodedata
+from typing import Callable, List, NamedTuple, Sequence, Tuple
+
+from jmassif.render import layout as roles
+from jmassif.render.graph import DEVICE, HOST, Point, columns_of
+from jmassif.render.layout import Line, Part
+from jmassif.units import growth, moment, percent, size
+
+
+OTHERS = "#"
+FREE = "."
+_ROLE_OF = {HOST: roles.HOST, DEVICE: roles.DEVICE}
+# A screen that is narrower has the owners alone beside no graph.
+_WITH_GRAPH = 60
+_OWNERS_SHARE = 0.54
+_LEAST_BAR = 6
+_NAME = 10
+_SIZE = 9
+
+
+class Pool(NamedTuple):
+    """Bytes."""
+
+    name: str
+    host: int
+    device: int
+    others: int  # in use by everything else
+    capacity: int  # 0: not known
+
+
+class Row(NamedTuple):
+    name: str  # safe to show
+    host: int
+    device: int
+    grown: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.host + self.device
+
+
+class Process(NamedTuple):
+    pid: int
+    text: str  # what it is, safe to show
+    held: int
+    state: str
+
+
+class Screen(NamedTuple):
+    """All that is shown."""
+
+    command: str  # safe to show
+    pid: int
+    state: str
+    is_running: bool
+    unit: str  # of times
+    time: int
+    pools: Sequence[Pool]
+    peak: Tuple[int, int]  # bytes, time
+    owners: Sequence[Row]  # the largest first
+    lines: Sequence[Row]  # in their order
+    points: Sequence[Point]
+    events: Sequence[Tuple[int, str, bool]]  # time, text, whether it is a warning; the newest last
+    processes: Sequence[Process] = ()  # if there are several
+    chosen: int = 0  # of them
+    n_left_out: int = 0
+    order: str = "held"
+    offset: int = 0  # lines that are scrolled away
+    is_frozen: bool = False
+    is_help: bool = False
+    note: str = ""
+
+
+KEYS = (
+    ("q", "quit"),
+    ("f", "freeze what is shown, and go on"),
+    ("s", "sort lines by what they hold, by growth, by device, by host memory"),
+    ("up, down", "scroll the lines"),
+    ("tab", "show the next process"),
+    ("h", "this help"),
+)
+_SHORT_KEYS = "q quit  f freeze  s sort  tab process  h help"
+
+
+def width_of(text: str) -> int:
+    """Columns of a terminal."""
+    if text.isascii() if hasattr(text, "isascii") else False:
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def fit(text: str, width: int) -> str:
+    """In exactly so many columns, cut or filled up."""
+    if width_of(text) > width:
+        kept, used = [], 0
+        for character in text:
+            used += width_of(character)
+            if used > width - 1:
+                break
+            kept.append(character)
+        text = "".join(kept) + "…" if width > 0 else ""
+    return text + " " * (width - width_of(text))
+
+
+def cut(line: str, width: int) -> Line:
+    """A line, with its parts, in no more than so many columns."""
+    parts: List[Part] = []
+    left = width
+    for text, role in line.parts if isinstance(line, Line) else ((line, ""),):
+        if width_of(text) > left:
+            parts.append((fit(text, left), role))
+            break
+        parts.append((text, role))
+        left -= width_of(text)
+    return Line(*parts)
+
+
+# ---- parts -----------------------------------------------------------------------------------------
+
+
+def _bar(amounts: Sequence[Tuple[str, int]], whole: int, width: int) -> Line:
+    """Amounts with their characters, as parts of a whole. What is there at all shows, where there is room."""
+    parts: List[Part] = []
+    used, so_far = 0, 0
+    for character, n_bytes in amounts:
+        so_far += n_bytes
+        end = min(width, max(round(width * so_far / whole), used + (n_bytes > 0))) if whole else used
+        parts.append((character * (end - used), _ROLE_OF.get(character, "")))
+        used = end
+    return Line("[", *parts, FREE * (width - used), "]")
+
+
+def _title(screen: Screen, width: int) -> List[Line]:
+    state = f"{screen.state}, {moment(screen.time, screen.unit)}"
+    if screen.is_frozen:
+        state = f"FROZEN, {state}"
+    role = "" if screen.is_running or screen.state.startswith("ended, status 0") else roles.WARNING
+    left = f"jm_top  {screen.pid or ''}  {screen.command}"
+    room = max(0, width - width_of(state) - 2)
+    return [Line((fit(left, room), roles.HEADING), "  ", (state, role))]
+
+
+def _pools(screen: Screen, width: int) -> List[Line]:
+    lines: List[Line] = []
+    for pool in screen.pools:
+        name = fit(pool.name, 8)
+        held = pool.host + pool.device
+        whole = pool.capacity or max(1, held + pool.others)
+        lines.append(
+            Line(name, _bar([(HOST, pool.host), (DEVICE, pool.device), (OTHERS, pool.others)], whole, width - 10))
+        )
+        words: List[Part] = [(" ", "")]
+        if pool.host:
+            words += [(HOST, roles.HOST), (f" host {size(pool.host)}  ", "")]
+        if pool.device:
+            words += [(DEVICE, roles.DEVICE), (f" device {size(pool.device)}  ", "")]
+        if pool.others:
+            words.append((f"{OTHERS} others {size(pool.others)}  ", ""))
+        if pool.capacity:
+            free = max(0, pool.capacity - held - pool.others)
+            words.append(
+                (
+                    f"{FREE} free {size(free)} of {size(pool.capacity)}",
+                    roles.WARNING if free < 0.05 * pool.capacity else "",
+                )
+            )
+        lines.append(Line(*words))
+    return lines
+
+
+def _owner(row: Row, whole: int, width: int) -> Line:
+    bar = max(0, width - _NAME - _SIZE - 10)
+    text = f"{fit(row.name, _NAME)} {size(row.bytes):>{_SIZE}} {percent(row.bytes, whole):>7}"
+    if bar < _LEAST_BAR:
+        return Line(fit(text, width))
+    return Line(text, " ", _bar([(HOST, row.host), (DEVICE, row.device)], whole, bar - 2))
+
+
+def _owners(screen: Screen, width: int, height: int) -> List[Line]:
+    """As many as there is room for; the smallest are one."""
+    rows = list(screen.owners)
+    whole = sum(row.bytes for row in rows)
+    room = max(1, height - 1)
+    if len(rows) > room:
+        small = rows[room - 1 :]
+        both = sum(row.host for row in small), sum(row.device for row in small)
+        rows = rows[: room - 1] + [Row(f"{len(small)} smaller", *both)]
+    heading = Line((fit(f"{fit('OWNER', _NAME)} {'HELD':>{_SIZE}} {'SHARE':>7}", width), roles.HEADING))
+    return [heading] + [_owner(row, whole, width) for row in rows]
+
+
+def _graph(screen: Screen, width: int, height: int) -> List[Line]:
+    held, when = screen.peak
+    caption = f"peak {size(held)} at {moment(when, screen.unit)}" if held else "TIMELINE"
+    lines = [Line((fit(caption, width), roles.HEADING))]
+    if not screen.points or height < 3:
+        return lines
+    rows = height - 2
+    for bar in columns_of(screen.points, width - 1, rows):
+        lines.append(Line(" ", bar))
+    begin, end = (moment(screen.points[at].time, screen.unit) for at in (0, -1))
+    lines.append(Line(f" {begin}{end:>{max(1, width - 1 - len(begin))}}"))
+    return lines
+
+
+def _middle(screen: Screen, width: int, height: int) -> List[Line]:
+    """Owners and, beside them, the timeline."""
+    if width < _WITH_GRAPH:
+        return _owners(screen, width, height)
+    left_width = int(width * _OWNERS_SHARE)
+    left = _owners(screen, left_width, height)
+    right = _graph(screen, width - left_width - 2, height)
+    lines = []
+    for at in range(max(len(left), len(right))):
+        first = left[at] if at < len(left) else Line(" " * left_width)
+        gap = " " * (left_width + 2 - width_of(first))
+        lines.append(Line(first, gap, right[at] if at < len(right) else Line("")))
+    return lines
+
+
+def _lines(screen: Screen, width: int, height: int) -> List[Line]:
+    has_device = any(row.device for row in screen.owners)
+    columns: List[Tuple[str, Callable[[Row], str]]] = [("HELD", lambda row: size(row.bytes))]
+    if has_device:
+        columns += [("HOST", lambda row: size(row.host)), ("DEVICE", lambda row: size(row.device))]
+    columns.append(("IN 10 s", lambda row: growth(row.grown)))
+    if width < 60:
+        columns = columns[:1]
+    heads = " ".join(f"{head:>{_SIZE}}" for head, _ in columns)
+    by = {"held": "", "grown": ", by growth", "device": ", by device", "host": ", by host"}[screen.order]
+    lines = [Line((fit(f"{heads}  LINE{by}", width), roles.HEADING))]
+    for row in screen.lines[screen.offset : screen.offset + height - 1]:
+        figures = " ".join(f"{show(row):>{_SIZE}}" for _, show in columns)
+        lines.append(Line(figures, "  ", (row.name, roles.PYTHON if ".py:" in row.name else "")))
+    return lines
+
+
+def _events(screen: Screen, width: int, height: int) -> List[Line]:
+    lines = [Line((fit("EVENTS, the newest first", width), roles.HEADING))]
+    for time, text, is_warning in list(reversed(screen.events))[: height - 1]:
+        lines.append(Line(f"{moment(time, screen.unit):>{_SIZE}}  ", (text, roles.WARNING if is_warning else "")))
+    return lines
+
+
+def _processes(screen: Screen, width: int, height: int) -> List[Line]:
+    """The chosen one among them whatever the height."""
+    room = max(1, height - 1)
+    begin = max(0, min(screen.chosen - room // 2, len(screen.processes) - room))
+    shown = screen.processes[begin : begin + room]
+    more = f", {len(screen.processes)} of them" if len(shown) < len(screen.processes) else ""
+    more += f", {screen.n_left_out} more are not followed" if screen.n_left_out else ""
+    lines = [Line((fit(f"{'PROCESS':>9} {'HELD':>{_SIZE}}  WHAT{more}", width), roles.HEADING))]
+    for at, process in enumerate(shown, begin):
+        mark = ">" if at == screen.chosen else " "
+        text = f"{mark}{process.pid:>8} {size(process.held):>{_SIZE}}  {process.state}: {process.text}"
+        lines.append(Line((text, roles.SUM if at == screen.chosen else "")))
+    return lines
+
+
+def _help(screen: Screen, width: int, height: int) -> List[Line]:
+    keys = [Line(f"  {key:<10} {what}") for key, what in KEYS]
+    bars = [
+        Line(""),
+        Line(
+            "  ",
+            (HOST, roles.HOST),
+            " host memory   ",
+            (DEVICE, roles.DEVICE),
+            f" device memory   {OTHERS} used by others   {FREE} free",
+        ),
+        Line("  IN 10 s: by how much a line has grown in the last ten seconds"),
+    ]
+    return [Line((fit("KEYS", width), roles.HEADING)), *keys, *bars]
+
+
+# ---- all of it ---------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    least: int  # rows
+    most: int
+    draw: Callable[[Screen, int, int], List[Line]]
+
+
+def _parts(screen: Screen) -> List[Tuple[int, _Part]]:
+    """From above to below, with what each is worth: the higher, the longer it stays and the more it gets."""
+    if screen.is_help:
+        return [(1, _Part(2, 100, _help))]
+    found = [
+        (3, _Part(4, max(9, min(14, len(screen.owners) + 1)), _middle)),
+        (2, _Part(3, 1 + max(2, len(screen.lines)), _lines)),
+    ]
+    if screen.processes:
+        found.insert(0, (4, _Part(3, min(6, 1 + len(screen.processes)), _processes)))
+    if screen.events:
+        found.append((1, _Part(2, min(7, 1 + len(screen.events)), _events)))
+    return found
+
+
+def _heights(parts: Sequence[Tuple[int, _Part]], room: int) -> List[int]:
+    """Rows for each part; 0 for one that does not fit."""
+    heights = [part.least for _, part in parts]
+    by_worth = sorted(range(len(parts)), key=lambda at: parts[at][0])
+    for at in by_worth:
+        if sum(heights) > room:
+            heights[at] = 0
+    # A row each in turn, so that none starves; what is worth more first.
+    growing = [at for at in reversed(by_worth) if heights[at]]
+    while growing and sum(heights) < room:
+        for at in list(growing):
+            if heights[at] >= parts[at][1].most:
+                growing.remove(at)
+            elif sum(heights) < room:
+                heights[at] += 1
+    return heights
+
+
+def draw(screen: Screen, width: int, height: int) -> List[Line]:
+    """No more than `height` lines of no more than `width` columns."""
+    above = _title(screen, width) + _pools(screen, width)
+    below: List[Line] = [
+        Line((fit(screen.note or _SHORT_KEYS, width), roles.WARNING if screen.note else roles.HEADING))
+    ]
+    if height < len(above) + len(below):
+        return [cut(line, width) for line in above[:height]]
+    parts = _parts(screen)
+    heights = _heights(parts, height - len(above) - len(below))
+    middle: List[Line] = []
+    for (_, part), rows in zip(parts, heights):
+        if rows:
+            middle += (part.draw(screen, width, rows) + [Line("")] * rows)[:rows]
+    middle += [Line("")] * (height - len(above) - len(below) - len(middle))
+    return [cut(line, width) for line in above + middle + below]
+
+
+def frame(screen: Screen, width: int, height: int) -> List[Line]:
+    """One that is printed: without the keys, and without empty lines at its end."""
+    lines = draw(screen, width, height)
+    lines = lines if screen.note else lines[:-1]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines

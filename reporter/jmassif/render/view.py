@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the user asked to see, and how a writer says that it cannot show it."""
+
+from typing import NamedTuple, Optional, Sequence, Tuple
+
+from jmassif.attribution.views import LINE_VIEWS
+from jmassif.render.editor import Editor
+
+
+BY = ("stack", "owner", "library", "kind", "role", "thread") + tuple(LINE_VIEWS)
+FOLDS = ("internal", "none")
+
+
+class View(NamedTuple):
+    """What the user asked to see."""
+
+    selector: Optional[str]  # a snapshot's id or one of moments.SELECTORS; None: not asked
+    threshold: float  # percent of the total below which places are folded
+    by: str  # one of BY
+    width: int  # of the graph, in columns
+    height: Optional[int]  # of the graph, in rows; None: what fits
+    fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
+    # Show the text of Python lines, also of files below these directories, whatever is there; None: show none.
+    source: Optional[Sequence[str]] = ()
+    value: str = "live-bytes"  # of a stack; one of samples.VALUES
+    segments: Optional[str] = None  # map device memory: at the failed allocation of this number, or ""; None: do not
+    with_pages: bool = False  # count resident pages where massif would not
+    is_brief: bool = False  # the text report's sections are cut short, so that it is two screens
+    with_stacks: bool = True  # the text report ends in call stacks
+    columns: int = 0  # as wide as a line may be; 0: as wide as it is
+    range: Optional[Tuple[str, str]] = None  # from one moment to another, each like `selector`; None: not asked
+    sizes: bool = False  # in place of the report, how large blocks are
+    calls_of: Optional[str] = None  # likewise, who calls this function or line, and whom it calls
+    editor: Optional[Editor] = None  # what opens a line of source from a page
+    file: str = ""  # what the trace is called, for the commands that a report names
+
+
+class FormatError(Exception):
+    """The format cannot hold this profile, or its file cannot be written. The message is one line."""
