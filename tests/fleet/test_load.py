@@ -259,10 +259,10 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE mine (a)")
     connection.close()
     (tmp_path / "t").write_bytes(a_trace())
-    assert "is a database of something else" in refused("load", other, tmp_path / "t")
+    assert "is another program's database" in refused("load", other, tmp_path / "t")
     (tmp_path / "text").write_text("no database at all, but long enough to look at it\n" * 100)
     assert "not a database" in refused("load", tmp_path / "text", tmp_path / "t")
-    assert "there is no such file" in refused("runs", tmp_path / "missing.db")
+    assert "no such file" in refused("runs", tmp_path / "missing.db")
     assert not (tmp_path / "missing.db").exists()
     assert "no runs in it" in refused("runs", made_empty(tmp_path))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The first sentences of a comparison of groups: what has changed, by how much, and how sure that is."""
+"""Groups of runs compared: distributions, significant changes, outliers, and the first sentences about them."""
 
 import difflib
 import fnmatch
@@ -17,15 +17,12 @@ from jmassif.units import count, growth, percent, printable, size
 
 
 # ---- statistics ----
-# Distributions of what runs held, and what is known of the difference between two of them.
+# The interval of the difference between two medians needs only the order of the runs: the binomial distribution says between which
+# two runs a median lies, for any shape of distribution and any number of equal values. Each group's interval gets half of the
+# error; the difference lies between their outermost differences. An interval is never too narrow; few runs have none at a high level.
 #
-# Asked is by how much the medians of two groups differ. The interval comes from the order of the runs alone: between which two of its
-# runs a group's median lies follows from the binomial distribution, whatever shape the costs have, and with how many equal
-# values. Each group's interval has half of the error, and the difference lies between the outermost differences of both. So an
-# interval is never too narrow, at any number of runs; of few runs there is none at a high level, and then that is said.
-#
-# Of many rows some would differ by chance. Holm's procedure keeps the chance that any one of all rows is called a change and is none
-# below the level: the row with the smallest error is held against level / m, the next one against level / (m - 1), and so on.
+# Among many rows some differ by chance. Holm's procedure keeps the family-wise error below the level: the row with the smallest
+# error is compared with level / m, the next one with level / (m - 1), and so on.
 
 Interval = Tuple[int, int]
 
@@ -39,7 +36,7 @@ class Distribution(NamedTuple):
 
 
 def quantile(ordered: Sequence[int], per_cent: int) -> int:
-    """The smallest value that as many per cent of all are not above. `ordered` has at least one."""
+    """The smallest value that is at or above that share of all. `ordered` has at least one."""
     rank = -(-len(ordered) * per_cent // 100)
     return ordered[max(rank, 1) - 1]
 
@@ -52,13 +49,13 @@ def distribution(ordered: Sequence[int]) -> Distribution:
 
 
 class Fences(NamedTuple):
-    """What lies outside is far from its group."""
+    """Bounds of a group; a run outside them is an outlier."""
 
     least: int
     most: int
 
 
-# So many times as far from the median as 5 % of all are. Of a normal distribution that is five standard deviations.
+# A multiple of the distance from the median to the 5th or 95th percentile: five standard deviations of a normal distribution.
 _FAR = 3
 
 
@@ -67,7 +64,7 @@ def fences(of: Distribution) -> Fences:
 
 
 class _Ranks:
-    """Of n runs: between which of them the median lies, with which error."""
+    """Ranks of n runs between which the median lies, by error."""
 
     def __init__(self, n: int) -> None:
         # The chance that k or fewer of n runs lie below the median.
@@ -78,12 +75,12 @@ class _Ranks:
             self.tails.append(total)
 
     def rank(self, error: float) -> int:
-        """The median is not below the run of this rank, and not above that of the same rank from the end. 0: nothing is known."""
+        """The median lies between the run of this rank and that of the same rank from the end. 0: too few runs."""
         return bisect_right(self.tails, error / 2)
 
 
 class Medians:
-    """Compares medians of groups; keeps what depends on the numbers of runs alone."""
+    """Compares medians of groups; caches tables that depend only on the numbers of runs."""
 
     def __init__(self) -> None:
         self._ranks: Dict[int, _Ranks] = {}
@@ -95,10 +92,7 @@ class Medians:
         return self._ranks[n]
 
     def interval(self, before: Sequence[int], now: Sequence[int], error: float) -> Optional[Interval]:
-        """In which the difference of the medians lies but for this error; None: of so few runs nothing can be said.
-
-        Both are in order, as in the next one.
-        """
+        """The interval of the difference of the medians at this error; None with too few runs. Both sequences are sorted."""
         first = self._of(len(before)).rank(error / 2)
         second = self._of(len(now)).rank(error / 2)
         if not first or not second:
@@ -106,7 +100,7 @@ class Medians:
         return now[second - 1] - before[-first], now[-second] - before[first - 1]
 
     def error(self, before: Sequence[int], now: Sequence[int]) -> float:
-        """The smallest error with which the interval is on one side of zero; 1: with none."""
+        """The smallest error at which the interval excludes zero; 1 if none does."""
         key = (len(before), len(now))
         if key not in self._errors:
             tails = self._of(key[0]).tails + self._of(key[1]).tails
@@ -128,7 +122,7 @@ def is_one_sided(interval: Optional[Interval]) -> bool:
 
 
 def holm(errors: Sequence[float], level: float) -> List[Tuple[bool, float]]:
-    """Of each of several comparisons whether it tells a change, and the error that it, and its interval, are held against."""
+    """For each comparison: whether it is significant, and the error allowed for it and its interval."""
     found: List[Tuple[bool, float]] = [(False, level)] * len(errors)
     m = len(errors)
     is_on = True
@@ -142,7 +136,7 @@ def holm(errors: Sequence[float], level: float) -> List[Tuple[bool, float]]:
 
 
 # ---- runs ----
-# The runs of a fleet, by what is known of them: which are wanted, and into which groups they fall.
+# The runs of a fleet: conditions, and groups by a column or a fact.
 
 _FIELDS = [name for name, _ in RUN.columns]
 _MAX_CHOICES = 12
@@ -156,7 +150,7 @@ class FleetRun(NamedTuple):
     facts: Dict[str, str]  # of its setup; shared by many runs
 
     def value(self, key: str) -> str:
-        """Of a column or a fact; "" where it is not known."""
+        """The value of a column or a fact; "" if unknown."""
         if key in self.fields and key not in _NUMBERS:
             value = self.fields[key]
             return "" if value is None else str(value)
@@ -180,7 +174,7 @@ def condition(text: str) -> Condition:
     """ "board=*Nano*", "jetpack!=4.6.1". Raises FleetError."""
     found = re.fullmatch(r"([\w.+-]+)(!?=)(.*)", text, re.DOTALL)
     if not found:
-        raise FleetError(f'"{printable(text)}" is no condition: write KEY=PATTERN or KEY!=PATTERN')
+        raise FleetError(f'"{printable(text)}" is not a condition; use KEY=PATTERN or KEY!=PATTERN')
     key, sign, pattern = found.groups()
     return Condition(key, sign == "!=", pattern)
 
@@ -196,18 +190,20 @@ def read_runs(database: Database) -> List[FleetRun]:
 
 
 def known_keys(runs: Sequence[FleetRun]) -> List[str]:
-    """What any of them tells."""
+    """Columns and facts that any run has."""
     facts = {key for run in {id(run.facts): run for run in runs}.values() for key, value in run.facts.items() if value}
     return sorted(facts | {name for name in _FIELDS if any(run.value(name) for run in runs)})
 
 
 def check_key(runs: Sequence[FleetRun], key: str) -> None:
-    """Raises FleetError if no run tells it."""
+    """Raises FleetError if no run has that key."""
     if any(run.value(key) for run in runs):
         return
     known = known_keys(runs)
     near = difflib.get_close_matches(key, known, 5, 0.5) or known[:_MAX_CHOICES]
-    raise FleetError(f'no run tells "{printable(key)}": there is {", ".join(map(printable, near)) or "no run at all"}')
+    raise FleetError(
+        f'no run has "{printable(key)}"; keys: {", ".join(map(printable, near)) or "none, as there is no run"}'
+    )
 
 
 def chosen(runs: Sequence[FleetRun], conditions: Sequence[Condition]) -> List[FleetRun]:
@@ -222,7 +218,7 @@ class RunGroup(NamedTuple):
     runs: List[FleetRun]
 
 
-# Facts whose values say nothing without the fact's name.
+# Facts that need their name beside the value.
 _NAMED = ("jetpack", "l4t", "cuda", "cudnn", "cublas", "tensorrt", "pytorch", "python", "jmassif", "valgrind")
 
 
@@ -238,14 +234,14 @@ def grouped(runs: Sequence[FleetRun], key: str) -> List[RunGroup]:
 
 
 # ---- compare ----
-# Groups of runs laid side by side: how each part is distributed in each of them, what has changed, and who stands apart.
+# Groups of runs side by side: the distribution of each part, changes of medians, outliers.
 
 POOLS = {"bytes": "host + device", "host": "host", "device": "device"}
 _NOT_COMPARED = ("command", "mem-total-bytes", "start")
 
 
 class Change(NamedTuple):
-    """Against the base."""
+    """A difference from the base group."""
 
     bytes: int  # by which the medians differ
     interval: Optional[Interval]  # None: too few runs
@@ -271,7 +267,7 @@ class FleetRow(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """A run that lies far from its group."""
+    """A run far from its group's median."""
 
     group: int
     run: FleetRun
@@ -311,7 +307,7 @@ class FleetDifference(NamedTuple):
 def _values(
     database: Database, pool: str, views: Sequence[str], groups: Sequence[RunGroup]
 ) -> List[Tuple[str, str, List["array[int]"]]]:
-    """View, name, and what each run of each group held of it: nothing where it does not tell of it."""
+    """View, name, and bytes by run and group; 0 for a run without that part."""
     at: Dict[int, Tuple[int, int]] = {
         run.number: (number, place) for number, group in enumerate(groups) for place, run in enumerate(group.runs)
     }
@@ -358,7 +354,7 @@ def _outside(groups: Sequence[RunGroup], rows: Sequence[FleetRow], least: int) -
 
 
 def _facts(groups: Sequence[RunGroup], key: str) -> List[FleetFact]:
-    """What most runs of one group have otherwise than those of the base."""
+    """Facts for which most runs of a group differ from most runs of the base."""
     counters: List[Dict[str, "Counter[str]"]] = []
     for group in groups:
         setups: "Counter[int]" = Counter(id(run.facts) for run in group.runs)
@@ -375,10 +371,10 @@ def _facts(groups: Sequence[RunGroup], key: str) -> List[FleetFact]:
             continue
         values = []
         for group, counter in zip(groups, counters):
-            told = Counter(counter.get(fact, {}))
-            told[""] += len(group.runs) - sum(told.values())
-            values.append(min(told.items(), key=lambda item: (-item[1], item[0])))
-        # What is spread over many values, as kinds of boards are, differs by chance.
+            counts = Counter(counter.get(fact, {}))
+            counts[""] += len(group.runs) - sum(counts.values())
+            values.append(min(counts.items(), key=lambda item: (-item[1], item[0])))
+        # A fact with many values, such as the kind of board, differs by chance.
         is_usual = any(2 * n > len(group.runs) for (_, n), group in zip(values, groups))
         if is_usual and len({value for value, _ in values}) > 1:
             rows.append(FleetFact(fact, label(fact), values))
@@ -423,7 +419,7 @@ def compare(
             changes.append(Change(by, medians.interval(ordered[base], now, allowed), allowed, is_change))
         rows.append(FleetRow(view, name, distributions, changes, values))
     if not any(row.view == TOTAL for row in rows):
-        raise FleetError("no run tells what it held at its peak")
+        raise FleetError("no run has figures of its peak")
     order = {view: place for place, view in enumerate([TOTAL, *views])}
     rows.sort(key=lambda row: (order[row.view], _rank(row)))
     largest = max(of.median for of in rows[0].groups)
@@ -472,26 +468,26 @@ def _sentence(found: FleetDifference, group: int, views: List[str]) -> str:
     medians = f"{size(total.groups[found.base].median)} → {size(total.groups[group].median)}"
     n = f"{count(len(now.runs), 'run')} against {len(before.runs):,}"
     if change.interval is None:
-        text = f"Of {n} nothing can be said of {now.label} against {before.label} at {surely(found.level)}: {medians} at the peak."
+        text = f"Not enough runs to compare {now.label} with {before.label} at {surely(found.level)} ({n}): {medians} at the peak."
         return text
     if change.is_change:
         more = "more" if change.bytes > 0 else "less"
         share = percent(abs(change.bytes), total.groups[found.base].median)
         text = (
-            f"{now.label} holds {size(abs(change.bytes))}{memory(found)} {more} than {before.label} at the peak"
+            f"{now.label} needs {size(abs(change.bytes))}{memory(found)} {more} than {before.label} at the peak"
             f" ({between(change.interval)}): {medians}, {share}, medians of {n}."
         )
     else:
         text = (
-            f"{now.label} holds as much{memory(found)} as {before.label} at the peak, as far as {n} tell: {medians}"
+            f"No significant difference between {now.label} and {before.label} at the peak{memory(found)}, {n}: {medians}"
             f" ({between(change.interval)})."
         )
     parts = [_most(found, group, view) for view in views]
-    return text + (next(filter(None, parts), "") or ("" if change.is_change else " No part of it has changed."))
+    return text + (next(filter(None, parts), "") or ("" if change.is_change else " No part differs significantly."))
 
 
 def fleet_headline(found: FleetDifference) -> List[str]:
-    """Sentences that are safe to show, of the group that differs most first."""
+    """Sentences that are safe to show; the group that differs most comes first."""
     views = list(dict.fromkeys(row.view for row in found.rows[1:]))
 
     def rank(group: int) -> int:
@@ -503,11 +499,11 @@ def fleet_headline(found: FleetDifference) -> List[str]:
 
 
 def method(found: FleetDifference) -> str:
-    """How this is known, in words."""
+    """The statistical method, in words."""
     return (
         f"Changes are of medians, against {found.groups[found.base].label}; their intervals follow from the order of the runs (binomial"
-        f" distribution, any shape of costs). What is called a change holds for all {found.n_compared:,} comparisons together at"
-        f" {surely(found.level)} (Holm). Spread is between the quartiles."
+        f" distribution, of any shape). Changes are significant at {surely(found.level)} for all {found.n_compared:,} comparisons"
+        f" together (Holm). Spread is between the quartiles."
     )
 
 
@@ -515,6 +511,4 @@ def left_out(found: FleetDifference) -> str:
     n = found.n_left_out
     if not n:
         return ""
-    return (
-        f"Left out: {count(n, 'run')} that did not come to an end (killed, or still running); --incomplete counts them."
-    )
+    return f"Left out: {count(n, 'run')} without an end (killed, or still running); --incomplete includes them."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which kind of database a name stands for."""
+"""The database of a fleet: its tables, in a file of SQLite or in PostgreSQL."""
 
 import hashlib
 import importlib
@@ -16,13 +16,12 @@ from jmassif.units import printable
 # The tables of a fleet, the same in SQLite and in PostgreSQL.
 #
 # Every table that grows with the runs begins with the run, so a distributed PostgreSQL can spread them by it (docs/fleet.md). A
-# run's number is made of its id, a part's of its name and so on: whoever adds a run needs to ask nobody for a number, and
-# who adds it twice finds it there. What many runs have in common is kept once: names of parts in `part`, and all that is
-# installed and set on a board, which is told by a hundred facts, in `setup`.
+# run's number is a hash of its id, a part's of its name and so on: a loader needs no sequence, and adding a run twice finds it
+# there. Values that many runs share are stored once: names of parts in `part`, the hundred facts of a board's software in `setup`.
 
 VERSION = 1
 
-# At the peak; what calls have cost is over the whole run.
+# Figures at the peak; the cost of calls is of the whole run.
 TOTAL, OWNER, LIBRARY, SCOPE, LINE = "total", "owner", "library", "scope", "python-line"
 VIEWS = (OWNER, LIBRARY, SCOPE, LINE)
 
@@ -67,7 +66,7 @@ FIGURE = Table(
 )
 PART = Table("part", _columns("part BIGINT NOT NULL, view TEXT NOT NULL, name TEXT NOT NULL"), "part")
 SETUP = Table("setup", _columns("setup BIGINT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL"), "setup, key")
-# Which files were read, and how that went: what a load that was killed need not read again.
+# Files that were read, and the outcome: a load that was killed need not read them again.
 TRACE = Table(
     "trace",
     _columns("path TEXT NOT NULL, size BIGINT, mtime_ns BIGINT, state TEXT NOT NULL, reason TEXT, run BIGINT"),
@@ -80,27 +79,27 @@ TABLE_OF: Dict[str, Table] = {table.name: table for table in TABLES}
 
 
 def number_of(text: str) -> int:
-    """63 bits, which every database has: of a million texts two have the same once in ten million fleets."""
+    """A hash of 63 bits, which every database has: a million texts collide in one of ten million fleets."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 class FleetError(Exception):
-    """One line for the user: what cannot be done, and the mend."""
+    """One line for the user: the failure and the mend."""
 
 
 # ---- database ----
-# A database with a fleet in it: what is asked of one, whatever kind it is. SQL here has ? where a value goes.
+# The interface of both kinds. SQL has ? in the place of a value.
 
 Row = Tuple[Any, ...]
 
 
 class Database:
-    """One kind's calls. Whatever goes wrong in it raises FleetError."""
+    """A database of either kind. Its errors are raised as FleetError."""
 
     # A path or an address that is safe to show.
     name = ""
-    # Whether rows come in parts that fit nobody's memory at once, and what an expression is that joins texts with commas.
+    # The SQL expression that joins texts with commas.
     joined = ""
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> List[Row]:
@@ -110,15 +109,15 @@ class Database:
         raise NotImplementedError
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
-        """Rows that are not there yet."""
+        """Inserts rows that are not there yet."""
         raise NotImplementedError
 
     def merge(self, table: Table, rows: Sequence[Row]) -> None:
-        """Rows of which some may be there: those are replaced."""
+        """Inserts rows; replaces those that are there."""
         raise NotImplementedError
 
     def begin(self) -> None:
-        """What follows is there as a whole or not at all; others that add wait."""
+        """Begins a transaction; other writers wait."""
         raise NotImplementedError
 
     def commit(self) -> None:
@@ -128,18 +127,18 @@ class Database:
         raise NotImplementedError
 
     def exists(self) -> bool:
-        """Whether there are tables of a fleet."""
+        """True if it has the tables of a fleet."""
         raise NotImplementedError
 
     def make_tables(self) -> None:
-        """In a database that has none."""
+        """Creates the tables in a database without them."""
         raise NotImplementedError
 
     def check_version(self) -> None:
         ((version,),) = self.rows("SELECT max(version) FROM fleet")
         if version != VERSION:
             raise FleetError(
-                f"{self.name}: has tables of version {version}, and this jm_fleet knows version {VERSION}: name a new one"
+                f"{self.name}: has tables of version {version}; this release needs version {VERSION}: name a new database"
             )
 
     def prepare(self) -> None:
@@ -154,7 +153,7 @@ class Database:
     def need(self) -> None:
         """Raises FleetError if there is no fleet in it."""
         if not self.exists():
-            raise FleetError(f"{self.name}: has no fleet in it: jm_fleet load makes one")
+            raise FleetError(f"{self.name}: has no fleet: jm_fleet load makes one")
         self.check_version()
 
 
@@ -169,9 +168,9 @@ def definitions(suffix: str = "") -> List[str]:
 
 
 # ---- sqlite ----
-# A fleet in a file of SQLite's: the default, for which nothing has to be installed.
+# SQLite: the default; it needs nothing installed.
 
-# "jmfl": by it file(1) and this module tell the database from others.
+# "jmfl": identifies the database to file(1) and to this module.
 APPLICATION_ID = 0x6A6D666C
 _CACHE_KIB = 48 << 10
 _WAIT_SECONDS = 300
@@ -183,30 +182,30 @@ class SQLite(Database):
     def __init__(self, path: str, may_be_new: bool) -> None:
         self.name = printable(path)
         if not may_be_new and not os.path.exists(path):
-            raise FleetError(f"{self.name}: there is no such file: jm_fleet load makes one")
-        with self._told():
+            raise FleetError(f"{self.name}: no such file; jm_fleet load makes one")
+        with self._errors():
             self._connection = sqlite3.connect(os.path.abspath(path), timeout=_WAIT_SECONDS, isolation_level=None)
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             self._connection.execute("PRAGMA synchronous = NORMAL")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
             raise FleetError(f"{self.name}: {printable(str(error))}")
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> List[Row]:
-        with self._told():
+        with self._errors():
             return self._connection.execute(sql, values).fetchall()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        with self._told():
+        with self._errors():
             self._connection.execute(sql, values)
 
     def _insert(self, verb: str, table: Table, rows: Iterable[Row]) -> None:
         places = ",".join("?" * len(table.columns))
-        with self._told():
+        with self._errors():
             self._connection.executemany(f"{verb} INTO {table.name} VALUES ({places})", rows)
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
@@ -222,7 +221,7 @@ class SQLite(Database):
         self.run("COMMIT")
 
     def close(self) -> None:
-        with self._told():
+        with self._errors():
             self._connection.close()
 
     def exists(self) -> bool:
@@ -230,7 +229,7 @@ class SQLite(Database):
         if application == APPLICATION_ID:
             return True
         if self.rows("SELECT count(*) FROM sqlite_master") != [(0,)]:
-            raise FleetError(f"{self.name}: is a database of something else: name a new file")
+            raise FleetError(f"{self.name}: is another program's database: name a new file")
         return False
 
     def make_tables(self) -> None:
@@ -240,13 +239,11 @@ class SQLite(Database):
 
 
 # ---- postgres ----
-# A fleet in PostgreSQL, through psycopg 3, which nobody needs who keeps his in SQLite. Rows come by COPY.
-#
-# The tables are in a schema of their own, `jmassif`, so that they may lie beside others in a database.
+# PostgreSQL, through psycopg 3. Rows are added by COPY. The tables are in a schema of their own, `jmassif`.
 
 SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = "jmassif"
-# "jmassif": who adds holds it until he has committed.
+# "jmassif": the advisory lock that a writer holds until it commits.
 _LOCK = 0x6A6D61737369
 _COPY_BYTES = 1 << 18
 
@@ -255,7 +252,7 @@ _ESCAPED = re.compile("[\\\\\t\n\r]")
 
 
 def _field(value: Any) -> str:
-    """As COPY's text format has it."""
+    """A field in COPY's text format."""
     if value is None:
         return "\\N"
     return _ESCAPED.sub(lambda found: _ESCAPES[found.group()], value) if isinstance(value, str) else str(value)
@@ -275,32 +272,32 @@ class PostgreSQL(Database):
             self._driver: Any = importlib.import_module("psycopg")
         except ImportError:
             raise FleetError(
-                f"{self.name}: PostgreSQL needs psycopg 3: install python3-psycopg, or let DB be a file, for SQLite"
+                f"{self.name}: PostgreSQL needs psycopg 3: install python3-psycopg, or name a file for SQLite"
             )
-        with self._told():
+        with self._errors():
             self._connection = self._driver.connect(address, autocommit=True)
             self._connection.execute(f"SET search_path TO {_SCHEMA}")
             self._connection.execute("SET work_mem = '64MB'")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except self._driver.Error as error:
-            first = (str(error).strip().splitlines() or ["it does not say why"])[0]
+            first = (str(error).strip().splitlines() or ["no reason given"])[0]
             raise FleetError(f"{self.name}: {printable(first)}")
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> List[Row]:
-        with self._told():
+        with self._errors():
             found: List[Row] = self._connection.execute(sql.replace("?", "%s"), values).fetchall()
             return found
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        with self._told():
+        with self._errors():
             self._connection.execute(sql.replace("?", "%s") if values else sql, values or None)
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
-        with self._told(), self._connection.cursor() as cursor:
+        with self._errors(), self._connection.cursor() as cursor:
             with cursor.copy(f"COPY {table.name} ({table.names}) FROM STDIN") as copy:
                 pieces: List[str] = []
                 n_bytes = 0
@@ -316,13 +313,13 @@ class PostgreSQL(Database):
     def merge(self, table: Table, rows: Sequence[Row]) -> None:
         if not rows:
             return
-        # The last of those with one key, as a table of keys knows no order.
+        # Of several rows with one key the last counts.
         keys = [index for index, (name, _) in enumerate(table.columns) if name in table.key.split(", ")]
         last: Dict[Row, Row] = {tuple(row[index] for index in keys): row for row in rows}
         others = [name for name, _ in table.columns if name not in table.key.split(", ")]
         update = ", ".join(f"{name} = EXCLUDED.{name}" for name in others)
         places = ",".join(["%s"] * len(table.columns))
-        with self._told(), self._connection.cursor() as cursor:
+        with self._errors(), self._connection.cursor() as cursor:
             cursor.executemany(
                 f"INSERT INTO {table.name} ({table.names}) VALUES ({places}) ON CONFLICT ({table.key}) DO UPDATE SET {update}",
                 list(last.values()),

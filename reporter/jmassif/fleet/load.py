@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traces get into a database: processes read them, each one at a time, and this one writes.
+"""Loads traces into a database: worker processes read them, one at a time each, and this process writes.
 
-What is written is committed by the batch, with the names of the files. So a load that is killed has lost a batch at most, and
-one that is started again reads what is missing. A run goes by its id: of two traces of one run the one that tells
-more stays.
+A batch is committed with the names of its files. A load that is killed loses a batch at most, and a second load reads only what
+is missing. A run is identified by its id: of two traces of one run the more complete one stays.
 """
 
 import gc
@@ -45,16 +44,15 @@ from jmassif.units import printable, unicode_text
 
 
 # ---- reduce ----
-# What a fleet keeps of a run: its facts, and what each owner, library, call and Python line held at the peak.
-#
-# The names are those that jm_diff compares by, so that they mean the same in every run.
+# The record of a run: its facts, and the bytes of each owner, library, call and Python line at the peak, under the names by which
+# jm_diff compares runs.
 
 _LARGEST = (1 << 63) - 1
 _OF_ONE_HOST = ("host",)
 
 
 class TooLarge(Exception):
-    """A figure that no database holds."""
+    """A figure too large for a database."""
 
 
 def _text(value: str) -> str:
@@ -68,7 +66,7 @@ def _number(value: int) -> int:
 
 
 def _name(key: Key) -> str:
-    """Of a part; calls within calls are told with those around them."""
+    """A part's name; a nested call has its callers' names before it."""
     return " > ".join(key.path) + (" (further calls)" if key.is_listed else "")
 
 
@@ -82,7 +80,7 @@ def _parts(run: Run) -> List[Tuple[str, str, PartFigures]]:
 
 
 def _figures(name: str, profile: Profile) -> List[Tuple[str, str, int, int, int]]:
-    """View, name, host, device, and blocks or calls. A program that was killed before it had a peak has none."""
+    """View, name, host, device, and blocks or calls; empty for a program that was killed before it had a peak."""
     try:
         run = measure(name, profile, VIEWS, "peak")
     except SelectionError:
@@ -101,11 +99,11 @@ def _ended(profile: Profile) -> str:
         return f"cut off: {printable(profile.truncation)}"
     if profile.end:
         return f"{profile.end.reason} {profile.end.code}"
-    return "exec" if profile.is_complete else "no end on record"
+    return "exec" if profile.is_complete else "no end record"
 
 
 def reduced(name: str, profile: Profile) -> Dict[str, Any]:
-    """As JSON can carry it: `row` of the table run, `setup` (key, value), `figures`. Raises TooLarge."""
+    """A record for JSON: `row` of the table run, `setup` (key, value), `figures`. Raises TooLarge."""
     id_ = run_id(profile)
     known = {key: _text(value) for key, value in facts(profile).items() if value and key not in _OF_ONE_HOST}
     setup = number_of("\n".join(f"{key}\0{value}" for key, value in sorted(known.items())))
@@ -138,16 +136,16 @@ def reduced(name: str, profile: Profile) -> Dict[str, Any]:
 
 
 # ---- worker ----
-# A process that reads traces: is told paths, a line each, and answers each with a line of JSON.
+# A process that reads traces: a line with a path in, a line of JSON out.
 #
-# It is a program of its own with two pipes, and no child that shares its parent's memory: when whoever asks is killed, its input
-# ends, and so does it. A trace that takes all memory takes this process and not the load.
+# It is a program of its own with two pipes, not a fork: it ends with its input when the loader is killed. A trace that takes all
+# memory costs this process, not the load.
 
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from jmassif.fleet.load import serve; serve()"
 
 
 def answer(path: str) -> Dict[str, Any]:
-    """What a fleet keeps of the trace, or the reason why it keeps nothing."""
+    """The record of a trace, or the reason why there is none."""
     try:
         return reduced(path, load_file(path))
     except (TraceError, TooLarge) as error:
@@ -159,9 +157,9 @@ def answer(path: str) -> Dict[str, Any]:
 
 
 def serve() -> None:
-    """The process."""
+    """Runs the process."""
     gc.disable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's: whoever asks decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal of the terminal; the loader decides
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     out = sys.stdout.buffer
     for line in sys.stdin.buffer:
@@ -170,13 +168,13 @@ def serve() -> None:
 
 
 class Died(Exception):
-    """The process has ended before it answered."""
+    """The process ended before it answered."""
 
 
 class Worker:
     def __init__(self) -> None:
         home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        # Isolated: what lies in the current directory is nobody's module.
+        # Isolated: no module comes from the current directory.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-B", "-c", _START, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -186,7 +184,7 @@ class Worker:
         return self._process.pid
 
     def ask(self, path: str) -> Dict[str, Any]:
-        """answer(), by the process. Raises Died."""
+        """answer() of the process. Raises Died."""
         to: Optional[BinaryIO] = self._process.stdin  # type: ignore[assignment]
         back: Optional[BinaryIO] = self._process.stdout  # type: ignore[assignment]
         assert to and back
@@ -225,7 +223,7 @@ _RUN_FIELDS = [name for name, _ in RUN.columns]
 
 
 class State(NamedTuple):
-    """Of a file, by which it is told that it has not changed."""
+    """Identifies a version of a file."""
 
     size: int
     mtime_ns: int
@@ -237,10 +235,10 @@ class Refused(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a load has done."""
+    """The outcome of a load."""
 
-    n_new: int  # traces whose runs were added, or replaced by more of them
-    n_known: int  # that were there already
+    n_new: int  # traces added, or in the place of a less complete one
+    n_known: int  # loaded before
     refused: List[Refused]
 
 
@@ -264,7 +262,7 @@ def _state(path: str) -> State:
 
 
 class _Readers:
-    """Threads, each with a process of its own that reads what it is handed."""
+    """Threads with a worker process each."""
 
     def __init__(self, paths: Sequence[str], n: int) -> None:
         self._paths = iter(paths)
@@ -311,7 +309,7 @@ class _Readers:
 
 
 class _Batch:
-    """What is written in one transaction."""
+    """The runs of one transaction."""
 
     def __init__(self) -> None:
         self.runs: Dict[int, Dict[str, Any]] = {}
@@ -325,7 +323,7 @@ class _Batch:
     def add(self, read: _Read) -> None:
         row = read.found["row"]
         other = self.runs.get(row["run"])
-        if other is None or _tells(row["is_complete"], row["end_time"]) >= _tells(
+        if other is None or _completeness(row["is_complete"], row["end_time"]) >= _completeness(
             other["row"]["is_complete"], other["row"]["end_time"]
         ):
             self.runs[row["run"]] = read.found
@@ -335,14 +333,14 @@ class _Batch:
         self.traces.append((read.path, *read.state, REFUSED, reason, None))
 
 
-def _tells(is_complete: int, end_time: int) -> Tuple[int, int]:
+def _completeness(is_complete: int, end_time: int) -> Tuple[int, int]:
     return is_complete, end_time
 
 
 class Loader:
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Numbers of parts and setups that are in the database.
+        # Parts and setups in the database.
         self._parts: Set[int] = {part for part, in database.rows("SELECT part FROM part")}
         self._setups: Set[int] = {setup for setup, in database.rows("SELECT DISTINCT setup FROM setup")}
 
@@ -354,16 +352,16 @@ class Loader:
         }
 
     def _replace(self, batch: _Batch) -> List[int]:
-        """Removes what the batch has more of; the runs of which the database has more."""
+        """Removes runs that the batch has more complete; returns those that the database has more complete."""
         runs = list(batch.runs)
         less = []
         for begin in range(0, len(runs), _KEYS_AT_ONCE):
             some = runs[begin : begin + _KEYS_AT_ONCE]
             sql = f"SELECT run, is_complete, end_time FROM run WHERE run IN ({','.join('?' * len(some))})"
-            there = {run: _tells(*told) for run, *told in self._database.rows(sql, some)}
+            there = {run: _completeness(*fields) for run, *fields in self._database.rows(sql, some)}
             for run in some:
                 row = batch.runs[run]["row"]
-                if run in there and there[run] > _tells(row["is_complete"], row["end_time"]):
+                if run in there and there[run] > _completeness(row["is_complete"], row["end_time"]):
                     less.append(run)
             replaced = [run for run in there if run not in less]
             for table in (FIGURE, RUN):
@@ -399,7 +397,7 @@ class Loader:
         self._setups.update(setups)
 
     def load(self, paths: Sequence[str], n_workers: int, progress: Callable[[Progress], None]) -> Loaded:
-        """Adds the runs of all traces that are not there yet."""
+        """Adds the runs of all traces that are not loaded yet."""
         begin = time.monotonic()
         known = self._known(paths)
         refused: List[Refused] = []

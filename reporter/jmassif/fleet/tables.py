@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A comparison of groups as one HTML page: what --format=json tells, and what each run held of each part.
-
-The figures of the runs are columns, so that the page draws distributions itself and leads from them to the runs.
-"""
+"""A comparison of groups as JSON, CSV, text, Markdown, and an HTML page that draws the distributions from every run's figures."""
 
 import json
 from array import array
@@ -146,12 +143,12 @@ def _row(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
     for group, of, change in zip(found.groups, row.groups, row.changes):
         cells = [f"{of.n:,}", size(of.median), size(of.spread), size(of.low), size(of.high)]
         if change is None:
-            told = ["", "", ""]
+            cells += ["", "", ""]
         elif change.interval is None:
-            told = [growth(change.bytes), "too few runs", ""]
+            cells += [growth(change.bytes), "too few runs", ""]
         else:
-            told = [growth(change.bytes), *map(growth, change.interval)]
-        yield [f"  {_short(group.label)}", *cells, *told]
+            cells += [growth(change.bytes), *map(growth, change.interval)]
+        yield [f"  {_short(group.label)}", *cells]
 
 
 _HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
@@ -159,8 +156,8 @@ _HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
 
 def _title(view: str) -> str:
     if view == TOTAL:
-        return "All that was held, at the peak"
-    return "What calls have cost" if view == SCOPE else f"By {view.replace('-', ' ')}, at the peak"
+        return "Memory at the peak"
+    return "Cost by call" if view == SCOPE else f"By {view.replace('-', ' ')}, at the peak"
 
 
 def _views(found: FleetDifference, is_all: bool) -> Iterator[Section]:
@@ -170,7 +167,7 @@ def _views(found: FleetDifference, is_all: bool) -> Iterator[Section]:
     for view, rows in by_view.items():
         shown = [row for row in rows if is_all or row.has_changed or view == TOTAL]
         same = len(rows) - len(shown)
-        note = f"{same} {'have' if same > 1 else 'has'} not changed (--all shows them)." if same else ""
+        note = f"{same} without a significant difference (--all shows them)." if same else ""
         yield Section(_title(view), _HEADS if shown else [], [line for row in shown for line in _row(found, row)], note)
 
 
@@ -188,16 +185,14 @@ def _outside(found: FleetDifference, is_all: bool) -> Iterator[Section]:
             found.groups[each.group].label,
             size(each.bytes),
             size(each.median),
-            _short(printable(f"{each.view} {each.name}" if each.view != TOTAL else "in all")),
+            _short(printable(f"{each.view} {each.name}" if each.view != TOTAL else "total")),
             printable(str(each.run.fields["file"])),
         ]
         for each in shown
     ]
     more = len(found.outside) - len(shown)
     note = f"{more:,} more (--all shows them)." if more else ""
-    yield Section(
-        "Runs that lie far from their group", ["", "group", "held", "group's median", "of what", "trace"], rows, note
-    )
+    yield Section("Outliers", ["", "group", "bytes", "group's median", "part", "trace"], rows, note)
 
 
 def _facts(found: FleetDifference, is_all: bool) -> Iterator[Section]:
@@ -217,7 +212,9 @@ def _facts(found: FleetDifference, is_all: bool) -> Iterator[Section]:
     ]
     more = len(found.facts) - len(shown)
     note = f"{more:,} more (--all shows them)." if more else ""
-    yield Section("What else differs, as most runs have it", ["", *(group.label for group in found.groups)], rows, note)
+    yield Section(
+        "Facts that differ between most runs of the groups", ["", *(group.label for group in found.groups)], rows, note
+    )
 
 
 def _sections(found: FleetDifference, is_all: bool) -> Iterator[Section]:
@@ -273,7 +270,7 @@ SCRIPT = "fleet.js"
 
 
 def _safe(value: Any) -> Any:
-    """What JSON can hold, with every text fit to be shown. Raises TooLarge."""
+    """A value for JSON with every text safe to show. Raises TooLarge."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, dict):
@@ -286,7 +283,7 @@ def _safe(value: Any) -> Any:
 
 
 def _runs(found: FleetDifference) -> List[Dict[str, List[str]]]:
-    """By group, in columns: who the runs are."""
+    """The identity of the runs by group, in columns."""
     names = ("id", "host", "board", "file", "start")
     return [
         {name: [shown(str(run.fields[name] or "")) for run in group.runs] for name in names} for group in found.groups
@@ -303,12 +300,12 @@ def _columns(found: FleetDifference) -> Columns:
 
 def write(found: FleetDifference) -> Iterator[str]:
     """Raises FormatError."""
-    told = _safe(as_json(found))
-    told["runs"] = _runs(found)
+    head = _safe(as_json(found))
+    head["runs"] = _runs(found)
     packed = _columns(found)
     title = shown(" → ".join(group.label for group in found.groups))
     statements = [*fleet_headline(found), *filter(None, (left_out(found),))]
     first = "".join(f'<p class="statement">{escape(text)}</p>' for text in statements)
     first += f'<p class="quiet">{escape(method(found))}</p>'
-    data = pack([RunData({"columns": packed.specs}, packed.bytes())], title, fleet=told)
+    data = pack([RunData({"columns": packed.specs}, packed.bytes())], title, fleet=head)
     yield from fill_page(title, first, data, script=SCRIPT)
