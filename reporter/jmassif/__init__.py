@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""jmassif from Python: name regions of the program that is profiled, and read what was recorded.
+"""jmassif from Python: annotate the profiled program, and read traces.
 
-In the profiled program, region(), mark(), stage(), snapshot() and tensor() (annotate.py) reach the recorder; importing them costs nothing else.
-Profile.load() reads a trace; docs/python-api.md tells what can be asked of it.
-
-The folders, in the order of the data's way, are in docs/architecture.md. Nothing here needs more than Python 3.6.
+region(), mark(), stage(), snapshot() and tensor() (annotate.py) reach the recorder from the profiled program. Profile.load()
+reads a trace (docs/python-api.md). docs/architecture.md lists the folders. All of it runs on Python 3.6.
 """
 
 import sys
@@ -29,7 +27,7 @@ __all__ = [
     "tensor_freed",
 ]
 
-# Not what a training script needs, so it is imported at first use.
+# Imported at first use: a training script does not need them.
 _LAZY = {
     "Processes": "jmassif.api",
     "Profile": "jmassif.api",

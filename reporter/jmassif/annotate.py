@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""For the program that is profiled: names for what it does, on the report's timeline.
+"""Annotations of the profiled program: names on the report's timeline.
 
     import jmassif
 
@@ -11,13 +11,12 @@
 
     jmassif.mark("before validation")
 
-A caching allocator of your own says what it hands out, and the report has tensors and cache as for PyTorch:
+A caching allocator of your own reports its blocks; the report then has tensors and cache as for PyTorch:
 
     jmassif.tensor(address, n_bytes)
     jmassif.tensor_freed(address)
 
-Under jmassif they reach the recorder; anywhere else they do nothing, at the cost of a call. Importing this module
-imports nothing else that a Python program does not have already.
+Without the recorder they do nothing, at the cost of a call. This module imports only modules that Python has loaded already.
 """
 
 import functools
@@ -35,7 +34,7 @@ _is_looked_up = False
 
 
 def _recorder() -> Optional[Any]:
-    """The recorder's functions; None where there is no recorder."""
+    """The recorder's functions; None without a recorder."""
     global _library, _is_looked_up
     if not _is_looked_up:
         _is_looked_up = True
@@ -53,47 +52,47 @@ def _text(name: str) -> bytes:
 
 
 def _pointer(number: int) -> Any:
-    """As wide as an address; ctypes passes plain numbers as C's int."""
+    """A pointer-sized argument; ctypes passes plain numbers as C's int."""
     import ctypes
 
     return ctypes.c_void_p(number)
 
 
 def is_recording() -> bool:
-    """Whether this program runs under jmassif."""
+    """True if this program runs under jmassif."""
     return _recorder() is not None
 
 
 def mark(name: str) -> None:
-    """Sets a mark now, with a snapshot: reports can be asked for this moment by its name."""
+    """Sets a mark with a snapshot; --snapshot=NAME reports on this moment."""
     recorder = _recorder()
     if recorder is not None:
         recorder.jmassif_mark(_text(name))
 
 
 def stage(name: str) -> None:
-    """Sets a mark now, from which on peaks are those of what follows: a test, an epoch has exact peaks of its own."""
+    """Sets a mark and restarts the peaks, so that a test or an epoch has exact peaks of its own."""
     recorder = _recorder()
     if recorder is not None and hasattr(recorder, "jmassif_stage"):
         recorder.jmassif_stage(_text(name))
 
 
 def snapshot() -> None:
-    """Takes a snapshot now, and writes everything that was recorded so far to the trace."""
+    """Takes a snapshot and writes all that was recorded so far to the trace."""
     recorder = _recorder()
     if recorder is not None:
         recorder.jmassif_snapshot()
 
 
 def tensor(address: int, n_bytes: int) -> None:
-    """Part of a block that CUDA gave is handed out: the block is a cache's from now on, and this part of it a tensor."""
+    """Reports a tensor: a part of a CUDA block. The rest of the block counts as cache from now on."""
     recorder = _recorder()
     if recorder is not None:
         recorder.jmassif_tensor(_pointer(address), _pointer(n_bytes))
 
 
 def tensor_freed(address: int) -> None:
-    """That part is taken back."""
+    """Reports the end of a tensor."""
     recorder = _recorder()
     if recorder is not None:
         recorder.jmassif_tensor_freed(_pointer(address))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What docs/python-api.md promises: a run and a job as the model has them, with load() to read them from files."""
+"""The documented Python API (docs/python-api.md): a run and a job, with load() to read them from files."""
 
 import os
 from typing import Sequence, Union
@@ -21,8 +21,8 @@ class Profile(model.Profile):
     def load(path: "Union[str, os.PathLike[str]]") -> "Profile":
         """Reads the trace at `path`, which may be compressed with gzip or zstd; "-" is standard input.
 
-        A trace that ends early, because the program was killed or still runs, is read as far as it goes: `is_complete` and
-        `truncation` tell. Raises jmassif.TraceError, whose text is one line, for what is no trace, damaged or not readable.
+        A trace that ends early, because the program was killed or still runs, is read as far as it goes: see `is_complete`
+        and `truncation`. Raises jmassif.TraceError, with a text of one line, for a file that is not a trace, damaged or unreadable.
         """
         name = os.fspath(path)
         try:

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Quantities as a user writes them: "800MiB", "1.5 GB", "+2%"."""
+"""Sizes, times and names in words; sizes that a user writes ("800MiB", "+2%")."""
 
 import re
 from fractions import Fraction
 from typing import NamedTuple, Union
 
 
-# ---- units ----
-# Numbers and names as people read them.
-#
 # Every string of a trace comes from the profiled program and is untrusted: a function may be named after an escape
-# sequence that clears the screen. Whatever is shown goes through `printable` first.
+# sequence that clears the screen. Pass each through `printable` before it is shown.
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
@@ -74,7 +71,7 @@ def moment(time: Union[int, float], unit: str) -> str:
 
 def _escaped(character: str) -> str:
     code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, see grammar.py
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, see reader/tokens.py
         code -= 0xDC00
     if code < 0x100:
         return f"\\x{code:02x}"
@@ -82,10 +79,8 @@ def _escaped(character: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` with everything escaped that a terminal or a text editor would act on instead of showing it.
-
-    That is what Unicode classes as control, format (bidirectional overrides, zero width), surrogate, private,
-    unassigned or line separator.
+    """`text` with escapes for all characters that a terminal or an editor would act on: of the Unicode classes control,
+    format (bidirectional overrides, zero width), surrogate, private, unassigned and line separator.
     """
     if text.isprintable():
         return text
@@ -117,14 +112,14 @@ _ALLOWANCE = re.compile(r"\+? ?([0-9]{1,20}(?:\.[0-9]{1,20})?) ?%")
 
 
 class QuantityError(Exception):
-    """What was written is no such quantity. The message says what would be one."""
+    """A quantity that cannot be parsed. The message names a valid form."""
 
 
 def parse_bytes(text: str) -> int:
     """ "800MiB" → 838860800, "4096" → 4096; parts of a byte do not count. Raises QuantityError."""
     match = _QUANTITY.fullmatch(text.strip())
     if not match or (match.group(2) or "B") not in UNITS:
-        raise QuantityError(f'"{text}" is no size: write a number and B, KiB, MiB, GiB, kB, MB or GB')
+        raise QuantityError(f'"{text}" is not a size: write a number and B, KiB, MiB, GiB, kB, MB or GB')
     return int(Fraction(match.group(1)) * UNITS[match.group(2) or "B"])
 
 
@@ -141,18 +136,18 @@ def parse_size(text: str) -> int:
 def parse_number(text: str) -> int:
     """ "12" → 12. Raises QuantityError."""
     if not re.fullmatch(r"[0-9]{1,20}", text.strip()):
-        raise QuantityError(f'"{text}" is no whole number')
+        raise QuantityError(f'"{text}" is not a whole number')
     return int(text)
 
 
 class Allowance(NamedTuple):
-    """How much more than before something may be."""
+    """An allowed increase."""
 
     percent: Fraction
     bytes: int
 
     def beyond(self, before: int) -> int:
-        """The most that is allowed where there was `before`."""
+        """The largest value allowed after `before`."""
         return before + int(before * self.percent / 100) + self.bytes
 
 
@@ -166,4 +161,4 @@ def parse_allowance(text: str) -> Allowance:
     except QuantityError as error:
         if "unit" in str(error):
             raise
-        raise QuantityError(f'"{text}" is no allowance: write +2% or +10MiB')
+        raise QuantityError(f'"{text}" is not an allowance: write +2% or +10MiB')

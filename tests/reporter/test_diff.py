@@ -129,7 +129,7 @@ def test_runs_are_grouped_by_any_key_of_the_manifest(tmp_path: Path, old: Path) 
         (["{old}", "{new}", "-o", "{new}"], "is the input too"),
         (["{old}", "{new}", "--by=colour"], "jm_diff --help"),
         (["{old}", "{new}", "--by=owner,"], "jm_diff --help"),
-        (["{old}", "{new}", "--min=lots"], "is no size"),
+        (["{old}", "{new}", "--min=lots"], "is not a size"),
         (["{old}", "{new}", "--format=pdf"], "jm_diff --help"),
         ([], "jm_diff --help"),
     ],
