@@ -6,7 +6,7 @@
 //     heap.c, cuda.c, …   what was allocated      (sources)
 //     stack.c, owner.c    from where, and whose   (attribution)
 //     ledger.c            what it adds up to
-//     snapshot.c, trace.c what is told, and when  → jmassif.out.<pid>, read by jm_print
+//     snapshot.c, trace.c what is told, and when  → jmassif.out.<pid>, read by the reporter
 
 #include "base/client_memory.h"
 #include "base/clock.h"
@@ -16,6 +16,7 @@
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "trace/trace.h"
 #include "stack/owner.h"
 #include "stack/code.h"
@@ -298,6 +299,19 @@ static void on_killed(UInt signal)
     end_trace(SNAPSHOT_SIGNAL, signal);
 }
 
+// A line to type where the program was started. A bundle's command is typed by its path.
+static void print_next_step(const HChar *trace)
+{
+    const HChar *command = VG_(name_of_launcher) ? VG_(name_of_launcher) : "";
+    if (!jm_text_matches("*/jmassif", command) || jm_text_matches("/usr/*", command))
+        command = "jmassif";
+    const HChar *here = VG_(get_startup_wd)();
+    SizeT length = VG_(strlen)(here);
+    if (VG_(strncmp)(trace, here, length) == 0 && trace[length] == '/')
+        trace += length + 1;
+    VG_(umsg)("jmassif: next: %s report %s\n", command, trace);
+}
+
 static void fini(Int exit_code)
 {
     SnapshotReason reason = has_called_exit ? SNAPSHOT_EXIT : SNAPSHOT_SIGNAL;
@@ -313,14 +327,14 @@ static void fini(Int exit_code)
     if (VG_(clo_verbosity) > 0 && has_called_exit && !has_preload)
         VG_(umsg)("jmassif: the program is linked statically: of its heap, only the pages have been seen\n");
     if (VG_(clo_verbosity) > 0 && jm_trace_path())
-        VG_(umsg)("jmassif: read the trace with: jm_print %s\n", jm_trace_path());
+        print_next_step(jm_trace_path());
 }
 
 static void pre_clo_init(void)
 {
     VG_(details_name)("jmassif");
     VG_(details_version)(PACKAGE_VERSION);
-    VG_(details_description)("where host and CUDA memory went");
+    VG_(details_description)("a heap and CUDA memory profiler");
     VG_(details_copyright_author)("Copyright (C) 2026, and GNU GPL'd, by the jmassif authors.");
     VG_(details_bug_reports_to)("the jmassif authors");
     jm_translation_init();

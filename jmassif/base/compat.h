@@ -51,6 +51,9 @@ extern Int VG_(clo_merge_recursive_frames);
 extern Bool VG_(clo_run_libc_freeres);
 extern Bool VG_(clo_run_cxx_freeres);
 
+// The path of the program that has started the tool, from $VALGRIND_LAUNCHER; in every release since 3.0.
+extern const HChar *VG_(name_of_launcher);
+
 // Moves a descriptor out of the program's reach (above its limit) and marks it close-on-exec. What the core uses for
 // its own files; exported by libcoregrind, though not in a public header.
 extern Int VG_(safe_fd)(Int fd);

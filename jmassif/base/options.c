@@ -106,6 +106,7 @@ Bool jm_options_process(const HChar *arg)
     } else if VG_BOOL_CLO (arg, "--anonymize", jm_options.anonymize) {
     } else if VG_BOOL_CLO (arg, "--threads", jm_options.threads) {
     } else if VG_BOOL_CLO (arg, "--low-footprint", jm_options.low_footprint) {
+    } else if VG_BOOL_CLO (arg, "--keep-going", jm_options.keep_going) {
     } else if VG_BINT_CLO (arg, "--heap-admin", jm_options.heap_admin, 0, 1024) {
     } else if VG_BINT_CLO (arg, "--depth", jm_options.depth, 0, 8192) {
     } else if VG_BINT_CLO (arg, "--max-snapshots", jm_options.max_snapshots, 10, 1000) {
@@ -158,41 +159,43 @@ void jm_options_print_usage(void)
     VG_(printf)
     ("  recording:\n"
      "    --heap=no|yes             record the heap [yes]\n"
-     "    --heap-admin=<bytes>      header assumed per heap block [8]\n"
-     "    --pages=no|yes            record what is resident of libraries and other mappings [yes]\n"
-     "    --driver=no|yes           record what GPU drivers commit below the CUDA API [yes]\n"
-     "    --stacks=no|yes           record the size of the threads' stacks; slow [no]\n"
-     "    --threads=no|yes          record which thread has allocated, by its name [no]\n"
-     "    --depth=<number>          frames kept per call stack, innermost first; 0: all [0]\n"
-     "    --alloc-fn=<name>         also pass over this function as an allocator (may be repeated)\n"
-     "    --ignore-fn=<name>        leave out what this function allocates (may be repeated)\n"
+     "    --heap-admin=<bytes>      size of malloc's header of a block [8]\n"
+     "    --pages=no|yes            sample resident files, mappings and stacks [yes]\n"
+     "    --driver=no|yes           record what GPU drivers commit below CUDA [yes]\n"
+     "    --stacks=no|yes           record stack sizes to the byte; slow [no]\n"
+     "    --threads=no|yes          record the thread of each allocation [no]\n"
+     "    --depth=<number>          innermost frames kept of a stack; 0: all [0]\n"
+     "    --alloc-fn=<name>         skip this function like malloc; may be repeated\n"
+     "    --ignore-fn=<name>        leave out what it allocates; may be repeated\n"
      "    --nvtx=yes|no             record NVTX ranges and marks [yes]\n"
-     "    --python=auto|no          show Python functions and lines inside native stacks [auto]\n"
-     "    --owners=<file>           rules that come before the built-in ones of owners.rules\n"
-     "    --memory=auto|unified|discrete  does the GPU share the host's memory [auto: ask the device]\n"
-     "    --large=<size>            record heap blocks of this size and more one by one;\n"
+     "    --python=auto|no          show Python functions and lines in stacks [auto]\n"
+     "    --owners=<file>           rules to apply before those of owners.rules\n"
+     "    --memory=auto|unified|discrete\n"
+     "                              GPU memory: the host's own, or separate [auto]\n"
+     "    --large=<size>            record heap blocks from this size on one by one;\n"
      "                              units KiB, MiB, GiB; 0: every block [64KiB]\n"
-     "    --board-root=<dir>        where the files are that describe the board, in a container\n"
-     "                              the host's / [/]\n"
+     "    --board-root=<dir>        in a container: the directory of the host's / [/]\n"
      "  snapshots and the trace:\n"
-     "    --jmassif-out-file=<file> trace file; %%p: pid, %%n: number of the file,\n"
-     "                              %%q{VAR}: environment [jmassif.out.%%p]\n"
-     "    --time-unit=i|ms|B        instructions, milliseconds, or bytes allocated and freed [ms]\n"
-     "    --interval=<ms>           least time between two snapshots [10]\n"
-     "    --max-snapshots=<number>  snapshots per tenfold growth of the running time [100]\n"
-     "    --anonymize=no|yes        leave out host, user, home directory and arguments [no]\n"
-     "    --low-footprint=no|yes    take less memory and more time: on boards of 4 GB [no]\n"
-     "  what is kept between runs:\n"
-     "    --code-cache=no|yes|<dir> keep translations of the program's code, so that the next run\n"
-     "                              starts sooner; in ~/.cache/jmassif or in <dir> [yes]\n"
-     "    --code-cache-size=<size>  at most so much; units KiB, MiB, GiB [256MiB]\n"
-     "  kept in the trace for the reports:\n"
-     "    --low-memory=<percent>    take a snapshot when less memory is left; 0: never [5]\n"
-     "    --threshold=<percent>     smallest share that a tree shows [1.0]\n"
-     "    --detailed-freq=<number>  every how many snapshots massif output has a tree [10]\n"
-     "  accepted from massif, with a note on what jmassif does instead:\n"
+     "    --jmassif-out-file=<file> trace file; %%p: process id, %%n: number of the\n"
+     "                              file, %%q{VAR}: environment [jmassif.out.%%p]\n"
+     "    --keep-going=no|yes       run the program also when no trace can be written;\n"
+     "                              otherwise exit with status 2 [no]\n"
+     "    --time-unit=i|ms|B        instructions, ms, or bytes allocated, freed [ms]\n"
+     "    --interval=<ms>           minimum interval between snapshots [10]\n"
+     "    --max-snapshots=<number>  snapshots per tenfold growth of the run time [100]\n"
+     "    --anonymize=no|yes        leave out host, user, home and arguments [no]\n"
+     "    --low-footprint=no|yes    take less memory, more time: boards of 4 GB [no]\n"
+     "  translation cache:\n"
+     "    --code-cache=no|yes|<dir> keep translated code for the next run, which then\n"
+     "                              starts sooner; yes: in ~/.cache/jmassif [yes]\n"
+     "    --code-cache-size=<size>  maximum size; units KiB, MiB, GiB [256MiB]\n"
+     "  for the reports:\n"
+     "    --low-memory=<percent>    take a snapshot when less is left; 0: never [5]\n"
+     "    --threshold=<percent>     minimum share of a node in trees [1.0]\n"
+     "    --detailed-freq=<number>  massif output: a tree every so many snapshots [10]\n"
+     "  massif options (ignored, with a note):\n"
      "    --pages-as-heap=no|yes, --peak-inaccuracy=<percent>\n");
-    VG_(printf)("  read the trace with: jm_print <file>\n");
+    VG_(printf)("  read the trace with: jmassif report <file>\n");
 }
 
 void jm_options_print_debug_usage(void)

@@ -32,6 +32,7 @@ typedef struct {
     TimeUnit time_unit;
     MemoryModel memory;
     const HChar *out_file;
+    Bool keep_going;          // run the program when there is no trace
     const HChar *owners_file; // NULL: built-in rules only
     const HChar *code_cache;  // the directory of what is kept between runs, "yes": the usual one; NULL: nothing is kept
     ULong code_cache_bytes;   // at most

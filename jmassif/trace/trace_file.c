@@ -24,6 +24,7 @@ static Bool in_tail; // what is in the buffer goes there
 static SizeT tail_bytes;
 static Bool is_created;
 static Bool given_up;
+static Bool is_program_started;
 static HChar *path;
 
 // A forked child's file, until it exists.
@@ -36,11 +37,42 @@ static Int parent_pid;
 
 // ---- the file ------------------------------------------------------------------------------------------------
 
+// What a path or a full disk runs into; NULL for other errors.
+static const HChar *error_text(Int error)
+{
+    switch (error) {
+    case VKI_EACCES:
+        return "permission denied";
+    case VKI_EISDIR:
+        return "it is a directory";
+    case VKI_ENOENT:
+        return "no such directory";
+    case VKI_ENOTDIR:
+        return "not a directory";
+    case VKI_EROFS:
+        return "read-only file system";
+    case VKI_ENOSPC:
+        return "no space left on device";
+    case VKI_EFBIG:
+        return "file size limit";
+    case VKI_EPIPE:
+        return "nothing reads it any more";
+    default:
+        return NULL;
+    }
+}
+
 static void give_up(const HChar *what, Int error)
 {
-    if (!given_up)
-        VG_(umsg)("jmassif: cannot %s %s (errno %d); the program goes on without being recorded\n", what, path, error);
+    if (given_up)
+        return;
     given_up = True;
+    HChar number[32];
+    VG_(snprintf)(number, sizeof number, "errno %d", error);
+    const HChar *reason = error_text(error) ? error_text(error) : number;
+    if (!is_program_started && !jm_options.keep_going)
+        jm_usage_error("cannot %s %s: %s; nothing was run (--keep-going=yes runs it unrecorded)", what, path, reason);
+    VG_(umsg)("jmassif: cannot %s %s: %s; the program goes on without being recorded\n", what, path, reason);
 }
 
 // "m process PID.STARTTIME\n": exec keeps both, another process with a recycled pid has another start time.
@@ -120,6 +152,7 @@ static void create_file(void)
 static void stop_writing(Int error)
 {
     give_up("write", error);
+    is_created = file_bytes > 0;
     VG_(close)(fd);
     fd = -1;
 }
@@ -313,6 +346,10 @@ void jm_trace_open(void)
     allocate_buffer();
     create_file();
     jm_trace_flush(); // an empty file is no trace, and to gather the manifest takes a moment
+    is_program_started = True;
+    // For programs that this one executes: the run is under way then, and a missing trace must not end it.
+    const HChar *keep_going = "--keep-going=yes";
+    VG_(addToXA)(VG_(args_for_valgrind), &keep_going);
 }
 
 const HChar *jm_trace_path(void)

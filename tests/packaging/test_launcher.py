@@ -8,12 +8,12 @@ import resource
 import stat
 import subprocess
 from pathlib import Path
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, List, Optional
 
 import pytest
 
 from jmassif.reader.builder import load_file
-from tests.harness import ARCH, BUILD, ROOT, VALGRIND, Argument, Run, compile_c
+from tests.harness import ARCH, BUILD, PYTHON, ROOT, VALGRIND, Argument, Run, compile_c
 from tests.tool import board
 
 TEMPLATE = ROOT / "packaging" / "jmassif.in"
@@ -140,8 +140,7 @@ def test_without_python_it_records_all_the_same(tmp_path: Path) -> None:
 @EACH_KIND
 def test_the_doctor_tells_whether_it_can_work(tmp_path: Path, valgrind: str) -> None:
     command = installed(tmp_path / "there", valgrind)
-    python = {"JMASSIF_LIB": str(TOOLS)}
-    well = start(command, "doctor", "--json", cwd=tmp_path, env=python)
+    well = start(command, "doctor", "--json", cwd=tmp_path)
     said = json.loads(well.stdout)
     assert said["works"] == all(row["state"] != "fails" for row in said["findings"]) == (well.returncode == 0)
     # Every check has answered, on whatever machine this is.
@@ -179,13 +178,92 @@ def test_an_installation_whose_valgrind_is_gone_gets_one_line(tmp_path: Path) ->
     assert doctor.returncode == 1 and re.search("FAILS  Valgrind .*gone/valgrind", doctor.stdout)
 
 
-def test_the_doctor_without_python_gets_one_line(tmp_path: Path) -> None:
-    done = start(installed(tmp_path / "there"), "doctor", cwd=tmp_path, env={"JMASSIF_PYTHON": "no-such-python"})
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no-such-python" in done.stderr
+def one_line(done: Run, status: int, *words: str) -> None:
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (status, "", 1), done.stderr
+    assert done.stderr.startswith("jmassif: ") and all(word in done.stderr for word in words), done.stderr
 
 
-def test_usage_and_version(tmp_path: Path) -> None:
-    command = installed(tmp_path / "there")
+@pytest.mark.parametrize("subcommand", ["doctor", "report"])
+def test_without_python_what_needs_it_gets_one_line(tmp_path: Path, subcommand: str) -> None:
+    done = start(installed(tmp_path / "there"), subcommand, cwd=tmp_path, env={"JMASSIF_PYTHON": "no-such-python"})
+    one_line(done, 2, f"{subcommand} needs Python 3.6", "no-such-python")
+
+
+# ---- the command line ------------------------------------------------------------------------
+
+
+def test_help_fits_a_screen_and_names_each_subcommand(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there", VALGRIND)
+    lines = start(command, "--help", cwd=tmp_path).stdout.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80 and lines[2].startswith("usage: jmassif ")
+    assert not re.search("valgrind", "\n".join(lines), re.IGNORECASE)
+    names = [line.split()[0] for line in lines if re.match("  [a-z]+  +[a-z]", line)]
+    subcommands = "run report export diff check top serve fleet doctor vgdb"
+    assert names == subcommands.split() and sum(line.startswith("  jmassif ") for line in lines) == 2
     nothing = start(command, cwd=tmp_path)
-    assert nothing.returncode == 2 and "usage: jmassif" in nothing.stdout and "jmassif doctor" in nothing.stdout
+    assert (nothing.returncode, nothing.stdout, nothing.stderr.splitlines()) == (2, "", lines)
     assert start(command, "--version", cwd=tmp_path).stdout == "jmassif 9.9, Valgrind 8.8\n"
+
+
+@EACH_KIND
+def test_help_of_run_lists_every_option_of_the_tool(tmp_path: Path, valgrind: str) -> None:
+    done = start(installed(tmp_path / "there", valgrind), "run", "--help", cwd=tmp_path)
+    assert done.returncode == 0 and max(map(len, done.stdout.splitlines())) <= 80
+    parsed = set(re.findall(r'_CLO ?\(arg, "(--[a-z-]+)', (ROOT / "jmassif/base/options.c").read_text()))
+    assert parsed - {"--check-unwinding"} <= set(re.findall(r"--[a-z-]+", done.stdout))
+    assert "Copyright" not in done.stdout
+
+
+@EACH_KIND
+@pytest.mark.parametrize("words", [["-o", "a b"], ["-oa b"], ["--output", "a b"], ["--output=a b"]])
+def test_the_trace_goes_to_the_file_that_is_named(tmp_path: Path, valgrind: str, words: List[str]) -> None:
+    command = installed(tmp_path / "there", valgrind)
+    # A program may have the name of a subcommand, and options that look like ours.
+    (tmp_path / "report").symlink_to("/bin/echo")
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = start(command, "run", *words, "--pages=no", "--", "report", "-o", "*  x", "--tool=y", cwd=tmp_path, env=path)
+    assert (done.returncode, done.stdout, our_lines(done)) == (0, "-o *  x --tool=y\n", ""), done.stderr
+    assert load_file(str(tmp_path / "a b")).is_complete
+    # The last line is what to type next.
+    typed = str(command) if not valgrind else "jmassif"
+    assert done.stderr.splitlines()[-1].endswith(f"jmassif: next: {typed} report a b")
+
+
+@EACH_KIND
+@pytest.mark.parametrize(
+    "named", [["-o", "no/such/%p"], ["--jmassif-out-file=."], ["--output=there/bin/jmassif/trace"]]
+)
+def test_nothing_is_run_when_the_trace_cannot_be_written(tmp_path: Path, valgrind: str, named: List[str]) -> None:
+    command = installed(tmp_path / "there", valgrind)
+    refused = start(command, *named, "echo", "it ran", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "") and refused.stderr.count("jmassif: cannot create") == 1
+    done = start(command, "--keep-going", *named, "echo", "it ran", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "it ran\n") and done.stderr.count("jmassif: cannot create") == 1
+
+
+def test_a_program_that_cannot_be_started_gets_one_line_and_the_shells_status(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there", VALGRIND)
+    (tmp_path / "my.py").write_text("print('it ran')\n")
+    (tmp_path / "plain.py").write_text("print('it ran')\n")
+    (tmp_path / "plain.py").chmod(0o755)
+    (tmp_path / "data").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").chmod(0o755)
+    one_line(start(command, "my.py", "--lr=1", cwd=tmp_path), 126, "type: jmassif python3 my.py --lr=1")
+    one_line(start(command, "./my.py", cwd=tmp_path), 126, "type: jmassif python3 ./my.py")
+    one_line(start(command, "run", "-q", "./plain.py", cwd=tmp_path), 126, "type: jmassif python3 ./plain.py")
+    one_line(start(command, "./data", cwd=tmp_path), 126, "./data: ")
+    one_line(start(command, ".", cwd=tmp_path), 126, ".: is a directory")
+    one_line(start(command, "tool", cwd=tmp_path), 127, "jmassif ./tool")
+    one_line(start(command, "reprot", "x", cwd=tmp_path), 127, "reprot: ")
+    one_line(start(command, "./absent", cwd=tmp_path), 127, "./absent: ")
+    (tmp_path / "my.py").write_text(f"#!/usr/bin/env {PYTHON}\nprint('it ran')\n")
+    (tmp_path / "my.py").chmod(0o755)
+    assert start(command, "--heap=no", "./my.py", cwd=tmp_path).stdout == "it ran\n"
+
+
+def test_words_that_are_no_command_line_get_one_line(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there", VALGRIND)
+    one_line(start(command, "--tool=memcheck", "true", cwd=tmp_path), 2, "--tool=memcheck", "valgrind")
+    one_line(start(command, "run", "-q", cwd=tmp_path), 2, "no program")
+    one_line(start(command, "-o", cwd=tmp_path), 2, "-o needs a file")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A trace that cannot be written costs the program nothing: one message, and its own output and status."""
+"""A trace that cannot be written is an error before the program starts; later it costs the program nothing but one message."""
 
 import os
 import resource
 import subprocess
 from pathlib import Path
-from typing import Callable, Iterator, Optional
+from typing import Callable, Iterator, Optional, Sequence
 
 import pytest
 
@@ -35,12 +35,16 @@ int main(int argc, char **argv)
 }
 """
 MESSAGE = "jmassif: cannot "
+KEEP_GOING = "--keep-going=yes"
 
 
-def run_limited(out_file: str, limit: Optional[Callable[[], None]] = None, *arguments: str) -> Run:
+def run_limited(
+    out_file: str, limit: Optional[Callable[[], None]] = None, *arguments: str, options: Sequence[str] = ()
+) -> Run:
     """Like record(), with a choice of the file, and `limit` called in the process before it starts."""
     compiled = compile_c(ALLOCATES, "-fno-builtin")
-    return finish(start(out_file, "--large=1", compiled, *arguments, stderr=subprocess.PIPE, preexec_fn=limit))
+    words = ["--large=1", *options, compiled, *arguments]
+    return finish(start(out_file, *words, stderr=subprocess.PIPE, preexec_fn=limit))
 
 
 def assert_one_message(done: Run) -> None:
@@ -54,22 +58,35 @@ def test_without_limits_the_trace_is_long_enough_for_these_tests() -> None:
     assert recording.trace.stat().st_size > 150000
 
 
-@pytest.mark.parametrize("where", ["no/such/directory/trace", ".", "file/trace"])
-def test_a_path_that_cannot_be_created(where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "out_file, reason",
+    [
+        ("{}/no/such/trace", "no such directory"),
+        ("{}/no-%p/trace", "no such directory"),
+        ("{}/.", "it is a directory"),
+        ("{}/file/trace", "not a directory"),
+        ("/proc/trace.%p", "no such directory"),
+        ("/dev/full", "no space left on device"),
+        ("{}/" + 300 * "t", "errno 36"),
+    ],
+)
+def test_nothing_is_run_where_the_trace_cannot_be_written(tmp_path: Path, out_file: str, reason: str) -> None:
     (tmp_path / "file").touch()
-    done = run_limited(f"{tmp_path}/{where}")
+    refused = run_limited(out_file.format(tmp_path))
+    assert (refused.stdout, refused.returncode) == ("", 2), refused.stderr
+    assert refused.stderr.count(MESSAGE) == 1 and f": {reason}; nothing was run" in refused.stderr, refused.stderr
+    assert out_file.format(tmp_path).partition("%p")[0] in refused.stderr
+    # Asked to, it runs all the same. Forked children have no more to say.
+    done = run_limited(out_file.format(tmp_path), None, "forks", options=[KEEP_GOING])
     assert_one_message(done)
-    assert f"{tmp_path}/{where}" in done.stderr
-    assert "jm_print" not in done.stderr  # there is nothing to read
+    assert reason in done.stderr and "report" not in done.stderr  # no trace to read
 
 
-def test_a_full_disk_at_once() -> None:
-    done = run_limited("/dev/full")
-    assert_one_message(done)
-
-
-def test_a_forked_child_says_no_more_than_its_parent(tmp_path: Path) -> None:
-    assert_one_message(run_limited(f"{tmp_path}/no/such/trace", None, "forks"))
+def test_a_later_program_of_the_run_goes_on_without_a_trace(tmp_path: Path) -> None:
+    script = "cd /proc && exec /bin/echo all the same"
+    done = finish(start("trace", "--trace-children=yes", "/bin/sh", "-c", script, stderr=subprocess.PIPE, cwd=tmp_path))
+    assert (done.stdout, done.returncode) == ("all the same\n", 0), done.stderr
+    assert done.stderr.count(MESSAGE) == 1 and "no such directory" in done.stderr
 
 
 @pytest.fixture
