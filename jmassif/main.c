@@ -44,6 +44,7 @@
 #include "torch/roles.h"
 #include "pages/mappings.h"
 #include "pages/pages.h"
+#include "pages/processes.h"
 #include "pages/stack_memory.h"
 #include "requests/client.h"
 #include "requests/request.h"
@@ -151,6 +152,7 @@ static void before_fork(ThreadId tid)
 {
     jm_snapshot_before_fork();
     jm_trace_before_fork();
+    jm_processes_before_fork();
 }
 
 static void after_fork_in_child(ThreadId tid)

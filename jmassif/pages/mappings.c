@@ -292,6 +292,11 @@ void jm_mappings_extend_main_stack(void)
     piece->start = segment->start;
 }
 
+Addr jm_mappings_main_stack_end(void)
+{
+    return main_stack_end;
+}
+
 // ---- the rest ------------------------------------------------------------------------------------------------
 
 void jm_mappings_init(void)

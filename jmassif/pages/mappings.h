@@ -46,6 +46,7 @@ void jm_mappings_thread_begins(ThreadId tid);
 
 // The main stack grows without a word from the core.
 void jm_mappings_extend_main_stack(void);
+Addr jm_mappings_main_stack_end(void); // 0: not known
 
 // Pieces in order of address; they do not overlap.
 Word jm_pieces_n(void);

@@ -17,6 +17,7 @@
 #include "heap/blocks.h"
 #include "ledger/ledger.h"
 #include "pages/mappings.h"
+#include "pages/processes.h"
 #include "pages/smaps.h"
 #include "stack/scope.h"
 #include "trace/trace.h"
@@ -51,6 +52,7 @@ static struct {
     // What those blocks have in pieces by their size, and custom allocators' wherever they are.
     ULong blocks_bytes;
     ULong custom_bytes;
+    double share;    // Pss of all but Valgrind's and devices', and of device blocks in pieces
     ULong untouched; // of large heap blocks, what lies in pages that are not in memory
     Bool is_new;     // since it was last told
 } process;
@@ -102,17 +104,24 @@ static ULong swapped_part(const Vma *vma, Addr start, Addr end)
 // The kernel's mappings may have several of the core's segments in them.
 static void count_in_process(const Vma *vma)
 {
+    ULong others = 0; // Valgrind's and devices'
     process.resident += vma->resident;
     for (Addr at = vma->start; at < vma->end && vma->resident;) {
         const NSegment *segment = VG_(am_find_nsegment)(at);
         if (!segment)
-            return;
+            break;
         Addr end = smaller(vma->end - 1, segment->end) + 1;
         ULong *part = part_of_process(segment);
-        if (part)
-            *part += at == vma->start && end == vma->end ? vma->resident : measure_part(vma, at, end, PAGE_PRESENT);
+        if (part) {
+            ULong resident =
+                at == vma->start && end == vma->end ? vma->resident : measure_part(vma, at, end, PAGE_PRESENT);
+            *part += resident;
+            others += part == &process.heap ? 0 : resident;
+        }
         at = end;
     }
+    if (vma->resident > others)
+        process.share += (double)(vma->resident - others) / vma->resident * vma->shared;
 }
 
 static ULong measure_piece(const Vma *vma, const Piece *piece, PageSort sort)
@@ -248,7 +257,7 @@ static void sample(void)
     cursor = 0;
     pagemap = 0;
     VG_(memset)(&process, 0, sizeof process);
-    Bool is_whole = jm_smaps_each(share_out);
+    Bool is_whole = jm_smaps_each(0, share_out);
     if (!pagemap)
         pagemap = jm_pagemap_open();
     jm_blocks_each_large(LEAST_MEASURED, measure_untouched);
@@ -259,6 +268,11 @@ static void sample(void)
     for (Word i = 0; i < jm_pieces_n(); i++)
         jm_piece_at(i)->measured = jm_piece_at(i)->present;
     jm_device_blocks_each(leave_out_device);
+    for (Word i = 0; i < jm_pieces_n(); i++) {
+        const Piece *piece = jm_piece_at(i);
+        if (piece->measured < piece->present)
+            process.share -= (double)(piece->present - piece->measured) / piece->present * piece->share;
+    }
     jm_blocks_each_custom(leave_out_custom);
     for (Word i = 0; i < jm_pieces_n(); i++) {
         const Piece *piece = jm_piece_at(i);
@@ -283,6 +297,7 @@ void jm_pages_sample(Bool is_due)
     if (!is_due && begin < next_due_ms)
         return;
     sample();
+    jm_processes_sample(is_due);
     ULong end = jm_clock_ms();
     ULong pause = (end - begin + 1) * COST_DIVISOR;
     next_due_ms = end + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
@@ -398,6 +413,8 @@ void jm_pages_write_process(void)
     jm_trace_system(time, "blocks-in-mappings", process.blocks_bytes);
     jm_trace_system(time, "custom-blocks", process.custom_bytes);
     jm_trace_system(time, "heap-untouched", process.untouched);
+    jm_trace_system(time, "pss", process.share > 0 ? (ULong)process.share : 0);
+    jm_processes_write(time);
 }
 
 // The kernel gives a child none of a file's pages until it touches them: were they looked at now, they would seem its
@@ -406,6 +423,7 @@ void jm_pages_after_fork_in_child(void)
 {
     next_due_ms = jm_clock_ms() + MIN_INTERVAL_MS;
     process.is_new = False;
+    jm_processes_after_fork_in_child();
     for (UInt id = 1; id < jm_holders_n(); id++)
         VG_(memset)(jm_holder_at(id)->told, 0, sizeof jm_holder_at(id)->told);
 }

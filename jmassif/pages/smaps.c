@@ -121,12 +121,17 @@ static void smaps_line(const HChar *line, void *context)
     vma->start = hexadecimal(&line);
     line++;
     vma->end = hexadecimal(&line);
+    const HChar *path = VG_(strchr)(line, '/');
+    VG_(strlcpy)(vma->path, path ? path : "", sizeof vma->path);
 }
 
-Bool jm_smaps_each(void (*use)(const Vma *vma))
+Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma))
 {
-    Smaps smaps = {use, {0, 0, 0, 0, 0}};
-    if (!jm_text_each_line("/proc/self/smaps", smaps_line, &smaps))
+    HChar name[32] = "/proc/self/smaps";
+    Smaps smaps = {.use = use};
+    if (pid)
+        VG_(snprintf)(name, sizeof name, "/proc/%d/smaps", pid);
+    if (!jm_text_each_line(name, smaps_line, &smaps))
         return False;
     if (smaps.vma.end)
         use(&smaps.vma);
@@ -146,5 +151,5 @@ static void probe(const Vma *vma)
 // This very buffer must be there, and resident. Under an emulator it may not be, or no file at all.
 Bool jm_smaps_works(void)
 {
-    return jm_smaps_each(probe) && probe_resident;
+    return jm_smaps_each(0, probe) && probe_resident;
 }

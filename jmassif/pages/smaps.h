@@ -16,13 +16,15 @@ typedef struct {
     ULong resident; // Rss, and pages in huge pages of their own file system, which Rss leaves out
     ULong shared;   // Pss: likewise, by how many have the page
     ULong swapped;
+    HChar path[32]; // the first characters of its name, enough to recognise a device; "" without one
 } Vma;
 
 // Whether the system tells what is resident.
 Bool jm_smaps_works(void);
 
-// Calls `use` with each mapping of the process in order of address. False: not all of them could be read.
-Bool jm_smaps_each(void (*use)(const Vma *vma));
+// Calls `use` with each mapping of a process in order of address; pid 0 is this one. False: not all of them could be
+// read.
+Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma));
 
 // What an entry of /proc/self/pagemap may say of a page. The page of zeroes, which is mapped where memory is read that
 // was never written to, is present as well, though it is nobody's and no Rss has it; what is certain is not that one.

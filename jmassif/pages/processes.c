@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Pss of the other processes of a job; see processes.h. Valgrind's mappings in another process are known by their
+// addresses: a fork has them where this one has, and the core gives itself memory from one address on.
+
+#include "pages/processes.h"
+#include "base/clock.h"
+#include "base/kernel.h"
+#include "base/options.h"
+#include "pages/mappings.h"
+#include "pages/smaps.h"
+#include "trace/trace.h"
+
+#define MOST_OTHERS 64
+
+typedef struct {
+    Int pid;
+    ULong share; // bytes
+} Other;
+
+static Other others[MOST_OTHERS];
+static UInt n_others;
+
+static enum { UNKNOWN, ALONE, HAS_OTHERS } relatives;
+
+// ---- the share of one ----------------------------------------------------------------------------------------
+
+// The program's main stack lies above the core's memory, and its end is the same in all processes.
+#define LONGEST_STACK ((Addr)1 << 30)
+
+static Addr core_start; // of the memory that the core gives itself; 0: not looked for yet
+static double share;
+
+// Early, while there are few segments.
+static void find_core(void)
+{
+    const NSegment *tool = VG_(am_find_nsegment)((Addr)&core_start);
+    Addr starts[256];
+    Int n = VG_(am_get_segment_starts)(SkAnonV, starts, sizeof starts / sizeof *starts);
+    core_start = ~(Addr)0;
+    for (Int i = 0; i < n; i++)
+        if (tool && starts[i] > tool->end + LONGEST_STACK && starts[i] < core_start)
+            core_start = starts[i];
+}
+
+static Bool is_main_stack(Addr address)
+{
+    Addr end = jm_mappings_main_stack_end();
+    return address < end && end - address <= LONGEST_STACK;
+}
+
+static Bool is_programs(const Vma *vma)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(vma->start);
+    if (jm_mappings_is_device(vma->path))
+        return False;
+    if (segment && (segment->kind == SkAnonV || segment->kind == SkFileV))
+        return False;
+    if (segment && (segment->kind == SkAnonC || segment->kind == SkFileC || segment->kind == SkShmC))
+        return True;
+    return vma->start < core_start || is_main_stack(vma->start);
+}
+
+static void add_mapping(const Vma *vma)
+{
+    if (vma->shared && is_programs(vma))
+        share += vma->shared;
+}
+
+// ---- who they are --------------------------------------------------------------------------------------------
+
+// The executable of a profiled process is the tool.
+static Bool is_profiled(Int pid)
+{
+    static HChar own[1024];
+    HChar link[32], path[sizeof own];
+    if (!own[0] && VG_(readlink)("/proc/self/exe", own, sizeof own - 1) <= 0)
+        return False;
+    VG_(snprintf)(link, sizeof link, "/proc/%d/exe", pid);
+    SSizeT n = VG_(readlink)(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    return VG_STREQ(path, own);
+}
+
+static void add_process(const HChar *name)
+{
+    Int pid = VG_(isdigit)(*name) ? (Int)VG_(strtoll10)(name, NULL) : 0;
+    if (pid == 0 || pid == VG_(getpid)() || n_others == MOST_OTHERS || !is_profiled(pid))
+        return;
+    share = 0;
+    if (jm_smaps_each(pid, add_mapping) && share > 0)
+        others[n_others++] = (Other){pid, (ULong)share};
+}
+
+static void read_all(void)
+{
+    static HChar entries[4096] __attribute__((aligned(8)));
+    SysRes opened = VG_(open)("/proc", VKI_O_RDONLY, 0);
+    Long n;
+    n_others = 0;
+    if (sr_isError(opened))
+        return;
+    while ((n = jm_kernel_call(__NR_getdents64, sr_Res(opened), (UWord)entries, sizeof entries, 0, 0)) > 0)
+        for (Long at = 0; at < n;) {
+            const struct vki_dirent64 *entry = (const struct vki_dirent64 *)(entries + at);
+            add_process(entry->d_name);
+            at += entry->d_reclen;
+        }
+    VG_(close)(sr_Res(opened));
+}
+
+// ---- when ----------------------------------------------------------------------------------------------------
+
+#define MIN_INTERVAL_MS 100
+// A reading's cost, and this many times as much until the next; at an end, a sixteenth of the run at most.
+#define COST_DIVISOR 64
+#define END_DIVISOR  16
+
+static ULong begun_ms, next_due_ms, cost_ms;
+static Bool is_new;
+
+void jm_processes_sample(Bool is_due)
+{
+    if (!core_start)
+        find_core();
+    if (relatives == UNKNOWN)
+        relatives = is_profiled(VG_(getppid)()) ? HAS_OTHERS : ALONE;
+    ULong begin = jm_clock_ms();
+    Bool is_cheap = cost_ms * END_DIVISOR <= begin - begun_ms;
+    if (relatives == ALONE || (begin < next_due_ms && !(is_due && is_cheap)))
+        return;
+    read_all();
+    cost_ms = jm_clock_ms() - begin;
+    ULong pause = (cost_ms + 1) * COST_DIVISOR;
+    next_due_ms = begin + cost_ms + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
+    is_new = True;
+}
+
+void jm_processes_write(ULong time)
+{
+    HChar name[32];
+    for (UInt i = 0; is_new && i < n_others; i++) {
+        VG_(snprintf)(name, sizeof name, "pss.%d", others[i].pid);
+        jm_trace_system(time, name, others[i].share);
+    }
+    is_new = False;
+}
+
+void jm_processes_before_fork(void)
+{
+    relatives = HAS_OTHERS;
+}
+
+void jm_processes_after_fork_in_child(void)
+{
+    begun_ms = jm_clock_ms();
+    next_due_ms = 0;
+    is_new = False;
+}
