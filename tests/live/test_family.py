@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any, List
 
-from jmassif.cli.top import Watching
+from jmassif.analysis.ladder import ladders
+from jmassif.analysis.moments import select
 from jmassif.live.run import Family, LiveRun
-from tests.reporter.traces import Trace
+from jmassif.cli.watch import Watching
+from jmassif.reader.builder import load_file
+from jmassif.render.ladder import shown_numbers
+from tests.reporter.traces import Trace, small_training_run
 
 
 def trace_of(pid: int, ppid: int = 1, **manifest: str) -> Trace:
@@ -69,19 +73,19 @@ def test_the_reader_goes_from_process_to_process(tmp_path: Path) -> None:
     assert not watching.press("q")
 
 
-def test_what_is_frozen_stays_while_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_paused_screen_stays_while_the_run_goes_on(tmp_path: Path) -> None:
     trace = trace_of(10)
     path = trace.save(tmp_path, "jmassif.out.10")
     watching = Watching(Family([str(path)]))
     watching.family.settle()
     assert watching.screen().pools[0].host == 10000
-    watching.press("f")
+    watching.press("p")
     trace.snapshot(5, "time", {1: (77000, 1)})
     path.write_bytes(trace.bytes())
     watching.family.settle()
-    assert watching.screen().is_frozen and watching.screen().pools[0].host == 10000
-    watching.press("f")
-    assert not watching.screen().is_frozen and watching.screen().pools[0].host == 77000
+    assert watching.screen().is_paused and watching.screen().pools[0].host == 10000
+    watching.press("p")
+    assert not watching.screen().is_paused and watching.screen().pools[0].host == 77000
 
 
 def test_lines_are_sorted_as_the_reader_asks(tmp_path: Path) -> None:
@@ -90,17 +94,14 @@ def test_lines_are_sorted_as_the_reader_asks(tmp_path: Path) -> None:
     large = trace.account("heap", "app", ["large (a.c:2)"])
     trace.snapshot(3, "time", {small: (100, 1), large: (900, 1)})
     path = trace.save(tmp_path, "jmassif.out.10")
-    clock = [0.0]
-    watching = Watching(Family([str(path)]), lambda: clock[0])
+    watching = Watching(Family([str(path)]))
     watching.family.settle()
 
     def first() -> Any:
         return watching.screen().lines[0]
 
     assert first().name == "large (a.c:2)"
-    for clock[0] in (20.0, 40.0):
-        watching.screen()
-    trace.snapshot(4, "time", {small: (300, 1)})
+    trace.snapshot(20000, "time", {small: (300, 1)})
     path.write_bytes(trace.bytes())
     watching.family.settle()
     watching.press("s")
@@ -118,6 +119,7 @@ def test_events_tell_of_failures_peaks_and_marks(tmp_path: Path) -> None:
     trace.mark(2000, "epoch\x1b[2J 1")
     trace.exhaustion(3000, device, 512 << 20)
     trace.snapshot(3000, "out-of-memory")
+    trace.snapshot(11000, "time", {device: (104 << 20, 1)}, {"total": (10900, {})})
     trace.snapshot(20000, "time", {device: (300 << 20, 1)}, {"total": (19000, {})})
     trace.lines.append("Z 20000 exit 3")
     run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
@@ -145,7 +147,7 @@ def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
     process.wait()
     # It wrote nothing, and yet there is something new to be seen.
     assert watching.poll(1.0) and watching.screen().state.startswith("killed") and not watching.poll(1.0)
-    assert run.is_alive is False and run.state == "killed: it is gone without a word" and not run.is_running
+    assert run.is_alive is False and run.state == "killed (no end record)" and not run.is_running
     for name, key, host in (
         ("2", f"{os.getpid()}.1", socket.gethostname()),
         ("3", f"{process.pid}.{started}", "elsewhere"),
@@ -163,3 +165,83 @@ def test_many_children_are_counted_and_not_followed(tmp_path: Path, monkeypatch:
     for pid in range(11, 17):
         trace_of(pid, 10).save(tmp_path, f"jmassif.out.{pid}")
     assert settled(family) == [10, 11, 12] and family.n_left_out == 4
+
+
+def test_a_process_that_calls_exec_is_shown_as_its_next_program(tmp_path: Path) -> None:
+    """Its last record is the snapshot before exec, and the process lives on."""
+    process = f"{os.getpid()}.{Path('/proc/self/stat').read_text().rpartition(')')[2].split()[19]}"
+
+    def program(number: int, n_bytes: int) -> Trace:
+        trace = Trace(
+            process=process, pid=str(os.getpid()), ppid="1", memory="unified", time_unit="ms", host=socket.gethostname()
+        )
+        heap = trace.account("heap", "app", [f"main{number} (a.c:9)"])
+        trace.snapshot(3, "time", {heap: (n_bytes, 1)})
+        return trace
+
+    shell = program(1, 7000)
+    path = shell.save(tmp_path, "jmassif.out.10")
+    name = str(path).replace(".10", f".{os.getpid()}")
+    path.rename(name)
+    watching = Watching(Family([name]))
+    watching.family.settle()
+    assert watching.screen().state == "running" and watching.screen().pools[0].host == 7000
+    shell.snapshot(4, "exec")
+    Path(name).write_bytes(shell.bytes())
+    program(2, 9000).save(tmp_path, f"jmassif.out.{os.getpid()}.2")
+    watching.family.settle()
+    watching.poll(1.0)
+    assert [run.state for run in watching.family.runs] == ["became another program", "running"]
+    assert watching.screen().pools[0].host == 9000 and watching.screen().lines[0].name == "main2 (a.c:9)"
+    watching.press("tab")
+    watching.poll(1.0)
+    assert watching.screen().state == "became another program"
+
+
+def test_growth_is_that_of_the_last_ten_seconds_of_the_run(tmp_path: Path) -> None:
+    """Also of a run that is over, and of one that was read at once."""
+    trace = Trace(process="10.1", pid="10", ppid="1", memory="unified", time_unit="ms")
+    leak, late = trace.account("heap", "app", ["leak (a.c:1)"]), trace.account("heap", "app", ["late (a.c:2)"])
+    for second in range(60):
+        trace.snapshot(1000 * second, "time", {leak: (100 * second, 1), late: (max(0, second - 57) * 7, 1)})
+    trace.lines.append("Z 59500 exit 0")
+    run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
+    while not run.follower.is_all:
+        run.poll()
+    assert {line.name: line.grown for line in run.lines("grown", 9)} == {"leak (a.c:1)": 1000, "late (a.c:2)": 14}
+
+
+def test_mapped_files_and_functions_without_symbols_are_a_line_each(tmp_path: Path) -> None:
+    trace = Trace(version="1", process="10.1", pid="10", ppid="1", memory="unified", time_unit="ms", option_pages="yes")
+    libraries = [trace.string(f"/usr/lib/{name}.so") for name in ("libm", "libc", "libtorch")]
+    held = {}
+    for number, (type_, library, kind) in enumerate(
+        [("m", 0, "file"), ("m", 1, "file"), ("n", 2, "heap"), ("n", 2, "heap")], 1
+    ):
+        trace.lines += [f"f {number} {type_} 0 {libraries[library]} 0 0 {number:x}000", f"n {number} 0 {number}"]
+        trace.lines.append(f"a {number} {number} {kind} lib")
+        trace._kinds[number] = kind
+        held[number] = (10**number, 1)
+    trace.snapshot(5, "time", held)
+    run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
+    while not run.follower.is_all:
+        run.poll()
+    assert {line.name: line.bytes for line in run.lines("held", 9)} == {
+        "libtorch.so (no symbols)": 11000,
+        "mapped files": 110,
+    }
+
+
+def test_the_ladder_of_now_is_the_reports(tmp_path: Path) -> None:
+    """To the byte, of a trace that ends in a tail."""
+    trace = small_training_run()
+    trace.lines = [line for line in trace.lines if not line.startswith("Z ")]
+    path = trace.save(tmp_path, "jmassif.out.10")
+    watching = Watching(Family([str(path)]))
+    watching.family.settle()
+    profile = load_file(str(path))
+    chosen = select(profile, "last")
+    run = watching.run
+    assert ladders(run.profile, chosen._replace(composition={}), run.owners()) == ladders(profile, chosen)
+    (ladder,) = ladders(profile, chosen)
+    assert [row.number for row in watching.screen().ladders[0].rows] == shown_numbers(ladder)

@@ -37,7 +37,7 @@ def owners_of(profile: Profile, composition: Composition) -> Dict[str, Tuple[int
 
 
 def known(run: LiveRun) -> Dict[str, Tuple[int, int]]:
-    return {held.name: (held.host, held.device) for held in run.now().owners}
+    return {row.name: (row.host.bytes, row.device.bytes) for row in run.owners()}
 
 
 def read_all(run: LiveRun) -> None:
@@ -127,7 +127,7 @@ def test_lines_add_up_to_what_is_held(tmp_path: Path) -> None:
     path.write_bytes(SMALL)
     run = LiveRun(str(path))
     read_all(run)
-    lines = run.lines(0.0, "held", 1 << 20)
+    lines = run.lines("held", 1 << 20)
     assert len(lines) > 10 and sum(line.bytes for line in lines) == run.now().host + run.now().device > 0
 
 

@@ -7,12 +7,21 @@ import pytest
 
 from jmassif.render.graph import Point
 from jmassif.render.layout import Line
+from jmassif.render.ladder import LadderRow, LadderRows
 from jmassif.render.top import Pool, Process, Row, Screen, draw, frame, width_of
 
 MIB = 1 << 20
 OWNERS = [Row("tensor", 0, 600 * MIB), Row("cache", 0, 100 * MIB), Row("python", 200 * MIB, 0)]
 OWNERS += [Row(f"owner{number}", (20 - number) * MIB, 0) for number in range(20)]
 LINES = [Row(f"train.py:{number} (train)", (100 - number) * MIB, 0, number) for number in range(100)]
+LADDER = LadderRows(
+    "LADDER (MiB)",
+    [
+        LadderRow("the program", 1200, True),
+        LadderRow("- runtime: context", 600, False),
+        LadderRow("= tensors", 600, True),
+    ],
+)
 SCREEN = Screen(
     command="python3 train.py",
     pid=4711,
@@ -23,6 +32,7 @@ SCREEN = Screen(
     pools=[Pool("memory", 400 * MIB, 800 * MIB, 400 * MIB, 4000 * MIB)],
     peak=(1300 * MIB, 60000),
     owners=OWNERS,
+    ladders=[LADDER],
     lines=LINES,
     points=[Point(at * 1000, at * MIB, at * 2 * MIB, at * 3 * MIB) for at in range(61)],
     events=[(1000, "mark: one", False), (2000, "out of memory: cudaMalloc, 512 MiB asked for", True)],
@@ -94,7 +104,7 @@ def test_what_is_there_at_all_shows_in_a_bar() -> None:
 
 
 def test_owners_that_do_not_fit_are_one_row_and_nothing_is_lost() -> None:
-    lines = draw(SCREEN._replace(events=[]), 50, 14)
+    lines = draw(SCREEN._replace(events=[], ladders=[]), 50, 14)
     rows = [line for line in lines if " smaller" in line]
     assert len(rows) == 1
     n = int(rows[0].split()[0])
@@ -130,9 +140,9 @@ def test_a_frame_that_is_printed_has_no_keys() -> None:
     assert "quit" not in text(frame(SCREEN, 80, 24)) and "train.py:0" in text(frame(SCREEN, 80, 24))
 
 
-def test_help_and_freezing_are_seen() -> None:
-    assert "freeze what is shown" in text(draw(SCREEN._replace(is_help=True), 80, 24))
-    assert "FROZEN" in draw(SCREEN._replace(is_frozen=True), 80, 24)[0]
+def test_help_and_a_pause_are_seen() -> None:
+    assert "pause, and go on" in text(draw(SCREEN._replace(is_help=True), 80, 24))
+    assert "PAUSED" in draw(SCREEN._replace(is_paused=True), 80, 24)[0]
 
 
 def test_a_small_screen_keeps_what_matters_most() -> None:

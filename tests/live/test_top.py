@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command jm_top: in a terminal, and without one."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
     parts = pieces(SMALL)
     path.write_bytes(b"".join(parts[:5]))
     screen = terminal(str(path))
-    first = screen.wait(lambda text: "OWNER" in text and "q quit" in text)
+    first = screen.wait(lambda text: "LINE" in text and "q quit" in text)
     assert "memory  [" in first and "LINE" in first
     with path.open("ab") as file:
         file.write(b"".join(parts[5:]))
@@ -89,28 +90,46 @@ def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
     assert last != first
     screen.keys("s")
     screen.wait(lambda text: "LINE, by growth" in text)
-    screen.keys("h")
-    screen.wait(lambda text: "freeze what is shown" in text)
-    screen.keys("h", "f")
-    screen.wait(lambda text: "FROZEN" in text)
+    screen.keys("?")
+    screen.wait(lambda text: "pause, and go on" in text)
+    screen.keys("?", "p")
+    screen.wait(lambda text: "PAUSED" in text)
     screen.resize(50, 12)
-    screen.wait(lambda text: "OWNER" in text and max(map(len, text.split("\n"))) <= 50 and "IN 10 s" not in text)
+    screen.wait(lambda text: "LADDER" in text and max(map(len, text.split("\n"))) <= 50 and "+10 s" not in text)
     screen.keys("q")
-    assert "status 0" in screen.wait(lambda text: "status" in text and "OWNER" not in text)
+    assert "status 0" in screen.wait(lambda text: "status" in text and "LADDER" not in text)
+
+
+def test_a_terminal_that_goes_away_without_a_signal_ends_it(path: Path) -> None:
+    """It is not the controlling terminal, so nobody is sent a SIGHUP."""
+    master, slave = os.openpty()
+    command = [sys.executable, "-B", str(ROOT / "reporter/jm_top"), str(path)]
+    environment = {**os.environ, "TERM": "xterm"}
+    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=-1, start_new_session=True, env=environment)
+    os.close(slave)
+    shown = b""
+    while b"LADDER" not in shown:
+        shown += os.read(master, 1 << 16)
+    os.close(master)
+    try:
+        assert process.communicate(timeout=_PATIENCE_SECONDS)[1] == b"" and process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_an_interrupt_leaves_the_terminal_as_it_was(path: Path, terminal: Any) -> None:
     screen = terminal(str(path))
-    screen.wait(lambda text: "OWNER" in text)
+    screen.wait(lambda text: "LADDER" in text)
     screen.keys("C-c")
-    assert screen.wait(lambda text: "status" in text and "OWNER" not in text).strip().startswith("status 0")
+    assert screen.wait(lambda text: "status" in text and "LADDER" not in text).strip().startswith("status 0")
 
 
 def test_a_trace_on_standard_input_leaves_the_keys_to_the_terminal(path: Path, terminal: Any) -> None:
     screen = terminal("-", fed=f"(cat {path}; sleep 1000) |")
     screen.wait(lambda text: "ended, status 0" in text)
     screen.keys("q")
-    screen.wait(lambda text: "OWNER" not in text)
+    screen.wait(lambda text: "LADDER" not in text)
 
 
 @pytest.mark.parametrize("term", ["dumb", "no-such-terminal"])
@@ -146,5 +165,5 @@ def test_one_frame_is_printed(path: Path, monkeypatch: Any) -> None:
     done = call(jm_top.main, "--once", path)
     lines = done.out.splitlines()
     assert done.status == 0 and not done.err and len(lines) <= 30 and max(map(len, lines)) <= 100
-    assert "\x1b" not in done.out and "ended, status 0" in lines[0] and any(line.startswith("OWNER") for line in lines)
+    assert "\x1b" not in done.out and "ended, status 0" in lines[0] and any(line.startswith("LADDER") for line in lines)
     assert "\x1b[" in call(jm_top.main, "--once", "--color=always", path).out

@@ -47,18 +47,22 @@ class Ladder(NamedTuple):
 _Bytes = Callable[[LedgerRow], int]
 
 
-def ladders(profile: Profile, chosen: Moment) -> List[Ladder]:
-    """One ladder; two with a discrete GPU that is used, the device's first; none where no memory is on record."""
-    table = ledger(profile, chosen.composition)
-    rows = [owner for _, owners in table.groups for owner in owners]
-    if not table.total.bytes:
+def ladders(profile: Profile, chosen: Moment, rows: Optional[List[LedgerRow]] = None) -> List[Ladder]:
+    """One ladder; two with a discrete GPU that is used, the device's first; none where no memory is on record.
+
+    `rows`: the moment's owners, where they are known without its composition.
+    """
+    if rows is None:
+        rows = [owner for _, owners in ledger(profile, chosen.composition).groups for owner in owners]
+    device = sum(row.device.bytes for row in rows)
+    if not any(row.bytes for row in rows):
         return []
-    if profile.is_discrete and table.total.device.bytes:
+    if profile.is_discrete and device:
         return [
             _ladder(profile, chosen, rows, "device", lambda row: row.device.bytes, _from_nvidia_smi),
             _ladder(profile, chosen, rows, "host", lambda row: row.host.bytes, _from_htop),
         ]
-    top = _from_jtop if is_board(profile) and table.total.device.bytes else _from_htop
+    top = _from_jtop if is_board(profile) and device else _from_htop
     return [_ladder(profile, chosen, rows, "", lambda row: row.bytes, top)]
 
 

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The runs that are followed: those that were named, and those of the children that they start meanwhile.
+"""Runs that are followed while they go on: their present memory, states and events, and their children's traces.
 
-A child's trace lies beside its parent's, under a name with another number in the place of the parent's. Whether a new file of
-such a name is a child's it says itself, in its manifest; others' are let go of.
+A child's trace lies beside its parent's, under a name with another number in the place of the parent's. The manifest of a
+new file of such a name says whether it is a child's; others are closed again.
 """
 
 import heapq
 import os
 import re
 import time
-from array import array
-from bisect import bisect_right
 from operator import add, sub
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Union
 
+from jmassif.analysis.aggregate import LedgerRow
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.oom import call
-from jmassif.live.sums import Held, Slope, Sums, Totals
-from jmassif.model.records import Timeline
+from jmassif.live.sums import Slope, Sums, TailBuilder, Totals
 from jmassif.model.run import Profile
 from jmassif.reader.follow import Follower
 from jmassif.reader.input import STDIN
@@ -25,21 +23,68 @@ from jmassif.reader.tokens import TraceError
 from jmassif.units import growth, moment, printable, size
 
 
-# ---- run ----
-# One run that is followed while it goes on: what it holds at this moment, its state, and its last events.
-
-# A peak is worth an event if it is higher than the last one by that.
-_HIGHER = 0.02
-# As long as a program goes on to rise, it is one event.
+# A peak is an event if it is so much higher than the last one; as long as the program goes on to rise, it is one event.
+_HIGHER = 0.05
 _ONE_RISE_MS = 5000
 _MOST_EVENTS = 100
-# A line's growth is told since so long ago, by the clock of whoever looks.
-_BEFORE_SECONDS = 10.0
 
-# What lines may be put in order by.
+# The orders of lines.
 ORDERS = ("held", "grown", "device", "host")
 
 MEMORY, PEAK, LEAK, MARK, END = "memory", "peak", "leak", "mark", "end"
+EXECED = "became another program"
+
+
+class Followed:
+    """A trace that is followed, with the model of all its records. Raises TraceError when it is made, and from poll().
+
+    The next records replace a tail: its part of the model is undone before more is read.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._undo: Optional[Callable[[], None]] = None
+        self._tail = b""
+        self.follower = Follower(name, self._begin, self._drop_tail)
+
+    def new_model(self, profile: Profile) -> TailBuilder:
+        return TailBuilder(profile)
+
+    def _begin(self) -> Any:
+        self.profile = Profile()
+        self.model = self.new_model(self.profile)
+        self._undo, self._tail = None, b""
+        return self.model.handlers()
+
+    def _drop_tail(self) -> None:
+        if self._undo:
+            self._undo()
+        self._undo, self._tail = None, b""
+
+    def poll(self) -> bool:
+        """Reads on, a bite at most; whether anything is new."""
+        if not self.follower.poll():
+            return False
+        if self.follower.tail is not self._tail:
+            self._drop_tail()
+            self._tail = self.follower.tail
+        if not self._undo:
+            self.settled()
+            if self._tail:
+                self._lay_tail()
+        return True
+
+    def settled(self) -> None:
+        """Called with records that stay, before the tail is added to them."""
+
+    def _lay_tail(self) -> None:
+        """One that does not fit will be gone, or refused when it stays."""
+        undo = self.model.checkpoint()
+        try:
+            self.follower.lay(self._tail)
+            self._undo = undo
+        except TraceError:
+            undo()
 
 
 class Event(NamedTuple):
@@ -50,7 +95,7 @@ class Event(NamedTuple):
 
 class Line(NamedTuple):
     name: str  # safe to show
-    host: int  # bytes; likewise the others
+    host: int  # bytes, as are the others
     device: int
     grown: int  # in the last seconds
 
@@ -60,88 +105,30 @@ class Line(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What is held now, as it was last told."""
+    """Present memory, as of the last record."""
 
     time: int
     host: int
     device: int
     peak: int
     peak_time: int
-    owners: List[Held]  # those that hold anything
-    by_line: "array[int]"
 
 
-class _Tail(NamedTuple):
-    totals: Optional[Tuple[int, int, int, int]]  # time, host, device, and the most since what was told before
-    peak: Optional[Tuple[int, int]]  # time, bytes
-    balances: "array[int]"
-
-
-_NO_TAIL = _Tail(None, None, array("Q"))
-
-
-def _read_tail(text: bytes, which: str) -> _Tail:
-    """Of a tail that fits; whatever is odd about it will be gone, or refused when it stays."""
-    totals = peak = None
-    maximum = 0
-    balances = array("Q")
-    try:
-        for line in text.splitlines():
-            words = line.split()
-            if words[0] == b"t":
-                maximum = int(words[4])
-            elif words[0] == b"S":
-                time, host, device = int(words[2]), int(words[4]), int(words[5])
-                totals = time, host, device, max(maximum, host + device)
-            elif words[0] == b"c":
-                fields = array("Q", map(int, words[1:]))
-                if len(fields) == 6:
-                    balances.extend(fields)
-            elif words[0] == b"P" and words[1].decode("ascii") == which:
-                peak = int(words[2]), int(words[3]) + int(words[4])
-    except (ValueError, IndexError, OverflowError):
-        return _NO_TAIL
-    return _Tail(totals, peak, balances) if totals and max(totals) < 1 << 63 else _NO_TAIL
-
-
-class LiveRun:
-    """Raises TraceError when it is made, and from poll(): then it cannot be followed any further."""
-
+class LiveRun(Followed):
     def __init__(self, name: str, has_sums: bool = True) -> None:
-        """Without sums it tells of totals, peaks and how the run stands alone, at a tenth of the cost."""
-        self.name = name
-        self.profile = Profile()
-        self.events: List[Event] = []
+        """Without sums only totals, peaks and the state are known, at a tenth of the cost."""
         self._has_sums = has_sums
-        self._sums = self._new_sums()
-        self._seen: Dict[str, int] = {}  # how much of what was made events of
-        self._told_peak = 0
-        self._tail_text = b""
-        self._tail = _NO_TAIL
-        self._now: Optional[Now] = None
-        self._before: Tuple[float, List[int]] = (-1e9, [])
-        self._ago: List[int] = []
-        self.follower = Follower(name, self._begin)
+        super().__init__(name)
 
-    def _new_sums(self) -> Union[Sums, Totals]:
-        return Sums(self.profile) if self._has_sums else Totals(self.profile)
+    def new_model(self, profile: Profile) -> TailBuilder:
+        self.events: List[Event] = []
+        self._seen: Dict[str, int] = {}  # so many of each have been made events of
+        self._last_peak = 0
+        self._sums: Union[Sums, Totals] = Sums(profile) if self._has_sums else Totals(profile)
+        return self._sums
 
-    def _begin(self) -> Any:
-        self.__dict__.update(profile=Profile(), events=[], _seen={}, _told_peak=0, _now=None)
-        self._sums = self._new_sums()
-        self._before, self._ago = (-1e9, []), []
-        return self._sums.handlers()
-
-    def poll(self) -> bool:
-        """Reads on; whether there is anything new."""
-        if not self.follower.poll():
-            return False
-        self._now = None
-        if self.follower.tail is not self._tail_text:
-            self._tail_text = self.follower.tail
-            self._tail = _read_tail(self._tail_text, main_peak(self.profile))
+    def settled(self) -> None:
         self._make_events()
-        return True
 
     # ---- what it is ----------------------------------------------------------------------------------
 
@@ -181,9 +168,9 @@ class LiveRun:
         if not self.follower.is_all:
             return f"reading, {100 * self.follower.share_read:.0f} %" if self.follower.fileno() is None else "reading"
         if profile.snapshots and profile.snapshots[-1].reason == "exec":
-            return "became another program"
+            return EXECED
         if self.is_alive is False:
-            return "killed: it is gone without a word"
+            return "killed (no end record)"
         if self.follower.is_over:
             return "cut off: the pipe has ended"
         return "running"
@@ -198,49 +185,34 @@ class LiveRun:
         first = self.profile.snapshots[0] if "forked-from" in self.profile.manifest and self.profile.snapshots else None
         return first.host + first.device if first else 0
 
-    # ---- what it holds -------------------------------------------------------------------------------
+    # ---- present memory ------------------------------------------------------------------------------
 
     def now(self) -> Now:
-        if self._now is None:
-            profile, tail = self.profile, self._tail
-            owners, lines = self._sums.laid_over(tail.balances)
-            told = profile.timeline
-            last = (told.time[-1], told.host[-1], told.device[-1]) if told.time else (0, 0, 0)
-            time, host, device = tail.totals[:3] if tail.totals else last
-            peak = profile.peaks.get(main_peak(profile))
-            highest = (peak.host + peak.device, peak.time) if peak else (0, 0)
-            if tail.peak:
-                highest = max(highest, (tail.peak[1], tail.peak[0]), key=lambda pair: pair[0])
-            held = [row for row in self._sums.owners(owners) if row.host or row.device]
-            self._now = Now(time, host, device, highest[0], highest[1], held, lines)
-        return self._now
+        profile = self.profile
+        last = profile.timeline
+        time, host, device = (last.time[-1], last.host[-1], last.device[-1]) if last.time else (0, 0, 0)
+        peak = profile.peaks.get(main_peak(profile))
+        return Now(time, host, device, peak.host + peak.device if peak else 0, peak.time if peak else 0)
 
-    def timeline(self) -> Timeline:
-        """With what the tail tells."""
-        told = self.profile.timeline
-        if not self._tail.totals:
-            return told
-        return Timeline(*(column + array("Q", [value]) for column, value in zip(told, self._tail.totals)))
+    def owners(self) -> List[LedgerRow]:
+        """Those that hold anything."""
+        return [row for row in self._sums.owners() if row.bytes]
 
-    def lines(self, clock: float, order: str, n: int) -> List[Line]:
-        """The first `n` in one of ORDERS, of those that hold anything or have let go of it in the last seconds.
-
-        `clock` is in seconds.
-        """
-        now = self.now()
-        hosts, devices = now.by_line[0::2], now.by_line[1::2]
+    def lines(self, order: str, n: int) -> List[Line]:
+        """The first `n` in one of ORDERS, of those that hold anything or have given it back in the last seconds."""
+        if not isinstance(self._sums, Sums):
+            return []
+        now, before = self._sums.by_line, self._sums.lines_before(self.now().time)
+        hosts, devices = now[0::2], now[1::2]
         held = list(map(add, hosts, devices))
-        if clock - self._before[0] >= _BEFORE_SECONDS:
-            self._ago, self._before = self._before[1], (clock, held)
-        ago = self._ago or held
-        grown = list(map(sub, held, ago + [0] * (len(held) - len(ago))))
+        grown = list(map(sub, held, map(add, before[0::2], before[1::2])))
         column = {"held": held, "grown": grown, "device": devices, "host": hosts}[order]
-        # A run of PyTorch has tens of thousands, and is looked at twice a second.
+        # A run of PyTorch has tens of thousands of lines, and is looked at twice a second.
         first = heapq.nlargest(n, range(1, len(held)), key=column.__getitem__)
         shown = [place for place in first if held[place] or grown[place]]
         return [Line(self._sums.line(place), hosts[place], devices[place], grown[place]) for place in shown]
 
-    # ---- what has happened ---------------------------------------------------------------------------
+    # ---- events ---------------------------------------------------------------------------
 
     def _fresh(self, what: str, rows: Any) -> Any:
         """Those that came since the last time."""
@@ -248,52 +220,45 @@ class LiveRun:
         self._seen[what] = len(rows)
         return rows[begin:]
 
-    def _tell(self, time: int, kind: str, text: str) -> None:
+    def _add(self, time: int, kind: str, text: str) -> None:
         self.events.append(Event(time, kind, printable(text)))
         del self.events[:-_MOST_EVENTS]
 
     def _make_events(self) -> None:
         profile = self.profile
         for mark in self._fresh("marks", profile.marks):
-            self._tell(mark.time, MARK, f"mark: {mark.text}")
+            self._add(mark.time, MARK, f"mark: {mark.text}")
         for event in self._fresh("failures", list(profile.exhaustions.values())):
             asked = f", {size(event.bytes)} asked for" if event.bytes else ""
             place = self._sums.line_of(event.account)
-            self._tell(event.time, MEMORY, f"out of memory: {call(profile, event)}{asked}, at {place}")
+            self._add(event.time, MEMORY, f"out of memory: {call(profile, event)}{asked}, at {place}")
         for snapshot in self._fresh("snapshots", profile.snapshots):
             if snapshot.reason == "low-memory":
-                self._tell(snapshot.time, MEMORY, "the machine's memory is nearly full")
+                self._add(snapshot.time, MEMORY, "the machine's memory is nearly full")
         peak = profile.peaks.get(main_peak(profile))
-        if peak and peak.host + peak.device > self._told_peak * (1 + _HIGHER):
+        if peak and peak.host + peak.device > self._last_peak * (1 + _HIGHER):
             held = peak.host + peak.device
             last = self.events[-1] if self.events else None
             if last and last.kind == PEAK and profile.time_unit == "ms" and peak.time - last.time < _ONE_RISE_MS:
                 self.events.pop()
-            self._tell(peak.time, PEAK, f"new peak: {size(held)}")
-            self._told_peak = held
+            self._add(peak.time, PEAK, f"new peak: {size(held)}")
+            self._last_peak = held
         if profile.end is not None and not self._seen.get("end"):
             self._seen["end"] = 1
-            self._tell(profile.end.time, END, self.state)
+            self._add(profile.end.time, END, self.state)
 
-    def tell_slopes(self, slopes: List[Slope]) -> None:
-        """Events of lines that grow; those that were told before are told anew."""
+    def add_slopes(self, slopes: List[Slope]) -> None:
+        """Replaces the events of lines that grow."""
         self.events[:] = [event for event in self.events if event.kind != LEAK]
         unit = self.profile.time_unit
         for slope in slopes:
             amount = slope.bytes if slope.step or unit != "ms" else slope.bytes * 1000
             each = f'a "{slope.step}"' if slope.step else {"ms": "a second"}.get(unit, f"per {unit}")
-            self._tell(self.now().time, LEAK, f"grows by {growth(round(amount))} {each}: {slope.label}")
+            self._add(self.now().time, LEAK, f"grows by {growth(round(amount))} {each}: {slope.label}")
 
     def when(self, time: int) -> str:
         return moment(time, self.profile.time_unit)
 
-    def figure(self, name: str) -> Optional[int]:
-        """The last that the kernel said of the machine, in bytes."""
-        times, values = self.profile.system.get(name, ((), ()))
-        return values[bisect_right(times, self.now().time) - 1] if values else None
-
-
-# ---- family ----
 
 MOST_RUNS = 64
 # Bytes of traces: what is read of them is kept in memory.

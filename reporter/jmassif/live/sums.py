@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which lines of a run grow, asked again and again while it goes on.
+"""Builders of a run that goes on: with sums by owner and by line, or of totals alone; and the lines that grow.
 
-The question (analysis/leaks.py) takes a second for a run of PyTorch. So a process of its own answers it, and it is asked no
-more often than makes half a hundredth of the time: whoever shows a run stays awake, and is cheap.
+A balance that changes adds its difference to two sums: its owner's, and that of its *line*, which is the Python line to
+charge or, without one, the frame to blame. So the present sums are known without a walk through accounts.
 """
 
 import os
@@ -10,51 +10,72 @@ import pickle
 import select
 import time
 from array import array
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from collections import deque
+from typing import Callable, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
 
+from jmassif.analysis.aggregate import Held, LedgerRow
 from jmassif.analysis.leaks import find_growth
-from jmassif.attribution.blame import Innermost, Sites
+from jmassif.attribution.blame import Innermost, Sites, base_name
 from jmassif.attribution.names import Names, describe
 from jmassif.attribution.packages import INSTALLED, OWN
 from jmassif.model.records import Changes, Differences, Peak, Snapshot, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import Builder, require
 from jmassif.reader.tokens import Handler
+from jmassif.units import printable
 
-
-# ---- sums ----
-# What a run holds now, by owner and by line, kept up to date while its trace is read.
-#
-# A balance that changes adds its difference to two sums: that of its owner, and that of its *line*, which is the Python line
-# that is charged with it or, without one, the frame to blame. So what is held now is known at any time without a walk through
-# accounts. What a trace's tail tells is laid over the sums and forgotten.
-
-# Of every name two sums lie side by side, and the first pair is for what is in no sum.
-_SIDES = {"host": 0, "device": 1}
+# Two sums a name, host and device side by side; the first pair is for accounts that are in no sum.
 _NOWHERE = 0
+# A line's growth is that of the run's last so many milliseconds, of sums that are kept once a second.
+GROWTH_MS = 10000
+_STEP_MS = 1000
 
 
-class Held(NamedTuple):
-    """Bytes."""
+# Labels of lines that are several frames.
+MAPPED_FILES = "mapped files"
 
-    name: str
-    host: int
-    device: int
-
-    @property
-    def bytes(self) -> int:
-        return self.host + self.device
+_READ = ("m", "t", "S", "P", "E", "A", "Z")  # by Totals
+_SHARE = 0.005  # of the time, for growth
+_LEAST_SECONDS = 2.0
 
 
-class Sums(Builder):
+def no_symbols(path: str) -> str:
+    return printable(f"{base_name(path)} (no symbols)")
+
+
+class TailBuilder(Builder):
+    """A builder that can undo a tail: a snapshot, a row of totals, and the balances and peaks in it."""
+
+    def checkpoint(self) -> Callable[[], None]:
+        """A function that goes back to this state."""
+        profile = self.profile
+        n_snapshots, n_rows = len(profile.snapshots), len(profile.timeline.time)
+        kept = (dict(self.by_kind), self.live_bytes[:], self.clock, dict(profile.peaks), set(self.snapshot_ids))
+
+        def undo() -> None:
+            self.by_kind, self.live_bytes, self.clock = kept[:3]
+            self.group = None
+            profile.peaks = kept[3]
+            for id_ in set(self.snapshot_ids) - kept[4]:
+                del self.snapshot_ids[id_]
+            del profile.snapshots[n_snapshots:]
+            for column in profile.timeline:
+                del column[n_rows:]
+            profile.forget(n_snapshots)
+
+        return undo
+
+
+class Sums(TailBuilder):
     """Builds a profile as every reader does, and keeps the sums beside it."""
 
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         self.by_owner = array("q", [0, 0])
         self.by_line = array("q", [0, 0])
+        self._history: Deque[Tuple[int, "array[int]"]] = deque()  # times, and `by_line` then
         self._owners: List[str] = [""]
-        self._lines: List[Tuple[str, int]] = [("", 0)]  # kind of memory without a stack, frame
+        self._lines: List[Tuple[str, int]] = [("", 0)]  # a label, or a frame
         self._labels: Dict[int, str] = {}
         self._owner_places: Dict[Tuple[str, str], int] = {}  # by kind and owner
         self._line_places: Dict[Tuple[str, int], int] = {}
@@ -73,19 +94,34 @@ class Sums(Builder):
             if rank in (OWN, INSTALLED):
                 (self._own if rank == OWN else self._installed).add(id_)
 
-    def changes(self, rows: "array[int]") -> None:
-        for account, more in self._grown(rows):
-            self.by_owner[self._owner_of[account]] += more
-            self.by_line[self._line_of[account]] += more
-        super().changes(rows)
+    def checkpoint(self) -> Callable[[], None]:
+        undo_records = super().checkpoint()
+        self._place_new()
+        by_owner, by_line, history = self.by_owner[:], self.by_line[:], self._history.copy()
 
-    def _grown(self, rows: "array[int]") -> Iterator[Tuple[int, int]]:
-        """Of accounts that are defined: how much more they hold by these balances than by those before."""
+        def undo() -> None:
+            undo_records()
+            self.by_owner, self.by_line, self._history = by_owner, by_line, history
+
+        return undo
+
+    def changes(self, rows: "array[int]") -> None:
         self._place_new()
         live, n_known = self.live_bytes, len(self._owner_of)
         for account, n_bytes in zip(rows[0 :: Changes.WIDTH], rows[1 :: Changes.WIDTH]):
             if account < n_known and n_bytes != live[account]:
-                yield account, n_bytes - live[account]
+                more = n_bytes - live[account]
+                self.by_owner[self._owner_of[account]] += more
+                self.by_line[self._line_of[account]] += more
+        super().changes(rows)
+
+    def snapshot_end(self, id_: int) -> None:
+        super().snapshot_end(id_)
+        history, time = self._history, self.clock
+        if self.profile.time_unit == "ms" and (not history or time >= history[-1][0] + _STEP_MS):
+            while len(history) > 1 and history[1][0] <= time - GROWTH_MS:
+                history.popleft()
+            history.append((time, self.by_line[:]))
 
     def _place_new(self) -> None:
         accounts = self.profile.accounts
@@ -110,59 +146,62 @@ class Sums(Builder):
         if owner not in self._owners[1:]:
             self._owners.append(owner)
             self.by_owner.extend((0, 0))
-        return 2 * self._owners.index(owner, 1) + _SIDES[side]
+        return 2 * self._owners.index(owner, 1) + (side == "device")
 
     def _line_place(self, node: int, kind: str, side: str) -> int:
         own, installed = self._innermost
         frame = own(node) or installed(node)
         if not frame and node:
             frame = self.profile.node_frame[self._sites.find_site(node, side)]
-        key = ("" if frame else kind, frame)
+        key = self._line_key(frame, kind)
         place = self._line_places.get(key)
         if place is None:
             place = self._line_places[key] = 2 * len(self._lines)
             self._lines.append(key)
             self.by_line.extend((0, 0))
-        return place + _SIDES[side]
+        return place + (side == "device")
 
-    # ---- what is told ----------------------------------------------------------------------------
+    def _line_key(self, frame: int, kind: str) -> Tuple[str, int]:
+        """Mapped files are one line, and so are the functions without names of each object file."""
+        if not frame:
+            return f"({kind or 'listed only'}, without a stack)", 0
+        fields = self.profile.frame(frame)
+        if fields.type == "m":
+            return MAPPED_FILES, 0
+        if fields.type != "p" and not fields.function and fields.object:
+            return no_symbols(fields.object), 0
+        return "", frame
 
-    def laid_over(self, rows: "array[int]") -> "Tuple[array[int], array[int]]":
-        """The sums by owner and by line with a tail's balances."""
-        self._place_new()
-        owners, lines = self.by_owner[:], self.by_line[:]
-        for account, more in self._grown(rows):
-            owners[self._owner_of[account]] += more
-            lines[self._line_of[account]] += more
-        return owners, lines
+    # ---- present state ---------------------------------------------------------------------------
 
-    def owners(self, sums: "array[int]") -> List[Held]:
-        return [Held(name, sums[2 * i], sums[2 * i + 1]) for i, name in enumerate(self._owners) if i]
+    def owners(self) -> List[LedgerRow]:
+        sums = self.by_owner
+        return [LedgerRow(name, Held(sums[2 * i]), Held(sums[2 * i + 1])) for i, name in enumerate(self._owners) if i]
+
+    def lines_before(self, time: int) -> "array[int]":
+        """`by_line` so many milliseconds before, or as early as it is known."""
+        before: "array[int]" = array("q")
+        for known, sums in self._history:
+            if before and known > time - GROWTH_MS:
+                break
+            before = sums
+        return before + array("q", bytes(8 * (len(self.by_line) - len(before))))
 
     def line_of(self, account: int) -> str:
         self._place_new()
         return self.line(self._line_of[account] // 2)
 
     def line(self, place: int) -> str:
-        """What a line is called: a place is half of that in the sums."""
+        """The name of a line; a place is half of that in the sums. Safe to show."""
         text = self._labels.get(place)
         if text is None:
-            kind, frame = self._lines[place]
-            text = describe(self.profile.frame(frame)) if frame else f"({kind or 'listed only'}, without a stack)"
-            self._labels[place] = text
+            label, frame = self._lines[place]
+            text = self._labels[place] = describe(self.profile.frame(frame)) if frame else label
         return text
 
 
-# ---- totals ----
-# What a run holds now in all, and its peaks: what a trace says outright, so that it is read without knowing whose anything is.
-#
-# Most of a trace are definitions and balances. They are passed over, and whether they are right is for others to find.
-
-_READ = ("m", "t", "S", "P", "E", "A", "Z")
-
-
-class Totals(Builder):
-    """In the place of Sums."""
+class Totals(TailBuilder):
+    """Reads the records that state totals and peaks, a tenth of the work, and passes definitions and balances over."""
 
     def handlers(self) -> Dict[str, Handler]:
         return {letter: handler if letter in _READ else None for letter, handler in super().handlers().items()}
@@ -175,34 +214,20 @@ class Totals(Builder):
             Snapshot(id_, group.time, group.reason, {}, group.changes, group.pages, group.position)
         )
         for peak in group.peaks:
-            told = Peak(peak.which, peak.time, peak.host, peak.device, index, {}, Differences())
+            found = Peak(peak.which, peak.time, peak.host, peak.device, index, {}, Differences())
             before = self.earlier_peaks.get(peak.which)
-            if before is None or told.bytes > before.bytes:
-                profile.peaks[peak.which] = told
+            if before is None or found.bytes > before.bytes:
+                profile.peaks[peak.which] = found
         self.group = None
 
     def stage(self, time: int) -> None:
         self.earlier_peaks = dict(self.profile.peaks)
 
-    # ---- what is told ----------------------------------------------------------------------------
-
-    def laid_over(self, rows: "array[int]") -> "Tuple[array[int], array[int]]":
-        return array("q"), array("q")
-
-    def owners(self, sums: "array[int]") -> List[Held]:
+    def owners(self) -> List[LedgerRow]:
         return []
 
     def line_of(self, account: int) -> str:
         return ""
-
-    def line(self, place: int) -> str:
-        return ""
-
-
-# ---- slopes ----
-
-_SHARE = 0.005  # of the time
-_LEAST_SECONDS = 2.0
 
 
 class Slope(NamedTuple):
@@ -211,13 +236,8 @@ class Slope(NamedTuple):
     step: str
 
 
-def _answer(profile: Profile) -> List[Slope]:
-    growth = find_growth(profile, Names(profile))
-    return [Slope(line.label, line.bytes_per_step, growth.step) for line in growth.lines[:3]]
-
-
 class Slopes:
-    """Of one run after the other."""
+    """Finds lines that grow, again and again. That takes a second for a run of PyTorch, so a child does it, in half a hundredth of the time."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -226,7 +246,7 @@ class Slopes:
         self._pipe = -1
 
     def ask(self, profile: Profile) -> None:
-        """Unless an answer is under way, or it is too early to ask."""
+        """Starts a search unless one is under way, or it is too early."""
         if self._child or self._now() < self._next or not profile.snapshots:
             return
         reading, writing = os.pipe()
@@ -235,21 +255,26 @@ class Slopes:
             os.close(writing)
             self._child, self._pipe = child, reading
             return
-        # What is the parent's, its terminal above all, is none of the child's.
+        # The child must not touch the parent's terminal.
         try:
             os.nice(10)
-            os.write(writing, pickle.dumps(_answer(profile)))
+            os.write(writing, pickle.dumps(_slopes(profile)))
         finally:
             os._exit(0)
 
     def answer(self) -> Optional[List[Slope]]:
-        """To what was asked; None: not yet."""
+        """The lines that were found; None: not yet."""
         if not self._child or not select.select([self._pipe], [], [], 0)[0]:
             return None
-        told = os.read(self._pipe, 1 << 16)
+        found = os.read(self._pipe, 1 << 16)
         os.close(self._pipe)
         _, _, used = os.wait4(self._child, 0)
         self._child = 0
         self._next = self._now() + max(_LEAST_SECONDS, (used.ru_utime + used.ru_stime) / _SHARE)
-        found: List[Slope] = pickle.loads(told) if told else []
-        return found
+        slopes: List[Slope] = pickle.loads(found) if found else []
+        return slopes
+
+
+def _slopes(profile: Profile) -> List[Slope]:
+    growth = find_growth(profile, Names(profile))
+    return [Slope(line.label, line.bytes_per_step, growth.step) for line in growth.lines[:3]]

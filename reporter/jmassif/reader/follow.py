@@ -188,12 +188,13 @@ def _opened(name: str) -> Any:
 
 
 class Follower:
-    """One trace. `begin` is called when it begins, and again when it begins anew, for the handlers of its records."""
+    """One trace. `begin` is called when it begins, and again when it restarts, for the handlers of its records."""
 
-    def __init__(self, name: str, begin: Callable[[], Any]) -> None:
-        """Raises TraceError."""
+    def __init__(self, name: str, begin: Callable[[], Any], drop_tail: Callable[[], None] = lambda: None) -> None:
+        """`drop_tail` is called before records are handed on that follow a tail or replace it. Raises TraceError."""
         self.name = name
         self._begin = begin
+        self._drop_tail = drop_tail
         self._source = _opened(name)
         self._feed = Feed(begin())
         self.tail = b""  # lines of a `t` record and a snapshot group that may go again, or b""
@@ -216,6 +217,7 @@ class Follower:
         if found.is_over and not (self.has_begun or found.settled):
             raise TraceError(CUT_AT_ONCE if self._source.n_read else EMPTY)
         if found.settled:
+            self._drop_tail()
             self._feed(found.settled)
             self.has_begun = True
         if found is not _NOTHING and (found.is_all or found.settled):
@@ -224,7 +226,7 @@ class Follower:
         return is_news
 
     def lay(self, tail: bytes) -> None:
-        """Hands on the records of a tail, which whoever has them must forget before poll(). Raises TraceError."""
+        """Hands on the records of a tail, to be undone by `drop_tail`. Raises TraceError."""
         self._feed.apart(tail)
 
     @property

@@ -129,6 +129,29 @@ def _footnote(profile: Profile, ladder: Ladder) -> str:
     return " ".join(texts)
 
 
+class LadderRow(NamedTuple):
+    label: str  # safe to show
+    number: int  # in the unit
+    is_sum: bool
+
+
+class LadderRows(NamedTuple):
+    """A ladder without bars, for a narrow place."""
+
+    title: str
+    rows: List[LadderRow]
+
+
+def rows_of(profile: Profile, ladder: Ladder) -> LadderRows:
+    unit = _unit(max(rung.bytes for rung in ladder.rungs))
+    rows = [
+        LadderRow(_label(profile, rung, number, unit, rung is ladder.rungs[0]), number, rung.role not in (LESS, PLUS))
+        for rung, number in zip(ladder.rungs, shown_numbers(ladder))
+    ]
+    memory = f"{ladder.pool.upper()} " if ladder.pool else ""
+    return LadderRows(f"{memory}LADDER ({unit.name})", rows)
+
+
 _NAMES = {
     "jtop": "jtop's figure",
     "htop": "htop's figure",

@@ -10,6 +10,7 @@ from typing import Callable, List, NamedTuple, Sequence, Tuple
 
 from jmassif.render import layout as roles
 from jmassif.render.graph import DEVICE, HOST, Point, columns_of
+from jmassif.render.ladder import LadderRows
 from jmassif.render.layout import Line, Part
 from jmassif.units import growth, moment, percent, size
 
@@ -65,6 +66,7 @@ class Screen(NamedTuple):
     pools: Sequence[Pool]
     peak: Tuple[int, int]  # bytes, time
     owners: Sequence[Row]  # the largest first
+    ladders: Sequence[LadderRows]
     lines: Sequence[Row]  # in their order
     points: Sequence[Point]
     events: Sequence[Tuple[int, str, bool]]  # time, text, whether it is a warning; the newest last
@@ -73,20 +75,20 @@ class Screen(NamedTuple):
     n_left_out: int = 0
     order: str = "held"
     offset: int = 0  # lines that are scrolled away
-    is_frozen: bool = False
+    is_paused: bool = False
     is_help: bool = False
     note: str = ""
 
 
 KEYS = (
     ("q", "quit"),
-    ("f", "freeze what is shown, and go on"),
-    ("s", "sort lines by what they hold, by growth, by device, by host memory"),
+    ("p", "pause, and go on"),
+    ("s", "sort lines by total, growth, device memory, host memory"),
     ("up, down", "scroll the lines"),
-    ("tab", "show the next process"),
-    ("h", "this help"),
+    ("tab", "next process"),
+    ("?", "this help"),
 )
-_SHORT_KEYS = "q quit  f freeze  s sort  tab process  h help"
+_SHORT_KEYS = "q quit  p pause  s sort  tab process  ? help"
 
 
 def width_of(text: str) -> int:
@@ -139,10 +141,10 @@ def _bar(amounts: Sequence[Tuple[str, int]], whole: int, width: int) -> Line:
 
 def _title(screen: Screen, width: int) -> List[Line]:
     state = f"{screen.state}, {moment(screen.time, screen.unit)}"
-    if screen.is_frozen:
-        state = f"FROZEN, {state}"
+    if screen.is_paused:
+        state = f"PAUSED, {state}"
     role = "" if screen.is_running or screen.state.startswith("ended, status 0") else roles.WARNING
-    left = f"jm_top  {screen.pid or ''}  {screen.command}"
+    left = f"jmassif top  {screen.pid or ''}  {screen.command}"
     room = max(0, width - width_of(state) - 2)
     return [Line((fit(left, room), roles.HEADING), "  ", (state, role))]
 
@@ -210,12 +212,26 @@ def _graph(screen: Screen, width: int, height: int) -> List[Line]:
     return lines
 
 
+def _ladder(screen: Screen, width: int, height: int) -> List[Line]:
+    """The device's and the host's one after the other; their ends where there is little room."""
+    lines: List[Line] = []
+    for title, rows in screen.ladders:
+        room = max(3, height // len(screen.ladders))
+        lines.append(Line((fit(title, width), roles.HEADING)))
+        dropped = max(0, len(rows) + 1 - room)
+        for row in rows[:1] + rows[1 + dropped :]:
+            text = f"{fit(row.label, max(1, width - _SIZE))}{row.number:>{_SIZE},}"
+            lines.append(Line((text, roles.SUM if row.is_sum else "")))
+    return lines[:height]
+
+
 def _middle(screen: Screen, width: int, height: int) -> List[Line]:
-    """Owners and, beside them, the timeline."""
+    """The ladder or, without one, the owners; beside it the timeline."""
+    draw_left = _ladder if screen.ladders else _owners
     if width < _WITH_GRAPH:
-        return _owners(screen, width, height)
+        return draw_left(screen, width, height)
     left_width = int(width * _OWNERS_SHARE)
-    left = _owners(screen, left_width, height)
+    left = draw_left(screen, left_width, height)
     right = _graph(screen, width - left_width - 2, height)
     lines = []
     for at in range(max(len(left), len(right))):
@@ -230,7 +246,8 @@ def _lines(screen: Screen, width: int, height: int) -> List[Line]:
     columns: List[Tuple[str, Callable[[Row], str]]] = [("HELD", lambda row: size(row.bytes))]
     if has_device:
         columns += [("HOST", lambda row: size(row.host)), ("DEVICE", lambda row: size(row.device))]
-    columns.append(("IN 10 s", lambda row: growth(row.grown)))
+    if screen.unit == "ms":
+        columns.append(("+10 s", lambda row: growth(row.grown)))
     if width < 60:
         columns = columns[:1]
     heads = " ".join(f"{head:>{_SIZE}}" for head, _ in columns)
@@ -243,7 +260,7 @@ def _lines(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _events(screen: Screen, width: int, height: int) -> List[Line]:
-    lines = [Line((fit("EVENTS, the newest first", width), roles.HEADING))]
+    lines = [Line((fit("EVENTS", width), roles.HEADING))]
     for time, text, is_warning in list(reversed(screen.events))[: height - 1]:
         lines.append(Line(f"{moment(time, screen.unit):>{_SIZE}}  ", (text, roles.WARNING if is_warning else "")))
     return lines
@@ -275,7 +292,7 @@ def _help(screen: Screen, width: int, height: int) -> List[Line]:
             (DEVICE, roles.DEVICE),
             f" device memory   {OTHERS} used by others   {FREE} free",
         ),
-        Line("  IN 10 s: by how much a line has grown in the last ten seconds"),
+        Line("  +10 s: growth of a line in the run's last ten seconds"),
     ]
     return [Line((fit("KEYS", width), roles.HEADING)), *keys, *bars]
 
@@ -293,14 +310,14 @@ def _parts(screen: Screen) -> List[Tuple[int, _Part]]:
     """From above to below, with what each is worth: the higher, the longer it stays and the more it gets."""
     if screen.is_help:
         return [(1, _Part(2, 100, _help))]
-    found = [
-        (3, _Part(4, max(9, min(14, len(screen.owners) + 1)), _middle)),
-        (2, _Part(3, 1 + max(2, len(screen.lines)), _lines)),
-    ]
+    n_middle = sum(1 + len(ladder.rows) for ladder in screen.ladders) or min(14, len(screen.owners) + 1)
+    found = [(4, _Part(4, max(9, n_middle), _middle)), (3, _Part(3, 1 + max(2, len(screen.lines)), _lines))]
+    if screen.ladders and screen.owners:
+        found.insert(1, (1, _Part(4, min(10, 1 + len(screen.owners)), _owners)))
     if screen.processes:
-        found.insert(0, (4, _Part(3, min(6, 1 + len(screen.processes)), _processes)))
+        found.insert(0, (5, _Part(3, min(6, 1 + len(screen.processes)), _processes)))
     if screen.events:
-        found.append((1, _Part(2, min(7, 1 + len(screen.events)), _events)))
+        found.append((2, _Part(2, min(7, 1 + len(screen.events)), _events)))
     return found
 
 

@@ -1,99 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run as it is served: the whole model of what its trace tells at this moment, the tail included.
+"""A run as it is served: its memory at any moment, by branch and by block."""
 
-A tail goes again, so what it adds to the model is taken back before the trace is read on: a snapshot, a row of totals, and
-the balances and peaks in it.
-"""
-
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 from jmassif.analysis.calltree import Branches, Held
+from jmassif.live.run import Followed
+from jmassif.live.sums import TailBuilder
 from jmassif.model.records import Composition
 from jmassif.model.run import Profile
-from jmassif.reader.builder import Builder
-from jmassif.reader.follow import Follower
-from jmassif.reader.tokens import TraceError
 
 _MOMENTS_KEPT = 3
 PEAK = "peak-"
 
 
-class _Model(Builder):
-    """A builder that can go back to where it was before a tail."""
-
-    def checkpoint(self) -> Callable[[], None]:
-        """A function that goes back."""
-        profile = self.profile
-        n_snapshots, n_rows = len(profile.snapshots), len(profile.timeline.time)
-        kept = (dict(self.by_kind), self.live_bytes[:], self.clock, dict(profile.peaks), set(self.snapshot_ids))
-
-        def back() -> None:
-            self.by_kind, self.live_bytes, self.clock = kept[:3]
-            self.group = None
-            profile.peaks = kept[3]
-            for id_ in set(self.snapshot_ids) - kept[4]:
-                del self.snapshot_ids[id_]
-            del profile.snapshots[n_snapshots:]
-            for column in profile.timeline:
-                del column[n_rows:]
-            profile.forget(n_snapshots)
-
-        return back
-
-
-class ServedRun:
+class ServedRun(Followed):
     """Raises TraceError when it is made, and from poll()."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.profile = Profile()
-        self._model = _Model(self.profile)
-        self._back: Optional[Callable[[], None]] = None
+    def new_model(self, profile: Profile) -> TailBuilder:
         self._branches: Optional[Branches] = None
         self._held: Dict[Tuple[str, int], Held] = {}
-        self._follower = Follower(name, self._begin)
-
-    def _begin(self) -> Any:
-        self.profile = Profile()
-        self._model = _Model(self.profile)
-        self._back, self._branches = None, None
-        self._held.clear()
-        return self._model.handlers()
+        return super().new_model(profile)
 
     def poll(self) -> bool:
         """Reads all that there is; whether anything is new."""
-        is_news = False
-        while True:
-            tail = self._follower.tail
-            if self._back:
-                self._back()
-                self._back = None
-            is_news = self._follower.poll() or is_news
-            if self._follower.tail or tail:
-                self._lay_tail()
-            if self._follower.is_all:
-                break
+        is_news = super().poll()
+        while not self.follower.is_all:
+            is_news = super().poll() or is_news
         if is_news:
             self._held.clear()
-            # Accounts have come since, too.
-            self.profile.forget(0)
+            self.profile.forget(0)  # of accounts that are new, too
         return is_news
-
-    def _lay_tail(self) -> None:
-        """One that does not fit will be gone, or refused when it stays."""
-        if not self._follower.tail:
-            return
-        back = self._model.checkpoint()
-        try:
-            self._follower.lay(self._follower.tail)
-            self._back = back
-        except TraceError:
-            back()
-
-    def close(self) -> None:
-        self._follower.close()
-
-    # ---- what is asked for ---------------------------------------------------------------------------
 
     @property
     def branches(self) -> Branches:
@@ -124,6 +60,6 @@ class ServedRun:
         return self._held[key]
 
     def position(self, at: str) -> Tuple[int, int]:
-        """Of a moment. Raises KeyError."""
+        """The number of records of blocks before a moment, and its time. Raises KeyError."""
         _, position, time = self._moment(at)
         return position, time
