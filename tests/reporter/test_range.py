@@ -1,144 +1,96 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ranges: what is told of two moments, against histories of which each block is known; and the options that ask for one."""
+"""Ranges: the difference of two moments, against a run of which each allocation is known; and the options that ask for one."""
 
 import json
 import random
+import re
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import List, Tuple
 
 import pytest
 
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.range_diff import Flow, between
+from jmassif.analysis.range_diff import Change, PlaceChange, between, rows_of, total_of
 from jmassif.cli import diff as jm_diff, report as jm_print
+from jmassif.reader.builder import load_file
 from tests.reporter.commands import call
-from tests.reporter.traces import Trace
+from tests.reporter.traces import Trace, small_training_run
 
 
-class Block(NamedTuple):
-    place: int
-    size: int
-    born: int
-    died: Optional[int]
-    address: int
-    has_record: bool
-
-
-class History:
-    """A random program: blocks of a few places come and go, and every now and then there is a snapshot."""
-
-    def __init__(self, seed: int, recorded: float) -> None:
-        """`recorded`: that share of the blocks has records."""
-        numbers = random.Random(seed)
-        self.trace = Trace(time_unit="ms", memory="unified")
-        self.trace.group("yours", "app")
-        self.places = [
-            self.trace.account(kind, "app", [f"f{place} (a.c:{place})", "main (a.c:9)"])
-            for place, kind in enumerate(("heap", "heap", "device", "heap"), 1)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_range_is_the_second_moment_minus_the_first_and_the_allocations_in_between(seed: int) -> None:
+    # Given a random run that counts itself what each place holds and has ever allocated, at each snapshot,
+    numbers = random.Random(seed)
+    trace = Trace(time_unit="ms", memory="unified")
+    places = [
+        trace.account(kind, "app", [f"f{place} (a.c:{place})"]) for place, kind in enumerate(("heap", "heap", "device"))
+    ]
+    live: List[Tuple[int, int]] = []
+    totals = {place: [0, 0] for place in places}
+    taken = []
+    for step in range(300):
+        if numbers.random() < 0.45 and live:
+            live.pop(numbers.randrange(len(live)))
+        else:
+            place, size = numbers.choice(places), numbers.randrange(1, 5000)
+            live.append((place, size))
+            totals[place][0] += size
+            totals[place][1] += 1
+        if step % 30 == 29:
+            held = {place: [size for at, size in live if at == place] for place in places}
+            rows = {place: (sum(held[place]), len(held[place]), *totals[place], 0) for place in places}
+            trace.snapshot(step, "time", rows)
+            taken.append(rows)
+    profile = trace.load()
+    # when a range from one snapshot to another is asked for,
+    first, second = sorted(numbers.sample(range(len(taken)), 2))
+    found = between(profile, str(first + 1), str(second + 1))
+    # then each place has what it has counted.
+    for place in places:
+        before, after = taken[first][place], taken[second][place]
+        changes = [after[n] - before[n] for n in range(4)]
+        expected = [
+            Change(
+                before[n],
+                after[n],
+                max(0, changes[n]),
+                max(0, -changes[n]),
+                changes[n + 2],
+                changes[n + 2] - changes[n],
+            )
+            for n in (0, 1)
         ]
-        self.blocks: List[Block] = []
-        self.snapshots: Dict[int, int] = {}  # number: step
-        live: List[int] = []
-        totals = {place: [0, 0] for place in self.places}
-        peak: Tuple[int, int] = (0, 0)
-        for step in range(400):
-            if numbers.random() < 0.45 and live:
-                index = live.pop(numbers.randrange(len(live)))
-                block = self.blocks[index]
-                if block.place != self.places[3]:
-                    self.blocks[index] = block._replace(died=step)
-                    if block.has_record:
-                        self.trace.block_end(step, block.address, block.place)
-            else:
-                place = numbers.choice(self.places)
-                size = numbers.choice((64, numbers.randrange(1, 5000)))
-                block = Block(place, size, step, None, 4096 * (step + 1), numbers.random() < recorded)
-                live.append(len(self.blocks))
-                self.blocks.append(block)
-                totals[place][0] += size
-                totals[place][1] += 1
-                if block.has_record:
-                    self.trace.block(step, block.address, size, place)
-            held = sum(block.size for block in self.blocks if block.died is None)
-            peak = max(peak, (held, step))
-            if step % 40 == 20 or numbers.random() < 0.01:
-                self._snapshot(step, totals)
-        self.peak = peak[1]
-        differences = {place: self.held(place, self.peak) for place in self.places}
-        self._snapshot(400, totals, {"total": (self.peak, differences)})
-
-    def held(self, place: int, step: int) -> Tuple[int, int]:
-        live = [b.size for b in self.blocks if b.place == place and b.born <= step and not (b.died or 1000) <= step]
-        return sum(live), len(live)
-
-    def _snapshot(
-        self,
-        step: int,
-        totals: Dict[int, List[int]],
-        peaks: Optional[Dict[str, Tuple[int, Dict[int, Tuple[int, int]]]]] = None,
-    ) -> None:
-        changes = {place: self.held(place, step) + (totals[place][0], totals[place][1], 0) for place in self.places}
-        self.trace.snapshot(step, "time", changes, peaks)
-        self.snapshots[len(self.snapshots) + 1] = step
-
-    def truth(self, place: int, begin: int, end: int) -> Tuple[int, int, int]:
-        """Bytes that are new, freed and passing."""
-        new = freed = passing = 0
-        for block in self.blocks:
-            died = 1000 if block.died is None else block.died
-            if block.place != place:
-                continue
-            if block.born <= begin:
-                freed += block.size if begin < died <= end else 0
-            elif block.born <= end:
-                if died <= end:
-                    passing += block.size
-                else:
-                    new += block.size
-        return new, freed, passing
+        assert found.places[place] == (*expected, 0)
+    total = total_of(rows_of(profile, found, lambda account: str(account))).both
+    assert total.before + total.allocated - total.freed == total.after and found.is_exact
+    assert total.after - total.before == total.new - total.gone
 
 
-def assert_holds(flow: Flow, truth: Tuple[int, int, int]) -> None:
-    new, freed, passing = truth
-    assert flow.new <= new <= flow.new + flow.uncertain
-    assert flow.freed <= freed <= flow.freed + flow.uncertain
-    assert flow.passing <= passing <= flow.passing + flow.uncertain + flow.untold
-    # The three are off by the same number of bytes.
-    assert new - flow.new == freed - flow.freed
+def test_json_and_massif_of_both_moments_differ_by_the_range(tmp_path: Path) -> None:
+    path = small_training_run().save(tmp_path)
+    held = []
+    for snapshot in ("1", "2"):
+        report = json.loads(call(jm_print.main, "--format=json", f"--snapshot={snapshot}", path).out)
+        columns = report["accounts"]["columns"]
+        rows = [dict(zip(columns, row)) for row in report["accounts"]["rows"]]
+        held.append(sum(row["live_bytes"] for row in rows))
+        massif = call(jm_print.main, "--format=massif", f"--snapshot={snapshot}", path).out
+        sums = re.findall(
+            rf"snapshot={int(snapshot) - 1}\n.*\n.*\nmem_heap_B=(\d+)\nmem_heap_extra_B=(\d+)\nmem_stacks_B=(\d+)",
+            massif,
+        )
+        assert sum(map(int, sums[0])) == held[-1]
+    change = total_of(rows_of(load_file(str(path)), between(load_file(str(path)), "1", "2"), str)).both
+    assert (change.before, change.after) == tuple(held) and change.new
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_what_is_told_holds_the_truth_of_a_random_history(seed: int) -> None:
-    recorded = (0.5, 0.0, 1.0)[seed % 3]
-    history = History(seed, recorded)
-    profile = history.trace.load()
-    numbers = sorted(history.snapshots)
-    choice = random.Random(seed)
-    for _ in range(8):
-        begin, end = sorted(choice.sample(numbers, 2))
-        found = between(profile, str(begin), str(end)).flows
-        for place in history.places:
-            flow = found.get(place, (Flow(), Flow()))[0]
-            assert_holds(flow, history.truth(place, history.snapshots[begin], history.snapshots[end]))
-            assert not flow.untold
-            if recorded == 1.0:
-                assert not flow.uncertain
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_an_end_that_is_a_peak_has_bounds_that_hold_the_truth(seed: int) -> None:
-    recorded = (0.5, 0.0, 1.0)[seed % 3]
-    history = History(seed, recorded)
-    profile = history.trace.load()
-    for begin, end, steps in (
-        ("1", "peak", (history.snapshots[1], history.peak)),
-        ("peak", "last", (history.peak, 400)),
-    ):
-        if steps[0] >= steps[1]:
-            continue
-        found = between(profile, begin, end).flows
-        for place in history.places:
-            assert_holds(found.get(place, (Flow(), Flow()))[0], history.truth(place, *steps))
+def test_a_peak_between_snapshots_is_exact_in_what_was_held_and_says_that_allocations_are_not() -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    place = trace.account("heap", "app", ["f (a.c:1)"])
+    trace.snapshot(1, "time", {place: (100, 1)})
+    trace.snapshot(9, "time", {place: (50, 1, 700, 7, 0)}, {"total": (5, {place: (400, 4)})})
+    found = between(trace.load(), "1", "peak")
+    assert not found.is_exact and found.places[place].bytes == Change(100, 400, 300, 0, 300, 0)
 
 
 def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
@@ -154,10 +106,10 @@ def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
     trace.block(3, 0x1000, 700, gradient)
     trace.block_end(3, 0x3000, other)
     trace.block(4, 0x2000, 300, other)
-    trace.snapshot(5, "time", {other: (300, 1, 500, 2, 0), gradient: (700, 1)})
-    # Then only the third is new.
-    found = between(trace.load(), "1", "2")
-    assert list(found.flows.values()) == [(Flow(900, 1000, 300, 200, 0), Flow(2, 2, 1, 1, 0))]
+    trace.snapshot(5, "time", {other: (300, 1, 500, 2, 0), gradient: (700, 1)})  # its total moves with a block
+    # Then only the third is allocated in between.
+    (change,) = between(trace.load(), "1", "2").places.values()
+    assert change == PlaceChange(Change(900, 1000, 100, 0, 300, 200), Change(2, 2, 0, 0, 1, 1), 0)
 
 
 def test_what_comes_back_to_a_cache_is_no_allocation_beyond_what_it_grew_by() -> None:
@@ -167,15 +119,15 @@ def test_what_comes_back_to_a_cache_is_no_allocation_beyond_what_it_grew_by() ->
     trace.block(1, 0x1000, 1000, cache)
     trace.snapshot(2, "time", {cache: (600, 1, 1000, 1, 0)})
     trace.snapshot(5, "time", {cache: (1000, 1, 1000, 1, 0)})
-    (flows,) = between(trace.load(), "1", "2").flows.values()
-    assert flows[0] == Flow(600, 1000, 400)
+    (change,) = between(trace.load(), "1", "2").places.values()
+    assert change.bytes == Change(600, 1000, 400, 0, 400, 0)
 
 
 # ---- as users ask for it -------------------------------------------------------------------------
 
 
 def _run(directory: Path) -> Path:
-    """30 bytes of what stays are new from 100 to 200 ms, 1000 of what goes are freed, 500 pass."""
+    """From 100 to 200 ms `stays` gets 30 bytes, `goes` frees 1000, and `passes` allocates and frees 500, of which two blocks at once."""
     trace = Trace(time_unit="ms", memory="unified", command="./a.out")
     trace.group("yours", "app")
     stays = trace.account("heap", "app", ["stays (a.c:1)", "main (a.c:9)"])
@@ -183,7 +135,7 @@ def _run(directory: Path) -> Path:
     passes = trace.account("heap", "app", ["passes (a.c:3)", "main (a.c:9)"])
     trace.mark(100, "loaded")
     trace.snapshot(100, "mark", {stays: (70, 7), goes: (1500, 3)})
-    trace.snapshot(200, "time", {stays: (100, 10), goes: (500, 1, 1500, 3, 0), passes: (0, 0, 500, 5, 0)})
+    trace.snapshot(200, "time", {stays: (100, 10), goes: (500, 1, 1500, 3, 0), passes: (0, 0, 500, 5, 2)})
     trace.snapshot(400, "exit", {})
     trace.lines.append("Z 400 exit 0")
     return trace.save(directory)
@@ -201,16 +153,17 @@ def test_a_range_in_text_and_for_programs(tmp_path: Path, ends: Tuple[str, str])
     rows = {
         line.split()[0]: line.split() for line in text.out.splitlines() if line.startswith(("stays", "goes", "passes"))
     }
-    assert rows["stays"][2:] == ["70", "B", "30", "B", "-", "-", "100", "B", "30", "3"]
-    assert rows["goes"][2:] == ["1.46", "KiB", "-", "1000", "B", "-", "500", "B", "0", "0"]
-    assert rows["passes"][2:] == ["-", "-", "-", "500", "B", "-", "0", "0"]
-    assert "exact to the byte" in text.out
-    told = json.loads(call(jm_print.main, "--format=json", *asked, path).out)["range"]
-    places = [dict(zip(told["places"]["columns"], row)) for row in told["places"]["rows"]]
-    assert [(row["new_bytes"], row["freed_bytes"], row["passing_bytes"]) for row in places] == [
-        (30, 0, 0),
-        (0, 1000, 0),
-        (0, 0, 500),
+    assert rows["stays"][2:] == "70 B 30 B - 100 B 30 B - 30".split()
+    assert rows["goes"][2:] == "1.46 KiB - 1000 B 500 B - 1000 B 0".split()
+    assert rows["passes"][2:] == "- - - - 500 B 500 B 0".split()
+    assert "8 blocks allocated, 7 freed, 2 of them temporary" in " ".join(text.out.split())
+    exported = json.loads(call(jm_print.main, "--format=json", *asked, path).out)["range"]
+    places = [dict(zip(exported["places"]["columns"], row)) for row in exported["places"]["rows"]]
+    figures = ("new_bytes", "gone_bytes", "allocated_bytes", "freed_bytes", "temporaries")
+    assert [tuple(row[figure] for figure in figures) for row in places] == [
+        (30, 0, 30, 0, 0),
+        (0, 1000, 0, 1000, 0),
+        (0, 0, 500, 500, 2),
     ]
 
 
@@ -218,8 +171,8 @@ def test_a_range_in_text_and_for_programs(tmp_path: Path, ends: Tuple[str, str])
     "value, line",
     [
         ("new-bytes", "main (a.c:9);stays (a.c:1) 30"),
-        ("freed-bytes", "main (a.c:9);goes (a.c:2) 1000"),
-        ("passing-blocks", "main (a.c:9);passes (a.c:3) 5"),
+        ("gone-bytes", "main (a.c:9);goes (a.c:2) 1000"),
+        ("temporaries", "main (a.c:9);passes (a.c:3) 2"),
     ],
 )
 def test_a_flame_graph_of_a_range(tmp_path: Path, value: str, line: str) -> None:

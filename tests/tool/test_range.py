@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A range from one moment to another, on programs that know and print what became of their memory in between."""
+"""Ranges of programs that print themselves what they allocate and free in between."""
 
 from pathlib import Path
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
 from jmassif.analysis.processes import join
 from jmassif.analysis.processes_range import job_range
-from jmassif.analysis.range_diff import Flow, Range, RangeRow, between, rows_of
+from jmassif.analysis.range_diff import Change, Range, between, rows_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.run import Profile
@@ -23,13 +23,19 @@ class Truth(NamedTuple):
     passing: int
 
 
-def told_by(recording: harness.Recording) -> Dict[str, Truth]:
+def printed_by(recording: harness.Recording) -> Dict[str, Truth]:
     rows = [line.split() for line in recording.stdout.splitlines()]
     return {name: Truth(*map(int, figures)) for name, *figures in rows}
 
 
-def by_function(profile: Profile, found: Range) -> Dict[str, Flow]:
-    """What is told of heap memory, by the innermost function."""
+def assert_right(change: Change, truth: Truth, name: str) -> None:
+    """Bytes allocated and freed in between, and by how much more is held at the end."""
+    found = change.allocated, change.freed, change.after - change.before
+    assert found == (truth.new + truth.passing, truth.freed + truth.passing, truth.new - truth.freed), name
+
+
+def by_function(profile: Profile, found: Range) -> Dict[str, Change]:
+    """Heap memory by the innermost function."""
 
     def name(account: int) -> str:
         node, kind, _ = profile.accounts[account]
@@ -38,38 +44,15 @@ def by_function(profile: Profile, found: Range) -> Dict[str, Flow]:
     return {row.name: row.both for row in rows_of(profile, found, name)}
 
 
-def recorded(*options: str, argument: str = "") -> harness.Recording:
+@pytest.mark.parametrize("argument, options", [("", []), ("churn", ["--large=0"])])
+def test_a_range_between_two_marks_is_exact(argument: str, options: List[str]) -> None:
+    # When a program that allocates and frees between two marks is recorded,
     compiled = program("range.c", f"-I{harness.ROOT / 'jmassif'}", "-O0")
-    return harness.record([compiled] + ([argument] if argument else []), options)
-
-
-@pytest.mark.parametrize("argument", ["", "churn"])
-def test_with_records_of_all_blocks_a_range_is_exact(argument: str) -> None:
-    # When a program that allocates and frees between two marks is recorded with a record of each block,
-    recording = recorded("--large=0", argument=argument)
+    recording = harness.record([compiled] + ([argument] if argument else []), options)
     found = by_function(recording.profile, between(recording.profile, "first", "second"))
-    # Then of each function it is told to the byte what is new, what is gone and what passed, and nothing is uncertain.
-    for name, truth in told_by(recording).items():
-        flow = found.get(name, Flow())
-        assert (flow.new, flow.freed, flow.passing, flow.uncertain, flow.untold) == (*truth, 0, 0), name
-
-
-def test_without_records_the_bounds_hold_the_truth() -> None:
-    # When no block has a record,
-    recording = recorded("--large=1GiB")
-    found = by_function(recording.profile, between(recording.profile, "first", "second"))
-    for name, truth in told_by(recording).items():
-        flow = found.get(name, Flow())
-        # then what is told is no more than what was, and with what is uncertain no less.
-        assert flow.new <= truth.new <= flow.new + flow.uncertain, name
-        assert flow.freed <= truth.freed <= flow.freed + flow.uncertain, name
-        assert flow.passing <= truth.passing <= flow.passing + flow.uncertain, name
-        # A place that only allocates, or only frees, is exact all the same.
-        if name in ("stays", "comes", "goes"):
-            assert flow.uncertain == 0, name
-            assert (flow.new, flow.freed, flow.passing) == truth, name
-    # And of a place that does both it is said that it cannot be known.
-    assert found["changes"].uncertain
+    # then each function has to the byte what was allocated and freed in between.
+    for name, truth in printed_by(recording).items():
+        assert_right(found.get(name, Change()), truth, name)
 
 
 def test_a_range_over_processes_is_exact_of_each_and_in_sum() -> None:
@@ -84,28 +67,25 @@ def test_a_range_over_processes_is_exact_of_each_and_in_sum() -> None:
     # when a range is asked for by the marks of the first process,
     job = join([(trace.name, load_file(str(trace))) for trace in recording.traces])
     found = job_range(job, "first", "second")
-    sums: Dict[str, Flow] = {}
+    sums = dict.fromkeys(("pool", "comes", "passes"), Change())
     for part in found.parts:
-        profile = part.process.profile
-
-        def function_of(account: int, profile: Profile = profile) -> str:
-            node, kind, _ = profile.accounts[account]
-            return profile.frame(profile.node_frame[node]).function if node and kind == "heap" else ""
-
-        rows = {row.name: row.both for row in part.rows(function_of)}
-        for function in ("pool", "comes", "passes"):
-            flow, truth = rows.get(function, Flow()), truths[part.process.pid, function]
-            # then each process has to the byte what it has itself held, got, freed and passed,
-            assert (flow.before, flow.new, flow.freed, flow.passing) == truth, (part.process.pid, function)
-            assert (flow.uncertain, flow.untold, flow.after) == (0, 0, truth[0] + truth[1] - truth[2])
-            sums[function] = sums.get(function, Flow()).plus(flow)
+        rows = by_function(part.process.profile, part.found)
+        for function, sum_ in sums.items():
+            change, (before, *of_range) = rows.get(function, Change()), truths[part.process.pid, function]
+            truth = Truth(*of_range)
+            # then each process has to the byte what it has itself allocated,
+            assert change.allocated == truth.new + truth.passing
+            # and held and freed, but where it frees inherited memory at the very place of its own: that counts as its parent's.
+            if function == "pool":
+                assert change.before <= before
+            else:
+                assert change.before == before
+                assert_right(change, truth, f"{part.process.pid} {function}")
+            sums[function] = sum_.plus(change)
     # and so has their sum.
-    for function, flow in sums.items():
-        told = [sum(figures) for figures in zip(*(truth for (_, of), truth in truths.items() if of == function))]
-        assert [flow.before, flow.new, flow.freed, flow.passing] == told
-    text = harness.run([harness.ROOT / "reporter" / "jm_print", "--from=first", "--to=second", *recording.traces])
-    (row,) = [line for line in text.stdout.splitlines() if line.startswith("comes (")]
-    assert f" {sums['comes'].new:,} " in row
+    for function, change in sums.items():
+        figures = [sum(column) for column in zip(*(truth for (_, of), truth in truths.items() if of == function))]
+        assert change.allocated == figures[1] + figures[3]
 
 
 SCRIPT = """
@@ -169,8 +149,8 @@ for name, figures in truth.items():
 """
 
 
-def test_a_range_of_a_python_script_is_exact_where_its_blocks_have_records(tmp_path: Path) -> None:
-    # When a script makes and drops objects that are all large enough to have records by default,
+def test_a_range_of_a_python_script_is_exact(tmp_path: Path) -> None:
+    # When a script makes and drops objects that are too large for Python's arenas,
     script = tmp_path / "work.py"
     script.write_text(SCRIPT)
     recording = harness.record(
@@ -178,10 +158,9 @@ def test_a_range_of_a_python_script_is_exact_where_its_blocks_have_records(tmp_p
     )
     profile, names = recording.profile, Names(recording.profile)
     name_of = naming(profile, names, "python-function")
-    told = {row.name.partition(" ")[0]: row for row in rows_of(profile, between(profile, "first", "second"), name_of)}
-    # then of each of its functions it is told to the byte, by the sizes that Python has for its objects.
-    truths = told_by(recording)
+    rows = {row.name.partition(" ")[0]: row for row in rows_of(profile, between(profile, "first", "second"), name_of)}
+    # then each of its functions has to the byte what it allocated and freed, by the sizes that Python has for its objects.
+    truths = printed_by(recording)
     assert set(truths) == {"stays", "comes", "goes", "changes", "passes"}, recording.stderr
     for name, truth in truths.items():
-        flow = told[name].host if name in told else Flow()
-        assert (flow.new, flow.freed, flow.passing, flow.uncertain) == (*truth, 0), name
+        assert_right(rows[name].host if name in rows else Change(), truth, name)

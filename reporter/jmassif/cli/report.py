@@ -171,7 +171,7 @@ def _add_options_of_extent(parser: argparse.ArgumentParser) -> None:
     option("--open", action="store_true", help="of --format=html: show the page in the browser")
     option(
         "--value",
-        choices=[*VALUES, *RANGE_VALUES],
+        choices=list({**VALUES, **RANGE_VALUES}),
         help="what folded, speedscope and a flame graph tell of a stack [live-bytes; of a range new-bytes]",
     )
     option("--x", type=_extent, metavar="4..1000", help="the graph's width [70]")
@@ -208,12 +208,12 @@ def _check_options(arguments: argparse.Namespace, format_: Format) -> None:
 def _check_range(arguments: argparse.Namespace) -> None:
     """Raises Problem where options contradict each other."""
     if not _range(arguments):
-        if arguments.value in RANGE_VALUES:
+        if arguments.value in RANGE_VALUES.keys() - VALUES.keys():
             raise Problem(f"--value={arguments.value} is of a range: give its ends with --from and --to")
         return
     if arguments.snapshot or arguments.segments is not None:
         raise Problem("--from and --to show a range, not a moment: leave --snapshot and --segments out")
-    if arguments.value in VALUES:
+    if arguments.value in VALUES.keys() - RANGE_VALUES.keys():
         raise Problem(f"--value={arguments.value} is none of a range, which has: {', '.join(RANGE_VALUES)}")
     if arguments.by == "role":
         raise Problem("--by=role tells of a moment: what a tensor is for may change in a range")

@@ -14,7 +14,7 @@ from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes
 from jmassif.analysis.processes_headline import called
 from jmassif.analysis.processes_range import JobRange, job_range
-from jmassif.analysis.range_diff import Range, between
+from jmassif.analysis.range_diff import between
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.run import Profile
@@ -36,7 +36,7 @@ def call_tree_of_job(found: JobRange, view: View) -> CallTree:
     tree = CallTree()
     for part in found.parts:
         profile = part.process.profile
-        values = list(_values_of_range(profile, part.found, view.value))
+        values = part.found.values(view.value).items()
         if values:
             names = Names(profile)
             command = printable(profile.manifest.get("command", "")[:_MOST_COMMAND])
@@ -52,17 +52,10 @@ def _level(names: Names, view: View) -> Level:
 def _values(profile: Profile, view: View) -> Iterator[Tuple[int, int]]:
     """(account, value) of what is to be shown."""
     if view.range is not None:
-        yield from _values_of_range(profile, between(profile, *view.range), view.value)
+        yield from between(profile, *view.range).values(view.value).items()
         return
     figures = samples(profile, select(profile, view.selector or "peak").composition)
     yield from ((account, value) for account, value in enumerate(figures.column(view.value)) if value)
-
-
-def _values_of_range(profile: Profile, found: Range, value: str) -> Iterator[Tuple[int, int]]:
-    figure, unit = value.split("-")
-    values = {account: pair[0 if unit == "bytes" else 1] for account, pair in found.composition(figure).items()}
-    is_block = {account: profile.accounts[account].kind != "heap-overhead" for account in values}
-    yield from ((account, n) for account, n in values.items() if n and (unit == "bytes" or is_block[account]))
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

@@ -28,7 +28,7 @@ _Naming = Callable[[Process], Callable[[int], str]]
 
 def _row(row: RangeRow) -> Dict[str, Any]:
     sides = {side: getattr(row, side)._asdict() for side in ("host", "device", "blocks")}
-    return {"name": unicode_text(row.name), **sides}
+    return {"name": unicode_text(row.name), **sides, "temporaries": row.temporaries}
 
 
 def _total(rows: List[RangeRow]) -> Dict[str, Any]:

@@ -16,7 +16,7 @@ from jmassif.analysis.leaks import as_data as leaks_data
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import Incident, call, incidents_of
 from jmassif.analysis.other_tools import beside, others
-from jmassif.analysis.range_diff import Flow, Range, between
+from jmassif.analysis.range_diff import Change, Range, between
 from jmassif.analysis.run_info import labels_of_run, run_id
 from jmassif.analysis.sizes import as_data as sizes_data
 from jmassif.attribution.names import Names
@@ -111,12 +111,15 @@ def _moment(profile: Profile, at: Moment) -> Dict[str, Any]:
 
 
 def _range(profile: Profile, found: Range) -> Iterator[str]:
-    """What came, went and passed between two moments: by place, a row of figures of bytes and of blocks."""
+    """By place, a row of figures of bytes and of blocks."""
     ends = {"from": _moment(profile, found.first), "to": _moment(profile, found.second)}
     yield ',"range":' + _object(ends)[:-1]
-    columns = ["account"] + [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Flow._fields]
-    rows = (f"[{account},{','.join(map(str, b + n))}]" for account, (b, n) in sorted(found.flows.items()))
-    yield from _table("places", columns, rows)
+    columns = ["account"] + [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Change._fields]
+    rows = (
+        f"[{account},{','.join(map(str, (*change.bytes, *change.blocks, change.temporaries)))}]"
+        for account, change in sorted(found.places.items())
+    )
+    yield from _table("places", columns + ["temporaries"], rows)
     yield "}"
 
 
