@@ -37,7 +37,7 @@ def owners_of(profile: Profile, composition: Composition) -> Dict[str, Tuple[int
 
 
 def known(run: LiveRun) -> Dict[str, Tuple[int, int]]:
-    return {row.name: (row.host.bytes, row.device.bytes) for row in run.owners()}
+    return {row.name: (row.usage.host_bytes, row.usage.device_bytes) for row in run.owners()}
 
 
 def read_all(run: LiveRun) -> None:

@@ -164,7 +164,7 @@ def written(form: str, profile: Profile, **chosen: Any) -> str:
 def expected(profile: Profile, selector: str = "peak") -> List[int]:
     """By the ledger, and by what each account says of its whole life."""
     total = ledger(profile, select(profile, selector).composition).total
-    sums = [total.bytes, total.host.blocks + total.device.blocks, 0, 0, 0]
+    sums = [total.bytes, total.blocks, 0, 0, 0]
     for account, counts in profile.counts().items():
         kind = profile.accounts[account].kind
         if kind not in LISTED_KINDS:
@@ -177,7 +177,7 @@ def expected(profile: Profile, selector: str = "peak") -> List[int]:
 def by_owner(profile: Profile, selector: str = "peak") -> Dict[str, Tuple[int, int]]:
     """(host, device) bytes."""
     table = ledger(profile, select(profile, selector).composition)
-    return {row.name: (row.host.bytes, row.device.bytes) for _, rows in table.groups for row in rows if row.bytes}
+    return {row.name: (row.usage.host_bytes, row.usage.device_bytes) for row in table.owners if row.bytes}
 
 
 RUN = pytest.mark.parametrize("name", sorted(RUNS))

@@ -109,7 +109,7 @@ def test_every_attribute_on_the_page_exists(trace: Path) -> None:
 def test_the_recipe_for_the_peak_by_owner_agrees_with_the_ledger(trace: Path, tmp_path: Path) -> None:
     profile = jmassif.Profile.load(trace)
     table = ledger(profile, profile.peak_composition("total"))
-    expected = {(row.name, group.name): row.bytes for group, rows in table.groups for row in rows}
+    expected = {(row.name, group.name): row.bytes for group in table.groups for row in group.owners}
     printed: Dict[object, int] = {}
     for line in recipe("the peak, by owner", tmp_path, trace):
         n_bytes, owner, group = line.split()

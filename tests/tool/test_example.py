@@ -38,7 +38,7 @@ def fixture_demo(sim: Path) -> Recording:
 def at_peak(profile: Profile) -> Dict[str, int]:
     """Bytes by owner."""
     made = ledger(profile, profile.peak_composition("total"))
-    return {row.name: row.bytes for _, members in made.groups for row in members}
+    return {row.name: row.bytes for row in made.owners}
 
 
 def test_the_report_has_the_scripts_own_figures(demo: Recording) -> None:

@@ -173,7 +173,7 @@ def test_totals_are_those_of_the_report(compared: Compared, mark: str) -> None:
     profile = compared.profile
     held = profile.composition(mark_snapshots(profile)[mark])
     made = ledger(profile, held)
-    device = {row.name: row.device.bytes for _, members in made.groups for row in members}
+    device = {row.name: row.usage.device_bytes for row in made.owners}
     addressed = sum(
         n_bytes
         for account, (n_bytes, _) in held.items()

@@ -47,10 +47,8 @@ def page_of(directory: Path, *traces: Path) -> Page:
 
 def owners(profile: Profile, composition: Composition) -> Dict[str, List[int]]:
     """By owner: host and device bytes, both, and blocks."""
-    rows = [row for _, members in ledger(profile, composition).groups for row in members]
-    return {
-        row.name: [row.host.bytes, row.device.bytes, row.bytes, row.host.blocks + row.device.blocks] for row in rows
-    }
+    rows = ledger(profile, composition).owners
+    return {row.name: [row.usage.host_bytes, row.usage.device_bytes, row.bytes, row.usage.blocks] for row in rows}
 
 
 def held(profile: Profile, composition: Composition, wanted: Callable[[int], bool] = lambda account: True) -> int:

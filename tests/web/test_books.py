@@ -29,7 +29,7 @@ def fixture_training() -> Shown:
 
 def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
     made = books(profile, snapshot)
-    rows = {row.name: row.bytes for _, owners in whose(profile, made).groups for row in owners if row.bytes}
+    rows = {row.name: row.bytes for row in whose(profile, made).owners if row.bytes}
     return {
         "before the start": made.before,
         **rows,

@@ -109,8 +109,8 @@ def test_the_bar_is_of_the_fullest_pool(failed: Shown) -> None:
     )
     told = dict(zip(names, texts))
     groups = {
-        group.name: sum(group.on(side).bytes for side in pool.sides)
-        for group, _ in ledger(profile, select(profile, "peak").composition).groups
+        group.name: sum(group.usage.on(side) for side in pool.sides)
+        for group in ledger(profile, select(profile, "peak").composition).groups
     }
     own = sum(groups.values())
     assert said.startswith(f"{size(own)} of {size(pool.capacity)} of {pool.name}")

@@ -233,7 +233,7 @@ def test_names_of_rows_stay_in_sight_on_a_phone(training: Page) -> None:
 
 def test_the_areas_may_be_of_roles(pytorch: Page, pytorch_seen: Seen) -> None:
     profile = pytorch.profile
-    rows, _ = roles(profile, select(profile, "peak").composition)
+    rows = roles(profile, select(profile, "peak").composition)
     _, texts, names, shown = pytorch_seen["areas by role"]
     told = dict(zip(names, texts))
     expected = {row.name: row.bytes for row in rows if row.bytes}

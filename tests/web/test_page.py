@@ -137,7 +137,7 @@ def test_the_headline_says_how_much_when_and_whose(real: Page, seen: Seen) -> No
         held = {"total": told.host + told.device, "host": told.host, "device": told.device}[which]
         assert size(held) in tile and moment(told.time, "ms") in tile
     assert said == answer(profile, real.names, peak.composition, table)
-    assert dict(zip(groups, map(int, bytes_))) == {group.name: group.bytes for group, _ in table.groups}
+    assert dict(zip(groups, map(int, bytes_))) == {group.name: group.bytes for group in table.groups}
     assert {name: int(n) for name, n in zip(steps, step_bytes)} == {
         name: row[2] for name, row in owners(profile, peak.composition).items() if row[2]
     }

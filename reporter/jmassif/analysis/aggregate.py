@@ -1,155 +1,168 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each account counts for at a chosen moment: the figures that formats with stacks attach to a stack.
+"""Live memory summed by a key: the ledger of groups and owners, tensors by role, and the five figures of formats with stacks.
 
-Kinds that are only listed are in no sum and count for nothing; a heap block's overhead has bytes and is no block.
+`Usage` is the one sum of bytes and blocks. Imported memory is listed and counts in no sum; the overhead of heap blocks has
+bytes and is no block.
 """
 
 from array import array
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
-from jmassif.model.records import GROUPS, OTHER, ROLES, Composition, counted_blocks, side_of
+from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, Composition, side_of
 from jmassif.model.run import Profile
 
-
-# ---- ledger ----
-# The ledger: a composition as a table of owners by side, and the few facts that a reader wants first.
+_Key = TypeVar("_Key")
 
 
-class Held(NamedTuple):
-    bytes: int = 0
-    blocks: int = 0
-
-    def plus(self, n_bytes: int, blocks: int) -> "Held":
-        return Held(self.bytes + n_bytes, self.blocks + blocks)
-
-
-class LedgerRow(NamedTuple):
-    name: str  # an owner or a group
-    host: Held = Held()
-    device: Held = Held()
+class Usage(NamedTuple):
+    host_bytes: int = 0
+    host_blocks: int = 0
+    device_bytes: int = 0
+    device_blocks: int = 0
 
     @property
     def bytes(self) -> int:
-        return self.host.bytes + self.device.bytes
+        return self.host_bytes + self.device_bytes
 
-    def on(self, side: str) -> Held:
-        return self.host if side == "host" else self.device
+    @property
+    def blocks(self) -> int:
+        return self.host_blocks + self.device_blocks
 
-    def plus(self, side: str, n_bytes: int, blocks: int) -> "LedgerRow":
-        if side == "host":
-            return self._replace(host=self.host.plus(n_bytes, blocks))
-        return self._replace(device=self.device.plus(n_bytes, blocks))
+    def __add__(self, other: "Usage") -> "Usage":  # type: ignore[override]
+        return Usage(*(mine + theirs for mine, theirs in zip(self, other)))
+
+    def on(self, space: str) -> int:
+        """Bytes on "host" or "device", of both with ""."""
+        return self.bytes if not space else self.host_bytes if space == "host" else self.device_bytes
+
+    def blocks_on(self, space: str) -> int:
+        return self.blocks if not space else self.host_blocks if space == "host" else self.device_blocks
+
+
+def sum_of(usages: Iterable[Usage]) -> Usage:
+    return sum(usages, Usage())
+
+
+class UsageRow(NamedTuple):
+    name: str  # of an owner, a group, a role, …
+    usage: Usage = Usage()
+
+    @property
+    def bytes(self) -> int:
+        return self.usage.bytes
+
+
+# By kind: the place of its bytes in Usage. Kinds that are only listed have none.
+_PLACE = {kind: 0 if side_of(kind) == "host" else 2 for kind in KINDS if side_of(kind)}
+
+
+def aggregate(run: Profile, live: Composition, key: Callable[[int], Optional[_Key]]) -> Dict[_Key, Usage]:
+    """The usage of each key; accounts without a key, or of a kind that is only listed, are left out."""
+    # One NamedTuple for each of a hundred thousand accounts would be slow.
+    sums: Dict[_Key, List[int]] = {}
+    accounts = run.accounts
+    for account, (n_bytes, blocks) in live.items():
+        kind = accounts[account].kind
+        place = _PLACE.get(kind)
+        name = None if place is None else key(account)
+        if place is None or name is None:
+            continue
+        found = sums.get(name)
+        if found is None:
+            found = sums[name] = [0, 0, 0, 0]
+        found[place] += n_bytes
+        if kind != "heap-overhead":
+            found[place + 1] += blocks
+    return {name: Usage(*found) for name, found in sums.items()}
+
+
+def rows_by(run: Profile, live: Composition, key: Callable[[int], Optional[str]]) -> List[UsageRow]:
+    """The same as rows, in no order."""
+    return [UsageRow(name, usage) for name, usage in aggregate(run, live, key).items()]
+
+
+# ---- groups and owners -----------------------------------------------------------------------
+
+
+class Group(NamedTuple):
+    name: str
+    usage: Usage
+    owners: List[UsageRow]  # the largest first
+
+    @property
+    def bytes(self) -> int:
+        return self.usage.bytes
 
 
 class Ledger(NamedTuple):
-    groups: List[Tuple[LedgerRow, List[LedgerRow]]]  # the group's sum and its owners; both the largest first
-    total: LedgerRow
-    imported: Held  # listed, in no sum
+    groups: List[Group]  # in the order of GROUPS
+    total: Usage
+    imported_bytes: int  # listed, in no sum
+    imported_blocks: int
+
+    @property
+    def owners(self) -> List[UsageRow]:
+        return [owner for group in self.groups for owner in group.owners]
 
 
-def _sums(
-    profile: Profile, composition: Composition, name_of: Callable[[int], Optional[str]]
-) -> Dict[Tuple[str, str], Held]:
-    """What is held by (name, kind). Accounts without a name are left out."""
-    # A NamedTuple for each of a hundred thousand accounts would be slow.
-    found: Dict[Tuple[str, str], List[int]] = {}
-    for account, (n_bytes, blocks) in composition.items():
-        name = name_of(account)
-        if name is None:
-            continue
-        key = (name, profile.accounts[account].kind)
-        sums = found.get(key)
-        if sums is None:
-            found[key] = [n_bytes, blocks]
-        else:
-            sums[0] += n_bytes
-            sums[1] += blocks
-    return {key: Held(*sums) for key, sums in found.items()}
-
-
-def _rows(sums: Mapping[Tuple[str, str], Held]) -> List[LedgerRow]:
-    """A row a name; kinds that are only listed are left out."""
-    rows: Dict[str, LedgerRow] = {}
-    for (name, kind), held in sums.items():
-        side = side_of(kind)
-        if side:
-            rows[name] = rows.get(name, LedgerRow(name)).plus(side, held.bytes, counted_blocks(kind, held.blocks))
-    return list(rows.values())
-
-
-def rows_by(profile: Profile, composition: Composition, name_of: Callable[[int], Optional[str]]) -> List[LedgerRow]:
-    """A row a name that `name_of` gives to accounts, in no order. Accounts without a name are left out."""
-    return _rows(_sums(profile, composition, name_of))
-
-
-def ledger_of_rows(rows: Iterable[LedgerRow], group_of: Mapping[str, str], imported: Held = Held()) -> Ledger:
-    """From a row an owner."""
-    members: Dict[str, List[LedgerRow]] = {}
+def ledger_of_rows(rows: Iterable[UsageRow], group_of: Mapping[str, str], imported: Tuple[int, int] = (0, 0)) -> Ledger:
+    """From a row for each owner."""
+    members: Dict[str, List[UsageRow]] = {}
     for row in rows:
         members.setdefault(group_of.get(row.name, OTHER), []).append(row)
     groups = []
     for name in GROUPS + (OTHER,):
         owners = sorted(members.get(name, []), key=lambda row: (-row.bytes, row.name))
         if owners:
-            groups.append((_total(name, owners), owners))
-    return Ledger(groups, _total("total", [group for group, _ in groups]), imported)
+            groups.append(Group(name, sum_of(row.usage for row in owners), owners))
+    return Ledger(groups, sum_of(group.usage for group in groups), *imported)
 
 
-def ledger(profile: Profile, composition: Composition) -> Ledger:
-    """Who holds what."""
-    accounts = profile.accounts
-    sums = _sums(profile, composition, lambda account: accounts[account].owner)
-    imported = Held()
-    for (_, kind), held in sums.items():
-        if not side_of(kind):
-            imported = imported.plus(*held)
-    return ledger_of_rows(_rows(sums), profile.group_of, imported)
+def ledger(run: Profile, live: Composition) -> Ledger:
+    """Usage by owner and group."""
+    accounts = run.accounts
+    listed = [held for account, held in live.items() if accounts[account].kind not in _PLACE]
+    imported = sum(n_bytes for n_bytes, _ in listed), sum(blocks for _, blocks in listed)
+    return ledger_of_rows(rows_by(run, live, lambda account: accounts[account].owner), run.group_of, imported)
 
 
-def roles(profile: Profile, composition: Composition) -> Tuple[List[LedgerRow], LedgerRow]:
-    """What tensors are for: a row a role, in the order of ROLES, and their sum. None if the trace tells no roles."""
-    if not profile.roles:
-        return [], LedgerRow("all tensors")
+def roles(run: Profile, live: Composition) -> List[UsageRow]:
+    """Tensors by role, in the order of ROLES; empty for a trace without roles."""
 
-    def rank(row: LedgerRow) -> Tuple[int, str]:
+    def rank(row: UsageRow) -> Tuple[int, str]:
         return (ROLES.index(row.name) if row.name in ROLES else len(ROLES), row.name)
 
-    rows = sorted(rows_by(profile, composition, profile.role), key=rank)
-    return rows, _total("all tensors", rows)
+    return sorted(rows_by(run, live, run.role), key=rank) if run.roles else []
 
 
-def _total(name: str, rows: Sequence[LedgerRow]) -> LedgerRow:
-    total = LedgerRow(name)
-    for row in rows:
-        total = total.plus("host", *row.host).plus("device", *row.device)
-    return total
+# ---- temporary blocks ------------------------------------------------------------------------
 
 
-class Churn(NamedTuple):
-    """An account whose blocks mostly die at once."""
+class TemporaryStats(NamedTuple):
+    """An account with blocks that are mostly freed at once."""
 
     account: int
     temporaries: int
-    blocks: int  # all it ever made
+    blocks: int  # allocated in the whole run
     bytes: int
 
 
-# Below this, churn costs nothing that a person would notice.
+# Fewer cost nothing that a person would notice.
 _MIN_TEMPORARIES = 1000
 
 
-def hottest_temporaries(profile: Profile, limit: int) -> List[Churn]:
-    """Accounts that made at least a thousand temporaries, and little else; most first."""
-    churns = [
-        Churn(account, counts.temporaries, counts.blocks, counts.bytes)
-        for account, counts in profile.counts(_MIN_TEMPORARIES).items()
+def hottest_temporaries(run: Profile, limit: int) -> List[TemporaryStats]:
+    """Accounts of at least a thousand temporary blocks and few others, the most first."""
+    found = [
+        TemporaryStats(account, counts.temporaries, counts.blocks, counts.bytes)
+        for account, counts in run.counts(_MIN_TEMPORARIES).items()
         if 2 * counts.temporaries >= counts.blocks
     ]
-    churns.sort(key=lambda churn: (-churn.temporaries, churn.account))
-    return churns[:limit]
+    found.sort(key=lambda stats: (-stats.temporaries, stats.account))
+    return found[:limit]
 
 
-# ---- samples ----
+# ---- the five figures of formats with stacks -------------------------------------------------
 
 # By the name of the option --value: what it is, and its unit. In the order of Sample's fields.
 VALUES = {

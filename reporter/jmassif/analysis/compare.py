@@ -6,7 +6,7 @@ from array import array
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis import compare as breakdown
-from jmassif.analysis.aggregate import LedgerRow, rows_by
+from jmassif.analysis.aggregate import UsageRow, rows_by
 from jmassif.analysis.balance import BESIDE_LEDGER, books, nearest_to, whose
 from jmassif.analysis.hot_spot import lines_to_blame
 from jmassif.analysis.moments import Moment
@@ -105,10 +105,9 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     return naming(profile, names, view)
 
 
-def _parts_of(rows: Iterable[LedgerRow]) -> Parts:
+def _parts_of(rows: Iterable[UsageRow]) -> Parts:
     return {
-        Key((row.name,)): PartFigures(row.host.bytes, row.device.bytes, row.host.blocks + row.device.blocks)
-        for row in rows
+        Key((row.name,)): PartFigures(row.usage.host_bytes, row.usage.device_bytes, row.usage.blocks) for row in rows
     }
 
 
@@ -123,7 +122,7 @@ def whole_process(profile: Profile, moment: Moment) -> Parts:
     if snapshot is None:
         return {}
     made = books(profile, snapshot)
-    parts = _parts_of(row for _, owners in whose(profile, made).groups for row in owners)
+    parts = _parts_of(whose(profile, made).owners)
     for row in BESIDE_LEDGER:
         parts[Key((row.name,))] = PartFigures(row.bytes(made))
     return parts

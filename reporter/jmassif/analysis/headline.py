@@ -8,7 +8,7 @@ kept growing; where to look first; and what would help, if the figures say that 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis import run_outcome as story
-from jmassif.analysis.aggregate import Ledger, LedgerRow, ledger
+from jmassif.analysis.aggregate import Ledger, Usage, ledger
 from jmassif.analysis.balance import untouched_at
 from jmassif.analysis.hot_spot import Place, name_owners, place_sentence, place_to_look
 from jmassif.analysis.inherited import sides_of, told_of_own
@@ -39,20 +39,20 @@ _LEAST_SHARE = 0.0005
 NOTHING = "No memory is on record here."
 
 # A pool's name, "" where both sides are one; and what a row has of it.
-LedgerPool = Tuple[str, Callable[[LedgerRow], int]]
+LedgerPool = Tuple[str, Callable[[Usage], int]]
 
 
-def _shares(table: Ledger, bytes_of: Callable[[LedgerRow], int]) -> str:
+def _shares(table: Ledger, bytes_of: Callable[[Usage], int]) -> str:
     """ "62.1 % is yours (tensor 1.20 GiB, app 3.00 MiB); 30.0 % is held by libraries (…)" """
     total = bytes_of(table.total)
     shares = []
-    for group, owners in table.groups:
-        if bytes_of(group) < _LEAST_SHARE * total:
+    for group in table.groups:
+        if bytes_of(group.usage) < _LEAST_SHARE * total:
             continue
-        share = f"{percent(bytes_of(group), total)} is {_WHOSE[group.name]}"
-        named = sorted((o for o in owners if bytes_of(o)), key=lambda owner: -bytes_of(owner))
+        share = f"{percent(bytes_of(group.usage), total)} is {_WHOSE[group.name]}"
+        named = sorted((o for o in group.owners if bytes_of(o.usage)), key=lambda owner: -bytes_of(owner.usage))
         if group.name != "cached":
-            share += f" ({name_owners([(owner.name, bytes_of(owner)) for owner in named])})"
+            share += f" ({name_owners([(owner.name, bytes_of(owner.usage)) for owner in named])})"
         shares.append(share)
     return "; ".join(shares)
 
@@ -62,19 +62,19 @@ def pools_of(table: Ledger, is_discrete: bool) -> List[LedgerPool]:
 
     Memory of the host has no name where there is no other.
     """
-    sides: List[LedgerPool] = [("device", lambda row: row.device.bytes), ("host", lambda row: row.host.bytes)]
+    sides: List[LedgerPool] = [("device", lambda usage: usage.device_bytes), ("host", lambda usage: usage.host_bytes)]
     used = [pool for pool in sides if pool[1](table.total)]
-    is_apart = (is_discrete and len(used) > 1) or (used and not table.total.host.bytes)
-    return used if is_apart else [("", lambda row: row.bytes)]
+    is_apart = (is_discrete and len(used) > 1) or (used and not table.total.host_bytes)
+    return used if is_apart else [("", lambda usage: usage.bytes)]
 
 
 def amount(table: Ledger, pool: LedgerPool) -> str:
     """ "190 MiB of device memory", "233 MiB (43.0 MiB host + 190 MiB device)" """
     name, bytes_of = pool
     total = table.total
-    if name or not total.device.bytes:
+    if name or not total.device_bytes:
         return size(bytes_of(total)) + (f" of {name} memory" if name else "")
-    return f"{size(total.bytes)} ({size(total.host.bytes)} host + {size(total.device.bytes)} device)"
+    return f"{size(total.bytes)} ({size(total.host_bytes)} host + {size(total.device_bytes)} device)"
 
 
 def whose(table: Ledger, pool: LedgerPool) -> str:
@@ -136,11 +136,11 @@ def words(headline: Headline, *abouts: str) -> str:
 # ---- how much, of which pool -----------------------------------------------------------------
 
 
-def _pool(profile: Profile, total: LedgerRow) -> Optional[Pool]:
+def _pool(profile: Profile, total: Usage) -> Optional[Pool]:
     """The fullest; None if it may well be one whose capacity is not known."""
     known = pools(profile)
-    found = fullest(known, total.host.bytes, total.device.bytes)
-    is_told = not (profile.is_discrete and total.device.bytes) or any("device" in pool.sides for pool in known)
+    found = fullest(known, total.host_bytes, total.device_bytes)
+    is_told = not (profile.is_discrete and total.device_bytes) or any("device" in pool.sides for pool in known)
     return found if found is not None and (is_told or found.fullness >= NEARLY_FULL) else None
 
 
@@ -151,11 +151,11 @@ def _order(table: Ledger, is_discrete: bool, pool: Optional[Pool]) -> List[Ledge
     return is_first + [of for of in found if of not in is_first]
 
 
-def in_pool(pool: Optional[Pool], total: LedgerRow, of: str) -> Tuple[int, str]:
+def in_pool(pool: Optional[Pool], total: Usage, of: str) -> Tuple[int, str]:
     """Of what is told, which is of the pool `of` of the ledger: the bytes in `pool`, and "device" if only those on it count."""
     if pool is None or of:
-        return total.on(of).bytes if of else total.bytes, ""
-    n_bytes = pool.inside(total.host.bytes, total.device.bytes)
+        return total.on(of) if of else total.bytes, ""
+    n_bytes = pool.inside(total.host_bytes, total.device_bytes)
     return n_bytes, "" if n_bytes == total.bytes else " and ".join(pool.sides)
 
 
@@ -194,7 +194,7 @@ def _pools(profile: Profile, chosen: Moment, table: Ledger, pool: Optional[Pool]
         share = f"{capacity(limit, n_bytes, part)}.{all_in_use(limit, n_bytes)}"
         text = f"The program held {amount(table, of)} {when}{share}"
         untouched = (
-            untouched_at(profile, chosen, table.total.host.bytes if profile.is_discrete else table.total.bytes)
+            untouched_at(profile, chosen, table.total.host_bytes if profile.is_discrete else table.total.bytes)
             if of[0] != "device"
             else 0
         )

@@ -9,7 +9,7 @@ lies between the two.
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import LedgerRow, ledger
+from jmassif.analysis.aggregate import UsageRow, ledger
 from jmassif.analysis.balance import books, nearest_to
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.other_tools import ALLOCATED_OWNERS, RESERVED_OWNERS, has_device, is_board, ram_in_use
@@ -44,23 +44,23 @@ class Ladder(NamedTuple):
     beside: Dict[str, int]  # bytes of figures that a reader may know as well: "resident", "profiler", "reserved"
 
 
-_Bytes = Callable[[LedgerRow], int]
+_Bytes = Callable[[UsageRow], int]
 
 
-def ladders(profile: Profile, chosen: Moment, rows: Optional[List[LedgerRow]] = None) -> List[Ladder]:
+def ladders(profile: Profile, chosen: Moment, rows: Optional[List[UsageRow]] = None) -> List[Ladder]:
     """One ladder; two with a discrete GPU that is used, the device's first; none where no memory is on record.
 
     `rows`: the moment's owners, where they are known without its composition.
     """
     if rows is None:
-        rows = [owner for _, owners in ledger(profile, chosen.composition).groups for owner in owners]
-    device = sum(row.device.bytes for row in rows)
+        rows = ledger(profile, chosen.composition).owners
+    device = sum(row.usage.device_bytes for row in rows)
     if not any(row.bytes for row in rows):
         return []
     if profile.is_discrete and device:
         return [
-            _ladder(profile, chosen, rows, "device", lambda row: row.device.bytes, _from_nvidia_smi),
-            _ladder(profile, chosen, rows, "host", lambda row: row.host.bytes, _from_htop),
+            _ladder(profile, chosen, rows, "device", lambda row: row.usage.device_bytes, _from_nvidia_smi),
+            _ladder(profile, chosen, rows, "host", lambda row: row.usage.host_bytes, _from_htop),
         ]
     top = _from_jtop if is_board(profile) and device else _from_htop
     return [_ladder(profile, chosen, rows, "", lambda row: row.bytes, top)]
@@ -78,7 +78,7 @@ class _Upper(NamedTuple):
 def _ladder(
     profile: Profile,
     chosen: Moment,
-    rows: List[LedgerRow],
+    rows: List[UsageRow],
     pool: str,
     bytes_of: _Bytes,
     upper_of: Callable[[Profile, Moment], Optional[_Upper]],
@@ -141,32 +141,32 @@ def _from_nvidia_smi(profile: Profile, chosen: Moment) -> Optional[_Upper]:
     return _Upper(Rung("nvidia-smi", SHOWN, in_use(time)), [Rung("before", LESS, max(0, before))], "others", time)
 
 
-def _rung(key: str, role: str, rows: List[LedgerRow], bytes_of: _Bytes) -> Rung:
+def _rung(key: str, role: str, rows: List[UsageRow], bytes_of: _Bytes) -> Rung:
     parts = sorted(((row.name, bytes_of(row)) for row in rows if bytes_of(row)), key=lambda part: (-part[1], part[0]))
     return Rung(key, role, sum(n_bytes for _, n_bytes in parts), parts=parts)
 
 
-def _to_tensors(profile: Profile, rows: List[LedgerRow], bytes_of: _Bytes) -> List[Rung]:
+def _to_tensors(profile: Profile, rows: List[UsageRow], bytes_of: _Bytes) -> List[Rung]:
     """From the program to what its framework has handed out on the device; without a framework, to its own code."""
-    if not any(row.device.bytes for row in rows if row.name in ALLOCATED_OWNERS):
+    if not any(row.usage.device_bytes for row in rows if row.name in ALLOCATED_OWNERS):
         return _to_own_code(profile, rows, bytes_of)
 
-    def allocated(row: LedgerRow) -> int:
-        return row.device.bytes if row.name in ALLOCATED_OWNERS else 0
+    def allocated(row: UsageRow) -> int:
+        return row.usage.device_bytes if row.name in ALLOCATED_OWNERS else 0
 
-    def rest(row: LedgerRow) -> int:
+    def rest(row: UsageRow) -> int:
         return bytes_of(row) - allocated(row)
 
     steps = _groups(profile, rows, rest)
     return [*steps, _rung("allocated", SHOWN, rows, allocated)]
 
 
-def _to_own_code(profile: Profile, rows: List[LedgerRow], bytes_of: _Bytes) -> List[Rung]:
+def _to_own_code(profile: Profile, rows: List[UsageRow], bytes_of: _Bytes) -> List[Rung]:
     *steps, own = _groups(profile, rows, bytes_of, True)
     return [*steps, own._replace(role=SUM, key="own-code")]
 
 
-def _groups(profile: Profile, rows: List[LedgerRow], bytes_of: _Bytes, with_empty_own: bool = False) -> List[Rung]:
+def _groups(profile: Profile, rows: List[UsageRow], bytes_of: _Bytes, with_empty_own: bool = False) -> List[Rung]:
     """A rung a group that holds anything, the program's own code last."""
     found = []
     for key, group in (("runtime", "runtime"), ("libraries", "libraries"), ("cache", "cached"), ("other", "other")):
@@ -177,14 +177,14 @@ def _groups(profile: Profile, rows: List[LedgerRow], bytes_of: _Bytes, with_empt
     return [rung for rung in found if rung.bytes] + ([own] if own.bytes or with_empty_own else [])
 
 
-def _beside(profile: Profile, rows: List[LedgerRow], sampled_at: Optional[int]) -> Dict[str, int]:
+def _beside(profile: Profile, rows: List[UsageRow], sampled_at: Optional[int]) -> Dict[str, int]:
     found = {}
     for key, figure in (("resident", "process-resident"), ("profiler", "resident-valgrind")):
         value = None if sampled_at is None else profile.system_at(figure, sampled_at)
         if value is not None:
             found[key] = value
-    if has_device(profile) and any(row.name == "cache" and row.device.bytes for row in rows):
-        found["reserved"] = sum(row.device.bytes for row in rows if row.name in RESERVED_OWNERS)
+    if has_device(profile) and any(row.name == "cache" and row.usage.device_bytes for row in rows):
+        found["reserved"] = sum(row.usage.device_bytes for row in rows if row.name in RESERVED_OWNERS)
     return found
 
 

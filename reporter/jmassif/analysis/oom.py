@@ -541,8 +541,8 @@ def _from_cache(profile: Profile, layout: Layout, whole: int) -> str:
 def savings(profile: Profile, chosen: Moment, table: Ledger) -> List[str]:
     """Sentences, of what would save most first. `table` is the ledger of the moment."""
     found: List[str] = []
-    whole = table.total.device.bytes if profile.is_discrete else table.total.bytes
-    cached = sum(group.device.bytes for group, _ in table.groups if group.name == "cached")
+    whole = table.total.device_bytes if profile.is_discrete else table.total.bytes
+    cached = sum(group.usage.device_bytes for group in table.groups if group.name == "cached")
     if _is_worth(cached, whole):
         position = _position(profile, chosen)
         layout = None if position is None else layout_at(profile, position)
@@ -551,7 +551,7 @@ def savings(profile: Profile, chosen: Moment, table: Ledger) -> List[str]:
         if way:
             of = "its device memory" if profile.is_discrete else "all it held"
             found.append(f"{size(cached)} ({percent(cached, whole)} of {of}) are cached and not in use; {way}")
-    module = sum(row.bytes for _, owners in table.groups for row in owners if row.name == "module")
+    module = sum(row.bytes for row in table.owners if row.name == "module")
     if _is_worth(module, table.total.bytes) and lazy_loading_is_off(profile):
         found.append(f"CUDA_MODULE_LOADING=LAZY: the code of kernels holds {size(module)}, and most is seldom used.")
     return found

@@ -237,7 +237,7 @@ def beside(profile: Profile, chosen: Moment) -> Optional[Beside]:
     if not profile.is_discrete:
         held = total.bytes
     else:
-        held = total.device.bytes if overlay.is_of_device else total.host.bytes
+        held = total.device_bytes if overlay.is_of_device else total.host_bytes
     return Beside(overlay.times[place], overlay.values[place], held)
 
 

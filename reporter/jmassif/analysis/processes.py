@@ -6,7 +6,7 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Ledger, LedgerRow, ledger, ledger_of_rows
+from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
 from jmassif.analysis.inherited import bytes_on, fullest_of_own, own_of, sides_of
 from jmassif.analysis.moments import Moment
 from jmassif.attribution.names import Names
@@ -682,12 +682,11 @@ def join(traces: Sequence[Tuple[str, Profile]]) -> Processes:
 
 def ledger_of(processes: Processes, time: int, measure: str = "total") -> Ledger:
     """At `time` on the common clock: of each process what it last told, without what it inherited; `measure`: see moments.py."""
-    owners: Dict[str, LedgerRow] = {}
+    owners: Dict[str, Usage] = {}
     group_of: Dict[str, str] = {}
     for process, composition in processes.compositions(time, measure):
-        for group, rows in ledger(process.profile, composition).groups:
-            for row in rows:
+        for group in ledger(process.profile, composition).groups:
+            for row in group.owners:
                 group_of[row.name] = group.name
-                before = owners.get(row.name, LedgerRow(row.name))
-                owners[row.name] = before.plus("host", *row.host).plus("device", *row.device)
-    return ledger_of_rows(owners.values(), group_of)
+                owners[row.name] = owners.get(row.name, Usage()) + row.usage
+    return ledger_of_rows([UsageRow(*owner) for owner in owners.items()], group_of)

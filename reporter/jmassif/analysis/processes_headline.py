@@ -159,7 +159,7 @@ def _fullest(job: Processes, table: Ledger) -> Optional[Pool]:
     if len(job.machines) > 1:
         return None
     found = [pool for process in job.members for pool in pools(process.profile)]
-    return fullest(found, table.total.host.bytes, table.total.device.bytes)
+    return fullest(found, table.total.host_bytes, table.total.device_bytes)
 
 
 def _in_forks(job: Processes, peak: Peak, on_record: int) -> int:
@@ -224,7 +224,7 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
         statements.append(
             Statement(WHOSE, NOTE, text.replace("Of that", f"Of the {amount(table, of)} on record then", 1))
         )
-    whole = table.total.on(side).bytes if side else table.total.bytes
+    whole = table.total.on(side)
     in_forks = _in_forks(job, peak, whole)
     held = job.compositions(peak.time, measure, is_whole=in_forks > whole)
     if in_forks:

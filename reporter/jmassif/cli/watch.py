@@ -172,7 +172,7 @@ class Watching:
             pools=_pools(run),
             peak=(now.peak, now.peak_time),
             ladders=[rows_of(run.profile, each) for each in ladders(run.profile, chosen, rows)],
-            owners=[Row(printable(row.name), row.host.bytes, row.device.bytes) for row in rows],
+            owners=[Row(printable(row.name), row.usage.host_bytes, row.usage.device_bytes) for row in rows],
             lines=lines,
             points=_points(run),
             events=[(event.time, event.text, event.kind in (MEMORY, LEAK)) for event in run.events],

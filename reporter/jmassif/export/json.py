@@ -7,7 +7,7 @@ Written piece by piece, a row a line: a PyTorch run has half a million of them. 
 import json
 from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple
 
-from jmassif.analysis.aggregate import VALUES, LedgerRow, SampleFigures, by_name, ledger, samples
+from jmassif.analysis.aggregate import VALUES, SampleFigures, Usage, by_name, ledger, samples
 from jmassif.analysis.balance import books, nearest_to
 from jmassif.analysis.device_memory import Layout, layouts
 from jmassif.analysis.headline import as_data, headline
@@ -82,19 +82,21 @@ def _run(profile: Profile) -> Dict[str, Any]:
     }
 
 
-def _held(row: LedgerRow) -> Dict[str, Any]:
+def _held(name: str, usage: Usage) -> Dict[str, Any]:
     return {
-        "name": row.name,
-        "host": {"bytes": row.host.bytes, "blocks": row.host.blocks},
-        "device": {"bytes": row.device.bytes, "blocks": row.device.blocks},
+        "name": name,
+        "host": {"bytes": usage.host_bytes, "blocks": usage.host_blocks},
+        "device": {"bytes": usage.device_bytes, "blocks": usage.device_blocks},
     }
 
 
 def _ledger(profile: Profile, at: Moment) -> Dict[str, Any]:
     table = ledger(profile, at.composition)
-    groups = [dict(_held(group), owners=[_held(owner) for owner in owners]) for group, owners in table.groups]
-    imported = {"bytes": table.imported.bytes, "blocks": table.imported.blocks}
-    return {"groups": groups, "total": _held(table.total), "imported": imported}
+    groups = [
+        dict(_held(group.name, group.usage), owners=[_held(*owner) for owner in group.owners]) for group in table.groups
+    ]
+    imported = {"bytes": table.imported_bytes, "blocks": table.imported_blocks}
+    return {"groups": groups, "total": _held("total", table.total), "imported": imported}
 
 
 def _figures(figures: SampleFigures) -> Dict[str, int]:

@@ -14,7 +14,7 @@ import zlib
 from html import escape
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
-from jmassif.analysis.aggregate import Ledger, LedgerRow, ledger
+from jmassif.analysis.aggregate import Ledger, Usage, ledger
 from jmassif.analysis.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, Statement, headline
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes, join, ledger_of
@@ -66,14 +66,14 @@ def _paragraph(statement: Statement, more: str = "") -> str:
     return f'<p class="statement {statement.about} {statement.severity}" elementtiming="headline">{_text(statement)}{more}</p>'
 
 
-def _inside(row: LedgerRow, made: Headline) -> int:
+def _inside(usage: Usage, made: Headline) -> int:
     """Of an owner or a group, what lies in the pool."""
-    return row.bytes if made.pool is None else made.pool.inside(row.host.bytes, row.device.bytes)
+    return usage.bytes if made.pool is None else made.pool.inside(usage.host_bytes, usage.device_bytes)
 
 
 def _parts(table: Ledger, made: Headline) -> List[_Part]:
     """What the pool holds, up to its capacity."""
-    parts = [_Part(group.name, _inside(group, made)) for group, _ in table.groups]
+    parts = [_Part(group.name, _inside(group.usage, made)) for group in table.groups]
     if made.pool is not None:
         own = sum(part.bytes for part in parts)
         rest = max(0, made.pool.capacity - own)

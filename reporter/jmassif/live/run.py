@@ -12,7 +12,7 @@ import time
 from operator import add, sub
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Union
 
-from jmassif.analysis.aggregate import LedgerRow
+from jmassif.analysis.aggregate import UsageRow
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.oom import call
 from jmassif.live.sums import Slope, Sums, TailBuilder, Totals
@@ -194,7 +194,7 @@ class LiveRun(Followed):
         peak = profile.peaks.get(main_peak(profile))
         return Now(time, host, device, peak.host + peak.device if peak else 0, peak.time if peak else 0)
 
-    def owners(self) -> List[LedgerRow]:
+    def owners(self) -> List[UsageRow]:
         """Those that hold anything."""
         return [row for row in self._sums.owners() if row.bytes]
 

@@ -13,7 +13,7 @@ from array import array
 from collections import deque
 from typing import Callable, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from jmassif.analysis.aggregate import Held, LedgerRow
+from jmassif.analysis.aggregate import Usage, UsageRow
 from jmassif.analysis.leaks import find_growth
 from jmassif.attribution.blame import Innermost, Sites, base_name
 from jmassif.attribution.names import Names, describe
@@ -174,9 +174,9 @@ class Sums(TailBuilder):
 
     # ---- present state ---------------------------------------------------------------------------
 
-    def owners(self) -> List[LedgerRow]:
+    def owners(self) -> List[UsageRow]:
         sums = self.by_owner
-        return [LedgerRow(name, Held(sums[2 * i]), Held(sums[2 * i + 1])) for i, name in enumerate(self._owners) if i]
+        return [UsageRow(name, Usage(sums[2 * i], 0, sums[2 * i + 1])) for i, name in enumerate(self._owners) if i]
 
     def lines_before(self, time: int) -> "array[int]":
         """`by_line` so many milliseconds before, or as early as it is known."""
@@ -223,7 +223,7 @@ class Totals(TailBuilder):
     def stage(self, time: int) -> None:
         self.earlier_peaks = dict(self.profile.peaks)
 
-    def owners(self) -> List[LedgerRow]:
+    def owners(self) -> List[UsageRow]:
         return []
 
     def line_of(self, account: int) -> str:

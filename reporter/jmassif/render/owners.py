@@ -3,18 +3,18 @@
 
 from typing import List, NamedTuple, Sequence
 
-from jmassif.analysis.aggregate import Ledger, LedgerRow
+from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, sum_of
 from jmassif.render.layout import SUM, Column, Line, Lines, Table
 from jmassif.units import percent, size
 
 
 class _Entry(NamedTuple):
-    row: LedgerRow
+    row: UsageRow
     indent: str = ""
     role: str = ""
 
 
-def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total: LedgerRow) -> Lines:
+def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total: Usage) -> Lines:
     width = max([12] + [len(entry.indent + entry.row.name) + 1 for entry in entries])
 
     share = Column("share", 9)
@@ -29,11 +29,11 @@ def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total:
         row = entry.row
         cells = [entry.indent + row.name]
         for side in sides:
-            held = row.on(side)
-            cells.append(size(held.bytes) if held.bytes or held.blocks else "-")
-            cells.append(f"{held.blocks:,}" if held.blocks else "")
+            n_bytes, blocks = row.usage.on(side), row.usage.blocks_on(side)
+            cells.append(size(n_bytes) if n_bytes or blocks else "-")
+            cells.append(f"{blocks:,}" if blocks else "")
             if not is_sum:
-                cells.append(percent(held.bytes, total.on(side).bytes) if held.bytes else "")
+                cells.append(percent(n_bytes, total.on(side)) if n_bytes else "")
         if is_sum:
             cells += [f"{row.bytes:,}", percent(row.bytes, total.bytes)]
         return Line((table.row(*cells).rstrip(), entry.role))
@@ -41,29 +41,28 @@ def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total:
     return [table.head] + [line(entry) for entry in entries]
 
 
-def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[LedgerRow], total: LedgerRow) -> Lines:
-    """Rows and their sum: bytes and blocks in each pool that the program used.
+def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[UsageRow], name: str) -> Lines:
+    """Rows and their sum, with its `name`: bytes and blocks in each pool that the program used.
 
     Where the pools add up (`is_sum`), the sum in bytes and its percents follow; else each pool has percents of its own.
     """
-    return _table(sides, is_sum, [_Entry(row) for row in (*rows, total)], total)
+    total = sum_of(row.usage for row in rows)
+    return _table(sides, is_sum, [_Entry(row) for row in (*rows, UsageRow(name, total))], total)
 
 
-def _merged(owners: Sequence[LedgerRow], least: float) -> List[LedgerRow]:
+def _merged(owners: Sequence[UsageRow], least: float) -> List[UsageRow]:
     """Those below `least` bytes, if there are several, are one row."""
     small = [owner for owner in owners if owner.bytes < least]
     if len(small) < 2:
         return list(owners)
-    rest = LedgerRow(f"{len(small)} smaller")
-    for owner in small:
-        rest = rest.plus("host", *owner.host).plus("device", *owner.device)
+    rest = UsageRow(f"{len(small)} smaller", sum_of(owner.usage for owner in small))
     return [owner for owner in owners if owner.bytes >= least] + [rest]
 
 
 def groups_table(sides: Sequence[str], is_sum: bool, ledger: Ledger, least_share: float = 0.0) -> Lines:
     """Like rows_table: groups, below each its owners; those with less than a share of all are one row."""
     entries: List[_Entry] = []
-    for group, owners in ledger.groups:
-        shown = _merged(owners, least_share * ledger.total.bytes)
-        entries += [_Entry(group, "", SUM)] + [_Entry(owner, "  ") for owner in shown]
-    return _table(sides, is_sum, entries + [_Entry(ledger.total, "", SUM)], ledger.total)
+    for group in ledger.groups:
+        shown = _merged(group.owners, least_share * ledger.total.bytes)
+        entries += [_Entry(UsageRow(group.name, group.usage), "", SUM)] + [_Entry(owner, "  ") for owner in shown]
+    return _table(sides, is_sum, entries + [_Entry(UsageRow("total", ledger.total), "", SUM)], ledger.total)

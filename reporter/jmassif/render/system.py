@@ -181,9 +181,7 @@ def _told(made: Books, row: Row) -> str:
 
 
 def _owners(profile: Profile, made: Books) -> List[str]:
-    rows = sorted(
-        (row for _, owners in whose(profile, made).groups for row in owners), key=lambda row: (-row.bytes, row.name)
-    )
+    rows = sorted(whose(profile, made).owners, key=lambda row: (-row.bytes, row.name))
     shown = [row for row in rows if row.bytes >= _LEAST_SHARE * made.process]
     rest = sum(row.bytes for row in rows) - sum(row.bytes for row in shown)
     lines = [_row(f"  {row.name}", row.bytes, made.board) for row in shown]

@@ -203,8 +203,8 @@ def _by_owner(profile: Profile, table: Ledger, extent: Extent) -> Lines:
     sides = used_sides(profile)
     least = 0.0 if extent is FULL else _LEAST_OWNER
     lines = groups_table(sides, len(sides) == 1 or not profile.is_discrete, table, least)
-    if table.imported.bytes or table.imported.blocks:
-        imported = f"{size(table.imported.bytes)} in {count(table.imported.blocks, 'block')}"
+    if table.imported_bytes or table.imported_blocks:
+        imported = f"{size(table.imported_bytes)} in {count(table.imported_blocks, 'block')}"
         lines.append(f"Also mapped, and in no sum: {imported} imported from other processes.")
     return lines
 
@@ -218,14 +218,14 @@ def _headline(profile: Profile, names: Names, chosen: Moment) -> Lines:
 
 def _legend(table: Ledger, most: int) -> Lines:
     """What the largest owners are."""
-    owners = sorted((owner for _, owners in table.groups for owner in owners), key=lambda owner: -owner.bytes)
+    owners = sorted(table.owners, key=lambda owner: -owner.bytes)
     known = [owner.name for owner in owners if owner.name in OWNERS and owner.bytes >= _LEAST_OWNER * table.total.bytes]
     return paragraph("; ".join(f"{name}: {OWNERS[name]}" for name in known[:most]) + ".") if known else []
 
 
 def _ledger(profile: Profile, chosen: Moment, extent: Extent) -> Lines:
     table = ledger(profile, chosen.composition)
-    if not table.groups and not table.imported.blocks:
+    if not table.groups and not table.imported_blocks:
         return []
     lines = heading(f"By owner, at {chosen.name}") + _by_owner(profile, table, extent)
     lines += _legend(table, extent.rows)
@@ -233,12 +233,12 @@ def _ledger(profile: Profile, chosen: Moment, extent: Extent) -> Lines:
 
 
 def _by_role(profile: Profile, chosen: Moment) -> Lines:
-    rows, total = roles(profile, chosen.composition)
+    rows = roles(profile, chosen.composition)
     if not rows:
         return []
     sides = used_sides(profile)
     return heading(f"Tensors by role, at {chosen.name}") + rows_table(
-        sides, len(sides) == 1 or not profile.is_discrete, rows, total
+        sides, len(sides) == 1 or not profile.is_discrete, rows, "all tensors"
     )
 
 

@@ -56,8 +56,8 @@ def equal_peaks() -> Processes:
 def told(job: Processes) -> Tuple[int, int, List[Any]]:
     made = headline_of_job(job)
     table = ledger_of(job, made.time, main_measure(job))
-    owners = {row.name: row.bytes for _, rows in table.groups for row in rows if row.bytes}
-    return table.total.host.bytes, table.total.device.bytes, sorted(owners.items())
+    owners = {row.name: row.bytes for row in table.owners if row.bytes}
+    return table.total.host_bytes, table.total.device_bytes, sorted(owners.items())
 
 
 def test_the_peak_of_the_page_is_that_of_the_headline() -> None:
