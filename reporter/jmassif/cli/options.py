@@ -157,7 +157,7 @@ def add_suppressions(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="do not count leaks that FILE has: lines leak:PATTERN as LeakSanitizer's, or Valgrind's blocks",
+        help="do not count leaks that FILE has: lines leak:PATTERN as LeakSanitizer's",
     )
 
 
@@ -191,6 +191,6 @@ class Suppressions:
         """Those that matched nothing: the leak is mended, or the pattern is wrong."""
         unused = [each for place, each in enumerate(self._all) if place not in self._used]
         for each in unused[:_MOST_TOLD]:
-            say(self._command, f"{each.file}:{each.line}: {each.name} matched nothing")
+            say(self._command, f"{each.file}:{each.line}: {each.text} matched nothing")
         if len(unused) > _MOST_TOLD:
             say(self._command, f"and {len(unused) - _MOST_TOLD} more suppressions matched nothing")
