@@ -9,7 +9,7 @@ ends in a parenthesis), which flamegraph.pl would take for the first of two valu
 from typing import Callable, Iterator, Tuple
 
 from jmassif.analysis.aggregate import samples
-from jmassif.analysis.calltree import CallTree, Level, build_call_tree, grow
+from jmassif.analysis.calltree import ROOT, CallTree, Level, top_down
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes
 from jmassif.analysis.processes_headline import called
@@ -27,8 +27,9 @@ _MOST_COMMAND = 100
 
 def call_tree(profile: Profile, view: View) -> CallTree:
     """The tree that the view asks for. Raises moments.SelectionError."""
-    names = Names(profile)
-    return build_call_tree(profile, names, _values(profile, view), _level(names, view), view.fold == "internal")
+    names, tree = Names(profile), CallTree()
+    top_down(tree, ROOT, names, _values(profile, view), _level(names, view), view.fold == "internal")
+    return tree
 
 
 def call_tree_of_job(found: JobRange, view: View) -> CallTree:
@@ -40,8 +41,8 @@ def call_tree_of_job(found: JobRange, view: View) -> CallTree:
         if values:
             names = Names(profile)
             command = printable(profile.manifest.get("command", "")[:_MOST_COMMAND])
-            above = tree.add(0, tree.label_of(f"{called(part.process)} ({command})"))
-            grow(tree, above, names, values, _level(names, view), view.fold == "internal")
+            above = tree.add(ROOT, tree.label_of(f"{called(part.process)} ({command})"))
+            top_down(tree, above, names, values, _level(names, view), view.fold == "internal")
     return tree
 
 

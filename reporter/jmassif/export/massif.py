@@ -14,7 +14,7 @@ are resident pages, unless they are asked for: massif does not know them, and fi
 
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.calltree import Node, Shape, build_site_tree
+from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
@@ -147,17 +147,18 @@ def _header(profile: Profile) -> Iterator[str]:
     yield f"time_unit: {profile.time_unit}"
 
 
-def _tree(root: Node, threshold: float) -> Iterator[str]:
-    pending = [(root, 0)]
+def _tree(tree: BottomUp, threshold: float) -> Iterator[str]:
+    totals, children = tree.totals()[0], tree.children()
+    pending = [(ROOT, 0)]
     while pending:
         node, depth = pending.pop()
-        label = node.label
-        if node.places:
+        label, places = tree.text(node), tree.places.get(node)
+        if places:
             one = "in 1 place, below"
-            many = f"in {node.places} places, all below"
-            label = f"{one if node.places == 1 else many} massif's threshold ({threshold:05.2f}%)"
-        yield f"{' ' * depth}n{len(node.children)}: {node.bytes} {label}"
-        pending.extend((child, depth + 1) for child in reversed(node.children))
+            many = f"in {places} places, all below"
+            label = f"{one if places == 1 else many} massif's threshold ({threshold:05.2f}%)"
+        yield f"{' ' * depth}n{len(children[node])}: {totals[node]} {label}"
+        pending.extend((child, depth + 1) for child in reversed(children[node]))
 
 
 def _levels(profile: Profile, names: Names, view: View) -> List[Callable[[int], str]]:
@@ -219,7 +220,6 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         yield f"mem_stacks_B={stacks}"
         if entry.total and (index in wanted or is_regular):
             yield "heap_tree=peak" if index == peak else "heap_tree=detailed"
-            root = build_site_tree(profile, _composition(profile, view, entry), shape, _ROOT)
-            yield from _tree(root, view.threshold)
+            yield from _tree(BottomUp(profile, _composition(profile, view, entry), shape, _ROOT), view.threshold)
         else:
             yield "heap_tree=empty"

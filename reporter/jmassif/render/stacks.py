@@ -3,7 +3,7 @@
 
 from typing import Iterator, List, Optional, Tuple
 
-from jmassif.analysis.calltree import Node, Shape, build_site_tree
+from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.moments import Moment
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
@@ -14,47 +14,45 @@ from jmassif.render.view import View
 from jmassif.units import count, percent
 
 
-def _tags(node: Node, parent: Optional[Node]) -> str:
-    """What is known of all memory in a branch and was not yet known of the branch around it."""
+def _tags(tree: BottomUp, node: int, parent: int) -> str:
+    """Kind and owner of all memory in a branch, where the branch around it is of several."""
     tags = []
-    if node.kind and node.kind != node.label and not (parent and parent.kind):
-        tags.append(node.kind)
-    if node.owner and node.owner != node.label and not (parent and parent.owner):
-        tags.append(node.owner)
+    for of in (tree.kind, tree.owner):
+        name = of(node)
+        if name and name != tree.text(node) and (parent < 0 or not of(parent)):
+            tags.append(name)
     return f" of {', '.join(tags)}" if tags else ""
 
 
-def _tree_lines(root: Node, n_levels: int, threshold: float) -> Iterator[str]:
+def _tree_lines(tree: BottomUp, n_levels: int, threshold: float) -> Iterator[str]:
     """A paragraph a branch, indented by how deep it branches; the first `n_levels` levels are no frames.
 
     Frames that pass all their memory on stand below each other without numbers of their own.
     """
-    pending: List[Tuple[Node, int, str, Optional[Node]]] = [(root, 0, "", None)]
+    (n_bytes, n_blocks), children = tree.totals(), tree.children()
+    pending: List[Tuple[int, int, str]] = [(ROOT, 0, "")]
     while pending:
-        node, depth, indent, parent = pending.pop()
-        share = percent(node.bytes, root.bytes)
-        blocks = f" in {count(node.blocks, 'block')}" if node.blocks else ""
-
-        def head(rest: str) -> Line:
-            before = f"{indent}{share:>7}"
-            return Line(before[: -len(share)], (share, SHARE), f" {node.bytes:,} B{blocks}{rest}")
-
-        if node.places:
-            yield head(f", in {count(node.places, 'place')} below {threshold:g} %")
+        node, depth, indent = pending.pop()
+        label = tree.text(node)
+        share = percent(n_bytes[node], n_bytes[ROOT])
+        head = Line(f"{indent}{' ' * (7 - len(share))}", (share, SHARE), f" {n_bytes[node]:,} B")
+        head = Line(head, f" in {count(n_blocks[node], 'block')}" if n_blocks[node] else "")
+        if node in tree.places:
+            yield Line(head, f", in {count(tree.places[node], 'place')} below {threshold:g} %")
             yield ""
             continue
+        tags = _tags(tree, node, tree.parent[node])
         if depth <= n_levels:
-            label = f": {node.label}" if node.label else ""
-            yield head(f"{_tags(node, parent)}{label}")
+            yield Line(head, f"{tags}: {label}" if label else tags)
         else:
-            yield head(_tags(node, parent))
-            yield Line(f"{indent}{' ' * 8}", node.label)
-        while depth > n_levels and len(node.children) == 1 and not node.children[0].places:
-            node = node.children[0]
-            yield Line(f"{indent}{' ' * 8}", node.label)
+            yield Line(head, tags)
+            yield Line(f"{indent}{' ' * 8}", label)
+        while depth > n_levels and len(children[node]) == 1 and children[node][0] not in tree.places:
+            node = children[node][0]
+            yield Line(f"{indent}{' ' * 8}", tree.text(node))
         yield ""
         inner = indent + ("  " if depth else "")
-        pending.extend((child, depth + 1, inner, node) for child in reversed(node.children))
+        pending.extend((child, depth + 1, inner) for child in reversed(children[node]))
 
 
 def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
@@ -84,6 +82,6 @@ def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
         by = f"by {view.by}, then call stack" if levels else "by call stack"
         folded = ", internal frames folded" if is_folded else ""
         lines += heading(f"{what.capitalize()} {by}, at {chosen.name}{folded}")
-        root = build_site_tree(profile, composition, shape, "")
-        lines += list(_tree_lines(root, len(levels), view.threshold))[:-1]
+        tree = BottomUp(profile, composition, shape, "")
+        lines += list(_tree_lines(tree, len(levels), view.threshold))[:-1]
     return lines

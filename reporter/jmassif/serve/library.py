@@ -7,9 +7,9 @@ other makes the page anew when there are new snapshots, which takes seconds for 
 
 import threading
 import time
+from array import array
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from jmassif.analysis.calltree import Amount
 from jmassif.analysis.processes import join
 from jmassif.attribution.names import describe
 from jmassif.html.cells import Code, shown
@@ -197,7 +197,7 @@ class Library:
                 found = answer(run)
             except KeyError:
                 raise NotThere("there is no such moment")
-            found["stack"] = [_label(run.profile, frame) for frame in run.branches.stack(node)]
+            found["stack"] = [_label(run.profile, frame) for frame in list(run.profile.stack(node))[::-1]]
             return found
 
     def children(self, pid: str, at: str, node: int, first: int) -> Dict[str, Any]:
@@ -207,19 +207,20 @@ class Library:
             held = run.held(at)
             found = run.branches.children(held, node)
             code = Code(run.profile, self._directories, self._editor)
-            rows = [
-                {
-                    "node": branch.node,
-                    "name": _label(run.profile, branch.frame),
-                    "type": run.profile.frames[branch.frame][0],
-                    **self._code(code, run.profile, branch.frame),
-                    "children": branch.n_children,
-                    **_figures(branch.held),
-                }
-                for branch in found[first : first + MOST_ROWS]
-            ]
-            own = _figures(held.own_amount(node))
-            return {"rows": rows, "n": len(found), "all": _figures(held.amount(node)), "own": own}
+            rows = []
+            for child in found[first : first + MOST_ROWS]:
+                frame = run.profile.node_frame[child]
+                rows.append(
+                    {
+                        "node": child,
+                        "name": _label(run.profile, frame),
+                        "type": run.profile.frames[frame][0],
+                        **self._code(code, run.profile, frame),
+                        "children": len(run.branches.children(held, child)),
+                        **_figures(held.all, child),
+                    }
+                )
+            return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
 
         return self._asked(pid, at, node, answer)
 
@@ -249,5 +250,5 @@ def _label(profile: Profile, frame: int) -> str:
     return shown(describe(profile.frame(frame))) if frame else "all"
 
 
-def _figures(amount: Amount) -> Dict[str, int]:
-    return {"host": amount.host, "device": amount.device, "blocks": amount.blocks}
+def _figures(columns: "List[array[int]]", node: int) -> Dict[str, int]:
+    return dict(zip(("host", "device", "blocks"), (column[node] for column in columns)))

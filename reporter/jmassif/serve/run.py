@@ -3,7 +3,7 @@
 
 from typing import Dict, Optional, Tuple
 
-from jmassif.analysis.calltree import Branches, Held
+from jmassif.analysis.calltree import Held, StackTree
 from jmassif.live.run import Followed
 from jmassif.live.sums import TailBuilder
 from jmassif.model.records import Composition
@@ -17,7 +17,7 @@ class ServedRun(Followed):
     """Raises TraceError when it is made, and from poll()."""
 
     def new_model(self, profile: Profile) -> TailBuilder:
-        self._branches: Optional[Branches] = None
+        self._branches: Optional[StackTree] = None
         self._held: Dict[Tuple[str, int], Held] = {}
         return super().new_model(profile)
 
@@ -32,9 +32,9 @@ class ServedRun(Followed):
         return is_news
 
     @property
-    def branches(self) -> Branches:
+    def branches(self) -> StackTree:
         if self._branches is None or self._branches.n_nodes != len(self.profile.node_parent):
-            self._branches = Branches(self.profile)
+            self._branches = StackTree(self.profile)
             self._held.clear()
         return self._branches
 
