@@ -60,6 +60,7 @@ RULES: List[Tuple[str, str]] = [
     ("fast", "fleet/test_statistics.py*"),
     ("fast", "lint/*"),
     ("fast", "live/*"),
+    ("fast", "serve/*"),
     ("fast", "packaging/test_bootstrap.py*"),
     ("fast", "packaging/test_bundle_build.py*"),
     ("fast", "packaging/test_core_build.py*"),

@@ -697,6 +697,11 @@ def together(job: Processes, made: Headline) -> Dict[str, Any]:
     }
 
 
+def run_key(profile: Profile) -> str:
+    """The name of a run on its page: after exec the process has the same number."""
+    return ".".join(filter(None, (profile.manifest.get(key, "") for key in ("pid", "start-unix-ms"))))
+
+
 def run_data(
     profile: Profile,
     share: float = 1.0,
@@ -716,6 +721,7 @@ def run_data(
     head: Dict[str, Any] = {
         "offset": offset,
         "pid": shown(profile.manifest.get("pid", "")),
+        "key": shown(run_key(profile)),
         "command": shown(profile.manifest.get("command", "")),
         "unit": profile.time_unit,
         "is_discrete": profile.is_discrete,

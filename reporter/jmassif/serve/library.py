@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from jmassif.analysis.processes import join
 from jmassif.attribution.names import describe
 from jmassif.html.cells import Code, shown
+from jmassif.html.data import run_key
 from jmassif.html.page import page
 from jmassif.live.run import Family, LiveRun
 from jmassif.model.records import side_of
@@ -181,16 +182,16 @@ class Library:
 
     # ---- what is asked for ---------------------------------------------------------------------------
 
-    def _run(self, pid: str) -> ServedRun:
+    def _run(self, key: str) -> ServedRun:
         for run in self._runs.values():
-            if run.profile.manifest.get("pid", "") == pid:
+            if run_key(run.profile) == key:
                 return run
         raise NotThere("there is no such process")
 
-    def _asked(self, pid: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
+    def _asked(self, key: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
         self.want()
         with self._lock:
-            run = self._run(pid)
+            run = self._run(key)
             if not 0 <= node < run.branches.n_nodes:
                 raise NotThere("there is no such place")
             try:
@@ -200,7 +201,7 @@ class Library:
             found["stack"] = [_label(run.profile, frame) for frame in list(run.profile.stack(node))[::-1]]
             return found
 
-    def children(self, pid: str, at: str, node: int, first: int) -> Dict[str, Any]:
+    def children(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
         """Of a place, its callees that held anything, from the `first` on; see docs/page.md. Raises NotThere."""
 
         def answer(run: ServedRun) -> Dict[str, Any]:
@@ -222,7 +223,7 @@ class Library:
                 )
             return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
 
-        return self._asked(pid, at, node, answer)
+        return self._asked(key, at, node, answer)
 
     @staticmethod
     def _code(code: Code, profile: Profile, frame: int) -> Dict[str, str]:
@@ -230,7 +231,7 @@ class Library:
         place = code.place(fields)
         return {"open": place.pattern.replace("{line}", str(fields.line)), "around": place.around}
 
-    def blocks(self, pid: str, at: str, node: int, first: int) -> Dict[str, Any]:
+    def blocks(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
         """Likewise, the blocks in a place and all that it called. Raises NotThere."""
 
         def answer(run: ServedRun) -> Dict[str, Any]:
@@ -243,7 +244,7 @@ class Library:
                 rows.append({**row, "kind": kind, "owner": owner, "side": side_of(kind) or ""})
             return {"rows": rows, "n": len(found), "bytes": sum(block.bytes for block in found)}
 
-        return self._asked(pid, at, node, answer)
+        return self._asked(key, at, node, answer)
 
 
 def _label(profile: Profile, frame: int) -> str:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The server: 127.0.0.1 alone, and nothing without the token that is the first part of every path.
+"""The server: 127.0.0.1 alone, and no answer without the token, the first part of every path.
 
-A page of somebody else's in the same browser can send requests here too. It does not know the token, cannot read an answer, and a name
-of its own that leads to this address is no Host that is answered. There is nothing to be written, and no path leads to a file: what
-is not one of four names is not there. So many requests are answered at once; those beyond are told to come again.
+A foreign page in the same browser can send requests here too. It does not know the token, cannot read an answer, and a name
+of its own that leads to this address is refused as Host. Nothing can be written, and no path leads to a file: there are four
+names. The number of connections is limited; those that have not shown the token yet make room for new ones.
 """
 
 import hmac
 import json
 import secrets
+import socket
 import socketserver
 import threading
+import time
+from collections import OrderedDict
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Dict, Optional, Tuple
 from urllib.parse import parse_qs, urlsplit
@@ -22,7 +25,9 @@ HOST = "127.0.0.1"
 _TOKEN_BYTES = 32
 _MOST_REQUESTS = 64
 _MOST_LISTENERS = 16
-_PATIENCE_SECONDS = 30
+# For a connection to show the token, and then to take its answer.
+_TOKEN_SECONDS = 5.0
+_PATIENCE_SECONDS = 30.0
 _BEAT_SECONDS = 10.0
 
 _HEADERS = (
@@ -56,6 +61,8 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.places = threading.BoundedSemaphore(_MOST_REQUESTS)
         self.listeners = threading.BoundedSemaphore(_MOST_LISTENERS)
+        self._strangers: "OrderedDict[socket.socket, float]" = OrderedDict()  # without a token so far, since when
+        self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
     @property
@@ -68,7 +75,12 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
         return f"{HOST}:{self.server_address[1]}", f"localhost:{self.server_address[1]}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if self.places.acquire(blocking=False):
+        has_place = self.places.acquire(blocking=False)
+        if not has_place and self._drop_strangers(1):
+            has_place = self.places.acquire(timeout=1.0)
+        if has_place:
+            with self._lock:
+                self._strangers[request] = time.monotonic()
             super().process_request(request, client_address)
             return
         try:
@@ -82,10 +94,37 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.know(request)
             self.places.release()
 
+    def know(self, request: socket.socket) -> None:
+        """It has shown the token, or is gone."""
+        with self._lock:
+            self._strangers.pop(request, None)
+
+    def _drop_strangers(self, least: int) -> int:
+        """Drops the `least` oldest connections without a token, and all that are too old; how many."""
+        now = time.monotonic()
+        with self._lock:
+            dropped = [
+                request
+                for place, (request, begin) in enumerate(self._strangers.items())
+                if place < least or now - begin > _TOKEN_SECONDS
+            ]
+            for request in dropped:
+                del self._strangers[request]
+                try:
+                    request.shutdown(socket.SHUT_RDWR)  # its thread closes it
+                except OSError:
+                    pass
+        return len(dropped)
+
+    def service_actions(self) -> None:
+        """Called twice a second."""
+        self._drop_strangers(0)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asked has gone: nothing to be said."""
+        """The client is gone: no message."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -95,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """The terminal is the user's, and what is asked has the token in it."""
+        """Nothing: the terminal is the user's, and a request has the token in it."""
 
     def send_error(self, code: int, message: Optional[str] = None, explain: Optional[str] = None) -> None:
         """In words of ours, without anything of the request."""
@@ -148,6 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
         is_known = hmac.compare_digest(begin.encode("utf-8", "replace"), self.server.token.encode("ascii"))
         if not path.startswith("/") or not is_known:
             raise _Refused(403, "no token")
+        self.server.know(self.request)
         if path == f"/{begin}":
             raise _Refused(404, "the page's address ends in a slash")
         try:

@@ -46,6 +46,7 @@
  * What is told of one process. Cells, moments and the columns' rows are described in docs/page.md.
  * @typedef {object} RunHead
  * @property {string} pid
+ * @property {string} key of the run for the server that the page may be from: after exec the pid is the same
  * @property {string} command
  * @property {number} offset
  * @property {'ms'|'i'|'B'} unit

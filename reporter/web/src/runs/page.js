@@ -147,7 +147,7 @@ export class Page {
     renew(data, runs, before) {
         const { whole: run, chosen, against, only } = this;
         const isSum = (/** @type {Run} */ each) => !!each.parts.together;
-        const next = runs.find((each) => each.head.pid === run.head.pid && isSum(each) === isSum(run)) ?? runs[0];
+        const next = runs.find((each) => each.head.key === run.head.key && isSum(each) === isSum(run)) ?? runs[0];
         const again = (/** @type {number|null} */ index) => {
             const was = index === null ? undefined : run.moments[index];
             const found = was ? next.moments.findIndex((each) => each.id === was.id && each.reason === was.reason && (each.id > 0 || each.isPeak)) : -1;

@@ -69,7 +69,7 @@ export class Places extends View {
 
     /** @param {number} node @param {number} [first] */
     #place(node, first = 0) {
-        return { process: this.run.head.pid, at: this.#at, node, first };
+        return { process: this.run.head.key, at: this.#at, node, first };
     }
 
     update() {

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The server of a page: whom it answers, and that every place and block in its answers is the trace's."""
+
+import json
+import random
+import re
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+import pytest
+
+from jmassif.cli import serve as jm_serve
+from jmassif.html.data import run_key
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
+from jmassif.reader.tokens import TraceError
+from jmassif.serve.library import Library
+from tests.live.test_following import SMALL, pieces, tail_of
+from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.traces import Trace
+from tests.serve.served import fixture_serve, fixture_small, walk
+
+# ---- who is answered -----------------------------------------------------------------------------
+
+
+def test_the_address_is_this_machines_with_a_token_that_is_long_and_new(small: Any, serve: Any, tmp_path: Path) -> None:
+    served = small[0]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[A-Za-z0-9_-]{43}/", served.address)
+    path = tmp_path / "trace"
+    path.write_bytes(SMALL)
+    assert serve(path).path != served.path
+    # No other address of this machine leads there.
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.2", served.port), 5).close()
+
+
+def test_the_page_is_served_with_the_token_and_its_own_host(small: Any) -> None:
+    served = small[0]
+    for host in (f"127.0.0.1:{served.port}", f"localhost:{served.port}"):
+        status, content, headers = served.get(served.path, Host=host)
+        assert status == 200 and content.startswith(b"<!DOCTYPE html>")
+    assert headers["content-security-policy"] == "frame-ancestors 'none'" and headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff" and "access-control-allow-origin" not in headers
+    assert "Python" not in headers.get("server", "")
+
+
+@pytest.mark.parametrize("name", ["", "events", "children?process=1&at=1", "blocks"])
+def test_without_the_token_nothing_is_answered(small: Any, name: str) -> None:
+    served = small[0]
+    token = served.path.strip("/")
+    other = token[:-1] + ("A" if token[-1] != "A" else "B")
+    for path in (
+        "/",
+        f"/{name}",
+        f"//{token}/{name}",
+        f"/{other}/{name}",
+        f"/{token[:-1]}/{name}",
+        f"/{token}x/{name}",
+        f"/%2e/{token}/{name}",
+    ):
+        status, content, _ = served.get(path)
+        assert (status, content) == (403, b"403\n")
+    assert served.get(f"http://127.0.0.1:{served.port}/{token}/{name}")[0] == 403
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1",
+        "localhost",
+        "127.0.0.1:1",
+        "evil.example:{port}",
+        "127.0.0.1:{port}.evil.example",
+        "[::1]:{port}",
+        "",
+    ],
+)
+def test_another_host_is_refused(small: Any, host: str) -> None:
+    served = small[0]
+    assert served.get(served.path, Host=host.format(port=served.port))[:2] == (403, b"403\n")
+
+
+def test_a_request_without_a_host_or_with_two_is_refused(small: Any) -> None:
+    served = small[0]
+    own = f"Host: 127.0.0.1:{served.port}\r\n"
+    for hosts in ("", own + own, own + "Host: evil.example\r\n"):
+        with socket.create_connection(("127.0.0.1", served.port), 60) as connection:
+            connection.sendall(f"GET {served.path} HTTP/1.0\r\n{hosts}\r\n".encode())
+            assert connection.recv(100).startswith(b"HTTP/1.0 403 ")
+
+
+def test_another_origin_is_refused(small: Any) -> None:
+    served = small[0]
+    assert served.get(served.path + "events", Origin="https://evil.example")[0] == 403
+    assert served.get(served.path + "children", Origin="null")[0] == 403
+    assert served.get(served.path, Origin=f"http://127.0.0.1:{served.port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../",
+        "../../etc/passwd",
+        "..%2f..%2fetc%2fpasswd",
+        "%2e%2e/",
+        "./",
+        "//",
+        "/etc/passwd",
+        "page.html",
+        "events/",
+        "children/..",
+        "children%00",
+        "\\..\\",
+        ".",
+        "x" * 5000,
+    ],
+)
+def test_tricks_with_paths_lead_nowhere(small: Any, name: str) -> None:
+    served = small[0]
+    status, content, _ = served.get(served.path + name)
+    assert status in (403, 404) and content == f"{status}\n".encode()
+
+
+def test_too_long_a_request_is_refused(small: Any) -> None:
+    assert small[0].get(small[0].path + "x" * 70000)[0] == 414
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
+def test_only_get_is_answered(small: Any, method: str) -> None:
+    status, content, headers = small[0].get(small[0].path, method)
+    assert status == 405 and headers["allow"] == "GET" and content in (b"", b"405\n")
+    assert small[0].get(small[0].path, "MAKE")[0] == 501
+
+
+@pytest.mark.parametrize(
+    "query, status",
+    [
+        ("process=9&at=1", 404),
+        ("process={pid}&at=999999", 404),
+        ("process={pid}&at=peak-none", 404),
+        ("process={pid}&at=1&node=99999999", 404),
+        ("process={pid}&at=1&node=1234567890123", 404),
+        ("process={pid}&at=1&node=-1", 400),
+        ("process={pid}&at=1&node=x", 400),
+        ("process={pid}&at=1&node=٣", 400),
+        ("process={pid}&at=1&node=1&node=2", 400),
+        ("process={pid}&at=1&path=/etc/passwd", 400),
+        ("a&b", 400),
+        ("&".join(f"a{n}=1" for n in range(50)), 400),
+    ],
+)
+def test_what_is_not_there_is_said_so(small: Any, query: str, status: int) -> None:
+    served, profile = small
+    text = query.format(pid=run_key(profile)).replace("٣", "%D9%A3")
+    for name in ("children", "blocks"):
+        assert served.get(f"{served.path}{name}?{text}")[:2] == (status, f"{status}\n".encode())
+
+
+def test_fifty_requests_at_once_are_answered(small: Any) -> None:
+    served, profile = small
+    pid = run_key(profile)
+    found: List[Optional[int]] = [None] * 50
+    barrier = threading.Barrier(50)
+
+    def ask(number: int) -> None:
+        barrier.wait()
+        name = ("", f"children?process={pid}&at=peak-total", f"blocks?process={pid}&at=peak-total")[number % 3]
+        found[number] = served.get(served.path + name)[0]
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [200] * 50
+
+
+def test_silent_connections_keep_nobody_out(small: Any) -> None:
+    """The oldest connection without a request makes room; one in the middle of a request keeps its place for seconds alone."""
+    served = small[0]
+    silent = [socket.create_connection(("127.0.0.1", served.port), 60) for _ in range(40)]
+    for connection in silent[:20]:
+        connection.sendall(b"GET / HTTP/1.0\r\nHost: ")
+    silent += [socket.create_connection(("127.0.0.1", served.port), 60) for _ in range(60)]
+    for _ in range(10):
+        assert served.get(served.path)[0] == 200
+    assert silent[0].recv(100) == b""
+    last = silent[-1]
+    begin = time.monotonic()
+    for _ in range(100):
+        try:
+            last.sendall(b"G")
+            last.settimeout(0.2)
+            if not last.recv(100):
+                break
+        except socket.timeout:
+            continue
+        except OSError:
+            break
+    assert time.monotonic() - begin < 15
+    for connection in silent:
+        connection.close()
+
+
+# ---- what is answered ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", ["peak-total", "1", "40"])
+def test_every_place_holds_what_a_walk_through_all_accounts_says(small: Any, at: str) -> None:
+    served, profile = small
+    wanted = walk(profile, at)
+    pid = run_key(profile)
+    chance = random.Random(4)
+    pending: List[Tuple[int, Tuple[int, ...]]] = [(0, ())]
+    n_asked = 0
+    while pending and n_asked < 150:
+        node, stack = pending.pop(chance.randrange(len(pending)))
+        rows: List[Any] = []
+        while True:
+            found = served.ask("children", process=pid, at=at, node=node, first=len(rows))
+            n_asked += 1
+            rows += found["rows"]
+            if len(rows) == found["n"]:
+                break
+        figures = ("host", "device", "blocks")
+        assert [found["all"][name] for name in figures] == wanted.get(stack, [0, 0, 0])
+        sums = [found["own"][name] + sum(row[name] for row in rows) for name in figures]
+        assert sums == wanted.get(stack, [0, 0, 0])
+        assert len(rows) == sum(
+            1 for each, held in wanted.items() if len(each) == len(stack) + 1 and each[:-1] == stack and any(held)
+        )
+        for row in rows:
+            outer = stack + (profile.node_frame[row["node"]],)
+            assert [row[name] for name in figures] == wanted[outer]
+            pending.append((row["node"], outer))
+    assert n_asked > 20 or at == "1"
+
+
+def test_programs_of_one_process_are_told_apart(serve: Any, tmp_path: Path) -> None:
+    """After exec the process has the same number."""
+    paths = []
+    for number, n_bytes in ((1, 7000), (2, 9000)):
+        trace = Trace(memory="unified", pid="7", process="7.1", start_unix_ms=str(1000 * number), time_unit="ms")
+        trace.snapshot(5, "time", {trace.account("heap", "app", [f"main{number} (a.c:2)"]): (n_bytes, 1)})
+        trace.snapshot(6, "exec")
+        paths.append(trace.save(tmp_path, f"jmassif.out.7.{number}"))
+    served = serve(*paths)
+    for number, n_bytes in ((1, 7000), (2, 9000)):
+        found = served.ask("children", process=f"7.{1000 * number}", at=1)
+        assert [(row["name"], row["host"]) for row in found["rows"]] == [(f"main{number} (a.c:2)", n_bytes)]
+
+
+def test_every_block_with_a_record_is_found(small: Any) -> None:
+    served, profile = small
+    position = profile.snapshots[-2].position
+    live: Dict[Tuple[int, int], int] = {}
+    frees = set(profile.frees)
+    for row, (_, address, n_bytes, account) in enumerate(
+        zip(profile.blocks.time, profile.blocks.address, profile.blocks.size, profile.blocks.account)
+    ):
+        if row < position:
+            if row in frees:
+                live.pop((address, account), None)
+            else:
+                live[address, account] = n_bytes
+    found: List[Any] = []
+    while True:
+        answer = served.ask("blocks", process=run_key(profile), at=profile.snapshots[-2].id, first=len(found))
+        found += answer["rows"]
+        if len(found) == answer["n"]:
+            break
+    assert sorted((int(row["address"], 16), row["bytes"]) for row in found) == sorted(
+        (key[0], n) for key, n in live.items()
+    )
+    assert len(found) > 5 and answer["bytes"] == sum(live.values())
+
+
+def test_a_tail_is_shown_and_goes_again(serve: Any, tmp_path: Path) -> None:
+    """What is served of a trace with a tail is what a reader of the whole file has; when it is replaced, likewise."""
+    path = tmp_path / "jmassif.out.1"
+    parts = pieces(SMALL)
+    begin = parts[30].find(b"\nS ") + 1
+    path.write_bytes(b"".join(parts[:30]) + parts[30][:begin] + tail_of(parts[30]))
+    served = serve(path)
+    profile = load_file(str(path))
+    pid, last = run_key(profile), profile.snapshots[-1].id
+    assert list(served.ask("children", process=pid, at=last)["all"].values()) == walk(profile, str(last))[()]
+    path.write_bytes(b"".join(parts[:35]))
+    profile = load_file(str(path))
+    for _ in range(300):
+        status, content, _ = served.get(f"{served.path}children?process={pid}&at={profile.snapshots[-1].id}")
+        if status == 200:
+            break
+        threading.Event().wait(0.1)
+    assert list(json.loads(content)["all"].values()) == walk(profile, str(profile.snapshots[-1].id))[()]
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments", [["missing"], ["-"], ["/dev/null"], ["/"], [], ["--port=x", "y"], ["--port=70000", "y"]]
+)
+def test_bad_arguments_are_one_line(arguments: List[str]) -> None:
+    assert_one_line_error("jm_serve", call(jm_serve.main, *arguments))
+
+
+def test_bad_input_and_a_port_that_is_taken_are_one_line(tmp_path: Path, small: Any) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(b"desc: x\n")
+    assert_one_line_error("jm_serve", call(jm_serve.main, path), "massif file", str(path))
+    path.write_bytes(SMALL)
+    assert_one_line_error("jm_serve", call(jm_serve.main, f"--port={small[0].port}", path), "port")
+
+
+def test_of_several_runs_one_that_is_damaged_is_left_out(tmp_path: Path) -> None:
+    good, bad = tmp_path / "a", tmp_path / "b"
+    good.write_bytes(SMALL)
+    bad.write_bytes(SMALL.replace(b"\nn 1 ", b"\nn 99999 ", 1))
+    assert bad.read_bytes() != SMALL
+    library = Library([str(good), str(bad)], None)
+    assert len(library.wait(-1, 0)[1]["processes"]) == 1 and library.page  # type: ignore[index]
+    with pytest.raises(TraceError):
+        Library([str(bad)], None)
