@@ -14,17 +14,23 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.doctor import (
-    checks as devices,
-    checks as limits,
-    checks as memory,
-    checks as processor,
-    checks as software,
-    machine as kernel,
+from jmassif.doctor import checks
+from jmassif.doctor.machine import (
+    FAILS,
+    LOST,
+    OK,
+    Finding,
+    Findings,
+    Machine,
+    check_kernel,
+    check_ptrace,
+    check_seccomp,
+    read_elf,
 )
-from jmassif.doctor.checks import urgent_findings
-from jmassif.doctor.machine import FAILS, LOST, OK, Finding, Findings, Machine, read_elf
-from tests.harness import BUILD, ROOT, VALGRIND, compile_c
+from tests.harness import ARCH, BUILD, PYTHON, ROOT, VALGRIND, compile_c, run
+from tests.tool.test_old_kernels import on_a_kernel_without
+
+PTRACE = 117 if ARCH == "arm64" else 101
 
 MEMINFO = (
     "MemTotal: {total} kB\nMemFree: 1000 kB\nMemAvailable: {available} kB\nSwapTotal: {swap} kB\nSwapFree: {swap} kB\n"
@@ -71,7 +77,7 @@ def test_memory_at_hand_is_held_against_what_the_script_needs(
     tmp_path: Path, available: int, swap: int, text: str, state: str
 ) -> None:
     with_memory(tmp_path, available, swap)
-    found = only(memory.check_memory(Machine(str(tmp_path), program=script(tmp_path, text))))
+    found = only(checks.check_memory(Machine(str(tmp_path), program=script(tmp_path, text))))
     assert found.state == state and f"{available} MiB" in found.text.replace("1.95 GiB", "2000 MiB").replace(".0", "")
 
 
@@ -79,10 +85,10 @@ def test_a_control_groups_limit_counts_where_it_leaves_less(tmp_path: Path) -> N
     with_memory(tmp_path, 3000)
     put(tmp_path, "/sys/fs/cgroup/memory.max", str(100 << 20))
     put(tmp_path, "/sys/fs/cgroup/memory.current", str(90 << 20))
-    found = only(memory.check_memory(Machine(str(tmp_path))))
+    found = only(checks.check_memory(Machine(str(tmp_path))))
     assert found.state == FAILS and "10.0 MiB" in found.text and "memory.max" in found.text
     put(tmp_path, "/sys/fs/cgroup/memory.max", "max")
-    assert only(memory.check_memory(Machine(str(tmp_path)))).state == OK
+    assert only(checks.check_memory(Machine(str(tmp_path)))).state == OK
 
 
 @pytest.mark.parametrize(
@@ -103,19 +109,19 @@ def test_the_limit_of_an_outer_control_group_counts_but_not_its_idle_files(
     put(tmp_path, f"{group}/memory.stat", f"file {60 << 20}\ninactive_file {15 << 20}\n")
     put(tmp_path, f"{group}/own/{limit}", str(200 << 20))
     put(tmp_path, f"{group}/own/{used}", str(1 << 20))
-    found = only(memory.check_memory(Machine(str(tmp_path))))
+    found = only(checks.check_memory(Machine(str(tmp_path))))
     assert found.state == FAILS and "20.0 MiB" in found.text and limit in found.text
     assert "the group's limit" in found.mend
 
 
 def test_swap_is_missed_on_a_small_board_only(tmp_path: Path) -> None:
     with_memory(tmp_path, 3000)
-    assert only(memory.check_swap(Machine(str(tmp_path)))).state == LOST
+    assert only(checks.check_swap(Machine(str(tmp_path)))).state == LOST
     with_memory(tmp_path, 3000, total_mib=32000)
-    assert only(memory.check_swap(Machine(str(tmp_path)))).state == OK
+    assert only(checks.check_swap(Machine(str(tmp_path)))).state == OK
     with_memory(tmp_path, 3000, swap_mib=2048)
     put(tmp_path, "/proc/swaps", "Filename Type Size Used Priority\n/dev/zram0 partition 2097148 0 5\n")
-    found = only(memory.check_swap(Machine(str(tmp_path))))
+    found = only(checks.check_swap(Machine(str(tmp_path))))
     assert found.state == OK and "zram" in found.text and "2.00 GiB of 2.00 GiB" in found.text
 
 
@@ -123,17 +129,17 @@ def test_swap_is_missed_on_a_small_board_only(tmp_path: Path) -> None:
 def test_strict_overcommit_is_told(tmp_path: Path, mode: str, left_mib: int, state: str) -> None:
     put(tmp_path, "/proc/sys/vm/overcommit_memory", mode + "\n")
     put(tmp_path, "/proc/meminfo", f"CommitLimit: {(1000 + left_mib) * 1024} kB\nCommitted_AS: {1000 * 1024} kB\n")
-    assert only(memory.check_overcommit(Machine(str(tmp_path)))).state == state
+    assert only(checks.check_overcommit(Machine(str(tmp_path)))).state == state
 
 
 def test_a_desktop_is_told_with_what_it_takes(tmp_path: Path) -> None:
     put(tmp_path, "/proc/812/comm", "gnome-shell\n")
     put(tmp_path, "/proc/812/statm", f"900000 {(300 << 20) // 4096} {(50 << 20) // 4096} 1 0 1 0\n")
     put(tmp_path, "/proc/900/comm", "sshd\n")
-    found = only(memory.check_desktop(Machine(str(tmp_path))))
+    found = only(checks.check_desktop(Machine(str(tmp_path))))
     assert found.state == LOST and "gnome-shell 250 MiB" in found.text and "multi-user.target" in found.mend
     (tmp_path / "proc/812/comm").write_text("bash\n")
-    assert only(memory.check_desktop(Machine(str(tmp_path)))).state == OK
+    assert only(checks.check_desktop(Machine(str(tmp_path)))).state == OK
 
 
 # ---- limits, of a process that has them ------------------------------------------------------
@@ -162,32 +168,35 @@ def limited(check: Callable[[Machine], Findings], machine: Machine, which: int, 
 def test_few_open_files(tmp_path: Path, limit: int, board: bool, state: str) -> None:
     if board:
         put(tmp_path, "/dev/nvmap", "")
-    found = only(limited(limits.check_open_files, Machine(str(tmp_path)), resource.RLIMIT_NOFILE, (limit, limit)))
+    found = only(limited(checks.check_open_files, Machine(str(tmp_path)), resource.RLIMIT_NOFILE, (limit, limit)))
     assert found.state == state and str(limit) in found.text and (state == OK or found.mend)
 
 
 def test_a_limit_of_address_space_or_of_files(tmp_path: Path) -> None:
     machine = Machine(str(tmp_path))
-    space = only(limited(limits.check_sizes, machine, resource.RLIMIT_AS, (400 << 20, resource.RLIM_INFINITY)))
+    space = only(limited(checks.check_sizes, machine, resource.RLIMIT_AS, (400 << 20, resource.RLIM_INFINITY)))
     assert (space.name, space.state) == ("address space", FAILS)
-    file = only(limited(limits.check_sizes, machine, resource.RLIMIT_FSIZE, (10 << 20, resource.RLIM_INFINITY)))
+    file = only(limited(checks.check_sizes, machine, resource.RLIMIT_FSIZE, (10 << 20, resource.RLIM_INFINITY)))
     assert (file.name, file.state) == ("file size", LOST) and "10.0 MiB" in file.text
 
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
-    assert only(limits.check_temporary(Machine(environment={"TMPDIR": str(tmp_path / "absent")}))).state == FAILS
-    assert only(limits.check_temporary(Machine(environment={"TMPDIR": str(tmp_path)}))).state == OK
+    assert only(checks.check_temporary(Machine(environment={"TMPDIR": str(tmp_path / "absent")}))).state == FAILS
+    assert only(checks.check_temporary(Machine(environment={"TMPDIR": str(tmp_path)}))).state == OK
     monkeypatch.chdir(tmp_path)
-    assert only(limits.check_directory(Machine())).state == OK
+    assert only(checks.check_directory(Machine())).state == OK
     monkeypatch.chdir("/proc/self")
-    assert only(limits.check_directory(Machine())).state == FAILS
+    assert only(checks.check_directory(Machine())).state == FAILS
 
 
-def test_little_room_for_the_trace(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
+def test_little_room_for_the_trace_where_it_goes(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(limits, "_free", lambda directory: 20 << 20)
-    found = only(limits.check_directory(Machine()))
-    assert found.state == LOST and "20.0 MiB" in found.text
+    free = {".": 20 << 20, "/elsewhere": 1 << 30}
+    monkeypatch.setattr(checks, "_free", free.__getitem__)
+    for trace, state in (("", LOST), ("jmassif.out.%p", LOST), ("/elsewhere/trace.%p", OK)):
+        assert [finding.state for finding in checks.check_room(Machine(trace=trace))] == [state]
+    assert "20.0 MiB" in only(checks.check_directory(Machine())).text
+    assert checks.check_room(Machine(trace="/dev/null")) == checks.check_room(Machine(trace="%q{HOME}/trace")) == []
 
 
 # ---- the board -------------------------------------------------------------------------------
@@ -195,7 +204,7 @@ def test_little_room_for_the_trace(tmp_path: Path, monkeypatch: "pytest.MonkeyPa
 
 def test_a_simulated_boards_releases_are_named(sim: Path) -> None:
     root = sim / "jetpack-4.6.1" / "root"
-    found = {finding.name: finding for finding in devices.check_board(Machine(str(root)))}
+    found = {finding.name: finding for finding in checks.check_board(Machine(str(root)))}
     assert "JetPack 4.6.1" in found["board"].text and "L4T 32.7.1" in found["board"].text
     assert found["CUDA"].text.startswith("10.2") and found["cuDNN"].text.startswith("8.2.1")
     assert all(finding.state == OK for finding in found.values())
@@ -209,17 +218,17 @@ def test_a_release_that_nobody_knows_yet(tmp_path: Path) -> None:
         "/var/lib/dpkg/status",
         status + "Package: libcudnn8\nStatus: deinstall ok config-files\nVersion: 8.0\n",
     )
-    found = {finding.name: finding for finding in devices.check_board(Machine(str(tmp_path)))}
+    found = {finding.name: finding for finding in checks.check_board(Machine(str(tmp_path)))}
     assert {name: finding.state for name, finding in found.items()} == {"board": LOST, "cuDNN": LOST}
     assert found["cuDNN"].text.startswith("42.1.0-1")
 
 
 def test_a_device_that_this_user_may_not_open(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
-    assert only(devices.check_nodes(Machine(str(tmp_path)))).state == OK
+    assert only(checks.check_nodes(Machine(str(tmp_path)))).state == OK
     put(tmp_path, "/dev/nvmap", "")
-    assert only(devices.check_nodes(Machine(str(tmp_path)))).state == OK
+    assert only(checks.check_nodes(Machine(str(tmp_path)))).state == OK
     monkeypatch.setattr(Machine, "may_use", lambda machine, path: path != "/dev/nvmap")  # root may open all
-    found = only(devices.check_nodes(Machine(str(tmp_path))))
+    found = only(checks.check_nodes(Machine(str(tmp_path))))
     assert found.state == FAILS and "/dev/nvmap" in found.text and "video" in found.mend
 
 
@@ -227,7 +236,7 @@ def test_a_device_whose_driver_does_not_answer(tmp_path: Path) -> None:
     put(tmp_path, "/dev/nvidia0", "")
     with socket.socket(socket.AF_UNIX) as nobody:  # may be opened, says its mode, and cannot be
         nobody.bind(str(tmp_path / "dev/nvidiactl"))
-    found = only(devices.check_nodes(Machine(str(tmp_path))))
+    found = only(checks.check_nodes(Machine(str(tmp_path))))
     assert found.state == FAILS and f"/dev/nvidiactl cannot be opened ({os.strerror(errno.ENXIO)})" in found.text
     assert "driver" in found.mend and "usermod" not in found.mend
 
@@ -241,29 +250,40 @@ ORIN = "processor\t: 0\nFeatures\t: fp asimd aes pmull sha1 sha2 crc32 atomics a
 @pytest.mark.parametrize("release, state", [((3, 22, 0), LOST), ((3, 27, 1), OK)])
 def test_dot_products_need_a_valgrind_that_knows_them(tmp_path: Path, release: Tuple[int, ...], state: str) -> None:
     put(tmp_path, "/proc/cpuinfo", ORIN)
-    found = only(processor.check_processor(Machine(str(tmp_path), environment={}), release))
+    found = only(checks.check_processor(Machine(str(tmp_path), environment={}), release))
     assert found.state == state and (state == OK or "OPENBLAS_CORETYPE=ARMV8" in found.mend)
     kept = {"OPENBLAS_CORETYPE": "ARMV8", "ATEN_CPU_CAPABILITY": "default", "OPENSSL_armcap": "0"}
-    assert only(processor.check_processor(Machine(str(tmp_path), environment=kept), release)).state == OK
+    assert only(checks.check_processor(Machine(str(tmp_path), environment=kept), release)).state == OK
 
 
 def test_avx_512_is_told_and_does_no_harm(tmp_path: Path) -> None:
     put(tmp_path, "/proc/cpuinfo", "flags\t\t: fpu sse2 avx2 avx512f\n")
-    found = only(processor.check_processor(Machine(str(tmp_path), environment={}), (3, 27, 1)))
+    found = only(checks.check_processor(Machine(str(tmp_path), environment={}), (3, 27, 1)))
     assert found.state == OK and "AVX-512" in found.text
 
 
 def test_what_the_kernel_keeps_from_the_recorder(tmp_path: Path) -> None:
     machine = Machine(str(tmp_path))
-    assert only(kernel.check_kernel(machine)).state == LOST
+    assert only(check_kernel(machine)).state == LOST
     put(tmp_path, "/proc/self/smaps", "00400000-00401000 r-xp\n")
-    assert only(kernel.check_kernel(machine)).state == OK
-    put(tmp_path, "/proc/sys/kernel/yama/ptrace_scope", "1\n")
-    assert only(kernel.check_ptrace(machine)).state == OK
+    assert only(check_kernel(machine)).state == OK
     put(tmp_path, "/proc/sys/kernel/yama/ptrace_scope", "2\n")
-    assert only(kernel.check_ptrace(machine)).state == LOST
+    assert only(check_ptrace(machine)).state == LOST
     put(tmp_path, "/proc/self/status", "Name:\ttrue\nSeccomp:\t2\n")
-    assert "filter is on" in only(kernel.check_seccomp(machine)).text
+    assert "filter is on" in only(check_seccomp(machine)).text
+
+
+@pytest.mark.parametrize("error", [0, errno.EPERM])
+def test_ptrace_is_tried(error: int) -> None:
+    """A seccomp filter denies it, as a container's does, whatever Yama's setting says."""
+    script = "from jmassif.doctor.machine import *; print(check_ptrace(Machine('/nowhere'))[0])"
+    denied = on_a_kernel_without([str(PTRACE)], error) if error else []
+    done = run([*denied, PYTHON, "-c", script], env={"PYTHONPATH": str(ROOT / "reporter")})
+    found = eval(done.stdout, {"Finding": Finding})
+    if error:
+        assert found.state == LOST and os.strerror(error) in found.text
+    elif found.state != OK:
+        pytest.skip(f"not allowed here: {found.text}")
 
 
 # ---- software --------------------------------------------------------------------------------
@@ -274,13 +294,13 @@ def recorder(root: str = "", **more: Any) -> Machine:
 
 
 def test_the_recorder_is_tried(tmp_path: Path) -> None:
-    found = only(software.check_valgrind(recorder()))
+    found = only(checks.check_valgrind(recorder()))
     version = subprocess.check_output([VALGRIND, "--version"]).decode().strip().partition("-")[2]
     assert found.state == OK and found.text.startswith(version)
-    missing = only(software.check_valgrind(Machine(tools=str(tmp_path))))
+    missing = only(checks.check_valgrind(Machine(tools=str(tmp_path))))
     assert missing.state == FAILS and str(tmp_path) in missing.text
     broken = {**os.environ, "TMPDIR": str(tmp_path / "absent")}
-    said = only(software.check_valgrind(recorder(environment=broken)))
+    said = only(checks.check_valgrind(recorder(environment=broken)))
     assert said.state == FAILS and "does not record" in said.text
 
 
@@ -296,7 +316,7 @@ def fake_python(tmp_path: Path, *lines: str) -> Dict[str, str]:
 )
 def test_an_interpreter_whose_frames_are_not_known(tmp_path: Path, version: str, name: str, state: str) -> None:
     environment = fake_python(tmp_path, version, name, sys.executable, "")
-    assert only(software.check_python(recorder(environment=environment))).state == state
+    assert only(checks.check_python(recorder(environment=environment))).state == state
 
 
 @pytest.mark.parametrize(
@@ -316,7 +336,7 @@ def test_a_pytorch_whose_allocator_reports_otherwise(tmp_path: Path, symbols: Op
     elif list(Path("/usr/lib").glob("*/libc10.so*")):
         pytest.skip("the distribution's PyTorch is found instead")
     environment = fake_python(tmp_path, "3.11.2", "cpython", sys.executable, f"{tmp_path}/torch/__init__.py")
-    found = software.check_python(recorder(environment=environment))[1]
+    found = checks.check_python(recorder(environment=environment))[1]
     assert (found.name, found.state) == ("PyTorch", state) and "2.6.0+cu124" in found.text
 
 
@@ -335,5 +355,5 @@ def test_what_would_spoil_a_recording_comes_worst_first(tmp_path: Path) -> None:
     with_memory(tmp_path, 300)
     put(tmp_path, "/dev/nvmap", "")
     machine = Machine(str(tmp_path), program=["python3"])
-    found = limited(urgent_findings, machine, resource.RLIMIT_NOFILE, (1024, 1024))
+    found = limited(checks.urgent_findings, machine, resource.RLIMIT_NOFILE, (1024, 1024))
     assert [(finding.name, finding.state) for finding in found] == [("open files", FAILS), ("memory", LOST)]

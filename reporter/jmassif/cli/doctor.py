@@ -76,10 +76,9 @@ def _without_options(words: Sequence[str]) -> List[str]:
     return words
 
 
-def _quick(machine: Machine, options: Sequence[str]) -> None:
+def _quick(machine: Machine) -> None:
     """At most one line."""
-    goes_elsewhere = any(word.startswith("--jmassif-out-file") for word in options)
-    found = [finding for finding in urgent_findings(machine) if finding.name != "trace" or not goes_elsewhere]
+    found = urgent_findings(machine)
     if found:
         first, more = found[0], len(found) - 1
         others = f"; {more} more" if more else ""
@@ -93,9 +92,11 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     given = _parser().parse_args(arguments)
     words = given.program[1:] if given.program[:1] == ["--"] else given.program
     program = _without_options(words)
-    machine = Machine(given.root, given.tools, given.valgrind, program)
+    traces = [word for word in words[: len(words) - len(program)] if word.startswith("--jmassif-out-file=")]
+    trace = traces[-1].partition("=")[2] if traces else ""
+    machine = Machine(given.root, given.tools, given.valgrind, program, trace=trace)
     if given.quick:
-        _quick(machine, words[: len(words) - len(program)])
+        _quick(machine)
         return 0
     if program and not machine.which(program[0]):
         sys.stderr.write(f"{_NAME}: {printable(program[0])}: there is no such program\n")

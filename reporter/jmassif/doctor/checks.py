@@ -188,20 +188,32 @@ def _free(directory: str) -> int:
     return figures.f_bavail * figures.f_frsize
 
 
-def check_directory(machine: Machine) -> Findings:
-    """The trace goes to the current directory."""
+_ELSEWHERE = "jmassif -o DIRECTORY/jmassif.out.%p"
+
+
+def check_room(machine: Machine) -> Findings:
+    """Free space for the trace. A directory that cannot be written is the recorder's own error."""
+    directory, pattern = os.path.dirname(machine.trace) or ".", machine.trace
+    if "%" in directory or (os.path.exists(pattern) and not os.path.isfile(pattern)):
+        return []  # an environment variable, or a pipe
     try:
-        here = os.getcwd()
-        with tempfile.TemporaryFile(dir=here):
-            free = _free(here)
-    except OSError as error:
-        reason = error.strerror or "it is gone"
-        text = f"the trace goes to the current directory, which cannot be written: {reason}"
-        return fails("trace", text, "cd to another, or --jmassif-out-file=DIRECTORY/jmassif.out.%p")
+        free = _free(directory)
+    except OSError:
+        return []
+    where = "the current directory" if directory == "." else directory
     if free < _TRACE:
-        text = f"{size(free)} are free in the current directory, where the trace goes: it may be cut off"
-        return [Finding("trace", FAILS if free < _MIB else LOST, text, "--jmassif-out-file=DIRECTORY/jmassif.out.%p")]
-    return ok("trace", f"{size(free)} are free in the current directory")
+        text = f"{size(free)} free in {where}: the trace may be cut off"
+        return [Finding("trace", FAILS if free < _MIB else LOST, text, _ELSEWHERE)]
+    return ok("trace", f"{size(free)} free in {where}")
+
+
+def check_directory(machine: Machine) -> Findings:
+    """The current directory, where the trace goes."""
+    try:
+        with tempfile.TemporaryFile(dir=os.getcwd()):
+            return check_room(machine)
+    except OSError as error:
+        return fails("trace", f"the current directory cannot be written: {error.strerror}", _ELSEWHERE)
 
 
 def check_temporary(machine: Machine) -> Findings:
@@ -599,8 +611,8 @@ def check_debug_information(machine: Machine) -> Findings:
 
 Check = Callable[[Machine], Findings]
 
-# They ask the kernel for a few files and start nothing.
-_QUICK: Tuple[Check, ...] = (check_memory, check_open_files, check_nodes, check_sizes, check_temporary, check_directory)
+# They read a few files of the kernel and start nothing.
+_QUICK: Tuple[Check, ...] = (check_memory, check_open_files, check_nodes, check_sizes, check_temporary, check_room)
 
 
 def all_findings(machine: Machine) -> Findings:

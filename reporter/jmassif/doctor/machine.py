@@ -52,12 +52,15 @@ class Machine:
         valgrind: str = "",
         program: Sequence[str] = (),
         environment: Optional[Mapping[str, str]] = None,
+        trace: str = "",
     ) -> None:
-        """`tools` is the directory of the recorder; `valgrind` starts it, or it starts by itself. `program` will be recorded."""
+        """`tools` is the directory of the recorder; `valgrind` starts it, or it starts by itself. `program` will be recorded
+        in the file `trace`, as --jmassif-out-file has it; "": in the current directory."""
         self.root = root
         self.tools = tools
         self.valgrind = valgrind
         self.program = list(program)
+        self.trace = trace
         self.environment: Mapping[str, str] = os.environ if environment is None else environment
 
     # ---- files ---------------------------------------------------------------------------------------
@@ -148,16 +151,35 @@ def check_kernel(machine: Machine) -> Findings:
     return ok("kernel", f"Linux {release}")
 
 
+def _ptrace_error() -> str:
+    """The kernel's answer to a child that asks to be traced; "" if it may be."""
+    child = os.fork()
+    if not child:
+        error = -1
+        try:
+            import ctypes
+
+            libc = ctypes.CDLL(None, use_errno=True)
+            error = ctypes.get_errno() if libc.ptrace(0, 0, None, None) < 0 else 0  # PTRACE_TRACEME
+        finally:
+            os._exit(error & 0xFF)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        return f"signal {os.WTERMSIG(status)}"
+    return os.strerror(os.WEXITSTATUS(status)) if os.WEXITSTATUS(status) else ""
+
+
 def check_ptrace(machine: Machine) -> Findings:
     """Only vgdb traces a process; the recorder does not."""
+    reason = "vgdb cannot query a program that sleeps in the kernel; recording needs no ptrace"
     scope = machine.text("/proc/sys/kernel/yama/ptrace_scope").strip()
     if scope in ("2", "3"):
-        reason = "vgdb cannot ask a program that sleeps in the kernel; recording needs no ptrace"
-        return lost(
-            "ptrace",
-            f"kernel.yama.ptrace_scope is {scope}: {reason}",
-            "sudo sysctl kernel.yama.ptrace_scope=1" if scope == "2" else "",
-        )
+        mend = "sudo sysctl kernel.yama.ptrace_scope=1" if scope == "2" else ""
+        return lost("ptrace", f"kernel.yama.ptrace_scope is {scope}: {reason}", mend)
+    error = _ptrace_error()
+    if error:
+        mend = "in a container: start it with --cap-add=SYS_PTRACE"
+        return lost("ptrace", f"denied ({error}), by a seccomp filter or a debugger: {reason}", mend)
     return ok("ptrace", "allowed")
 
 
