@@ -71,7 +71,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     account_index.slots[slot] = id;
     account_index.used++;
     n_own += VG_STREQ(jm_owner_group(owner), "yours");
-    jm_trace_account(id, node, kind, jm_owner_name(owner));
+    jm_trace_account(id, node, kind, owner, jm_owner_name(owner));
     if (owner == JM_OWNER_TENSOR)
         jm_trace_role(id, stacks_role(node));
     return id;
@@ -108,7 +108,7 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
         VG_(HT_add_node)(of_role, made);
     }
     n_of_role++;
-    jm_trace_account(made->account, node, kind, jm_owner_name(owner));
+    jm_trace_account(made->account, node, kind, owner, jm_owner_name(owner));
     jm_trace_role(made->account, role);
     return made->account;
 }

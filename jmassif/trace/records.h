@@ -13,16 +13,18 @@
     X(FRAME, 'f', True)                                                                                                \
     X(SOURCE, 'h', True)                                                                                               \
     X(NODES, 'n', True)                                                                                                \
-    X(ACCOUNT, 'a', True)                                                                                              \
+    X(ACCOUNT_TYPE, 'K', True)                                                                                         \
+    X(ACCOUNTS, 'a', True)                                                                                             \
     X(THREAD, 'T', True)                                                                                               \
     X(ROLE, 'r', True)                                                                                                 \
     X(TOTALS, 't', False)                                                                                              \
     X(SNAPSHOT, 'S', False)                                                                                            \
-    X(BALANCE, 'c', False)                                                                                             \
+    X(BALANCES, 'c', False)                                                                                            \
     X(PAGES, 'v', False)                                                                                               \
     X(SNAPSHOT_END, 'E', False)                                                                                        \
     X(PEAK, 'P', False)                                                                                                \
     X(AT_PEAK, 'd', False)                                                                                             \
+    X(CHECKSUM, '#', False)                                                                                            \
     X(BLOCK, '+', True)                                                                                                \
     X(BLOCK_END, '-', True)                                                                                            \
     X(LARGE, 'l', True)                                                                                                \

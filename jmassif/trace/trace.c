@@ -21,13 +21,37 @@
 
 static HChar *cursor; // in the buffer, while a record is being written
 
-static HChar *nodes_end; // where the nodes' record ends, while none has come after it
+// A record of many rows: a row that follows one of the same record goes into its line.
+static Record row_record; // 0: the last record has no rows
+static HChar *row_line;   // where its line begins
+static HChar *row_end;    // and ends
+
+#define MAX_ROWS_BYTES (32 * 1024) // of a line
+
+static Bool is_referred_to(Record record)
+{
+    return record == RECORD_STRING || record == RECORD_FRAME || record == RECORD_ACCOUNT_TYPE;
+}
 
 static void begin(Record record)
 {
-    nodes_end = NULL;
+    // Every other record may name the nodes and accounts that are held back.
+    if (!is_referred_to(record))
+        jm_trace_write_held();
+    row_record = 0;
     cursor = jm_trace_room(RECORD_ROOM);
     *cursor++ = record;
+}
+
+static void begin_row(Record record)
+{
+    if (record == row_record && row_end - row_line < MAX_ROWS_BYTES && jm_trace_room(RECORD_ROOM) == row_end) {
+        cursor = row_end - 1;
+    } else {
+        begin(record);
+        row_record = record;
+        row_line = cursor - 1;
+    }
 }
 
 static void put_uint(ULong value)
@@ -83,6 +107,7 @@ static void end(void)
 {
     *cursor++ = '\n';
     jm_trace_written(cursor);
+    row_end = cursor;
 }
 
 // Ends the record with a text of any length.
@@ -232,33 +257,89 @@ void jm_trace_source(UInt file, const HChar *sha256)
     end();
 }
 
-// Nodes and accounts come by the hundred thousand, each as the next one; a reader counts them.
-static UInt n_nodes;
-static UInt n_accounts;
+// Nodes and accounts come in turns and by the hundred thousand. Both are held back, so that a line has many of one sort.
+typedef struct {
+    Record record;
+    UInt used;
+    HChar rows[8 * 1024];
+} Held;
+
+static Held held_nodes = {.record = RECORD_NODES};
+static Held held_accounts = {.record = RECORD_ACCOUNTS};
+
+static void write_rows(Held *held)
+{
+    UInt n = held->used;
+    if (!n)
+        return;
+    held->used = 0;
+    row_record = 0;
+    HChar *line = jm_trace_room(n + 2);
+    line[0] = held->record;
+    VG_(memcpy)(line + 1, held->rows, n);
+    line[n + 1] = '\n';
+    jm_trace_written(line + n + 2);
+}
+
+void jm_trace_write_held(void)
+{
+    write_rows(&held_nodes);
+    write_rows(&held_accounts);
+}
+
+UInt jm_trace_held_bytes(void)
+{
+    return held_nodes.used + held_accounts.used;
+}
+
+static void begin_held(Held *held)
+{
+    if (held->used + 2 * (1 + MAX_NUMBER) > sizeof held->rows)
+        jm_trace_write_held();
+    cursor = held->rows + held->used;
+}
+
+static void end_held(Held *held)
+{
+    held->used = cursor - held->rows;
+}
 
 void jm_trace_node(UInt id, UInt parent, UInt frame)
 {
+    static UInt n_nodes;
     tl_assert(id == ++n_nodes);
-    // One that follows its caller goes into its record, if that has not been written to the file.
-    if (parent == id - 1 && nodes_end && jm_trace_room(RECORD_ROOM) == nodes_end) {
-        cursor = nodes_end - 1;
-    } else {
-        begin(RECORD_NODES);
-        put_uint(parent ? id - parent : 0);
-    }
+    begin_held(&held_nodes);
+    put_uint(id - parent);
     put_uint(frame);
-    end();
-    nodes_end = cursor;
+    end_held(&held_nodes);
 }
 
-void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner)
+static UInt account_type(Kind kind, OwnerId owner, const HChar *owner_name)
 {
+    static UShort types[N_KINDS][1 << (8 * sizeof(OwnerId))];
+    static UShort n_types;
+    if (!types[kind][owner]) {
+        types[kind][owner] = ++n_types;
+        begin(RECORD_ACCOUNT_TYPE);
+        put_uint(n_types);
+        put_name(jm_kind_name(kind));
+        put_name(owner_name);
+        end();
+    }
+    return types[kind][owner];
+}
+
+void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar *owner_name)
+{
+    static UInt n_accounts;
+    static UInt last_node;
     tl_assert(id == ++n_accounts);
-    begin(RECORD_ACCOUNT);
-    put_uint(n_nodes - node);
-    put_name(jm_kind_name(kind));
-    put_name(owner);
-    end();
+    UInt type = account_type(kind, owner, owner_name);
+    begin_held(&held_accounts);
+    put_sint((Long)node - last_node);
+    put_uint(type);
+    end_held(&held_accounts);
+    last_node = node;
 }
 
 void jm_trace_role(UInt account, const HChar *role)
@@ -293,7 +374,7 @@ void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong hos
 void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
                       ULong temporaries)
 {
-    begin(RECORD_BALANCE);
+    begin_row(RECORD_BALANCES);
     put_uint(account);
     put_uint(live_bytes);
     put_uint(live_blocks);
@@ -325,7 +406,7 @@ void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong devic
 
 void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks)
 {
-    begin(RECORD_AT_PEAK);
+    begin_row(RECORD_AT_PEAK);
     put_uint(account);
     put_uint(live_bytes);
     put_uint(live_blocks);
@@ -334,6 +415,7 @@ void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks)
 
 void jm_trace_snapshot_end(UInt id)
 {
+    jm_trace_write_checksum();
     begin(RECORD_SNAPSHOT_END);
     put_uint(id);
     end();
@@ -532,6 +614,7 @@ void jm_trace_object_end(ULong time, Addr address)
 
 void jm_trace_end(ULong time, const HChar *reason, UInt code)
 {
+    jm_trace_write_checksum();
     begin(RECORD_END);
     put_uint(time);
     put_name(reason);

@@ -22,9 +22,9 @@ void jm_trace_group(const HChar *owner, const HChar *group);
 void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);
 void jm_trace_thread(UInt number, UInt name);         // what it is called from now on
 void jm_trace_source(UInt file, const HChar *sha256); // what the text of a source file was
-// Nodes and accounts are told in the order of their ids, from 1 on.
+// Nodes and accounts come in the order of their ids, from 1 on.
 void jm_trace_node(UInt id, UInt parent, UInt frame);
-void jm_trace_account(UInt id, UInt node, Kind kind, const HChar *owner);
+void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar *owner_name);
 void jm_trace_role(UInt account, const HChar *role);
 
 void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes);

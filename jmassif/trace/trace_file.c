@@ -10,13 +10,16 @@
 #include "base/text.h"
 #include "trace/records.h"
 
-#define FORMAT_VERSION     "jmassif-trace 3\n"
+#define FORMAT_VERSION     "jmassif-trace 4\n"
 #define BUFFER_BYTES       (256 * 1024)
 #define SMALL_BUFFER_BYTES (32 * 1024) // --low-footprint
 
 static HChar *buffer;
 static SizeT capacity;
 static SizeT used;
+static SizeT summed; // bytes of it that are in the checksum
+static UInt checksum = 1;
+static UInt settled_checksum; // without what is in the tail
 static Int fd = -1;
 static ULong file_bytes; // without its tail
 static Bool is_regular;
@@ -182,6 +185,34 @@ static Bool is_beyond_limit(ULong bytes)
     return VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
 }
 
+// Adler-32 (RFC 1950), as zlib has it.
+static UInt adler32(UInt sum, const HChar *bytes, SizeT n)
+{
+    UInt low = sum & 0xffff, high = sum >> 16;
+    while (n) {
+        SizeT some = n < 5552 ? n : 5552; // so many at once do not overflow
+        n -= some;
+        for (; some; some--) {
+            low += (UChar)*bytes++;
+            high += low;
+        }
+        low %= 65521;
+        high %= 65521;
+    }
+    return high << 16 | low;
+}
+
+static void add_to_checksum(void)
+{
+    checksum = adler32(checksum, buffer + summed, used - summed);
+    summed = used;
+}
+
+static void empty_buffer(void)
+{
+    used = summed = 0;
+}
+
 static void drop_tail(void)
 {
     if (tail_bytes)
@@ -192,10 +223,11 @@ static void drop_tail(void)
 // One that cannot be written in full ends in a group that a reader drops.
 static void write_tail(void)
 {
+    add_to_checksum();
     if (used && !is_beyond_limit(file_bytes + tail_bytes + used))
         jm_kernel_call(__NR_pwrite64, fd, (UWord)buffer, used, file_bytes + tail_bytes, 0);
     tail_bytes += used;
-    used = 0;
+    empty_buffer();
 }
 
 static void write_out(const HChar *bytes, SizeT n)
@@ -222,6 +254,12 @@ static void write_out(const HChar *bytes, SizeT n)
 static const Bool inherited[256] = {JM_RECORDS(INHERITED)};
 #undef INHERITED
 
+static void copy_out(const HChar *bytes, SizeT n)
+{
+    checksum = adler32(checksum, bytes, n);
+    write_out(bytes, n);
+}
+
 // The parts of a parent's trace that its child needs.
 static void copy_from_parent(void)
 {
@@ -245,14 +283,14 @@ static void copy_from_parent(void)
                 Bool kept = keep;
                 keep = inherited[(UChar)piece[i]];
                 if (kept && !keep)
-                    write_out(piece + from, i - from);
+                    copy_out(piece + from, i - from);
                 else if (!kept && keep)
                     from = i;
             }
             at_line_start = piece[i] == '\n';
         }
         if (keep)
-            write_out(piece + from, n - from);
+            copy_out(piece + from, n - from);
     }
     VG_(close)(in);
 }
@@ -261,7 +299,14 @@ static void allocate_buffer(void)
 {
     capacity = jm_options.low_footprint ? SMALL_BUFFER_BYTES : BUFFER_BYTES;
     buffer = VG_(malloc)("jm.trace", capacity);
-    used = 0;
+    empty_buffer();
+}
+
+static void flush_buffer(void)
+{
+    add_to_checksum();
+    write_out(buffer, used);
+    empty_buffer();
 }
 
 static void create_pending(void)
@@ -273,15 +318,16 @@ static void create_pending(void)
         VG_(umsg)("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path, pid);
     if (!is_parents_file) {
         given_up = True;
-        used = 0;
+        empty_buffer();
         return;
     }
-    SizeT held = used;
-    HChar *held_bytes = buffer;
+    SizeT kept = used, kept_summed = summed;
+    UInt kept_checksum = checksum;
+    HChar *kept_bytes = buffer;
     allocate_buffer();
+    checksum = 1;
     create_file();
-    write_out(buffer, used);
-    used = 0;
+    flush_buffer();
     if (fd >= 0)
         copy_from_parent();
     // What was copied says these of the parent.
@@ -291,16 +337,20 @@ static void create_pending(void)
     VG_(snprintf)
     (own, sizeof own, "m pid %d\nm ppid %d\nm forked-from %d\n", VG_(getpid)(), VG_(getppid)(), parent_pid);
     put_bytes(own, VG_(strlen)(own));
-    put_bytes(held_bytes, held);
-    VG_(free)(held_bytes);
+    jm_trace_write_checksum();
+    flush_buffer();
+    put_bytes(kept_bytes, kept);
+    summed = kept_summed;
+    checksum = kept_checksum;
+    VG_(free)(kept_bytes);
 }
 
 void jm_trace_flush(void)
 {
+    jm_trace_write_held();
     if (is_pending)
         create_pending();
-    write_out(buffer, used);
-    used = 0;
+    flush_buffer();
 }
 
 Bool jm_trace_begin_tail(void)
@@ -310,6 +360,7 @@ Bool jm_trace_begin_tail(void)
         return False;
     drop_tail();
     in_tail = True;
+    settled_checksum = checksum;
     return True;
 }
 
@@ -317,6 +368,7 @@ void jm_trace_end_tail(void)
 {
     write_tail();
     in_tail = False;
+    checksum = settled_checksum;
 }
 
 static void make_room(SizeT n)
@@ -326,7 +378,7 @@ static void make_room(SizeT n)
     if (in_tail)
         write_tail();
     else if (!is_pending)
-        jm_trace_flush();
+        flush_buffer();
     if (used + n > capacity) {
         capacity = (used + n) * 2;
         buffer = VG_(realloc)("jm.trace", buffer, capacity);
@@ -373,7 +425,8 @@ void jm_trace_after_fork_in_child(void)
     if (fd >= 0)
         VG_(close)(fd); // the parent's description stays open in the parent
     fd = -1;
-    used = 0;
+    empty_buffer();
+    checksum = 1;
     tail_bytes = 0;
     if (given_up)
         return;
@@ -401,7 +454,18 @@ void jm_trace_close(void)
 
 ULong jm_trace_bytes(void)
 {
-    return file_bytes + used;
+    return file_bytes + used + jm_trace_held_bytes();
+}
+
+void jm_trace_write_checksum(void)
+{
+    jm_trace_write_held();
+    add_to_checksum();
+    HChar line[16];
+    VG_(snprintf)(line, sizeof line, "%c %x\n", RECORD_CHECKSUM, checksum);
+    put_bytes(line, VG_(strlen)(line));
+    summed = used;
+    checksum = 1;
 }
 
 HChar *jm_trace_room(SizeT bytes)

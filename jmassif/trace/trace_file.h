@@ -31,6 +31,13 @@ const HChar *jm_trace_path(void); // for messages; NULL if there is no file
 
 ULong jm_trace_bytes(void); // written so far, without a tail
 
+// A record with the Adler-32 of what was written since the last one, or since the file began.
+void jm_trace_write_checksum(void);
+
+// The records that trace.c holds back: written before a flush.
+void jm_trace_write_held(void);
+UInt jm_trace_held_bytes(void);
+
 // Room for a record of at most `bytes`: where to write it. `jm_trace_written` tells where it ended, before anything
 // else is asked of the trace.
 HChar *jm_trace_room(SizeT bytes);

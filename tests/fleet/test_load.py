@@ -114,7 +114,7 @@ def state_of(pid: str) -> str:
 def kill_and_start_again(address: str, fleet: MadeFleet, directory: Path) -> None:
     whole = [path for path in fleet.traces.iterdir() if path.name not in fleet.truth["damaged"]]
     traces = sorted(whole, key=lambda path: (path.stat().st_size, path.name))[:40]
-    (directory / "damaged").write_bytes(b"jmassif-trace 3\nwhat\n")
+    (directory / "damaged").write_bytes(b"jmassif-trace 4\nwhat\n")
     traces.insert(20, directory / "damaged")
     for wanted in (0, 1, 15):  # runs that are there when it is killed, at least
         loading = start_load(address, traces)

@@ -8,6 +8,7 @@ them; totals are added up anew. So the trace stays one that a recorder could hav
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
+from tests.records import apart
 
 _Row = Tuple[int, int, int, int, str]  # account, live bytes, live blocks, all bytes, and the rest as it stands
 
@@ -65,7 +66,8 @@ class Recorded:
         self._parts: List[object] = []
         self._group: Optional[_Group] = None
         self._live: Dict[int, int] = {}
-        first, *lines = text.splitlines()
+        self._types: Dict[str, List[str]] = {}  # kind and owner, by type of account
+        first, *lines = apart(text).splitlines()
         self._first = first
         for line in lines:
             self._line(line)
@@ -91,8 +93,10 @@ class Recorded:
             name = self._strings[words[7] if letter == "x" else words[1]]
             self._parts.append(_Scope(" ".join(words[:n]), name, words[n:]))
         else:
-            if letter == "a":
-                _, kind, owner = rest.split(" ")
+            if letter == "K":
+                type_, *self._types[type_] = rest.split(" ")
+            elif letter == "a":
+                kind, owner = self._types[rest.split(" ")[1]]
                 self.kinds.append(kind)
                 self.owners.append(owner)
             elif letter == "s":

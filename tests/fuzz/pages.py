@@ -118,8 +118,8 @@ def hostile(lines: Lines, rng: random.Random) -> bytes:
             and words[1] not in (b"time-unit", b"memory")
         ):
             words = words[:2] + [_text(rng, number)]
-        elif words[0] in (b"g", b"r", b"k") or (words[0] == b"a" and len(words) >= 4):
-            at = {b"g": 1, b"r": 2, b"k": 1, b"a": len(words) - 1}[words[0]]
+        elif words[0] in (b"g", b"r", b"k") or (words[0] == b"K" and len(words) >= 4):
+            at = {b"g": 1, b"r": 2, b"k": 1, b"K": len(words) - 1}[words[0]]
             if words[at] not in names:
                 names[words[at]] = rng.choice(_NAMES).encode() if rng.random() < share / 2 else words[at]
             words[at] = names[words[at]]

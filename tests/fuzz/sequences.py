@@ -23,6 +23,7 @@ from jmassif.reader.builder import load_file
 from tests import harness
 from tests.fuzz import searching
 from tests.harness import BUILD, ROOT
+from tests.records import records
 
 SOURCE = Path(__file__).parent / "sequences"
 _STEPS = 400
@@ -96,7 +97,7 @@ def case_of(rng: random.Random, steps: int) -> Case:
 def _chosen(profile: Profile, compiled: Path) -> Dict[int, str]:
     """By account: the kind that the book has it under; others are not the program's own."""
     found = {}
-    for account, (node, kind, _) in enumerate(profile.accounts[1:], 1):
+    for account, (node, kind, _) in enumerate(profile.accounts):
         frames = [profile.frame(frame) for frame in profile.stack(node)]
         innermost = Path(frames[0].object).name if frames else ""
         if kind in _DEVICE:
@@ -115,10 +116,9 @@ def at_marks(trace: Path, kind_of: Dict[int, str]) -> Iterator[Tuple[int, Sums]]
     live: Dict[int, Tuple[int, int]] = {}
     mark: Optional[str] = None
     snapshot = ""
-    for line in trace.read_text("utf-8", "replace").splitlines():
-        words = line.split(" ")
+    for words in records(trace):
         if words[0] == "s":
-            texts.append(line.split(" ", 2)[2])
+            texts.append(" ".join(words[2:]))
         elif words[0] == "M":
             mark = texts[int(words[2])]
         elif words[0] == "S":

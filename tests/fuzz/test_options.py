@@ -18,7 +18,7 @@ def test_rules_and_options_never_change_the_program_or_break_its_trace(n_runs: i
 
 def test_the_search_sees_what_may_not_be(tmp_path: Path) -> None:
     alone = Run(7, "14\n", "")
-    (tmp_path / "trace").write_text("jmassif-trace 3\nz\n")
+    (tmp_path / "trace").write_text("jmassif-trace 4\nz\n")
 
     def told(run: Run, *traces: Path, seconds: float = 1) -> str:
         return options.fault(alone, options.Outcome(run, seconds, list(traces))) or ""

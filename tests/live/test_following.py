@@ -21,9 +21,10 @@ from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from jmassif.reader.follow import settled_bytes
 from jmassif.reader.tokens import TraceError
+from tests.records import apart_bytes
 from tests.reporter.traces import ROOT, Trace
 
-SMALL = gzip.decompress((ROOT / "tests/data/small.jmassif.gz").read_bytes())
+SMALL = apart_bytes(gzip.decompress((ROOT / "tests/data/small.jmassif.gz").read_bytes()))
 
 
 def owners_of(profile: Profile, composition: Composition) -> Dict[str, Tuple[int, int]]:
@@ -119,7 +120,7 @@ def test_what_is_held_is_what_a_walk_through_the_whole_file_says(tmp_path: Path,
     assert peaks[0] == peaks[1] and (run.profile.peaks == whole.peaks or not has_sums)
     assert run.profile.end == whole.end is not None and run.profile.timeline == whole.timeline
     # What costs most, and nobody asks for.
-    assert bool(run.profile.accounts[1:]) == bool(run.profile.node_parent[1:]) == has_sums
+    assert (len(run.profile.accounts) > 1) == bool(run.profile.node_parent[1:]) == has_sums
 
 
 def test_lines_add_up_to_what_is_held(tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, content: bytes, says: str) 
 def test_a_damaged_record_says_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as file:
-        file.write(b"jmassif-trace 3\nm pid 1\n")
+        file.write(b"jmassif-trace 4\nm pid 1\n")
         file.flush()
         run = LiveRun(str(path))
         read_all(run)

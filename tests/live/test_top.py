@@ -143,7 +143,7 @@ def test_without_a_terminal_it_is_one_line(path: Path) -> None:
     assert_one_line_error("jm_top", program("jm_top", path), "no terminal", "--once")
 
 
-@pytest.mark.parametrize("content", [b"", b"jmassif-trace 99\n", b"jmassif-trace 3\nnonsense\nk x 1\n", b"desc: x\n"])
+@pytest.mark.parametrize("content", [b"", b"jmassif-trace 99\n", b"jmassif-trace 4\nnonsense\nk x 1\n", b"desc: x\n"])
 def test_bad_input_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad"
     path.write_bytes(content)

@@ -89,6 +89,7 @@ class _Books:
     """What accounts hold, and what that adds up to."""
 
     def __init__(self) -> None:
+        self.last_node = 0  # of the last account
         self.kinds: List[str] = [""]
         self.sizes: List[int] = [0]
         self.live: List[Tuple[int, int]] = [(0, 0)]
@@ -132,11 +133,13 @@ def _grow(write: _Writer, rng: random.Random, depths: List[int], books: _Books) 
     """A further account, with a stack that leaves those before somewhere."""
     node = rng.randrange(max(0, len(depths) - 4000), len(depths))
     for _ in range(min(rng.choice((1, 2, 3)), _MAX_DEPTH - depths[node])):
-        write.line(f"n {len(depths) - node if node else 0} {rng.randrange(1, _N_FUNCTIONS + 1)}")
+        write.line(f"n {len(depths) - node} {rng.randrange(1, _N_FUNCTIONS + 1)}")
         depths.append(depths[node] + 1)
         node = len(depths) - 1
     ((kind, owner, _, size),) = rng.choices(_MEMORY, [row[2] for row in _MEMORY])
-    write.line(f"a {len(depths) - 1 - node} {kind} {owner}")
+    type_ = next(number for number, memory in enumerate(_MEMORY, 1) if memory[:2] == (kind, owner))
+    write.line(f"a {node - books.last_node} {type_}")
+    books.last_node = node
     account = books.add(kind, owner, rng.randrange(size // 2, size * 2))
     if owner == "tensor":
         write.line(f"r {account} {rng.choice(_ROLES)}")
@@ -201,7 +204,7 @@ def generate(stream: BinaryIO, n_snapshots: int, n_stacks: int, seed: int) -> No
     """Writes the trace. Each account has a stack of its own; about a hundredth of all change at each snapshot."""
     rng = random.Random(seed)
     write = _Writer(stream)
-    write.line("jmassif-trace 3")
+    write.line("jmassif-trace 4")
     manifest = {
         "process": f"4711.{seed}",
         "command": f"python3 train.py --seed={seed}",
@@ -219,6 +222,8 @@ def generate(stream: BinaryIO, n_snapshots: int, n_stacks: int, seed: int) -> No
         write.line(f"m {key} {value}")
     for owner, group in _GROUPS:
         write.line(f"g {owner} {group}")
+    for number, (kind, owner, _, _) in enumerate(_MEMORY, 1):
+        write.line(f"K {number} {kind} {owner}")
     _define_frames(write)
     write.line(f"s 100001 cudnnCreate\ns 100002 epoch\ns 100003 validated")
     depths = [0]

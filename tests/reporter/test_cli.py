@@ -200,9 +200,9 @@ FOREIGN: Dict[str, Tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
     "massif": (b"desc: (none)\ncmd: ls\ntime_unit: i\n#-----------\nsnapshot=0\n", "open it with ms_print"),
     "jpeg": (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01" + bytes(range(256)) * 40, "is not a jmassif trace"),
-    "newer": (b"jmassif-trace 4\nq 1 2 3\n", "version 4"),
+    "newer": (b"jmassif-trace 5\nq 1 2 3\n", "version 5"),
     "gzip": (b"\x1f\x8b\x08\x00\x00", "compressed data are"),
-    "damaged": (b"jmassif-trace 2\nm pid 1\nqqq\n", "line 3: not a record"),
+    "damaged": (b"jmassif-trace 4\nm pid 1\nqqq\n", "line 3: not a record"),
 }
 
 

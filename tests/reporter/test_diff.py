@@ -230,16 +230,13 @@ HOSTILE = [
 
 
 def hostile(tmp_path: Path, name: str, n_bytes: int) -> Path:
-    trace = Trace(version="1", time_unit="ms", memory="unified", command=HOSTILE[0] + name, board=HOSTILE[4] + name)
+    trace = Trace(time_unit="ms", memory="unified", command=HOSTILE[0] + name, board=HOSTILE[4] + name)
     live = {}
     for text in HOSTILE:
         file, function = trace.string(f"/tmp/{text}"), trace.string(text)
-        frame = len(trace._frames) + 1
-        trace._frames[text] = frame
+        frame = trace._frames[text] = len(trace._frames) + 1
         trace.lines.append(f"f {frame} n {function} {file} {file} 3 {frame:x}")
-        trace.lines.append(f"n {frame} 0 {frame}")
-        live[trace.account("heap", "app")] = (n_bytes, 1)
-        trace.lines[-1] = trace.lines[-1].replace(" 0 heap", f" {frame} heap")
+        live[trace.account("heap", "app", [text])] = (n_bytes, 1)
         trace.lines.append(f"x {frame} 0 1 0 1 0 {function} heap {n_bytes} 1")
     trace.snapshot(0, "exit", live)
     trace.lines.append("Z 0 exit 0")

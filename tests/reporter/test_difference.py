@@ -110,15 +110,13 @@ def test_functions_without_names_are_one_a_library() -> None:
     """Their addresses are others in every build."""
 
     def stripped(*addresses: str) -> Trace:
-        trace = Trace(version="1", time_unit="ms", memory="unified")
+        trace = Trace(time_unit="ms", memory="unified")
         live = {}
         for n, address in enumerate(addresses):
             string = trace.string("/usr/lib/libcudnn.so.8")
-            trace.lines.append(f"f {n + 900} n 0 {string} 0 0 {address}")
-            trace.lines.append(f"n {n + 900} 0 {n + 900}")
-            trace.lines.append(f"a {n + 1} {n + 900} heap cudnn")
-            trace._kinds[n + 1] = "heap"
-            live[n + 1] = (10, 1)
+            frame = trace._frames[f"f{n} (:0)"] = len(trace._frames) + 1
+            trace.lines.append(f"f {frame} n 0 {string} 0 0 {address}")
+            live[trace.account("heap", "cudnn", [f"f{n} (:0)"])] = (10, 1)
         trace.snapshot(0, "start", live)
         return trace
 

@@ -90,18 +90,6 @@ def recursive_run() -> Trace:
     return trace
 
 
-def odd_trie() -> Trace:
-    """Ids that do not grow from parent to child."""
-    trace = Trace(version="1")
-    trace.group("yours", "app")
-    frames = [trace.frame(f"{name} (a.c:1)") for name in ("outer", "inner", "deep")]
-    trace.lines += [f"n 9 0 {frames[0]}", f"n 4 9 {frames[1]}", f"n 6 4 {frames[2]}"]
-    trace.lines += ["a 1 6 heap app", "a 2 4 heap app", "a 3 9 heap app"]
-    trace._kinds.update({1: "heap", 2: "heap", 3: "heap"})
-    trace.snapshot(1, "time", {1: (100, 1), 2: (20, 1), 3: (3, 1)}, {"total": (1, {})})
-    return trace
-
-
 def recorded() -> Profile:
     """Of docs/examples/train.py on the simulated Jetson."""
     return load(io.BytesIO(gzip.decompress((ROOT / "tests" / "data" / "small.jmassif.gz").read_bytes())))
@@ -121,7 +109,6 @@ RUNS: Dict[str, Callable[[], Profile]] = {
     "hostile": lambda: hostile_run().load(),
     "large numbers": lambda: large_numbers().load(),
     "recursive": lambda: recursive_run().load(),
-    "odd trie": lambda: odd_trie().load(),
     "start only": lambda: start_only().load(),
     "nothing": lambda: Trace().load(),
     "documented": lambda: load(io.BytesIO(documented_example())),

@@ -69,23 +69,15 @@ def test_no_cell_of_a_difference_is_a_formula(tmp_path: Path, words: List[str]) 
 # ---- what a small file may cost --------------------------------------------------------------
 
 
-def test_gaps_between_ids_cost_nothing(tmp_path: Path) -> None:
-    lines = [b"jmassif-trace 1", b"m time-unit ms", b"s 1 f", b"f 1 n 1 0 0 0 400000"]
-    lines += [b"n %d 0 1" % (number * ((1 << 20) - 1)) for number in range(1, 40)]
-    done = _print(tmp_path, b"\n".join(lines) + b"\n")
-    assert done.status == 2 and "far beyond" in done.err
-    assert done.peak_bytes < 64 << 20
-
-
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    packed = gzip.compress(b"jmassif-trace 3\nm time-unit ms\nm command " + b"x" * (400 << 20), 1)
+    packed = gzip.compress(b"jmassif-trace 4\nm time-unit ms\nm command " + b"x" * (400 << 20), 1)
     done = _print(tmp_path, packed)
     assert done.status == 2 and "longer than" in done.err and done.err.count("\n") == 1
     _assert_cheap(done)
 
 
 def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(tmp_path: Path) -> None:
-    packed = gzip.compress(b"jmassif-trace 3\nm time-unit ms\n" + b"t 1 1 1 1\n" * (20 << 20), 5)
+    packed = gzip.compress(b"jmassif-trace 4\nm time-unit ms\n" + b"t 1 1 1 1\n" * (20 << 20), 5)
     assert len(packed) < 1 << 20
     done = _print(tmp_path, packed)
     assert done.status == 2 and "times its size" in done.err and done.err.count("\n") == 1

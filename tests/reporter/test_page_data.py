@@ -313,21 +313,8 @@ def test_without_its_script_the_page_says_what_builds_it(monkeypatch: Any, tmp_p
 
 
 def test_a_trace_without_a_snapshot_makes_a_page() -> None:
-    run = run_data(load(io.BytesIO(b"jmassif-trace 1\nm command true\n")))
+    run = run_data(load(io.BytesIO(b"jmassif-trace 4\nm command true\n")))
     assert moments(run) == [] and run.head["at"] == {"peak": -1, "end": -1, "before_clean_up": -1, "exit": -1}
-
-
-def test_nodes_whose_ids_are_in_no_order_are_kept_outermost_first(monkeypatch: Any) -> None:
-    text = (
-        "jmassif-trace 1\nm memory unified\ns 1 outer\ns 2 inner\nf 1 n 1 0 0 0 1\nf 2 n 2 0 0 0 2\n"
-        "n 9 0 1\nn 3 9 2\na 1 3 heap app\nS 1 5 time 100 0\nc 1 100 1 100 1 0\nE 1\nZ 5 exit 0\n"
-    )
-    run = run_data(load(io.BytesIO(text.encode())))
-    assert column(run, "node.parent") == [0, 0, 1]
-    assert [run.head["frames"]["label"][frame] for frame in column(run, "node.frame")][1:] == [
-        "outer (no object file)",
-        "inner (no object file)",
-    ]
 
 
 def test_a_tensor_at_the_start_of_its_segment_ends_for_itself() -> None:

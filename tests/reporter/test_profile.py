@@ -11,6 +11,7 @@ import pytest
 from jmassif.model.records import Counts, Mark, Region
 from jmassif.reader.builder import load
 from jmassif.reader.tokens import TraceError
+from tests.records import apart
 from tests.reporter.traces import Trace, documented_example, random_run, small_training_run
 
 
@@ -146,30 +147,6 @@ def test_blocks_objects_and_marks_are_kept() -> None:
     assert [(o.soname, o.begin, o.end) for o in profile.objects] == [("libc.so.6", 5, 7), ("", 6, None)]
 
 
-def test_ids_of_version_1_may_have_gaps_and_come_in_any_order() -> None:
-    trace = Trace(version="1")
-    frame = trace.frame("main (a.c:1)")
-    trace.lines += [f"n 9 0 {frame}", f"n 4 9 {frame}", "a 70 4 heap app", "a 5 9 device lib"]
-    trace.lines += ["S 1 1 time 10 20", "c 70 10 1 10 1 0", "c 5 20 2 20 2 0", "E 1"]
-    profile = trace.load()
-    assert profile.composition(0) == {70: (10, 1), 5: (20, 2)}
-    assert list(profile.stack(4)) == [frame, frame]
-
-
-def test_both_versions_say_the_same() -> None:
-    def told(version: str) -> List[object]:
-        trace = Trace(version)
-        inner = trace.account("heap", "app", ["malloc_site (a.c:5)", "main (a.c:9)"])
-        alone = trace.account("device", "context")
-        later = trace.account("heap", "lib", ["other (b.c:1)", "main (a.c:9)"])
-        again = trace.account("pinned", "app", ["main (a.c:9)"])
-        trace.snapshot(1, "time", {inner: (10, 1), alone: (20, 2), later: (30, 3), again: (40, 4)})
-        profile = trace.load()
-        return [profile.accounts, profile.node_parent, profile.node_frame, profile.frames, profile.composition(0)]
-
-    assert told("1") == told("2")
-
-
 def test_tensors_have_roles_and_nothing_else_does() -> None:
     trace = Trace()
     one, two = trace.account("heap", "tensor", role="gradient"), trace.account("heap", "tensor")
@@ -200,25 +177,6 @@ def test_numbers_of_the_manifest_are_numbers_or_missing() -> None:
     assert [profile.number(key) for key in ("cpus", "pid", "ppid", "start", "none")] == [4, None, None, None, None]
 
 
-@pytest.mark.parametrize(
-    "record, says",
-    [
-        ("n 4000000000 0 1", "node 4000000000 is far beyond the others"),
-        ("a 4000000000 0 heap app", "account 4000000000 is far beyond the others"),
-        ("+ 1 ff 10 4", "account 4 is not defined"),
-        ("n 8 3 1", "node 3 is not defined"),
-        ("n 5 0 1", "node 5 is defined twice"),
-        ("a 5 0 heap app", "account 5 is defined twice"),
-    ],
-)
-def test_ids_in_gaps_are_not_defined_and_huge_ones_cost_no_memory(record: str, says: str) -> None:
-    trace = Trace(version="1")
-    assert trace.frame("main (a.c:1)") == 1
-    trace.lines += ["n 5 0 1", "a 5 5 heap app", record]
-    with pytest.raises(TraceError, match=says):
-        trace.load()
-
-
 def test_an_option_that_is_no_number_is_as_if_missing() -> None:
     profile = Trace(**{"option.threshold": "lots", "option.depth": "7", "option.x": "nan"}).load()
     assert profile.option("threshold", 1.5) == 1.5
@@ -235,16 +193,21 @@ def _replace(old: str, new: str) -> Callable[[List[str]], None]:
     return change
 
 
-@pytest.mark.parametrize("version", ["2", "3"])
-def test_a_record_tells_one_node_or_several(version: str) -> None:
-    trace = Trace(version)
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_a_record_has_one_row_or_several(is_apart: bool) -> None:
+    trace = Trace()
     main, f, g = (trace.frame(text) for text in ("main (a.c:1)", "f (a.c:2)", "g (a.c:3)"))
-    if version == "2":
-        trace.lines += [f"n 0 {main}", f"n 1 {f}", f"n 1 {g}", f"n 2 {g}"]
-    else:
-        trace.lines += [f"n 0 {main} {f} {g}", f"n 2 {g}"]
+    records = [f"n 1 {main} 1 {f} 1 {g} 2 {g}", "K 1 heap app", "a 4 1 -1 1 -3 1", "S 1 5 time 31 0"]
+    records += ["c 1 10 1 10 1 0 3 20 1 20 1 0", "P total 5 33 0", "d 2 1 1 3 22 1", "E 1"]
+    trace.lines += apart("\n".join(records)).split("\n") if is_apart else records
+    with pytest.raises(TraceError, match="snapshot 1 has 31 host bytes, but its accounts hold 30"):
+        trace.load()
+    trace.lines = [line.replace("31", "30") for line in trace.lines]
     profile = trace.load()
     assert [list(profile.stack(node)) for node in range(1, 5)] == [[main], [f, main], [g, f, main], [g, f, main]]
+    assert [account.node for account in profile.accounts] == [0, 4, 3, 0]
+    assert profile.composition(0) == {1: (10, 1), 3: (20, 1)}
+    assert profile.peak_composition("total") == {1: (10, 1), 2: (1, 1), 3: (22, 1)}
 
 
 @pytest.mark.parametrize(
@@ -253,12 +216,18 @@ def test_a_record_tells_one_node_or_several(version: str) -> None:
         (_replace("s 3 a.c", "s 9 a.c"), "uses a string that is not defined"),
         (_replace("s 2 /home/u/a.out", "s 1 /home/u/a.out"), "string 1 is defined twice"),
         (_replace("f 1 n 1 2 3 5 4005d0", "f 1 z 1 2 3 5 4005d0"), "not a type of frame"),
-        (_replace("n 0 1", "n 1 1"), "node 1 has no node 1 before it"),
-        (_replace("n 0 2", "n 3 2"), "node 2 has no node 3 before it"),
-        (_replace("n 0 1", "n 0 2"), "frame 2 is not defined"),
-        (_replace("n 0 1", "n 0 1 2"), "frame 2 is not defined"),
-        (_replace("a 0 heap app", "a 2 heap app"), "there are no 2 nodes before"),
-        (_replace("a 0 heap app", "a 0 heapish app"), "not a kind of memory"),
+        (_replace("f 1 n 1 2 3 5 4005d0", f"f {2**32} n 1 2 3 5 4005d0"), "is beyond 32 bits"),
+        (_replace("n 1 1", "n 0 1"), "a node from 1 on is its own caller"),
+        (_replace("n 2 2", "n 3 2"), "a node from 2 on has a caller before the first node"),
+        (_replace("n 2 2", f"n {2**64 - 1} 2"), "a node from 2 on has a caller before the first node"),
+        (_replace("n 1 1", "n 1 9"), "frame 9 is not defined"),
+        (_replace("a 1 1", "a 3 1"), "node 3 is not defined"),
+        (_replace("a 1 1", "a -1 1"), "an account's node lies before the first node"),
+        (_replace("a 1 1", f"a {2**63 - 1} 1"), "an account's node"),
+        (_replace("a 1 1", "a 1 4"), "an account's type is not defined"),
+        (_replace("a 1 1", "a 1 -1"), "an account's type is not defined"),
+        (_replace("K 1 heap app", "K 1 heapish app"), "not a kind of memory"),
+        (_replace("K 1 heap app", "K 2 heap app"), "type 2 of accounts does not follow the last one"),
         (_replace("g app yours", "g app mine"), "not a group"),
         (_replace("+ 3 7f0000000 1048576 3", "+ 3 7f0000000 1048576 4"), "account 4 is not defined"),
         (_replace("t 3 120 1048576 1048696", "c 1 1 1 1 1 1"), "outside of its place"),
@@ -286,11 +255,28 @@ def test_a_record_tells_one_node_or_several(version: str) -> None:
     ],
 )
 def test_a_contradiction_is_refused(change: Callable[[List[str]], None], says: str) -> None:
-    lines = documented_example().decode().splitlines()
+    lines = apart(documented_example().decode()).splitlines()
     change(lines)
     with pytest.raises(TraceError) as caught:
         load(io.BytesIO(("\n".join(lines) + "\n").encode()))
     assert says in str(caught.value) and str(caught.value).startswith("line ")
+
+
+def test_a_byte_that_was_changed_is_found() -> None:
+    """But in the last record, which no checksum follows."""
+    content = documented_example()
+    assert load(io.BytesIO(content)).end
+    for at in range(content.rindex(b"#")):
+        changed = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        with pytest.raises(TraceError) as caught:
+            load(io.BytesIO(changed))
+        assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_checksum_is_named_by_its_line() -> None:
+    changed = documented_example().replace(b"m pid 4711", b"m pid 4712")
+    with pytest.raises(TraceError, match="^line 8: the lines before it do not have this checksum: the file is damaged"):
+        load(io.BytesIO(changed))
 
 
 def test_a_trace_cut_at_any_byte_is_read_up_to_there_or_refused_as_empty() -> None:

@@ -59,7 +59,7 @@ def test_a_profile_is_loaded_from_a_path_plain_or_compressed(trace: Path, tmp_pa
 
 def test_what_cannot_be_loaded_has_one_error_that_names_file_and_line(trace: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad\n"
-    bad.write_bytes(b"jmassif-trace 2\nq\n")
+    bad.write_bytes(b"jmassif-trace 4\nq\n")
     with pytest.raises(jmassif.TraceError) as error:
         jmassif.Profile.load(bad)
     assert re.fullmatch(rf"{tmp_path}/bad\\x0a: line 2: .*", str(error.value))

@@ -31,16 +31,17 @@ def escape(text: str) -> str:
 
 
 class Trace:
-    """`lines` may be added to, or tampered with, at will. Of version 1 for tests that need ids of their own choice."""
+    """`lines` may be added to, or tampered with, at will."""
 
-    def __init__(self, version: str = "3", **manifest: str) -> None:
-        self.lines: List[str] = [f"jmassif-trace {version}"]
-        self._version = version
+    def __init__(self, **manifest: str) -> None:
+        self.lines: List[str] = ["jmassif-trace 4"]
         for key, value in manifest.items():
             self.manifest(key.replace("_", "-"), value)
         self._strings: Dict[str, int] = {"": 0}
         self._frames: Dict[str, int] = {}
         self._nodes: Dict[Tuple[int, int], int] = {}
+        self._types: Dict[Tuple[str, str], int] = {}
+        self._last_node = 0  # of the last account
         self._kinds: Dict[int, str] = {}
         self._live: Dict[int, Tuple[int, ...]] = {}
         self._n_snapshots = 0
@@ -90,8 +91,7 @@ class Trace:
             if key not in self._nodes:
                 self._nodes[key] = len(self._nodes) + 1
                 id_, parent = self._nodes[key], key[0]
-                place = f"{id_} {parent}" if self._version == "1" else f"{id_ - parent if parent else 0}"
-                self.lines.append(f"n {place} {key[1]}")
+                self.lines.append(f"n {id_ - parent} {key[1]}")
             node = self._nodes[key]
         return node
 
@@ -99,8 +99,11 @@ class Trace:
         node = self.stack(frames)
         id_ = len(self._kinds) + 1
         self._kinds[id_] = kind
-        place = f"{id_} {node}" if self._version == "1" else f"{len(self._nodes) - node}"
-        self.lines.append(f"a {place} {kind} {owner}")
+        if (kind, owner) not in self._types:
+            self._types[kind, owner] = len(self._types) + 1
+            self.lines.append(f"K {self._types[kind, owner]} {kind} {owner}")
+        self.lines.append(f"a {node - self._last_node} {self._types[kind, owner]}")
+        self._last_node = node
         if role:
             self.lines.append(f"r {id_} {role}")
         return id_

@@ -15,6 +15,7 @@ from jmassif.model.records import Composition, side_of
 from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Recording
+from tests.records import records
 
 # What the API hands out, as both the simulation and the ledger call it.
 API_KINDS = ("device", "array", "managed", "pinned", "pool", "vmm", "imported")
@@ -54,17 +55,16 @@ def assert_totals_are_sums(trace: Path) -> int:
     at_peak: Dict[str, int] = {}
     stated: List[Tuple[str, List[int], Dict[str, int]]] = []
     n_compared = 0
-    for line in trace.read_text("utf-8", "replace").splitlines():
-        fields = line.split(" ")
+    for fields in records(trace):
         if fields[0] == "a":
             kind_of[str(len(kind_of) + 1)] = fields[2]
         elif fields[0] == "S":
-            stated = [(line, [int(fields[4]), int(fields[5])], live)]
+            stated = [(" ".join(fields), [int(fields[4]), int(fields[5])], live)]
         elif fields[0] == "c":
             live[fields[1]] = int(fields[2])
         elif fields[0] == "P":
             at_peak = dict(live)
-            stated.append((line, [int(fields[3]), int(fields[4])], at_peak))
+            stated.append((" ".join(fields), [int(fields[3]), int(fields[4])], at_peak))
         elif fields[0] == "d":
             at_peak[fields[1]] = int(fields[2])
         elif fields[0] == "E":

@@ -344,7 +344,7 @@ def test_names_of_any_bytes_survive() -> None:
     assert profile.manifest["command"] == str(odd)
 
 
-def test_the_frames_of_a_new_stack_are_one_record() -> None:
+def test_the_nodes_of_new_stacks_share_a_record() -> None:
     text = """
     #include <stdlib.h>
     static __attribute__((noinline)) void *down(int n) { void *volatile p = n ? down(n - 1) : malloc(1000); return p; }
@@ -353,7 +353,7 @@ def test_the_frames_of_a_new_stack_are_one_record() -> None:
     recording = record([compile_c(text, "-fno-builtin")])
     assert stack_of_bytes(recording.profile, 1000) == [("down", "n")] * 101 + [("main", "n")]
     longest = max(line.count(" ") for line in recording.trace.read_text().splitlines() if line.startswith("n "))
-    assert longest > 90
+    assert longest > 2 * 90
 
 
 def test_a_library_that_comes_and_goes_is_kept_once() -> None:

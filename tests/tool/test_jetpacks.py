@@ -12,6 +12,7 @@ import pytest
 
 from jmassif.cli import check as check_cli, diff as diff_cli
 from tests.harness import Recording, record
+from tests.records import records
 from tests.reporter.commands import Done, call
 from tests.tool.cuda_ledger import points, run_sim
 
@@ -78,8 +79,7 @@ def overhead(recording: Recording) -> Dict[str, int]:
     owners: Dict[str, str] = {}
     live: Dict[str, int] = {}
     n_accounts = 0
-    for line in recording.trace.read_text("utf-8", "replace").splitlines():
-        fields = line.split(" ")
+    for fields in records(recording.trace):
         if fields[0] == "a":
             n_accounts += 1
             if fields[2] == "heap-overhead":

@@ -211,7 +211,7 @@ def test_shared_memory_is_named_and_no_file(pages_run: Recording) -> None:
 
 def test_without_pages_there_are_none() -> None:
     profile = run_pages_program("--pages=no").profile
-    assert {account.kind for account in profile.accounts[1:]} <= {"heap", "heap-overhead"}
+    assert {type_.kind for type_ in profile.accounts.types[1:]} <= {"heap", "heap-overhead"}
     assert "allocated" not in profile.peaks
     assert not any(snapshot.pages for snapshot in profile.snapshots)
 

@@ -10,6 +10,7 @@ import pytest
 
 from jmassif.model.records import Composition
 from tests.harness import MADE, ROOT, Argument, Recording, check_run, compile_c, lock, record
+from tests.records import records
 from tests.tool import board, cuda_ledger
 from tests.tool.programs import DIRECTORY, functions, library, linked_to
 
@@ -49,8 +50,7 @@ def device_bytes_at_marks(recording: Recording) -> Dict[str, Tuple[int, int]]:
     mark = ""
     n_accounts = 0
     found: Dict[str, Tuple[int, int]] = {}
-    for line in recording.trace.read_text(errors="replace").splitlines():
-        fields = line.split(" ")
+    for fields in records(recording.trace):
         if fields[0] == "a":
             n_accounts += 1
             if fields[2] == "device":

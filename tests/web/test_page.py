@@ -608,7 +608,7 @@ def test_a_trace_that_was_cut_off_makes_a_page_that_says_so(tmp_path: Path) -> N
 
 def test_a_trace_without_snapshots_makes_a_page(tmp_path: Path) -> None:
     path = tmp_path / "jmassif.out.1"
-    path.write_bytes(b"jmassif-trace 2\nm command true\n")
+    path.write_bytes(b"jmassif-trace 4\nm command true\n")
     (text,) = look(write_page(tmp_path, path), ["text", ".answer"])
     assert text == "This trace has no complete snapshot."
 

@@ -79,7 +79,8 @@ def stayed(
     unseen = n + 1
     # By account: the sample of its change that comes next; what stays from then on; whether an earlier change matters.
     next_at = array("I", [unseen]) * len(profile.accounts)
-    matters = bytearray(bool(fields.kind) and counts(account) for account, fields in enumerate(profile.accounts))
+    matters = bytearray(map(counts, range(len(profile.accounts))))
+    matters[0] = 0
     stays = array("Q", bytes(8 * len(next_at)))
     lines: List[Optional[Stayed]] = [None] * len(next_at)
     for at, changes in _backwards(profile, samples, end):

@@ -3,6 +3,7 @@
 
 from array import array
 from bisect import bisect_left
+from itertools import count
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import ledger
@@ -86,7 +87,7 @@ def is_board(profile: Profile) -> bool:
 
 
 def has_device(profile: Profile) -> bool:
-    return any(account.kind in DEVICE_KINDS for account in profile.accounts[1:])
+    return any(type_.kind in DEVICE_KINDS for type_ in profile.accounts.types)
 
 
 _USED = ("mem-free", "buffers", "cached", "slab-reclaimable")
@@ -132,13 +133,13 @@ class _Counted(NamedTuple):
 
 
 def _counted(profile: Profile) -> List[_Counted]:
-    accounts = list(enumerate(profile.accounts))[1:]
-    heap = [id_ for id_, account in accounts if account.kind in _MASSIF_KINDS]
+    accounts = profile.accounts
+    heap = [id_ for id_, kind in enumerate(accounts.kinds()) if kind in _MASSIF_KINDS]
     not_heap = "what is mapped, device memory" if has_device(profile) else "what is mapped"
     found = [_Counted("massif", "heap", not_heap, heap)] if heap else []
-    on_device = [(id_, account.owner) for id_, account in accounts if account.kind in DEVICE_KINDS]
-    handed_out = [id_ for id_, owner in on_device if owner in ALLOCATED_OWNERS]
-    kept = [id_ for id_, owner in on_device if owner in RESERVED_OWNERS]
+    on_device = [row for row in zip(count(), accounts.owners(), accounts.kinds()) if row[2] in DEVICE_KINDS]
+    handed_out = [id_ for id_, owner, _ in on_device if owner in ALLOCATED_OWNERS]
+    kept = [id_ for id_, owner, _ in on_device if owner in RESERVED_OWNERS]
     if len(kept) > len(handed_out):
         tool = "torch.cuda" if is_pytorch(profile) else "its allocator"
         allocated, reserved = (

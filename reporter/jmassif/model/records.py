@@ -4,7 +4,7 @@
 import sys
 from array import array
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 
 # ---- kinds ----
@@ -179,8 +179,40 @@ class Account(NamedTuple):
     owner: str
 
 
-# In the place of ids that no account has.
-NO_ACCOUNT = Account(0, "", "")
+_Of = TypeVar("_Of")
+
+
+class AccountType(NamedTuple):
+    kind: str
+    owner: str
+
+
+class Accounts:
+    """The accounts of a run by id, in columns: a PyTorch run has half a million. Number 0 is none: of no kind and owner."""
+
+    def __init__(self) -> None:
+        self.nodes = array("I", [0])
+        self.type_numbers = array("H", [0])
+        self.types: List[AccountType] = [AccountType("", "")]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, account: int) -> Account:
+        return Account(self.nodes[account], *self.types[self.type_numbers[account]])
+
+    def __iter__(self) -> Iterator[Account]:
+        return map(Account, self.nodes, self.kinds(), self.owners())
+
+    def by_type(self, of: Callable[[AccountType], _Of]) -> Iterator[_Of]:
+        """For each account what `of` gives for its type, of which there are few."""
+        return map([of(type_) for type_ in self.types].__getitem__, self.type_numbers)
+
+    def kinds(self) -> Iterator[str]:
+        return self.by_type(lambda type_: type_.kind)
+
+    def owners(self) -> Iterator[str]:
+        return self.by_type(lambda type_: type_.owner)
 
 
 class Snapshot(NamedTuple):

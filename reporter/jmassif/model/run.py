@@ -13,11 +13,10 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from jmassif.model.records import (
     DEVICE_KINDS,
     HOST_KINDS,
-    NO_ACCOUNT,
     PAGE_KINDS,
     TENSOR,
     TIME_UNITS,
-    Account,
+    Accounts,
     BlockEvents,
     Composition,
     Counts,
@@ -57,9 +56,9 @@ class Profile:
         self.thread_names: Dict[int, str] = {}  # by number, of those that have one
         self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: SHA-256 of what ran
         # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
-        self.node_parent = array("Q", [0])
-        self.node_frame = array("Q", [0])
-        self.accounts: List[Account] = [NO_ACCOUNT]  # by id
+        self.node_parent = array("I", [0])
+        self.node_frame = array("I", [0])
+        self.accounts = Accounts()
         self.roles: Dict[int, str] = {}  # by account; tensors without one are "other"
         self.timeline = Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
         self.snapshots: List[Snapshot] = []
@@ -129,7 +128,7 @@ class Profile:
 
     def role(self, account: int) -> Optional[str]:
         """What the tensors of an account are for; None if it holds none."""
-        if self.accounts[account].owner != TENSOR:
+        if self.accounts.types[self.accounts.type_numbers[account]].owner != TENSOR:
             return None
         return self.roles.get(account, "other")
 

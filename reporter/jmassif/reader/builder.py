@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builds a Profile from a trace: what each record means, and which records may follow which.
+"""Builds a Profile from a trace: the meaning of each record, and the order that records must have.
 
-One method a record; those of definitions are in definitions.py. They refuse (raise Corrupt) what contradicts the records before,
-such as a snapshot whose accounts do not add up to its totals. A snapshot group reaches the profile when it is closed, so one that
-the program's death left open is dropped as a whole.
+One method a record. They refuse (raise Corrupt) a record that contradicts an earlier one, such as a snapshot with accounts
+that do not add up to its totals. A snapshot group reaches the profile when it is closed, so one that the program's death
+left open is dropped as a whole.
 """
 
 import os
 from array import array
-from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar
+from itertools import accumulate
+from operator import sub
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.model.records import (
     ALLOCATED,
@@ -16,11 +18,10 @@ from jmassif.model.records import (
     GROUPS,
     HOST_KINDS,
     KINDS,
-    NO_ACCOUNT,
     PAGE_KINDS,
     PEAKS,
     TENSOR,
-    Account,
+    AccountType,
     Changes,
     Differences,
     End,
@@ -44,14 +45,10 @@ from jmassif.reader.tokens import Corrupt, Handler, TraceError, read
 
 
 # ---- definitions ----
-# The half of building a profile that is about definitions: what other records refer to by number.
-#
-# One method a record. They refuse (raise Corrupt) what contradicts the records before: an id that is not defined, or is twice.
 
 # By kind: a number above 0, which takes a byte.
 KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
-# Ids of nodes and accounts come in order from a recorder. They may have gaps, but these must not cost gigabytes, all together.
-_MAX_GAPS = 1 << 18
+_MAX_ID = (1 << 32) - 1
 
 
 def require(condition: Any, problem: str) -> None:
@@ -68,11 +65,11 @@ class Definitions:
         self.profile = profile
         self.live_bytes = array("Q", [0])  # by account, as of the `c` records read so far
         self.kind_numbers = bytearray(1)  # by account; 0: not defined
-        self.kinds: Set[str] = set()  # that accounts have
-        self._n_left_out = 0  # ids
+        self._last_node = 0  # of the last account
 
     def define(self, table: Dict[int, Any], what: str, id_: int, value: Any) -> None:
         require(id_ and id_ not in table, f"{what} {id_} is defined twice")
+        require(id_ <= _MAX_ID, f"{what} {id_} is beyond 32 bits")
         table[id_] = value
 
     def manifest(self, key: str, text: str) -> None:
@@ -101,79 +98,43 @@ class Definitions:
     def thread(self, number: int, name: int) -> None:
         self.profile.thread_names[number] = self.text(name)
 
-    def nodes(self, up: int, new_frames: List[int]) -> None:
+    def nodes(self, rows: "array[int]") -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame
+        ups, new_frames = rows[0::2], rows[1::2]
         id_ = len(frames)
-        if up >= id_:
-            raise Corrupt(f"node {id_} has no node {up} before it")
-        for frame in new_frames:
-            if frame not in self.profile.frames:
-                raise Corrupt(f"frame {frame} is not defined")
-        parents.append(id_ - up if up else 0)
-        parents.extend(range(id_, id_ + len(new_frames) - 1))
-        frames.extend(new_frames)
+        if not self.profile.frames.keys() >= set(new_frames):
+            raise Corrupt(f"frame {min(set(new_frames) - self.profile.frames.keys())} is not defined")
+        require(min(ups) > 0, f"a node from {id_} on is its own caller")
+        try:
+            parents.extend(array("I", map(sub, range(id_, id_ + len(ups)), ups)))
+        except OverflowError:
+            raise Corrupt(f"a node from {id_} on has a caller before the first node")
+        frames.extend(array("I", new_frames))
 
-    def node_of_version_1(self, id_: int, parent: int, frame: int) -> None:
-        parents, frames = self.profile.node_parent, self.profile.node_frame
-        n_nodes = len(frames)
-        if parent and (parent >= n_nodes or not frames[parent]):
-            raise no_node(parent)
-        if frame not in self.profile.frames:
-            raise Corrupt(f"frame {frame} is not defined")
-        if id_ < n_nodes:
-            require(id_ and not frames[id_], f"node {id_} is defined twice")
-            parents[id_], frames[id_] = parent, frame
-            return
-        if id_ > n_nodes:
-            self._leave_out(id_ - n_nodes, f"node {id_}")
-            parents.extend([0] * (id_ - n_nodes))
-            frames.extend([0] * (id_ - n_nodes))
-        parents.append(parent)
-        frames.append(frame)
+    def account_type(self, id_: int, kind: str, owner: str) -> None:
+        types = self.profile.accounts.types
+        require(id_ == len(types), f"type {id_} of accounts does not follow the last one")
+        require(id_ < 1 << 16, "more types of accounts than 65,535")
+        require(kind in KINDS, f'"{kind}" is not a kind of memory')
+        types.append(AccountType(kind, owner))
 
-    @property
-    def has_gaps(self) -> bool:
-        """Of ids."""
-        return bool(self._n_left_out)
-
-    def _leave_out(self, n_ids: int, what: str) -> None:
-        self._n_left_out += n_ids
-        require(self._n_left_out < _MAX_GAPS, f"{what} is far beyond the others")
-
-    def _new_account(self, node: int, kind: str, owner: str) -> None:
-        self.profile.accounts.append(Account(node, kind, owner))
-        self.live_bytes.append(0)
-        self.kind_numbers.append(KIND_NUMBERS[kind])
-        self.kinds.add(kind)
-
-    def account(self, back: int, kind: str, owner: str) -> None:
-        node = len(self.profile.node_frame) - 1 - back
-        if node < 0:
-            raise Corrupt(f"there are no {back} nodes before this account")
-        if kind not in KINDS:
-            raise Corrupt(f'"{kind}" is not a kind of memory')
-        self._new_account(node, kind, owner)
-
-    def account_of_version_1(self, id_: int, node: int, kind: str, owner: str) -> None:
+    def accounts(self, rows: "array[int]") -> None:
         accounts = self.profile.accounts
-        frames = self.profile.node_frame
-        if node and (node >= len(frames) or not frames[node]):
-            raise no_node(node)
-        if kind not in KINDS:
-            raise Corrupt(f'"{kind}" is not a kind of memory')
-        n_accounts = len(accounts)
-        if id_ < n_accounts:
-            require(id_ and accounts[id_] is NO_ACCOUNT, f"account {id_} is defined twice")
-            accounts[id_] = Account(node, kind, owner)
-            self.kind_numbers[id_] = KIND_NUMBERS[kind]
-            self.kinds.add(kind)
-            return
-        if id_ > n_accounts:
-            self._leave_out(id_ - n_accounts, f"account {id_}")
-            accounts.extend([NO_ACCOUNT] * (id_ - n_accounts))
-            self.live_bytes.extend([0] * (id_ - n_accounts))
-            self.kind_numbers.extend(bytes(id_ - n_accounts))
-        self._new_account(node, kind, owner)
+        steps, types = rows[0::2], rows[1::2]
+        steps[0] += self._last_node
+        try:
+            nodes = array("I", accumulate(steps))
+        except OverflowError:
+            raise Corrupt("an account's node lies before the first node")
+        if max(nodes) >= len(self.profile.node_frame):
+            raise no_node(max(nodes))
+        require(0 < min(types) and max(types) < len(accounts.types), "an account's type is not defined")
+        self._last_node = nodes[-1]
+        accounts.nodes.extend(nodes)
+        accounts.type_numbers.extend(array("H", types))
+        self.live_bytes.frombytes(bytes(8 * len(nodes)))
+        numbers = [KIND_NUMBERS.get(type_.kind, 0) for type_ in accounts.types]
+        self.kind_numbers.extend(map(numbers.__getitem__, types))
 
     def role(self, account: int, role: str) -> None:
         self.kind_of(account)
@@ -182,11 +143,10 @@ class Definitions:
         self.define(self.profile.roles, "the role of account", account, role)
 
     def kind_of(self, account: int) -> str:
-        accounts = self.profile.accounts
-        kind = accounts[account].kind if account < len(accounts) else ""
-        if not kind:
+        number = self.kind_numbers[account] if account < len(self.kind_numbers) else 0
+        if not number:
             raise Corrupt(f"account {account} is not defined")
-        return kind
+        return KINDS[number - 1]
 
     def text(self, id_: int) -> str:
         require(id_ in self.profile.strings, f"string {id_} is not defined")
@@ -280,20 +240,14 @@ class Builder(Definitions):
             growth[number_of[account]] += live_bytes - live[account]
             live[account] = live_bytes
         by_kind = self.by_kind
-        if len(by_kind) < len(self.kinds):
-            for account in accounts:
-                by_kind.setdefault(KINDS[number_of[account] - 1], 0)
-        for kind in by_kind:
-            by_kind[kind] += growth[KIND_NUMBERS[kind]]
+        for number in set(map(number_of.__getitem__, accounts)):
+            kind = KINDS[number - 1]
+            by_kind[kind] = by_kind.get(kind, 0) + growth[number]
         group.changes.extend(rows)
 
     def _check_defined(self, accounts: "array[int]") -> None:
-        numbers = self.kind_numbers
-        if max(accounts) < len(numbers) and not self.has_gaps and min(accounts) > 0:
-            return
-        for row, account in enumerate(accounts):
-            if account >= len(numbers) or not numbers[account]:
-                raise Corrupt(f"account {account} is not defined", row)
+        for account in (min(accounts), max(accounts)):
+            self.kind_of(account)
 
     def pages(self, account: int, virtual: int, shared: int, swapped: int) -> None:
         kind = self.kind_of(account)
@@ -306,13 +260,15 @@ class Builder(Definitions):
         require(time <= group.time, f"the {which} peak lies after its snapshot")
         group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), Differences()))
 
-    def at_peak(self, account: int, live_bytes: int, live_blocks: int) -> None:
+    def at_peak(self, rows: "array[int]") -> None:
+        """Accounts' balances at a peak, the fields of one after the other's."""
         peaks = self._open_group().peaks
         require(peaks, "a balance at a peak stands before the peak")
         by_kind = peaks[-1].by_kind
-        kind = self.kind_of(account)
-        by_kind[kind] = by_kind.get(kind, 0) + live_bytes - self.live_bytes[account]
-        peaks[-1].differences.extend((account, live_bytes, live_blocks))
+        for account, live_bytes in zip(rows[0 :: Differences.WIDTH], rows[1 :: Differences.WIDTH]):
+            kind = self.kind_of(account)
+            by_kind[kind] = by_kind.get(kind, 0) + live_bytes - self.live_bytes[account]
+        peaks[-1].differences.extend(rows)
 
     def snapshot_end(self, id_: int) -> None:
         group = self._open_group()
@@ -399,8 +355,7 @@ class Builder(Definitions):
         name: int,
         growths: Tuple[Growth, ...],
     ) -> None:
-        nodes = self.profile.node_frame
-        if node and (node >= len(nodes) or not nodes[node]):
+        if node >= len(self.profile.node_frame):
             raise no_node(node)
         self._check_growths(growths)
         self.define(self.scope_ids, "scope", id_, id_)
@@ -483,9 +438,8 @@ class Builder(Definitions):
             "h": self.source,
             "T": self.thread,
             "n": self.nodes,
-            "a": self.account,
-            "n1": self.node_of_version_1,
-            "a1": self.account_of_version_1,
+            "K": self.account_type,
+            "a": self.accounts,
             "r": self.role,
             "t": self.totals,
             "S": self.snapshot,
@@ -493,6 +447,7 @@ class Builder(Definitions):
             "v": self.pages,
             "P": self.peak,
             "d": self.at_peak,
+            "#": None,  # see tokens.py
             "E": self.snapshot_end,
             "+": self.block,
             "-": self.block_end,
