@@ -24,7 +24,7 @@ from jmassif.launcher import LaunchError, launcher
 _SCRIPT = "cell.py"
 _PAGE = "page.html"
 _HEIGHT = 900
-_REPORTER = "from jmassif.cli.report import run; run()"
+_REPORTER = "from jmassif.cli.main import jm_print; jm_print()"
 
 _USAGE = """\
 %%jmassif [OPTION…]: run this cell below Valgrind, in a process of its own, and show where its memory went

@@ -10,16 +10,14 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jmassif.cli import diff as jm_diff
-from jmassif.cli.fleet import main
 from tests.fleet.conftest import MadeFleet
 from tests.fleet.test_load import a_trace, refused
-from tests.reporter.commands import Done, call
+from tests.reporter.commands import Done, jm_diff, jmassif
 from tests.reporter.traces import Trace
 
 
 def asked(*arguments: object) -> Done:
-    done = call(main, *arguments)
+    done = jmassif("fleet", *arguments)
     assert done.status == 0, done.err
     return done
 
@@ -84,7 +82,7 @@ def test_medians_and_percentiles_are_those_of_the_traces(fleet: MadeFleet) -> No
         str(fleet.traces / Path(name).name) for name in csv_column(asked("export", fleet.database, *where).out, "file")
     ]
     assert len(files) == len(names) > 15
-    done = call(jm_diff.main, "--group-by=jetpack", "--format=json", "--by=owner", *files)
+    done = jm_diff("--group-by=jetpack", "--format=json", "--by=owner", *files)
     assert done.status == 0
     (view,) = json.loads(done.out)["views"]
     ours = difference(fleet, *where, "--by=owner")
@@ -246,7 +244,7 @@ def held_on_the_host(directory: Path, command: str, n_bytes: int, **manifest: st
 def test_runs_without_a_gpu_are_compared_by_what_they_held_on_the_host(tmp_path: Path) -> None:
     traces = [held_on_the_host(tmp_path, name, n, memory="discrete") for name, n in (("one", 7000), ("two", 9000))]
     database = tmp_path / "runs.db"
-    assert call(main, "load", database, *traces).status == 0
+    assert jmassif("fleet", "load", database, *traces).status == 0
     found = json.loads(asked("diff", database, "--group-by=command", "--format=json").out)
     (total,) = [row for row in found["rows"] if row["view"] == "total"]
     assert found["pool"] == "bytes" and [group["median"] for group in total["groups"]] == [7000, 9000]
@@ -255,6 +253,6 @@ def test_runs_without_a_gpu_are_compared_by_what_they_held_on_the_host(tmp_path:
 @pytest.mark.parametrize("arguments", [["diff", "--group-by=jetpack"], ["runs", "--where=jetpack=6*"]])
 def test_what_no_run_tells_is_not_offered(arguments: List[str], tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
-    assert call(main, "load", database, held_on_the_host(tmp_path, "one", 7000)).status == 0
+    assert jmassif("fleet", "load", database, held_on_the_host(tmp_path, "one", 7000)).status == 0
     said = refused(arguments[0], database, *arguments[1:])
     assert 'no run has "jetpack"' in said and "jetpack" not in said.split("; keys: ")[1] and "command" in said

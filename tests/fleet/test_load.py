@@ -13,14 +13,13 @@ from typing import Any, List, Tuple
 
 import pytest
 
-from jmassif.cli.fleet import main
 from jmassif.fleet import load
 from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, FleetError, open_database
 from jmassif.fleet.load import Died, Worker
 from tests.fleet.conftest import MadeFleet, jm_fleet
 from tests.fleet.server import Server
 from tests.harness import ROOT
-from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.commands import assert_one_line_error, jmassif
 from tests.reporter.traces import Trace, small_training_run
 
 
@@ -159,27 +158,27 @@ def fixture_address(request: Any, tmp_path: Path) -> str:
 def test_a_trace_that_has_grown_replaces_what_was_known_of_its_run(address: str, tmp_path: Path) -> None:
     path = tmp_path / "jmassif.out.1"
     path.write_bytes(a_trace(n_lost=600))
-    assert call(main, "load", address, path).status == 0
+    assert jmassif("fleet", "load", address, path).status == 0
     before = contents(address)
     path.write_bytes(a_trace())
-    assert call(main, "load", address, path).status == 0
+    assert jmassif("fleet", "load", address, path).status == 0
     now = contents(address)
     assert n_runs(address) == 1 and now != before
     fresh = tmp_path / "fresh.db"
-    call(main, "load", fresh, path)
+    jmassif("fleet", "load", fresh, path)
     assert now[:2] == contents(str(fresh))[:2]
 
 
 def test_a_copy_and_a_part_of_a_trace_add_nothing(address: str, tmp_path: Path) -> None:
     whole, copy, part = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     whole.write_bytes(a_trace())
-    assert call(main, "load", address, whole).status == 0
+    assert jmassif("fleet", "load", address, whole).status == 0
     before = contents(address)
     shutil.copy(str(whole), str(copy))
     part.write_bytes(a_trace(n_lost=600))
-    assert call(main, "load", address, part).status == 0
+    assert jmassif("fleet", "load", address, part).status == 0
     assert contents(address) == before
-    assert call(main, "load", address, copy, part, whole).status == 0
+    assert jmassif("fleet", "load", address, copy, part, whole).status == 0
     assert n_runs(address) == 1 and contents(address)[1:] == before[1:]
 
 
@@ -187,7 +186,7 @@ def test_a_program_that_was_killed_before_it_had_a_peak_is_a_run(address: str, t
     trace = Trace(command="a", pid="1", host="h", start_unix_ms="5", time_unit="ms")
     trace.snapshot(0, "start")
     (tmp_path / "t").write_bytes(trace.bytes())
-    done = call(main, "load", address, tmp_path / "t")
+    done = jmassif("fleet", "load", address, tmp_path / "t")
     assert done.status == 0 and n_runs(address) == 1, done.err
 
 
@@ -195,11 +194,11 @@ def test_hostile_texts_come_back_as_they_were(address: str, tmp_path: Path) -> N
     board = "a\tb\\c\\N \\x41 'quoted' \u202e"
     trace = Trace(command="x", pid="1", host="h\\x00", start_unix_ms="5", time_unit="ms", board=board)
     (tmp_path / "t").write_bytes(trace.bytes())
-    assert call(main, "load", address, tmp_path / "t").status == 0
+    assert jmassif("fleet", "load", address, tmp_path / "t").status == 0
     database = open_database(address)
     assert database.rows("SELECT board FROM run") == [(board,)]
     database.close()
-    listed = call(main, "runs", address)
+    listed = jmassif("fleet", "runs", address)
     assert listed.status == 0 and "\u202e" not in listed.out and "\t" not in listed.out
 
 
@@ -208,12 +207,12 @@ def test_files_that_are_none_are_refused_one_by_one(address: str, tmp_path: Path
     (tmp_path / "d/good").write_bytes(a_trace())
     (tmp_path / "d/other").write_bytes(b"desc: x\n")
     (tmp_path / "d/empty").write_bytes(b"")
-    done = call(main, "load", address, tmp_path / "d", tmp_path / "missing")
+    done = jmassif("fleet", "load", address, tmp_path / "d", tmp_path / "missing")
     assert done.status == 1 and n_runs(address) == 1
     for file, reason in (("other", "is a massif file"), ("empty", "is empty"), ("missing", "No such file")):
         (line,) = [line for line in done.err.splitlines() if f"/{file}: " in line]
         assert reason in line
-    again = call(main, "load", address, tmp_path / "d")
+    again = jmassif("fleet", "load", address, tmp_path / "d")
     assert again.status == 1 and "is a massif file" in again.err and "1 there already" in again.err
 
 
@@ -230,7 +229,7 @@ def test_a_directory_that_cannot_be_read_is_passed_over(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", of_others)
-    done = call(main, "load", address, tmp_path / "d")
+    done = jmassif("fleet", "load", address, tmp_path / "d")
     assert done.status == 1 and n_runs(address) == 1
     assert "/lost+found: cannot be read: Permission denied" in done.err and "1 refused" in done.err
 
@@ -239,7 +238,7 @@ def test_the_database_may_lie_among_the_traces(tmp_path: Path) -> None:
     (tmp_path / "good").write_bytes(a_trace())
     (tmp_path / "linked.db").symlink_to(tmp_path / "runs.db")
     for name in ("runs.db", "runs.db", "linked.db"):
-        done = call(main, "load", tmp_path / name, tmp_path)
+        done = jmassif("fleet", "load", tmp_path / name, tmp_path)
         assert done.status == 0, done.err
     assert n_runs(str(tmp_path / "runs.db")) == 1
 
@@ -248,7 +247,7 @@ def test_the_database_may_lie_among_the_traces(tmp_path: Path) -> None:
 
 
 def refused(*arguments: object) -> str:
-    done = call(main, *arguments)
+    done = jmassif("fleet", *arguments)
     assert_one_line_error("jm_fleet", done)
     return done.err
 
@@ -283,7 +282,7 @@ def test_what_is_compared_may_be_read_alone(fleet: MadeFleet, tmp_path: Path) ->
     copy.chmod(0o444)
     copy.parent.chmod(0o555)
     try:
-        done = call(main, "diff", copy, "--group-by=jetpack", "--by=owner")
+        done = jmassif("fleet", "diff", copy, "--group-by=jetpack", "--by=owner")
         assert done.status == 0 and "cudnn" in done.out, done.err
         assert os.listdir(str(copy.parent)) == ["fleet.db"]
     finally:
@@ -313,7 +312,7 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 def test_sqlite_needs_no_psycopg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)  # type: ignore[misc]
     (tmp_path / "t").write_bytes(a_trace())
-    assert call(main, "load", tmp_path / "f.db", tmp_path / "t").status == 0
+    assert jmassif("fleet", "load", tmp_path / "f.db", tmp_path / "t").status == 0
 
 
 def test_a_reader_that_dies_is_told_of_its_trace_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +327,7 @@ def test_a_reader_that_dies_is_told_of_its_trace_alone(tmp_path: Path, monkeypat
             return super().ask(path)
 
     monkeypatch.setattr(load, "Worker", Mortal)
-    done = call(main, "load", "--jobs=1", tmp_path / "f.db", tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    done = jmassif("fleet", "load", "--jobs=1", tmp_path / "f.db", tmp_path / "a", tmp_path / "b", tmp_path / "c")
     assert done.status == 1 and n_runs(str(tmp_path / "f.db")) == 2
     assert "/b: the process that read it was ended by signal 9" in done.err
 

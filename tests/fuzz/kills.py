@@ -22,7 +22,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
-from jmassif.cli import report as jm_print
+from jmassif.cli.main import main as jmassif
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from tests.fuzz import searching
@@ -115,7 +115,7 @@ def read(trace: Path) -> Tuple[int, str]:
     """The exit status of the text report, and what was printed instead."""
     err = io.StringIO()
     with redirect_stderr(err):
-        status = jm_print.main([str(trace), "-o", f"{trace}.txt"])
+        status = jmassif(["report", str(trace), "-o", f"{trace}.txt"])
     return status, err.getvalue()
 
 

@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Tuple
 
-from jmassif.cli import diff as jm_diff, report as jm_print
 from tests.fuzz import searching
 from tests.fuzz.mutations import Lines, golden, mutant
 from tests.fuzz.traces import attempt
@@ -139,16 +138,12 @@ def _make(rng: random.Random, originals: List[Lines], directory: Path) -> Option
     page = directory / "page.html"
     if page.exists():
         page.unlink()
-    command, main = (
-        rng.choice((("jm_print", jm_print.main), ("jm_diff", jm_diff.main)))
-        if len(paths) > 1
-        else ("jm_print", jm_print.main)
-    )
-    words = ["--format=html", "-o", str(page), *map(str, paths)]
-    outcome = attempt(main, words, directory)
+    command = rng.choice(("report", "diff")) if len(paths) > 1 else "report"
+    words = [command, "--html", "-o", str(page), *map(str, paths)]
+    outcome = attempt(words, directory)
     if outcome.status not in (0, 1) or not page.exists():
         return None
-    return page, f"{command} {' '.join(words)}"
+    return page, " ".join(words)
 
 
 class Tally(NamedTuple):

@@ -4,7 +4,7 @@
 import random
 import re
 from pathlib import Path
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, List, Tuple
 
 import pytest
 
@@ -26,29 +26,29 @@ def test_changed_traces_never_break_a_command(n_runs: int) -> None:
 def test_the_search_sees_what_a_command_may_not_do(tmp_path: Path) -> None:
     """Each rule, by a command that breaks it."""
 
-    def shows_an_escape(words: Optional[List[str]]) -> int:
+    def shows_an_escape(words: List[str]) -> int:
         print("\x1b[2J")
         return 0
 
-    def fails_silently(words: Optional[List[str]]) -> int:
+    def fails_silently(words: List[str]) -> int:
         return 2
 
-    def raises(words: Optional[List[str]]) -> int:
+    def raises(words: List[str]) -> int:
         raise KeyError("missing")
 
-    def fills_the_memory(words: Optional[List[str]]) -> int:
+    def fills_the_memory(words: List[str]) -> int:
         bytearray(traces.MOST_BYTES + (32 << 20))[:] = b"x" * (traces.MOST_BYTES + (32 << 20))
         return 0
 
-    def writes_a_formula(words: Optional[List[str]]) -> int:
+    def writes_a_formula(words: List[str]) -> int:
         print("name,bytes\n=1+1,5")
         return 0
 
-    def is_well(words: Optional[List[str]]) -> int:
+    def is_well(words: List[str]) -> int:
         print("name,bytes\nmain,-5")
         return 0
 
-    breaking: List[Tuple[Callable[[Optional[List[str]]], int], List[str], str]] = [
+    breaking: List[Tuple[Callable[[List[str]], int], List[str], str]] = [
         (shows_an_escape, [], "terminal"),
         (fails_silently, [], "without one line"),
         (raises, [], "exit status 99"),
@@ -56,8 +56,9 @@ def test_the_search_sees_what_a_command_may_not_do(tmp_path: Path) -> None:
         (writes_a_formula, ["--format=csv"], "formula"),
     ]
     for main, words, told in breaking:
-        assert told in (traces.fault("jm_print", words, traces.attempt(main, words, tmp_path)) or ""), main.__name__
-    assert traces.fault("jm_print", ["--format=csv"], traces.attempt(is_well, [], tmp_path)) is None
+        outcome = traces.attempt([], tmp_path, main)
+        assert told in (traces.fault(["report", *words], outcome) or ""), main.__name__
+    assert traces.fault(["report", "--format=csv"], traces.attempt([], tmp_path, is_well)) is None
 
 
 @pytest.mark.parametrize("value", (b"9" * 5000, b"-1", b"what", b""), ids=("long", "negative", "word", "empty"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hands changed traces to every command and format, and holds the commands to what they promise of any input:
 
-exit status 0, or 2 with one line (jm_check and jm_diff may also end with 1), in bounded time and memory, and nothing in what they
+exit status 0, or 2 with one line (check and diff may also end with 1), in bounded time and memory, and nothing in what they
 print that a terminal, a spreadsheet or a browser would act on.
 
     python3 -m tests.fuzz.traces [--seed=N] [--runs=N] [--keep=DIRECTORY]
@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
-from jmassif.cli import check as jm_check, diff as jm_diff, report as jm_print
 from jmassif.cli.formats import FORMATS
+from jmassif.cli.main import main as jmassif
 from jmassif.html import page as html
 from jmassif.render.view import BY, FOLDS, FormatError
 from tests.fuzz import searching
@@ -30,8 +30,6 @@ from tests.fuzz.mutations import golden, mutant
 MOST_SECONDS = 10
 MOST_BYTES = 300 << 20
 _ADDRESS_SPACE = 3 << 30  # what is beyond ends with a MemoryError instead of this machine
-
-Command = Tuple[str, Callable[[Optional[List[str]]], int], List[str]]
 
 
 class Outcome(NamedTuple):
@@ -42,7 +40,7 @@ class Outcome(NamedTuple):
     err: str
 
 
-def _child(main: Callable[[Optional[List[str]]], int], arguments: List[str], out: str, err: str) -> None:
+def _child(command: Callable[[List[str]], int], arguments: List[str], out: str, err: str) -> None:
     """Never returns."""
     status = 99
     try:
@@ -53,7 +51,7 @@ def _child(main: Callable[[Optional[List[str]]], int], arguments: List[str], out
         sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False), encoding="utf-8", errors="backslashreplace")
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
         resource.setrlimit(resource.RLIMIT_CPU, (3 * MOST_SECONDS, 3 * MOST_SECONDS))
-        status = main(arguments)
+        status = command(arguments)
         sys.stdout.flush()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 98
@@ -64,14 +62,14 @@ def _child(main: Callable[[Optional[List[str]]], int], arguments: List[str], out
         os._exit(status)
 
 
-def attempt(main: Callable[[Optional[List[str]]], int], arguments: List[str], directory: Path) -> Outcome:
-    """Runs a command in a child of its own."""
+def attempt(arguments: List[str], directory: Path, command: Callable[[List[str]], int] = jmassif) -> Outcome:
+    """Run a subcommand in a child of its own."""
     out, err = directory / "out", directory / "err"
     # A child begins with its parent's pages.
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     child = os.fork()
     if not child:
-        _child(main, arguments, str(out), str(err))
+        _child(command, arguments, str(out), str(err))
     _, ended, usage = os.wait4(child, 0)
     status = -os.WTERMSIG(ended) if os.WIFSIGNALED(ended) else os.WEXITSTATUS(ended)
     seconds = usage.ru_utime + usage.ru_stime
@@ -79,9 +77,9 @@ def attempt(main: Callable[[Optional[List[str]]], int], arguments: List[str], di
     return Outcome(status, seconds, max(0, (usage.ru_maxrss << 10) - before), out.read_bytes(), text)
 
 
-def _commands(trace: str, other: str, directory: Path, rng: random.Random) -> List[Command]:
-    """Some of the ways to ask, those of jm_print by chance: all of them would take a second for each trace."""
-    found: List[Command] = []
+def _commands(trace: str, other: str, directory: Path, rng: random.Random) -> List[List[str]]:
+    """Some of the ways to ask, reports by chance: all of them would take a second for each trace."""
+    found: List[List[str]] = []
     has_page = True
     try:
         html.read_assets()
@@ -98,15 +96,15 @@ def _commands(trace: str, other: str, directory: Path, rng: random.Random) -> Li
             words.append(f"--fold={rng.choice(FOLDS)}")
         if "snapshot" in format_.options and rng.random() < 0.4:
             words.append(f"--snapshot={rng.choice(('end', 'last', '3', 'peak-host', 'nonsense'))}")
-        found.append(("jm_print", jm_print.main, words + [trace]))
-    found.append(("jm_print", jm_print.main, [f"--by={rng.choice(BY)}", trace]))
+        found.append(["report", *words, trace])
+    found.append(["report", f"--by={rng.choice(BY)}", trace])
     if rng.random() < 0.3:
-        found.append(("jm_print", jm_print.main, [rng.choice(("--segments=", "--segments=1")), trace]))
+        found.append(["report", rng.choice(("--segments", "--segments=1")), trace])
     if rng.random() < 0.3:
-        found.append(("jm_print", jm_print.main, [trace, other]))
+        found.append(["report", trace, other])
     form = rng.choice(("text", "markdown", "json", "csv"))
-    found.append(("jm_diff", jm_diff.main, [f"--format={form}", trace, other]))
-    found.append(("jm_check", jm_check.main, ["--max", "peak.total=1GiB", trace]))
+    found.append(["diff", f"--format={form}", trace, other])
+    found.append(["check", "--max", "peak.total=1GiB", trace])
     return found
 
 
@@ -114,9 +112,9 @@ def _is_harmless(text: str) -> bool:
     return all(line.isprintable() for line in text.split("\n"))
 
 
-def fault(command: str, arguments: List[str], outcome: Outcome) -> Optional[str]:
+def fault(arguments: List[str], outcome: Outcome) -> Optional[str]:
     """What the command did that none may do; None if nothing."""
-    allowed = (0, 2) if command == "jm_print" else (0, 1, 2)
+    allowed = (0, 2) if arguments[0] == "report" else (0, 1, 2)
     if outcome.status not in allowed:
         return f"exit status {outcome.status}"
     if outcome.seconds > MOST_SECONDS:
@@ -126,7 +124,7 @@ def fault(command: str, arguments: List[str], outcome: Outcome) -> Optional[str]
     if "Traceback" in outcome.err or not _is_harmless(outcome.err):
         return "not one plain line on standard error"
     lines = outcome.err.splitlines()
-    if outcome.status == 2 and not (lines and lines[-1].startswith(f"{command}: ") and not outcome.out):
+    if outcome.status == 2 and not (lines and lines[-1].startswith(f"jmassif {arguments[0]}: ") and not outcome.out):
         return "status 2 without one line that says why"
     form = next((word[9:] for word in arguments if word.startswith("--format=")), "text")
     if FORMATS.get(form, FORMATS["text"]).content != "text":
@@ -162,19 +160,19 @@ def search(seed: int, n_runs: int, keep: Path) -> Tally:
         for number in range(1, n_runs + 1):
             trace = directory / "trace"
             trace.write_bytes(mutant(originals, rng))
-            for command, main, arguments in _commands(str(trace), str(other), directory, rng):
-                outcome = attempt(main, arguments, directory)
+            for arguments in _commands(str(trace), str(other), directory, rng):
+                outcome = attempt(arguments, directory)
                 runs += 1
-                told = f"{seed}-{number}: {command} {' '.join(arguments)}"
+                told = f"{seed}-{number}: {' '.join(arguments)}"
                 slowest = max(slowest, (outcome.seconds, told))
                 largest = max(largest, (outcome.peak_bytes, told))
-                found = fault(command, arguments, outcome)
+                found = fault(arguments, outcome)
                 if found:
                     keep.mkdir(parents=True, exist_ok=True)
                     kept = keep / f"{seed}-{number}.jmassif"
                     kept.write_bytes(trace.read_bytes())
                     last = outcome.err.strip().splitlines()[-1:] or [""]
-                    faults.append(f"{kept}: {command} {' '.join(arguments[:-1])}: {found}: {last[0][:300]}")
+                    faults.append(f"{kept}: {' '.join(arguments[:-1])}: {found}: {last[0][:300]}")
     return Tally(runs, faults, slowest, largest)
 
 

@@ -11,9 +11,8 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from jmassif.cli import top as jm_top
 from tests.live.test_following import SMALL, pieces
-from tests.reporter.commands import assert_one_line_error, call, program
+from tests.reporter.commands import assert_one_line_error, jmassif, program
 from tests.reporter.traces import ROOT
 
 # A busy machine takes its time.
@@ -147,7 +146,7 @@ def test_without_a_terminal_it_is_one_line(path: Path) -> None:
 def test_bad_input_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad"
     path.write_bytes(content)
-    done = call(jm_top.main, "--once", path)
+    done = jmassif("top", "--once", path)
     if content:
         assert_one_line_error("jm_top", done, str(path))
     else:
@@ -156,14 +155,14 @@ def test_bad_input_is_one_line(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("arguments", [["missing"], ["/"], [], ["--interval=0", "x"], ["--sort=x", "x"]])
 def test_bad_arguments_are_one_line(arguments: List[str]) -> None:
-    assert_one_line_error("jm_top", call(jm_top.main, *arguments))
+    assert_one_line_error("jm_top", jmassif("top", *arguments))
 
 
 def test_one_frame_is_printed(path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("LINES", "30")
-    done = call(jm_top.main, "--once", path)
+    done = jmassif("top", "--once", path)
     lines = done.out.splitlines()
     assert done.status == 0 and not done.err and len(lines) <= 30 and max(map(len, lines)) <= 100
     assert "\x1b" not in done.out and "ended, status 0" in lines[0] and any(line.startswith("LADDER") for line in lines)
-    assert "\x1b[" in call(jm_top.main, "--once", "--color=always", path).out
+    assert "\x1b[" in jmassif("top", "--once", "--color=always", path).out

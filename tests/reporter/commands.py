@@ -4,15 +4,16 @@
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import pytest
 
-from jmassif.cli import report as _jm_print
+from jmassif.cli.main import main
 from tests.reporter.traces import ROOT
 
 
@@ -31,8 +32,8 @@ class _Stream(io.TextIOWrapper):
         return bytes(self.buffer.getvalue()).decode("utf-8")  # type: ignore[attr-defined]
 
 
-def call(main: Callable[[Optional[List[str]]], int], *arguments: object) -> Done:
-    """Runs a command's main function."""
+def call(main: Callable[[List[str]], int], *arguments: object) -> Done:
+    """Run a command's main function."""
     before, out, err = sys.stdout, _Stream(), io.StringIO()
     sys.stdout = out
     try:
@@ -43,19 +44,32 @@ def call(main: Callable[[Optional[List[str]]], int], *arguments: object) -> Done
     return Done(status, out.text(), err.getvalue())
 
 
+def jmassif(*arguments: object) -> Done:
+    """Run a subcommand in this process."""
+    return call(main, *arguments)
+
+
 def jm_print(*arguments: object) -> Done:
-    return call(_jm_print.main, *arguments)
+    return call(lambda words: main(["report", *words], "jm_print"), *arguments)
 
 
-def program(
-    name: Union[str, Path], *arguments: object, command: str = "", env: Optional[Dict[str, str]] = None
-) -> Done:
-    """Runs reporter/NAME, a script, or a shell command in which "NAME" stands for that."""
-    script = f"'{sys.executable}' -B '{ROOT / 'reporter' / name}'"
-    words = " ".join(f"'{argument}'" for argument in arguments)
-    shell = command.replace(str(name), f"{script} {words}") if command else f"{script} {words}"
-    environment = {**os.environ, **(env or {})}
-    done = subprocess.run(["bash", "-c", shell], stdout=-1, stderr=-1, timeout=60, env=environment)
+def jm_diff(*arguments: object) -> Done:
+    return call(lambda words: main(["diff", *words], "jm_diff"), *arguments)
+
+
+def command(name: str) -> List[str]:
+    """The words that start a process: jm_print or jm_diff, which are scripts, or a subcommand of jmassif."""
+    if name.startswith("jm_"):
+        return [sys.executable, "-B", str(ROOT / "reporter" / name)]
+    start = f"import sys; sys.path.insert(0, {str(ROOT / 'reporter')!r}); from jmassif.cli.main import run; run()"
+    return [sys.executable, "-B", "-c", start, name]
+
+
+def program(name: str, *arguments: object, shell: str = "", env: Optional[Dict[str, str]] = None) -> Done:
+    """Run a command as a process, or a shell command in which "NAME" stands for that."""
+    words = " ".join(shlex.quote(str(word)) for word in [*command(name), *arguments])
+    line = shell.replace(name, words) if shell else words
+    done = subprocess.run(["bash", "-c", line], stdout=-1, stderr=-1, timeout=60, env={**os.environ, **(env or {})})
     return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
 

@@ -12,10 +12,9 @@ import pytest
 
 from jmassif.attribution.names import Names
 from jmassif.attribution.redact import anonymize
-from jmassif.cli import diff as jm_diff, report as jm_print
 from jmassif.cli.formats import FORMATS
 from tests import harness
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_diff, jm_print
 from tests.reporter.traces import ROOT, Trace
 
 HOME = "/home/alicesmith"
@@ -113,8 +112,8 @@ def test_no_secret_is_in_any_format(tmp_path: Path, words: str) -> None:
     trace = _planted(directory).save(directory)
     open_ = tmp_path / "open"
     anonymous = tmp_path / "anonymous"
-    assert call(jm_print.main, f"--format={format_}", *options, "-o", open_, trace).status == 0
-    done = call(jm_print.main, f"--format={format_}", "--anonymous", *options, "-o", anonymous, trace)
+    assert jm_print(f"--format={format_}", *options, "-o", open_, trace).status == 0
+    done = jm_print(f"--format={format_}", "--anonymous", *options, "-o", anonymous, trace)
     assert done.status == 0, done.err
     # Of the report for oneself the test finds what it looks for, unless it is pixels,
     assert "alicesmith" in unpacked(open_) or format_ in ("csv", "folded", "perfetto")
@@ -130,7 +129,7 @@ def test_several_processes_have_no_secrets_either(tmp_path: Path) -> None:
         path = _planted(tmp_path).save(tmp_path / f"alicesmith{number}")
         path.write_text(path.read_text().replace("m pid 77", f"m pid {number}"))
     traces = sorted(tmp_path.glob("*/jmassif.out.1"))
-    done = call(jm_print.main, "--anonymous", "--each", *traces)
+    done = jm_print("--anonymous", "--each", *traces)
     assert done.status == 0, done.err
     assert [secret for secret in SECRETS if secret in done.out.lower()] == []
 
@@ -145,7 +144,7 @@ def test_a_comparison_has_no_secrets_either(tmp_path: Path, format_: str) -> Non
     )
     ends: List[List[str]] = [[], ["--from=start", "--to=last"]]
     for options in ends:
-        done = call(jm_diff.main, "--anonymous", f"--format={format_}", *options, "-o", tmp_path / "out", old, new)
+        done = jm_diff("--anonymous", f"--format={format_}", *options, "-o", tmp_path / "out", old, new)
         assert done.status == 0, done.err
         text = unpacked(tmp_path / "out")
         assert [secret for secret in SECRETS if secret in text.lower()] == [] and "trace 2" in text
@@ -189,7 +188,7 @@ def test_a_real_run_has_none(tmp_path: Path) -> None:
     host = recording.profile.manifest.get("host", "")
     for format_ in ("text", "json") + (("html",) if "html" in _formats() else ()):
         out = tmp_path / "out"
-        assert call(jm_print.main, f"--format={format_}", "--anonymous", "-o", out, recording.trace).status == 0
+        assert jm_print(f"--format={format_}", "--anonymous", "-o", out, recording.trace).status == 0
         text = unpacked(out)
         assert [secret for secret in secrets if secret in text] == []
         # The page's own script may have a word that is the host's name.
@@ -198,5 +197,5 @@ def test_a_real_run_has_none(tmp_path: Path) -> None:
 
 
 def test_source_cannot_be_asked_for_with_it(tmp_path: Path) -> None:
-    done = call(jm_print.main, "--anonymous", "--source=/", _planted(tmp_path).save(tmp_path))
+    done = jm_print("--anonymous", "--source=/", _planted(tmp_path).save(tmp_path))
     assert done.status == 2 and done.err.count("\n") == 1

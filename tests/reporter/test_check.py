@@ -10,17 +10,16 @@ from xml.etree import ElementTree
 import pytest
 
 from jmassif.analysis.budgets import COUNTERS, Meter
-from jmassif.cli.check import main
 from jmassif.model.run import Profile
 from jmassif.units import QuantityError, parse_allowance, parse_bytes
-from tests.reporter.commands import Done, assert_one_line_error, call, documented_options
+from tests.reporter.commands import Done, assert_one_line_error, documented_options, jmassif
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 MIB = 1 << 20
 
 
 def check(*arguments: object) -> Done:
-    return call(main, *arguments)
+    return jmassif("check", *arguments)
 
 
 def refused(*arguments: object) -> str:

@@ -11,9 +11,7 @@ from typing import Dict, List, Tuple
 import pytest
 
 from jmassif.analysis.compare import VIEWS
-from jmassif.cli import check as check_cli
-from jmassif.cli.diff import main
-from tests.reporter.commands import Done, assert_one_line_error, call, documented_options
+from tests.reporter.commands import Done, assert_one_line_error, documented_options, jm_diff
 from tests.reporter.test_difference import called, held
 from tests.reporter.traces import ROOT, Trace, random_run
 
@@ -21,7 +19,7 @@ MIB = 1 << 20
 
 
 def diff(*arguments: object) -> Done:
-    done = call(main, *arguments)
+    done = jm_diff(*arguments)
     assert all(line.isprintable() for line in done.out.splitlines())
     return done
 

@@ -7,8 +7,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.cli.diff import main
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_diff
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
@@ -26,7 +25,7 @@ def run(directory: Path, name: str, held: Dict[str, int], memory: str = "unified
 
 
 def sentences(*arguments: object) -> List[str]:
-    found: List[str] = json.loads(call(main, "--format=json", *arguments).out)["headline"]
+    found: List[str] = json.loads(jm_diff("--format=json", *arguments).out)["headline"]
     return found
 
 
@@ -37,7 +36,7 @@ def test_it_says_how_much_more_and_whose_that_is_most(tmp_path: Path) -> None:
     assert text.startswith("new holds 19.0 MiB more than old at the peak: 50.0 MiB → 69.0 MiB, 38.0 %.")
     assert "most changed tensor +20.0 MiB, then app -1.00 MiB" in text and "--vs" in text
     for format_ in ("text", "markdown"):
-        assert call(main, f"--format={format_}", old, new).out.startswith("new holds 19.0 MiB more than old")
+        assert jm_diff(f"--format={format_}", old, new).out.startswith("new holds 19.0 MiB more than old")
     assert sentences(new, old)[0].startswith("new holds 19.0 MiB less than old")
     assert sentences(old, old)[0] == "new holds as much as old at the peak: 50.0 MiB."
 

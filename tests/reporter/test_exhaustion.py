@@ -12,14 +12,13 @@ from jmassif.analysis.headline import headline
 from jmassif.analysis.oom import Incident, call, incidents
 from jmassif.attribution.names import Names
 from jmassif.cli.formats import FORMATS
-from jmassif.cli.report import main
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
 from jmassif.render.layout import BRIEF, FULL
 from jmassif.render.oom import exhaustion_sections
 from jmassif.render.view import View
 from jmassif.units import size
-from tests.reporter.commands import call as call_main, validator
+from tests.reporter.commands import jm_print, validator
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
@@ -364,7 +363,7 @@ def test_perfetto_has_an_instant_each() -> None:
 
 
 def test_the_text_has_a_section_each_and_lines_that_fit(tmp_path: Path) -> None:
-    done = call_main(main, "--all", two_failures().trace.save(tmp_path))
+    done = jm_print("--all", two_failures().trace.save(tmp_path))
     assert done.status == 0
     assert re.findall(r"^--- Out of memory \((\d)\), at 2 ms: ([a-z ]+) -", done.out, re.MULTILINE) == [
         ("1", "fragmentation"),
@@ -382,7 +381,7 @@ def test_the_line_of_the_script_that_asked_is_named(tmp_path: Path) -> None:
     outside = ["py step (/app/train.py:31)", "py <module> (/app/train.py:87)", "main (python3)"]
     segment = run.trace.account("device", "cache", ["cudaMalloc (libcudart.so.12)", *inside, *outside])
     run.fails(1 << 40, segment)
-    done = call_main(main, run.trace.save(tmp_path))
+    done = jm_print(run.trace.save(tmp_path))
     asked = done.out[done.out.index("Asked for by") :].split("\n--- ")[0].split("\n\n")[0].split("\n")
     assert [line.strip() for line in asked if line] == [
         "Asked for by train.py:31 (step):",
@@ -400,7 +399,7 @@ def test_a_failure_made_good_is_a_line(tmp_path: Path) -> None:
     event = run.fails(350 * MIB, **on_board(100 * MIB))
     run.trace.block_end(2, 0x1000_0000, run.cache)
     run.trace.outcome(event, 2, "retried")
-    done = call_main(main, run.trace.save(tmp_path))
+    done = jm_print(run.trace.save(tmp_path))
     assert "--- Out of memory (" not in done.out
     assert "(1) at 2 ms: cudaMalloc of 350 MiB failed (error 2). 300 MiB was given back, and" in done.out
 
@@ -408,7 +407,7 @@ def test_a_failure_made_good_is_a_line(tmp_path: Path) -> None:
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     run = Run()
     run.trace.exhaustion(2, run.heap, 1, "cuda\x1b[2J\udcff" + "x" * 5000)
-    done = call_main(main, run.trace.save(tmp_path))
+    done = jm_print(run.trace.save(tmp_path))
     assert done.status == 0 and "\x1b" not in done.out and "cuda\\x1b[2J\\xff" in done.out
 
 
@@ -443,7 +442,7 @@ def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> No
     large.holds(large.heap, 100 * MIB).snapshot(1)
     small.fails(BOARD + 1, **on_board(0))
     small.fails(MIB, **on_board(0))
-    done = call_main(main, *(run.trace.save(tmp_path, str(n)) for n, run in enumerate((large, small))))
+    done = jm_print(*(run.trace.save(tmp_path, str(n)) for n, run in enumerate((large, small))))
     assert done.status == 0, done.err
     assert "Process 8: Out of memory at 2 ms, the last time of 2: cudaMalloc of" in " ".join(done.out.split())
     assert "\n7: " not in done.out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""jm_print in a person's hands: on a terminal, with compressed traces, at the end of a pipe, completed by bash.
+"""jm_print in a person's hands: on a terminal, with compressed traces, at the end of a pipe.
 
 Whole reports in colour are compared with tests/reporter/golden/; JM_UPDATE_GOLDEN=1 writes those anew.
 """
@@ -28,6 +28,7 @@ from jmassif.cli.terminal import coloured, while_working
 from jmassif.reader.input import expand
 from jmassif.render import layout as roles
 from jmassif.render.layout import Line
+from tests.reporter.commands import command
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 JM_PRINT = ROOT / "reporter" / "jm_print"
@@ -106,7 +107,9 @@ def on_terminal(
 
 def waiting(seconds: float) -> Dict[str, Any]:
     """For on_terminal(): the command as one that shows a sign of life after so long."""
-    script = f"import jmassif.cli.terminal as t; t._QUIET_SECONDS = {seconds}; import jmassif.cli.report as p; p.run()"
+    script = (
+        f"import jmassif.cli.terminal as t; t._QUIET_SECONDS = {seconds}; import jmassif.cli.main as m; m.jm_print()"
+    )
     return {"program": ["-c", script], "env": {"PYTHONPATH": str(ROOT / "reporter")}}
 
 
@@ -298,8 +301,10 @@ def test_what_fails_takes_its_sign_of_life_away(monkeypatch: "pytest.MonkeyPatch
 @pytest.mark.parametrize("name", FORMATS)
 def test_nothing_is_made_before_the_sign_of_life_is_there(name: str) -> None:
     nothing: Any = None  # whoever looks at it fails
-    for write in filter(None, (FORMATS[name].write, FORMATS[name].write_several, FORMATS[name].write_range)):
-        assert isinstance(write(*[nothing] * (2 if write is FORMATS[name].write else 3)), GeneratorType)
+    form = FORMATS[name]
+    assert isinstance(form.write(nothing, nothing), GeneratorType)
+    for function in filter(None, (form.several, form.several_in_range)):
+        assert isinstance(form.function(function)(nothing, nothing, nothing), GeneratorType)
 
 
 def test_without_a_terminal_nothing_is_said(monkeypatch: "pytest.MonkeyPatch") -> None:
@@ -389,64 +394,16 @@ def test_patterns_that_the_shell_left_alone_are_expanded(tmp_path: Path) -> None
     assert expand([f"{tmp_path}/jm.9", "-", f"{tmp_path}/./jm.9", "-"]) == [f"{tmp_path}/jm.9", "-"]
 
 
-def test_the_examples_of_help_are_accepted(trace: Path, tmp_path: Path) -> None:
-    trace.rename(tmp_path / "jmassif.out.4711")
-    help_text = piped("--help").stdout.decode()
-    examples = re.findall(r"^  (jm_print .*?)(?:   .*)?$", help_text.partition("\nexamples:\n")[2], re.MULTILINE)
-    # A page needs what the web build makes, and a browser: tests/reporter/test_pages.py.
-    examples = [example for example in examples if "--format=html" not in example]
-    assert len(examples) >= 5
-    for example in examples:
-        command = example.replace("jm_print", f"{sys.executable} -B {JM_PRINT}", 1)
-        done = subprocess.run(command, shell=True, cwd=str(tmp_path), stdout=subprocess.PIPE, env=environment())
-        assert done.returncode == 0, example
-
-
 def test_a_directory_of_compressed_traces_is_compared_too(trace: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
     (runs / "one.gz").write_bytes(gzip.compress(trace.read_bytes()))
     (runs / "note.gz").write_bytes(gzip.compress(b"no trace"))
     done = subprocess.run(
-        [sys.executable, "-B", str(ROOT / "reporter" / "jm_diff"), str(trace), str(runs)],
+        [*command("jm_diff"), str(trace), str(runs)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-
-
-# ---- completion ----------------------------------------------------------------------------------
-
-
-def completions(*words: str) -> List[str]:
-    """What bash offers for the last of the words."""
-    script = """
-        . "$0"
-        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-        function=$(complete -p "$1" | sed -E 's/.*-F ([^ ]+) .*/\\1/')
-        $function "$1" 2>&1
-        printf '%s\\n' "${COMPREPLY[@]}"
-    """
-    path = f"{ROOT / 'reporter'}:{os.environ['PATH']}"
-    command = ["bash", "-c", script, str(ROOT / "reporter" / "completion" / "jm_print"), *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment({"PATH": path}), timeout=60, check=True)
-    return done.stdout.decode().split()
-
-
-def test_bash_completes_options() -> None:
-    offered = completions("jm_print", "--")
-    assert {"--by=", "--snapshot=", "--each", "--no-source", "--pager", "--output=", "--help"} <= set(offered)
-    assert completions("jm_print", "--fo") == ["--format=", "--fold="]
-
-
-def test_bash_completes_the_values_of_options() -> None:
-    assert completions("jm_print", "--color", "=", "") == ["auto", "always", "never"]
-    assert completions("jm_print", "--color", "=") == ["auto", "always", "never"]
-    assert completions("jm_print", "--by", "=", "py") == ["python-line", "python-function"]
-    assert completions("jm_print", "--color", "a") == ["auto", "always"]
-
-
-def test_bash_completes_files_itself() -> None:
-    assert completions("jm_print", "jmassif") == []

@@ -13,7 +13,6 @@ from typing import List
 
 import pytest
 
-from jmassif.cli import diff as jm_diff, report as jm_print
 from tests.fuzz.traces import MOST_BYTES, MOST_SECONDS, Outcome, attempt
 from tests.reporter.traces import Trace, small_training_run
 
@@ -23,7 +22,7 @@ _FORMATS = ("text", "massif", "json", "csv", "folded", "speedscope", "perfetto")
 def _print(tmp_path: Path, trace: bytes, *words: str) -> Outcome:
     path = tmp_path / "trace"
     path.write_bytes(trace)
-    return attempt(jm_print.main, [*words, str(path)], tmp_path)
+    return attempt(["report", *words, str(path)], tmp_path)
 
 
 def _assert_cheap(outcome: Outcome, seconds: float = MOST_SECONDS) -> None:
@@ -55,7 +54,7 @@ def test_no_cell_of_a_difference_is_a_formula(tmp_path: Path, words: List[str]) 
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(_run(["/home/u/=cmd|'!A1.py", "/home/u/@SUM(1).py", "/home/u/-1+1.py"]).bytes())
     new.write_bytes(_run(["/home/u/+1.py"]).bytes())
-    done = attempt(jm_diff.main, ["--format=csv", *words, str(old), str(new)], tmp_path)
+    done = attempt(["diff", "--format=csv", *words, str(old), str(new)], tmp_path)
     assert done.status == 0
     rows = list(csv.DictReader(io.StringIO(done.out.decode())))
     names = {row["name"] for row in rows}

@@ -10,8 +10,7 @@ import pytest
 from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.processes import join
 from jmassif.analysis.processes_range import job_range
-from jmassif.cli.report import main
-from tests.reporter.commands import Done, call, validator
+from tests.reporter.commands import Done, jm_print, validator
 from tests.reporter.test_processes import ends, trace_of
 
 
@@ -50,7 +49,7 @@ def _family(directory: Path) -> List[Path]:
 
 
 def _print(directory: Path, *options: str) -> Done:
-    return call(main, *options, *_family(directory))
+    return jm_print(*options, *_family(directory))
 
 
 def _rows(text: str) -> Dict[str, List[str]]:
@@ -100,7 +99,7 @@ def test_ends_are_on_the_clock_of_all_processes(
         (["--from=second", "--to=first"], "goes backwards"),
         (["--from=first", "--to=first"], "is empty"),
         (["--from=first", "--to=3-of-1"], "is empty"),
-        (["--from=first", "--only=a"], "--only"),
+        (["--from=first", "--include=a"], "--include"),
         (["--from=first", "--format=csv"], "--from means nothing"),
     ],
 )
@@ -117,7 +116,7 @@ def test_without_a_clock_in_common_a_range_is_refused() -> None:
 
 def test_of_a_fork_whose_parent_is_not_here_what_it_inherited_counts(tmp_path: Path) -> None:
     _, early, late = _family(tmp_path)
-    done = call(main, "--from=10ms", "--to=200ms", early, late)
+    done = jm_print("--from=10ms", "--to=200ms", early, late)
     rows = _rows(done.out)
     assert rows["2"][1:9] == "not begun 195 ms 4.88 KiB 55 B".split()
     assert "with the parent alone" not in done.out

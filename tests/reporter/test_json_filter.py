@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""--only and --except in JSON: what is told is of that part, beside what it is a part of; what is of all is not told."""
+"""--include and --exclude in JSON: what is told is of that part, beside what it is a part of; what is of all is not told."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Any, Dict
 
 import pytest
 
-from jmassif.cli import report as jm_print
-from tests.reporter.commands import assert_one_line_error, call, validator
+from tests.reporter.commands import assert_one_line_error, jm_print, validator
 from tests.reporter.traces import Trace
 
 
@@ -23,7 +22,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def told(path: Path, *options: str) -> Dict[str, Any]:
-    done = call(jm_print.main, "--format=json", *options, "-o", str(path) + ".json", path)
+    done = jm_print("--format=json", *options, "-o", str(path) + ".json", path)
     assert done.status == 0, done.err
     made: Dict[str, Any] = json.loads(Path(str(path) + ".json").read_text(encoding="utf-8"))
     return made
@@ -32,11 +31,11 @@ def told(path: Path, *options: str) -> Dict[str, Any]:
 @pytest.mark.parametrize(
     "options, host, device, accounts",
     [
-        (["--only=forward"], 100, 30000, {1, 3}),
-        (["--only=file:^/app/net"], 100, 30000, {1, 3}),
-        (["--except=owner:tensor"], 2100, 0, {1, 2}),
-        (["--only=forward", "--except=libcuda"], 100, 0, {1}),
-        (["--only=nothing of that name"], 0, 0, set()),
+        (["--include=forward"], 100, 30000, {1, 3}),
+        (["--include=file:^/app/net"], 100, 30000, {1, 3}),
+        (["--exclude=owner:tensor"], 2100, 0, {1, 2}),
+        (["--include=forward", "--exclude=libcuda"], 100, 0, {1}),
+        (["--include=nothing of that name"], 0, 0, set()),
     ],
 )
 def test_a_part_is_told_with_what_it_is_a_part_of(
@@ -57,5 +56,5 @@ def test_without_a_filter_nothing_is_said_of_one(tmp_path: Path) -> None:
 
 
 def test_a_bad_expression_is_one_line(tmp_path: Path) -> None:
-    done = call(jm_print.main, "--format=json", "--except=[", saved(tmp_path))
+    done = jm_print("--format=json", "--exclude=[", saved(tmp_path))
     assert_one_line_error("jm_print", done, "no regular expression")

@@ -11,9 +11,10 @@ from typing import Any, Callable, List
 import pytest
 
 from jmassif.analysis.processes import Curve, Processes, combined, highest, join, values_at
-from jmassif.cli import common, diff as jm_diff
+from jmassif.cli import diff
 from jmassif.model.run import Profile
-from tests.reporter.commands import call
+from jmassif.reader import builder
+from tests.reporter.commands import jm_diff
 from tests.reporter.traces import Trace
 
 
@@ -58,7 +59,7 @@ def test_jm_diff_has_one_profile_in_memory_at_a_time(
     """Without the garbage collector, which the command switches off; of traces that were cut off too."""
     save(tmp_path, 6, n_lost)
     read: "List[weakref.ref[Profile]]" = []
-    load_file = common.load_file
+    load_file = builder.load_file
 
     def watched(*arguments: Any) -> Profile:
         assert [profile() for profile in read] == [None] * len(read)
@@ -67,11 +68,11 @@ def test_jm_diff_has_one_profile_in_memory_at_a_time(
         read.append(weakref.ref(profile))
         return profile
 
-    monkeypatch.setattr(common, "load_file", watched)
+    monkeypatch.setattr(builder, "load_file", watched)
     gc.collect()
     gc.disable()
     try:
-        done = call(jm_diff.main, "--group-by=jetpack", tmp_path)
+        done = jm_diff("--group-by=jetpack", tmp_path)
     finally:
         gc.enable()
     assert done.status == 0 and len(read) == 6, done.err
@@ -81,16 +82,16 @@ def test_jm_diff_compares_each_process_with_those_of_its_parents_pid(
     tmp_path: Path, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     asked = []
-    is_child_of = jm_diff._Process.is_child_of
+    is_child_of = diff._Process.is_child_of
 
     def counted(child: Any, other: Any) -> bool:
         asked.append(child)
         return is_child_of(child, other)
 
-    monkeypatch.setattr(jm_diff._Process, "is_child_of", counted)
+    monkeypatch.setattr(diff._Process, "is_child_of", counted)
     save(tmp_path, 40)
     (tmp_path / "jmassif.out.parent").write_bytes(a_run(1).bytes() + b"Z 100 exit 0\n")
-    done = call(jm_diff.main, "--group-by=jetpack", tmp_path)
+    done = jm_diff("--group-by=jetpack", tmp_path)
     # Those that began while the parent still ran.
     assert done.status == 0 and "left out 27 traces of child processes" in done.err
     assert len(asked) == 40

@@ -8,13 +8,12 @@ from typing import List
 import pytest
 
 from jmassif.model.run import Profile
-from jmassif.reader.overlay import Clock, OverlayError, parse
+from jmassif.reader.overlay import OverlayError, parse
 from tests.reporter.commands import jm_print
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
 START_MS = 1731587696000  # 2024-11-14 12:34:56 UTC
-UTC = Clock(0.0)
 
 
 # Lines as boards print them, of L4T r28 (TX1), r32 (TX2), r36 (AGX Orin, Orin Nano).
@@ -64,15 +63,14 @@ def trace(memory: str = "unified") -> Trace:
     return made
 
 
-def read(text: str, clock: Clock = UTC) -> List[object]:
-    found = parse(text.splitlines(), trace().load(), clock)
+def read(text: str) -> List[object]:
+    found = parse(text.splitlines(), trace().load())
     return [found.tool, found.is_of_device, found.times, [n // MIB for n in found.values]]
 
 
 def test_tegrastats_with_and_without_times() -> None:
     assert read(f"{R36}\n{ORIN_NANO}") == ["tegrastats", False, [0, 1000], [3162, 2467]]
     assert read(f"{R28}\n{R32}") == ["tegrastats", False, [0, 1000], [2350, 2007]]
-    assert read(f"{R28}\n{R32}", Clock(None, 0.5, 1.25))[2] == [1250, 1750]
 
 
 def test_jtops_share_of_the_memory_and_the_older_kilobytes() -> None:
@@ -92,26 +90,26 @@ def test_a_line_that_was_cut_off_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("zone", [9, -5, 5.75, 0])
-def test_the_zone_of_a_log_is_found_by_the_run_or_given(zone: float) -> None:
+def test_the_zone_of_a_log_is_found_by_the_run(zone: float) -> None:
     minute = 34 + round(zone % 1 * 60)
     hour = (12 + int(zone // 1) + minute // 60) % 24
     line = R36.replace("12:34:56", f"{hour:02}:{minute % 60:02}:57")
-    assert read(line, Clock())[2] == read(line, Clock(-zone * 3600))[2] == [1000]
+    assert read(line)[2] == [1000]
 
 
 @pytest.mark.parametrize(
     "text, said",
     [
         ("", 'begins with ""'),
-        ("hello\nworld", 'no log of tegrastats, jtop or nvidia-smi: it begins with "hello"'),
-        ("time,uptime\n1,2", "no log"),
-        ("time,RAM\nyesterday,nan", "no log"),
+        ("hello\nworld", 'not a log of tegrastats, jtop or nvidia-smi: it begins with "hello"'),
+        ("time,uptime\n1,2", "not a log"),
+        ("time,RAM\nyesterday,nan", "not a log"),
         (R36.replace("2024", "2023"), "its times are not those of the run"),
     ],
 )
 def test_what_is_no_log_of_the_run_is_refused(text: str, said: str) -> None:
     with pytest.raises(OverlayError, match=said.replace("(", r"\(")):
-        read(text, Clock())
+        read(text)
 
 
 def write_both(tmp_path: Path, text: str, made: Trace) -> List[str]:
@@ -122,7 +120,7 @@ def write_both(tmp_path: Path, text: str, made: Trace) -> List[str]:
 
 def test_the_report_says_what_was_showed_at_the_peak(tmp_path: Path) -> None:
     arguments = write_both(tmp_path, R36.replace("12:34:56", "12:34:58"), trace())
-    done = jm_print(*arguments, "--overlay-offset=+00:00")
+    done = jm_print(*arguments)
     text = " ".join(done.out.split())
     assert "tegrastats showed 3.09 GiB in use at 2.00 s; the ledger explains 1000 MiB; the rest, 2.11 GiB, is" in text
     assert "tegrastats showed in use 3.09 GiB" in text
@@ -139,12 +137,9 @@ def test_a_cards_memory_is_held_against_the_device_alone(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "options, said",
     [
-        (["--overlay-offset=+09:00"], "means nothing without --overlay"),
         (["--overlay=/nowhere/log"], "/nowhere/log: No such file"),
-        (["--overlay=/dev/null"], "/dev/null: no log of tegrastats"),
-        (["--overlay=/dev/null", "--overlay-offset=noon"], "is no zone such as"),
-        (["--overlay=/dev/null", "--overlay-interval=-1"], "is no number of seconds"),
-        (["--overlay=/dev/null", "--format=massif"], "--overlay means nothing to --format=massif"),
+        (["--overlay=/dev/null"], "/dev/null: not a log of tegrastats"),
+        (["--overlay=/dev/null", "--format=massif"], "--overlay is not supported by --format=massif"),
     ],
 )
 def test_a_bad_one_is_one_line(tmp_path: Path, options: List[str], said: str) -> None:

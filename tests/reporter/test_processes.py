@@ -11,7 +11,7 @@ from jmassif.analysis.headline import HAPPENED, POOL
 from jmassif.analysis.processes import NamesOf, Processes, join
 from jmassif.analysis.processes_headline import dismissed, headline_of_job
 from jmassif.analysis.run_outcome import ALARM
-from jmassif.cli.report import main
+from jmassif.cli.main import main
 from jmassif.model.processes import FORKED, REPLACED, SPAWNED
 from jmassif.render import processes
 from jmassif.render.view import View
@@ -375,7 +375,7 @@ def fixture_files(tmp_path: Path) -> List[str]:
 def test_several_traces_print_a_table_their_sum_and_the_largest(
     files: List[str], capsys: "pytest.CaptureFixture[str]"
 ) -> None:
-    assert main(files) == 0
+    assert main(["report", *files]) == 0
     out = capsys.readouterr().out
     rows = [line.split() for line in out.splitlines() if "program" in line]
     assert rows[0][0] == "1" and rows[0][-2:] == ["program", "1"]
@@ -416,35 +416,35 @@ def test_a_report_of_many_processes_is_two_screens_too(tmp_path: Path, capsys: "
     names = [str(tmp_path / f"jm.{number}") for number in range(len(traces))]
     for name, trace in zip(names, traces):
         Path(name).write_bytes(trace.bytes())
-    assert main(names) == 0
+    assert main(["report", *names]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 120 and max(len(line) for line in lines if "jm_" not in line) <= 100
     assert sum("worker --number" in line for line in lines) < 14 and "and 29 more, which held less: --all" in lines
     assert any(line.split()[:1] == ["5017"] for line in lines)
-    assert main(["--all", *names]) == 0
+    assert main(["report", "--all", *names]) == 0
     assert sum("worker --number" in line for line in capsys.readouterr().out.splitlines()) >= 40
 
 
 def test_each_prints_every_process(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
-    assert main(["--each"] + files) == 0
+    assert main(["report", "--each", *files]) == 0
     out = capsys.readouterr().out
     assert "Process 1, the trace" in out and "Process 2, the trace" in out
 
 
 def test_a_trace_that_is_named_twice_is_one(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
-    assert main([files[0], files[0]]) == 0
+    assert main(["report", files[0], files[0]]) == 0
     assert "Processes" not in capsys.readouterr().out
 
 
 def test_a_trace_and_its_copy_are_not_added_up(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
     copy = Path(files[0]).with_name("copy")
     copy.write_bytes(Path(files[0]).read_bytes())
-    assert main(files + [str(copy)]) == 2
+    assert main(["report", *files, str(copy)]) == 2
     assert f"{copy}: is of the same process as {files[0]}" in capsys.readouterr().err
 
 
 def test_formats_of_one_process_refuse_several(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
-    assert main(["--format=massif"] + files) == 2
+    assert main(["report", "--format=massif", *files]) == 2
     assert "one trace" in capsys.readouterr().err
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sizes of blocks and who calls whom, on traces of which both are known."""
+"""Sizes of blocks, on traces with known ones."""
 
 import json
 import re
@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any, Dict, Tuple
 
 
-from jmassif.analysis.callers_callees import ITSELF, NOBODY, neighbours
 from jmassif.analysis.moments import select
 from jmassif.analysis.sizes import account_sizes, total
-from jmassif.attribution.names import Names
-from jmassif.cli import report as jm_print
 from tests import harness
-from tests.reporter.commands import call, validator
+from tests.reporter.commands import assert_one_line_error, jm_print, validator
 from tests.reporter.traces import Trace
 
 
@@ -81,7 +78,7 @@ def test_json_has_the_histogram_of_a_program_whose_requests_are_known() -> None:
     recording = harness.record([harness.compile_c(LINES)], ["--large=0", "--pages=no"])
     told = {}
     for moment, lines in (("peak", (8, 10, 12)), ("last", (18,))):
-        done = call(jm_print.main, "--sizes", "--format=json", f"--snapshot={moment}", recording.traces[0])
+        done = jm_print("--sizes", "--format=json", f"--snapshot={moment}", recording.traces[0])
         assert (done.status, done.err) == (0, "")
         sizes = told[moment] = json.loads(done.out)["sizes"]
         rows = {row["name"]: row for row in sizes["lines"]}
@@ -99,7 +96,7 @@ def test_json_has_the_histogram_of_a_program_whose_requests_are_known() -> None:
                 assert sum(row[which][figure] for row in sizes["owners"]) == sizes[which][figure]
                 assert sum(of[figure] for of in sizes[which]["classes"]) == sizes[which][figure]
     # and the text tells them too.
-    text = call(jm_print.main, "--sizes", recording.traces[0]).out
+    text = jm_print("--sizes", recording.traces[0]).out
     (row_,) = re.findall(r"^64\.0 KiB to 128 KiB +(\d+) .*?B +#* +(\d+) ", text, re.MULTILINE)
     assert row_ == ("50", "50")
     n_held, n_asked = told["peak"]["held"]["blocks"], told["peak"]["asked"]["blocks"]
@@ -113,67 +110,28 @@ def test_json_with_sizes_keeps_its_schema_and_says_what_counts_with_a_mean(tmp_p
     trace.snapshot(4, "time", {place: (5301, 4, 5400, 6, 1)})
     trace.lines.append("Z 5 exit 0")
     path = trace.save(tmp_path)
-    report = json.loads(call(jm_print.main, "--sizes", "--format=json", "--snapshot=1", path).out)
+    report = json.loads(jm_print("--sizes", "--format=json", "--snapshot=1", path).out)
     # Beside the block with a record there are three of 301 bytes together, and in all five of 400.
     assert _classes(report["sizes"]["held"]) == {(4096, 8191): (1, 5000), (64, 127): (3, 301)}
     assert _classes(report["sizes"]["asked"]) == {(4096, 8191): (1, 5000), (64, 127): (5, 400)}
     (line,) = report["sizes"]["lines"]
     assert (line["name"], line["at_once"], line["held"]["blocks_by_mean"]) == ("f (a.c:1)", 1, 3)
-    assert "sizes" not in json.loads(call(jm_print.main, "--format=json", path).out)
+    assert "sizes" not in json.loads(jm_print("--format=json", path).out)
     schema = validator()
     schema.validate(report)
     del report["sizes"]["held"]["classes"]
     assert not schema.is_valid(report)
 
 
-def _calls() -> Trace:
-    """main calls a twice, and b; a calls b, and itself."""
-    trace = Trace(time_unit="ms", memory="unified", command="./a.out")
-    trace.group("yours", "app")
-    stacks: Dict[int, int] = {}
-    for frames, held in (
-        (["a (x.c:2)", "main (x.c:9)"], 10),
-        (["b (x.c:5)", "a (x.c:3)", "main (x.c:9)"], 200),
-        (["b (x.c:5)", "a (x.c:3)", "a (x.c:4)", "main (x.c:10)"], 3000),
-        (["b (x.c:5)", "main (x.c:11)"], 40000),
-        (["a (x.c:2)"], 500000),
-    ):
-        stacks[trace.account("heap", "app", frames)] = held
-    trace.snapshot(1, "time", {account: (held, 1) for account, held in stacks.items()})
+def test_the_text_has_a_histogram_of_one_process(tmp_path: Path) -> None:
+    trace = Trace(time_unit="ms", memory="unified")
+    trace.snapshot(1, "time", {trace.account("heap", "app", ["a (x.c:2)"]): (500000, 1)})
     trace.lines.append("Z 2 exit 0")
-    return trace
-
-
-def test_callers_and_callees_add_up_also_where_a_function_calls_itself() -> None:
-    profile = _calls().load()
-    names = Names(profile)
-    held = select(profile, "last").composition
-    of_a = neighbours(profile, names, held, "a")
-    assert of_a.total.bytes == 503210
-    assert {name: figures.bytes for name, figures in of_a.callers} == {
-        "main (x.c:9)": 210,
-        "main (x.c:10)": 3000,
-        NOBODY: 500000,
-    }
-    assert {name: figures.bytes for name, figures in of_a.callees} == {ITSELF: 500010, "b (x.c:5)": 3200}
-    of_line = neighbours(profile, names, held, "x.c:3")
-    assert {name: figures.bytes for name, figures in of_line.callers} == {"main (x.c:9)": 200, "a (x.c:4)": 3000}
-    of_b = neighbours(profile, names, held, "b (x.c:5)")
-    assert sum(figures.bytes for _, figures in of_b.callers) == of_b.total.bytes == 43200
-
-
-def test_reports_of_both_and_what_is_said_of_a_name_that_nobody_has(tmp_path: Path) -> None:
-    path = _calls().save(tmp_path)
+    path = trace.save(tmp_path)
     other = tmp_path / "other"
     other.write_bytes(path.read_bytes())
-    sizes = call(jm_print.main, "--sizes", path)
+    sizes = jm_print("--sizes", path)
     assert sizes.status == 0 and re.search(r"256 KiB to 512 KiB +1 .*1 ", sizes.out)
-    calls = call(jm_print.main, "--calls-of=a", "--snapshot=last", path)
-    assert calls.status == 0 and re.search(r"500,000 .* \(nobody", calls.out)
-    for arguments in (["--calls-of=maim"], ["--calls-of=a", "--sizes"], ["--sizes", "--format=csv"]):
-        done = call(jm_print.main, *arguments, path)
-        assert done.status == 2 and done.err.count("\n") == 1 and not done.out
-    for arguments in (["--sizes"], ["--calls-of=a"], ["--only=a"]):
-        done = call(jm_print.main, *arguments, path, other)
-        assert done.status == 2 and "one process" in done.err and done.err.count("\n") == 1
-    assert "there is main" in call(jm_print.main, "--calls-of=maim", path).err
+    assert_one_line_error("jm_print", jm_print("--sizes", "--format=csv", path), "--sizes is not supported by")
+    for option in ("--sizes", "--include=a"):
+        assert_one_line_error("jm_print", jm_print(option, path, other), "one process")

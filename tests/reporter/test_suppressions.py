@@ -11,8 +11,7 @@ import pytest
 from jmassif.attribution import filters
 from jmassif.attribution.filters import FilterError, kept, parse_filter
 from jmassif.attribution.suppressions import SuppressionError, parse_suppressions, suppress
-from jmassif.cli import check as jm_check, report as jm_print
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_print, jmassif
 from tests.reporter.traces import Trace
 
 STACKS = (
@@ -74,7 +73,7 @@ def test_what_is_no_suppression_is_one_line(tmp_path: Path, text: str, complaint
     assert str(error.value).startswith(complaint) and "\n" not in str(error.value)
     (tmp_path / "known.supp").write_text(text)
     path = _trace().save(tmp_path)
-    done = call(jm_check.main, "--max=end.leak=1GiB", f"--suppressions={tmp_path / 'known.supp'}", path)
+    done = jmassif("check", "--max=end.leak=1GiB", f"--suppressions={tmp_path / 'known.supp'}", path)
     assert done.status == 2 and done.err.count("\n") == 1
 
 
@@ -93,13 +92,13 @@ def test_budgets_and_report_leave_out_what_is_known_and_tell_what_matched_nothin
     path = _trace().save(tmp_path)
     file = tmp_path / "known.supp"
     file.write_text("leak:load\nleak:grow\nleak:no_such_function\n")
-    without = call(jm_check.main, "--max=end.leak=2KiB", path)
+    without = jmassif("check", "--max=end.leak=2KiB", path)
     assert without.status == 1
-    done = call(jm_check.main, "--max=end.leak=1000B", f"--suppressions={file}", path)
+    done = jmassif("check", "--max=end.leak=1000B", f"--suppressions={file}", path)
     assert done.status == 0
     assert done.err == f"jm_check: {file}:3: leak:no_such_function matched nothing\n"
-    assert call(jm_check.main, "--max=end.leak=999B", f"--suppressions={file}", path).status == 1
-    told = json.loads(call(jm_print.main, "--format=json", f"--suppressions={file}", path).out)["leaks"]
+    assert jmassif("check", "--max=end.leak=999B", f"--suppressions={file}", path).status == 1
+    told = json.loads(jm_print("--format=json", f"--suppressions={file}", path).out)["leaks"]
     assert told["bytes"] == 1000 and ["suppressed", 320000] in told["not_counted"]
 
 
@@ -128,18 +127,18 @@ def test_filters_choose_stacks(only: List[str], but: List[str], seen: List[int])
 
 def test_a_report_of_a_part_adds_up_and_says_what_it_is_a_part_of(tmp_path: Path) -> None:
     path = _trace().save(tmp_path)
-    done = call(jm_print.main, "--only=grow", "--snapshot=last", path)
+    done = jm_print("--include=grow", "--snapshot=last", path)
     assert done.status == 0 and "19.5 KiB of 313 KiB, 6.2 %" in done.out
     assert "open_cache" not in done.out
-    folded = call(jm_print.main, "--format=folded", "--except=grow", "--snapshot=last", path)
+    folded = jm_print("--format=folded", "--exclude=grow", "--snapshot=last", path)
     assert sorted(int(line.split()[-1]) for line in folded.out.splitlines()) == [1000, 300000]
-    new = call(jm_print.main, "--format=folded", "--only=load", "--from=start", "--to=last", "--value=new-bytes", path)
+    new = jm_print("--format=folded", "--include=load", "--from=start", "--to=last", "--value=new-bytes", path)
     assert new.out == ""  # it was there from the first snapshot on
 
 
 @pytest.mark.parametrize("pattern", ["(", "", "owner:", "x" * 1001, "a{9999999999}"])
 def test_what_is_no_expression_is_one_line(tmp_path: Path, pattern: str) -> None:
-    done = call(jm_print.main, f"--only={pattern}", _trace().save(tmp_path))
+    done = jm_print(f"--include={pattern}", _trace().save(tmp_path))
     assert done.status == 2 and done.err.count("\n") == 1 and "regular expression" in done.err
 
 

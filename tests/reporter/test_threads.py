@@ -9,8 +9,7 @@ from typing import List
 import pytest
 
 from jmassif.attribution.views import NO_THREAD
-from jmassif.cli import check as jm_check, diff as jm_diff, report as jm_print
-from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.commands import assert_one_line_error, jm_diff, jm_print, jmassif
 from tests.reporter.traces import Trace
 
 MAIN, LOADERS, UNNAMED, BEFORE = 1000, (20000, 300000), 4000000, 50000000
@@ -42,7 +41,7 @@ def _fixture(tmp_path: Path) -> Path:
 
 def _rows(*arguments: object) -> "dict[str, List[int]]":
     """By name: live bytes and bytes allocated in all, from CSV."""
-    done = call(jm_print.main, "--format=csv", "--by=thread", *arguments)
+    done = jm_print("--format=csv", "--by=thread", *arguments)
     assert done.status == 0, done.err
     rows = csv.DictReader(done.out.splitlines())
     return {row["thread"]: [int(row["host_live_bytes"]), int(row["host_allocated_bytes"])] for row in rows}
@@ -64,19 +63,19 @@ def test_unfolded_each_thread_stands_by_itself(trace: Path) -> None:
 
 
 def test_the_text_tells_how_many_had_a_name_what_they_hold_and_what_they_had_in_all(trace: Path) -> None:
-    lines = call(jm_print.main, "--by=thread", trace).out.splitlines()
+    lines = jm_print("--by=thread", trace).out.splitlines()
     begin = lines.index("--- By thread, at the peak " + "-" * 53)
     words = [line.split() for line in lines[begin + 2 : begin + 6]]
     assert words[0][:2] == ["(no", "thread)"]
     assert words[1] == ["thread", "4", "3.81", "MiB", "1", "4,000,000", "7.4", "%", "8,000,000"]
     assert words[2] == ["loader", "2", "312", "KiB", "2", "320,000", "0.6", "%", "640,000"]
     assert words[3][:2] == ["main", "thread"]
-    unfolded = call(jm_print.main, "--by=thread", "--fold=none", "--threshold=0", trace).out
+    unfolded = jm_print("--by=thread", "--fold=none", "--threshold=0", trace).out
     assert "loader (thread 2)" in unfolded and "make (a.c:5)" in unfolded
 
 
 def test_stacks_begin_with_their_thread(trace: Path) -> None:
-    folded = call(jm_print.main, "--format=folded", "--threshold=0", trace).out.splitlines()
+    folded = jm_print("--format=folded", "--threshold=0", trace).out.splitlines()
     assert f"thread loader;make (a.c:5) {sum(LOADERS)}" in folded
     assert f"main thread;make (a.c:5) {MAIN}" in folded
     assert f"thread 4;make (a.c:5) {UNNAMED}" in folded
@@ -90,7 +89,7 @@ def test_the_site_is_never_the_thread(tmp_path: Path) -> None:
     inside = trace.account("heap", "lib", ["malloc (libc.so.6)", thread])
     trace.snapshot(1, "exit", {lost: (5, 1), inside: (7, 1)})
     path = trace.save(tmp_path)
-    done = call(jm_print.main, "--format=csv", "--by=library", path)
+    done = jm_print("--format=csv", "--by=library", path)
     rows = {row["library"]: int(row["host_live_bytes"]) for row in csv.DictReader(done.out.splitlines())}
     assert rows == {"(memory without a stack)": 5, "libc.so.6": 7}
 
@@ -98,22 +97,22 @@ def test_the_site_is_never_the_thread(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "option, held",
     [
-        ("--only=thread:^loader$", sum(LOADERS)),
-        ("--only=thread:early", 0),
-        ("--only=thread:main|4", MAIN + UNNAMED),
-        ("--except=thread:.", BEFORE),
-        ("--only=loader", sum(LOADERS)),
-        ("--only=function:loader", 0),
+        ("--include=thread:^loader$", sum(LOADERS)),
+        ("--include=thread:early", 0),
+        ("--include=thread:main|4", MAIN + UNNAMED),
+        ("--exclude=thread:.", BEFORE),
+        ("--include=loader", sum(LOADERS)),
+        ("--include=function:loader", 0),
     ],
 )
 def test_filters_know_threads(trace: Path, option: str, held: int) -> None:
-    done = call(jm_print.main, "--format=folded", "--threshold=0", option, trace)
+    done = jm_print("--format=folded", "--threshold=0", option, trace)
     assert done.status == 0, done.err
     assert sum(int(line.rpartition(" ")[2]) for line in done.out.splitlines()) == held
 
 
 def test_json_has_the_numbers_and_the_names(trace: Path) -> None:
-    data = json.loads(call(jm_print.main, "--format=json", "--by=thread", trace).out)
+    data = json.loads(jm_print("--format=json", "--by=thread", trace).out)
     columns = data["frames"]["columns"]
     frames = [dict(zip(columns, row)) for row in data["frames"]["rows"]]
     threads = {frame["line"]: frame["name"] for frame in frames if frame["type"] == "t"}
@@ -121,16 +120,16 @@ def test_json_has_the_numbers_and_the_names(trace: Path) -> None:
     assert {row["name"] for row in data["table"]["rows"]} == {"main thread", "loader", "thread 4", NO_THREAD}
 
 
-@pytest.mark.parametrize("options", [["--by=thread"], ["--only=thread:a"], ["--format=csv", "--by=thread"]])
+@pytest.mark.parametrize("options", [["--by=thread"], ["--include=thread:a"], ["--format=csv", "--by=thread"]])
 def test_a_trace_without_threads_says_how_to_record_them(tmp_path: Path, options: List[str]) -> None:
-    done = call(jm_print.main, *options, _trace(False).save(tmp_path))
+    done = jm_print(*options, _trace(False).save(tmp_path))
     assert_one_line_error("jm_print", done, "jmassif.out.1: ", "record it with valgrind --tool=jmassif --threads=yes")
 
 
 def test_a_suppression_is_of_functions_not_of_threads(trace: Path, tmp_path: Path) -> None:
     known = tmp_path / "known"
     known.write_text("leak:loader\n")
-    done = call(jm_check.main, "--max=end.leak=1MB", f"--suppressions={known}", trace)
+    done = jmassif("check", "--max=end.leak=1MB", f"--suppressions={known}", trace)
     assert done.status == 1 and "matched nothing" in done.err + done.out
 
 
@@ -140,19 +139,19 @@ def test_names_are_shown_safely(tmp_path: Path) -> None:
     account = trace.account("heap", "app", ["f (a.c:1)", trace.thread(1, "\x1b[31mred\n")])
     trace.snapshot(1, "exit", {account: (5, 1)})
     for format_ in ("text", "csv", "folded", "json", "massif"):
-        done = call(jm_print.main, f"--format={format_}", "--by=thread", trace.save(tmp_path))
+        done = jm_print(f"--format={format_}", "--by=thread", trace.save(tmp_path))
         assert done.status == 0 and "\x1b" not in done.out and "red" in done.out, done.err
 
 
 def test_a_difference_tells_threads_and_only_of_traces_that_have_them(trace: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    done = call(jm_diff.main, "--by=thread", "--format=json", trace, _trace().save(other))
+    done = jm_diff("--by=thread", "--format=json", trace, _trace().save(other))
     assert done.status == 0, done.err
     rows = {row["name"]: row["cells"][1]["host"] for row in json.loads(done.out)["views"][0]["rows"]}
     assert rows == {"main thread": MAIN, "loader": sum(LOADERS), "thread 4": UNNAMED, NO_THREAD: BEFORE}
     untold = _trace(False).save(other)
-    done = call(jm_diff.main, "--by=thread", trace, untold)
+    done = jm_diff("--by=thread", trace, untold)
     assert_one_line_error("jm_diff", done, str(untold), "--threads=yes")
 
 
@@ -161,5 +160,5 @@ def test_an_anonymous_report_has_no_name_of_the_user_in_a_threads(tmp_path: Path
     trace.manifest("option.threads", "yes")
     account = trace.account("heap", "app", ["f (a.c:1)", trace.thread(1, "worker of gisela /home/gisela/x")])
     trace.snapshot(1, "exit", {account: (5, 1)})
-    done = call(jm_print.main, "--anonymous", "--by=thread", trace.save(tmp_path))
+    done = jm_print("--anonymous", "--by=thread", trace.save(tmp_path))
     assert done.status == 0 and "worker of" in done.out and "gisela" not in done.out

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 from urllib.parse import urlencode, urlsplit
@@ -18,15 +17,15 @@ from jmassif.model.records import side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from tests.live.test_following import SMALL
-from tests.reporter.traces import ROOT
+from tests.reporter.commands import command
 
 
 class Served:
     """jm_serve, as long as it is needed."""
 
     def __init__(self, *arguments: object) -> None:
-        command = [sys.executable, "-B", str(ROOT / "reporter/jm_serve"), *map(str, arguments)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        words = [*command("serve"), *map(str, arguments)]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.process.stdout and self.process.stderr
         self.address = self.process.stdout.readline().decode().strip()
         assert self.address, self.process.stderr.read().decode()

@@ -12,14 +12,13 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.cli import serve as jm_serve
 from jmassif.html.data import run_key
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from jmassif.reader.tokens import TraceError
 from jmassif.serve.library import Library
 from tests.live.test_following import SMALL, pieces, tail_of
-from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.commands import assert_one_line_error, jmassif
 from tests.reporter.traces import Trace
 from tests.serve.served import fixture_serve, fixture_small, walk
 
@@ -306,15 +305,15 @@ def test_a_tail_is_shown_and_goes_again(serve: Any, tmp_path: Path) -> None:
     "arguments", [["missing"], ["-"], ["/dev/null"], ["/"], [], ["--port=x", "y"], ["--port=70000", "y"]]
 )
 def test_bad_arguments_are_one_line(arguments: List[str]) -> None:
-    assert_one_line_error("jm_serve", call(jm_serve.main, *arguments))
+    assert_one_line_error("jmassif serve", jmassif("serve", *arguments))
 
 
 def test_bad_input_and_a_port_that_is_taken_are_one_line(tmp_path: Path, small: Any) -> None:
     path = tmp_path / "trace"
     path.write_bytes(b"desc: x\n")
-    assert_one_line_error("jm_serve", call(jm_serve.main, path), "massif file", str(path))
+    assert_one_line_error("jmassif serve", jmassif("serve", path), "massif file", str(path))
     path.write_bytes(SMALL)
-    assert_one_line_error("jm_serve", call(jm_serve.main, f"--port={small[0].port}", path), "port")
+    assert_one_line_error("jmassif serve", jmassif("serve", f"--port={small[0].port}", path), "port")
 
 
 def test_of_several_runs_one_that_is_damaged_is_left_out(tmp_path: Path) -> None:

@@ -6,11 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from jmassif.cli import check as jm_check, report as jm_print
 from jmassif.model.records import HOST_KINDS, Account, Composition
 from jmassif.model.run import Profile
 from tests import harness
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_print, jmassif
 
 DIRECTORY = Path(__file__).parent / "programs"
 
@@ -103,12 +102,12 @@ def stack_of(profile: Profile, innermost: str) -> Tuple[str, ...]:
 
 def print_report(trace: Path, *options: str) -> harness.Run:
     """jm_print, in this process."""
-    return harness.Run(*call(jm_print.main, *options, trace))
+    return harness.Run(*jm_print(*options, trace))
 
 
 def check(trace: Path, *budgets: str) -> harness.Run:
     """jm_check, likewise."""
-    return harness.Run(*call(jm_check.main, *(f"--max={budget}" for budget in budgets), trace))
+    return harness.Run(*jmassif("check", *(f"--max={budget}" for budget in budgets), trace))
 
 
 def assert_readable(trace: Path) -> None:

@@ -11,10 +11,9 @@ from jmassif.analysis.headline import HAPPENED, PLACE, POOL, WHOSE, headline
 from jmassif.analysis.processes import join
 from jmassif.analysis.processes_headline import headline_of_job
 from jmassif.attribution.names import Names
-from jmassif.cli.diff import main as jm_diff
 from jmassif.units import size
 from tests.harness import PYTHON, ROOT, compile_c, record
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_diff
 
 MIB = 1 << 20
 HEADERS = """
@@ -336,6 +335,6 @@ def test_of_two_runs_the_line_that_has_grown_is_named(tmp_path: Path) -> None:
             head + f"kept = [bytearray(1 << 20) for _ in range(9)]\ncache = [bytes(1 << 20) for _ in range({n})]\n"
         )
         recordings.append(record([PYTHON, path]))
-    out = call(jm_diff, *(each.trace for each in recordings)).out
+    out = jm_diff(*(each.trace for each in recordings)).out
     text = " ".join(out.split())
     assert re.search(r"Most of that is at grow\.py:5 \(.*\): \+36\.\d MiB \(4\.\d\d MiB → 40\.\d MiB\)\.", text), text

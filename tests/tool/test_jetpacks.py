@@ -10,10 +10,9 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.cli import check as check_cli, diff as diff_cli
 from tests.harness import Recording, record
 from tests.records import records
-from tests.reporter.commands import Done, call
+from tests.reporter.commands import Done, jm_diff, jmassif
 from tests.tool.cuda_ledger import points, run_sim
 
 MIB = 1 << 20
@@ -41,7 +40,7 @@ class Pair(NamedTuple):
     new: Recording
 
     def diff(self, *arguments: str) -> Done:
-        done = call(diff_cli.main, *arguments, self.old.trace, self.new.trace)
+        done = jm_diff(*arguments, self.old.trace, self.new.trace)
         assert done.status == 0, done.err
         return done
 
@@ -182,16 +181,16 @@ def test_the_head_names_both_releases(pair: Pair, sim: Path) -> None:
 
 
 def test_traces_are_grouped_by_jetpack(pair: Pair) -> None:
-    found = json.loads(call(diff_cli.main, "--group-by=jetpack", "--format=json", pair.new.trace, pair.old.trace).out)
+    found = json.loads(jm_diff("--group-by=jetpack", "--format=json", pair.new.trace, pair.old.trace).out)
     assert [column["label"] for column in found["columns"]] == [f"JetPack {release}" for release in RELEASES]
 
 
 def test_a_budget_notices_the_newer_release(pair: Pair) -> None:
     arguments = ["--baseline", pair.old.trace, pair.new.trace]
-    assert call(check_cli.main, *arguments, "--max=peak.cublas=+4194303B", "--max=peak.cudart").status == 1
-    assert call(check_cli.main, *arguments, "--max=peak.cublas.device=+4MiB", "--max=peak.cudart").status == 0
-    assert call(check_cli.main, *arguments, "--max=peak.cublas.device=+4194303B").status == 1
-    done = call(check_cli.main, *arguments)
+    assert jmassif("check", *arguments, "--max=peak.cublas=+4194303B", "--max=peak.cudart").status == 1
+    assert jmassif("check", *arguments, "--max=peak.cublas.device=+4MiB", "--max=peak.cudart").status == 0
+    assert jmassif("check", *arguments, "--max=peak.cublas.device=+4194303B").status == 1
+    done = jmassif("check", *arguments)
     assert done.status == 1 and done.out.count("OVER") == 3
 
 

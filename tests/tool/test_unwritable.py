@@ -44,7 +44,7 @@ def run_limited(
     """Like record(), with a choice of the file, and `limit` called in the process before it starts."""
     compiled = compile_c(ALLOCATES, "-fno-builtin")
     words = ["--large=1", *options, compiled, *arguments]
-    return finish(start(out_file, *words, stderr=subprocess.PIPE, preexec_fn=limit))
+    return finish(start(out_file, *map(str, words), stderr=subprocess.PIPE, preexec_fn=limit))
 
 
 def assert_one_message(done: Run) -> None:

@@ -9,12 +9,11 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import pytest
 
-from jmassif.cli import diff as diff_cli
 from jmassif.html import page as html
 from jmassif.render.compare import _percent
 from jmassif.render.words import OWNERS
 from jmassif.units import growth, size
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_diff
 from tests.reporter.test_difference import held
 from tests.reporter.traces import Trace, small_training_run
 from tests.tool.cuda_ledger import run_sim
@@ -35,10 +34,10 @@ class Page(NamedTuple):
 
 def page_of(directory: Path, *arguments: object) -> Page:
     path = directory / "difference.html"
-    done = call(diff_cli.main, "--format=html", "-o", path, *arguments)
+    done = jm_diff("--format=html", "-o", path, *arguments)
     assert done.status == 0, done.err
     by = [] if any(str(argument).startswith("--by") for argument in arguments) else [f"--by={','.join(VIEWS)}"]
-    told = call(diff_cli.main, "--format=json", *by, *arguments)
+    told = jm_diff("--format=json", *by, *arguments)
     return Page(path, json.loads(told.out))
 
 
@@ -173,7 +172,7 @@ def test_roles_and_python_lines_have_tables_where_there_are_any(tmp_path: Path) 
     assert [row["name"] for row in page.view("role")["rows"]] == ["parameter", "gradient"]
     assert_tables(page, views)
     path = tmp_path / "all.html"
-    call(diff_cli.main, "--format=html", "-o", path, *traces)
+    jm_diff("--format=html", "-o", path, *traces)
     headings = look(path, ["texts", "section:not([hidden]) h2"])[0]
     tables = ["By owner", "By library", "By kind", "By role", "By function", "By python line"]
     assert headings == ["What has changed", "What is compared", "Call tree", *tables]
@@ -419,5 +418,5 @@ def test_names_are_text(tmp_path: Path, name: str) -> None:
 
 def test_without_the_built_page_it_says_how_to_build_it(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(html, "ASSETS", str(tmp_path))
-    done = call(diff_cli.main, "--format=html", "old", "new")
+    done = jm_diff("--format=html", "old", "new")
     assert done.status == 2 and "make page" in done.err and done.err.count("\n") == 1

@@ -8,7 +8,7 @@ import pytest
 
 from tests.reporter.traces import Trace
 from tests.web.browser import SCREENSHOTS, look, visit, write_page
-from tests.web.test_served import Served, fixture_serve
+from tests.serve.served import Served, fixture_serve
 
 __all__ = ["fixture_serve"]
 

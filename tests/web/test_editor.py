@@ -7,12 +7,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from jmassif.cli import report as jm_print
 from jmassif.render.editor import EDITORS, EditorError, parse_editor
-from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.traces import Trace
 from tests.web.browser import look, write_page
-from tests.web.test_served import Served
+from tests.serve.served import Served
 
 TEXT = "".join(f"line_{n} = {n}\n" for n in range(1, 21))
 
@@ -171,10 +170,10 @@ def test_nothing_of_a_path_is_anything_but_a_path(tmp_path: Path) -> None:
 def test_what_is_no_editor_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(EditorError):
         parse_editor(text)
-    done = call(jm_print.main, "--format=html", f"--editor={text}", traced(tmp_path, "a.py"))
+    done = jm_print("--format=html", f"--editor={text}", traced(tmp_path, "a.py"))
     assert_one_line_error("jm_print", done, "is none of vscode")
 
 
 def test_an_anonymous_page_has_none(tmp_path: Path) -> None:
-    done = call(jm_print.main, "--format=html", "--editor=vscode", "--anonymous", traced(tmp_path, "a.py"))
+    done = jm_print("--format=html", "--editor=vscode", "--anonymous", traced(tmp_path, "a.py"))
     assert_one_line_error("jm_print", done, "--anonymous leaves paths out")

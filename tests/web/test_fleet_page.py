@@ -8,10 +8,9 @@ from typing import Any, Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.cli.fleet import main
 from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, number_of, open_database
 from jmassif.units import growth, size
-from tests.reporter.commands import call
+from tests.reporter.commands import jmassif
 from tests.web.browser import look, visit
 
 N = 10000
@@ -56,9 +55,9 @@ def fixture_page(tmp_path_factory: Any) -> FleetPage:
     directory = tmp_path_factory.mktemp("fleet")
     database, path = directory / "fleet.db", directory / "fleet.html"
     _fill(database)
-    done = call(main, "diff", database, "--group-by=jetpack", "--format=html", "-o", path)
+    done = jmassif("fleet", "diff", database, "--group-by=jetpack", "--format=html", "-o", path)
     assert done.status == 0, done.err
-    told = call(main, "diff", database, "--group-by=jetpack", "--format=json")
+    told = jmassif("fleet", "diff", database, "--group-by=jetpack", "--format=json")
     return FleetPage(path, json.loads(told.out), database)
 
 

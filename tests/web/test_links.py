@@ -10,7 +10,7 @@ import pytest
 from tests.reporter.traces import Trace
 from tests.web.browser import look, visit, write_page
 from tests.web.pages import TREE, Page
-from tests.web.test_served import Served
+from tests.serve.served import Served
 
 # All that can be seen: texts, what is open, how controls stand.
 SEEN = """(() => {

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Callers and callees on the page are those of jm_print --calls-of, and a click goes on to one of them."""
+"""Callers and callees on the page are those of the stacks, and a click goes on to one of them."""
 
-from typing import Any, Dict, List
+from collections import Counter
+from typing import Any, Dict, List, Tuple
 
-from jmassif.analysis.callers_callees import neighbours
 from jmassif.analysis.moments import select
+from jmassif.model.records import side_of
 from tests.web.browser import look
 from tests.web.pages import Page
 
@@ -13,7 +14,20 @@ def bytes_of(rows: List[List[Any]]) -> Dict[str, int]:
     return {row[0]: row[1] for row in rows[1:] if row[0] != "total"}
 
 
-def test_callers_and_callees_are_those_of_the_text(training: Page) -> None:
+def around(profile: Any, names: Any, held: Any, wanted: str) -> "Tuple[Counter[str], Counter[str]]":
+    """Bytes of the callers and callees of a frame, from each stack by itself."""
+    callers: "Counter[str]" = Counter()
+    callees: "Counter[str]" = Counter()
+    for account, (n_bytes, _) in held.items():
+        stack = [names.frame(frame) for frame in profile.stack(profile.accounts[account].node)]
+        if wanted in stack and n_bytes and side_of(profile.accounts[account].kind):
+            first, last = stack.index(wanted), len(stack) - 1 - stack[::-1].index(wanted)
+            callers[stack[last + 1] if last + 1 < len(stack) else "(nobody: the stack begins here)"] += n_bytes
+            callees[stack[first - 1] if first else "(itself)"] += n_bytes
+    return callers, callees
+
+
+def test_callers_and_callees_are_those_of_the_stacks(training: Page) -> None:
     profile, names = training.profile, training.names
     held = select(profile, "peak").composition
     wanted = "train.py:148 (train_with_jmsim)"
@@ -31,9 +45,9 @@ def test_callers_and_callees_are_those_of_the_text(training: Page) -> None:
         ["rows", "#neighbours .table:nth-of-type(3) table"],
         ["rows", "#neighbours .table:nth-of-type(2) table"],
     )
-    expected = neighbours(profile, names, held, wanted)
-    assert bytes_of(callers) == {name_: f.bytes for name_, f in expected.callers if f.bytes or f.allocated}
-    assert sum(bytes_of(callees).values()) == expected.total.bytes > 0 and total == "total"
-    # The largest callee is the text's, and who called it is what was asked for, among others.
-    assert name == expected.callees[0][0]
+    callers_, callees_ = around(profile, names, held, wanted)
+    assert {caller: held for caller, held in bytes_of(callers).items() if held} == callers_
+    assert sum(bytes_of(callees).values()) == sum(callees_.values()) > 0 and total == "total"
+    # The largest callee is that of the stacks, and among its callers is the chosen line.
+    assert name == max(callees_, key=lambda each: callees_[each])
     assert any(row[0] == wanted for row in back)

@@ -10,7 +10,7 @@ from tests.web.browser import look
 def test_a_log_stands_beside_the_ledgers_figures(tmp_path: Path) -> None:
     log, page = tmp_path / "log", tmp_path / "report.html"
     log.write_text(R36.replace("12:34:56", "12:34:58"))
-    arguments = [str(trace().save(tmp_path)), f"--overlay={log}", "--overlay-offset=+00:00"]
+    arguments = [str(trace().save(tmp_path)), f"--overlay={log}"]
     done = jm_print(*arguments, "--format=html", "-o", str(page))
     assert done.status == 0, done.err
     rows, said, machine, beside = look(

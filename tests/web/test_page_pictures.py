@@ -10,9 +10,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
-from jmassif.cli import report as jm_print
 from jmassif.model.records import side_of
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_print
 from tests.reporter.traces import random_run, small_training_run
 from tests.web.browser import look, write_page
 
@@ -33,7 +32,7 @@ def saved(result: Dict[str, str], name: str) -> ElementTree.Element:
 
 
 def data(trace: Path, *options: str) -> Any:
-    return json.loads(call(jm_print.main, "--format=json", *options, trace).out)
+    return json.loads(jm_print("--format=json", *options, trace).out)
 
 
 def words(root: ElementTree.Element) -> List[str]:

@@ -6,8 +6,7 @@ from typing import Any, List
 
 import pytest
 
-from jmassif.cli import report as jm_print
-from tests.reporter.commands import assert_one_line_error, call
+from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.traces import Trace
 from tests.web.browser import SCREENSHOTS, Seen, in_node, look, look_once, write_page
 
@@ -129,7 +128,7 @@ def test_what_is_no_expression_is_said_in_a_word_and_changes_nothing(page: Path)
 
 def test_a_part_from_the_command_line_is_shown_first_and_can_be_left(tmp_path: Path) -> None:
     """There it is looked for in whole paths, which the page does not have."""
-    page = write_page(tmp_path, trace().save(tmp_path), options=["--only=file:^/app/net", "--except=owner:tensor"])
+    page = write_page(tmp_path, trace().save(tmp_path), options=["--include=file:^/app/net", "--exclude=owner:tensor"])
     rows, said, asked, _, all_rows, fragment, _ = look(
         page,
         OWNERS,
@@ -142,11 +141,11 @@ def test_a_part_from_the_command_line_is_shown_first_and_can_be_left(tmp_path: P
     )
     assert by_owner(rows) == {"framework": 2 * MIB, "total": 2 * MIB}
     assert said.endswith("2.00 MiB (2.00 MiB host, 0 B device) of 11.0 MiB (7.00 MiB host, 4.00 MiB device) shown")
-    assert asked.strip() == "--only=file:^/app/net --except=owner:tensor"
+    assert asked.strip() == "--include=file:^/app/net --exclude=owner:tensor"
     assert by_owner(all_rows)["total"] == 11 * MIB + 4096 and "given=no" in fragment
 
 
 def test_a_bad_expression_on_the_command_line_is_one_line(tmp_path: Path) -> None:
     path = trace().save(tmp_path)
-    done = call(jm_print.main, "--format=html", "--only=(", path)
+    done = jm_print("--format=html", "--include=(", path)
     assert_one_line_error("jm_print", done, "no regular expression")

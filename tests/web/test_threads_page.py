@@ -4,8 +4,7 @@
 import json
 from pathlib import Path
 
-from jmassif.cli import report as jm_print
-from tests.reporter.commands import call
+from tests.reporter.commands import jm_print
 from tests.reporter.test_threads import LOADERS, MAIN, _trace
 from tests.reporter.traces import small_training_run
 from tests.web.browser import look, write_page
@@ -18,7 +17,7 @@ def test_the_table_of_threads_is_that_of_json_at_any_moment(tmp_path: Path) -> N
         page, ("rows", "#threads tbody"), ("click", ".bar button:text-is('end')"), ("rows", "#threads tbody"), ("axe",)
     )
     held = {row[0]: row[1] for row in rows}
-    table = json.loads(call(jm_print.main, "--format=json", "--by=thread", trace).out)["table"]["rows"]
+    table = json.loads(jm_print("--format=json", "--by=thread", trace).out)["table"]["rows"]
     assert held == {row["name"]: row["host"]["live_bytes"] for row in table}
     assert held["main thread"] == MAIN and held["loader"] == sum(LOADERS) and len(held) == 4
     assert {row[0] for row in at_end} == set(held) and problems == []

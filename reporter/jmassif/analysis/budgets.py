@@ -136,7 +136,9 @@ class Meter:
 
     def __init__(self, profile: Profile, owners: Collection[str] = ()) -> None:
         self._profile = profile
-        self.owners: Set[str] = set(owners) | set(profile.group_of) | {type_.owner for type_ in profile.accounts.types[1:]}
+        self.owners: Set[str] = (
+            set(owners) | set(profile.group_of) | {type_.owner for type_ in profile.accounts.types[1:]}
+        )
         self._moments = SELECTORS + tuple(mark_snapshots(profile))
         self._compositions: Dict[str, Composition] = {}
         self._names: Optional[Names] = None

@@ -1,86 +1,51 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command jm_diff: its options, and which traces make which column."""
+"""`jmassif diff`, also as jm_diff: its options, and the traces of each column."""
 
 import argparse
 import difflib
 import os
 import re
-from collections import OrderedDict
-from typing import Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.compare import PROCESS, SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure, total
+from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure, total
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.range_diff import At, moments_of
 from jmassif.analysis.run_info import label, version_order
 from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
-from jmassif.cli.common import Parser, Problem, filled
-from jmassif.cli.pages import write_page
-from jmassif.export import compare as difference_data
-from jmassif.html import compare as difference_html, page as html
+from jmassif.cli.common import Parser, Problem
+from jmassif.cli.options import checked, is_trace, non_empty, views
 from jmassif.model.run import Profile
-from jmassif.reader.input import open_input
-from jmassif.reader.tokens import MAGIC
-from jmassif.render import compare as difference
 from jmassif.render.view import FormatError
 from jmassif.units import QuantityError, count, parse_bytes, printable
 
-
-_NAME = "jm_diff"
-
 _HTML = "html"
-_WRITERS: Dict[str, Callable[[Difference, bool], Iterator[str]]] = {
-    "text": difference.write_text,
-    "markdown": difference.write_markdown,
-    "json": lambda found, _: difference_data.write_json(found),
-    "csv": lambda found, _: difference_data.write_csv(found),
-}
+_FORMATS = ("text", "markdown", "json", "csv", _HTML)
 _FOR_PEOPLE = ("text", "markdown")
 
 _DEFAULT_VIEWS = ["owner", "library", SCOPE]
 _DEFAULT_VIEWS_OF_PAGE = _DEFAULT_VIEWS + ["kind", "role", "function", "python-line"]
-# A page is read by a browser, which gets slow.
-_MAX_ROWS_OF_PAGE = 20000
-# Of the largest total; people need no more.
-_DEFAULT_MIN_SHARE = 1000
+_MAX_ROWS_OF_PAGE = 20000  # more make a browser slow
+_DEFAULT_MIN_SHARE = 1000  # of the largest total, in reports for people
 
 _EPILOG = """\
 examples:
-  jm_diff old.jmassif new.jmassif
-  jm_diff --by=python-line --at=end before.jmassif after.jmassif
-  jm_diff --from=40% --to=end a.jmassif                 what one run held at both moments
-  jm_diff old1 old2 old3 --vs new1 new2 new3      repeated runs: medians, and what is beyond their spread
-  jm_diff --group-by=jetpack *.jmassif            a column for each JetPack
-  jm_diff --format=html --open old.jmassif new.jmassif    what grew and shrank, as a page"""
+  jmassif diff old.jmassif new.jmassif
+  jmassif diff --html --open old.jmassif new.jmassif
+  jmassif diff old1 old2 old3 --vs new1 new2 new3   medians of repeated runs"""
 
 
-def _size(text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except QuantityError as error:
-        raise argparse.ArgumentTypeError(str(error))
-
-
-def _views(text: str) -> List[str]:
-    views = text.split(",")
-    for view in views:
-        if view not in VIEWS:
-            raise argparse.ArgumentTypeError(f'"{view}" is none of {", ".join(VIEWS)}')
-    return views
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(_NAME, "Shows how the memory of two or more recorded runs differs.", _EPILOG)
+def build_parser(prog: str) -> Parser:
+    parser = Parser(prog, "Compare the memory of recorded runs.", _EPILOG, "[OPTION]... TRACE... [--vs TRACE...]")
     option = parser.add_argument
-    option("traces", nargs="+", metavar="TRACE", help="a trace, or a directory: repeated runs of one thing")
+    option("traces", nargs="+", metavar="TRACE", help="a trace, or a directory with repeated runs")
     option(
         "--vs",
         nargs="+",
         action="append",
         default=[],
         metavar="TRACE",
-        help="the traces before this are repeated runs of one side, those after it of the other",
+        help="compare repeated runs: one side before this, the other after it",
     )
     option(
         "--group-by",
@@ -89,46 +54,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     option(
         "--by",
-        type=_views,
-        metavar="VIEW[,VIEW]...",
-        help=f"any of {', '.join(VIEWS)} [{','.join(_DEFAULT_VIEWS)}; html: more]",
+        type=views(tuple(VIEWS)),
+        metavar="VIEW,...",
+        help=f"rows: any of {', '.join(VIEWS)} [{','.join(_DEFAULT_VIEWS)}]",
     )
     option(
         "--at",
-        type=filled,
+        type=non_empty,
         metavar="WHEN",
-        help="the moment to compare: peak, peak-host, peak-device, start, end, last, a mark, a snapshot's number, or a time"
-        " such as 12.5s or 40%% [peak]",
+        help="the moment: peak, start, end, a mark, a number, 12.5s or 40%% [peak]",
     )
-    option(
-        "--from",
-        type=filled,
-        metavar="WHEN",
-        help="instead, compare what is new at --to since then; of one trace alone, what it held at both moments [start]",
-    )
-    option("--to", type=filled, metavar="WHEN", help="likewise, the moment at which it is still held [end]")
-    option(
-        "--min", type=_size, metavar="SIZE", help="fold what differs by less [text: a thousandth of the total; data: 0]"
-    )
-    option("--format", choices=sorted([*_WRITERS, _HTML]), default="text", help="what to write [text]")
-    option("--anonymous", action="store_true", help="leave out user, host, arguments, and paths but within packages")
+    size = checked(parse_bytes, QuantityError)
+    option("--min", type=size, metavar="SIZE", help="fold smaller differences [0.1%% of the total]")
     option("--bytes", action="store_true", help="exact figures in text and markdown")
-    option(
-        "-o", "--output", type=filled, metavar="FILE", help="write to FILE [standard output; html: jmassif.diff.html]"
-    )
-    option("--open", action="store_true", help="of --format=html: show the page in the browser")
+    option("--anonymous", action="store_true", help="remove user, host, paths and arguments")
+    option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [a page: jmassif.diff.html]")
+    option("--format", choices=_FORMATS, default="text", metavar="NAME", help=f"{', '.join(_FORMATS)} [text]")
+    option("--html", action="store_const", dest="format", const=_HTML, help="a page: short for --format=html")
+    option("--open", action="store_true", help="open the page in the browser")
     return parser
 
 
-# ---- which traces ------------------------------------------------------------------------------
-
-
-def _is_trace(path: str) -> bool:
-    try:
-        with open_input(path) as stream:
-            return stream.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
+# ---- the traces -------------------------------------------------------------------------------------
 
 
 def _natural(name: str) -> List[Tuple[int, str]]:
@@ -141,14 +88,14 @@ def _traces_in(directory: str) -> List[str]:
         paths = [os.path.join(directory, entry) for entry in sorted(os.listdir(directory), key=_natural)]
     except OSError as error:
         raise Problem(f"{directory}: cannot be read: {error.strerror}")
-    found = [path for path in paths if os.path.isfile(path) and _is_trace(path)]
+    found = [path for path in paths if os.path.isfile(path) and is_trace(path)]
     if not found:
         raise Problem(f"{directory}: has no traces in it")
     return found
 
 
 class _Process(NamedTuple):
-    """What tells a process that another one has started from a run of its own."""
+    """Marks of a process that another one may have started."""
 
     host: str
     pid: str
@@ -165,30 +112,30 @@ class _Process(NamedTuple):
 def _process(profile: Profile) -> _Process:
     manifest = profile.manifest
     start = profile.number("start-unix-ms") or 0
-    # Times of another unit do not tell when it ended; the snapshots of a truncated trace tell when it still ran.
+    # Times of another unit give no end; the last snapshot of a truncated trace is a time at which it still ran.
     times = [snapshot.time for snapshot in profile.snapshots[-1:]] if profile.time_unit == "ms" else []
     parent = manifest.get("forked-from", manifest.get("ppid", ""))
     return _Process(manifest.get("host", ""), manifest.get("pid", "?"), parent, start, start + max(times, default=0))
 
 
-# With more runs than this no line is named: to know each line of each of them takes a quarter of the time, and memory.
+# More runs have no line named: each line of each of them takes a quarter of the time, and memory.
 _MOST_WITH_LINES = 100
 
 
 class _Reader:
-    """Reads traces and keeps of each what is compared: those of a directory may be larger than the memory."""
+    """Reads traces and keeps of each only figures: the traces of a directory may be larger than the memory."""
 
-    def __init__(self, views: Sequence[str], at: At, stacks: Optional[Stacks], is_anonymous: bool) -> None:
-        self._views = views
+    def __init__(self, views_: Sequence[str], at: str, stacks: Optional[Stacks], is_anonymous: bool) -> None:
+        self._views = views_
         self._at = at
         self._stacks = stacks
         self._is_anonymous = is_anonymous
         self.files: List[str] = []
 
     def _profile(self, name: str) -> Tuple[str, Profile]:
-        """With what the trace is called, which may be as its owner is."""
+        """The name to show, which is not the file's if that may name its owner, and the trace."""
         self.files.append(name)
-        profile = common.read(_NAME, name, "comparing what came before")
+        profile = common.read(name, "comparing what came before")
         if "thread" in self._views and not profile.has_threads:
             raise Problem(f"{name}: {WITHOUT_THREADS}")
         if not self._is_anonymous:
@@ -196,33 +143,16 @@ class _Reader:
         anonymize(profile)
         return f"trace {len(self.files)}", profile
 
-    def _measure(self, shown: str, profile: Profile, at: At) -> Run:
-        return measure(shown, profile, self._views, at, self._stacks, len(self.files) <= _MOST_WITH_LINES)
-
     def _read(self, name: str) -> Tuple[_Process, Run]:
         shown, profile = self._profile(name)
         try:
-            return _process(profile), self._measure(shown, profile, self._at)
+            with_lines = len(self.files) <= _MOST_WITH_LINES
+            return _process(profile), measure(shown, profile, self._views, self._at, self._stacks, with_lines)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
-
-    def moments(self, name: str) -> List[Column]:
-        """A column of each end of the range, of one run. Raises Problem."""
-        shown, profile = self._profile(name)
-        assert not isinstance(self._at, str)
-        try:
-            moments_of(profile, *self._at)
-            runs = [self._measure(shown, profile, at) for at in self._at]
-        except SelectionError as error:
-            raise Problem(f"{name}: {error}")
-        return [Column(printable(run.moment), [run]) for run in runs]
-
-    @property
-    def is_of_range(self) -> bool:
-        return not isinstance(self._at, str)
 
     def found(self, names: Sequence[str]) -> List[Run]:
-        """The runs in files that nobody chose one by one: processes that another one has started are parts of a run."""
+        """The runs in files that were not named one by one, without the processes that another one started."""
         read = [self._read(name) for name in names]
         parents: Dict[Tuple[str, str], List[_Process]] = {}  # that it may be, by host and pid
         for process, _ in read:
@@ -233,7 +163,7 @@ class _Reader:
 
         runs = [run for process, run in read if not is_child(process)]
         if len(runs) < len(read):
-            common.say(_NAME, f"left out {count(len(read) - len(runs), 'trace')} of child processes")
+            common.warn(f"left out {count(len(read) - len(runs), 'trace')} of child processes")
         return runs
 
     def runs(self, names: Sequence[str]) -> List[Run]:
@@ -244,10 +174,10 @@ class _Reader:
         return runs
 
 
-# ---- which columns -----------------------------------------------------------------------------
+# ---- the columns -------------------------------------------------------------------------------
 
 
-# Facts whose values say nothing without the fact's name.
+# Facts with values that need the fact's name.
 _VERSIONS = ("jetpack", "l4t", "cuda", "cudnn", "cublas", "tensorrt", "pytorch", "python", "jmassif", "valgrind")
 
 
@@ -255,7 +185,7 @@ def _groups(runs: Sequence[Run], key: str) -> List[Column]:
     """A column for each value of a fact, in the order of versions. Raises Problem."""
     if not any(run.facts.get(key) for run in runs):
         known = sorted({name for run in runs for name, value in run.facts.items() if value})
-        raise Problem(f'no trace tells "{key}": {_choice(key, known)}')
+        raise Problem(f'no trace has the key "{key}": {_choice(key, known)}')
     found: Dict[str, List[Run]] = {}
     for run in runs:
         found.setdefault(run.facts.get(key, ""), []).append(run)
@@ -269,7 +199,7 @@ _MAX_CHOICES = 12
 
 def _choice(word: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, known, 5, 0.5) or known[:_MAX_CHOICES]
-    return f"there is {', '.join(near)}" if near else "they tell nothing of the kind"
+    return f"try {', '.join(near)}" if near else "they have no keys"
 
 
 def _labelled(sides: Sequence[List[Run]]) -> List[Column]:
@@ -280,38 +210,17 @@ def _labelled(sides: Sequence[List[Run]]) -> List[Column]:
 
 
 def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
+    traces = arguments.traces
     if arguments.group_by is not None:
         if arguments.vs:
-            raise Problem("--group-by and --vs both say which traces go together: leave one out")
-        files = [path for name in arguments.traces for path in (_traces_in(name) if os.path.isdir(name) else [name])]
+            raise Problem("--group-by and --vs cannot be combined: leave one out")
+        files = [path for name in traces for path in (_traces_in(name) if os.path.isdir(name) else [name])]
         return _groups(reader.found(files), arguments.group_by)
     if arguments.vs:
-        return _labelled([reader.runs(names) for names in [arguments.traces] + arguments.vs])
-    if len(arguments.traces) < 2 and reader.is_of_range and not os.path.isdir(arguments.traces[0]):
-        return reader.moments(arguments.traces[0])
-    if len(arguments.traces) < 2:
-        raise Problem("one side alone has nothing to be compared with: name another, or use --group-by")
-    return _labelled([reader.runs([name]) for name in arguments.traces])
-
-
-# What is told of the whole run, or of what was sampled at a moment, is none of a range.
-_NOT_OF_RANGES = (SCOPE, PROCESS, "role")
-
-
-def _views_and_moment(arguments: argparse.Namespace) -> Tuple[List[str], At]:
-    default = _DEFAULT_VIEWS_OF_PAGE if arguments.format == _HTML else _DEFAULT_VIEWS
-    views = list(OrderedDict.fromkeys(arguments.by or default))
-    begin, end = getattr(arguments, "from"), arguments.to
-    if begin or end:
-        if arguments.at is not None:
-            raise Problem("--at is a moment, and --from and --to are a range: leave one out")
-        stranger = next((view for view in arguments.by or () if view in _NOT_OF_RANGES), None)
-        if stranger:
-            raise Problem(f"--by={stranger} has no meaning for a range")
-        return [view for view in views if view not in _NOT_OF_RANGES], (begin or "start", end or "end")
-    if arguments.at is not None and views == [SCOPE]:
-        raise Problem("--at has no meaning for --by=scope: calls are told with what they cost, whenever that was")
-    return views, arguments.at or "peak"
+        return _labelled([reader.runs(names) for names in [traces] + arguments.vs])
+    if len(traces) < 2:
+        raise Problem("diff needs two traces, or --group-by")
+    return _labelled([reader.runs([name]) for name in traces])
 
 
 def _min_bytes(arguments: argparse.Namespace, columns: Sequence[Column]) -> int:
@@ -333,33 +242,43 @@ def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Se
     return found
 
 
-def _diff(given: Optional[List[str]]) -> int:
-    arguments = _parser().parse_args(given)
-    if arguments.open and arguments.format != _HTML:
-        raise Problem("--open shows a page in the browser: it needs --format=html")
-    views, at = _views_and_moment(arguments)
-    stacks = Stacks() if arguments.format == _HTML else None
+def _write(arguments: argparse.Namespace, found: Difference, stacks: Optional[Stacks], inputs: Sequence[str]) -> None:
+    lines: Iterable[str]
+    if stacks is not None:
+        from jmassif.cli.pages import write_page
+        from jmassif.html import compare as html
+
+        write_page(html.write(found, stacks), inputs, arguments.output, "jmassif.diff.html", arguments.open)
+        return
+    if arguments.format in _FOR_PEOPLE:
+        from jmassif.render import compare as text
+
+        write = text.write_text if arguments.format == "text" else text.write_markdown
+        lines = write(found, arguments.bytes)
+    else:
+        from jmassif.export import compare as data
+
+        lines = data.write_json(found) if arguments.format == "json" else data.write_csv(found)
+    common.write(lines, arguments.output)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    is_page = arguments.format == _HTML
+    if arguments.open and not is_page:
+        raise Problem("--open shows a page: add --html")
+    chosen = arguments.by or (_DEFAULT_VIEWS_OF_PAGE if is_page else _DEFAULT_VIEWS)
+    if arguments.at and chosen == [SCOPE]:
+        raise Problem("--at is not supported by --by=scope: calls have one cost over the whole run")
     try:
-        if stacks is not None:
-            html.read_assets()
-        reader = _Reader(views, at, stacks, arguments.anonymous)
+        if is_page:
+            from jmassif.html.page import read_assets
+
+            read_assets()
+        stacks = Stacks() if is_page else None
+        reader = _Reader(chosen, arguments.at or "peak", stacks, arguments.anonymous)
         columns = _columns(arguments, reader)
-        common.keep_inputs(arguments.output, reader.files)
-        found = _compare(arguments, columns, views)
-        if stacks is not None:
-            page = difference_html.write(found, stacks)
-            write_page(_NAME, page, reader.files, arguments.output, "jmassif.diff.html", arguments.open)
-        else:
-            common.write(_WRITERS[arguments.format](found, arguments.bytes), arguments.output)
+        common.check_not_input(arguments.output, reader.files)
+        _write(arguments, _compare(arguments, columns, chosen), stacks, reader.files)
     except FormatError as error:
         raise Problem(str(error))
     return 0
-
-
-def main(arguments: Optional[List[str]] = None) -> int:
-    """Runs jm_diff with `arguments` (those of the process by default); the exit status."""
-    return common.main(_NAME, _diff, arguments)
-
-
-def run() -> NoReturn:
-    common.run(main)

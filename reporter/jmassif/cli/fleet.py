@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command jm_fleet: its actions and their options."""
+"""`jmassif fleet`: recorded runs by the thousand in a database. Its actions are subcommands, each with options of its own."""
 
 import argparse
 import os
 import sys
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from jmassif.cli import common
-from jmassif.cli.common import Parser, Problem, filled
-from jmassif.cli.pages import write_page
+from jmassif.cli.common import Parser, Problem
+from jmassif.cli.options import non_empty, number, views
 from jmassif.cli.terminal import is_terminal
-from jmassif.fleet import tables, tables as export, tables as page
+from jmassif.fleet import tables
 from jmassif.fleet.compare import (
     POOLS,
     FleetDifference,
@@ -26,45 +26,90 @@ from jmassif.fleet.compare import (
 )
 from jmassif.fleet.database import VIEWS, Database, FleetError, open_database
 from jmassif.fleet.load import Loader, Progress, Refused
-from jmassif.fleet.tables import write_json
-from jmassif.html import page as html
 from jmassif.render.layout import Column, Table
 from jmassif.render.view import FormatError
 from jmassif.units import count, moment, printable, size
 
-
-_NAME = "jm_fleet"
 _HTML = "html"
-_DIFF_FORMATS: Dict[str, Callable[[FleetDifference, bool], Iterator[str]]] = {
-    "text": tables.write_text,
-    "markdown": tables.write_markdown,
-    "json": lambda found, _: write_json(found),
-}
-_EXPORTS = {"csv": export.write_csv, "jsonl": export.write_jsonl}
-_TABLES = ("runs", "figures")
+_EXPORTS = {"csv": tables.write_csv, "jsonl": tables.write_jsonl}
 
 _EPILOG = """\
-DB is a file, for SQLite, or postgresql://HOST/NAME. The actions:
-
-  load DB TRACE...     adds runs; directories are searched for traces. What is there already is passed over
-  diff DB              what differs between groups of runs, and by how much
-  runs DB              lists the runs
-  export DB            runs, or what each held, as CSV or JSON lines
+DB is a file, for SQLite, or postgresql://HOST/NAME.
 
 examples:
-  jm_fleet load fleet.db traces/
-  jm_fleet diff fleet.db --group-by=jetpack --where 'board=*Orin*'
-  jm_fleet diff fleet.db --group-by=jetpack --format=html -o fleet.html
-  jm_fleet runs fleet.db --where is_complete=0
-  jm_fleet export fleet.db --table=figures --format=csv -o figures.csv"""
+  jmassif fleet load fleet.db traces/
+  jmassif fleet diff fleet.db --group-by=jetpack --where 'board=*Orin*'"""
 
 
-def _views(text: str) -> List[str]:
-    views = text.split(",")
-    for view in views:
-        if view not in VIEWS:
-            raise argparse.ArgumentTypeError(f'"{view}" is none of {", ".join(VIEWS)}')
-    return list(dict.fromkeys(views))
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="KEY=PATTERN",
+        help="only runs with a KEY that matches (!=: does not match) the PATTERN; all conditions must hold",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser, *formats: str) -> None:
+    option = parser.add_argument
+    option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [a page: jmassif.fleet.html]")
+    help_ = f"{', '.join(formats)} [{formats[0]}]"
+    option("--format", choices=formats, default=formats[0], metavar="NAME", help=help_)
+
+
+def build_parser(prog: str) -> Parser:
+    parser = Parser(
+        prog, "Keep recorded runs in a database, and compare groups of them.", _EPILOG, "ACTION [OPTION]... DB"
+    )
+    actions = parser.add_subparsers(
+        title="actions, each with --help", dest="action", metavar="ACTION", parser_class=Parser
+    )
+    actions.required = True
+
+    def add(name: str, description: str, usage: str = "[OPTION]... DB") -> Parser:
+        epilog = _EPILOG[: _EPILOG.index("\n")]
+        action: Parser = actions.add_parser(
+            name,
+            prog=f"{prog} {name}",
+            help=description,
+            description=f"{description.capitalize()}.",
+            epilog=epilog,
+            usage=usage,
+        )
+        action.add_argument("database", metavar="DB", help="the database")
+        return action
+
+    load = add("load", "add runs from traces, and from directories of traces", "[OPTION]... DB TRACE...")
+    load.add_argument("traces", metavar="TRACE", nargs="+", help="a trace, or a directory to search for traces")
+    jobs = number(1, 1000, is_whole=True)
+    load.add_argument("--jobs", type=jobs, metavar="N", help="processes that read traces [one a processor]")
+
+    diff = add("diff", "compare groups of runs", "--group-by=KEY [OPTION]... DB")
+    option = diff.add_argument
+    keys = "jetpack, l4t, board, pytorch, cuda, or any key of the manifest"
+    option("--group-by", type=non_empty, required=True, metavar="KEY", help=keys)
+    option("--base", metavar="VALUE", help="the group to compare with [the oldest version]")
+    _add_where(diff)
+    option("--by", type=views(tuple(VIEWS)), metavar="VIEW,...", help=f"any of {', '.join(VIEWS)} [all]")
+    option("--pool", choices=list(POOLS), metavar="POOL", help=f"{', '.join(POOLS)} [bytes: both]")
+    option("--level", type=_level, default=0.01, metavar="CHANCE", help="significance level (family-wise) [1%%]")
+    option("--incomplete", action="store_true", help="count runs that were killed, or still run, too")
+    option("--all", action="store_true", help="show unchanged rows too")
+    _add_output(diff, "text", "markdown", "json", _HTML)
+    option("--open", action="store_true", help="with --format=html: open the page in the browser")
+
+    runs = add("runs", "list the runs")
+    _add_where(runs)
+    _add_output(runs, "text", "csv", "jsonl")
+
+    export = add("export", "write runs, or the figures of each, as CSV or JSON lines")
+    export.add_argument(
+        "--table", choices=("runs", "figures"), default="runs", metavar="NAME", help="runs, figures [runs]"
+    )
+    _add_where(export)
+    _add_output(export, "csv", "jsonl")
+    return parser
 
 
 def _level(text: str) -> float:
@@ -73,84 +118,22 @@ def _level(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 1e-9 <= value <= 0.5:
-        raise argparse.ArgumentTypeError(f'"{text}" is no chance of an error from 0.0000001 % to 50 %')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a significance level from 0.0000001 % to 50 %')
     return value
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:5]) <= 1000:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number from 1 to 1000')
-    return int(text)
-
-
-class _Action(NamedTuple):
-    options: Tuple[str, ...]
-    formats: Tuple[str, ...]  # the default first
-    do: Callable[[argparse.Namespace], int]
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        _NAME, "Keeps recorded runs by the thousand in a database, and tells what differs between them.", _EPILOG
-    )
-    option = parser.add_argument
-    option("action", choices=list(_ACTIONS), help="what to do; see below")
-    option("database", metavar="DB", help="a file, or postgresql://HOST/NAME")
-    option("traces", metavar="TRACE", nargs="*", help="of load: traces, and directories of traces")
-    option("--jobs", type=_jobs, metavar="N", help="of load: processes that read traces [one a processor]")
-    option(
-        "--group-by",
-        type=filled,
-        metavar="KEY",
-        help="of diff: jetpack, l4t, board, pytorch, cuda, or any key of the manifest",
-    )
-    option("--base", metavar="VALUE", help="of diff: the group that others are compared with [the oldest version]")
-    option(
-        "--where",
-        action="append",
-        metavar="KEY=PATTERN",
-        help="only runs whose KEY fits the shell's PATTERN, or with != does not; of several conditions all",
-    )
-    option("--by", type=_views, metavar="VIEW[,VIEW]...", help=f"of diff: any of {', '.join(VIEWS)} [all]")
-    option("--pool", choices=list(POOLS), help="of diff: which memory [bytes: both; of discrete GPUs device]")
-    option("--level", type=_level, metavar="CHANCE", help="of diff: that anything is called a change and is none [1%%]")
-    option("--incomplete", action="store_true", help="of diff: count runs that were killed, or still run, too")
-    option("--all", action="store_true", help="of diff: show rows that have not changed too")
-    option("--table", choices=_TABLES, help="of export: what to write [runs]")
-    option("--format", choices=sorted({f for a in _ACTIONS.values() for f in a.formats}), help="what to write")
-    option(
-        "-o", "--output", type=filled, metavar="FILE", help="write to FILE [standard output; html: jmassif.fleet.html]"
-    )
-    option("--open", action="store_true", help="of diff --format=html: show the page in the browser")
-    return parser
-
-
-def _check_options(arguments: argparse.Namespace, action: _Action) -> None:
-    for name, value in vars(arguments).items():
-        option = name.replace("_", "-")
-        if name not in ("action", "database", "traces", "format") and value not in (None, False):
-            if option not in action.options:
-                raise Problem(f"--{option} means nothing to jm_fleet {arguments.action}")
-    if arguments.traces and arguments.action != "load":
-        raise Problem(f"jm_fleet {arguments.action} takes no traces: jm_fleet load adds them")
-    if arguments.format is None:
-        arguments.format = action.formats[0] if action.formats else None
-    elif arguments.format not in action.formats:
-        raise Problem(f"jm_fleet {arguments.action} has no --format={arguments.format}")
-    if arguments.open and arguments.format != _HTML:
-        raise Problem("--open shows a page in the browser: it needs --format=html")
 
 
 # ---- load --------------------------------------------------------------------------------------------
 
 
-# What SQLite keeps beside a database while it is written to.
+# Files that SQLite keeps beside a database while it is written to.
 _BESIDE = ("", "-journal", "-wal", "-shm")
 
 
 def _paths(names: List[str], database: str) -> Tuple[List[str], List[Refused]]:
-    """Of the traces that are named, and of all files in directories but the database, each once; and the directories
-    that cannot be read: not all that lies in a large tree is for everybody (lost+found), and the rest is wanted."""
+    """The named traces and all files in directories but the database, each once; and the directories that cannot be read.
+
+    A large tree may have directories that are not for everybody (lost+found); the others are loaded all the same.
+    """
     found: Dict[str, None] = {}
     refused: List[Refused] = []
 
@@ -170,7 +153,7 @@ def _paths(names: List[str], database: str) -> Tuple[List[str], List[Refused]]:
 
 
 class _Bar:
-    """How far a load is, how fast, and for how long still: on standard error, where that is a terminal."""
+    """The progress of a load, on standard error if that is a terminal."""
 
     def __init__(self) -> None:
         self._is_on = is_terminal(sys.stderr)
@@ -201,8 +184,6 @@ class _Bar:
 
 
 def _load(arguments: argparse.Namespace) -> int:
-    if not arguments.traces:
-        raise Problem("jm_fleet load needs traces: name them, or their directory")
     paths, unreadable = _paths(arguments.traces, arguments.database)
     database = open_database(arguments.database, may_be_new=True)
     try:
@@ -218,13 +199,13 @@ def _load(arguments: argparse.Namespace) -> int:
         database.close()
     all_refused = unreadable + done.refused
     for refused in all_refused:
-        common.say(_NAME, f"{refused.path}: {refused.reason}")
-    told = f"{count(done.n_new, 'trace')} added in {time.monotonic() - begin:.1f} s"
+        common.warn(f"{refused.path}: {refused.reason}")
+    text = f"{count(done.n_new, 'trace')} added in {time.monotonic() - begin:.1f} s"
     if done.n_known:
-        told += f", {done.n_known:,} there already"
+        text += f", {done.n_known:,} there already"
     if all_refused:
-        told += f", {len(all_refused):,} refused (above)"
-    common.say(_NAME, f"{told}; {database.name} has {count(n_runs, 'run')}")
+        text += f", {len(all_refused):,} refused (above)"
+    common.warn(f"{text}; {database.name} has {count(n_runs, 'run')}")
     return 1 if all_refused else 0
 
 
@@ -243,11 +224,11 @@ def _loaded(name: str) -> Iterator[Database]:
 
 
 def _wanted(arguments: argparse.Namespace, database: Database) -> List[FleetRun]:
-    """The runs that the conditions leave. Raises Problem if there are none at all."""
+    """The runs that meet the conditions. Raises Problem if the database is empty."""
     runs = read_runs(database)
     if not runs:
         raise Problem(f"{database.name}: has no runs in it")
-    return chosen(runs, [condition(text) for text in arguments.where or []])
+    return chosen(runs, [condition(text) for text in arguments.where])
 
 
 def _difference(arguments: argparse.Namespace, database: Database) -> FleetDifference:
@@ -263,29 +244,37 @@ def _difference(arguments: argparse.Namespace, database: Database) -> FleetDiffe
     if arguments.base is not None and arguments.base not in values:
         raise Problem(f'no run has {arguments.group_by} "{arguments.base}": there is {", ".join(values)}')
     base = values.index(arguments.base) if arguments.base is not None else 0
-    # A machine whose runs have used no GPU has one pool only, whatever it might have had.
+    # Runs without a GPU have one pool, whatever the machine has.
     is_discrete = any(run.fields["is_discrete"] and run.fields["peak_device"] for run in kept)
     pool = arguments.pool or ("device" if is_discrete else "bytes")
     if is_discrete and pool == "bytes":
         raise Problem("host and device are two pools on some of the machines: --pool=host, --pool=device, or --where")
-    views = arguments.by or list(VIEWS)
-    level = arguments.level or 0.01
-    return compare(database, groups, arguments.group_by, views, pool, level, base, len(runs) - len(kept))
+    shown = arguments.by or list(VIEWS)
+    return compare(database, groups, arguments.group_by, shown, pool, arguments.level, base, len(runs) - len(kept))
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    if arguments.group_by is None:
-        raise Problem("jm_fleet diff needs --group-by: jetpack, board, pytorch, …")
+    if arguments.open and arguments.format != _HTML:
+        raise Problem("--open shows a page: add --format=html")
     if arguments.format == _HTML:
-        html.read_assets(script=page.SCRIPT)
+        from jmassif.html.page import read_assets
+
+        read_assets(script=tables.SCRIPT)
     with _loaded(arguments.database) as database:
         found = _difference(arguments, database)
     inputs = [arguments.database]
     if arguments.format == _HTML:
-        write_page(_NAME, page.write(found), inputs, arguments.output, "jmassif.fleet.html", arguments.open)
+        from jmassif.cli.pages import write_page
+
+        write_page(tables.write(found), inputs, arguments.output, "jmassif.fleet.html", arguments.open)
         return 0
-    common.keep_inputs(arguments.output, inputs)
-    common.write(_DIFF_FORMATS[arguments.format](found, arguments.all), arguments.output)
+    common.check_not_input(arguments.output, inputs)
+    if arguments.format == "json":
+        lines = tables.write_json(found)
+    else:
+        write = tables.write_text if arguments.format == "text" else tables.write_markdown
+        lines = write(found, arguments.all)
+    common.write(lines, arguments.output)
     return 0
 
 
@@ -309,8 +298,8 @@ def _runs(arguments: argparse.Namespace) -> int:
     if arguments.format == "text":
         lines = _run_lines(runs)
     else:
-        lines = _EXPORTS[arguments.format](export.RUN_FIELDS, export.run_rows(runs))
-    common.keep_inputs(arguments.output, [arguments.database])
+        lines = _EXPORTS[arguments.format](tables.RUN_FIELDS, tables.run_rows(runs))
+    common.check_not_input(arguments.output, [arguments.database])
     common.write(lines, arguments.output)
     return 0
 
@@ -320,43 +309,19 @@ def _export(arguments: argparse.Namespace) -> int:
         runs = _wanted(arguments, database)
         write: Any = _EXPORTS[arguments.format]
         if arguments.table == "figures":
-            lines = write(export.FIGURE_FIELDS, export.figures(database, runs))
+            lines = write(tables.FIGURE_FIELDS, tables.figures(database, runs))
         else:
-            lines = write(export.RUN_FIELDS, export.run_rows(runs))
-        common.keep_inputs(arguments.output, [arguments.database])
+            lines = write(tables.RUN_FIELDS, tables.run_rows(runs))
+        common.check_not_input(arguments.output, [arguments.database])
         common.write(lines, arguments.output)
     return 0
 
 
-_ACTIONS: Dict[str, _Action] = {
-    "load": _Action(("jobs",), (), _load),
-    "diff": _Action(
-        ("group-by", "base", "where", "by", "pool", "level", "incomplete", "all", "output", "open"),
-        ("text", "markdown", "json", _HTML),
-        _diff,
-    ),
-    "runs": _Action(("where", "output"), ("text", "csv", "jsonl"), _runs),
-    "export": _Action(("where", "table", "output"), ("csv", "jsonl"), _export),
-}
+_ACTIONS = {"load": _load, "diff": _diff, "runs": _runs, "export": _export}
 
 
-def _fleet(given: Optional[List[str]]) -> int:
-    parser = _parser()
-    # Options may stand between the traces, where Python is new enough to know how.
-    parse = getattr(parser, "parse_intermixed_args", parser.parse_args)
-    arguments = parse(given)
-    action = _ACTIONS[arguments.action]
-    _check_options(arguments, action)
+def run(arguments: argparse.Namespace) -> int:
     try:
-        return action.do(arguments)
+        return _ACTIONS[arguments.action](arguments)
     except (FleetError, FormatError) as error:
         raise Problem(str(error))
-
-
-def main(arguments: Optional[List[str]] = None) -> int:
-    """Runs jm_fleet with `arguments` (those of the process by default); the exit status."""
-    return common.main(_NAME, _fleet, arguments)
-
-
-def run() -> NoReturn:
-    common.run(main)

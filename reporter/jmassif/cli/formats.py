@@ -1,63 +1,55 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The table of output formats: what each is called, which module writes it, and which options mean something to it."""
+"""The output formats: the function that writes each, which is imported when the format is chosen, and the options it supports."""
 
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from importlib import import_module
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from jmassif.attribution.views import LINE_VIEWS
-from jmassif.export import csv, folded, job_range, json, massif, memory_viz, perfetto, pprof, speedscope
-from jmassif.html import page as html
-from jmassif.render import processes, range_diff as ranges, text as report
+from jmassif.cli.common import Problem
 from jmassif.render.view import BY
-
 
 TEXT = "text"
 BINARY = "binary"
 LARGE = "large"  # text that programs read
-PAGE = "page"  # a browser's
+PAGE = "page"  # for a browser
 
-# The options of what shows a tree of calls at a moment.
 _TREE = ("snapshot", "threshold", "by", "fold")
-# The options of jm_print that choose what is shown; each format says which of them it takes.
-_OVERLAY = ("overlay", "overlay-offset", "overlay-interval", "overlay-start")
 _RANGE = ("from", "to")
-# What only looks at who held what may look at some of it.
-_FILTERS = ("only", "except")
-_VIEW_OPTIONS = (
-    _FILTERS
-    + _OVERLAY
-    + _TREE
-    + _RANGE
-    + ("no-source", "source", "x", "y", "segments", "sizes", "calls-of", "value", "editor")
-)
+_FILTERS = ("include", "exclude")
+_SOURCE = ("source", "no-source")
+# Options that choose what is shown. The others work with every format.
+_CHOICES = _FILTERS + _TREE + _RANGE + _SOURCE + ("overlay", "width", "height", "segments", "sizes", "value", "pages")
 
-# Percent. A flame graph of a screen's width shows nothing smaller.
-_FLAMES = 0.01
-
-_LINES = tuple(LINE_VIEWS)
-_TABLES = ("owner", "kind", "library", "role", "thread") + _LINES
+_TABLES = tuple(view for view in BY if view != "stack")
+_FLAMES = 0.01  # percent; a flame graph as wide as a screen shows nothing smaller
 
 
 class Format(NamedTuple):
     name: str
-    help: str  # a line: what opens it
+    help: str  # a line: the programs that open it
     content: str  # one of those above
-    # From a profile and a view to lines or bytes.
-    write: Callable[..., Any]
+    module: str  # below jmassif; has write(run, view)
     options: Tuple[str, ...]
-    by: Tuple[str, ...] = ()  # what --by may be, the default first
-    threshold: Optional[float] = None  # percent, by default; None: the recorder's
-    fold: Optional[str] = None  # what --fold is by default; None: "internal" in views by line, and "none" in trees
-    # From several processes' traces (processes.Processes), what makes a view of each, and whether each is reported on; None:
-    # the format shows one process.
-    write_several: Optional[Callable[..., Any]] = None
-    # From several processes' traces, what makes a view of each, and whether each is shown, a range over all of them; None: likewise.
-    write_range: Optional[Callable[..., Any]] = None
-    check: Callable[[], Any] = lambda: None  # before a trace is read; raises view.FormatError
-    remark: Callable[..., str] = lambda profile, view: ""  # what to say of what was written, on standard error
+    by: Tuple[str, ...] = ()  # the values of --by, the default first
+    threshold: Optional[float] = None  # percent; None: the recorder's
+    fold: Optional[str] = None  # None: "internal" in views by line, and "none" in trees
+    # Functions that write several processes, and a range over several; "": the format has one process.
+    several: str = ""
+    several_in_range: str = ""
 
-    def does_not_take(self, given: Tuple[str, ...]) -> Optional[str]:
-        """The first of the options given that means nothing here."""
-        return next((name for name in given if name in _VIEW_OPTIONS and name not in self.options), None)
+    def write(self, run: Any, view: Any) -> Any:
+        """Lines, or bytes, of one run."""
+        return self.function("write")(run, view)
+
+    def function(self, name: str) -> Any:
+        """A function of the format's module, or of another one as MODULE.NAME; None if there is none."""
+        module, _, name = f"{self.module}.{name}".rpartition(".") if "." not in name else name.rpartition(".")
+        return getattr(import_module(f"jmassif.{module}"), name, None)
+
+    def check_option(self, option: str) -> None:
+        """Raises Problem if the format does not support an option, named without dashes."""
+        if option in _CHOICES and option not in self.options:
+            supported = ", ".join(other.name for other in FORMATS.values() if option in other.options)
+            raise Problem(f"--{option} is not supported by --format={self.name} (supported: {supported})")
 
 
 _ALL = (
@@ -65,68 +57,72 @@ _ALL = (
         "text",
         "a report for a terminal",
         TEXT,
-        report.write,
-        _VIEW_OPTIONS[:-2],
+        "render.text",
+        tuple(option for option in _CHOICES if option not in ("value", "pages")),
         BY,
         fold="internal",
-        write_several=processes.write,
-        write_range=ranges.write,
+        several="render.processes.write",
+        several_in_range="render.range_diff.write",
     ),
     Format(
-        "html",
-        "a browser: one page, with everything in it",
-        PAGE,
-        html.write,
-        _FILTERS + ("no-source", "source", "editor") + _OVERLAY,
-        write_several=html.write_several,
-        check=html.read_assets,
+        "html", "a browser: one page", PAGE, "html.page", _FILTERS + _SOURCE + ("overlay",), several="write_several"
     ),
-    Format("massif", "ms_print, massif-visualizer", TEXT, massif.write, _TREE, BY),
+    Format("massif", "ms_print, massif-visualizer", TEXT, "export.massif", _TREE + ("pages",), BY),
     Format(
         "json",
-        "programs: the whole run, a documented schema",
+        "programs: the whole run, with a schema",
         LARGE,
-        json.write,
-        _FILTERS + ("snapshot", "by", "fold", "sizes") + _OVERLAY + _RANGE,
+        "export.json",
+        _FILTERS + ("snapshot", "by", "fold", "sizes", "overlay") + _RANGE,
         _TABLES,
-        write_range=job_range.write,
+        several_in_range="export.job_range.write",
     ),
     Format(
-        "csv", "spreadsheets: a table, also over time", TEXT, csv.write, _FILTERS + ("snapshot", "by", "fold"), _TABLES
+        "csv",
+        "spreadsheets: a table, also over time",
+        TEXT,
+        "export.csv",
+        _FILTERS + ("snapshot", "by", "fold"),
+        _TABLES,
     ),
     Format(
         "folded",
         "flamegraph.pl",
         TEXT,
-        folded.write,
+        "export.folded",
         _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
-        write_range=folded.write_range,
+        several_in_range="write_range",
     ),
     Format(
         "speedscope",
         "speedscope",
         LARGE,
-        speedscope.write,
+        "export.speedscope",
         _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
-        write_range=speedscope.write_range,
+        several_in_range="write_range",
     ),
-    Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, pprof.write, _FILTERS + ("snapshot",)),
+    Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, "export.pprof", _FILTERS + ("snapshot",)),
     Format(
-        "perfetto", "ui.perfetto.dev, chrome://tracing", LARGE, perfetto.write, ("threshold", "by", "fold"), _TABLES
+        "perfetto",
+        "ui.perfetto.dev, chrome://tracing",
+        LARGE,
+        "export.perfetto",
+        ("threshold", "by", "fold"),
+        _TABLES,
     ),
     Format(
         "memory-viz",
-        "PyTorch's memory_viz: what lies where on the device, and each step up to there",
+        "PyTorch's memory_viz: the device's memory over time",
         BINARY,
-        memory_viz.write,
+        "export.memory_viz",
         ("snapshot", "segments", "by"),
         ("stack", "owner", "role"),
-        remark=memory_viz.remark,
     ),
 )
 
 FORMATS: Dict[str, Format] = {format_.name: format_ for format_ in _ALL}
+EXPORTS = tuple(name for name in FORMATS if name not in ("text", "html"))

@@ -1,154 +1,149 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The option --suppressions: files of known leaks, read before the traces, and what of them matched nothing, told after."""
+"""Options that several subcommands share, their values, and what they do to a run that was read."""
 
 import argparse
-import re
-from typing import List, Sequence, Set
+import glob
+import os
+from typing import Any, Callable, List, Optional, Set, Tuple, Type
 
 from jmassif.attribution.filters import Filter, FilterError, kept, parse_filter
 from jmassif.attribution.suppressions import Suppression, SuppressionError, parse_suppressions, suppress
-from jmassif.cli.common import Problem, say
+from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
-from jmassif.reader.overlay import Clock, OverlayError, parse
-from jmassif.render.editor import EDITORS, Editor, EditorError, parse_editor
+from jmassif.reader.input import STDIN, expand, open_input
+from jmassif.reader.overlay import OverlayError, parse
+from jmassif.reader.tokens import MAGIC
+
+_MOST_OVERLAY_BYTES = 256 << 20
+_MOST_UNUSED = 10
 
 
-# ---- editors ----
-# The option --editor: what opens a line of source from a page.
+# ---- values -----------------------------------------------------------------------------------------
 
 
-def _editor(text: str) -> Editor:
+def non_empty(text: str) -> str:
+    """The type of an option whose value may come from a script's empty variable."""
+    if not text:
+        raise argparse.ArgumentTypeError('"" is empty: give a value, or leave the option out')
+    return text
+
+
+def checked(parse: Callable[[str], Any], error_type: Type[Exception]) -> Callable[[str], Any]:
+    """The type of an option whose value `parse` reads, or refuses with an error of that type."""
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except error_type as error:
+            raise argparse.ArgumentTypeError(str(error))
+
+    return read
+
+
+def number(least: float, most: float, unit: str = "", is_whole: bool = False) -> Callable[[str], float]:
+    """The type of an option whose value is a number within bounds; the unit may be left out."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text[: -len(unit)] if unit and text.endswith(unit) else text)
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most or (is_whole and not text.isdecimal()):
+            what = "whole number" if is_whole else "number"
+            raise argparse.ArgumentTypeError(f'"{text}" is not a {what} from {least:,g}{unit} to {most:,g}{unit}')
+        return int(value) if is_whole else value
+
+    return read
+
+
+def views(known: Tuple[str, ...]) -> Callable[[str], List[str]]:
+    """The type of an option that takes several of the known views."""
+
+    def read(text: str) -> List[str]:
+        found = list(dict.fromkeys(text.split(",")))
+        unknown = next((view for view in found if view not in known), None)
+        if unknown is not None:
+            raise argparse.ArgumentTypeError(f'unknown view "{unknown}"; there are {", ".join(known)}')
+        return found
+
+    return read
+
+
+# ---- traces -----------------------------------------------------------------------------------------
+
+
+def is_trace(path: str) -> bool:
     try:
-        return parse_editor(text)
-    except EditorError as error:
-        raise argparse.ArgumentTypeError(str(error))
+        with open_input(path) as stream:
+            return stream.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
-def add_editor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--editor",
-        type=_editor,
-        metavar="NAME|URL",
-        help=f"lines on the page are links that open them in an editor: {', '.join(EDITORS)}, or an address with {{file}} and"
-        " {line} in it",
-    )
+def _newest() -> str:
+    """The trace of this directory that was written to last. Raises Problem."""
+    found = [path for path in glob.glob("jmassif.out.*") if os.path.isfile(path)]
+    for path in sorted(found, key=os.path.getmtime, reverse=True):
+        if is_trace(path):
+            warn(f"{path} is the newest trace here")
+            return path
+    raise Problem("no jmassif.out.* in this directory: name a trace, or record one with: jmassif PROGRAM")
 
 
-# ---- filters ----
-# The options --only and --except: a part of a run's memory.
+def add_traces(
+    parser: argparse.ArgumentParser, text: str = "traces of a run's processes; - is stdin [the newest]"
+) -> None:
+    parser.add_argument("traces", metavar="TRACE", nargs="*", help=text)
 
 
-def _filter(text: str) -> Filter:
-    try:
-        return parse_filter(text)
-    except FilterError as error:
-        raise argparse.ArgumentTypeError(str(error))
+def traces_of(arguments: argparse.Namespace) -> List[str]:
+    """The named traces, patterns expanded; without any the newest of this directory. Raises Problem."""
+    return expand(arguments.traces) if arguments.traces else [_newest()]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def shown_name(name: str) -> str:
+    return "standard input" if name == STDIN else name
+
+
+# ---- a part of the memory ---------------------------------------------------------------------------
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
+    regex = checked(parse_filter, FilterError)
     option(
-        "--only",
-        type=_filter,
+        "--include",
+        type=regex,
         action="append",
+        default=[],
         metavar="REGEX",
-        help="show only stacks with a function, file, owner or thread in which REGEX finds something; function:REGEX,"
-        " file:REGEX, owner:REGEX, thread:REGEX look there alone",
+        help="only stacks with a match in a name, file, owner, thread",
     )
-    option("--except", type=_filter, action="append", metavar="REGEX", help="show all but those")
+    option("--exclude", type=regex, action="append", default=[], metavar="REGEX", help="leave out such stacks")
 
 
-def _words(only: Sequence[Filter], but: Sequence[Filter]) -> List[str]:
-    return [f"--only={each.text}" for each in only] + [f"--except={each.text}" for each in but]
-
-
-def narrow(arguments: argparse.Namespace, names: List[str], profiles: List[Profile], has_all: bool = False) -> None:
-    """As --only and --except ask; `has_all`: what is written has the rest too, and can show it. Raises Problem."""
-    only, but = arguments.only or (), getattr(arguments, "except") or ()
-    if not only and not but:
+def filter_runs(arguments: argparse.Namespace, names: List[str], runs: List[Profile], is_choice: bool) -> None:
+    """Restrict a run to what --include and --exclude leave; `is_choice`: only as a choice that the page can undo. Raises Problem."""
+    include: List[Filter] = arguments.include
+    exclude: List[Filter] = arguments.exclude
+    if not include and not exclude:
         return
-    if len(profiles) > 1:
-        raise Problem(f"--only and --except are for one process: name one trace ({len(profiles)} are named)")
-    if arguments.snapshot == "all":
-        raise Problem("--only and --except have no --snapshot=all")
-    if arguments.segments is not None:
-        raise Problem("--segments maps all of the device: leave --only and --except out")
-    for name, profile in zip(names, profiles):
-        try:
-            seen = kept(profile, only, but)
-            profile.chosen_by = " ".join(_words(only, but))
-            if has_all:
-                profile.chosen = seen
-            else:
-                profile.narrow(seen)
-        except FilterError as error:
-            raise Problem(f"{name}: {error}")
-
-
-# ---- overlay ----
-# The options with which a user hands in what another tool did show, and its log laid beside the runs.
-
-_MOST_BYTES = 256 << 20
-
-
-def _seconds(text: str) -> float:
+    if len(runs) > 1:
+        raise Problem(f"--include and --exclude are for one process: name one trace ({len(runs)} are named)")
+    run = runs[0]
     try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e9:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number of seconds')
-    return value
+        seen = kept(run, include, exclude)
+        words = [f"--include={each.text}" for each in include] + [f"--exclude={each.text}" for each in exclude]
+        run.chosen_by = " ".join(words)
+        if is_choice:
+            run.chosen = seen
+        else:
+            run.narrow(seen)
+    except FilterError as error:
+        raise Problem(f"{names[0]}: {error}")
 
 
-def _offset(text: str) -> float:
-    zone = re.fullmatch(r"([+-])(\d\d):(\d\d)", text)
-    if zone:
-        seconds = int(zone.group(2)) * 3600 + int(zone.group(3)) * 60
-        return float(-seconds if zone.group(1) == "+" else seconds)
-    if not re.fullmatch(r"[+-]?\d{1,9}(\.\d{1,9})?", text):
-        raise argparse.ArgumentTypeError(f'"{text}" is no zone such as +09:00, and no number of seconds')
-    return float(text)
-
-
-def add_overlay(parser: argparse.ArgumentParser) -> None:
-    option = parser.add_argument
-    option("--overlay", metavar="LOG", help="what tegrastats, jtop or nvidia-smi showed meanwhile, to see beside it")
-    option(
-        "--overlay-offset",
-        type=_offset,
-        metavar="ZONE",
-        help="the zone of LOG's times (+09:00), or the seconds to add to make them UTC [this machine's, or what fits]",
-    )
-    option("--overlay-interval", type=_seconds, metavar="SECONDS", help="between LOG's lines, if without times [1]")
-    option("--overlay-start", type=_seconds, metavar="SECONDS", help="likewise, from the run's start to its first [0]")
-
-
-def lay(arguments: argparse.Namespace, profiles: List[Profile]) -> None:
-    """Reads the log, if there is one, for each run."""
-    name = arguments.overlay
-    if name is None:
-        for option in ("offset", "interval", "start"):
-            if getattr(arguments, f"overlay_{option}") is not None:
-                raise Problem(f"--overlay-{option} means nothing without --overlay")
-        return
-    try:
-        with open(name, encoding="utf-8", errors="replace", newline="") as file:
-            lines = file.read(_MOST_BYTES).splitlines()
-    except OSError as error:
-        raise Problem(f"{name}: {error.strerror}")
-    interval, start = arguments.overlay_interval, arguments.overlay_start
-    clock = Clock(arguments.overlay_offset, 1.0 if interval is None else interval, start or 0.0)
-    for profile in profiles:
-        try:
-            profile.overlay = parse(lines, profile, clock)
-        except OverlayError as error:
-            raise Problem(f"{name}: {error}")
-
-
-# ---- suppressions ----
-
-_MOST_TOLD = 10
+# ---- known leaks ------------------------------------------------------------------------------------
 
 
 def add_suppressions(parser: argparse.ArgumentParser) -> None:
@@ -157,16 +152,15 @@ def add_suppressions(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="do not count leaks that FILE has: lines leak:PATTERN as LeakSanitizer's",
+        help="leave out the leaks that FILE lists, as leak:PATTERN",
     )
 
 
 class Suppressions:
-    """Those of all files that were named. Remembers which of them have matched."""
+    """Known leaks from files. Remembers which of them matched."""
 
-    def __init__(self, command: str, files: List[str]) -> None:
+    def __init__(self, files: List[str]) -> None:
         """Raises Problem."""
-        self._command = command
         self._all: List[Suppression] = []
         self._used: Set[int] = set()
         for name in files:
@@ -180,17 +174,40 @@ class Suppressions:
         if files and not self._all:
             raise Problem(f"{files[0]}: has no suppressions of leaks in it")
 
-    def apply(self, profile: Profile) -> None:
-        """What is suppressed is no leak of the profile's from now on."""
+    def apply(self, run: Profile) -> None:
+        """Mark what is suppressed in a run."""
         if self._all:
-            found = suppress(profile, self._all)
-            profile.suppressed = found.accounts
+            found = suppress(run, self._all)
+            run.suppressed = found.accounts
             self._used |= set(found.by.values())
 
-    def tell_unused(self) -> None:
-        """Those that matched nothing: the leak is mended, or the pattern is wrong."""
+    def warn_unused(self) -> None:
+        """Name those that matched nothing: the leak is fixed, or the pattern is wrong."""
         unused = [each for place, each in enumerate(self._all) if place not in self._used]
-        for each in unused[:_MOST_TOLD]:
-            say(self._command, f"{each.file}:{each.line}: {each.text} matched nothing")
-        if len(unused) > _MOST_TOLD:
-            say(self._command, f"and {len(unused) - _MOST_TOLD} more suppressions matched nothing")
+        for each in unused[:_MOST_UNUSED]:
+            warn(f"{each.file}:{each.line}: {each.text} matched nothing")
+        if len(unused) > _MOST_UNUSED:
+            warn(f"and {len(unused) - _MOST_UNUSED} more suppressions matched nothing")
+
+
+# ---- another tool's log -----------------------------------------------------------------------------
+
+
+def add_overlay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--overlay", metavar="LOG", help="a tegrastats, jtop or nvidia-smi log to compare with")
+
+
+def overlay_runs(name: Optional[str], runs: List[Profile]) -> None:
+    """Read the log of another tool, if there is one, for each run. Raises Problem."""
+    if name is None:
+        return
+    try:
+        with open(name, encoding="utf-8", errors="replace", newline="") as file:
+            lines = file.read(_MOST_OVERLAY_BYTES).splitlines()
+    except OSError as error:
+        raise Problem(f"{name}: {error.strerror}")
+    for run in runs:
+        try:
+            run.overlay = parse(lines, run)
+        except OverlayError as error:
+            raise Problem(f"{name}: {error}")

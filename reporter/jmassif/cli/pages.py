@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a page goes that nobody has named a file for, and how it is opened.
+"""Writing and opening a page.
 
-A page is nothing to be read as text. So without -o it becomes a file in the current directory, unless standard output is
-a file already; -o - is standard output whatever that is.
+Without -o a page becomes a file in the current directory, unless standard output is a file already; -o - is standard output.
 """
 
 import os
@@ -12,8 +11,7 @@ import webbrowser
 from pathlib import Path
 from typing import Iterable, Optional, Sequence
 
-from jmassif.cli.common import Problem, keep_inputs, say, write
-
+from jmassif.cli.common import Problem, check_not_input, warn, write
 
 STANDARD_OUTPUT = "-"
 
@@ -47,13 +45,13 @@ def _open_page(path: str) -> None:
 
 
 def write_page(
-    command: str, lines: Iterable[str], inputs: Sequence[str], given: Optional[str], default: str, is_opened: bool
+    lines: Iterable[str], inputs: Sequence[str], given: Optional[str], default: str, is_opened: bool
 ) -> None:
-    """Writes a page to where it belongs, which is `given` by the user or `default`; says where, and opens it. Raises Problem."""
+    """Write a page to the file `given` by the user, else to `default`, which a warning names; open it. Raises Problem."""
     output = _page_file(given, default, is_opened)
-    keep_inputs(output, inputs)
+    check_not_input(output, inputs)
     write(lines, output, "the page")
     if output and not given:
-        say(command, f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB): open it in a browser")
+        warn(f"wrote {output} ({os.path.getsize(output) / 1e6:.1f} MB): open it in a browser")
     if output and is_opened:
         _open_page(output)

@@ -1,70 +1,56 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command jm_top: follows runs while they go on, on the terminal."""
+"""`jmassif top`: follows runs on the terminal while they are recorded."""
 
 import argparse
 import os
 import shutil
 import sys
 import time
-from typing import List, NoReturn, Optional
+from typing import List
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
+from jmassif.cli.options import add_traces, number, shown_name, traces_of
 from jmassif.cli.terminal import coloured, is_terminal, wants_colour
-from jmassif.live.run import ORDERS, Family
 from jmassif.cli.watch import Watching
-from jmassif.reader.input import STDIN, expand
+from jmassif.live.run import ORDERS, Family
+from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
 from jmassif.render.top import draw, frame
 
-_NAME = "jm_top"
-
 _EPILOG = """\
-TRACE is what a run is writing, as a rule jmassif.out.PID; a finished one is shown as it was at its end. Traces
-of children that appear beside it are followed too. A pipe is one as well, and - is standard input.
+Traces of children that appear beside a TRACE are followed too, and a pipe to its
+end. A finished trace is shown as it was at its end.
 
 keys: q quit, p pause, s sort, tab next process, up and down scroll, ? help
 
 examples:
-  jm_top jmassif.out.4711                    while it runs
-  jm_top --once jmassif.out.4711             one frame, as text
-  ssh board cat jmassif.fifo | jm_top -      of a board whose recorder writes into a FIFO
-  ssh -t board jm_top jmassif.out.4711       on the board itself
-
-exit status: 0, or 2 for bad input"""
-
-# So long it reads at a time, that keys may wait for.
-_BITE_SECONDS = 0.2
+  jmassif top jmassif.out.4711
+  ssh board cat jmassif.fifo | jmassif top -"""
 
 
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.1 <= value <= 3600:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number of seconds from 0.1 to 3600')
-    return value
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(_NAME, "Follows what valgrind --tool=jmassif is recording.", _EPILOG)
+def build_parser(prog: str) -> Parser:
+    parser = Parser(prog, "Follow runs while they are recorded.", _EPILOG, "[OPTION]... [TRACE]...")
     option = parser.add_argument
-    option("files", metavar="TRACE", nargs="+", help="a trace that is being written; several; - for standard input")
-    option("--once", action="store_true", help="print one frame of all that is there now, and end")
-    option("--sort", choices=ORDERS, default="held", help="what the lines are put in order by [held]")
-    option("--interval", type=_seconds, default=0.5, metavar="SECONDS", help="how often to look [0.5]")
+    add_traces(parser, "traces that are being written; - is standard input [the newest]")
+    option("--once", action="store_true", help="print one frame and end")
+    option("--sort", choices=ORDERS, default="held", metavar="ORDER", help=f"of the lines: {', '.join(ORDERS)} [held]")
+    option("--interval", type=number(0.1, 3600), default=0.5, metavar="SECONDS", help="time between two looks [0.5]")
     option(
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="of --once: colour it [auto: on a terminal]",
+        metavar="WHEN",
+        help="with --once: auto, always, never [auto: on a terminal]",
     )
     return parser
 
 
+_BITE_SECONDS = 0.2  # the longest that keys wait for reading
+
+
 def _read_all(watching: Watching) -> None:
-    """All that there is; of a pipe all that comes."""
+    """Read all that there is; of a pipe until its end."""
     runs = watching.family.runs
     while True:
         watching.family.poll(_BITE_SECONDS)
@@ -82,9 +68,8 @@ def _print_once(watching: Watching, colour: str) -> None:
 
 
 def _show(watching: Watching, seconds: float) -> None:
-    no_terminal = "standard output is no terminal that can be drawn on: --once prints one frame"
     if not is_terminal(sys.stdout):
-        raise Problem(no_terminal)
+        raise Problem("standard output is not a terminal to draw on: --once prints one frame")
     try:
         from jmassif.cli import screen
     except ImportError:
@@ -106,11 +91,10 @@ def _show(watching: Watching, seconds: float) -> None:
         raise Problem(f"{problem}: --once prints one frame")
 
 
-def _top(given: Optional[List[str]]) -> int:
-    arguments = _parser().parse_args(given)
-    names = expand(arguments.files)
+def run(arguments: argparse.Namespace) -> int:
+    names = traces_of(arguments)
     if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
-        raise Problem("standard input is the terminal: give it a trace, as in: ssh board cat FIFO | jm_top -")
+        raise Problem("standard input is the terminal: give it a trace, as in: ssh board cat FIFO | jmassif top -")
     try:
         watching = Watching(Family(names))
         watching.order = arguments.sort
@@ -120,15 +104,5 @@ def _top(given: Optional[List[str]]) -> int:
             _show(watching, arguments.interval)
     except TraceError as error:
         name = next((name for name in names if not os.path.exists(name) and name != STDIN), names[0])
-        raise Problem(f"{'standard input' if name == STDIN else name}: {error}")
+        raise Problem(f"{shown_name(name)}: {error}")
     return 0
-
-
-def main(arguments: Optional[List[str]] = None) -> int:
-    """Runs jm_top with `arguments` (those of the process by default); the exit status."""
-    return common.main(_NAME, _top, arguments)
-
-
-def run() -> NoReturn:
-    """The program."""
-    common.run(main)

@@ -170,7 +170,7 @@ class Attributes(NamedTuple):
     line: int  # the Python frame charged; NO_LINE or OTHERS
     thread: str  # "" where the trace does not tell
     through: Tuple[int, ...]  # the Python frames that have it in their totals
-    is_chosen: bool = True  # by --only and --except
+    is_chosen: bool = True  # by --include and --exclude
 
 
 class Accounts(NamedTuple):

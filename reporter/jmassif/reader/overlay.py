@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads a log of tegrastats, jtop or nvidia-smi, and lays it on a run's clock.
+"""Reads a log of tegrastats, jtop or nvidia-smi on the clock of a run.
 
 Sources: tegrastats prints "RAM used/total MB" a line, on releases from L4T r35 on behind the local date and time; jtop's logger
 writes a CSV file with the columns time and RAM (a share of the memory; before its version 4 KiB); nvidia-smi
@@ -10,7 +10,7 @@ import calendar
 import csv
 import re
 import time
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Tuple
 
 from jmassif.model.records import Overlay
 from jmassif.model.run import Profile
@@ -21,6 +21,7 @@ _TEGRASTATS = re.compile(r"\s*(?:(\d\d)-(\d\d)-(\d{4}) (\d\d):(\d\d):(\d\d)\s+)?
 _UNITS = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _STAMP = re.compile(r"\s*(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(\.\d{1,9})?\s*")
 _MIB = re.compile(r"\s*(\d{1,9})(?: MiB)?\s*")
+_INTERVAL_MS = 1000  # between the lines of a log without times, which is taken to begin with the run
 _QUARTER_S = 15 * 60
 _FARTHEST_ZONE = 14 * 4  # quarters of an hour
 _GPU_COLUMNS = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name")
@@ -28,14 +29,6 @@ _GPU_COLUMNS = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "name")
 
 class OverlayError(Exception):
     """The message is one line."""
-
-
-class Clock(NamedTuple):
-    """What the user says of a log's times."""
-
-    offset_s: Optional[float] = None  # added to them, read as UTC; None: this machine's zone, or the one that fits
-    interval_s: float = 1.0  # between the lines of a log without times
-    start_s: float = 0.0  # of its first line, after the run's start
 
 
 _Row = Tuple[Optional[float], int]  # seconds since 1970 as if the log were UTC; bytes
@@ -122,7 +115,7 @@ def _nvidia_smi(lines: List[str]) -> List[_Row]:
 
 
 def _zone_s(profile_start_s: float, run_s: float, stamps: List[float]) -> float:
-    """What makes a log's local times UTC: this machine's zone, or another if that puts the log beside the run."""
+    """The seconds that make a log's local times UTC: by this machine's zone, or by another one if that fits the run."""
     local = time.localtime(profile_start_s)
     here = float(calendar.timegm(time.gmtime(profile_start_s)) - calendar.timegm(local))
     quarters = range(-_FARTHEST_ZONE, _FARTHEST_ZONE + 1)
@@ -136,11 +129,11 @@ def _zone_s(profile_start_s: float, run_s: float, stamps: List[float]) -> float:
         return here
     best = max(candidates, key=overlap)
     if overlap(best) < -1:
-        raise OverlayError("its times are not those of the run: give the distance with --overlay-offset")
+        raise OverlayError("its times are not those of the run")
     return best
 
 
-def parse(lines: Iterable[str], profile: Profile, clock: Clock) -> Overlay:
+def parse(lines: Iterable[str], profile: Profile) -> Overlay:
     """The log on the run's clock. Raises OverlayError."""
     kept = [line.rstrip("\r\n") for line in lines]
     total = profile.number("mem-total-bytes") or (profile.system.get("mem-total", ((), [0]))[1][-1] or None)
@@ -152,12 +145,12 @@ def parse(lines: Iterable[str], profile: Profile, clock: Clock) -> Overlay:
     for tool, is_of_device, read in readers:
         rows = read()
         if rows:
-            return Overlay(tool, is_of_device, *_placed(rows, profile, clock))
+            return Overlay(tool, is_of_device, *_placed(rows, profile))
     first = printable(next((line for line in kept if line.strip()), ""))[:60]
-    raise OverlayError(f'no log of tegrastats, jtop or nvidia-smi: it begins with "{first}"')
+    raise OverlayError(f'not a log of tegrastats, jtop or nvidia-smi: it begins with "{first}"')
 
 
-def _placed(rows: List[_Row], profile: Profile, clock: Clock) -> Tuple[List[int], List[int]]:
+def _placed(rows: List[_Row], profile: Profile) -> Tuple[List[int], List[int]]:
     """Times of the trace, and bytes."""
     start_ms = profile.number("start-unix-ms")
     if profile.time_unit != "ms":
@@ -168,14 +161,11 @@ def _placed(rows: List[_Row], profile: Profile, clock: Clock) -> Tuple[List[int]
             raise OverlayError("the trace does not say when the run started")
         start_s = start_ms / 1000
         timed = sorted((when, n_bytes) for when, n_bytes in rows if when is not None)
-        offset = clock.offset_s
-        if offset is None:
-            offset = _zone_s(start_s, profile.last_time / 1000, [when for when, _ in timed])
+        offset = _zone_s(start_s, profile.last_time / 1000, [when for when, _ in timed])
         placed = [(round((when + offset - start_s) * 1000), n_bytes) for when, n_bytes in timed]
     else:
-        step = clock.interval_s
-        placed = [(round((clock.start_s + at * step) * 1000), n_bytes) for at, (_, n_bytes) in enumerate(rows)]
+        placed = [(at * _INTERVAL_MS, n_bytes) for at, (_, n_bytes) in enumerate(rows)]
     during = [(at, n_bytes) for at, n_bytes in placed if -2000 <= at <= profile.last_time + 2000]
     if not during:
-        raise OverlayError("none of its lines is of the run's time: give the distance with --overlay-offset")
+        raise OverlayError("no line of it is of the time of the run")
     return [max(0, at) for at, _ in during], [n_bytes for _, n_bytes in during]

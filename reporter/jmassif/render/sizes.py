@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The report on sizes: a histogram of what was asked for, by owner and by line, and the lines that allocate most often."""
+"""The report on sizes of blocks: a histogram, and a table by owner."""
 
 from typing import Callable, Dict, List, NamedTuple, Tuple
 
@@ -98,31 +98,6 @@ def _matrix(rows: List[_Row], sum_: Sizes) -> Lines:
     return [table.head] + [line(row) for row in rows] + [Line((line(_Row("all", sum_)), SUM))]
 
 
-_OFTEN = Table(
-    Column("blocks", 13),
-    Column("share", 9),
-    Column("bytes", 11),
-    Column("mean", 11),
-    Column("at once", 13),
-    Column("", gap=2),
-)
-
-
-def _often(profile: Profile, asked: Dict[int, Sizes], line: Callable[[int], str], most: int) -> Lines:
-    """The lines that allocate most often."""
-    at_once: Dict[str, int] = {}
-    for account, counts in profile.counts().items():
-        if account in asked:
-            at_once[line(account)] = at_once.get(line(account), 0) + counts.temporaries
-    all_ = total(asked)
-    rows = [row for row in _ranked(asked, line, 1 << 30)][:most]
-    lines = heading("Lines that allocate most often, in the whole run") + [_OFTEN.head.rstrip()]
-    for name, of in rows:
-        cells = [f"{of.n_blocks:,}", percent(of.n_blocks, all_.n_blocks), size(of.n_bytes), size(of.mean)]
-        lines.append(_OFTEN.row(*cells, f"{at_once.get(name, 0):,}", name))
-    return lines + paragraph("At once: freed before their thread had allocated anything else.")
-
-
 def _how_exact(profile: Profile, held: Sizes, asked: Sizes) -> str:
     if not held.by_mean and not asked.by_mean:
         return "The size of each block is on record."
@@ -144,12 +119,8 @@ def write_sizes(profile: Profile, names: Names, view: View) -> Lines:
 
     lines = heading(f"Sizes of blocks: held at {when}, and in the whole run")
     lines += paragraph(_how_exact(profile, held, asked)) + [""] + _histogram(held, asked)
-    views: List[Tuple[str, Callable[[int], str]]] = [
-        ("owner", lambda account: accounts[account].owner),
-        ("line", names.line),
-    ]
-    for by, name_of in views:
-        for what, sizes, sum_ in ((f"held at {at.name}", found.held, held), ("in the whole run", found.asked, asked)):
-            if sum_.n_blocks:
-                lines += heading(f"Blocks by size and {by}, {what}") + _matrix(_ranked(sizes, name_of, most), sum_)
-    return lines + _often(profile, found.asked, names.line, most)
+    for what, sizes, sum_ in ((f"held at {at.name}", found.held, held), ("in the whole run", found.asked, asked)):
+        if sum_.n_blocks:
+            ranked = _ranked(sizes, lambda account: accounts[account].owner, most)
+            lines += heading(f"Blocks by size and owner, {what}") + _matrix(ranked, sum_)
+    return lines

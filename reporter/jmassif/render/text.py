@@ -19,7 +19,6 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
 from jmassif.model.records import Growth
 from jmassif.model.run import Profile
-from jmassif.render.callers_callees import write_neighbours
 from jmassif.render.events import (
     failures,
     marks,
@@ -320,8 +319,6 @@ def _other_report(profile: Profile, names: Names, view: View) -> Lines:
         return write_range(profile, names, view)
     if view.sizes:
         return write_sizes(profile, names, view)
-    if view.calls_of is not None:
-        return write_neighbours(profile, names, view)
     if profile.kept is not None and view.by not in LINE_VIEWS:
         return _narrowed(profile, names, view)
     return []
@@ -333,7 +330,9 @@ def _narrowed(profile: Profile, names: Names, view: View) -> Lines:
     extent = BRIEF if view.is_brief else FULL
     held = ledger(profile, chosen.composition).total.bytes
     all_ = whole_at(profile, chosen)
-    lines = heading(f"Only what --only and --except leave, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
+    lines = heading(
+        f"Only what --include and --exclude leave, at {chosen.name} ({moment(chosen.time, profile.time_unit)})"
+    )
     lines += paragraph(f"{size(held)} of {size(all_)}, {percent(held, all_)} of all that was held then.")
     lines += _ledger(profile, chosen, FULL) + _by_role(profile, chosen)
     lines += threads_section(profile, names, chosen, extent, view.fold != "none")

@@ -30,7 +30,6 @@ class View(NamedTuple):
     columns: int = 0  # as wide as a line may be; 0: as wide as it is
     range: Optional[Tuple[str, str]] = None  # from one moment to another, each like `selector`; None: not asked
     sizes: bool = False  # in place of the report, how large blocks are
-    calls_of: Optional[str] = None  # likewise, who calls this function or line, and whom it calls
     editor: Optional[Editor] = None  # what opens a line of source from a page
     file: str = ""  # what the trace is called, for the commands that a report names
 

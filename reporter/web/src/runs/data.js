@@ -92,7 +92,7 @@
  * @property {[string, number][]} counters
  * @property {[string, number][]} without_size what the kernel's driver keeps without saying how much memory it takes: what one is, and how many
  * @property {string[]} notes
- * @property {string} filter what --only and --except said; '' without them
+ * @property {string} filter what --include and --exclude said; '' without them
  * @property {string} truncation
  * @property {boolean} is_complete
  * @property {Record<string, ColumnSpec>} columns

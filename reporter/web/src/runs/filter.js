@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A part of a run: the cells whose stacks have a function, a file, an owner or a thread in which an expression finds something, as jm_print's
-// --only and --except have it. It is a run of its own, with the same moments, so all that is a sum over cells is of this part.
+// --include and --exclude have it. It is a run of its own, with the same moments, so all that is a sum over cells is of this part.
 
 import { patternOf } from '../base/pattern.js';
 import { Run } from './run.js';
