@@ -258,6 +258,7 @@ static void sample(void)
     pagemap = 0;
     VG_(memset)(&process, 0, sizeof process);
     Bool is_whole = jm_smaps_each(0, share_out);
+    jm_processes_sample();
     if (!pagemap)
         pagemap = jm_pagemap_open();
     jm_blocks_each_large(LEAST_MEASURED, measure_untouched);
@@ -296,10 +297,10 @@ void jm_pages_sample(Bool is_due)
     ULong begin = jm_clock_ms();
     if (!is_due && begin < next_due_ms)
         return;
+    jm_processes_find(is_due);
     sample();
-    jm_processes_sample(is_due);
     ULong end = jm_clock_ms();
-    ULong pause = (end - begin + 1) * COST_DIVISOR;
+    ULong pause = (end - begin - jm_processes_spent_ms() + 1) * COST_DIVISOR;
     next_due_ms = end + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
 }
 

@@ -6,7 +6,7 @@
 #include "pages/processes.h"
 #include "base/clock.h"
 #include "base/kernel.h"
-#include "base/options.h"
+#include "base/text.h"
 #include "pages/mappings.h"
 #include "pages/smaps.h"
 #include "trace/trace.h"
@@ -85,19 +85,15 @@ static Bool is_profiled(Int pid)
 static void add_process(const HChar *name)
 {
     Int pid = VG_(isdigit)(*name) ? (Int)VG_(strtoll10)(name, NULL) : 0;
-    if (pid == 0 || pid == VG_(getpid)() || n_others == MOST_OTHERS || !is_profiled(pid))
-        return;
-    share = 0;
-    if (jm_smaps_each(pid, add_mapping) && share > 0)
-        others[n_others++] = (Other){pid, (ULong)share};
+    if (pid != 0 && pid != VG_(getpid)() && n_others < MOST_OTHERS && is_profiled(pid))
+        others[n_others++] = (Other){pid, 0};
 }
 
-static void read_all(void)
+static void find_all(void)
 {
     static HChar entries[4096] __attribute__((aligned(8)));
     SysRes opened = VG_(open)("/proc", VKI_O_RDONLY, 0);
     Long n;
-    n_others = 0;
     if (sr_isError(opened))
         return;
     while ((n = jm_kernel_call(__NR_getdents64, sr_Res(opened), (UWord)entries, sizeof entries, 0, 0)) > 0)
@@ -116,34 +112,91 @@ static void read_all(void)
 #define COST_DIVISOR 64
 #define END_DIVISOR  16
 
-static ULong begun_ms, next_due_ms, cost_ms;
-static Bool is_new;
+static ULong begun_ms, next_due_ms, spent_ms;
+static ULong cost_us; // of the processor: a busy machine must not decide how often others are read
 
-void jm_processes_sample(Bool is_due)
+#define CLOCK_THREAD_CPUTIME_ID 3
+
+static ULong processor_us(void)
+{
+    struct vki_timespec now = {0, 0};
+    jm_kernel_call(__NR_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (UWord)&now, 0, 0, 0);
+    return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
+}
+
+// While a child touches pages of its parent, one of both is read too early.
+#define STEADY_DIVISOR 32
+
+static ULong share_before;
+
+static void rollup_line(const HChar *line, void *context)
+{
+    jm_text_labelled_bytes(line, "Pss", context);
+}
+
+// With Valgrind's; 0 before Linux 4.14.
+static ULong whole_share(void)
+{
+    ULong bytes = 0;
+    jm_text_each_line("/proc/self/smaps_rollup", rollup_line, &bytes);
+    return bytes;
+}
+
+static Bool is_steady(void)
+{
+    ULong after = whole_share();
+    ULong change = after > share_before ? after - share_before : share_before - after;
+    return change <= after / STEADY_DIVISOR;
+}
+
+void jm_processes_find(Bool is_due)
 {
     if (!core_start)
         find_core();
     if (relatives == UNKNOWN)
         relatives = is_profiled(VG_(getppid)()) ? HAS_OTHERS : ALONE;
     ULong begin = jm_clock_ms();
-    Bool is_cheap = cost_ms * END_DIVISOR <= begin - begun_ms;
-    if (relatives == ALONE || (begin < next_due_ms && !(is_due && is_cheap)))
+    Bool is_cheap = cost_us * END_DIVISOR <= (begin - begun_ms) * 1000;
+    n_others = 0;
+    if (relatives == HAS_OTHERS && (begin >= next_due_ms || (is_due && is_cheap)))
+        find_all();
+    share_before = n_others ? whole_share() : 0;
+    spent_ms = jm_clock_ms() - begin;
+}
+
+void jm_processes_sample(void)
+{
+    if (n_others == 0)
         return;
-    read_all();
-    cost_ms = jm_clock_ms() - begin;
-    ULong pause = (cost_ms + 1) * COST_DIVISOR;
-    next_due_ms = begin + cost_ms + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
-    is_new = True;
+    ULong begin = jm_clock_ms(), begin_us = processor_us();
+    for (UInt i = 0; i < n_others; i++) {
+        share = 0;
+        others[i].share = jm_smaps_each(others[i].pid, add_mapping) ? (ULong)share : 0;
+    }
+    if (!is_steady())
+        n_others = 0;
+    ULong end = jm_clock_ms();
+    spent_ms += end - begin;
+    cost_us = processor_us() - begin_us;
+    ULong pause = cost_us * COST_DIVISOR / 1000;
+    next_due_ms = end + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
+}
+
+ULong jm_processes_spent_ms(void)
+{
+    return spent_ms;
 }
 
 void jm_processes_write(ULong time)
 {
     HChar name[32];
-    for (UInt i = 0; is_new && i < n_others; i++) {
+    for (UInt i = 0; i < n_others; i++) {
+        if (others[i].share == 0) // it has ended
+            continue;
         VG_(snprintf)(name, sizeof name, "pss.%d", others[i].pid);
         jm_trace_system(time, name, others[i].share);
     }
-    is_new = False;
+    n_others = 0;
 }
 
 void jm_processes_before_fork(void)
@@ -155,5 +208,5 @@ void jm_processes_after_fork_in_child(void)
 {
     begun_ms = jm_clock_ms();
     next_due_ms = 0;
-    is_new = False;
+    n_others = 0;
 }

@@ -9,9 +9,16 @@
 
 #include "base/compat.h"
 
-// Reads the share of each process that runs under this tool, unless the last time was so short ago that it would cost
-// more than a hundredth or so of the run. `is_due`: do it anyway, if a reading is cheap.
-void jm_processes_sample(Bool is_due);
+// Looks for the processes that run under this tool, unless the last reading was so short ago that it would cost more
+// than a hundredth or so of the run. `is_due`: do it anyway, if a reading is cheap.
+void jm_processes_find(Bool is_due);
+
+// Reads the share of each one found, right after this process's own mappings. A reading during which pages have changed
+// hands is dropped.
+void jm_processes_sample(void);
+
+// How long finding and reading have just taken.
+ULong jm_processes_spent_ms(void);
 
 // Writes a figure for each of them, if they were read in this sample.
 void jm_processes_write(ULong time);
