@@ -30,7 +30,7 @@ class Page:
         return f".bar button:text-is('{'host peak' if self.has_device else 'end'}')"
 
     def owner_table(self, rows: List[List[Any]]) -> Dict[str, List[int]]:
-        """As owners() has it. Columns: owner, group, host, device, together, share, blocks, …, or one "held" for three."""
+        """As owners() has it. Columns: owner, group, host, device, total, share, blocks, …, or "total" alone for three."""
         if self.has_device:
             return {row[0]: [row[2], row[3], row[4], row[6]] for row in rows}
         return {row[0]: [row[2], 0, row[2], row[4]] for row in rows}

@@ -37,7 +37,7 @@ def test_a_page_with_a_stack_the_filter_and_the_steps_is_clean(tmp_path: Path) -
         ["click", ".sifting summary"],
         ["fill", ".sifting .sift", "("],
         ["click", "#device .step-by-step summary"],
-        ["click", "[aria-label='The step before']"],
+        ["click", "[aria-label='Previous step']"],
         ["evaluate", "[...document.querySelectorAll('.stack')].filter((e) => e.checkVisibility()).length"],
         ["axe"],
     )

@@ -101,7 +101,7 @@ def fixture_seen(pair: Page) -> Seen:
 
 def full_name(row: Dict[str, Any]) -> str:
     is_listed = not row["in_total"] and not row["inside"]
-    return str(row["name"]) + (": further calls, in no sum" if is_listed else "")
+    return str(row["name"]) + (" (further calls, not counted)" if is_listed else "")
 
 
 def together(cell: Dict[str, Any]) -> int:
@@ -175,7 +175,7 @@ def test_roles_and_python_lines_have_tables_where_there_are_any(tmp_path: Path) 
     jm_diff("--format=html", "-o", path, *traces)
     headings = look(path, ["texts", "section:not([hidden]) h2"])[0]
     tables = ["By owner", "By library", "By kind", "By role", "By function", "By python line"]
-    assert headings == ["What has changed", "What is compared", "Call tree", *tables]
+    assert headings == ["Changes", "Compared runs", "Call tree", *tables]
 
 
 def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page, seen: Seen) -> None:
@@ -232,7 +232,7 @@ def test_frames_have_the_same_name_in_both(pair: Page) -> None:
 
 
 def test_bottom_up_begins_with_the_allocating_functions(pair: Page) -> None:
-    label = "from the allocation up"
+    label = "bottom-up"
     frames = look(pair.path, ["choose", "#calls .choice:nth-of-type(2) select", label], ["evaluate", FRAMES])[1]
     outer = [frame for frame in frames if frame[3] == ""]
     before, now = map(together, pair.view("owner")["total"]["cells"])

@@ -58,7 +58,7 @@ def test_a_trail_tells_where_the_reader_is_and_leads_back(page: Path) -> None:
 
 
 def test_back_is_what_was_enlarged_before(page: Path) -> None:
-    back = ["click", "#calls button:text-is('back')"]
+    back = ["click", "#calls button:text-is('Zoom out')"]
     steps = [*STEP, DOWN, ENTER, key("Backspace"), ["text", TRAIL], DOWN, ENTER, back, ["text", TRAIL], back]
     results = look(page, *steps, ["count", "#calls .trail:visible"], ["attributes", "#calls .tools button", "disabled"])
     assert results[6] == results[10] == "all › train.py:30 (main) › train.py:7 (step)"
@@ -94,7 +94,7 @@ def test_a_link_leads_to_the_line_in_the_table_and_only_lines_have_it(page: Path
 
 def test_a_search_goes_on_in_what_is_enlarged(page: Path) -> None:
     found = look(page, ["fill", "#calls input[type=search]", "deep"], *STEP, ["text", "#calls .tools output"])[-1]
-    assert found == "1 found: 5.00 MiB, 62.5 %"
+    assert found == "1 match: 5.00 MiB, 62.5 %"
 
 
 def test_axe_finds_nothing_wrong_with_an_enlarged_frame(page: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_server_opens_every_stack_below_the_frame(serve: Any, tmp_path: Path) 
     trace.snapshot(4, "exit", small, {"total": (4, {})})
     trace.lines.append("Z 5 exit 0")
     served: Served = serve(trace.save(tmp_path))
-    steps: List[List[Any]] = [*STEP, ["click", f"{LINKS}:has-text('Every stack')"]]
+    steps: List[List[Any]] = [*STEP, ["click", f"{LINKS}:has-text('All stacks')"]]
     until = ["until", "!!document.querySelector('#places tr.chosen')", 60000]
     seen = ["texts", "#places tr.chosen .name"], ["texts", "#places tbody tr .name"]
     visited = visit(served.address, *steps, until, *seen, ["focused"])  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def test_what_was_made_good_is_a_line_and_hostile_names_are_text(tmp_path: Path)
         ["texts", ".resolved li"],
         ["text", ".incident p"],
     )
-    assert len(items) == 1 and "After 300 MiB was given back it succeeded." in items[0]
+    assert len(items) == 1 and "Retry succeeded after 300 MiB was freed." in items[0]
     assert said.startswith("<img src=x onerror=alert(1)>\\x1b of 1 B failed")
 
 

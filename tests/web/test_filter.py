@@ -71,7 +71,7 @@ def test_a_filter_leaves_what_it_finds_and_its_total(pytorch: Page, seen: Seen) 
     }
     assert len(expected) >= 2
     heads, is_wrong, rows, total, said, saved, _, all_rows = seen["found"]
-    place = [head.split(" ")[0] for head in heads].index("held")
+    place = [head.split(" ")[0] for head in heads].index("total")
     assert is_wrong is None
     assert {row[0]: row[place] for row in rows} == expected
     assert total[0][place] == sum(expected.values()) < all_rows[0][place]

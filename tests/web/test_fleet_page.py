@@ -87,7 +87,7 @@ def test_a_bar_leads_to_its_runs_and_bars_have_all_of_them(page: FleetPage) -> N
         ["click", ".distribution:nth-child(4) button.bin"],
         ["rows", "#distribution tbody"],
     )[:6]
-    assert title == "All that was held" and sum(map(int, counts)) == N // 4
+    assert title == "Total" and sum(map(int, counts)) == N // 4
     connection = sqlite3.connect(str(page.database))
     held = connection.execute(
         "SELECT r.host, f.host + f.device FROM figure f JOIN part USING (part) JOIN run r USING (run)"

@@ -45,8 +45,8 @@ def parts(fragment: str) -> Dict[str, str]:
 
 
 CHOICES: List[List[Any]] = [
-    ["click", "[aria-label='The moment before']"],
-    ["click", "[aria-label='The moment before']"],
+    ["click", "[aria-label='Previous snapshot']"],
+    ["click", "[aria-label='Previous snapshot']"],
     ["evaluate", "document.querySelector('#owners details').open = true"],
     ["evaluate", "document.querySelector('#calls details').open = true"],
     ["evaluate", "document.querySelector('#lines details').open = true"],
@@ -149,8 +149,8 @@ def test_the_address_is_readable(page: Path) -> None:
 def test_a_page_as_it_opens_has_no_fragment(page: Path) -> None:
     there, address = look(
         page,
-        ["click", "[aria-label='The moment before']"],
-        ["click", "[aria-label='The next moment']"],
+        ["click", "[aria-label='Previous snapshot']"],
+        ["click", "[aria-label='Next snapshot']"],
         ["evaluate", "location.href"],
         unfold=False,
     )[1:]
@@ -160,20 +160,20 @@ def test_a_page_as_it_opens_has_no_fragment(page: Path) -> None:
 def test_a_comparison_is_in_the_address(page: Path) -> None:
     *_, fragment, chosen, both = look(
         page,
-        ["click", "[aria-label='The moment before']"],
+        ["click", "[aria-label='Previous snapshot']"],
         ["pick", "#timeline .u-over", 0.02, ["Shift"]],
         ["fragment"],
         ["text", "#chosen"],
         ["text", ".comparison"],
         unfold=False,
     )
-    assert "with" in parts(fragment) and both.startswith("compared with")
+    assert "with" in parts(fragment) and both.startswith("vs. ")
     again = look(page, ["text", "#chosen"], ["text", ".comparison"], fragment=fragment, unfold=False)
     assert again == [chosen, both]
 
 
 def test_back_and_forward_lead_through_the_choices(page: Path) -> None:
-    step = "[aria-label='The moment before']"
+    step = "[aria-label='Previous snapshot']"
     said = ["text", "#chosen"]
     start, _, one, _, two, _, back, _, further, _, forth, narrowed = look(
         page,
@@ -291,7 +291,7 @@ def test_each_process_has_its_address(forking: Page) -> None:
     *_, fragment, seen = look(
         forking.path,
         ["choose", ".bar label:has-text('Process') select", {"index": 2}],
-        ["click", "[aria-label='The next moment']"],
+        ["click", "[aria-label='Next snapshot']"],
         ["fragment"],
         ["evaluate", SEEN],
         unfold=False,
@@ -311,7 +311,7 @@ def test_each_process_has_its_address(forking: Page) -> None:
 def test_the_sum_of_processes_names_whose_moment_it_is(forking: Page) -> None:
     *_, fragment, seen = look(
         forking.path,
-        ["click", "[aria-label='The moment before']"],
+        ["click", "[aria-label='Previous snapshot']"],
         ["fragment"],
         ["evaluate", SEEN],
         unfold=False,
@@ -334,7 +334,7 @@ def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
         ["evaluate", TREE],
     )
     told = parts(fragment)
-    assert told["open"] == "all" and told["timeline.areas-by"] == "library" and ".py:" in told["line"]
+    assert told["open"] == "all" and told["timeline.group-by"] == "library" and ".py:" in told["line"]
     assert ":" in parts(of_block)["place"]
     again, *_, tree_again = look(
         training.path,
@@ -351,5 +351,5 @@ def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
 def test_a_page_that_may_not_write_its_address_works(page: Path) -> None:
     """As one inside a page of another origin."""
     refuse = "history.pushState = history.replaceState = () => { throw new DOMException('no', 'SecurityError'); };"
-    visited = visit(page, ["click", "[aria-label='The moment before']"], ["text", "#chosen"], before=refuse)
+    visited = visit(page, ["click", "[aria-label='Previous snapshot']"], ["text", "#chosen"], before=refuse)
     assert visited.trouble == [] and visited.results[1]

@@ -77,7 +77,7 @@ def test_a_title_is_shown_once(training: Page) -> None:
                     .map((e) => e.textContent))""",
         ],
     )
-    assert {"Owners", "Libraries", "Python lines"} <= set(seen)
+    assert {"Owners", "By calling library", "Python lines"} <= set(seen)
     assert len(seen) == len(set(seen))
 
 

@@ -68,7 +68,7 @@ def test_a_click_below_the_timeline_chooses_a_moment_too(small: Path) -> None:
         ["text", ".bar .comparison"],
     )
     assert chosen.startswith("snapshot 3, 20 ms")
-    assert compared.startswith("compared with snapshot 1, 0 ms")
+    assert compared.startswith("vs. snapshot 1, 0 ms")
 
 
 def test_pointing_at_the_timeline_tells_the_machines_figures(small: Path) -> None:

@@ -31,7 +31,7 @@ def fixture_run(tmp_path_factory: pytest.TempPathFactory) -> Tuple[Path, Done]:
     held = {cache: (reserved - used, len(allocator.segments)), tensor: (used, len(allocator.blocks))}
     trace.snapshot(300, "exit", held, {"total": (300, {}), "device": (300, {})})
     directory = tmp_path_factory.mktemp("steps")
-    names = {"segment_alloc": "reserved", "segment_free": "given back", "alloc": "allocated", "free_completed": "freed"}
+    names = {"segment_alloc": "reserved", "segment_free": "released", "alloc": "allocated", "free_completed": "freed"}
     did = [(names[action], address) for action, address, _ in allocator.did if action in names]
     return write_page(directory, trace.save(directory)), did
 
@@ -41,7 +41,7 @@ def lying(did: Done) -> Tuple[int, Set[int]]:
     blocks: Set[int] = set()
     n_segments = 0
     for what, address in did:
-        n_segments += {"reserved": 1, "given back": -1}.get(what, 0)
+        n_segments += {"reserved": 1, "released": -1}.get(what, 0)
         if what == "allocated":
             blocks.add(address)
         elif what == "freed":
@@ -50,7 +50,7 @@ def lying(did: Done) -> Tuple[int, Set[int]]:
 
 
 def parsed(text: str) -> Tuple[str, int]:
-    found = re.search(r"(reserved|given back|allocated|freed) .* at 0x([0-9a-f]+)", text)
+    found = re.search(r"(reserved|released|allocated|freed) .* at 0x([0-9a-f]+)", text)
     assert found, text
     return found.group(1), int(found.group(2), 16)
 

@@ -7,10 +7,10 @@ fit to be shown and of a bearable length.
 
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.analysis.aggregate import hottest_temporaries, ledger
+from jmassif.analysis.aggregate import hottest_temporaries
 from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
-from jmassif.analysis.headline import Headline, answer, as_data, headline
+from jmassif.analysis.headline import Headline, as_data, headline
 from jmassif.analysis.leaks import as_data as leaks_data
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.oom import Incident, arithmetic, call, incidents_of
@@ -25,7 +25,6 @@ from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
-from jmassif.render.editor import Editor
 from jmassif.render.sources import Sources
 from jmassif.render.words import OWNERS
 from jmassif.units import moment, printable
@@ -421,13 +420,11 @@ _Source = Optional[Sequence[str]]
 # ---- where memory was allocated --------------------------------------------------------------
 
 
-def _frames(
-    profile: Profile, names: Names, frames: Sequence[int], directories: _Source, editor: Optional[Editor]
-) -> Dict[str, List[Any]]:
+def _frames(profile: Profile, names: Names, frames: Sequence[int], directories: _Source) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`. The first stands for no frame."""
     packages, libraries = _Index([""]), _Index([""])
-    code = Code(profile, directories, editor)
-    table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0], "line": [0]}
+    code = Code(profile, directories)
+    table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0]}
     for frame in frames[1:]:
         fields = profile.frame(frame)
         code.add(fields)
@@ -435,34 +432,29 @@ def _frames(
         table["type"].append(fields.type)
         table["package"].append(packages.place(shown(names.folding.internal(frame).package)))
         table["library"].append(libraries.place(shown(base_name(fields.object))))
-        table["line"].append(fields.line)
     table["packages"] = packages.values
     table["libraries"] = libraries.values
     return {**table, **code.columns}
 
 
-def _lines(
-    profile: Profile, names: Names, frames: Sequence[int], directories: _Source, editor: Optional[Editor]
-) -> Dict[str, List[Any]]:
+def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _Source) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`, of the Python lines that memory is charged to."""
     sources = Sources(profile, directories or ())
-    table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": [], "around": [], "open": []}
-    home = profile.manifest.get("cwd", "")
+    table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": [], "around": []}
     changed: Dict[str, None] = {}
     for frame in frames:
         if frame in (NO_LINE, OTHERS):
             label = "(no Python line)" if frame == NO_LINE else "(other lines)"
-            function = path = source = around = link = ""
+            function = path = source = around = ""
         else:
             fields = profile.frame(frame)
             label = shown(f"{names.file(frame)}:{fields.line}")
             function, path = shown(fields.function), shown(fields.file)
             source = "" if directories is None else shown(sources.line(fields.file, fields.line))
             around = sources.around(fields.file, fields.line) if source else ""
-            link = editor.link(fields.file, fields.line, home) if editor else ""
             if source and fields.file in sources.changed:
                 changed[shown(names.file(frame))] = None
-        for name, text in zip(table, (label, function, path, source, around, link)):
+        for name, text in zip(table, (label, function, path, source, around)):
             table[name].append(text)
     table["changed"] = list(changed)
     return table
@@ -473,9 +465,7 @@ def _kind(profile: Profile, kind: str) -> Dict[str, Any]:
     return {"name": kind, "side": side_of(kind) or "", "is_sampled": is_sampled, "is_handle": is_handle}
 
 
-def _cells(
-    profile: Profile, names: Names, found: Cells, directories: _Source, editor: Optional[Editor], columns: Columns
-) -> Dict[str, Any]:
+def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
     frame_index = _Index([0])
     columns.add("node.parent", found.parents)
@@ -519,10 +509,8 @@ def _cells(
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
         "threads": [shown(thread) for thread in threads],
-        "lines": dict(
-            _lines(profile, names, lines.values, directories, editor), through=[list(row) for row in through]
-        ),
-        "frames": _frames(profile, names, frame_index.values, directories, editor),
+        "lines": dict(_lines(profile, names, lines.values, directories), through=[list(row) for row in through]),
+        "frames": _frames(profile, names, frame_index.values, directories),
         "accounts": len(profile.accounts) - 1,
         "nodes": len(profile.node_frame) - 1,
     }
@@ -619,8 +607,6 @@ def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> D
     kept = blocks(profile, max(1, int(share * 20000)))
     columns.add("block.begin", [block.begin for block in kept.rows])
     columns.add("block.end", [block.end for block in kept.rows])
-    columns.add("block.born", [block.born for block in kept.rows])
-    columns.add("block.died", [block.died for block in kept.rows])
     columns.add("block.came", [block.came for block in kept.rows])
     columns.add("block.went", [block.went for block in kept.rows])
     columns.add("block.bytes", [block.bytes for block in kept.rows])
@@ -668,19 +654,6 @@ def _about(profile: Profile) -> Dict[str, Any]:
     }
 
 
-def _answers(profile: Profile, names: Names) -> Dict[str, str]:
-    """Where the memory went at each of the moments that have a name, in words."""
-    texts: Dict[str, str] = {}
-    for name in ("peak", "end") + tuple(f"peak-{which}" for which in PEAKS if which in profile.peaks):
-        if name == "peak-total":
-            if not profile.is_discrete:
-                texts[name] = texts["peak"]
-            continue
-        chosen = select(profile, name)
-        texts[name] = answer(profile, names, chosen.composition, ledger(profile, chosen.composition))
-    return texts
-
-
 def together(job: Processes, made: Headline) -> Dict[str, Any]:
     """What the processes of a job held together, with what forks share counted once. Times are on the common clock."""
     rows = job.timeline()
@@ -709,7 +682,6 @@ def run_data(
     offset: int = 0,
     has_parent: bool = False,
     names: Optional[Names] = None,
-    editor: Optional[Editor] = None,
 ) -> RunData:
     """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
 
@@ -728,13 +700,12 @@ def run_data(
         "end_time": profile.end.time if profile.end else None,
         "board_bytes": profile.number("mem-total-bytes"),
         "headline": as_data(headline(profile, names)),
-        "answers": _answers(profile, names),
         "leaks": leaks_data(profile, names),
         "temporaries": _temporaries(profile, names, found),
         "sizes": sizes(profile, names),
         "filter": shown(profile.chosen_by),
     }
-    head.update(_cells(profile, names, found, directories, editor, columns))
+    head.update(_cells(profile, names, found, directories, columns))
     head.update(_moments(profile, found, columns))
     head["books"] = _books(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]

@@ -23,7 +23,6 @@ from jmassif.attribution.names import Names
 from jmassif.html.cells import shown
 from jmassif.html.data import RunData, run_data, together
 from jmassif.model.run import Profile
-from jmassif.render.editor import Editor
 from jmassif.render.view import FormatError, View
 from jmassif.render.words import GROUPS
 from jmassif.units import percent, size
@@ -248,9 +247,7 @@ def fill_page(title: str, first: str, packed: bytes, is_served: bool = False, sc
     yield "".join(_fill(assets.shell, parts)).rstrip("\n")
 
 
-def page(
-    job: Processes, directories: Optional[Sequence[str]], is_served: bool = False, editor: Optional[Editor] = None
-) -> Iterator[str]:
+def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool = False) -> Iterator[str]:
     """The page for the processes of a job. Raises FormatError."""
     processes = job.members
     share = 1.0 / len(processes)
@@ -258,7 +255,7 @@ def page(
     names = [Names(process.profile) for process in processes]
     for process, each in zip(processes, names):
         has_parent = process.shares
-        runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each, editor))
+        runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each))
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
     of_job = headline_of_job(job, names) if len(runs) > 1 else None
     packed = pack(runs, title, together(job, of_job) if of_job else None)
@@ -267,10 +264,10 @@ def page(
 
 def write(profile: Profile, view: View) -> Iterator[str]:
     """The page for a process. Raises FormatError."""
-    yield from page(join([("", profile)]), view.source, editor=view.editor)
+    yield from page(join([("", profile)]), view.source)
 
 
 def write_several(job: Processes, view_of: Callable[[Profile], View], is_each: bool) -> Iterator[str]:
     """The page for the processes of a job: each of them, and their sum. Raises FormatError."""
     view = view_of(job.members[0].profile)
-    yield from page(job, view.source, editor=view.editor)
+    yield from page(job, view.source)

@@ -4,7 +4,6 @@
 from typing import NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.attribution.views import LINE_VIEWS
-from jmassif.render.editor import Editor
 
 
 BY = ("stack", "owner", "library", "kind", "role", "thread") + tuple(LINE_VIEWS)
@@ -30,7 +29,6 @@ class View(NamedTuple):
     columns: int = 0  # as wide as a line may be; 0: as wide as it is
     range: Optional[Tuple[str, str]] = None  # from one moment to another, each like `selector`; None: not asked
     sizes: bool = False  # in place of the report, how large blocks are
-    editor: Optional[Editor] = None  # what opens a line of source from a page
     file: str = ""  # what the trace is called, for the commands that a report names
 
 

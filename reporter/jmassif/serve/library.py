@@ -19,7 +19,6 @@ from jmassif.live.run import Family, LiveRun
 from jmassif.model.records import side_of
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
-from jmassif.render.editor import Editor
 from jmassif.serve.run import ServedRun
 from jmassif.units import printable
 
@@ -54,11 +53,8 @@ def _now(run: LiveRun) -> Dict[str, Any]:
 class Library:
     """Raises TraceError for a name that cannot be served."""
 
-    def __init__(
-        self, names: Sequence[str], directories: Optional[Sequence[str]], editor: Optional[Editor] = None
-    ) -> None:
+    def __init__(self, names: Sequence[str], directories: Optional[Sequence[str]]) -> None:
         self._directories = directories
-        self._editor = editor
         self._family = Family(names, has_sums=False)
         self._runs: Dict[str, ServedRun] = {}
         self._lock = threading.Lock()  # of the runs and what is asked of them
@@ -164,7 +160,7 @@ class Library:
             if not is_news and self._page:
                 return False
             job = join([(name, run.profile) for name, run in self._runs.items()])
-            text = "\n".join(page(job, self._directories, True, self._editor))
+            text = "\n".join(page(job, self._directories, True))
         with self._told:
             self._page = text.encode("utf-8", "backslashreplace")
             self._version += 1
@@ -207,7 +203,7 @@ class Library:
         def answer(run: ServedRun) -> Dict[str, Any]:
             held = run.held(at)
             found = run.branches.children(held, node)
-            code = Code(run.profile, self._directories, self._editor)
+            code = Code(run.profile, self._directories)
             rows = []
             for child in found[first : first + MOST_ROWS]:
                 frame = run.profile.node_frame[child]
@@ -216,7 +212,7 @@ class Library:
                         "node": child,
                         "name": _label(run.profile, frame),
                         "type": run.profile.frames[frame][0],
-                        **self._code(code, run.profile, frame),
+                        "around": code.around(run.profile.frame(frame)),
                         "children": len(run.branches.children(held, child)),
                         **_figures(held.all, child),
                     }
@@ -224,12 +220,6 @@ class Library:
             return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
 
         return self._asked(key, at, node, answer)
-
-    @staticmethod
-    def _code(code: Code, profile: Profile, frame: int) -> Dict[str, str]:
-        fields = profile.frame(frame)
-        place = code.place(fields)
-        return {"open": place.pattern.replace("{line}", str(fields.line)), "around": place.around}
 
     def blocks(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
         """Likewise, the blocks in a place and all that it called. Raises NotThere."""

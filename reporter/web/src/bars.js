@@ -4,7 +4,7 @@
 // A bar lives as long as the page.
 
 import { choice, h, replace } from './base/dom.js';
-import { tellTheme } from './base/theme.js';
+import { announceTheme } from './base/theme.js';
 import { count, growth, size } from './base/units.js';
 import { chip } from './charts/chip.js';
 import { comparisonOf } from './runs/comparison.js';
@@ -22,15 +22,15 @@ function momentSize(run, index) {
 }
 
 const THEMES = /** @type {[string, string][]} */ ([
-    ['', 'as the system has it'],
-    ['light', 'light'],
-    ['dark', 'dark'],
+    ['', 'System'],
+    ['light', 'Light'],
+    ['dark', 'Dark'],
 ]);
 
 const themes = () =>
-    choice('Colours', THEMES, document.documentElement.dataset.theme ?? '', (value) => {
+    choice('Theme', THEMES, document.documentElement.dataset.theme ?? '', (value) => {
         document.documentElement.dataset.theme = value;
-        tellTheme();
+        announceTheme();
     });
 
 /** @param {Page} page */
@@ -44,7 +44,7 @@ function processes(page) {
 function neighbours(page) {
     const button = (/** @type {number} */ by, /** @type {string} */ name, /** @type {string} */ arrow) =>
         h('button', { type: 'button', onclick: () => page.select(page.chosen + by), 'aria-label': name, title: name }, arrow);
-    return h('span', { class: 'buttons' }, button(-1, 'The moment before', '◂'), button(1, 'The next moment', '▸'));
+    return h('span', { class: 'buttons' }, button(-1, 'Previous snapshot', '◂'), button(1, 'Next snapshot', '▸'));
 }
 
 /** Nothing, or the earlier moment, by how much the later one has grown, and the way out. @param {Page} page */
@@ -53,7 +53,7 @@ function comparedWith(page) {
     if (other === null) return [];
     const total = (/** @type {number} */ i) => run.moments[i].host + run.moments[i].device;
     const change = run.head.is_discrete && run.uses('device') ? '' : `: ${growth(total(moment) - total(other))}`;
-    return [`compared with ${run.label(other)}${change} `, h('button', { type: 'button', onclick: () => page.compare(null) }, 'end comparison')];
+    return [`vs. ${run.label(other)}${change} `, h('button', { type: 'button', onclick: () => page.compare(null) }, 'Stop comparing')];
 }
 
 /** A button for each moment that has a name of its own. @param {Page} page */
@@ -129,7 +129,7 @@ export function columnsBar(page) {
     const { columns } = comparisonOf(page).difference;
     const options = columns.map(({ label }, i) => /** @type {[string, string]} */ ([String(i), label]));
     const shown = choice('Show', options, String(page.moment), (value) => page.select(Number(value)));
-    const base = choice('compared with', [['', 'nothing'], ...options], String(page.other ?? ''), (value) => page.compare(value === '' ? null : Number(value)));
+    const base = choice('vs.', [['', 'nothing'], ...options], String(page.other ?? ''), (value) => page.compare(value === '' ? null : Number(value)));
     const update = () => {
         for (const [label, value] of /** @type {[HTMLElement, number|null][]} */ ([
             [shown, page.moment],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The settings of a section's controls, those that say that they are kept (dom.js, `kept`), under names that an address can have:
-// "calls.order". Views know nothing of it: a control is set as by the reader, who is told of it by the same events.
+// "calls.order". Views know nothing of it: a control is set by the same events as the reader's.
 
 /** @typedef {HTMLInputElement|HTMLSelectElement} Control */
 
@@ -28,9 +28,9 @@ export class Kept {
     /** How controls were before, by name. @type {Map<string, string>} */
     #first = new Map();
 
-    /** @param {() => void} tell after a setting has changed by the reader's hand */
-    constructor(tell) {
-        this.tell = tell;
+    /** @param {() => void} notify after a setting has changed by the reader's hand */
+    constructor(notify) {
+        this.notify = notify;
     }
 
     /** Has a section's controls, which were made just now, set as the reader had them; and notes what the reader does. @param {string} section @param {Element} body */
@@ -49,7 +49,7 @@ export class Kept {
                 const value = valueOf(control);
                 if (value === this.#first.get(name)) this.values.delete(name);
                 else this.values.set(name, value);
-                this.tell();
+                this.notify();
             });
         }
     }

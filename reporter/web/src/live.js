@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A served page of a run that goes on: figures of this moment above all else, and the page itself brought up to date when there
-// are new snapshots, unless the reader wants to look around in peace.
+// A served page of a running program: current figures at the top, and an update of the page after new snapshots, unless the
+// reader has switched that off.
 
 import { h, replace } from './base/dom.js';
 import { size } from './base/units.js';
@@ -11,14 +11,14 @@ import { listen, pageNow } from './runs/served.js';
 /** @typedef {import('./runs/served.js').ServedProcess} ServedProcess */
 
 /** @param {ServedProcess} process */
-const told = ({ pid, state, when, host, device, peak, snapshots }) =>
+const describe = ({ pid, state, when, host, device, peak, snapshots }) =>
     `${pid} ${state}, ${when}: ${size(host + device)}${device ? ` (${size(host)} host, ${size(device)} device)` : ''}, peak ${size(peak)}, ${snapshots} snapshots`;
 
 /** @param {(text: string, headline: Element|null) => Promise<void>} renew shows other data @returns {HTMLElement} */
 export function live(renew) {
     const text = h('output', { id: 'now', 'aria-live': 'off' });
     const follow = h('input', { type: 'checkbox', checked: true, onchange: () => void catchUp() });
-    const element = h('div', { class: 'live', role: 'group', 'aria-label': 'The run as it goes on', hidden: true }, text, h('label', { class: 'choice' }, follow, ' bring this page up to date as it goes on'));
+    const element = h('div', { class: 'live', role: 'group', 'aria-label': 'Running processes', hidden: true }, text, h('label', { class: 'choice' }, follow, ' Live update'));
     let wanted = 0;
     let shown = 0;
     let isBusy = false;
@@ -41,10 +41,10 @@ export function live(renew) {
         (/** @type {ServedState} */ state) => {
             const isOver = !state.processes.some((process) => process.is_running);
             element.dataset.version = String(state.version);
-            replace(text, ...(state.problem ? [h('span', { class: 'problem' }, state.problem)] : state.processes.map((process) => h('span', { class: process.is_running ? 'running' : 'quiet' }, told(process)))));
+            replace(text, ...(state.problem ? [h('span', { class: 'problem' }, state.problem)] : state.processes.map((process) => h('span', { class: process.is_running ? 'running' : 'quiet' }, describe(process)))));
             // A page that was made of a finished run has nothing to follow.
             element.hidden = isOver && !state.problem && (wanted || state.version) === state.version && element.hidden;
-            // What came with the page is the version that was told first, or older.
+            // What came with the page is the first announced version, or older.
             if (!wanted) shown = state.version - (isOver ? 0 : 1);
             wanted = state.version;
             void catchUp();

@@ -21,7 +21,7 @@ class Section {
     /** @type {import('./runs/run.js').Run|null} */
     #run = null;
     #isStale = true;
-    #whole = h('p', { class: 'quiet whole' }, 'Of all: what the filter leaves out is in it.');
+    #whole = h('p', { class: 'quiet whole' }, 'Not filtered');
 
     /** @type {HTMLDetailsElement|null} */
     #fold = null;
@@ -137,7 +137,7 @@ class Anchor {
 }
 
 /** @param {string} title */
-const idOf = (title) => title.toLowerCase().replaceAll(/[^a-z]+/g, '-');
+const idOf = (title) => `group-${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}`;
 
 /** All sections, in order and in groups, with links to the groups. They last as long as the page does; the views in them do not. */
 export class Sections {
@@ -145,14 +145,14 @@ export class Sections {
     #timer = 0;
     /** @type {(() => void)[]} */
     #listeners = [];
-    kept = new Kept(() => this.#tell());
+    kept = new Kept(() => this.#notify());
     /** By group: its element, the link to it, and its sections. @type {{element: HTMLElement, link: HTMLAnchorElement|null, sections: Section[]}[]} */
     #groups;
 
     /** @param {Group[]} groups @param {Page} page */
     constructor(groups, page) {
         this.#groups = groups.map(({ title, views }) => {
-            const sections = views.map(([kind, holds]) => new Section(kind, page, title ? holds : null, this.kept, () => this.#tell()));
+            const sections = views.map(([kind, holds]) => new Section(kind, page, title ? holds : null, this.kept, () => this.#notify()));
             const heading = title && h('h2', { class: 'question', id: idOf(title) }, title);
             const link = title ? h('a', { href: `#${idOf(title)}` }, title) : null;
             return { element: h('div', { class: title ? 'group' : '' }, heading, ...sections.map((section) => section.element)), link, sections };
@@ -169,7 +169,7 @@ export class Sections {
         this.#listeners.push(listener);
     }
 
-    #tell() {
+    #notify() {
         for (const listener of this.#listeners) listener();
     }
 
@@ -197,7 +197,7 @@ export class Sections {
 
     #unfolding() {
         const unfold = (/** @type {boolean} */ isOpen) => () => this.all.forEach((section) => section.fold(isOpen));
-        return h('p', { class: 'buttons unfolding' }, h('button', { type: 'button', id: 'unfold', onclick: unfold(true) }, 'Unfold all'), h('button', { type: 'button', onclick: unfold(false) }, 'Fold all'));
+        return h('p', { class: 'buttons unfolding' }, h('button', { type: 'button', id: 'unfold', onclick: unfold(true) }, 'Expand all'), h('button', { type: 'button', onclick: unfold(false) }, 'Collapse all'));
     }
 
     /** Paper has no folds. */
@@ -248,7 +248,7 @@ export class Sections {
             this.#anchor.restore();
             this.#timer = setTimeout(() => this.#more(next + 1));
         } else {
-            this.#tell();
+            this.#notify();
             document.documentElement.dataset.state = 'ready';
         }
     }

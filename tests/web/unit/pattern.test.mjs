@@ -14,8 +14,8 @@ for (const text of ['(a+)+$', '(\\w|\\w)*x', '(a?){30}b', 'a*a*a*a*a*b', 'a?'.re
 }
 
 test('what is no expression, or too long a one, is said so', () => {
-    assert.equal(patternOf('(').problem, 'no regular expression');
-    assert.equal(patternOf('('.repeat(150)).problem, 'no regular expression');
+    assert.equal(patternOf('(').problem, 'Invalid regular expression');
+    assert.equal(patternOf('('.repeat(150)).problem, 'Invalid regular expression');
     assert.equal(patternOf('a'.repeat(200)).problem, '');
     assert.equal(patternOf('a'.repeat(201)).problem, 'longer than 200 characters');
 });
@@ -37,7 +37,7 @@ test('a word before a colon names the field to look into', () => {
 });
 
 test('the problem of a filter is that of either expression', () => {
-    assert.equal(problemOf({ only: 'file:(', except: '', isGiven: true }), 'no regular expression');
+    assert.equal(problemOf({ only: 'file:(', except: '', isGiven: true }), 'Invalid regular expression');
     assert.equal(problemOf({ only: 'a', except: '(a+)+', isGiven: true }), 'too many repetitions');
     assert.equal(problemOf({ only: 'a', except: 'b', isGiven: true }), '');
 });

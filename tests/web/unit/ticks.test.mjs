@@ -19,6 +19,11 @@ test('a zoomed axis of time keeps its unit', () => {
     assert.deepEqual(ticks('ms', 100200, 100300), ['100200 ms', '100220 ms', '100240 ms', '100260 ms', '100280 ms', '100300 ms']);
 });
 
+test('minutes and hours have whole ticks', () => {
+    assert.deepEqual(ticks('ms', 0, 70000), ['0', '20 s', '40 s', '60 s']);
+    assert.deepEqual(ticks('ms', 0, 320000), ['0', '1 min', '2 min', '3 min', '4 min', '5 min']);
+});
+
 for (const kind of ['B', 'ms', 'i']) {
     test(`any axis of ${kind} has a few ticks that are round and apart`, () => {
         for (let n = 0; n < 90; n++) {

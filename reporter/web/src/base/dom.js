@@ -39,14 +39,6 @@ export function named(name) {
     return element;
 }
 
-/** A name, and beside it what opens its source in an editor, if anything does. @param {string} name @param {string} [href] @param {string} [what] is opened, if the name says more */
-export function linked(name, href, what = name) {
-    if (!href) return name;
-    // In a row that is chosen by a click the link is no choice.
-    const stop = (/** @type {Event} */ event) => event.stopPropagation();
-    return h('span', {}, named(name), ' ', h('a', { class: 'edit', href, title: 'open in the editor', 'aria-label': `Open ${what} in the editor`, onclick: stop, onkeydown: stop }, '✎'));
-}
-
 /** @param {Element} element @param {...Child} children */
 export function replace(element, ...children) {
     element.replaceChildren();

@@ -32,7 +32,7 @@ export function patternOf(text) {
     try {
         pattern = new RegExp(text, 'i');
     } catch {
-        return { pattern: null, problem: 'no regular expression' };
+        return { pattern: null, problem: 'Invalid regular expression' };
     }
     if (text.length > LONGEST) return { pattern: null, problem: `longer than ${LONGEST} characters` };
     if (ways(text) > MOST) return { pattern: null, problem: 'too many repetitions' };

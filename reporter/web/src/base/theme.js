@@ -16,7 +16,7 @@ export function themed(name) {
 }
 
 /** After the reader has chosen a theme. */
-export const tellTheme = () => window.dispatchEvent(new Event(CHANGE));
+export const announceTheme = () => window.dispatchEvent(new Event(CHANGE));
 
 /** Calls `redraw` whenever another theme is in force, chosen here or by the system. @param {import('./hold.js').Hold} hold @param {() => void} redraw */
 export function onTheme(hold, redraw) {

@@ -18,9 +18,10 @@ const UNITS = {
     ],
 };
 
-/** The largest unit of which the axis shows at least one, and in which its ticks need few digits. @param {string} kind "B", "i" or "ms" @param {number} least @param {number} most on the axis @returns {Unit} */
+/** The largest unit of which the axis shows at least one, and in which its ticks need few digits; of minutes and hours at least five, as parts
+ * of these are no round numbers. @param {string} kind "B", "i" or "ms" @param {number} least @param {number} most on the axis @returns {Unit} */
 function unitOf(kind, least, most) {
-    const fitting = UNITS[kind].filter(({ size }) => most >= size && (most - least) * 5 >= size);
+    const fitting = UNITS[kind].filter(({ size }) => most >= size && (kind === 'ms' && size > 1000 ? most - least >= 5 * size : (most - least) * 5 >= size));
     return fitting.at(-1) ?? UNITS[kind][0];
 }
 

@@ -17,7 +17,7 @@ export function chip(page, isApart) {
             const { only } = page;
             if (!only) return replace(element);
             const what = `${KINDS[only.dimension]} ${only.name}`;
-            const remove = h('button', { type: 'button', class: 'chip', 'aria-label': `The call tree shows only ${what}: show all again`, onclick: () => page.narrow(null) }, `only ${what} `, h('span', { 'aria-hidden': 'true' }, '✕'));
+            const remove = h('button', { type: 'button', class: 'chip', 'aria-label': `The call tree shows only ${what}: reset`, onclick: () => page.narrow(null) }, `only ${what} `, h('span', { 'aria-hidden': 'true' }, '✕'));
             replace(element, isApart && h('a', { href: '#calls' }, 'call tree'), isApart && ': ', remove);
         },
     };

@@ -14,7 +14,7 @@ import { drawFlames } from './flame_picture.js';
 /** @typedef {{name: string, value: number, node: TreeNode, children: Frame[], hide?: boolean, fade?: boolean}} Frame what d3-flame-graph draws */
 /** @typedef {{data: Frame, parent: Placed|null, children?: Placed[], id: number, x0: number, x1: number, highlight?: boolean}} Placed */
 /** @typedef {{top: TreeNode, isCompared: boolean, isBytes: boolean, amount: (n: number) => string}} Shown `top`: all; `amount`: in words */
-/** @typedef {{source: (node: TreeNode) => string, say: (text: string, node: TreeNode) => void, found: (text: string) => void, enlarged: (path: TreeNode[]) => void, leave: () => void}} Told `source`: the text around a frame's line, or ''; `say`: what is said of a frame; `enlarged`: the frame that is, after those above it; `leave`: the reader wants to see all again */
+/** @typedef {{source: (node: TreeNode) => string, say: (text: string, node: TreeNode) => void, found: (text: string) => void, enlarged: (path: TreeNode[]) => void, leave: () => void}} Handlers `source`: the text around a frame's line, or ''; `say`: what is said of a frame; `enlarged`: the frame that is, after those above it; `leave`: the reader wants to see all again */
 
 const ROW = 20;
 const NARROWEST = 1.5; // pixels, of a frame that is drawn
@@ -45,12 +45,12 @@ function colour(node, isCompared) {
 /** What the colours mean. @param {boolean} isCompared */
 const legendKeys = (isCompared) =>
     isCompared
-        ? [['has grown', 'oklch(58% 0.16 25)'], ['has shrunk', 'oklch(58% 0.16 255)'], ['is as it was', 'oklch(80% 0 0)']]
+        ? [['grown', 'oklch(58% 0.16 25)'], ['shrunk', 'oklch(58% 0.16 255)'], ['unchanged', 'oklch(80% 0 0)']]
         : [['Python', colourOf('python', 'a')], ['native', colourOf('native', 'a')], ['inside a package', colourOf('internal', 'a')]];
 
 /** @param {boolean} isCompared */
 export function flameLegend(isCompared) {
-    const kinds = [...legendKeys(isCompared), ...(isCompared ? [] : [['found', 'var(--found)']])];
+    const kinds = [...legendKeys(isCompared), ...(isCompared ? [] : [['match', 'var(--found)']])];
     return kinds.map(([name, background]) => h('li', { class: 'key' }, h('i', { style: { background } }), name));
 }
 
@@ -76,7 +76,7 @@ function about(node, { top, isCompared, isBytes, amount }) {
 }
 
 export class Flame {
-    element = h('div', { class: 'flame', tabIndex: 0, role: 'group', 'aria-label': 'Call tree: arrow keys go to callers, calls and neighbours; Enter enlarges; Backspace goes back to what was enlarged before; Escape shows all', onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) });
+    element = h('div', { class: 'flame', tabIndex: 0, role: 'group', 'aria-label': 'Call tree: arrow keys go to callers, callees and siblings; Enter zooms in; Backspace zooms out; Escape resets', onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) });
     /** @type {ReturnType<typeof flamegraph>|null} */
     #chart = null;
     /** @type {Shown|null} */
@@ -88,9 +88,9 @@ export class Flame {
     /** What the reader has enlarged, one after the other; the last is. @type {Placed[]} */
     #enlarged = [];
 
-    /** @param {Told} told */
-    constructor(told) {
-        this.told = told;
+    /** @param {Handlers} handlers */
+    constructor(handlers) {
+        this.handlers = handlers;
     }
 
     clear() {
@@ -99,7 +99,7 @@ export class Flame {
         this.#chart = null;
         this.#focused = null;
         this.#enlarged = [];
-        this.told.enlarged([]);
+        this.handlers.enlarged([]);
     }
 
     get isEmpty() {
@@ -110,7 +110,7 @@ export class Flame {
     show(shown, width = this.element.clientWidth) {
         const { top, isCompared, amount } = shown;
         const all = isCompared ? `all: ${amount(top.now)}, before ${amount(top.before)}` : `all: ${amount(top.now)}`;
-        const { found, say } = this.told;
+        const { found, say } = this.handlers;
         this.#shown = shown;
         this.#chart = flamegraph()
             .width(Math.max(280, width))
@@ -121,10 +121,10 @@ export class Flame {
             .selfValue(false)
             .sort(false)
             .setColorMapper((/** @type {Placed} */ frame) => (frame.highlight ? 'var(--found)' : colour(frame.data.node, isCompared)))
-            .setLabelHandler((/** @type {Placed} */ frame) => [about(frame.data.node, shown), this.told.source(frame.data.node)].filter((text) => text).join('\n'))
+            .setLabelHandler((/** @type {Placed} */ frame) => [about(frame.data.node, shown), this.handlers.source(frame.data.node)].filter((text) => text).join('\n'))
             .getName((/** @type {Placed} */ frame) => (frame.parent ? frame.data.name : all))
             .setSearchMatch((/** @type {Placed} */ frame) => !!this.#wanted?.test(frame.data.name))
-            .setSearchHandler((/** @type {Placed[]} */ frames, /** @type {number} */ sum) => found(`${whole(frames.length)} found: ${amount(sum)}, ${percent(sum, top.now)}`))
+            .setSearchHandler((/** @type {Placed[]} */ frames, /** @type {number} */ sum) => found(`${frames.length === 1 ? '1 match' : `${whole(frames.length)} matches`}: ${amount(sum)}, ${percent(sum, top.now)}`))
             .setDetailsHandler(() => {})
             .onHover((/** @type {Placed} */ frame) => say(about(frame.data.node, shown), frame.data.node))
             .onClick((/** @type {Placed} */ frame) => this.#afterZoom(frame));
@@ -166,7 +166,7 @@ export class Flame {
         const element = [...this.element.querySelectorAll('g')].find((g) => select(g).datum() === frame);
         element?.classList.add('focused');
         element?.scrollIntoView({ block: 'nearest' });
-        if (this.#shown) this.told.say(about(frame.data.node, this.#shown), frame.data.node);
+        if (this.#shown) this.handlers.say(about(frame.data.node, this.#shown), frame.data.node);
     }
 
     /** @param {Placed} frame */
@@ -175,7 +175,7 @@ export class Flame {
         if (before >= 0) this.#enlarged.length = before + 1;
         else if (frame.parent) this.#enlarged.push(frame);
         else this.#enlarged = [];
-        this.told.enlarged(this.#path);
+        this.handlers.enlarged(this.#path);
         this.#focus(frame);
     }
 
@@ -233,7 +233,7 @@ export class Flame {
             this.#chart.zoomTo(at);
             this.#afterZoom(at);
         } else if (event.key === 'Backspace' && this.#enlarged.length) this.back();
-        else if (event.key === 'Escape') this.told.leave();
+        else if (event.key === 'Escape') this.handlers.leave();
         else return;
         event.preventDefault();
     }

@@ -47,10 +47,11 @@ export class MachinePlot {
         const all = times(this.run);
         const within = figures.flatMap(({ time }) => Array.from(time)).filter((at) => at > all[0] && at < all[all.length - 1]);
         this.x = Float64Array.from(new Set([...all, ...within])).sort();
-        this.canvas = h('div', { class: 'machine', role: 'img', 'aria-label': 'The machine over time; the table below has the figures' });
+        this.canvas = h('div', { class: 'machine', role: 'img', 'aria-label': 'System memory over time; the table below has the figures' });
         /** @type {Table<Row>} */
-        this.grid = new Table('The machine', { note: this.#note() });
-        this.element = h('figure', {}, this.canvas);
+        this.grid = new Table('System', { note: this.#note() });
+        const keys = figures.map(({ label }, i) => h('li', { class: 'key' }, h('i', { style: { background: listColour(i) } }), label));
+        this.element = h('figure', {}, h('figcaption', {}, h('b', {}, 'System memory over time')), this.canvas, h('ul', { class: 'keys' }, ...keys));
     }
 
     #note() {
@@ -112,10 +113,10 @@ export class MachinePlot {
         this.grid.show(
             [
                 { head: 'figure', value: (row) => row.figure.label, show: (row) => h('span', { class: 'key' }, h('i', { style: { background: row.colour } }), row.figure.label) },
-                bytes('at first', (row) => row.first),
+                bytes('start', (row) => row.first),
                 bytes(now ? `at ${now.name}` : 'now', (row) => row.chosen),
-                bytes('at last', (row) => row.last),
-                bytes('at worst', (row) => row.worst),
+                bytes('end', (row) => row.last),
+                bytes('min or max', (row) => row.worst),
                 { head: 'when', isFigure: true, value: (row) => row.worstAt, show: (row) => time(row.worstAt, unit), title: () => '' },
             ],
             rowsOf(run, now?.time ?? 0),

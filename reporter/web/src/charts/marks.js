@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What lies over the areas of memory over time: regions in lanes above, start-up calls and snapshots on the ground, and rules
-// for marks, failed allocations, the peak and the chosen moments.
+// Signs on the plot of memory over time: regions in lanes above it, names of moments below these, start-up calls and snapshots at
+// its bottom, and rules for marks, failed allocations, the peak and the chosen moments.
 
 import { h } from '../base/dom.js';
 import { size } from '../base/units.js';
@@ -12,6 +12,7 @@ import { size } from '../base/units.js';
 /** @typedef {{run: Run, page: Page, side: import('../runs/areas.js').Side, x: Float64Array, lanes: number, theme: Record<string, string>}} Marked what the plot is of; `lanes`: of regions; `theme`: colours */
 
 export const LANE = 16; // pixels, of a row of regions
+export const NAMES = 20; // of the row of names
 const MOST_LANES = 4;
 const MOST_RULES = 20; // marks in view, beyond which they are ticks
 
@@ -42,7 +43,7 @@ function drawRegions(u, { run, x, lanes, theme }) {
         const left = Math.max(edge.left, edge.position(region.begin));
         const right = Math.min(edge.right, edge.position(region.end ?? x[x.length - 1]));
         if (right < left || right < edge.left || left > edge.right) return;
-        const top = edge.top - (lanes - region.depth) * LANE * ratio - 4 * ratio;
+        const top = edge.top - ((lanes - region.depth) * LANE + NAMES + 2) * ratio;
         const width = Math.max(ratio, right - left);
         ctx.fillStyle = fills[i % 2];
         ctx.fillRect(left, top, width, (LANE - 2) * ratio);
@@ -75,8 +76,8 @@ function drawGround(u, { run, theme }) {
     }
 }
 
-/** A line from top to bottom, with what it stands for. @param {uPlot} u @param {string} back of the text @param {{at: number, colour: string, dash: number[], text?: string, row?: number, end?: number}} what `row`: of the text */
-function rule(u, back, { at, colour, dash, text = '', row = 0, end }) {
+/** A line from top to bottom, and its name above it, beside those that are there. @param {uPlot} u @param {[number, number][]} names where they lie @param {{at: number, colour: string, dash: number[], text?: string, end?: number}} what */
+function rule(u, names, { at, colour, dash, text = '', end }) {
     const { ctx } = u;
     const ratio = devicePixelRatio;
     const edge = frame(u);
@@ -91,28 +92,31 @@ function rule(u, back, { at, colour, dash, text = '', row = 0, end }) {
     ctx.stroke();
     if (!text) return;
     const width = ctx.measureText(text).width + 8 * ratio;
-    const left = Math.max(edge.left, Math.min(x + 3 * ratio, edge.right - width));
-    const top = edge.top + (3 + 18 * row) * ratio;
-    ctx.fillStyle = back;
-    ctx.fillRect(left, top, width, 16 * ratio);
+    const isFree = (/** @type {number} */ left) => left >= edge.left - 1 && left + width <= edge.right + 1 && names.every(([begin, stop]) => left >= stop || left + width <= begin);
+    const ends = names.flatMap(([begin, stop]) => [stop, begin - width]);
+    const nearest = [x - width / 2, x, x - width, edge.left, edge.right - width, ...ends].filter(isFree).sort((a, b) => Math.abs(a + width / 2 - x) - Math.abs(b + width / 2 - x));
+    if (!nearest.length) return;
+    names.push([nearest[0], nearest[0] + width]);
     ctx.fillStyle = colour;
-    ctx.fillText(text, left + 4 * ratio, top + 8.5 * ratio);
+    ctx.fillText(text, nearest[0] + 4 * ratio, edge.top - 9 * ratio);
 }
 
 /** @param {uPlot} u @param {Marked} marked */
 function drawRules(u, { run, page, side, theme }) {
     const { top, bottom, position, isIn } = frame(u);
-    const draw = (/** @type {Parameters<typeof rule>[2]} */ what) => rule(u, theme['--label'], what);
+    /** @type {[number, number][]} */
+    const names = [];
+    const draw = (/** @type {Parameters<typeof rule>[2]} */ what) => rule(u, names, what);
     const inView = run.head.marks.filter((mark) => isIn(position(mark.time)));
     // Many would hide what lies below them.
     const end = inView.length > MOST_RULES ? top + 12 * devicePixelRatio : bottom;
     for (const mark of inView) draw({ at: mark.time, colour: theme['--mark'], dash: [1, 3], end });
     for (const incident of run.head.exhaustion.incidents) draw({ at: incident.time, colour: theme['--problem'], dash: incident.outcome === 'retried' ? [1, 3] : [] });
     const main = run.head.peaks[side === 'both' ? 'total' : side];
-    if (main) draw({ at: main.time, colour: theme['--text'], dash: [2, 3], text: `peak ${size(side === 'both' ? main.host + main.device : main[side])}` });
-    if (page.other !== null) draw({ at: run.moments[page.other].time, colour: theme['--other'], dash: [6, 4], text: 'compared', row: 2 });
     const chosen = run.moments[page.moment];
-    if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: chosen.name, row: 1 });
+    if (main) draw({ at: main.time, colour: theme['--text'], dash: [2, 3], text: `peak ${size(side === 'both' ? main.host + main.device : main[side])}` });
+    if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: main?.moment === chosen.index ? '' : chosen.name });
+    if (page.other !== null) draw({ at: run.moments[page.other].time, colour: theme['--other'], dash: [6, 4], text: `vs. ${run.moments[page.other].name}` });
 }
 
 /** @param {uPlot} u @param {Marked} marked */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Memory over time: stacked areas, and on them the peak, the snapshots, regions, marks and start-up calls (marks.js). The line
-// on top is the most since the total told before.
+// Memory over time: stacked areas with the peak, snapshots, regions, marks and start-up calls (marks.js). The line on top is the
+// highest total since the sample before.
 
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -9,7 +9,7 @@ import { h, replace } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
 import { areas, edges, exact, nearestMoment, times } from '../runs/areas.js';
 import { machineAt, valueAt } from '../runs/machine.js';
-import { drawMarks, LANE, lanesOf } from './marks.js';
+import { drawMarks, LANE, lanesOf, NAMES } from './marks.js';
 import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, widthOf, zoomOut } from './plot.js';
 
 /** @typedef {import('../runs/page.js').Page} Page */
@@ -46,7 +46,7 @@ export class MemoryPlot {
             'aria-valuemax': Math.max(0, this.run.moments.length - 1),
             onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
         });
-        this.element = h('figure', {}, side !== 'both' && h('figcaption', {}, h('b', {}, what)), this.canvas, this.legend);
+        this.element = h('figure', {}, h('figcaption', {}, h('b', {}, `${what} over time`)), this.canvas, this.legend);
         /** What another tool showed, by the log that was handed in. */
         this.beside = this.run.parts.machine.filter((figure) => figure.beside === side);
         /** @type {uPlot|null} */
@@ -75,6 +75,10 @@ export class MemoryPlot {
         this.update();
     }
 
+    get #height() {
+        return HEIGHT + NAMES + this.lanes * LANE;
+    }
+
     #made() {
         const { run, x } = this;
         // The topmost is drawn first.
@@ -88,8 +92,8 @@ export class MemoryPlot {
         return new uPlot(
             {
                 width: widthOf(this.canvas),
-                height: HEIGHT + this.lanes * LANE,
-                padding: [10 + this.lanes * LANE, 12, 0, 0],
+                height: this.#height,
+                padding: [NAMES + this.lanes * LANE, 12, 0, 0],
                 legend: { show: false },
                 cursor: cursor(this.key, () => this.resetAll?.()),
                 scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
@@ -126,7 +130,7 @@ export class MemoryPlot {
 
     /** @param {number} width */
     resize(width) {
-        this.plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: HEIGHT + this.lanes * LANE });
+        this.plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: this.#height });
     }
 
     /** After another moment was chosen: the lines, the figures of the legend, and what a screen reader says. */

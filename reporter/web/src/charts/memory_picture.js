@@ -16,7 +16,7 @@ const HEIGHT = 330;
 const ABOVE = 1.1; // of the axis, beyond the most that is shown: there the flags have their names
 const COLUMN = 1.5; // pixels: what lies closer together is shown by the fullest of it
 
-/** Of the times in view, and one beyond it each way, those that can be told apart. @param {Float64Array} x @param {Float64Array} totals @param {(at: number) => number} place */
+/** Of the times in view, and one beyond it each way, those that are pixels apart. @param {Float64Array} x @param {Float64Array} totals @param {(at: number) => number} place */
 function chosen(x, totals, place) {
     /** @type {number[]} */
     const kept = [];
@@ -71,12 +71,12 @@ export function drawMemory(picture, plot) {
         const ends = [`${number(across(x[rows[0]]))},${number(bottom)}`, `${number(across(x[rows[rows.length - 1]]))},${number(bottom)}`];
         picture.add(`<path d="M${ends[0]}L${line(area.sums)}L${ends[1]}Z" fill="${rgb(area.colour)}" stroke="${INK.back}" stroke-width="0.5">${title(area.name)}</path>`);
     }
-    picture.add(`<path d="M${line(plot.exact)}" fill="none" stroke="${INK.text}">${title('the most held since the total told before')}</path></g>`);
+    picture.add(`<path d="M${line(plot.exact)}" fill="none" stroke="${INK.text}">${title('peak between samples')}</path></g>`);
     picture.line(LEFT, bottom, RIGHT, bottom, INK.quiet);
     drawFlags(picture, plot, { across, up, top, bottom });
     const at = run.moments[page.moment];
     picture.top = bottom + 30;
-    picture.text(MARGIN, picture.top + 12, `Held at ${run.label(page.moment)}:`, { fill: INK.quiet });
+    picture.text(MARGIN, picture.top + 12, `At ${run.label(page.moment)}:`, { fill: INK.quiet });
     picture.top += 22;
     picture.legend(plot.areas.map((area) => ({ colour: area.colour, name: area.name, figure: size(at ? area.bytes[at.index] : 0) })));
 }
@@ -99,6 +99,6 @@ function drawFlags(picture, { run, side, page }, { across, up, top, bottom }) {
     ]);
     for (const [index, colour] of moments) {
         const at = index === null ? undefined : run.moments[index];
-        if (at && isIn(at.time)) picture.flag(across(at.time), top + 42, bottom, RIGHT, index === page.other ? `compared: ${at.name}` : at.name, colour, '');
+        if (at && isIn(at.time)) picture.flag(across(at.time), top + 42, bottom, RIGHT, index === page.other ? `vs. ${at.name}` : at.name, colour, '');
     }
 }

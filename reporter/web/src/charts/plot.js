@@ -9,7 +9,7 @@ import { nearestMoment } from '../runs/areas.js';
 /** @typedef {import('uplot')} uPlot */
 /** @typedef {import('../runs/page.js').Page} Page */
 
-const THEME = ['--text', '--back', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--label', '--problem'];
+const THEME = ['--text', '--back', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--problem'];
 
 /** The style sheet's colours as a canvas takes them. @returns {Record<string, string>} */
 export const theme = () => Object.fromEntries(THEME.map((name) => [name, themed(name)]));

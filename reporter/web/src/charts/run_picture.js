@@ -13,8 +13,8 @@ export function begun(page, subtitle) {
     const { data, run } = page;
     const picture = new Picture();
     const isAll = page.moment === run.head.at.peak && page.other === null && !page.only && !data.difference;
-    const told = run.parts.together?.headline ?? run.head.headline;
-    const texts = data.difference ? data.difference.headline.map((text) => ({ text, severity: 'note' })) : isAll ? told.statements.filter(({ about }) => ABOUT.includes(about)) : [];
+    const answer = run.parts.together?.headline ?? run.head.headline;
+    const texts = data.difference ? data.difference.headline.map((text) => ({ text, severity: 'note' })) : isAll ? answer.statements.filter(({ about }) => ABOUT.includes(about)) : [];
     picture.head(data.title, subtitle, texts);
     return picture;
 }

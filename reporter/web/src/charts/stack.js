@@ -2,14 +2,13 @@
 //
 // Who allocated a block: its stack, in a box below the view that the block was chosen in.
 
-import { h, linked, replace } from '../base/dom.js';
+import { h, replace } from '../base/dom.js';
 
 /** @typedef {import('../runs/run.js').Run} Run */
 
 /** @param {Run} run @param {number} frame */
 function line(run, frame) {
-    const { href, around } = run.code(frame);
-    return h('li', { title: around || null }, linked(run.head.frames.label[frame], href));
+    return h('li', { title: run.around(frame) || null }, run.head.frames.label[frame]);
 }
 
 /** A box that is hidden while no block is chosen. */

@@ -13,13 +13,13 @@ import { stepsBy, stepsOf } from '../runs/steps.js';
 const AROUND = 12; // steps shown before and after the chosen one
 
 /** @param {Run} run @param {Step} step */
-export function tell(run, { block, isEnd, time }) {
+export function describe(run, { block, isEnd, time }) {
     const { address, bytes, cell } = run.blocks;
     const owner = ownerOf(run, block);
     const role = run.head.roles[run.cells.role[cell[block]]];
-    const done = owner === CACHE ? ['reserved', 'given back'] : ['allocated', 'freed'];
-    const whose = owner === CACHE ? 'segment' : role ? `${owner} (${role})` : owner;
-    return `${moment(time, run.head.unit)}: ${done[isEnd ? 1 : 0]} ${size(bytes[block])} at 0x${address[block].toString(16)}, ${whose}`;
+    const done = owner === CACHE ? ['reserved', 'released'] : ['allocated', 'freed'];
+    const what = owner === CACHE ? 'segment' : role ? `${owner} (${role})` : owner;
+    return `${moment(time, run.head.unit)}: ${done[isEnd ? 1 : 0]} ${size(bytes[block])} at 0x${address[block].toString(16)}, ${what}`;
 }
 
 export class StepList {
@@ -28,7 +28,7 @@ export class StepList {
     /** Steps that have been made. */
     #done = 0;
     #list = h('ol', { class: 'step-list' });
-    #told = h('output', { class: 'readout', 'aria-live': 'polite' });
+    #position = h('output', { class: 'readout', 'aria-live': 'polite' });
 
     /** @param {Run} run @param {(step: Step|null, number: number, of: number) => void} choose */
     constructor(run, choose) {
@@ -38,8 +38,8 @@ export class StepList {
         const [left, upTo] = run.head.blocks_left_out;
         const go = (/** @type {number} */ by, /** @type {string} */ name, /** @type {string} */ sign) =>
             h('button', { type: 'button', 'aria-label': name, title: name, onclick: () => this.#go(this.#done + by) }, sign);
-        this.body = h('div', {}, h('span', { class: 'buttons' }, go(-1, 'The step before', '◂'), go(1, 'The next step', '▸')), ' ', this.#told, this.#list, left > 0 && h('p', { class: 'quiet' }, `blocks up to ${size(upTo)} are not on this page, and their steps neither`));
-        this.element = h('details', { class: 'step-by-step', ontoggle: () => this.#open() }, h('summary', {}, 'Step by step: what the allocators did'), this.body);
+        this.body = h('div', {}, h('span', { class: 'buttons' }, go(-1, 'Previous step', '◂'), go(1, 'Next step', '▸')), ' ', this.#position, this.#list, left > 0 && h('p', { class: 'quiet' }, `blocks up to ${size(upTo)}, and their steps, are not on this page`));
+        this.element = h('details', { class: 'step-by-step', ontoggle: () => this.#open() }, h('summary', {}, 'Step by step'), this.body);
     }
 
     /** Back to what the moment shows. @param {number} now */
@@ -68,12 +68,12 @@ export class StepList {
         const first = Math.max(0, this.#done - 1 - AROUND);
         const shown = steps.slice(first, first + 2 * AROUND + 1);
         const at = steps[this.#done - 1];
-        replace(this.#told, at ? `step ${whole(this.#done)} of ${whole(steps.length)}: ${tell(this.run, at)}` : `before the first of ${whole(steps.length)} steps`);
+        replace(this.#position, at ? `step ${whole(this.#done)} of ${whole(steps.length)}: ${describe(this.run, at)}` : `before the first of ${whole(steps.length)} steps`);
         this.#list.start = first + 1;
         replace(
             this.#list,
             ...shown.map((step, i) =>
-                h('li', {}, h('button', { type: 'button', class: step.isEnd ? 'end' : '', 'aria-current': step === at ? 'step' : null, onclick: () => this.#go(first + i + 1) }, tell(this.run, step))),
+                h('li', {}, h('button', { type: 'button', class: step.isEnd ? 'end' : '', 'aria-current': step === at ? 'step' : null, onclick: () => this.#go(first + i + 1) }, describe(this.run, step))),
             ),
         );
         const current = this.#list.children[this.#done - 1 - first];

@@ -15,7 +15,7 @@ const BARS = 40;
 /** @type {import('../charts/table.js').Column<RunRow>[]} */
 const RUN_COLUMNS = [
     { head: 'run', value: (run) => run.host || run.file },
-    { head: 'held', isFigure: true, value: (run) => run.bytes, show: (run) => size(run.bytes) },
+    { head: 'bytes', isFigure: true, value: (run) => run.bytes, show: (run) => size(run.bytes) },
     { head: 'board', value: (run) => run.board },
     { head: 'began', value: (run) => run.start },
     { head: 'trace', value: (run) => run.file, isLong: true },
@@ -42,13 +42,13 @@ export class DistributionView {
         const all = bins(values, BARS);
         const most = Math.max(1, ...all.flat().map((bin) => bin.runs.length));
         const first = all[0];
-        this.#title.textContent = view === 'total' ? 'All that was held' : `${view.replaceAll('-', ' ')} ${name}`;
+        this.#title.textContent = view === 'total' ? 'Total' : `${view.replaceAll('-', ' ')} ${name}`;
         this.#chosen.hidden = true;
         const line = (/** @type {number} */ group) => {
             const of = groups[group];
             const bars = all[group].map((bin) => this.#bar(group, bin, values[group], most));
-            const told = `${count(of.n, 'run')}: median ${size(of.median)}, spread ${size(of.spread)}, 5 % below ${size(of.low)}, 5 % above ${size(of.high)}`;
-            return h('div', { class: 'distribution' }, h('h3', {}, head.groups[group].label), h('p', { class: 'quiet' }, told), h('div', { class: 'bins' }, ...bars));
+            const text = `${count(of.n, 'run')}: median ${size(of.median)}, spread ${size(of.spread)}, 5 % below ${size(of.low)}, 5 % above ${size(of.high)}`;
+            return h('div', { class: 'distribution' }, h('h3', {}, head.groups[group].label), h('p', { class: 'quiet' }, text), h('div', { class: 'bins' }, ...bars));
         };
         const ends = h('div', { class: 'ends quiet' }, h('span', {}, size(first[0].from)), h('span', {}, size(first[first.length - 1].to)));
         replace(this.#groups, ...groups.map((_, group) => line(group)), ends);
@@ -57,10 +57,10 @@ export class DistributionView {
     /** @param {number} group @param {Bin} bin @param {Float64Array} values @param {number} most */
     #bar(group, bin, values, most) {
         const n = bin.runs.length;
-        const told = `${count(n, 'run')} from ${size(bin.from)} to ${size(bin.to)}`;
+        const text = `${count(n, 'run')} from ${size(bin.from)} to ${size(bin.to)}`;
         if (!n) return h('span', { class: 'bin' });
         const height = `${Math.max(3, (100 * n) / most)}%`;
-        return h('button', { type: 'button', class: 'bin', title: told, 'aria-label': told, 'data-value': n, onclick: () => this.#choose(group, bin, values) }, h('i', { style: { height } }));
+        return h('button', { type: 'button', class: 'bin', title: text, 'aria-label': text, 'data-value': n, onclick: () => this.#choose(group, bin, values) }, h('i', { style: { height } }));
     }
 
     /** @param {number} group @param {Bin} bin @param {Float64Array} values */

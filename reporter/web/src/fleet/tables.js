@@ -70,7 +70,7 @@ export function outsideTable(head) {
         [
             { head: 'run', value: (run) => run.host || run.file },
             { head: 'group', value: (run) => head.groups[run.group].label },
-            { head: 'held', isFigure: true, value: (run) => run.bytes, show: (run) => size(run.bytes) },
+            { head: 'bytes', isFigure: true, value: (run) => run.bytes, show: (run) => size(run.bytes) },
             { head: 'median', isFigure: true, value: (run) => run.median, show: (run) => size(run.median) },
             { head: 'of what', value: (run) => (run.view === 'total' ? 'in all' : `${run.view} ${run.name}`) },
             { head: 'trace', value: (run) => run.file, isLong: true },

@@ -58,24 +58,24 @@ function interpolated(x, at, values) {
     return result;
 }
 
-/** The totals at the times of the axis as they were last told, and the most since then. @param {Run} run @param {Float64Array} x @param {Side} side */
+/** The totals at the times of the axis as last recorded, and the highest since then. @param {Run} run @param {Float64Array} x @param {Side} side */
 export function exact(run, x, side) {
     /** @type {Map<number, number>} */
     const most = new Map();
     /** @type {Map<number, number>} */
     const now = new Map();
-    const tell = (/** @type {number} */ at, /** @type {number} */ bytes, /** @type {number} */ maximum) => {
+    const note = (/** @type {number} */ at, /** @type {number} */ bytes, /** @type {number} */ maximum) => {
         now.set(at, bytes);
         most.set(at, Math.max(maximum, most.get(at) ?? 0));
     };
     const { outline } = run;
     outline.time.forEach((at, row) => {
         const bytes = side === 'both' ? outline.host[row] + outline.device[row] : outline[side][row];
-        tell(at, bytes, side === 'both' ? outline.maximum[row] : bytes);
+        note(at, bytes, side === 'both' ? outline.maximum[row] : bytes);
     });
     for (const moment of run.moments) {
         const bytes = side === 'both' ? moment.host + moment.device : moment[side];
-        tell(moment.time, bytes, bytes);
+        note(moment.time, bytes, bytes);
     }
     return { now: Float64Array.from(x, (at) => now.get(at) ?? 0), most: Float64Array.from(x, (at) => most.get(at) ?? 0) };
 }

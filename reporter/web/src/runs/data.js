@@ -6,8 +6,8 @@
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
 /** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean, is_handle: boolean}} Kind */
 /** @typedef {{name: string, group: string, about: string}} Owner `about`: what it is; '' of the user's own rules */
-/** @typedef {{label: string[], type: string[], package: number[], library: number[], line: number[], packages: string[], libraries: string[], open: number[], opens: string[], around: number[], arounds: string[]}} Frames `opens`: what opens a file in an editor, with {line} in it; `arounds`: the text of a line and of those around it */
-/** @typedef {{label: string[], function: string[], path: string[], source: string[], around: string[], open: string[], changed: string[], through: number[][]}} Lines `around`: the text of the lines around it too; `open`: what opens it in an editor, or ''; `through`: sets of lines that memory was called through, for `cell.through` */
+/** @typedef {{label: string[], type: string[], package: number[], library: number[], packages: string[], libraries: string[], around: number[], arounds: string[]}} Frames `arounds`: the source around a line */
+/** @typedef {{label: string[], function: string[], path: string[], source: string[], around: string[], changed: string[], through: number[][]}} Lines `around`: the source around it; `through`: sets of lines that memory was called through, for `cell.through` */
 /** @typedef {{host: number, device: number, kinds: [string, number][]}} Growth */
 /** @typedef {Growth & {name: string, depth: number, begin: number, end: number}} Scope */
 /** @typedef {Growth & {name: string, calls: number, time: number}} ScopeSum */
@@ -34,7 +34,7 @@
 /**
  * What to read first (analysis/headline.py): statements in order, of a moment. `held` bytes then, known to be no more than
  * `at_most`; `pool` is the fullest with its capacity, `used` by everything in it; `place` is where to look first, with its
- * bytes and those of the `whole` pool; `incident` is the number of the failed allocation that is told of.
+ * bytes and those of the `whole` pool; `incident` is the number of the failed allocation that it is about.
  * @typedef {{time: number, moment: string, held: number, at_most: number, statements: Statement[], pool: {name: string, capacity: number, used: number|null}|null, place: {label: string, bytes: number, whole: number, pool: ''|'host'|'device', is_yours: boolean, owners: [string, number][]}|null, incident: number|null}} HeadlineData
  */
 /**
@@ -43,7 +43,7 @@
  * @typedef {{time: number, bytes: number, owners: {name: string, group: string, host: number, device: number, blocks: number}[], places: {label: string, owner: string, kind: string, bytes: number, blocks: number}[], not_counted: [string, number][], step: string, n_steps: number, untold: string, growing: {label: string, owner: string, slope: number, grown: number, held: number, since: number}[]}} LeaksData
  */
 /**
- * What is told of one process. Cells, moments and the columns' rows are described in docs/page.md.
+ * The head of one process. Cells, moments and the columns' rows are described in docs/page.md.
  * @typedef {object} RunHead
  * @property {string} pid
  * @property {string} key of the run for the server that the page may be from: after exec the pid is the same
@@ -54,7 +54,6 @@
  * @property {number|null} end_time
  * @property {number|null} board_bytes
  * @property {HeadlineData} headline
- * @property {Record<string, string>} answers
  * @property {LeaksData|null} leaks
  * @property {Temporary[]} temporaries
  * @property {{when: string, has_all_records: boolean, all: SizesRow, owners: SizesRow[], lines: SizesRow[]}|null} sizes when the peak was; lines, those that ask most often first
@@ -63,7 +62,7 @@
  * @property {string[]} groups
  * @property {string[]} roles
  * @property {string[]} libraries
- * @property {string[]} threads by name; '' alone where the trace does not tell
+ * @property {string[]} threads by name; '' alone without a record
  * @property {Lines} lines
  * @property {Frames} frames
  * @property {number} accounts

@@ -68,11 +68,11 @@ export function partOf(run, filter) {
     const blocks = [];
     parts.blocks.cell.forEach((cell, block) => shown[cell] && blocks.push(block));
     const { cell, bytes, blocks: live, allocated } = parts.rows;
-    const { begin: from, end, bytes: sizes, address, cell: cellOf, born, died } = parts.blocks;
+    const { begin: from, end, bytes: sizes, address, cell: cellOf } = parts.blocks;
     const part = new Run({
         ...parts,
         rows: { begin, cell: picked(cell, rows), bytes: picked(bytes, rows), blocks: picked(live, rows), allocated: picked(allocated, rows) },
-        blocks: { begin: picked(from, blocks), end: picked(end, blocks), bytes: picked(sizes, blocks), address: picked(address, blocks), cell: picked(cellOf, blocks), born: born && picked(born, blocks), died: died && picked(died, blocks) },
+        blocks: { begin: picked(from, blocks), end: picked(end, blocks), bytes: picked(sizes, blocks), address: picked(address, blocks), cell: picked(cellOf, blocks) },
     });
     part.moments.forEach((moment, i) => (moment.name = run.moments[i].name));
     return part;

@@ -7,8 +7,8 @@
 /** @typedef {{name: string, bytes: number, blocks: number, allocated: number, isFrame: boolean}} Neighbour */
 
 export const ITSELF = '(itself)';
-export const NOBODY = '(nobody: the stack begins here)';
-export const DEEPER = '(others, which this page does not tell apart)';
+export const NOBODY = '(root)';
+export const DEEPER = '(smaller ones)';
 
 /** @param {Map<string, Neighbour>} sums @param {string} name @param {boolean} isFrame @param {number} bytes @param {number} blocks @param {number} allocated */
 function count(sums, name, isFrame, bytes, blocks, allocated) {

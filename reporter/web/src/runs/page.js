@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // What the reader looks at: a run (a process, or the sum of all), a moment of it, and another moment to compare with.
-// Views ask for changes here and are told of them; they know nothing of each other. Of two moments the later one is shown as
+// Views ask for changes here and are notified; they know nothing of each other. Of two moments the later one is shown as
 // compared with the earlier one, whichever was chosen first: what has grown is more. Columns of a comparison have no such
 // order, and are shown as they were asked for.
 
@@ -45,10 +45,10 @@ export class Page {
     /** Has a section show a frame. @param {Look} look */
     lookAt(look) {
         this.look = look;
-        this.#tell();
+        this.#notify();
     }
 
-    /** What the section is to show: told once. @param {string} section */
+    /** Taken once: what the section is to show. @param {string} section */
     taken(section) {
         const { look } = this;
         if (look?.section !== section) return null;
@@ -77,17 +77,17 @@ export class Page {
         this.#listeners.push(listener);
     }
 
-    #tell() {
+    #notify() {
         for (const listener of this.#listeners) listener();
     }
 
-    /** All at once, as an address tells it. @param {Choices} choices */
+    /** all at once, as an address has it. @param {Choices} choices */
     choose({ run, chosen, against, only, filter }) {
         const isFilterSame = isSame(filter, this.filter);
         if (run === this.whole && isFilterSame && chosen === this.chosen && against === this.against && only?.index === this.only?.index && only?.dimension === this.only?.dimension) return;
         if (run !== this.whole || !isFilterSame) this.#part(run, filter);
         Object.assign(this, { chosen, against, only });
-        this.#tell();
+        this.#notify();
     }
 
     /** @param {Run} whole @param {Filter} filter */
@@ -101,7 +101,7 @@ export class Page {
     sift(filter) {
         if (problemOf(filter) || isSame(filter, this.filter)) return;
         this.#part(this.whole, filter);
-        this.#tell();
+        this.#notify();
     }
 
     get isPart() {
@@ -115,7 +115,7 @@ export class Page {
         if (chosen === this.chosen || last < 0) return;
         this.chosen = chosen;
         if (this.against === chosen) this.against = null;
-        this.#tell();
+        this.#notify();
     }
 
     /** @param {number|null} moment */
@@ -123,7 +123,7 @@ export class Page {
         const against = moment === this.chosen ? null : moment;
         if (against === this.against) return;
         this.against = against;
-        this.#tell();
+        this.#notify();
     }
 
     /** Again what it is narrowed to already: no longer. @param {Only|null} only */
@@ -131,7 +131,7 @@ export class Page {
         const isAgain = only && this.isOnly(only.dimension, only.index);
         if (!only && !this.only) return;
         this.only = isAgain ? null : only;
-        this.#tell();
+        this.#notify();
     }
 
     /** @param {Only['dimension']} dimension @param {number} index */
@@ -142,7 +142,7 @@ export class Page {
     /**
      * Other data of the same runs, which have gone on. The reader stays with the process, with the moments, unless that was the
      * last or the peak, which may be others now, and with what the call tree is narrowed to.
-     * @param {PageData} data @param {Run[]} runs @param {() => void} before called before those who listen are told
+     * @param {PageData} data @param {Run[]} runs @param {() => void} before called before listeners are notified
      */
     renew(data, runs, before) {
         const { whole: run, chosen, against, only } = this;
@@ -164,7 +164,7 @@ export class Page {
         const index = only ? names[only.dimension].indexOf(only.name) : -1;
         this.only = only && index >= 0 ? { ...only, index } : null;
         before();
-        this.#tell();
+        this.#notify();
     }
 
     /** @param {Run} run */
@@ -174,6 +174,6 @@ export class Page {
         this.chosen = run.mainMoment;
         this.against = null;
         this.only = null;
-        this.#tell();
+        this.#notify();
     }
 }

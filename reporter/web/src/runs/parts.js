@@ -2,7 +2,7 @@
 //
 // What a run is made of, as arrays: cells, moments, and what changed in between; blocks, outline, machine, mapped memory.
 //
-// A cell is memory that the page does not tell apart: one node of the trie of stacks, one kind, owner, role, library and
+// A cell is memory that the page keeps as one: one node of the trie of stacks, one kind, owner, role, library and
 // Python line. A moment is a snapshot or a peak.
 
 /** @typedef {import('./data.js').RunData} RunData */
@@ -10,7 +10,7 @@
 /** @typedef {'bytes'|'blocks'|'allocated'} Measure live bytes, live blocks, all bytes ever allocated */
 /** @typedef {{node: Uint32Array, kind: Uint32Array, owner: Uint32Array, role: Uint32Array, library: Uint32Array, thread: Uint32Array, line: Uint32Array, through: Uint32Array, process: Uint32Array, places: Uint32Array, inherited: Uint32Array, chosen: Uint32Array}} Cells */
 /** @typedef {{begin: Uint32Array, cell: Uint32Array, bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Rows */
-/** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array, born?: Float64Array, died?: Float64Array, came?: Float64Array, went?: Float64Array}} Blocks */
+/** @typedef {{begin: Float64Array, end: Float64Array, bytes: Float64Array, address: BigUint64Array, cell: Uint32Array, came?: Float64Array, went?: Float64Array}} Blocks */
 /** @typedef {{time: Float64Array, host: Float64Array, device: Float64Array, maximum: Float64Array}} Outline */
 /** @typedef {{parent: Uint32Array, frame: Uint32Array}} Nodes */
 /** Mapped memory, by moment and name: `figures` are those of MAPPED, by row. @typedef {{begin: Uint32Array, name: Uint32Array, figures: Float64Array[]}} MappedRows */
@@ -71,7 +71,7 @@ export function heldParts({ head, column }) {
         for (let row = begin[moment], at = 0; row < begin[moment + 1]; row++) cell[row] = at += steps[row];
     }
     const bytes = column('row.bytes');
-    // Told beyond what the live bytes grew by.
+    // Beyond what the live bytes grew by.
     const allocated = column('row.allocated').map((beyond, row) => beyond + Math.max(0, bytes[row]));
     const reasons = column('moment.reason');
     const cells = {
@@ -130,8 +130,6 @@ export function partsOf(data) {
             bytes: column('block.bytes'),
             address: addresses('block.address'),
             cell: whole(column('block.cell')),
-            born: column('block.born'),
-            died: column('block.died'),
             came: column('block.came'),
             went: column('block.went'),
         },

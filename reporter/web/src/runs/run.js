@@ -212,10 +212,10 @@ export class Run {
         return this.frames(cell).map((frame) => this.head.frames.label[frame]);
     }
 
-    /** What opens a frame's line in an editor, and the text around it; '' where there is none. @param {number} frame @returns {{href: string, around: string}} */
-    code(frame) {
-        const { open, opens, around, arounds, line } = this.head.frames;
-        return { href: opens[open[frame]]?.replace('{line}', String(line[frame])) ?? '', around: arounds[around[frame]] ?? '' };
+    /** The source around a frame's line; '' where there is none. @param {number} frame */
+    around(frame) {
+        const { around, arounds } = this.head.frames;
+        return arounds[around[frame]] ?? '';
     }
 
     /** What to call a moment: "peak, 2.61 s". @param {number} index */

@@ -3,7 +3,7 @@
 // What a page can have from the server that it came from (docs/page.md, "Served"); a page that is a file has none, and asks nobody.
 
 /** @typedef {{host: number, device: number, blocks: number}} Amount bytes, but for the blocks */
-/** @typedef {Amount & {node: number, name: string, type: string, children: number, open: string, around: string}} Branch `children`: how many of them hold anything; `open`: what opens its line in an editor, `around`: the text there */
+/** @typedef {Amount & {node: number, name: string, type: string, children: number, around: string}} Branch `children`: how many of them hold anything; `around`: the source around its line */
 /** @typedef {{rows: Branch[], n: number, all: Amount, own: Amount, stack: string[]}} Children `own`: what ends there */
 /** @typedef {{begin: number, address: string, bytes: number, kind: string, owner: string, side: string}} ServedBlock */
 /** @typedef {{rows: ServedBlock[], n: number, bytes: number, stack: string[]}} ServedBlocks */
@@ -17,7 +17,7 @@ export const isServed = () => document.querySelector('meta[name=served]')?.getAt
 async function ask(name, place) {
     const parameters = new URLSearchParams(Object.entries(place).map(([key, value]) => [key, String(value)]));
     const response = await fetch(`${name}?${parameters}`);
-    if (!response.ok) throw new Error(response.status === 404 ? 'this moment or place is not there any more' : `the server answered ${response.status}`);
+    if (!response.ok) throw new Error(response.status === 404 ? 'This link points to data that is not on this page' : `the server answered ${response.status}`);
     return response.json();
 }
 
@@ -34,12 +34,12 @@ export async function pageNow() {
     return new DOMParser().parseFromString(await response.text(), 'text/html');
 }
 
-/** @param {(state: ServedState) => void} tell @param {(isThere: boolean) => void} connected */
-export function listen(tell, connected) {
+/** @param {(state: ServedState) => void} show @param {(isThere: boolean) => void} connected */
+export function listen(show, connected) {
     const source = new EventSource('events');
     source.onmessage = (event) => {
         connected(true);
-        tell(JSON.parse(event.data));
+        show(JSON.parse(event.data));
     };
     source.onerror = () => connected(false);
 }

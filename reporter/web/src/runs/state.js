@@ -117,13 +117,13 @@ export function stateOf(page) {
     return state;
 }
 
-/** The choices that an address tells of. @param {Page} page @param {State} state @returns {import('./page.js').Choices} */
+/** The choices in an address. @param {Page} page @param {State} state @returns {import('./page.js').Choices} */
 export function choicesOf(page, state) {
     const run = page.runs.find((each) => processKey(page, each) === state.get('process')) ?? page.runs[0];
     const first = page.opening(run);
     const chosen = momentOf(page, run, state.get('at')) ?? first.chosen;
-    const told = momentOf(page, run, state.get('with'));
-    const against = told ?? (state.get('with') === NONE ? null : first.against);
+    const named = momentOf(page, run, state.get('with'));
+    const against = named ?? (state.get('with') === NONE ? null : first.against);
     const filter = { only: state.get('only') ?? '', except: state.get('except') ?? '', isGiven: state.get('given') !== 'no' };
     return { run, chosen, against: against === chosen ? null : against, only: onlyOf(run, state), filter: problemOf(filter) || page.data.difference ? NO_FILTER : filter };
 }

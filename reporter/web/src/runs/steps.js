@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // What the allocators of the device did, step by step: each block of the device that is on the page comes and, mostly, goes.
-// The records' places tell their order; a millisecond may have many.
+// Records are ordered by their places: a millisecond may have many.
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {{place: number, block: number, isEnd: boolean, time: number}} Step */

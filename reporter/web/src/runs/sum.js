@@ -43,7 +43,7 @@ function joined(columns) {
 
 /** A moment of one process on the common clock. @typedef {{clock: number, run: number, moment: number}} Step; `moment` -1: it ended */
 
-/** When it held nothing any more, by its own clock: where its end is not on record, after all that it told. @param {Run} run */
+/** When it held nothing any more, by its own clock: where its end is not on record, after its last record. @param {Run} run */
 const endOf = ({ head, outline, moments }) => Math.max(head.end_time ?? 0, outline.time[outline.time.length - 1] ?? 0, moments[moments.length - 1]?.time ?? 0);
 
 /** @param {Run[]} runs @param {number[]} offset @returns {Step[]} */
@@ -77,7 +77,7 @@ function shared(runs) {
         role: head.roles.map(roles.place),
         library: head.libraries.map(libraries.place),
         thread: head.threads.map(threads.place),
-        line: head.lines.label.map((label, i) => lines.place([label, head.lines.path[i], head.lines.function[i], head.lines.source[i], head.lines.around[i], head.lines.open[i]])),
+        line: head.lines.label.map((label, i) => lines.place([label, head.lines.path[i], head.lines.function[i], head.lines.source[i], head.lines.around[i]])),
         through: /** @type {number[]} */ ([]),
     }));
     runs.forEach(({ head }, i) => (placesOf[i].through = head.lines.through.map((set) => through.place(set.map((line) => placesOf[i].line[line])))));
@@ -103,23 +103,19 @@ const nodesOf = (runs, { first }) => ({
 function framesOf(runs) {
     const packages = index((/** @type {string} */ name) => name);
     const objects = index((/** @type {string} */ name) => name);
-    const opens = index((/** @type {string} */ pattern) => pattern);
     const arounds = index((/** @type {string} */ text) => text);
-    for (const each of [packages, objects, opens, arounds]) each.place('');
+    for (const each of [packages, objects, arounds]) each.place('');
     /** @type {import('./data.js').Frames} */
-    const frames = { label: [''], type: [''], package: [0], library: [0], line: [0], packages: packages.values, libraries: objects.values, open: [0], opens: opens.values, around: [0], arounds: arounds.values };
+    const frames = { label: [''], type: [''], package: [0], library: [0], packages: packages.values, libraries: objects.values, around: [0], arounds: arounds.values };
     for (const { head } of runs) {
         const packageOf = head.frames.packages.map(packages.place);
         const objectOf = head.frames.libraries.map(objects.place);
-        const openOf = head.frames.opens.map(opens.place);
         const aroundOf = head.frames.arounds.map(arounds.place);
         for (let frame = 1; frame < head.frames.label.length; frame++) {
             frames.label.push(head.frames.label[frame]);
             frames.type.push(head.frames.type[frame]);
             frames.package.push(packageOf[head.frames.package[frame]]);
             frames.library.push(objectOf[head.frames.library[frame]]);
-            frames.line.push(head.frames.line[frame]);
-            frames.open.push(openOf[head.frames.open[frame]]);
             frames.around.push(aroundOf[head.frames.around[frame]]);
         }
     }
@@ -213,7 +209,7 @@ function countsOf(heads) {
     };
 }
 
-/** What is told of the sum. @param {Run[]} runs @param {Shared} shared @param {import('./data.js').Together} together @returns {RunHead} */
+/** Head of the sum. @param {Run[]} runs @param {Shared} shared @param {import('./data.js').Together} together @returns {RunHead} */
 function headOf(runs, { offset, first, kinds, owners, roles, libraries, threads, lines, through }, together) {
     const heads = runs.map((run) => run.head);
     return {
@@ -224,7 +220,6 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, threads,
         key: 'all',
         command: `all ${runs.length} processes`,
         end_time: null,
-        answers: {},
         mapped: [],
         sizes: null,
         temporaries: heads.flatMap((head, i) => head.temporaries.map((row) => ({ ...row, cell: row.cell + first.cell[i] }))),
@@ -239,7 +234,6 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, threads,
             function: lines.map((line) => line[2]),
             source: lines.map((line) => line[3]),
             around: lines.map((line) => line[4]),
-            open: lines.map((line) => line[5]),
             changed: [...new Set(heads.flatMap((head) => head.lines.changed))],
             through,
         },

@@ -59,7 +59,7 @@ function describe(run, key) {
     if (key <= LIBRARY) return { name: libraries[LIBRARY - key] || '(no library)', type: 'internal' };
     if (key <= PACKAGE) return { name: `inside ${frames.packages[PACKAGE - key]}`, type: 'internal' };
     /** @type {Record<number, string>} */
-    const names = { [DEEPER]: '(deeper calls, each too small to be told apart)', [NO_STACK]: '(memory without a stack)', [NO_PYTHON]: '(no Python frame)', [SMALL]: '(places too small to be told apart)' };
+    const names = { [DEEPER]: '(deeper calls)', [NO_STACK]: '(no stack)', [NO_PYTHON]: '(native code)', [SMALL]: '(smaller ones)' };
     return { name: names[key], type: 'note' };
 }
 

@@ -11,7 +11,7 @@ import { View } from './view.js';
 /** @typedef {{name: string, figure: string}} Odd */
 
 /** What went wrong, and how often. @param {RunHead} head @returns {Odd[]} */
-const oddities = (head) => [
+const warningsOf = (head) => [
     ...head.failures.map((failure) => ({ name: `${failure.name} failed with error ${failure.code}`, figure: count(failure.calls, 'call') })),
     ...head.counters.map(([key, n]) => ({ name: key, figure: key.endsWith('-bytes') ? size(n) : whole(n) })),
 ];
@@ -24,11 +24,11 @@ function folded(caption, rows) {
     return h('details', {}, h('summary', {}, caption), grid.element);
 }
 
-/** @param {RunHead} head @param {number} kept places in call stacks that the page tells apart */
+/** @param {RunHead} head @param {number} kept nodes of call stacks on the page */
 const pruned = (head, kept) =>
     kept < head.nodes
-        ? `This page tells ${whole(kept)} of the ${whole(head.nodes)} places in call stacks apart; smaller ones are summed up where they branch off. All sums are exact.`
-        : `All ${whole(head.nodes)} places in call stacks are on this page.`;
+        ? `This page has ${whole(kept)} of ${whole(head.nodes)} nodes of call stacks; smaller ones are summed into their callers. All sums are exact.`
+        : `This page has all ${whole(head.nodes)} nodes of call stacks.`;
 
 export class About extends View {
     static id = 'about';
@@ -37,9 +37,9 @@ export class About extends View {
 
     content() {
         const { head, nodes } = this.run;
-        const odd = oddities(head);
+        const odd = warningsOf(head);
         /** @type {Table<Odd>|null} */
-        const grid = odd.length ? new Table('Failed calls and oddities') : null;
+        const grid = odd.length ? new Table('Failed calls and warnings') : null;
         grid?.show([{ head: 'what', value: (row) => row.name }, { head: 'how often', value: (row) => row.figure }], odd);
         const manifest = head.manifest.filter(([key]) => !key.startsWith('option.'));
         const options = head.manifest.filter(([key]) => key.startsWith('option.'));
@@ -47,9 +47,9 @@ export class About extends View {
             h('dl', {}, ...head.facts.flatMap(([name, text]) => [h('dt', {}, name), h('dd', {}, text)])),
             ...head.notes.map((note) => h('p', {}, note)),
             head.without_size.length > 0 &&
-                h('p', { class: 'without-size' }, `In no sum: what the kernel's driver keeps without saying how much memory it takes, ${head.without_size.map(([noun, n]) => count(n, noun)).join(', ')}.`),
+                h('p', { class: 'without-size' }, `Not counted: driver objects of unknown size (${head.without_size.map(([noun, n]) => count(n, noun)).join(', ')}).`),
             (!!head.truncation || !head.is_complete) &&
-                h('p', { class: 'problem' }, `This trace does not reach the program's end: ${head.truncation || 'it was killed, or still runs'}. The page shows what came before.`),
+                h('p', { class: 'problem' }, `Incomplete trace: ${head.truncation || 'no end record (killed, or still running)'}. The page shows what came before.`),
             grid?.element,
             manifest.length > 0 && folded('Manifest', manifest),
             options.length > 0 && folded("The recorder's options", options.map(([key, text]) => [`--${key.slice('option.'.length)}`, text])),

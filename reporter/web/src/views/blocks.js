@@ -48,7 +48,7 @@ function sumOf(rows) {
     const listed = new Set(rows.map((row) => row.block));
     const apart = rows.filter((row) => !listed.has(row.outer));
     const add = (/** @type {'bytes'|'inside'} */ which) => apart.reduce((all, row) => all + row[which], 0);
-    return { block: -1, bytes: add('bytes'), inside: add('inside'), outer: -1, kind: 'all of these, what is inside counted once', owner: '', begin: 0, end: 0, site: '' };
+    return { block: -1, bytes: add('bytes'), inside: add('inside'), outer: -1, kind: 'total, nested blocks counted once', owner: '', begin: 0, end: 0, site: '' };
 }
 
 /** @param {Run} run @param {boolean} hasInner @returns {import('../charts/table.js').Column<Row>[]} */
@@ -56,7 +56,7 @@ function columns(run, hasInner) {
     const { unit } = run.head;
     const isSum = (/** @type {Row} */ row) => row.block < 0;
     /** @type {import('../charts/table.js').Column<Row>[]} */
-    const inner = [{ head: 'of it handed out', isFigure: true, value: (row) => row.inside || '', show: (row) => (row.inside ? size(row.inside) : '') }];
+    const inner = [{ head: 'in use', isFigure: true, value: (row) => row.inside || '', show: (row) => (row.inside ? size(row.inside) : '') }];
     return [
         { head: 'size', isFigure: true, value: (row) => row.bytes, show: (row) => (row.outer >= 0 ? `↳ ${size(row.bytes)}` : size(row.bytes)) },
         ...(hasInner ? inner : []),
@@ -84,7 +84,7 @@ export class Blocks extends View {
     /** @type {Table<Row>} */
     #grid = new Table('Largest live blocks', {
         sum: (rows) => sumOf(rows),
-        empty: 'no large block was live at this moment',
+        empty: 'no large block at this moment',
         onClick: (row) => {
             const { page, run } = this;
             const index = run.blocks.cell[row.block];

@@ -13,8 +13,8 @@ import { View } from './view.js';
 /** @typedef {import('../charts/waterfall.js').Step} Step */
 
 const SCOPES = /** @type {[string, string][]} */ ([
-    ['machine', 'the whole machine'],
-    ['process', 'what this run has taken'],
+    ['machine', 'system'],
+    ['process', 'this process'],
 ]);
 const QUIET = 'var(--edge)';
 
@@ -50,7 +50,7 @@ function steps(run, made, isWhole) {
 
 export class BooksOfMachine extends View {
     static id = 'books';
-    static title = "All of the machine's memory";
+    static title = 'System memory';
     static isWhole = true;
 
     /** @param {Run} run */
@@ -76,8 +76,8 @@ export class BooksOfMachine extends View {
         const made = booksOf(run, page.moment);
         const isWhole = this.#scope === 'machine';
         const moment = run.label(made.moment);
-        replace(this.#when, made.moment === page.moment ? `At ${moment}` : `At ${moment}, where pages were last sampled near the chosen moment`);
-        replace(this.#picture, waterfall(steps(run, made, isWhole), isWhole ? 'From what was in use before to what is free' : 'What this run has taken', isWhole ? 'the machine' : 'this process'));
+        replace(this.#when, made.moment === page.moment ? `At ${moment}` : `At ${moment}, the nearest sample of pages`);
+        replace(this.#picture, waterfall(steps(run, made, isWhole), isWhole ? 'System memory' : 'This process', isWhole ? 'the machine' : 'this process'));
         replace(this.#doubts, ...made.doubts.map((text) => h('p', { class: 'doubt' }, text)));
     }
 }

@@ -2,7 +2,7 @@
 //
 // The call tree of the chosen moment, or what has changed since the one compared with: as an icicle and as text.
 
-import { append, choice, h, kept, linked, replace } from '../base/dom.js';
+import { append, choice, h, kept, replace } from '../base/dom.js';
 import { patternOf } from '../base/pattern.js';
 import { count, size, whole } from '../base/units.js';
 import { chip } from '../charts/chip.js';
@@ -25,8 +25,8 @@ const MEASURES = /** @type {[Measure, string][]} */ ([
     ['allocated', 'allocated so far'],
 ]);
 const ORDERS = /** @type {[Order, string][]} */ ([
-    ['top-down', 'from the program down'],
-    ['bottom-up', 'from the allocation up'],
+    ['top-down', 'top-down'],
+    ['bottom-up', 'bottom-up'],
     ['python', 'Python frames only'],
     ['library', 'by library'],
 ]);
@@ -61,7 +61,7 @@ function linksOf(page, order, { name, type }, path) {
     return [
         isFrame && run.measures.includes('allocated') && link('neighbours', 'Callers and callees'),
         line >= 0 && link('lines', 'In the table of Python lines', lines.label[line]),
-        isServed() && !run.parts.together && order === 'top-down' && link('places', 'Every stack below it, and its blocks'),
+        isServed() && !run.parts.together && order === 'top-down' && link('places', 'All stacks below it, and its blocks'),
     ].filter((each) => each !== false);
 }
 
@@ -77,16 +77,16 @@ export class Calls extends View {
     #top = null;
     #detail = h('output', { class: 'readout flame-detail', 'aria-live': 'polite' });
     #found = h('output', { class: 'quiet' });
-    #reset = h('button', { type: 'button', disabled: true, onclick: () => this.#showAll() }, 'show all');
-    #back = h('button', { type: 'button', disabled: true, onclick: () => this.#flame.back() }, 'back');
+    #reset = h('button', { type: 'button', disabled: true, onclick: () => this.#showAll() }, 'Reset');
+    #back = h('button', { type: 'button', disabled: true, onclick: () => this.#flame.back() }, 'Zoom out');
     #trail = h('nav', { class: 'trail', 'aria-label': 'The enlarged frame and its callers', hidden: true });
     #search = h('input', { ...kept('search'), type: 'search', placeholder: 'search (regular expression)', 'aria-label': 'Search in the call tree', spellcheck: false, oninput: () => this.#look() });
     #legend = h('ul', { class: 'legend' });
     #plain = h('pre', {});
     #asText = h('details', { ontoggle: () => this.#write() }, h('summary', {}, 'As text'), this.#plain);
     #flame = new Flame({
-        source: ({ frame }) => this.run.code(frame).around,
-        say: (about, node) => replace(this.#detail, this.#opening(node, about)),
+        source: ({ frame }) => this.run.around(frame),
+        say: (about, node) => replace(this.#detail, this.#withSource(node, about)),
         found: (about) => replace(this.#found, about),
         enlarged: (path) => this.#follow(path),
         leave: () => this.#showAll(),
@@ -124,7 +124,7 @@ export class Calls extends View {
             choice('Order', ORDERS, question.order, ask('order')),
             run.uses('device') && choice('Memory', run.head.is_discrete ? SIDES.slice(1) : SIDES, question.side, ask('side')),
             h('label', { class: 'choice' }, 'Owner ', this.#owners),
-            h('label', { class: 'choice' }, fold, ' fold frames inside packages'),
+            h('label', { class: 'choice' }, fold, ' Hide library frames'),
             this.#chip.element,
             h('span', { class: 'tools buttons' }, this.#search, this.#found, this.#back, this.#reset),
             pictureButtons('flame graph', () => this.#picture()),
@@ -136,10 +136,9 @@ export class Calls extends View {
         this.#show();
     }
 
-    /** A text about a frame, with what opens it in an editor, and with its source below the pointer. @param {TreeNode} node @param {string} text */
-    #opening({ frame, name }, text) {
-        const { href, around } = this.run.code(frame);
-        return h('span', { title: around || null }, linked(text, href, name));
+    /** A text about a frame, with its source as a tooltip. @param {TreeNode} node @param {string} text */
+    #withSource({ frame }, text) {
+        return h('span', { title: this.run.around(frame) || null }, text);
     }
 
     /** Where the reader is: the frame, the way back to its callers, and what else the page has of it. @param {TreeNode[]} path */
@@ -156,7 +155,7 @@ export class Calls extends View {
             else if (i === left) steps.push(` › … ${count(right - left, 'frame')} …`);
         });
         const last = path.at(-1);
-        if (last) steps.push(' › ', h('b', {}, this.#opening(last, last.name)));
+        if (last) steps.push(' › ', h('b', {}, this.#withSource(last, last.name)));
         replace(this.#trail, h('p', {}, ...steps), last && h('p', { class: 'links' }, ...linksOf(this.page, this.#question.order, last, names)));
     }
 
@@ -166,7 +165,7 @@ export class Calls extends View {
         const name = (/** @type {string} */ key) => words.find(([each]) => each === key)?.[1] ?? '';
         const { only } = this.page;
         const parts = [name(measure), name(order), this.run.uses('device') && name(side), only && `only ${only.name}`];
-        const picture = begun(this.page, `Call tree: ${parts.filter((part) => part).join(', ')}; at ${this.run.label(this.page.moment)}${other === null ? '' : `, compared with ${this.run.label(other)}`}`);
+        const picture = begun(this.page, `Call tree: ${parts.filter((part) => part).join(', ')}; at ${this.run.label(this.page.moment)}${other === null ? '' : `, vs. ${this.run.label(other)}`}`);
         this.#flame.draw(picture);
         return finished(this.page, picture, 'call tree');
     }
@@ -203,13 +202,13 @@ export class Calls extends View {
         replace(this.#detail);
         replace(this.#legend);
         if (!Math.max(top.now, top.before)) {
-            replace(this.#flame.element, h('p', { class: 'quiet' }, 'Nothing of this is held at the chosen moment.'));
+            replace(this.#flame.element, h('p', { class: 'quiet' }, 'No memory at the chosen moment.'));
             replace(this.#plain);
             return;
         }
         this.#flame.show({ top, isCompared, isBytes: measure !== 'blocks', amount: (n) => this.#amount(n) }, width);
         replace(this.#legend, ...flameLegend(isCompared));
-        replace(this.#detail, h('span', { class: 'quiet' }, `at ${run.label(moment)}${isCompared ? `, compared with ${run.label(other)}` : ''}; point at a frame, or click to enlarge it`));
+        replace(this.#detail, h('span', { class: 'quiet' }, `at ${run.label(moment)}${isCompared ? `, vs. ${run.label(other)}` : ''}; point at a frame, or click to enlarge it`));
         this.#look();
         this.#write();
         // Another moment shows the same place.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// How much more or less the columns hold than the one they are compared with, and which owners make the difference.
+// Difference of each column to the one that it is compared with, in all and by owner.
 
 import { append, h, replace } from '../base/dom.js';
 import { growth, size, whole } from '../base/units.js';
@@ -15,7 +15,7 @@ import { View } from './view.js';
 
 const MOST_STEPS = 14;
 
-/** What tells pools apart that do not add up. @param {Pool} pool */
+/** Suffix of pools that do not add up. @param {Pool} pool */
 const suffix = (pool) => (pool === 'bytes' ? '' : `, ${pool}`);
 
 /** From the total of one column to that of the other, owner by owner. @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} from @param {number} to */
@@ -34,7 +34,7 @@ function steps(run, table, pool, from, to) {
 
 export class Changes extends View {
     static id = 'changes';
-    static title = 'What has changed';
+    static title = 'Changes';
 
     #tiles = h('div', { class: 'tiles' });
     #falls = h('div', {});
@@ -46,7 +46,7 @@ export class Changes extends View {
             this.#tiles,
             this.#falls,
             hasRanges &&
-                h('p', { class: 'quiet' }, 'Figures of repeated runs are medians. Spread is between the smallest and the largest; beyond is what differs by more: the ranges of both columns have nothing in common.'),
+                h('p', { class: 'quiet' }, 'Repeated runs: medians; spread from the smallest to the largest; beyond: the ranges of both columns do not overlap.'),
         ];
     }
 
@@ -78,7 +78,7 @@ export class Changes extends View {
             { type: 'button', class: 'tile', 'data-column': column, 'data-pool': pool, 'data-bytes': bytes, 'aria-pressed': String(column === page.moment), onclick: () => page.select(column) },
             h('span', {}, `${label}${suffix(pool)}`),
             h('span', { class: 'large', title: `${whole(bytes)} bytes` }, size(bytes)),
-            h('span', { class: 'change' }, change || (page.other === column ? 'compared with' : ' ')),
+            h('span', { class: 'change' }, change || (page.other === column ? 'base' : ' ')),
             spread && h('span', { class: 'quiet' }, spread),
         );
     }

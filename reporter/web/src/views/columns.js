@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the tables of owners, libraries, lines and roles share: the columns of figures, and what owners are.
+// The columns of figures that tables of owners, libraries, lines and roles share, and the descriptions of owners.
 
 import { h } from '../base/dom.js';
 import { growth, percent, size, whole } from '../base/units.js';
@@ -25,13 +25,13 @@ export function figures(page, rows, totalOf = null) {
         columns.push({ head, isFigure: true, value: (row) => of(row.sum), show: (row) => (of(row.sum) ? size(of(row.sum)) : '–') });
     const share = (/** @type {string} */ head, /** @type {(sum: Sum) => number} */ of) =>
         columns.push({ head, isFigure: true, value: (row) => (of(all) ? (100 * of(row.sum)) / of(all) : 0), show: (row) => percent(of(row.sum), of(all)), title: () => '' });
-    const own = (/** @type {string} */ head) => (!totalOf ? head : head === 'held' || head === 'together' ? 'own' : `own ${head}`);
+    const self = (/** @type {string} */ head) => (!totalOf ? head : head === 'total' ? 'self' : `self ${head}`);
     const isApart = sides.length > 1 && run.head.is_discrete;
     for (const side of sides) {
-        bytes(own(sides.length > 1 ? side : 'held'), (sum) => sum[side]);
+        bytes(self(sides.length > 1 ? side : 'total'), (sum) => sum[side]);
         if (isApart) share(`${side} share`, (sum) => sum[side]);
     }
-    if (sides.length > 1 && !isApart) bytes(own('together'), total);
+    if (sides.length > 1 && !isApart) bytes(self('total'), total);
     if (!isApart) share('share', total);
     if (totalOf) {
         const pools = /** @type {[string, (sum: Sum) => number][]} */ (isApart ? sides.map((side) => [`total ${side}`, (/** @type {Sum} */ sum) => sum[side]]) : [['total', total]]);
@@ -62,9 +62,9 @@ export const allocated = {
     show: (row) => size(row.sum.allocated),
 };
 
-/** What owners are, folded away; false where nothing is known of any. @param {import('../runs/data.js').Owner[]} owners */
+/** Descriptions of owners, folded away; false without any. @param {import('../runs/data.js').Owner[]} owners */
 export function ownersLegend(owners) {
     const known = owners.filter(({ about }) => about);
     const legend = h('dl', {}, ...known.flatMap(({ name, about }) => [h('dt', {}, name), h('dd', {}, about)]));
-    return known.length > 0 && h('details', { class: 'owners' }, h('summary', {}, 'What these owners are'), legend);
+    return known.length > 0 && h('details', { class: 'owners' }, h('summary', {}, 'Owner descriptions'), legend);
 }

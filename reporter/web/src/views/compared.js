@@ -18,7 +18,7 @@ import { View } from './view.js';
 const isListed = (row) => !row.in_total && !row.inside.length;
 
 /** @param {Row} row */
-const fullName = (row) => [...row.inside, row.name].join(' > ') + (isListed(row) ? ': further calls, in no sum' : '');
+const fullName = (row) => [...row.inside, row.name].join(' > ') + (isListed(row) ? ' (further calls, not counted)' : '');
 
 /** @param {number} n */
 const signed = (n) => (n ? `${n > 0 ? '+' : ''}${whole(n)}` : '');
@@ -66,7 +66,7 @@ function columnsOf(run, table, pool, now, before) {
 /** The view of a table of the difference. @param {DifferenceTable} table @returns {import('./view.js').ViewClass} */
 export function compared(table) {
     const isCalls = table.by === 'scope';
-    const name = isCalls ? 'What calls have cost' : `By ${table.by.replaceAll('-', ' ')}`;
+    const name = isCalls ? 'Cost by call' : `By ${table.by.replaceAll('-', ' ')}`;
     return class Compared extends View {
         static id = `by-${table.by}`;
         static title = name;
@@ -85,7 +85,7 @@ export function compared(table) {
             const isNested = table.rows.some((row) => row.inside.length);
             const run = comparisonOf(this.page);
             const owners = table.by === 'owner' ? run.head.owners.filter(({ name: owner, about }) => about && table.rows.some((row) => row.name === owner)) : [];
-            return [isNested && h('p', { class: 'quiet' }, 'Calls beneath others were made in them, and are in their figures and not in the total.'), ...this.#grids.map(([, { element }]) => element), ownersLegend(owners)];
+            return [isNested && h('p', { class: 'quiet' }, 'Nested calls are included in their callers.'), ...this.#grids.map(([, { element }]) => element), ownersLegend(owners)];
         }
 
         update() {
@@ -94,7 +94,7 @@ export function compared(table) {
             const { min_bytes, moment } = run.difference;
             for (const [pool, grid] of this.#grids) {
                 const rows = table.rows.filter((row) => pool === 'bytes' || row.cells.some((cell) => cell.ranges[pool][0] || cell.ranges[pool][1]));
-                if (table.other) rows.push({ ...table.other, name: `${whole(table.other_rows)} more below ${size(min_bytes)}` });
+                if (table.other) rows.push({ ...table.other, name: `${whole(table.other_rows)} others, each under ${size(min_bytes)}` });
                 if (table.remainder) rows.push(table.remainder);
                 grid.show(columnsOf(run, table, pool, page.moment, page.other), rows, isCalls ? 'over the whole run' : `at ${moment}`);
             }

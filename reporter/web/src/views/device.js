@@ -74,7 +74,7 @@ export class DeviceMap extends View {
     /** @type {Map<EventTarget|null, {text: string, block: number}>} */
     #shown = new Map();
     #summary = h('p', { class: 'map-summary' });
-    #map = h('div', { class: 'map', role: 'group', 'aria-label': 'Device memory: arrow keys go from block to block and from segment to segment; Enter shows who allocated one' });
+    #map = h('div', { class: 'map', role: 'group', 'aria-label': 'Device memory: arrow keys go from block to block and from segment to segment; Enter shows its call stack' });
     #legend = h('ul', { class: 'legend' });
     #detail = h('output', { class: 'readout', 'aria-live': 'polite' });
     #stack = stackBox();
@@ -87,11 +87,11 @@ export class DeviceMap extends View {
     content() {
         const { run } = this;
         const map = this.#map;
-        map.addEventListener('mouseover', (event) => this.#tell(event));
-        map.addEventListener('focusin', (event) => this.#tell(event));
-        map.addEventListener('click', (event) => this.#stack.show(run, this.#tell(event)?.block ?? -1));
+        map.addEventListener('mouseover', (event) => this.#describe(event));
+        map.addEventListener('focusin', (event) => this.#describe(event));
+        map.addEventListener('click', (event) => this.#stack.show(run, this.#describe(event)?.block ?? -1));
         map.addEventListener('keydown', (event) => this.#key(event));
-        const choose = choice('Colours by', COLOURS, this.#dimension, (value) => {
+        const choose = choice('Colour by', COLOURS, this.#dimension, (value) => {
             this.#dimension = value;
             this.update();
         });
@@ -99,7 +99,7 @@ export class DeviceMap extends View {
     }
 
     /** @param {Event} event */
-    #tell(event) {
+    #describe(event) {
         const about = this.#shown.get(event.target);
         if (about) replace(this.#detail, about.text);
         return about;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Allocations that failed for lack of memory: the verdict, its arithmetic, what would have helped, the device's map at that
-// moment, and who asked. Those that succeeded at a further try are a line each.
+// Allocations that failed for lack of memory: verdict, arithmetic, remedies, device map and call stack of each. Those that a retry
+// recovered are a line each.
 
 import { h } from '../base/dom.js';
 import { count, moment as time, percent, size, whole } from '../base/units.js';
@@ -22,9 +22,9 @@ function what({ call, asked, tries, error }) {
 
 /** @param {Incident} incident */
 function whatCame({ outcome, freed }) {
-    if (outcome === 'retried') return freed ? `After ${size(freed)} was given back it succeeded.` : 'The next try succeeded.';
-    const given = freed ? `${size(freed)} was given back in between; that was not enough. ` : '';
-    return outcome === 'raised' ? `${given}The framework told the program that it is out of memory.` : given;
+    if (outcome === 'retried') return freed ? `Retry succeeded after ${size(freed)} was freed.` : 'Retry succeeded.';
+    const given = freed ? `${size(freed)} was freed in between, too little. ` : '';
+    return outcome === 'raised' ? `${given}The framework raised an out-of-memory error.` : given;
 }
 
 /** A row a segment, all to one scale. @param {Run} run @param {Incident} incident */
@@ -50,7 +50,7 @@ function map(run, { map: segments, segments_left_out: leftOut }) {
         );
     });
     const legend = h('ul', { class: 'legend' }, ...[...used].map((owner) => h('li', { class: 'key' }, h('i', { style: { background: colourOf(owner) } }), owner)), h('li', { class: 'key' }, h('i', { class: 'hole' }), 'free'));
-    return h('div', { class: 'map' }, h('h4', {}, "The device's memory then"), ...rows, leftOut > 0 && h('p', { class: 'quiet' }, `and ${count(leftOut, 'smaller one')}`), legend);
+    return h('div', { class: 'map' }, h('h4', {}, 'Device memory at that moment'), ...rows, leftOut > 0 && h('p', { class: 'quiet' }, `and ${count(leftOut, 'smaller one')}`), legend);
 }
 
 /** @param {Incident} incident */
@@ -64,7 +64,7 @@ function arithmetic(incident) {
 
 export class Exhaustion extends View {
     static id = 'out-of-memory';
-    static title = 'Out of memory';
+    static title = 'Failed allocations';
     static isWhole = true;
 
     /** @param {Run} run */
@@ -79,7 +79,7 @@ export class Exhaustion extends View {
         const lines = resolved.map((incident) => h('li', {}, `(${incident.number}) at ${time(incident.time, unit)}: ${what(incident)} ${whatCame(incident)}`));
         return [
             ...incidents.filter(({ outcome }) => outcome !== 'retried').reverse().map((incident) => this.#article(incident)),
-            ...(lines.length ? [h('h3', {}, 'Failed, and succeeded at the next try'), h('ul', { class: 'resolved' }, ...lines)] : []),
+            ...(lines.length ? [h('h3', {}, 'Earlier failed allocations (recovered)'), h('ul', { class: 'resolved' }, ...lines)] : []),
             untold > 0 && h('p', { class: 'quiet untold' }, `${count(untold, 'more failed call')} not on this page`),
         ];
     }
@@ -94,10 +94,10 @@ export class Exhaustion extends View {
             h('h3', {}, `(${incident.number}) at ${time(incident.time, run.head.unit)}: `, h('span', { class: 'problem' }, incident.verdict)),
             h('p', {}, `${what(incident)} ${incident.reason} ${whatCame(incident)}`.trim()),
             arithmetic(incident),
-            incident.helps.length > 0 && h('div', {}, h('h4', {}, 'Would have helped, by these numbers'), h('ul', { class: 'helps' }, ...incident.helps.map((text) => h('li', {}, text)))),
+            incident.helps.length > 0 && h('div', {}, h('h4', {}, 'Remedies'), h('ul', { class: 'helps' }, ...incident.helps.map((text) => h('li', {}, text)))),
             incident.map.length > 0 && map(run, incident),
-            h('details', {}, h('summary', {}, incident.line ? `Asked for by ${incident.line}` : 'Asked for by'), h('ol', { class: 'stack' }, ...incident.stack.map((frame) => h('li', {}, frame)))),
-            index >= 0 && h('button', { type: 'button', onclick: () => page.select(index) }, 'show this moment in all sections'),
+            h('details', {}, h('summary', {}, incident.line ? `Call stack, at ${incident.line}` : 'Call stack'), h('ol', { class: 'stack' }, ...incident.stack.map((frame) => h('li', {}, frame)))),
+            index >= 0 && h('button', { type: 'button', onclick: () => page.select(index) }, 'Show this moment'),
         );
     }
 }

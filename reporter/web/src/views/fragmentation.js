@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// How the segments of a caching allocator were used over time: how much of what they have free is not in the largest hole.
+// Fragmentation of a caching allocator's segments over time: the share of their free memory that is not in the largest hole.
 
 import { h } from '../base/dom.js';
 import { moment as time, percent, size } from '../base/units.js';
@@ -26,7 +26,7 @@ export class Fragmentation extends View {
         const rows = times.map((at, i) => ({ time: at, reserved: reserved[i], free: free[i], hole: holes[i], share: free[i] ? 1 - holes[i] / free[i] : 0 }));
         const bars = rows.map((row) => h('span', { title: `${time(row.time, unit)}: ${percent(row.share, 1)}; ${size(row.free)} free, the largest hole ${size(row.hole)}`, style: { height: `${100 * row.share}%` } }));
         /** @type {Table<Row>} */
-        const grid = new Table('Segments at snapshots', { limit: 8, note: 'fragmentation: what of the free memory is not in the largest hole' });
+        const grid = new Table('Segments at snapshots', { limit: 8, note: 'fragmentation: share of the free memory that is not in the largest hole' });
         grid.show(
             [
                 { head: 'at', isFigure: true, value: (row) => row.time, show: (row) => time(row.time, unit), title: () => '' },
@@ -37,6 +37,10 @@ export class Fragmentation extends View {
             ],
             rows,
         );
-        return [h('div', { class: 'bars', role: 'img', 'aria-label': 'fragmentation at each snapshot, from 0 to 100 percent' }, ...bars), grid.element];
+        const ends = [times[0], times[times.length - 1]].map((at) => h('span', {}, time(at, unit)));
+        return [
+            h('figure', { class: 'fragmentation' }, h('figcaption', {}, h('b', {}, 'Fragmentation at each snapshot')), h('div', { class: 'scale quiet', 'aria-hidden': 'true' }, h('span', {}, '100 %'), h('span', {}, '0 %')), h('div', { class: 'bars', role: 'img', 'aria-label': 'fragmentation at each snapshot, from 0 to 100 percent' }, ...bars), h('div', { class: 'ends quiet' }, ...ends)),
+            grid.element,
+        ];
     }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Leaks: the lines that were still growing when the program ended, and what was held then, by owner and by place. A Python
-// program ends twice: its own code does, and then the interpreter lets go of all modules. What leaked is read before that, by
-// the reporter (analysis/leaks.py), so that all reports have the same figures.
+// Leaks: lines that keep growing, and memory still allocated at exit, by owner and call site. A Python program ends twice: its own
+// code, then the interpreter, which drops all modules. The reporter reads leaks before the second, so all reports agree.
 
 import { h } from '../base/dom.js';
 import { moment as time, percent, size, whole } from '../base/units.js';
@@ -39,7 +38,7 @@ const PLACE_COLUMNS = [
     { head: 'blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
     { head: 'kind', value: (row) => row.kind },
     { head: 'owner', value: (row) => row.owner },
-    { head: 'place', isLong: true, value: (row) => row.label },
+    { head: 'call site', isLong: true, value: (row) => row.label },
 ];
 
 /** @param {Run} run @param {LeaksData} leaks @returns {import('../charts/table.js').Column<Growing>[]} */
@@ -49,7 +48,7 @@ function growthColumns(run, leaks) {
         { head: 'owner', value: (row) => row.owner },
         { head: `per ${leaks.step}`, isFigure: true, value: (row) => row.slope, show: (row) => size(Math.round(row.slope)) },
         { head: 'grown by', isFigure: true, value: (row) => row.grown, show: (row) => size(row.grown) },
-        { head: 'held at the end', isFigure: true, value: (row) => row.held, show: (row) => size(row.held) },
+        { head: 'at exit', isFigure: true, value: (row) => row.held, show: (row) => size(row.held) },
         { head: 'since', isFigure: true, value: (row) => row.since, show: (row) => time(row.since, run.head.unit) },
     ];
 }
@@ -59,7 +58,7 @@ const sumOf = (rows) => rows.reduce((all, row) => ({ ...all, host: all.host + ro
 
 export class Leaks extends View {
     static id = 'leaks';
-    static title = 'Held at the end';
+    static title = 'Still allocated at exit';
     static isWhole = true;
 
     /** @param {Run} run */
@@ -68,22 +67,22 @@ export class Leaks extends View {
     }
 
     /** @type {Table<Growing>} */
-    #growing = new Table('Still growing at the end', { limit: 10 });
+    #growing = new Table('Growing', { limit: 10 });
     /** @type {Table<Row>} */
-    #grid = new Table('Held at the end, by owner', { sum: sumOf });
+    #grid = new Table('Still allocated at exit, by owner', { sum: sumOf });
     /** @type {Table<Place>} */
-    #places = new Table('Held at the end, by place', { limit: 10 });
+    #places = new Table('Still allocated at exit, by call site', { limit: 10 });
 
     content() {
         const { run } = this;
         const leaks = /** @type {LeaksData} */ (run.head.leaks);
         const others = leaks.not_counted.map(([what, bytes]) => `${size(bytes)} ${what}`);
-        const told = leaks.untold ? `Whether it was still growing cannot be told: ${leaks.untold}.` : leaks.growing.length ? '' : 'Nothing was still growing.';
-        if (leaks.growing.length) this.#growing.show(growthColumns(run, leaks), leaks.growing, leaks.n_steps ? `after ${whole(leaks.n_steps)} times ${leaks.step}` : '');
+        const growth = leaks.untold ? `Growth is unknown: ${leaks.untold}.` : leaks.growing.length ? '' : 'No line keeps growing.';
+        if (leaks.growing.length) this.#growing.show(growthColumns(run, leaks), leaks.growing, leaks.n_steps ? `over ${whole(leaks.n_steps)} times ${leaks.step}` : '');
         this.#grid.show(columns(run, leaks.owners), leaks.owners, `${size(leaks.bytes)} at ${time(leaks.time, run.head.unit)}`);
         this.#places.show(PLACE_COLUMNS, leaks.places, 'Python lines where there are any, else the function that allocated');
         return [
-            h('p', { class: 'quiet' }, others.length ? `Not counted: ${others.join(', ')}; pages of files and stacks. ${told}` : told),
+            h('p', { class: 'quiet' }, others.length ? `Not counted: ${others.join(', ')}; pages of files and stacks. ${growth}` : growth),
             leaks.growing.length ? this.#growing.element : '',
             this.#grid.element,
             this.#places.element,

@@ -11,7 +11,7 @@ import { View } from './view.js';
 /** @typedef {import('../runs/sums.js').Row} Row */
 /** @typedef {import('../runs/parts.js').MappedFigures & {library: string, kind: string}} Mapped */
 
-/** Kinds of the host's memory as a reader of this table tells them apart; `OTHER` has the rest of them. */
+/** Kinds of the host's memory by column; all others are in `OTHER`. */
 const COLUMNS = new Map([
     ['heap', 'heap'],
     ['heap-overhead', 'heap'],
@@ -54,22 +54,22 @@ const bytes = (head, value) => ({ head, isFigure: true, value, show: (row) => (v
 
 /** @type {import('../charts/table.js').Column<Mapped>[]} */
 const MAPPED = [
-    { head: 'file, or who mapped it', value: (row) => row.library },
+    { head: 'mapping', value: (row) => row.library },
     { head: 'kind', value: (row) => row.kind },
     bytes('resident', (row) => row.resident),
     bytes('virtual', (row) => row.virtual),
-    bytes('its share', (row) => row.shared),
+    bytes('PSS', (row) => row.shared),
     bytes('swapped', (row) => row.swapped),
 ];
 
 export class Libraries extends View {
     static id = 'libraries';
-    static title = 'Libraries';
+    static title = 'By calling library';
 
     /** @type {Table<Row>} */
-    #grid = new Table('Libraries', { sum: (rows) => sumOf(rows), empty: 'no memory at this moment' });
+    #grid = new Table('By calling library', { sum: (rows) => sumOf(rows), empty: 'no memory at this moment' });
     /** @type {Table<Mapped>} */
-    #mapped = new Table('Mapped memory besides the heap', { sum: mappedSum, limit: 12 });
+    #mapped = new Table('Other mapped memory', { sum: mappedSum, limit: 12 });
 
     content() {
         return [this.#grid.element, this.run.head.mapped.length > 0 && this.#mapped.element];
@@ -87,8 +87,8 @@ export class Libraries extends View {
         }
         // With one kind of host memory, its column would say the same as the host's.
         const details = kinds.length > 1 ? kinds : [];
-        const note = `at ${run.moments.length ? run.label(page.moment) : '–'}; the object file of the first frame that is no allocator`;
+        const note = `at ${run.moments.length ? run.label(page.moment) : '–'}; library that called the allocator`;
         this.#grid.show([{ head: 'library', value: (row) => row.name }, ...details, ...figures(page, rows)], rows, note);
-        this.#mapped.show(MAPPED, mappedRows(page), 'resident is in memory now; its share: what several processes share is divided among them');
+        this.#mapped.show(MAPPED, mappedRows(page), 'resident: in memory now; PSS: shared pages divided among their processes');
     }
 }

@@ -3,7 +3,7 @@
 // What each line of the program's own Python code caused by itself, and with all lines that it called, with its text where it
 // could be read. A click narrows the call tree to what is its own.
 
-import { h, linked, replace } from '../base/dom.js';
+import { h, replace } from '../base/dom.js';
 import { growth } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { rowsOf, sumOf, total } from '../runs/sums.js';
@@ -13,7 +13,7 @@ import { View } from './view.js';
 /** @typedef {import('../runs/run.js').Run} Run */
 /** @typedef {import('../runs/sums.js').Row} Row */
 
-const OWN_AND_TOTAL = 'own: what each line caused, in packages that it called too; total: with all lines of the program that it called';
+const SELF_AND_TOTAL = 'self: allocated by the line, also in packages that it called; total: with all lines of the program that it called';
 
 export class Lines extends View {
     static id = 'lines';
@@ -27,7 +27,7 @@ export class Lines extends View {
     /** @type {Table<Row>} */
     #grid = new Table('Python lines', {
         sum: (rows) => sumOf(rows),
-        note: OWN_AND_TOTAL,
+        note: SELF_AND_TOTAL,
         onClick: ({ index, name }) => this.page.narrow({ dimension: 'line', index, name }),
         isChosen: ({ index }) => this.page.isOnly('line', index),
     });
@@ -49,20 +49,20 @@ export class Lines extends View {
         rows.sort((a, b) => total(b.sum) - total(a.sum) || total(totalOf(b)) - total(totalOf(a)));
         /** @type {import('../charts/table.js').Column<Row>[]} */
         const columns = [
-            { head: 'line', value: (row) => row.name, show: (row) => linked(row.name, lines.open[row.index]), title: (row) => (row.index < 0 ? '' : [lines.path[row.index], lines.around[row.index]].filter((text) => text).join('\n')) },
+            { head: 'line', value: (row) => row.name, title: (row) => (row.index < 0 ? '' : [lines.path[row.index], lines.around[row.index]].filter((text) => text).join('\n')) },
             ...figures(page, rows, totalOf),
             allocated,
         ];
         if (run.head.at.end >= 0) {
             const atEnd = run.sums('line', run.head.at.end);
             const left = (/** @type {Row} */ row) => row.members.reduce((bytes, line) => bytes + total(atEnd[line]), 0);
-            columns.push({ head: 'left at the end', isFigure: true, value: left, show: (row) => growth(left(row)) });
+            columns.push({ head: 'at exit', isFigure: true, value: left, show: (row) => growth(left(row)) });
         }
         columns.push({ head: 'function', value: (row) => lines.function[row.index] ?? '' });
         if (lines.source.some((text) => text)) {
             columns.push({ head: 'source', isLong: true, value: (row) => lines.source[row.index] ?? '', title: (row) => lines.around[row.index] ?? '', show: (row) => h('code', {}, lines.source[row.index] ?? '') });
         }
-        this.#grid.show(columns, rows, `at ${run.label(page.moment)}; ${OWN_AND_TOTAL}`);
+        this.#grid.show(columns, rows, `at ${run.label(page.moment)}; ${SELF_AND_TOTAL}`);
         replace(this.#changed, lines.changed.length > 0 && `Changed since the run, so the text may be another line's: ${lines.changed.join(', ')}.`);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The chosen moment: whose memory it was, in words, in one bar, and the owners one after the other; and the peaks to choose.
+// Summary of the chosen moment: groups in a sentence and a bar, owners as a waterfall; and the peaks to choose from.
 
 import { h, replace } from '../base/dom.js';
 import { moment as time, percent, size, whole } from '../base/units.js';
@@ -14,23 +14,17 @@ import { View } from './view.js';
 /** @typedef {import('../runs/sums.js').Row} Row */
 /** @typedef {import('../runs/run.js').Sum} Sum */
 
-const WHOSE = /** @type {Record<string, string>} */ ({
-    yours: 'yours',
-    cached: 'reserved by a cache and not in use',
-    libraries: 'held by libraries',
-    runtime: 'held by the runtime',
-    other: 'of owners without a group',
-});
+const GROUPS = /** @type {Record<string, string>} */ ({ yours: 'your code', cached: 'allocator cache (reserved, unused)', other: 'owners without a group' });
 
 /** @param {Page} page */
 function tiles(page) {
     const { run } = page;
     const { together } = run.parts;
-    const { peaks, is_discrete, board_bytes } = run.head;
+    const { peaks, is_discrete } = run.head;
     const figures = /** @type {[string, number, string][]} */ ([
-        ['total', peaks.total ? peaks.total.host + peaks.total.device : 0, 'Most memory'],
-        ['host', peaks.host?.host ?? 0, 'Most host memory'],
-        ['device', peaks.device?.device ?? 0, 'Most device memory'],
+        ['total', peaks.total ? peaks.total.host + peaks.total.device : 0, 'Peak memory'],
+        ['host', peaks.host?.host ?? 0, 'Peak host memory'],
+        ['device', peaks.device?.device ?? 0, 'Peak device memory'],
     ]);
     const shown = figures.filter(([which, bytes]) => bytes && !(which === 'total' && (is_discrete || !run.uses('device'))));
     return shown.map(([which, ofMoment, name]) => {
@@ -39,13 +33,12 @@ function tiles(page) {
         const bounds = together?.peaks[which] ?? { at_least: ofMoment, at_most: ofMoment, time: peak.time };
         const bytes = bounds.at_least;
         const atMost = bounds.at_most > bytes ? `, at most ${size(bounds.at_most)}` : '';
-        const board = board_bytes && which !== 'device' && !is_discrete ? `, ${percent(bytes, board_bytes)} of the machine's ${size(board_bytes)}` : '';
         return h(
             'button',
-            { type: 'button', class: 'tile', title: `${whole(bytes)} bytes: show the moment`, 'data-bytes': bytes, 'data-which': which, onclick: () => page.select(peak.moment) },
+            { type: 'button', class: 'tile', title: `${whole(bytes)} bytes: show this moment`, 'data-bytes': bytes, 'data-which': which, onclick: () => page.select(peak.moment) },
             h('span', { class: 'quiet' }, name),
             h('span', { class: 'large' }, size(bytes)),
-            h('span', { class: 'quiet' }, `at ${time(bounds.time, run.head.unit)}${atMost}${board}`),
+            h('span', { class: 'quiet' }, `at ${time(bounds.time, run.head.unit)}${atMost}`),
         );
     });
 }
@@ -60,7 +53,7 @@ function groupsOf(run, owners, of) {
         .filter((group) => group.bytes > 0);
 }
 
-/** "62.1 % is yours (tensor 1.20 GiB, app 3.00 MiB); …", as the text report says it. @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of */
+/** "62.1 % your code (tensor 1.20 GiB, app 3.00 MiB); …" @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of */
 function shares(run, owners, of) {
     const groups = groupsOf(run, owners, of).sort((a, b) => b.bytes - a.bytes);
     const all = groups.reduce((bytes, group) => bytes + group.bytes, 0);
@@ -68,28 +61,20 @@ function shares(run, owners, of) {
         .map(({ name, members, bytes }) => {
             const named = members.slice(0, 3).map((row) => `${row.name} ${size(of(row.sum))}`);
             const list = name === 'cached' ? '' : ` (${named.join(', ')}${members.length > 3 ? ', …' : ''})`;
-            return `${percent(bytes, all)} is ${WHOSE[name] ?? name}${list}`;
+            return `${percent(bytes, all)} ${GROUPS[name] ?? name}${list}`;
         })
         .join('; ');
 }
 
-/** Where the memory went at a moment. @param {Page} page @param {Row[]} owners */
-function sentence(page, owners) {
-    const { run, moment } = page;
-    const { at, peaks, answers } = run.head;
-    const known = /** @type {[string, number][]} */ ([
-        ['peak', at.peak],
-        ['end', at.end],
-        ...Object.entries(peaks).map(([which, peak]) => /** @type {[string, number]} */ ([`peak-${which}`, peak.moment])),
-    ]);
-    for (const [name, index] of known) if (index === moment && answers[name] && !page.isPart) return answers[name];
+/** Size and groups at a moment. @param {Run} run @param {Row[]} owners */
+function sentence(run, owners) {
     const all = sumOf(owners).sum;
     if (!total(all)) return 'No memory is on record here.';
     const sides = sidesOf(run).filter((side) => all[side] > 0);
     if (run.head.is_discrete || sides.length === 1) {
-        return sides.map((side) => `The program held ${size(all[side])} of ${side} memory: ${shares(run, owners, (sum) => sum[side])}.`).join(' ');
+        return sides.map((side) => `${size(all[side])} of ${side} memory: ${shares(run, owners, (sum) => sum[side])}.`).join(' ');
     }
-    return `The program held ${size(total(all))} (${size(all.host)} host + ${size(all.device)} device). Of it ${shares(run, owners, total)}.`;
+    return `${size(total(all))} (${size(all.host)} host + ${size(all.device)} device): ${shares(run, owners, total)}.`;
 }
 
 /** @param {Run} run @param {Row[]} owners @param {(sum: Sum) => number} of @param {string} name of the pool, "" for all */
@@ -118,7 +103,7 @@ function steps(run, owners, of) {
 
 export class Moment extends View {
     static id = 'moment';
-    static title = 'At the chosen moment';
+    static title = 'Summary';
 
     #when = h('h3', {});
     #answer = h('p', { class: 'answer', 'aria-live': 'polite' });
@@ -132,12 +117,12 @@ export class Moment extends View {
         const { page, run } = this;
         if (!run.moments.length) return replace(this.#answer, 'This trace has no complete snapshot.');
         const owners = rowsOf(page, 'owner', (sum) => total(sum) > 0);
-        replace(this.#when, `At ${run.label(page.moment)}`);
-        replace(this.#answer, sentence(page, owners));
+        replace(this.#when, `Summary at ${run.label(page.moment)}`);
+        replace(this.#answer, sentence(run, owners));
         const sides = sidesOf(run);
         const isApart = run.head.is_discrete && sides.length > 1;
         const pools = /** @type {[string, (sum: Sum) => number][]} */ (isApart ? sides.map((side) => [side, (/** @type {Sum} */ sum) => sum[side]]) : [['', total]]);
         const held = pools.filter(([, of]) => of(sumOf(owners).sum) > 0);
-        replace(this.#picture, ...held.flatMap(([name, of]) => [groupBar(run, owners, of, name), waterfall(steps(run, owners, of), name ? `${name} memory by owner` : 'Owners, one after the other')]));
+        replace(this.#picture, ...held.flatMap(([name, of]) => [groupBar(run, owners, of, name), waterfall(steps(run, owners, of), name ? `${name} memory by owner` : 'Memory by owner')]));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Who calls one function or line, and whom it calls. A click on a neighbour goes on to that one.
+// Callers and callees of one function or line. A click on one goes on to it.
 
 import { h, kept, replace } from '../base/dom.js';
 import { size } from '../base/units.js';
@@ -16,7 +16,7 @@ const OFFERED = 300;
 /** @param {string} head @returns {import('../charts/table.js').Column<Neighbour>[]} */
 const columns = (head) => [
     { head, value: (row) => row.name, isLong: true },
-    { head: 'held', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
+    { head: 'bytes', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
     { head: 'blocks', isFigure: true, value: (row) => row.blocks },
     { head: 'allocated so far', isFigure: true, value: (row) => row.allocated, show: (row) => size(row.allocated) },
 ];
@@ -46,9 +46,9 @@ export class Neighbours extends View {
     #offers = h('datalist', { id: 'neighbours-of' });
     #input = h('input', { ...kept('of'), type: 'search', class: 'filter', placeholder: 'a function or a line', 'aria-label': 'Callers and callees of', spellcheck: false, onchange: () => this.#find(this.#input.value) });
     /** @type {Table<Neighbour>} */
-    #callers = new Table('Who calls it', { sum: total, limit: 10, empty: 'nobody', onClick: (row) => this.#go(row) });
+    #callers = new Table('Callers', { sum: total, limit: 10, empty: 'none', onClick: (row) => this.#go(row) });
     /** @type {Table<Neighbour>} */
-    #callees = new Table('Whom it calls', { sum: total, limit: 10, empty: 'nobody', onClick: (row) => this.#go(row) });
+    #callees = new Table('Callees', { sum: total, limit: 10, empty: 'none', onClick: (row) => this.#go(row) });
 
     content() {
         this.#input.setAttribute('list', 'neighbours-of');
@@ -71,7 +71,7 @@ export class Neighbours extends View {
         const labels = labelsByTotal(this.run, this.page.moment);
         this.#label = labels.find((label) => label === wanted) ?? labels.find((label) => label.includes(wanted)) ?? '';
         this.update();
-        if (!this.#label) replace(this.#said, 'No function or line of this page is called so.');
+        if (!this.#label) replace(this.#said, 'No match');
     }
 
     update() {
@@ -83,7 +83,7 @@ export class Neighbours extends View {
         this.#label ||= labels[0] ?? '';
         this.#input.value = this.#label;
         const { callers, callees } = neighboursOf(run, this.#label, page.moment);
-        replace(this.#said, run.moments.length ? `at ${run.label(page.moment)}; a click on a row goes on to it` : '');
+        replace(this.#said, run.moments.length ? `at ${run.label(page.moment)}; click a row to go to it` : '');
         this.#callers.show(columns('caller'), callers);
         this.#callees.show(columns('callee'), callees);
     }

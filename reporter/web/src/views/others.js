@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What other tools would have shown at the chosen moment, or did show by their logs, and what each of them leaves out.
+// Figures of other tools at the chosen moment, computed or from their logs, and what each does not include.
 
 import { h, replace } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
@@ -18,7 +18,7 @@ function nearest(times, at) {
 
 export class Others extends View {
     static id = 'others';
-    static title = 'What the others showed';
+    static title = 'Compared with other tools';
     static isWhole = true;
 
     /** @param {Run} run */
@@ -27,7 +27,7 @@ export class Others extends View {
     }
 
     /** @type {Table<Row>} */
-    #table = new Table('What other tools showed');
+    #table = new Table('Compared with other tools');
     #overlay = h('p', {});
 
     content() {
@@ -49,8 +49,8 @@ export class Others extends View {
                 { head: 'tool', value: (row) => `${row.figure.tool}: ${row.figure.figure}` },
                 { head: `at ${now.name}`, isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
                 { head: 'sampled at', isFigure: true, value: (row) => row.at ?? now.time, show: (row) => (row.at === null ? '' : time(row.at, unit)), title: () => '' },
-                { head: 'at most', isFigure: true, value: (row) => row.most, show: (row) => size(row.most) },
-                { head: 'leaves out', value: (row) => row.figure.leaves_out },
+                { head: 'max', isFigure: true, value: (row) => row.most, show: (row) => size(row.most) },
+                { head: 'does not include', value: (row) => row.figure.leaves_out },
             ],
             rows,
         );

@@ -2,7 +2,7 @@
 //
 // Every stack, branch by branch, also those that the page leaves out for their size, and every block in them: asked of the server.
 
-import { append, h, linked, named, replace } from '../base/dom.js';
+import { append, h, named, replace } from '../base/dom.js';
 import { moment as time, size, whole } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { blocksOf, childrenOf, isServed } from '../runs/served.js';
@@ -32,7 +32,7 @@ class Row {
 
 export class Places extends View {
     static id = 'places';
-    static title = 'Every stack';
+    static title = 'All stacks';
     static isWhole = true;
 
     /** @param {Run} run */
@@ -44,7 +44,7 @@ export class Places extends View {
     #body = h('tbody');
     #head = h('thead');
     /** @type {Table<ServedBlock>} */
-    #blocks = new Table('Blocks of a place', { limit: 25, empty: 'none with a record: heap blocks have one from a size on (Snapshots and the manual tell)' });
+    #blocks = new Table('Blocks', { limit: 25, empty: 'no block with a record (small heap blocks have none)' });
     #blocksPlace = h('div', { hidden: true }, this.#blocks.element);
     /** By its element. @type {WeakMap<HTMLElement, Row>} */
     #rowOf = new WeakMap();
@@ -54,8 +54,8 @@ export class Places extends View {
     #turn = 0;
 
     content() {
-        const table = h('table', { 'aria-label': 'Every stack' }, this.#head, this.#body);
-        return [this.#said, h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': 'Every stack: table' }, table), this.#blocksPlace];
+        const table = h('table', { 'aria-label': 'All stacks' }, this.#head, this.#body);
+        return [this.#said, h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': 'All stacks: table' }, table), this.#blocksPlace];
     }
 
     get #at() {
@@ -75,11 +75,11 @@ export class Places extends View {
     update() {
         this.#turn++;
         this.#blocksPlace.hidden = true;
-        const heads = ['place', ...this.#sides, 'blocks', ''];
-        replace(this.#head, h('tr', {}, ...heads.map((text, i) => h('th', { scope: 'col', class: i && text ? 'figure' : '' }, text || h('span', { class: 'unseen' }, 'what lies there')))));
-        const root = new Row({ node: 0, name: 'all', type: '', children: 1, open: '', around: '', host: 0, device: 0, blocks: 0 }, 0);
+        const heads = ['frame', ...this.#sides, 'blocks', ''];
+        replace(this.#head, h('tr', {}, ...heads.map((text, i) => h('th', { scope: 'col', class: i && text ? 'figure' : '' }, text || h('span', { class: 'unseen' }, 'blocks of it')))));
+        const root = new Row({ node: 0, name: 'all', type: '', children: 1, around: '', host: 0, device: 0, blocks: 0 }, 0);
         const path = this.page.taken(Places.id)?.path;
-        const say = () => replace(this.#said, `at ${this.run.label(this.page.moment)}, as the whole trace has it`);
+        const say = () => replace(this.#said, `at ${this.run.label(this.page.moment)}, of the whole trace`);
         void this.#open(root, this.#turn, 0).then(() => path && this.#follow(path, this.#turn)).then(say);
     }
 
@@ -126,7 +126,7 @@ export class Places extends View {
                 replace(this.#body, this.#line(row.element, 0, 'all', null, all, row));
             }
             const hasOwn = own.host || own.device || own.blocks;
-            if (hasOwn && !first) lines.push(this.#line(h('tr', { class: 'quiet' }), row.depth + 1, row.branch.node ? '(ends here)' : '(memory without a stack)', null, own, null));
+            if (hasOwn && !first) lines.push(this.#line(h('tr', { class: 'quiet' }), row.depth + 1, row.branch.node ? '(ends here)' : '(no stack)', null, own, null));
             const children = rows.map((branch) => new Row(branch, row.depth + 1));
             for (const child of children) this.#rowOf.set(child.element, child);
             for (const child of children) lines.push(this.#line(child.element, child.depth, child.branch.name, child, child.branch, child));
@@ -191,7 +191,7 @@ export class Places extends View {
         const figure = (/** @type {number} */ value, /** @type {string} */ shown) => h('td', { class: 'figure', 'data-value': String(value), title: value.toLocaleString('en-US') }, shown);
         replace(
             element,
-            h('td', { class: 'long', title: of?.branch.around || null, style: { 'padding-left': `${Math.min(depth, 30) * 0.8 + 0.3}rem` } }, sign, ' ', of?.branch.open ? linked(name, of.branch.open) : named(name)),
+            h('td', { class: 'long', title: of?.branch.around || null, style: { 'padding-left': `${Math.min(depth, 30) * 0.8 + 0.3}rem` } }, sign, ' ', named(name)),
             ...this.#sides.map((side) => figure(amount[side], amount[side] ? size(amount[side]) : '–')),
             figure(amount.blocks, whole(amount.blocks)),
             h('td', {}, look),

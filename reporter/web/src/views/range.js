@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What came, what went and what only passed from one chosen moment to the other. Two moments are chosen in the timeline, or
-// here the whole run until the chosen one.
+// Memory between two moments: allocated, freed, and the change. The moments are chosen in the timeline, or here.
 
 import { append, h, kept, replace } from '../base/dom.js';
-import { size } from '../base/units.js';
+import { growth, size } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { allocatorOf, lineOf } from '../runs/blocks.js';
-import { add, nothing, rangeOf } from '../runs/range.js';
+import { rangeOf } from '../runs/range.js';
 import { View } from './view.js';
 
 /** @typedef {import('../runs/run.js').Run} Run */
@@ -22,37 +21,31 @@ const KEYS = [
     ['kind', (run, cell) => run.head.kinds[run.cells.kind[cell]].name],
 ];
 
-/** @type {[keyof Flow, string][]} */
-const FIGURES = [
-    ['before', 'held before'],
-    ['fresh', 'new'],
-    ['freed', 'freed'],
-    ['passing', 'passing'],
-    ['uncertain', 'uncertain'],
-    ['after', 'held after'],
-];
+/** @type {(keyof Flow)[]} */
+const FIGURES = ['before', 'allocated', 'freed', 'after'];
 
-/** @param {boolean} isUncertain @param {string} by @returns {import('../charts/table.js').Column<Row>[]} */
-const columns = (isUncertain, by) => [
+/** @param {string} by @returns {import('../charts/table.js').Column<Row>[]} */
+const columns = (by) => [
     { head: by, value: (row) => row.name, isLong: true },
-    ...FIGURES.filter(([figure]) => figure !== 'uncertain' || isUncertain).map(([figure, head]) => ({
-        head,
-        isFigure: true,
-        value: (/** @type {Row} */ row) => row.flow[figure],
-        show: (/** @type {Row} */ row) => (row.flow[figure] ? size(row.flow[figure]) : ''),
-    })),
+    ...FIGURES.map((figure) => ({ head: figure, isFigure: true, value: (/** @type {Row} */ row) => row.flow[figure], show: (/** @type {Row} */ row) => (row.flow[figure] ? size(row.flow[figure]) : '') })),
+    { head: 'change', isFigure: true, value: (row) => row.flow.after - row.flow.before, show: (row) => growth(row.flow.after - row.flow.before) },
 ];
 
-/** @param {Row[]} rows @returns {Row} */
-function total(rows) {
-    const flow = nothing();
-    for (const row of rows) add(flow, row.flow);
-    return { name: 'total', flow };
+/** @param {Row} row @param {Flow} flow */
+function add(row, flow) {
+    for (const figure of FIGURES) row.flow[figure] += flow[figure];
+    return row;
 }
+
+/** @param {string} name @returns {Row} */
+const nothing = (name) => ({ name, flow: { before: 0, allocated: 0, freed: 0, after: 0 } });
+
+/** @param {Row[]} rows */
+const total = (rows) => rows.reduce((all, { flow }) => add(all, flow), nothing('total'));
 
 export class Range extends View {
     static id = 'range';
-    static title = 'From one moment to another';
+    static title = 'Between two moments';
 
     /** @param {Run} run */
     static fits(run) {
@@ -75,7 +68,7 @@ export class Range extends View {
         ...KEYS.map(([name]) => h('option', { value: name }, name)),
     );
     /** @type {Table<Row>} */
-    #grid = new Table('What came and went', { sum: total, empty: 'nothing came or went' });
+    #grid = new Table('Allocated and freed', { sum: total, empty: 'nothing was allocated or freed' });
 
     content() {
         const { run } = this;
@@ -99,32 +92,21 @@ export class Range extends View {
         this.#to.selectedIndex = page.moment;
         this.#grid.element.hidden = !isRange;
         if (page.other === null || !isRange) {
-            replace(this.#said, 'Choose two moments, here or in the timeline (the second with Shift): what came, what went and what only passed in between.');
+            replace(this.#said, 'Choose two moments, here or in the timeline (the second with Shift).');
             return;
         }
         const [name, keyOf] = KEYS[this.#by];
-        /** @type {Map<string, Flow>} */
+        /** @type {Map<string, Row>} */
         const sums = new Map();
         for (const { cell, flow } of rangeOf(run, page.other, page.moment)) {
             const key = keyOf(run, cell);
-            const sum = sums.get(key) ?? nothing();
-            add(sum, flow);
-            sums.set(key, sum);
+            sums.set(key, add(sums.get(key) ?? nothing(key), flow));
         }
-        const rows = [...sums].map(([key, flow]) => ({ name: key, flow })).sort((a, b) => b.flow.fresh + b.flow.uncertain - a.flow.fresh - a.flow.uncertain || b.flow.freed - a.flow.freed || b.flow.passing - a.flow.passing);
-        replace(this.#said, this.#sentence(total(rows).flow));
-        this.#grid.show(columns(total(rows).flow.uncertain > 0, name), rows, `from ${run.label(page.other)} to ${run.label(page.moment)}`);
-    }
-
-    /** @param {Flow} flow */
-    #sentence(flow) {
-        const { page, run } = this;
-        const hasAll = run.head.manifest.some(([key, value]) => key === 'option.large' && value === '0');
-        const isPeak = [page.other, page.moment].some((moment) => moment !== null && run.moments[moment].isPeak);
-        const all = flow.fresh + flow.passing + flow.uncertain;
-        const parts = [`${isPeak ? 'At least ' : ''}${size(all)} allocated in between; of that ${size(flow.fresh)} still there (new), ${size(flow.passing)} not (passing). Of the ${size(flow.before)} before, ${size(flow.freed)} are gone (freed).`];
-        if (flow.uncertain) parts.push(`${size(flow.uncertain)} more are uncertain: either new too, in place of as much that was freed, or passing.${hasAll ? '' : ' Blocks with records tell; recorded with --large=0 all have them.'}`);
-        if (isPeak) parts.push('What has been allocated is told at snapshots, and a peak is none: more may have passed.');
-        return parts.join(' ');
+        const rows = [...sums.values()].sort((a, b) => b.flow.allocated - a.flow.allocated || b.flow.freed - a.flow.freed);
+        const { flow } = total(rows);
+        // A peak has no count of all that was allocated by then.
+        const isPeak = run.moments[page.moment].isPeak || run.moments[page.other].isPeak;
+        replace(this.#said, `${isPeak ? 'At least ' : ''}${size(flow.allocated)} allocated, ${size(flow.freed)} freed: ${growth(flow.after - flow.before)}.`);
+        this.#grid.show(columns(name), rows, `from ${run.label(page.other)} to ${run.label(page.moment)}`);
     }
 }

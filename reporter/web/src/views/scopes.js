@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What start-up calls cost: loading libraries, cuInit, contexts, cudnnCreate …
+// Memory that start-up calls took: loading libraries, cuInit, contexts, cudnnCreate …
 
 import { h } from '../base/dom.js';
 import { count, growth, moment as time, whole } from '../base/units.js';
@@ -20,7 +20,7 @@ const grown = (head, of) => ({ head, isFigure: true, value: of, show: (row) => g
 
 export class Scopes extends View {
     static id = 'start-up';
-    static title = 'What start-up calls cost';
+    static title = 'Start-up cost';
     static isWhole = true;
 
     /** @param {Run} run */
@@ -30,7 +30,7 @@ export class Scopes extends View {
 
     content() {
         const { scopes_left_out: [n, bytes], scope_sums: sums } = this.run.head;
-        return [this.#single(), n > 0 && h('p', { class: 'quiet' }, `and ${count(n, 'more call')} that cost less, ${growth(bytes)} in all`), sums.length > 0 && this.#many()];
+        return [this.#single(), n > 0 && h('p', { class: 'quiet' }, `and ${count(n, 'more call')}, each smaller, ${growth(bytes)} in all`), sums.length > 0 && this.#many()];
     }
 
     /** Calls by themselves. */
@@ -62,7 +62,7 @@ export class Scopes extends View {
     #many() {
         const { unit, scope_sums: sums } = this.run.head;
         /** @type {Table<Many>} */
-        const grid = new Table('Calls that came many times', { limit: 10 });
+        const grid = new Table('Repeated calls', { limit: 10 });
         grid.show(
             [
                 { head: 'call', value: (row) => row.name },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What is compared: the traces of each column, and in what their software and machine differ.
+// The traces of each column, and in what their software and machine differ.
 
 import { h } from '../base/dom.js';
 import { whole } from '../base/units.js';
@@ -20,18 +20,18 @@ function facing(caption, rows, columns) {
 
 export class Sides extends View {
     static id = 'sides';
-    static title = 'What is compared';
+    static title = 'Compared runs';
 
     content() {
         const { columns, facts, common } = comparisonOf(this.page).difference;
         const traces = columns.map(({ runs }) => runs.map(({ file, complete }) => (complete ? file : `${file} (truncated)`)).join(', '));
-        const main = facing('What differs', [{ label: 'traces', values: traces }, ...facts.filter((fact) => !fact.is_detail)], columns);
+        const main = facing('Differences', [{ label: 'traces', values: traces }, ...facts.filter((fact) => !fact.is_detail)], columns);
         const repeated = columns.filter(({ runs }) => runs.length > 1).map(({ label, stacks_of }) => `${label}: ${stacks_of}`);
         const details = facts.filter((fact) => fact.is_detail);
         const same = h('dl', {}, ...common.flatMap(([name, text]) => [h('dt', {}, name), h('dd', {}, text)]));
         return [
             main,
-            repeated.length > 0 && h('p', { class: 'quiet' }, `The call tree of repeated runs is that of the run whose total is the median (${repeated.join('; ')}).`),
+            repeated.length > 0 && h('p', { class: 'quiet' }, `Call trees of repeated runs are of the median run (${repeated.join('; ')}).`),
             details.length > 0 && h('details', {}, h('summary', {}, `${whole(details.length)} more: options, environment, packages`), facing('Options, environment and packages', details, columns)),
             common.length > 0 && h('details', {}, h('summary', {}, 'The same in all runs'), same),
         ];

@@ -4,7 +4,7 @@
 // that ask most often. A size of n bits is in class n, so each class is twice as wide as the one before.
 
 import { choice, h, replace } from '../base/dom.js';
-import { count, percent, size, whole } from '../base/units.js';
+import { percent, size, whole } from '../base/units.js';
 import { Table } from '../charts/table.js';
 import { View } from './view.js';
 
@@ -43,7 +43,7 @@ const withBar = (n, most) => h('span', { class: 'with-bar' }, h('span', { class:
 
 export class Sizes extends View {
     static id = 'sizes';
-    static title = 'Sizes of blocks';
+    static title = 'Block sizes';
     static isWhole = true;
 
     /** @param {Run} run */
@@ -81,7 +81,7 @@ export class Sizes extends View {
     content() {
         const words = /** @type {[When, string][]} */ ([
             ['asked', 'in the whole run'],
-            ['held', `held at ${this.#sizes.when}`],
+            ['held', `at ${this.#sizes.when}`],
         ]);
         const when = choice('By owner and line', words, this.#when, (value) => {
             this.#when = value;
@@ -121,9 +121,9 @@ export class Sizes extends View {
     /** @param {boolean} isAll blocks have records */
     #howExact(isAll) {
         const { held, asked } = this.#sizes.all;
-        if (!held.by_mean && !asked.by_mean) return 'The size of each block is on record. A click on an owner or a line shows the sizes of its blocks.';
-        const text = `Of ${count(blocksOf(held), 'block')} held at the peak ${percent(held.by_mean, blocksOf(held))}, and of ${whole(blocksOf(asked))} in all ${percent(asked.by_mean, blocksOf(asked))} count with the mean size of their place (a stack): they have no records.`;
-        return `${text}${isAll ? '' : ' Recorded with --large=0 all have.'} A click on an owner or a line shows the sizes of its blocks.`;
+        if (!held.by_mean && !asked.by_mean) return 'The size of each block is on record. Click an owner or a line to see the sizes of its blocks.';
+        const text = `${percent(held.by_mean, blocksOf(held))} of the sizes at the peak and ${percent(asked.by_mean, blocksOf(asked))} in the whole run are averages of a call stack`;
+        return `${text}${isAll ? '' : '; record with --large=0 for exact ones'}. Click an owner or a line to see the sizes of its blocks.`;
     }
 
     /** @param {Row} row @param {string} when */
@@ -138,7 +138,7 @@ export class Sizes extends View {
                 { head: `bytes ${text}`, isFigure: true, value: (each) => each[key][1], show: (each) => (each[key][1] ? size(each[key][1]) : '–') },
             );
         }
-        this.#histogram.show(columns, rows, `held at ${when}, and allocated in the whole run`);
+        this.#histogram.show(columns, rows, `at ${when}, and in the whole run`);
     }
 
     #drawTables() {
@@ -157,7 +157,7 @@ export class Sizes extends View {
             { head: 'mean', isFigure: true, value: (row) => meanOf(row[key]), show: (row) => size(meanOf(row[key])) },
         ];
         const ranked = (/** @type {Row[]} */ rows) => rows.filter((row) => row[key].classes.length).sort((a, b) => blocksOf(b[key]) - blocksOf(a[key]));
-        const note = key === 'held' ? `held at ${this.#sizes.when}` : 'in the whole run';
+        const note = key === 'held' ? `at ${this.#sizes.when}` : 'in the whole run';
         this.#tables.owners.show(columns('owner'), ranked(owners), note);
         this.#tables.lines.show(columns('line'), ranked(lines), note);
         const all = blocksOf(this.#sizes.all.asked);

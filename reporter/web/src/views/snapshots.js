@@ -11,13 +11,13 @@ import { View } from './view.js';
 /** @typedef {{at: number, what: string, name: string, took: number|null, thread: number|null, most: number|null, host: number, device: number}} Event */
 
 const REASONS = /** @type {Record<string, string>} */ ({
-    time: 'as time went on',
-    'peak-total': 'host and device together at their most',
-    'peak-host': 'host memory at its most',
-    'peak-device': 'device memory at its most',
-    request: 'asked for',
-    'out-of-memory': 'an allocation failed',
-    ended: 'a process ended',
+    time: 'periodic',
+    'peak-total': 'peak of host and device',
+    'peak-host': 'host peak',
+    'peak-device': 'device peak',
+    request: 'requested',
+    'out-of-memory': 'failed allocation',
+    ended: 'end of a process',
 });
 
 /** Regions and marks, in order. @param {RunHead} head @returns {Event[]} */
@@ -40,7 +40,7 @@ function eventTable(head, events) {
             { head: 'what', value: (row) => row.what },
             { head: 'name', isLong: true, value: (row) => row.name },
             { head: 'took', isFigure: true, value: (row) => row.took ?? -1, show: took, title: () => '' },
-            { head: 'held at most', isFigure: true, value: (row) => row.most ?? -1, show: (row) => (row.most === null ? '' : size(row.most)) },
+            { head: 'max', isFigure: true, value: (row) => row.most ?? -1, show: (row) => (row.most === null ? '' : size(row.most)) },
             { head: 'host', isFigure: true, value: (row) => row.host, show: (row) => change(row, 'host') },
             { head: 'device', isFigure: true, value: (row) => row.device, show: (row) => change(row, 'device') },
         ],
@@ -55,8 +55,8 @@ export class Snapshots extends View {
     static title = 'Snapshots, regions and marks';
 
     /** @type {Table<Row>} */
-    #grid = new Table('Snapshots and peaks', {
-        note: 'choose a row to see that moment in all sections',
+    #grid = new Table('Snapshots', {
+        note: 'click a row to show that moment',
         limit: 12,
         onClick: (row) => this.page.select(row.index),
         isChosen: (row) => row.index === this.page.moment,

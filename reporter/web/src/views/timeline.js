@@ -19,7 +19,7 @@ import { View } from './view.js';
 
 const HINT = 'Click: choose a moment. Shift-click: compare with another. Drag: zoom in; double click or Esc: zoom out.';
 
-/** By what areas can tell memory of this run apart. @param {Run} run */
+/** Dimensions that this run has more than one name of. @param {Run} run */
 const dimensionsOf = (run) =>
     /** @type {Dimension[]} */ (['owner', 'group', 'kind', 'library', 'line', 'role', 'thread', 'process']).filter(
         (dimension) => dimension === 'owner' || (dimension === 'role' ? run.head.roles.some((role) => role) : run.dimension(dimension).names.length > 1),
@@ -62,7 +62,7 @@ export class Timeline extends View {
             hold.add(() => plot.destroy());
         }
         const names = dimensionsOf(run).map((name) => /** @type {[Dimension, string]} */ ([name, name === 'line' ? 'Python line' : name]));
-        const by = choice('Areas by', names, this.#dimension, (value) => {
+        const by = choice('Group by', names, this.#dimension, (value) => {
             this.#dimension = value;
             this.#draw();
         });
