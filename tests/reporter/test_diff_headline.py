@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first sentences of a difference, from runs of which it is known by what they differ."""
 
-import json
+import re
 from pathlib import Path
 from typing import Dict, List
 
@@ -25,16 +25,17 @@ def run(directory: Path, name: str, held: Dict[str, int], memory: str = "unified
 
 
 def sentences(*arguments: object) -> List[str]:
-    found: List[str] = json.loads(jm_diff("--format=json", *arguments).out)["headline"]
-    return found
+    """One paragraph a pool, before the tables."""
+    out = jm_diff("--format=markdown", *arguments).out.partition("| | |")[0]
+    return [re.sub(r"&#(\d+);", lambda found: chr(int(found[1])), text) for text in out.split("\n\n") if text]
 
 
 def test_it_says_how_much_more_and_whose_that_is_most(tmp_path: Path) -> None:
     old = run(tmp_path, "a", {"tensor": 40, "app": 10})
     new = run(tmp_path, "b", {"tensor": 60, "app": 9})
     (text,) = sentences(old, new)
-    assert text.startswith("new holds 19.0 MiB more than old at the peak: 50.0 MiB → 69.0 MiB, 38.0 %.")
-    assert "most changed tensor +20.0 MiB, then app -1.00 MiB" in text and "--vs" in text
+    assert text.startswith("new holds 19.0 MiB more than old at the peak: 50.0 MiB → 69.0 MiB, +38 %.")
+    assert "Largest changes by owner: tensor +20.0 MiB, app -1.00 MiB. One run per side" in text and "--vs" in text
     for format_ in ("text", "markdown"):
         assert jm_diff(f"--format={format_}", old, new).out.startswith("new holds 19.0 MiB more than old")
     assert sentences(new, old)[0].startswith("new holds 19.0 MiB less than old")
@@ -45,9 +46,9 @@ def test_repeated_runs_tell_what_is_noise(tmp_path: Path) -> None:
     near = [run(tmp_path, f"n{n}", {"app": n}) for n in (10, 12, 11, 13)]
     far = [run(tmp_path, f"f{n}", {"app": n}) for n in (30, 31)]
     (text,) = sentences(*near[:2], "--vs", *near[2:])
-    assert text.endswith("That is within what the runs of either side differ by, so it may be noise.")
+    assert text.endswith("The difference is within run-to-run noise.")
     (text,) = sentences(*near, "--vs", *far)
-    assert text.endswith("That is beyond what the runs of either side differ by.")
+    assert text.endswith("The difference is larger than run-to-run noise.")
 
 
 def test_pools_of_a_discrete_gpu_have_a_sentence_each(tmp_path: Path) -> None:

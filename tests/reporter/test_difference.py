@@ -2,7 +2,7 @@
 """Runs side by side: rows that mean the same are one, sums hold to the byte, repeats tell what is noise."""
 
 import random
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Sequence
 
 import pytest
 
@@ -11,6 +11,7 @@ from jmassif.analysis.compare import (
     VIEWS,
     Column,
     Difference,
+    LadderView,
     PartFigures,
     Run,
     View,
@@ -18,7 +19,9 @@ from jmassif.analysis.compare import (
     difference_of,
     measure,
 )
+from jmassif.analysis.ladder import LESS, PLUS
 from jmassif.analysis.moments import SelectionError
+from tests.reporter.test_ladder import board_trace
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 MIB = 1 << 20
@@ -61,7 +64,7 @@ def compared(
 def assert_adds_up(view: View) -> None:
     """The rows that count, with what was folded and what medians lack, are the total, in every column."""
     rows = [row for row in view.rows if row.is_counted]
-    rows += [row for row in (view.other, view.remainder) if row]
+    rows += [row for row in (view.other, view.rounding) if row]
     for n, cell in enumerate(view.total.cells):
         sums = [sum(row.cells[n].figures[field] for row in rows) for field in range(3)]
         assert tuple(sums) == cell.figures
@@ -69,14 +72,14 @@ def assert_adds_up(view: View) -> None:
         assert tuple(changes) == cell.change
 
 
-def told(view: View) -> Dict[str, Tuple[List[int], str]]:
-    """By name: the bytes of each column, and the last column's status."""
-    return {row.name: ([cell.figures.bytes for cell in row.cells], row.cells[-1].status) for row in view.rows}
+def told(view: View) -> Dict[str, List[int]]:
+    """By name: the bytes of each column."""
+    return {row.name: [cell.figures.bytes for cell in row.cells] for row in view.rows}
 
 
 def test_each_view_tells_the_same_difference() -> None:
     views = compared([held(3 * MIB, "8", 5000)], [held(9 * MIB, "8.6.0", 5000)])
-    cudnn, tensors = ([3 * MIB, 9 * MIB], "changed"), ([5000, 5000], "same")
+    cudnn, tensors = [3 * MIB, 9 * MIB], [5000, 5000]
     assert told(views["owner"]) == {"cudnn": cudnn, "tensor": tensors}
     assert told(views["group"]) == {"libraries": cudnn, "yours": tensors}
     assert told(views["kind"]) == {"heap": cudnn, "device": tensors}
@@ -92,7 +95,7 @@ def test_each_view_tells_the_same_difference() -> None:
 
 def test_what_is_only_in_one_run_is_new_or_gone() -> None:
     views = compared([held(0, "8", 7)], [held(100, "8", 0)])
-    assert told(views["owner"]) == {"cudnn": ([0, 100], "new"), "tensor": ([7, 0], "gone")}
+    assert told(views["owner"]) == {"cudnn": [0, 100], "tensor": [7, 0]}
 
 
 def test_memory_that_moves_from_host_to_device_is_a_change() -> None:
@@ -102,7 +105,7 @@ def test_memory_that_moves_from_host_to_device_is_a_change() -> None:
         return trace
 
     (row,) = compared([moved("heap")], [moved("device")])["owner"].rows
-    assert row.cells[1].change == PartFigures(-4096, 4096, 0) and row.cells[1].status == "changed"
+    assert row.cells[1].change == PartFigures(-4096, 4096, 0)
     assert difference_of(row) == 4096
 
 
@@ -121,7 +124,7 @@ def test_functions_without_names_are_one_a_library() -> None:
         return trace
 
     assert told(compared([stripped("4000")], [stripped("5000", "6000")])["function"]) == {
-        "(no name) (libcudnn.so)": ([10, 20], "changed")
+        "(no name) (libcudnn.so)": [10, 20]
     }
 
 
@@ -140,10 +143,10 @@ def test_python_lines_and_functions_and_modules() -> None:
         script("/opt/venv/lib/python3.8/site-packages", "/", 30)
     ]
     views = compared(*sides)
-    assert told(views["python-line"]) == {"train.py:7": ([10, 30], "changed")}
-    assert told(views["python-function"]) == {"train (train.py)": ([10, 30], "changed")}
-    assert told(views["module"]) == {"train": ([10, 30], "changed")}
-    assert told(views["function"]) == {"relu (torch/nn/functional.py)": ([10, 30], "changed")}
+    assert told(views["python-line"]) == {"train.py:7": [10, 30]}
+    assert told(views["python-function"]) == {"train (train.py)": [10, 30]}
+    assert told(views["module"]) == {"train": [10, 30]}
+    assert told(views["function"]) == {"relu (torch/nn/functional.py)": [10, 30]}
 
 
 # ---- moments -----------------------------------------------------------------------------------
@@ -178,7 +181,7 @@ def marked() -> Trace:
     ],
 )
 def test_moments(at: str, n_bytes: int) -> None:
-    assert told(compared([marked()], views=["owner"], at=at)["owner"]) == {"app": ([n_bytes], "same")}
+    assert told(compared([marked()], views=["owner"], at=at)["owner"]) == {"app": [n_bytes]}
 
 
 def test_a_moment_that_a_run_lacks_is_said_with_those_it_has() -> None:
@@ -251,28 +254,27 @@ def test_calls_nested_without_end_are_told_to_a_depth() -> None:
 
 def test_small_differences_are_folded_into_one_row() -> None:
     view = compared([held(1000, "8", 500)], [held(1300, "8", 510)], min_bytes=11)["owner"]
-    assert told(view) == {"cudnn": ([1000, 1300], "changed")}
+    assert told(view) == {"cudnn": [1000, 1300]}
     assert view.n_other == 1 and view.other and [cell.figures.bytes for cell in view.other.cells] == [500, 510]
     assert compared([held(1000, "8", 500)], [held(1300, "8", 510)], min_bytes=10)["owner"].other is None
 
 
-def test_repeats_give_median_and_range_and_mark_what_is_beyond_it() -> None:
+def test_repeats_give_medians_and_mark_changes_beyond_noise() -> None:
     old = [held(cudnn, "8", tensors) for cudnn, tensors in ((100, 70), (130, 50), (110, 60))]
     new = [held(cudnn, "8", tensors) for cudnn, tensors in ((140, 65), (131, 75), (170, 60))]
     view = compared(old, new)["owner"]
     cudnn, tensor = view.rows
     assert (cudnn.name, cudnn.cells[0].figures.host, cudnn.cells[1].figures.host) == ("cudnn", 110, 140)
-    assert cudnn.cells[0].ranges["host"] == (100, 130) and cudnn.cells[1].ranges["bytes"] == (131, 170)
-    assert cudnn.cells[1].is_beyond is True and cudnn.cells[0].is_beyond is False
+    assert cudnn.cells[1].is_beyond_noise is True and cudnn.cells[0].is_beyond_noise is False
     assert (tensor.cells[0].figures.device, tensor.cells[1].figures.device) == (60, 65)
-    assert tensor.cells[1].is_beyond is False
-    assert [row.cells[1].is_beyond for row in compared(old[:1], new[:1])["owner"].rows] == [None, None]
+    assert tensor.cells[1].is_beyond_noise is False
+    assert [row.cells[1].is_beyond_noise for row in compared(old[:1], new[:1])["owner"].rows] == [None, None]
 
 
-def test_one_repeated_side_is_enough_for_a_range() -> None:
+def test_one_repeated_side_is_enough_to_know_noise() -> None:
     old = [held(n, "8", 5) for n in (100, 120, 110)]
-    assert compared(old, [held(121, "8", 5)])["owner"].rows[0].cells[1].is_beyond is True
-    assert compared(old, [held(120, "8", 5)])["owner"].rows[0].cells[1].is_beyond is False
+    assert compared(old, [held(121, "8", 5)])["owner"].rows[0].cells[1].is_beyond_noise is True
+    assert compared(old, [held(120, "8", 5)])["owner"].rows[0].cells[1].is_beyond_noise is False
 
 
 def test_medians_that_do_not_add_up_have_a_row_that_says_so() -> None:
@@ -283,14 +285,14 @@ def test_medians_that_do_not_add_up_have_a_row_that_says_so() -> None:
         return trace
 
     view = compared([holding(9, 1)], [holding(9, 1), holding(9, 9), holding(1, 9)])["owner"]
-    assert told(view) == {"a": ([9, 9], "same"), "b": ([1, 9], "changed")}
+    assert told(view) == {"a": [9, 9], "b": [1, 9]}
     assert [cell.figures.host for cell in view.total.cells] == [10, 10]  # of 10, 18, 10
-    assert view.remainder and [cell.figures.host for cell in view.remainder.cells] == [0, -8]
+    assert view.rounding and [cell.figures.host for cell in view.rounding.cells] == [0, -8]
 
 
 def test_of_a_single_column_the_small_rows_are_folded() -> None:
     view = compared([held(1000, "8", 500)], min_bytes=501)["owner"]
-    assert told(view) == {"cudnn": ([1000], "same")} and view.n_other == 1
+    assert told(view) == {"cudnn": [1000]} and view.n_other == 1
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -344,3 +346,53 @@ def test_a_discrete_gpu_in_any_run_keeps_the_pools_apart() -> None:
 def test_a_trace_of_nothing_can_be_compared() -> None:
     views = compared([Trace()], [held(5, "8", 6)], views=VIEWS)
     assert [cell.figures.bytes for cell in views["owner"].total.cells] == [0, 11]
+
+
+# ---- the ladder --------------------------------------------------------------------------------
+
+
+def assert_ladder_adds_up(view: LadderView, n_columns: int) -> None:
+    """The bytes of each column, and the changes, from each figure to the next."""
+    for number in range(n_columns):
+        for figures in ([row.bytes[number] for row in view.rows], [row.changes[number] for row in view.rows]):
+            level = figures[0]
+            for row, n_bytes in list(zip(view.rows, figures))[1:]:
+                if row.role in (LESS, PLUS):
+                    level += n_bytes if row.role == PLUS else -n_bytes
+                else:
+                    assert level == n_bytes, (row.key, number)
+
+
+def ladder_of(*traces: Trace) -> Dict[str, List[int]]:
+    """By key: MiB in each column, and the change."""
+    (view,) = compare(columns(*[[trace] for trace in traces]), ["owner"]).ladders
+    assert_ladder_adds_up(view, len(traces))
+    return {row.key: [n // MIB for n in [*row.bytes, row.changes[-1]]] for row in view.rows}
+
+
+def test_the_ladders_of_two_runs_show_which_step_has_grown() -> None:
+    rows = ladder_of(board_trace(), board_trace(cache=402))
+    assert rows["cache"] == [92, 402, 310] and rows["allocated"] == [508, 508, 0]
+    assert rows["jtop"][2] == 0 and rows["program"][2] == 310 and rows["others"] == [270, -40, -310]
+    found = compare(columns([board_trace()], [board_trace(cache=402)]), ["owner"]).findings
+    assert found[0].step == ("cache", 310 * MIB)
+
+
+def test_ladders_between_other_figures_meet_at_the_program() -> None:
+    rows = ladder_of(board_trace(), held(3 * MIB, "8", 40 * MIB))
+    assert list(rows)[0] == "program" and rows["allocated"] == [508, 40, -468] and rows["libraries"] == [250, 3, -247]
+    rows = ladder_of(board_trace(), held(3 * MIB, "8", 0))
+    assert rows["allocated"] == [508, 0, -508]
+
+
+def test_a_ladder_of_repeated_runs_is_that_of_the_median() -> None:
+    runs = [board_trace(cache=n) for n in (92, 400, 100)]
+    (view,) = compare(columns(runs, [board_trace()]), ["owner"]).ladders
+    assert next(row.bytes for row in view.rows if row.key == "cache") == [100 * MIB, 92 * MIB]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ladders_add_up_whatever_is_compared(seed: int) -> None:
+    traces = [random_run(seed * 3 + number, 6, 40) for number in range(3)]
+    for view in compare(columns(*[[trace] for trace in traces]), ["owner"]).ladders:
+        assert_ladder_adds_up(view, 3)

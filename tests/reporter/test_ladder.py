@@ -68,7 +68,7 @@ AT_PEAK = {
 }
 
 
-def board_run(memory: str = "unified") -> Profile:
+def board_trace(memory: str = "unified", cache: int = 92, tensors: int = 500) -> Trace:
     """A board's program with tensors, a workspace, a cache, a context, pages of a library, and memory it never wrote to."""
     trace = Trace(memory=memory, board="a board", pytorch="2.6", **{"option.pages": "yes"})
     for group, owners in (
@@ -81,9 +81,9 @@ def board_run(memory: str = "unified") -> Profile:
     held = {
         ("heap", "data"): 440,
         ("file", "lib"): 250,
-        ("device", "tensor"): 500,
+        ("device", "tensor"): tensors,
         ("device", "workspace"): 8,
-        ("device", "cache"): 92,
+        ("device", "cache"): cache,
         ("driver", "context"): 60,
     }
     accounts = {trace.account(*key): (n * MIB, 1) for key, n in held.items()}
@@ -91,7 +91,11 @@ def board_run(memory: str = "unified") -> Profile:
     trace.snapshot(0, "start")
     trace.lines += [f"y 10 {figure} {n * MIB}" for figure, n in AT_PEAK.items()]
     trace.snapshot(10, "time", accounts, {"total": (10, {})})
-    return trace.load()
+    return trace
+
+
+def board_run(memory: str = "unified") -> Profile:
+    return board_trace(memory).load()
 
 
 def rows(ladder: Ladder) -> Dict[str, int]:

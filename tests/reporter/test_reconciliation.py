@@ -18,7 +18,6 @@ from jmassif.analysis.balance import (
     whose,
 )
 from jmassif.analysis.budgets import BudgetError, Meter
-from jmassif.analysis.compare import Column, compare, measure
 from jmassif.model.run import Profile
 from jmassif.render.text import write
 from jmassif.render.view import View
@@ -251,14 +250,6 @@ def test_they_have_budgets() -> None:
     names = ("peak.process", "peak.valgrind", "peak.untouched", "peak.allocators", "end.unaccounted", "last.elsewhere")
     assert [meter.value(name).number // MIB for name in names] == [400, 80, 33, 48, 5, 4]
     assert meter.value("peak.unaccounted").is_bytes
-
-
-def test_two_runs_can_be_compared_by_them() -> None:
-    runs = [measure("run", trace(later).load(), ["process"], "peak") for later in (LATER, {**LATER, "resident": 307})]
-    (view,) = compare([Column("old", runs[:1]), Column("new", runs[1:])], ["process"]).views
-    changes = {row.name: row.cells[1].figures.bytes - row.cells[0].figures.bytes for row in view.rows}
-    assert {name: n // MIB for name, n in changes.items() if n} == {"unaccounted": 7}
-    assert [cell.figures.bytes // MIB for cell in view.total.cells] == [400, 407]
 
 
 def test_without_samples_there_is_nothing() -> None:

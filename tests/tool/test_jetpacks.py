@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
     def view(self, by: str, *arguments: str) -> Dict[str, Any]:
         (view,) = json.loads(self.diff("--format=json", f"--by={by}", *arguments).out)["views"]
-        assert view["by"] == by and view["remainder"] is None and view["other"] is None
+        assert view["by"] == by and view["rounding"] is None and view["other"] is None
         return dict(view)
 
     def changes(self, by: str, *arguments: str) -> Dict[str, Change]:

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 import pytest
 
 from jmassif.html import page as html
-from jmassif.render.compare import _percent
+from jmassif.render.compare import change_of
 from jmassif.render.words import OWNERS
 from jmassif.units import growth, size
 from tests.reporter.commands import jm_diff
@@ -79,6 +79,7 @@ def fixture_seen(pair: Page) -> Seen:
                 ["text", "#changes .waterfall tfoot .figure"],
                 ["texts", "#changes .waterfall tbody .figure:nth-of-type(2)"],
             ],
+            "ladder": [["rows", "#changes .ladder tbody"]],
             "sides": [["rows", "#sides .body > .table tbody"]],
             "flame graph": [["evaluate", FRAMES], ["evaluate", COLOURS]],
             "saved": [["save", "#by-scope .tools button:nth-of-type(2)"]],
@@ -138,7 +139,7 @@ def assert_tables(page: Page, views: Sequence[str]) -> None:
     for by, body, foot in zip(views, shown[0::2], shown[1::2]):
         view = page.view(by)
         assert without_text(body) == narrow(view, 1, 0), by
-        percents = [_percent(*map(together, row["cells"])) for row in view["rows"]]  # as in text
+        percents = [change_of(*map(together, row["cells"])) for row in view["rows"]]  # as in text
         assert [row[4] for row in body] == percents, by
         before, now = map(together, view["total"]["cells"])
         assert without_text(foot)[0][1:4] == [before, now, now - before], by
@@ -188,6 +189,12 @@ def test_the_headline_tells_the_totals_and_whose_the_change_is(pair: Page, seen:
     assert dict(zip(names[1:], map(int, steps[1:]))) == {name: change for name, change in changes.items() if change}
     assert int(steps[0]) == before and parts == size(now)
     assert texts == [size(before)] + [growth(int(n)) for n in steps[1:]]
+
+
+def test_the_ladder_is_the_texts(pair: Page, seen: Seen) -> None:
+    (ladder,) = pair.found["ladders"]
+    (rows,) = seen["ladder"]
+    assert len(rows) == len(ladder["rows"]) > 5 and rows[-1][0].startswith("= ")
 
 
 def test_the_head_names_both_releases(pair: Page, seen: Seen) -> None:
@@ -323,7 +330,7 @@ def test_a_search_tells_what_was_found(pair: Page) -> None:
 # ---- repeated runs, discrete GPUs, hostile names -----------------------------------------------
 
 
-def test_repeated_runs_are_medians_with_their_spread(tmp_path: Path) -> None:
+def test_repeated_runs_are_medians_and_say_what_is_noise(tmp_path: Path) -> None:
     sides = [
         [held(n * MIB, "8.2.1", 100 * MIB).save(tmp_path, f"{label}{i}") for i, n in enumerate(sizes)]
         for label, sizes in (("old", (40, 44, 41)), ("new", (70, 73, 71)))
@@ -337,20 +344,19 @@ def test_repeated_runs_are_medians_with_their_spread(tmp_path: Path) -> None:
         ["text", "#sides"],
     )
     names = [head.strip() for head in heads]
-    assert names[:7] == ["owner", "old", "new", "old spread", "new spread", "change", "%"] and names[7] == "beyond"
+    assert names[:6] == ["owner", "old", "new", "change", "%", "noise"]
     for shown, row in zip(rows, page.view("owner")["rows"]):
         old, new = row["cells"]
-        spreads = [cell["ranges"]["bytes"][1] - cell["ranges"]["bytes"][0] for cell in (old, new)]
-        assert shown[:6] == [row["name"], together(old), together(new), *spreads, together(new) - together(old)]
-        assert shown[7] == ("yes" if new["beyond_spread"] else "")
-    assert [row[0] for row in rows if row[7] == "yes"]
+        assert shown[:4] == [row["name"], together(old), together(new), together(new) - together(old)]
+        assert shown[5] == ("" if new["beyond_noise"] else "within")
+    assert {row[5] for row in rows} == {"", "within"}
     (root,) = [frame for frame in frames if frame[3] is None]
     before, now = map(together, page.view("owner")["total"]["cells"])
     assert root[1:3] == [now, before]
     assert "old2" in said and "new2" in said  # the runs of the medians
 
 
-def test_groups_of_runs_are_columns_with_spreads(tmp_path: Path) -> None:
+def test_groups_of_runs_are_columns(tmp_path: Path) -> None:
     traces = []
     for release, sizes in (("32.7.1", (10, 12)), ("35.4.1", (20, 27)), ("36.4.3", (5, 5))):
         for n, n_bytes in enumerate(sizes):
@@ -365,9 +371,9 @@ def test_groups_of_runs_are_columns_with_spreads(tmp_path: Path) -> None:
     )
     labels = ["JetPack 4.6.1", "JetPack 5.1.2", "JetPack 6.2"]
     assert [tile.splitlines()[0] for tile in tiles] == labels
-    assert [head.strip() for head in heads[:7]] == ["owner", *labels, *(f"{label} spread" for label in labels)]
+    assert [head.strip() for head in heads[:4]] == ["owner", *labels]
     cudnn = next(row for row in rows if row[0] == "cudnn")
-    assert cudnn[1:7] == [n * MIB for n in (10, 20, 5, 2, 7, 0)]
+    assert cudnn[1:4] == [n * MIB for n in (10, 20, 5)]
     assert all(f"{release}-1" in said for release in ("32.7.1", "35.4.1", "36.4.3"))
 
 

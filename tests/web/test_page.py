@@ -165,7 +165,7 @@ def test_pools_that_do_not_add_up_are_shown_apart(discrete: Page) -> None:
     )
     assert tiles == ["host", "device"]
     for side in ("host", "device"):
-        assert f"{size(table.total.on(side).bytes)} of {side} memory: " in said
+        assert f"{size(table.total.on(side))} of {side} memory: " in said
     assert captions == ["host memory by owner", "device memory by owner"]
     assert plots == 2
     assert "total" not in heads and "host share" in heads

@@ -6,7 +6,7 @@ from typing import Any, List
 
 from tests.reporter.traces import Trace
 from tests.web.browser import look, write_page
-from tests.web.test_served import Served
+from tests.serve.served import Served
 
 TEXT = "".join(f"line_{n} = {n}\n" for n in range(1, 21))
 

@@ -6,7 +6,7 @@ bytes and is no block.
 """
 
 from array import array
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, Composition, side_of
 from jmassif.model.run import Profile

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The first sentences of a difference: how much more or less, whose that is most of all, and whether it may be noise."""
+"""Runs side by side: figures by owner, library, call and so on, under names that mean the same in every run.
+
+A *part* is a name with its figures; the parts of a view add up to the run's total, to the byte. A *column* is one run, or
+repeated runs with their medians; every column is compared with the first. Rows that differ too little are summed in the row
+`other`, and the row `rounding` makes medians add up. Calls may be nested: their figures are part of the outer call's.
+"""
 
 import sys
 from array import array
-from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis import compare as breakdown
-from jmassif.analysis.aggregate import UsageRow, rows_by
-from jmassif.analysis.balance import BESIDE_LEDGER, books, nearest_to, whose
+from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.hot_spot import lines_to_blame
-from jmassif.analysis.moments import Moment
+from jmassif.analysis.ladder import LESS, PLUS, SHOWN, Ladder, Rung, ladders
 from jmassif.analysis.range_diff import At, look_at
 from jmassif.analysis.regions import growth_by_side
 from jmassif.analysis.run_info import facts
@@ -19,20 +22,12 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
 from jmassif.model.records import Composition, counted_blocks, side_of
 from jmassif.model.run import Profile
-from jmassif.units import growth, percent, printable, size
+from jmassif.units import printable
 
-
-# ---- breakdown ----
-# What a run held or spent, by owner, by library, by call and so on, under names that mean the same in every run.
-#
-# A *part* is a name with its figures. The parts of a view add up to the run's total, to the byte. Calls may be nested in
-# others: those are told beneath the call they were made in, whose figures include them, and count no second time.
-
+# Views of memory at a moment; SCOPE is the cost of calls instead.
 SCOPE = "scope"
-PROCESS = "process"
-# What is held at a moment; SCOPE is what calls have cost instead, PROCESS all that the process had in memory.
 HELD = ("owner", "group", "kind", "role", "thread", "library", "function") + tuple(LINE_VIEWS)
-VIEWS = HELD + (PROCESS, SCOPE)
+VIEWS = HELD + (SCOPE,)
 
 # Calls nested deeper than any real ones are in the figures of those around them alone.
 _MAX_DEPTH = 16
@@ -60,10 +55,10 @@ def median(numbers: Sequence[int]) -> int:
 
 
 class Key(NamedTuple):
-    """What a part is known by in every run."""
+    """The name of a part in every run."""
 
     path: Tuple[str, ...]  # its name, after those of the calls around it
-    is_listed: bool = False  # calls of which it is not known what they are nested in: in no sum
+    is_listed: bool = False  # calls nested in unknown ones: in no sum
 
     @property
     def is_counted(self) -> bool:
@@ -105,27 +100,10 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     return naming(profile, names, view)
 
 
-def _parts_of(rows: Iterable[UsageRow]) -> Parts:
-    return {
-        Key((row.name,)): PartFigures(row.usage.host_bytes, row.usage.device_bytes, row.usage.blocks) for row in rows
-    }
-
-
 def held(profile: Profile, names: Names, view: str, composition: Composition) -> Parts:
-    """The parts of what was held, by a view of HELD. Memory of kinds that are only listed is left out."""
-    return _parts_of(rows_by(profile, composition, namer(profile, names, view)))
-
-
-def whole_process(profile: Profile, moment: Moment) -> Parts:
-    """What the kernel counts as the process's: by owner, and what is beside the ledger. Nothing where it was not sampled."""
-    snapshot = nearest_to(profile, moment)
-    if snapshot is None:
-        return {}
-    made = books(profile, snapshot)
-    parts = _parts_of(whose(profile, made).owners)
-    for row in BESIDE_LEDGER:
-        parts[Key((row.name,))] = PartFigures(row.bytes(made))
-    return parts
+    """The parts of a view of HELD. Memory of kinds that are only listed is left out."""
+    sums = aggregate(profile, composition, namer(profile, names, view))
+    return {Key((name,)): PartFigures(sum_.host_bytes, sum_.device_bytes, sum_.blocks) for name, sum_ in sums.items()}
 
 
 def _add(parts: Parts, key: Key, figures: PartFigures) -> None:
@@ -133,7 +111,7 @@ def _add(parts: Parts, key: Key, figures: PartFigures) -> None:
 
 
 def spent(profile: Profile) -> Parts:
-    """What calls have cost: the net growth by the time they returned, over the whole run."""
+    """The cost of calls: the net growth by the time they returned, over the whole run."""
     by_id = {scope.id: scope for scope in profile.scopes}
     paths: Dict[int, Tuple[str, ...]] = {}
 
@@ -167,33 +145,17 @@ def total(parts: Parts) -> PartFigures:
     return found
 
 
-# ---- places ----
-# The one line that accounts for most of a difference, where there is one.
-#
-# A function is the same in two runs by its name. Its lines move with every edit above them, and mostly together: so the lines of
-# the first run are moved by the distance at which most of them meet lines of the last, before they are compared.
+# ---- lines -----------------------------------------------------------------------------------
 
-
-class Spot(NamedTuple):
-    """What one line of a function holds."""
-
-    label: str  # safe to show
-    host: int  # bytes, as is the next
-    device: int
-
-    @property
-    def figures(self) -> PartFigures:
-        return PartFigures(self.host, self.device)
-
-
-# By function, as frame_name calls it, and line; 0 where lines are not known.
+# By function, as frame_name has it, and line (0 where lines are not known): a label that is safe to show, host and device bytes.
+Spot = Tuple[str, int, int]
 Places = Dict[str, Dict[int, Spot]]
-_Lines = Dict[int, int]  # bytes by line
 _Pick = Callable[[PartFigures], int]
+_MOST_LINES = 50  # of a function: so many of its largest lines tell how far all have moved
 
 
 def places_of(profile: Profile, names: Names, composition: Composition) -> Places:
-    """By the Python line to blame or, without Python, the frame: as jm_print's headline has it."""
+    """By the Python line to blame or, without Python, the frame."""
     found: Places = {}
     to_blame = lines_to_blame(names)
     called: Dict[int, Tuple[str, str]] = {}
@@ -208,12 +170,12 @@ def places_of(profile: Profile, names: Names, composition: Composition) -> Place
         function, label = called[frame]
         lines, line = found.setdefault(function, {}), profile.frame(frame).line
         _, host, device = lines.get(line) or (label, 0, 0)
-        lines[line] = Spot(label, host + n_bytes, device) if side == "host" else Spot(label, host, device + n_bytes)
+        lines[line] = (label, host + n_bytes, device) if side == "host" else (label, host, device + n_bytes)
     return found
 
 
 class Moved(NamedTuple):
-    """A line, or a function of which no one line does, that holds more than before, or less, in bytes."""
+    """A line, or a function without one such line, with more bytes than before, or fewer."""
 
     label: str
     is_line: bool
@@ -225,23 +187,14 @@ class Moved(NamedTuple):
         return self.now - self.before
 
 
-def _lines_of(runs: Sequence[Places], function: str, of: _Pick) -> _Lines:
-    """The medians of some runs."""
-    found = [run.get(function, {}) for run in runs]
-    lines = {line for run in found for line in run}
-    return {line: median([of(run[line].figures) if line in run else 0 for run in found]) for line in lines}
+def _bytes_of(runs: Sequence[Places], function: str, of: _Pick) -> Dict[int, int]:
+    """By line of a function: the medians of some runs."""
+    found = [{line: of(PartFigures(*spot[1:])) for line, spot in run.get(function, {}).items()} for run in runs]
+    return {line: median([run.get(line, 0) for run in found]) for line in {line for run in found for line in run}}
 
 
-def _sum_of(runs: Sequence[Places], function: str, of: _Pick) -> int:
-    return median([sum(of(spot.figures) for spot in run.get(function, {}).values()) for run in runs])
-
-
-# Of a function: so many of its largest lines tell how far all have moved.
-_MOST_LINES = 50
-
-
-def _distance(before: _Lines, now: _Lines) -> int:
-    """By how many lines those of the first runs have moved."""
+def _distance(before: Dict[int, int], now: Dict[int, int]) -> int:
+    """The number of lines by which an edit has moved those of the first runs: at that distance most of them meet one."""
     if before.keys() <= now.keys() or now.keys() <= before.keys():
         return 0
 
@@ -250,42 +203,35 @@ def _distance(before: _Lines, now: _Lines) -> int:
         alike = sum(before[line] == now[line + distance] for line in met)
         return len(met), alike, -abs(distance), distance
 
-    largest = sorted(before, key=lambda line: -before[line])[:_MOST_LINES]
-    to = sorted(now, key=lambda line: -now[line])[:_MOST_LINES]
+    largest, to = (sorted(lines, key=lambda line: -lines[line])[:_MOST_LINES] for lines in (before, now))
     return max(fit(distance) for distance in {there - line for line in largest for there in to})[3]
 
 
-def _label(runs: Iterable[Places], function: str, line: int) -> Optional[str]:
-    return next((run[function][line].label for run in runs if line in run.get(function, {})), None)
-
-
 def most_moved(first: Sequence[Places], last: Sequence[Places], of: _Pick, sign: int, least: float) -> Optional[Moved]:
-    """What has grown most (of `sign` -1: shrunk) from the first runs to the last, in bytes of a pool; None if by no more than `least`."""
+    """The line with the most growth (of `sign` -1: the most shrinking); None if that is no more than `least`.
+
+    A function is the same in two runs by its name. Its lines move with every edit above them, and mostly together.
+    """
+
+    def sum_of(runs: Sequence[Places], function: str) -> int:
+        return median([sum(of(PartFigures(*spot[1:])) for spot in run.get(function, {}).values()) for run in runs])
+
     functions = {function: None for run in [*last, *first] for function in run}
-    sums = {function: (_sum_of(first, function, of), _sum_of(last, function, of)) for function in functions}
+    sums = {function: (sum_of(first, function), sum_of(last, function)) for function in functions}
     best = max(sums, key=lambda function: sign * (sums[function][1] - sums[function][0]), default=None)
     if best is None or sign * (sums[best][1] - sums[best][0]) <= least:
         return None
-    now = _lines_of(last, best, of)
-    before = _lines_of(first, best, of)
+    before, now = _bytes_of(first, best, of), _bytes_of(last, best, of)
     distance = _distance(before, now)
     before = {line + distance: n_bytes for line, n_bytes in before.items()}
     line = max({**before, **now}, key=lambda line: sign * (now.get(line, 0) - before.get(line, 0)))
-    found = Moved("", True, before.get(line, 0), now.get(line, 0))
-    label = _label(last, best, line) or _label(first, best, line - distance)
-    if label is None or sign * found.change <= least:
-        return Moved(best, False, *sums[best])
-    return found._replace(label=label)
+    spots = [run.get(best, {}).get(line) for run in last] + [run.get(best, {}).get(line - distance) for run in first]
+    label = next((spot[0] for spot in spots if spot), None)
+    found = Moved(label or "", True, before.get(line, 0), now.get(line, 0))
+    return found if label and sign * found.change > least else Moved(best, False, *sums[best])
 
 
-# ---- stacks ----
-# The call stacks of several runs in one trie, under names that mean the same in every run.
-#
-# A stack of one run and that of another are the same place if their functions have the same names, one after the other,
-# without what changes from release to release (alignment.py). Lines are left out: they move with every edit.
-#
-# Runs are added as they are read and keep three numbers for each place they hold memory at, so that a directory of traces
-# needs little more memory than the largest of them.
+# ---- stacks ----------------------------------------------------------------------------------
 
 
 class Frame(NamedTuple):
@@ -304,15 +250,11 @@ class Place(NamedTuple):
 
 
 class HeldStacks(NamedTuple):
-    """What a run held: a row a place."""
+    """The memory of a run: a row a place."""
 
     place: "array[int]"  # index in Stacks.places
     bytes: "array[int]"
     blocks: "array[int]"
-
-    @property
-    def total(self) -> int:
-        return sum(self.bytes)
 
 
 class Stacks:
@@ -381,16 +323,10 @@ class Stacks:
         return HeldStacks(array("Q", sums), array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows)))
 
 
-# ---- difference ----
-# Runs laid side by side: what differs between them, and by how much.
-#
-# A *column* is one run, or several runs of the same thing, whose median and range it then shows. Every column is compared
-# with the first. The rows of a view that count add up to its total in every column, to the byte: what is too small to be
-# shown is in the row `other`, and where columns are medians, which do not add up by themselves, a row `remainder` makes up
-# for it.
+# ---- difference ------------------------------------------------------------------------------
 
-# What can be compared of figures: the memory of either side, and of both.
-POOLS: Mapping[str, Callable[[PartFigures], int]] = {
+# The memory space, or the sum of both.
+POOLS: Mapping[str, _Pick] = {
     "host": lambda figures: figures.host,
     "device": lambda figures: figures.device,
     "bytes": lambda figures: figures.bytes,
@@ -398,14 +334,16 @@ POOLS: Mapping[str, Callable[[PartFigures], int]] = {
 
 
 class Run(NamedTuple):
-    """What of one run is compared."""
+    """The compared figures of one run."""
 
     name: str  # of the trace's file
     facts: Dict[str, str]
     is_complete: bool
     is_discrete: bool
     moment: str  # "the peak"
+    bytes: int  # at that moment
     views: Dict[str, Parts]
+    ladders: Sequence[Ladder] = ()
     held: Optional[HeldStacks] = None  # by call stack, where that was asked for
     places: Optional[Places] = None  # by line, where that was asked for
 
@@ -414,33 +352,65 @@ class Column(NamedTuple):
     label: str
     runs: List[Run]  # at least one
 
+    @property
+    def typical(self) -> Run:
+        """The run with the median of the bytes."""
+        return sorted(self.runs, key=lambda run: run.bytes)[(len(self.runs) - 1) // 2]
+
 
 class Cell(NamedTuple):
     """A part in one column."""
 
-    figures: PartFigures  # the median of the runs; of an even number the lower one of the middle two
-    ranges: Dict[str, Tuple[int, int]]  # by pool: the smallest and the largest of any run
+    figures: PartFigures  # of repeated runs the median; of an even number the lower one of the middle two
     change: PartFigures  # against the first column
-    status: str  # "same", "changed", "new" or "gone", against the first column
-    is_beyond: Optional[bool]  # the ranges of this and of the first column have nothing in common; None: no ranges
+    is_beyond_noise: Optional[bool]  # no run of either column reaches the other's; None: no repeated runs
 
 
 class DifferenceRow(NamedTuple):
     name: str
     path: Tuple[str, ...]  # the calls around it, for a view by scope
     is_counted: bool  # is in the total; calls within calls are not
-    is_listed: bool  # further calls, of which it is not known what they were nested in
+    is_listed: bool  # further calls, nested in unknown ones
     cells: List[Cell]  # one a column
 
 
 class View(NamedTuple):
-    by: str  # one of breakdown.VIEWS
-    counts: str  # what `number` of figures counts: "blocks" or "calls"
+    by: str  # one of VIEWS
+    counts: str  # unit of figures' `number`: "blocks" or "calls"
     rows: List[DifferenceRow]  # the largest difference first; a nested call after the one around it
     n_other: int
     other: Optional[DifferenceRow]  # the sum of `n_other` rows that differ too little
-    remainder: Optional[DifferenceRow]  # of medians
+    rounding: Optional[DifferenceRow]  # makes medians add up
     total: DifferenceRow
+
+
+class RungRow(NamedTuple):
+    """A row of the ladder in every column."""
+
+    key: str
+    role: str
+    is_about: bool
+    bytes: List[int]  # negative where a column's step goes the other way
+
+    @property
+    def changes(self) -> List[int]:
+        """Against the first column. They add up as the bytes do: those of steps of the role LESS are taken away."""
+        return [n_bytes - self.bytes[0] for n_bytes in self.bytes]
+
+
+class LadderView(NamedTuple):
+    """Ladders of typical runs."""
+
+    pool: str
+    rows: List[RungRow]
+
+    def ladder(self, column: int) -> Ladder:
+        turned = {LESS: PLUS, PLUS: LESS}
+        rungs = [
+            Rung(row.key, row.role if n_bytes >= 0 else turned[row.role], abs(n_bytes))
+            for row, n_bytes in ((row, row.bytes[column]) for row in self.rows)
+        ]
+        return Ladder(self.pool, 0, None, rungs, {})
 
 
 class Fact(NamedTuple):
@@ -448,11 +418,27 @@ class Fact(NamedTuple):
     values: List[str]  # one a column, "" where it is not known
 
 
+class Finding(NamedTuple):
+    """The change of one pool from the first column to the last."""
+
+    pool: str  # one of POOLS
+    before: int
+    now: int
+    most: Optional[Moved]  # the line with more than half of the change
+    against: Optional[Moved]  # the line that moved most the other way, where `most` alone exceeds the change
+    step: Optional[Tuple[str, int]]  # the step of the ladder with more than half of the change: its key, and bytes
+    by: str  # the view of `largest`
+    largest: List[Tuple[str, int]]  # changes, the largest first
+    is_beyond_noise: Optional[bool]
+
+
 class Difference(NamedTuple):
     columns: List[Column]
     moment: str
     facts: List[Fact]  # those that differ
+    ladders: List[LadderView]
     views: List[View]
+    findings: List[Finding]
     min_bytes: int  # rows that differ by less are in `other`
 
     @property
@@ -461,7 +447,7 @@ class Difference(NamedTuple):
         return any(run.is_discrete for column in self.columns for run in column.runs)
 
     @property
-    def has_ranges(self) -> bool:
+    def has_repeats(self) -> bool:
         return any(len(column.runs) > 1 for column in self.columns)
 
 
@@ -469,87 +455,60 @@ class Difference(NamedTuple):
 _KEYS: Dict[Key, Key] = {}
 
 
-def _shared(parts: Parts) -> Parts:
-    return {_KEYS.setdefault(key, key): figures for key, figures in parts.items()}
-
-
-def _shared_facts(profile: Profile) -> Dict[str, str]:
-    return {sys.intern(key): sys.intern(value) for key, value in facts(profile).items()}
-
-
 def measure(
     name: str, profile: Profile, views: Sequence[str], at: At, stacks: Optional[Stacks] = None, with_lines: bool = False
 ) -> Run:
-    """What is compared of a run: views of breakdown.VIEWS, at a moment or of a range. Raises SelectionError.
+    """The figures of a run by views of VIEWS, at a moment. Raises SelectionError.
 
-    What it held is added to `stacks` by call stack. `with_lines`: by line too, so that the headline can name one.
+    Its memory is added to `stacks` by call stack. `with_lines`: by line too, so that a finding can name one.
     """
     moment = look_at(profile, at)
-    names = Names(profile)
-
-    def parts(view: str) -> Parts:
-        if view == breakdown.SCOPE:
-            return breakdown.spent(profile)
-        if view == breakdown.PROCESS:
-            return breakdown.whole_process(profile, moment)
-        return breakdown.held(profile, names, view, moment.composition)
-
-    found = {view: _shared(parts(view)) for view in views}
-    held = stacks.add(profile, names, moment.composition) if stacks is not None else None
-    places = places_of(profile, names, moment.composition) if with_lines else None
-    return Run(name, _shared_facts(profile), profile.is_complete, profile.is_discrete, moment.name, found, held, places)
+    live, names = moment.composition, Names(profile)
+    accounts = profile.accounts
+    found: Dict[str, Parts] = {}
+    for view in views:
+        parts = spent(profile) if view == SCOPE else held(profile, names, view, live)
+        found[view] = {_KEYS.setdefault(key, key): figures for key, figures in parts.items()}
+    return Run(
+        name,
+        {sys.intern(key): sys.intern(value) for key, value in facts(profile).items()},
+        profile.is_complete,
+        profile.is_discrete,
+        moment.name,
+        sum(n_bytes for account, (n_bytes, _) in live.items() if side_of(accounts[account].kind)),
+        found,
+        ladders(profile, moment),
+        stacks.add(profile, names, live) if stacks is not None else None,
+        places_of(profile, names, live) if with_lines else None,
+    )
 
 
 def _medians(runs: Sequence[PartFigures]) -> PartFigures:
     return PartFigures(*(median(numbers) for numbers in zip(*runs)))
 
 
-_Ranges = Dict[str, Tuple[int, int]]
-
-
-def _ranges(runs: Sequence[PartFigures]) -> _Ranges:
-    numbers = {pool: [pick(figures) for figures in runs] for pool, pick in POOLS.items()}
-    return {pool: (min(found), max(found)) for pool, found in numbers.items()}
-
-
-def _are_apart(one: _Ranges, other: _Ranges) -> bool:
-    return any(one[pool][1] < other[pool][0] or other[pool][1] < one[pool][0] for pool in POOLS)
-
-
-def _status(before: PartFigures, now: PartFigures) -> str:
-    nothing = PartFigures()
-    if before == now:
-        return "same"
-    return "new" if before == nothing else "gone" if now == nothing else "changed"
-
-
-def _cells(columns: Sequence[Sequence[PartFigures]]) -> List[Cell]:
-    """From the figures of each run of each column."""
-    has_ranges = any(len(runs) > 1 for runs in columns)
-    first, first_ranges = _medians(columns[0]), _ranges(columns[0])
-    cells = []
-    for runs in columns:
-        figures, ranges = _medians(runs), _ranges(runs)
-        is_beyond = _are_apart(first_ranges, ranges) if has_ranges else None
-        cells.append(Cell(figures, ranges, figures.minus(first), _status(first, figures), is_beyond))
-    return cells
+def _are_apart(one: Sequence[PartFigures], other: Sequence[PartFigures]) -> bool:
+    pairs = [([of(figures) for figures in one], [of(figures) for figures in other]) for of in POOLS.values()]
+    return any(max(a) < min(b) or max(b) < min(a) for a, b in pairs)
 
 
 def _row(name: str, key: Key, columns: Sequence[Sequence[PartFigures]]) -> DifferenceRow:
-    return DifferenceRow(name, key.path[:-1], key.is_counted, key.is_listed, _cells(columns))
-
-
-def _largest(cells: Sequence[Cell], of: Callable[[Cell], PartFigures]) -> int:
-    return max(abs(pick(of(cell))) for cell in cells for pick in POOLS.values())
+    """From the figures of each run of each column."""
+    has_repeats = any(len(runs) > 1 for runs in columns)
+    first, cells = _medians(columns[0]), []
+    for runs in columns:
+        figures = _medians(runs)
+        cells.append(Cell(figures, figures.minus(first), _are_apart(columns[0], runs) if has_repeats else None))
+    return DifferenceRow(name, key.path[:-1], key.is_counted, key.is_listed, cells)
 
 
 def difference_of(row: DifferenceRow) -> int:
-    """The bytes by which a column differs from the first at most, in any pool."""
-    return _largest(row.cells, lambda cell: cell.change)
+    """The largest change of any column, in any pool: bytes."""
+    return max(abs(of(cell.change)) for cell in row.cells for of in POOLS.values())
 
 
 def _size_of(row: DifferenceRow) -> int:
-    return _largest(row.cells, lambda cell: cell.figures)
+    return max(abs(of(cell.figures)) for cell in row.cells for of in POOLS.values())
 
 
 def _rank(row: DifferenceRow) -> Tuple[int, int, str]:
@@ -584,31 +543,62 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
         elif key.is_counted:
             small.append(key)
 
-    def sums(of: Callable[[Parts], PartFigures]) -> List[List[PartFigures]]:
-        return [[of(run) for run in parts] for parts in runs]
+    def sums(name: str, of: Callable[[Parts], PartFigures]) -> DifferenceRow:
+        return _row(name, Key((name,)), [[of(run) for run in parts] for parts in runs])
 
-    def rest(run: Parts) -> PartFigures:
-        return breakdown.total({key: run[key] for key in small if key in run})
-
-    total = _row("total", Key(("total",)), sums(breakdown.total))
-    other = _row("other", Key(("other",)), sums(rest)) if small else None
+    all_rows = sums("total", total)
+    other = sums("other", lambda run: total({key: run[key] for key in small if key in run})) if small else None
     counted = [row for row in shown if row.is_counted] + ([other] if other else [])
-    missing = [
-        [cell.figures.minus(_sum(row.cells[number].figures for row in counted))]
-        for number, cell in enumerate(total.cells)
-    ]
-    remainder = None
-    if any(column != [nothing] for column in missing):
-        remainder = _row("remainder", Key(("remainder",)), missing)
-    counts = "calls" if by == breakdown.SCOPE else "blocks"
-    return View(by, counts, _nested(shown), len(small), other, remainder, total)
+    missing = []
+    for number, cell in enumerate(all_rows.cells):
+        there = nothing
+        for row in counted:
+            there = there.plus(row.cells[number].figures)
+        missing.append([cell.figures.minus(there)])
+    has_rounding = any(column != [nothing] for column in missing)
+    rounding = _row("rounding", Key(("rounding",)), missing) if has_rounding else None
+    counts = "calls" if by == SCOPE else "blocks"
+    return View(by, counts, _nested(shown), len(small), other, rounding, all_rows)
 
 
-def _sum(figures: Iterable[PartFigures]) -> PartFigures:
-    found = PartFigures()
-    for each in figures:
-        found = found.plus(each)
-    return found
+# The order of rungs, where two ladders have not the same ones.
+_RUNGS = (
+    "jtop htop nvidia-smi before profiler others unexplained files unwritten program runtime libraries cache other own"
+    " own-code allocated"
+).split()
+
+
+def _compare_ladders(columns: Sequence[Column]) -> List[LadderView]:
+    """None where runs differ in their memory spaces."""
+    sides = [column.typical.ladders for column in columns]
+    pools = [[ladder.pool for ladder in side] for side in sides]
+    if any(each != pools[0] for each in pools):
+        return []
+    return [LadderView(pool, _rung_rows([side[at].rungs for side in sides])) for at, pool in enumerate(pools[0])]
+
+
+def _rung_rows(sides: List[List[Rung]]) -> List[RungRow]:
+    """Ladders from other figures have the program at their top; to other ones, what is allocated at their bottom."""
+    if len({rungs[0].key for rungs in sides}) > 1:
+        sides = [rungs[[rung.key for rung in rungs].index("program") :] for rungs in sides]
+    if len({rungs[-1].key for rungs in sides}) > 1:
+        sides = [_down_to_allocated(rungs) for rungs in sides]
+    by_key = [{rung.key: rung for rung in rungs} for rungs in sides]
+    rows = []
+    for key in sorted({key for rungs in by_key for key in rungs}, key=_RUNGS.index):
+        there = [rungs[key] for rungs in by_key if key in rungs]
+        roles = {rung.role for rung in there}
+        role = LESS if LESS in roles else there[0].role
+        signed = [rungs[key].signed if key in rungs else 0 for rungs in by_key]
+        is_about = any(rung.is_about for rung in there)
+        rows.append(RungRow(key, role, is_about, [-n if role == LESS else n for n in signed]))
+    return rows
+
+
+def _down_to_allocated(rungs: List[Rung]) -> List[Rung]:
+    if rungs[-1].key == "allocated":
+        return rungs
+    return [*rungs[:-1], rungs[-1]._replace(key="own", role=LESS), Rung("allocated", SHOWN, 0)]
 
 
 def _facts(columns: Sequence[Column]) -> List[Fact]:
@@ -621,6 +611,56 @@ def _facts(columns: Sequence[Column]) -> List[Fact]:
     return found
 
 
+# A line, or a step of the ladder, is named with more than that of the change. A line with more than all of it is named with
+# the one that moved most the other way.
+_MOST, MORE_THAN_ALL = 0.5, 1.05
+_NAMED = 3
+
+
+def _moved(columns: Sequence[Column], pool: str, change: int) -> Tuple[Optional[Moved], Optional[Moved]]:
+    sides = [columns[number].runs for number in (0, -1)]
+    first, last = ([run.places for run in runs if run.places is not None] for runs in sides)
+    if len(first) + len(last) < sum(map(len, sides)):
+        return None, None
+    sign = 1 if change > 0 else -1
+    most = most_moved(first, last, POOLS[pool], sign, _MOST * abs(change))
+    if most is None or abs(most.change) <= MORE_THAN_ALL * abs(change):
+        return most, None
+    return most, most_moved(first, last, POOLS[pool], -sign, _MOST * abs(change))
+
+
+def _findings(columns: Sequence[Column], views: Sequence[View], all_ladders: Sequence[LadderView]) -> List[Finding]:
+    """One for each pool; none where no memory is compared, or with nothing."""
+    view = next((view for view in views if view.by != SCOPE), None)
+    if view is None or len(columns) < 2:
+        return []
+    is_discrete = any(run.is_discrete for column in columns for run in column.runs)
+    found = []
+    for pool in ("device", "host") if is_discrete else ("bytes",):
+        of = POOLS[pool]
+        if not any(of(cell.figures) for cell in view.total.cells):
+            continue
+        first, last = view.total.cells[0], view.total.cells[-1]
+        change = of(last.change)
+        most, against = _moved(columns, pool, change) if change else (None, None)
+        changes = [(row.name, of(row.cells[-1].change)) for row in view.rows if row.is_counted]
+        largest = sorted((each for each in changes if each[1]), key=lambda each: (-abs(each[1]), each[0]))
+        ladder = next((each for each in all_ladders if each.pool in ("", pool)), None)
+        step = _largest_step(ladder, change) if ladder and change else None
+        numbers = of(first.figures), of(last.figures)
+        found.append(Finding(pool, *numbers, most, against, step, view.by, largest[:_NAMED], last.is_beyond_noise))
+    return found
+
+
+def _largest_step(ladder: LadderView, change: int) -> Optional[Tuple[str, int]]:
+    """Below the program."""
+    keys = [row.key for row in ladder.rows]
+    sign = 1 if change > 0 else -1
+    steps = [(row.key, row.changes[-1]) for row in ladder.rows[keys.index("program") + 1 :]]
+    best = max(steps, key=lambda step: sign * step[1], default=("", 0))
+    return best if sign * best[1] > _MOST * abs(change) else None
+
+
 def compare(columns: Sequence[Column], views: Sequence[str], min_bytes: int = 0) -> Difference:
     """Lays columns side by side; `views` are among those that their runs were measured by.
 
@@ -629,82 +669,6 @@ def compare(columns: Sequence[Column], views: Sequence[str], min_bytes: int = 0)
     """
     moments = {run.moment: None for column in columns for run in column.runs}
     compared = [_compare(by, columns, min_bytes) for by in views]
-    return Difference(list(columns), " or ".join(moments), _facts(columns), compared, min_bytes)
-
-
-# ---- headline ----
-
-_NAMED = 3
-
-
-def _view(difference: Difference) -> Optional[View]:
-    """The first that adds up to all that was held."""
-    return next((view for view in difference.views if view.counts == "blocks"), None)
-
-
-def _noise(difference: Difference, row: DifferenceRow) -> str:
-    is_beyond = row.cells[-1].is_beyond
-    if is_beyond is None:
-        return " Of single runs it is not known what is noise: name repeated ones, with --vs between the sides."
-    if is_beyond:
-        return " That is beyond what the runs of either side differ by."
-    return " That is within what the runs of either side differ by, so it may be noise."
-
-
-# Of the difference: a line that accounts for more of it is named.
-_MOST = 0.5
-# Likewise: by more than that it has grown as others have shrunk.
-_ALL = 1.05
-
-
-def _told(found: Moved) -> str:
-    where = f"at {found.label}" if found.is_line else f"in {found.label}"
-    return f"{where}: {growth(found.change)} ({size(found.before)} → {size(found.now)})"
-
-
-def _line(difference: Difference, pool: str, change: int) -> str:
-    """A sentence on the line to look at first; "" where none accounts for most of the change."""
-    sides = [difference.columns[number].runs for number in (0, -1)]
-    first, last = ([run.places for run in runs if run.places is not None] for runs in sides)
-    if len(first) + len(last) < sum(map(len, sides)):
-        return ""
-    sign = 1 if change > 0 else -1
-    found = most_moved(first, last, POOLS[pool], sign, _MOST * abs(change))
-    if found is None:
-        return ""
-    if abs(found.change) <= _ALL * abs(change):
-        return f" Most of that is {_told(found)}."
-    words = ("grew", "shrank")[::sign]
-    against = most_moved(first, last, POOLS[pool], -sign, _MOST * abs(change))
-    return f" It {words[0]} most {_told(found)}" + (f", and {words[1]} most {_told(against)}." if against else ".")
-
-
-def _change(difference: Difference, view: View, pool: str, is_alone: bool) -> str:
-    of = POOLS[pool]
-    old, new = difference.columns[0].label, difference.columns[-1].label
-    before, last = view.total.cells[0], view.total.cells[-1]
-    by = of(last.change)
-    # Memory of the host has no name where there is no other.
-    memory = "" if pool == "bytes" or (pool == "host" and is_alone) else f" of {pool} memory"
-    if not by:
-        return f"{printable(new)} holds as much{memory} as {printable(old)} at {difference.moment}: {size(of(before.figures))}."
-    share = f", {percent(abs(by), of(before.figures))}" if of(before.figures) else ""
-    text = f"{printable(new)} holds {size(abs(by))}{memory} {'more' if by > 0 else 'less'} than {printable(old)}"
-    text += f" at {difference.moment}: {size(of(before.figures))} → {size(of(last.figures))}{share}."
-    text += _line(difference, pool, by)
-    changed = [row for row in view.rows if row.is_counted and of(row.cells[-1].change)]
-    changed.sort(key=lambda row: (-abs(of(row.cells[-1].change)), row.name))
-    if changed:
-        named = [f"{printable(row.name)} {growth(of(row.cells[-1].change))}" for row in changed[:_NAMED]]
-        text += f" By {view.by}: most changed {', then '.join(named)}."
-    return text + _noise(difference, view.total)
-
-
-def difference_headline(difference: Difference) -> List[str]:
-    """Sentences that are safe to show, one for each pool; none where nothing that was held is compared, or with nothing."""
-    view = _view(difference)
-    if view is None or len(difference.columns) < 2:
-        return []
-    pools = ["device", "host"] if difference.is_discrete else ["bytes"]
-    is_used = [pool for pool in pools if any(POOLS[pool](cell.figures) for cell in view.total.cells)]
-    return [_change(difference, view, pool, len(is_used) == 1) for pool in is_used]
+    found = _compare_ladders(columns)
+    findings = _findings(columns, compared, found)
+    return Difference(list(columns), " or ".join(moments), _facts(columns), found, compared, findings, min_bytes)

@@ -33,6 +33,11 @@ class Rung(NamedTuple):
     is_about: bool = False  # a remainder
     parts: Sequence[Tuple[str, int]] = ()  # owners and their bytes, the largest first
 
+    @property
+    def signed(self) -> int:
+        """Bytes, negative where they are taken away."""
+        return -self.bytes if self.role == LESS else self.bytes
+
 
 class Ladder(NamedTuple):
     """Rungs from the top figure to the bottom one. Each figure is the one before it, less and plus the parts in between."""

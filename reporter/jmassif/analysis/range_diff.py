@@ -10,7 +10,7 @@ from bisect import bisect_right
 from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple, Union
 
 from jmassif.analysis.moments import Moment, SelectionError, select
-from jmassif.model.records import Composition, side_of
+from jmassif.model.records import side_of
 from jmassif.model.run import Profile
 
 

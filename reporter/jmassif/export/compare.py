@@ -4,7 +4,7 @@
 import json
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from jmassif.analysis.compare import Cell, Difference, DifferenceRow, PartFigures, View, difference_headline
+from jmassif.analysis.compare import Cell, Difference, DifferenceRow, Finding, LadderView, PartFigures, View
 from jmassif.analysis.run_info import label
 from jmassif.export.csv import line
 
@@ -17,13 +17,7 @@ def _figures(figures: PartFigures) -> Dict[str, int]:
 
 
 def _cell(cell: Cell) -> Dict[str, Any]:
-    return {
-        **_figures(cell.figures),
-        "ranges": {pool: list(found) for pool, found in cell.ranges.items()},
-        "change": _figures(cell.change),
-        "status": cell.status,
-        "beyond_spread": cell.is_beyond,
-    }
+    return {**_figures(cell.figures), "change": _figures(cell.change), "beyond_noise": cell.is_beyond_noise}
 
 
 def _row(row: DifferenceRow) -> Dict[str, Any]:
@@ -46,9 +40,24 @@ def _view(view: View) -> Dict[str, Any]:
         "rows": [_row(row) for row in view.rows],
         "other_rows": view.n_other,
         "other": _optional(view.other),
-        "remainder": _optional(view.remainder),
+        "rounding": _optional(view.rounding),
         "total": _row(view.total),
     }
+
+
+def _finding(finding: Finding) -> Dict[str, Any]:
+    lines = {key: moved and moved._asdict() for key, moved in (("most", finding.most), ("against", finding.against))}
+    step = {"key": finding.step[0], "change": finding.step[1]} if finding.step else None
+    largest = [{"name": name, "change": change} for name, change in finding.largest]
+    return {**finding._asdict(), **lines, "step": step, "largest": largest}
+
+
+def _ladder(view: LadderView) -> Dict[str, Any]:
+    rows = [
+        {"key": row.key, "role": row.role, "about": row.is_about, "bytes": row.bytes, "changes": row.changes}
+        for row in view.rows
+    ]
+    return {"pool": view.pool, "rows": rows}
 
 
 def as_json(difference: Difference) -> Dict[str, Any]:
@@ -64,12 +73,13 @@ def as_json(difference: Difference) -> Dict[str, Any]:
     return {
         "format": "jmassif-diff",
         "version": JSON_VERSION,
-        "headline": difference_headline(difference),
+        "findings": [_finding(finding) for finding in difference.findings],
         "moment": difference.moment,
         "discrete": difference.is_discrete,
         "min_bytes": difference.min_bytes,
         "columns": columns,
         "facts": facts,
+        "ladders": [_ladder(view) for view in difference.ladders],
         "views": [_view(view) for view in difference.views],
     }
 
@@ -80,15 +90,15 @@ def write_json(difference: Difference) -> Iterator[str]:
 
 
 _HEAD = (
-    "view,row,name,inside,in_total,column,runs,host_bytes,device_bytes,bytes,number,least_bytes,most_bytes,"
-    "host_change,device_change,change,number_change,status,beyond_spread"
+    "view,row,name,inside,in_total,column,runs,host_bytes,device_bytes,bytes,number,"
+    "host_change,device_change,change,number_change,beyond_noise"
 ).split(",")
 
 
 def _rows(view: View) -> Iterator[Tuple[str, DifferenceRow]]:
     for row in view.rows:
         yield "part", row
-    for what, rest in (("other", view.other), ("remainder", view.remainder), ("total", view.total)):
+    for what, rest in (("other", view.other), ("rounding", view.rounding), ("total", view.total)):
         if rest:
             yield what, rest
 
@@ -102,7 +112,7 @@ def write_csv(difference: Difference) -> Iterator[str]:
                 figures, change = cell.figures, cell.change
                 yield line(
                     [view.by, what, row.name, " > ".join(row.path), int(row.is_counted), column.label, len(column.runs)]
-                    + [figures.host, figures.device, figures.bytes, figures.number, *cell.ranges["bytes"]]
+                    + [figures.host, figures.device, figures.bytes, figures.number]
                     + [change.host, change.device, change.bytes, change.number]
-                    + [cell.status, None if cell.is_beyond is None else int(cell.is_beyond)]
+                    + [None if cell.is_beyond_noise is None else int(cell.is_beyond_noise)]
                 )

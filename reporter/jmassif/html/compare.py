@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Everything the page of jm_diff knows: the difference as --format=json has it, and the call stacks of every column.
+"""The data of a difference's page: the JSON format's object, and the call stacks of every column.
 
-The stacks are told as a run's are (page/data.py), with a moment a column, so that the page draws them with the same code. Of a
-column of repeated runs they are those of the run whose total is the median: the medians of places do not add up to it.
+The stacks look like a run's (html/data.py), with a moment for each column, so that the page draws them with the same code.
+Those of repeated runs are the typical run's, as medians of places do not add up.
 """
 
 from array import array
@@ -10,57 +10,36 @@ from html import escape
 from itertools import chain
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
-from jmassif.analysis.compare import POOLS, SCOPE, Column, Difference, HeldStacks, Run, Stacks
+from jmassif.analysis.compare import Difference, HeldStacks, Stacks
 from jmassif.analysis.run_info import is_told_by_others, label
 from jmassif.export.compare import as_json
 from jmassif.html.cells import MAX_EXACT, OTHER_LIBRARIES, Columns, TooLarge, fold, shown
 from jmassif.html.data import RunData
 from jmassif.html.page import fill_page, pack
 from jmassif.model.records import GROUPS, KINDS, OTHER, side_of
+from jmassif.render.compare import ladder_table, sentences
 from jmassif.render.words import OWNERS
-from jmassif.units import growth, size
-
-
-# ---- html ----
-# A difference as one HTML page: the tables, and a flame graph of what grew and what shrank. See page/html.py.
-
-
-def _answer(difference: Difference) -> str:
-    """How the total has changed, in words."""
-    by_moment = [view for view in difference.views if view.by != SCOPE]
-    if not by_moment:
-        return ""
-    view = by_moment[0]
-    pools = ("host", "device") if difference.is_discrete else ("bytes",)
-    parts = []
-    for pool in pools:
-        cells = [(POOLS[pool](cell.figures), POOLS[pool](cell.change)) for cell in view.total.cells]
-        name = "" if pool == "bytes" else f"{pool}: "
-        parts.append(f"{name}{' → '.join(size(held) for held, _ in cells)} ({growth(cells[-1][1])})")
-    return f"Total at {difference.moment}: {'; '.join(parts)}."
 
 
 def write(difference: Difference, stacks: Stacks) -> Iterator[str]:
     """The runs must have been measured with `stacks`. Raises FormatError."""
     title = shown(" → ".join(column.label for column in difference.columns))
     packed = pack([stacks_data(difference, stacks)], title, difference=comparison(difference))
-    yield from fill_page(title, f'<p class="statement">{escape(_answer(difference))}</p>', packed)
+    yield from fill_page(
+        title, "".join(f'<p class="statement">{escape(text)}</p>' for text in _texts(difference)), packed
+    )
 
 
-# ---- page ----
+def _texts(difference: Difference) -> List[str]:
+    return [shown(" ".join(sentences(difference, finding))) for finding in difference.findings]
+
 
 _MAX_NODES = 16000
 _MAX_LIBRARIES = 300
 
 
-def typical(column: Column) -> Run:
-    """The run whose stacks stand for the column's."""
-    runs = sorted((run for run in column.runs if run.held), key=lambda run: run.held.total if run.held else 0)
-    return runs[(len(runs) - 1) // 2]
-
-
 def _held(difference: Difference) -> List[HeldStacks]:
-    return [run.held for run in map(typical, difference.columns) if run.held]
+    return [column.typical.held for column in difference.columns if column.typical.held]
 
 
 def _weights(stacks: Stacks, columns: Sequence[HeldStacks]) -> List[float]:
@@ -252,15 +231,17 @@ def _common(difference: Difference) -> List[List[str]]:
 
 
 def comparison(difference: Difference) -> Dict[str, Any]:
-    """As --format=json has it; besides, what is the same in all runs, and whose stacks are shown. Raises TooLarge."""
-    told = as_json(difference)
-    for column in told["columns"]:
+    """The JSON format's object, with ladders as text has them, facts of all runs, and the runs of the stacks. Raises TooLarge."""
+    data = as_json(difference)
+    for column in data["columns"]:
         for run in column["runs"]:
             del run["facts"]
-    found: Dict[str, Any] = _safe(told)
+    for ladder, view in zip(data["ladders"], difference.ladders):
+        ladder.update(ladder_table(difference, view)._asdict(), data=ladder["rows"])
+    found: Dict[str, Any] = _safe(data)
     for fact, row in zip(difference.facts, found["facts"]):
         row["is_detail"] = is_told_by_others(fact.key) or "." in fact.key
     for column, row in zip(difference.columns, found["columns"]):
-        row["stacks_of"] = shown(typical(column).name)
-    found["common"] = _common(difference)
+        row["stacks_of"] = shown(column.typical.name)
+    found["common"], found["headline"] = _common(difference), _texts(difference)
     return found

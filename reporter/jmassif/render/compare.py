@@ -3,22 +3,25 @@
 
 import os
 import re
-from typing import Callable, Iterator, List, NamedTuple
+from typing import Callable, Dict, Iterator, List, NamedTuple
 
 from jmassif.analysis.compare import (
+    MORE_THAN_ALL,
     POOLS,
     SCOPE,
     Column,
     Difference,
     DifferenceRow,
+    Finding,
+    LadderView,
+    Moved,
     PartFigures,
     View,
-    difference_headline,
 )
 from jmassif.analysis.run_info import is_told_by_others, label
+from jmassif.render.ladder import LABELS, SIGNS, TOOLS, Unit, shown_numbers, unit_for
 from jmassif.render.layout import Column as TableColumn, Table, heading, paragraph
 from jmassif.units import count, growth, printable, size
-
 
 _MAX_NAME = 60
 _MAX_HEAD = 16
@@ -49,12 +52,80 @@ def _exact_change(n_bytes: int) -> str:
     return f"{n_bytes:+,}" if n_bytes else "0"
 
 
-def _percent(before: int, now: int) -> str:
-    """ "+12.5 %", "new", "gone", or nothing to speak of. What calls have freed has no percentage."""
+# From so many times as much on a change is a factor.
+_FACTOR = 2
+
+
+def change_of(before: int, now: int) -> str:
+    """ "+12 %", "2.4 x", "new", "gone", or nothing to speak of. What calls have freed has no percentage."""
     if not before or not now:
         return "new" if now else "gone" if before else ""
-    text = f"{100 * (now - before) / before:+.1f} %" if before > 0 else ""
-    return "" if text in ("+0.0 %", "-0.0 %") else text
+    if before < 0:
+        return ""
+    if now >= _FACTOR * before:
+        return f"{now / before:.1f} x"
+    text = f"{100 * (now - before) / before:+.0f} %"
+    return "" if text in ("+0 %", "-0 %") else text
+
+
+# ---- sentences -----------------------------------------------------------------------------------
+
+_STEPS: Dict[str, str] = {
+    "runtime": "The runtime",
+    "libraries": "Libraries",
+    "cache": "The allocator cache",
+    "other": "Owners without a group",
+    "own": "Host data and code",
+    "own-code": "Your code",
+    "allocated": "Tensors",
+}
+_NOISE = {
+    None: "One run per side: noise is unknown. Compare repeated runs with --vs.",
+    True: "The difference is larger than run-to-run noise.",
+    False: "The difference is within run-to-run noise.",
+}
+
+
+def _moved(found: Moved) -> str:
+    where = f"at {found.label}" if found.is_line else f"in {found.label}"
+    return f"{where}: {growth(found.change)} ({size(found.before)} → {size(found.now)})"
+
+
+def _line(finding: Finding) -> List[str]:
+    most, against = finding.most, finding.against
+    if most is None:
+        return []
+    change = finding.now - finding.before
+    if abs(most.change) <= MORE_THAN_ALL * abs(change):
+        return [f"Most of that is {_moved(most)}."]
+    words = ("grew", "shrank")[:: 1 if change > 0 else -1]
+    rest = f", and {words[1]} most {_moved(against)}" if against else ""
+    return [f"It {words[0]} most {_moved(most)}{rest}."]
+
+
+def sentences(difference: Difference, finding: Finding) -> List[str]:
+    """Safe to show. The first is the verdict; the others say why, and whether it may be noise."""
+    old, new = (printable(difference.columns[number].label) for number in (0, -1))
+    before, now = finding.before, finding.now
+    # Memory of the host has no name where there is no other.
+    is_alone = finding.pool == "bytes" or (finding.pool == "host" and len(difference.findings) == 1)
+    memory = "" if is_alone else f" of {finding.pool} memory"
+    if before == now:
+        return [f"{new} holds as much{memory} as {old} at {difference.moment}: {size(before)}."]
+    share = f", {change_of(before, now)}" if before and change_of(before, now) else ""
+    verdict = f"{new} holds {size(abs(now - before))}{memory} {'more' if now > before else 'less'} than {old}"
+    found = [f"{verdict} at {difference.moment}: {size(before)} → {size(now)}{share}."]
+    if finding.step:
+        key, change = finding.step
+        found.append(f"{_STEPS[key]} {'grew' if change > 0 else 'shrank'} by {size(abs(change))}.")
+    found += _line(finding)
+    if finding.largest:
+        named = ", ".join(f"{printable(name)} {growth(change)}" for name, change in finding.largest)
+        found.append(f"Largest changes by {finding.by.replace('-', ' ')}: {named}.")
+    return found + [_NOISE[finding.is_beyond_noise]]
+
+
+# ---- tables --------------------------------------------------------------------------------------
 
 
 def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> List[_Column]:
@@ -65,24 +136,19 @@ def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> L
     def held(number: int) -> Callable[[DifferenceRow], str]:
         return lambda row: amount(pick(row.cells[number].figures))
 
-    def spread(number: int) -> Callable[[DifferenceRow], str]:
-        return lambda row: amount(row.cells[number].ranges[pool][1] - row.cells[number].ranges[pool][0])
-
     def changed(of: Callable[[PartFigures], int]) -> Callable[[DifferenceRow], str]:
         return lambda row: change(of(row.cells[-1].change))
 
     def percent(row: DifferenceRow) -> str:
-        return "" if row is view.remainder else _percent(*(pick(row.cells[n].figures) for n in (0, -1)))
+        return "" if row is view.rounding else change_of(*(pick(row.cells[n].figures) for n in (0, -1)))
 
     columns = [(number, _short(printable(column.label), _MAX_HEAD)) for number, column in enumerate(difference.columns)]
     found = [_Column(head, held(number)) for number, head in columns]
-    repeated = [(number, head) for number, head in columns if len(difference.columns[number].runs) > 1]
-    found += [_Column(f"{head} spread", spread(number)) for number, head in repeated]
     if len(columns) == 1:
         return found
     found += [_Column("change", changed(pick)), _Column("%", percent)]
-    if difference.has_ranges:
-        found.append(_Column("beyond", lambda row: "yes" if row.cells[-1].is_beyond else ""))
+    if difference.has_repeats:
+        found.append(_Column("noise", lambda row: "" if row.cells[-1].is_beyond_noise else "within"))
     sides = [POOLS["host"], POOLS["device"]]
     if pool == "bytes" and all(any(side(cell.figures) for cell in view.total.cells) for side in sides):
         found += [_Column(f"{name} change", changed(side)) for name, side in zip(("host", "device"), sides)]
@@ -93,32 +159,57 @@ def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> L
 
 def _pools(difference: Difference, view: View) -> List[str]:
     """What may be added up: both sides of unified boards, or each of a discrete GPU."""
-    has_device = any(cell.ranges["device"] != (0, 0) for cell in view.total.cells)
+    has_device = any(cell.figures.device for cell in view.total.cells)
     return ["host", "device"] if difference.is_discrete and has_device else ["bytes"]
 
 
 def _is_in(row: DifferenceRow, pool: str) -> bool:
-    return pool == "bytes" or any(cell.ranges[pool] != (0, 0) for cell in row.cells)
+    return pool == "bytes" or any(POOLS[pool](cell.figures) for cell in row.cells)
 
 
 def _name(row: DifferenceRow) -> str:
-    return "  " * len(row.path) + row.name + (": further calls, in no sum" if row.is_listed else "")
+    return "  " * len(row.path) + row.name + (": further calls, not counted" if row.is_listed else "")
 
 
 def _title(difference: Difference, view: View, pool: str) -> str:
-    title = "What calls have cost" if view.by == SCOPE else f"By {view.by.replace('-', ' ')}, at {difference.moment}"
+    title = "Cost by call" if view.by == SCOPE else f"By {view.by.replace('-', ' ')}, at {difference.moment}"
     return title if pool == "bytes" else f"{title}: {pool} memory"
 
 
+def ladder_table(difference: Difference, view: LadderView, is_exact: bool = False) -> Section:
+    """Rows that add up in every column, the changes too."""
+    unit = Unit("bytes", 1) if is_exact else unit_for(max(abs(n) for row in view.rows for n in row.bytes))
+    columns = [shown_numbers(view.ladder(number), unit) for number in range(len(difference.columns))]
+    bottom = "your code"
+    if view.rows[-1].key == "allocated":
+        is_torch = any(run.facts.get("pytorch") for column in difference.columns for run in column.runs)
+        bottom = "torch's" if is_torch else "its allocator's"
+    rows = []
+    for at, row in enumerate(view.rows):
+        numbers = [numbers[at] if n_bytes >= 0 else -numbers[at] for numbers, n_bytes in zip(columns, row.bytes)]
+        name = f"{bottom} count of memory in use" if row.key == "allocated" else LABELS[row.key]
+        about = " (about)" if row.is_about else ""
+        change = numbers[-1] - numbers[0]
+        changes = [f"{change:+,}" if change else "0"] if len(columns) > 1 else []
+        sign = SIGNS.get(row.role, "= " if at else "")
+        rows.append([f"{sign}{name}{about}", *(f"{number:,}" for number in numbers), *changes])
+    heads = [_short(printable(column.label), _MAX_HEAD) for column in difference.columns]
+    memory = f"{view.pool.capitalize()} memory from" if view.pool else "From"
+    title = f"{memory} {TOOLS[view.rows[0].key]} to {bottom}, at {difference.moment}, in {unit.name}"
+    return Section(title, heads + (["change"] if len(columns) > 1 else []), rows)
+
+
 def _sections(difference: Difference, is_exact: bool) -> Iterator[Section]:
-    for view in difference.views:
+    for ladder in difference.ladders:
+        yield ladder_table(difference, ladder, is_exact)
+    for view in (view for view in difference.views if view.rows or view.by != SCOPE):
         for pool in _pools(difference, view):
             columns = _columns(difference, view, pool, is_exact)
             rows = [(_name(row), row) for row in view.rows if _is_in(row, pool)]
             if view.other:
-                rows.append((f"{view.n_other:,} more below {size(difference.min_bytes)}", view.other))
-            if view.remainder:
-                rows.append(("(medians do not add up)", view.remainder))
+                rows.append((f"{count(view.n_other, 'other')}, each under {size(difference.min_bytes)}", view.other))
+            if view.rounding:
+                rows.append(("rounding of medians", view.rounding))
             rows.append(("total", view.total))
             cells = [[name] + [column.text(row) for column in columns] for name, row in rows]
             yield Section(_title(difference, view, pool), [column.head for column in columns], cells)
@@ -149,13 +240,11 @@ def _facts(difference: Difference) -> List[List[str]]:
 
 def _notes(difference: Difference) -> List[str]:
     notes = []
-    if difference.has_ranges:
-        notes.append(
-            "Figures are medians of runs. Spread is between the smallest and the largest; beyond is what differs by more:"
-            " the ranges of first and last column have nothing in common."
-        )
+    if difference.has_repeats:
+        notes.append("Figures of repeated runs are medians, those of the ladder of the run with the median total.")
+        notes.append('Noise: "within" where runs of both columns overlap.')
     if any(row.path for view in difference.views for row in view.rows):
-        notes.append("Calls beneath others were made in them, and are in their figures and not in the total.")
+        notes.append("Nested calls are included in their callers.")
     if len(difference.columns) > 2:
         notes.append("Change is from the first column to the last.")
     return notes
@@ -163,8 +252,8 @@ def _notes(difference: Difference) -> List[str]:
 
 def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
     """For a terminal. Sizes are in units or, if `is_exact`, bytes."""
-    for sentence in difference_headline(difference):
-        yield from paragraph(sentence) + [""]
+    for finding in difference.findings:
+        yield from paragraph(" ".join(sentences(difference, finding))) + [""]
     facts = _facts(difference)
     width = max(len(name) for name, _ in facts) + 2
     for name, text in facts:
@@ -190,8 +279,8 @@ def escaped(text: str) -> str:
 
 def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
     """Pipe tables, as GitHub and GitLab have them."""
-    for sentence in difference_headline(difference):
-        yield from [escaped(sentence), ""]
+    for finding in difference.findings:
+        yield from [escaped(" ".join(sentences(difference, finding))), ""]
     yield "| | |"
     yield "|:--|:--|"
     for name, text in _facts(difference):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ladder as text: rows in one unit that add up by eye, each with a bar where its bytes lie."""
 
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
 from jmassif.analysis.moments import Moment
@@ -14,10 +14,10 @@ from jmassif.units import printable
 _LABEL = 49
 _NUMBER = 8
 _BAR = 18
-_SIGNS = {LESS: "- ", PLUS: "+ "}
+SIGNS = {LESS: "- ", PLUS: "+ "}
 _PARTS_NAMED = 3
 
-_LABELS: Dict[str, str] = {
+LABELS: Dict[str, str] = {
     "jtop": "jtop, tegrastats: RAM in use",
     "htop": "htop RES: resident memory",
     "nvidia-smi": "nvidia-smi: memory in use",
@@ -37,7 +37,7 @@ _LABELS: Dict[str, str] = {
 }
 
 
-class _Unit(NamedTuple):
+class Unit(NamedTuple):
     name: str
     bytes: int
 
@@ -45,34 +45,30 @@ class _Unit(NamedTuple):
         return (2 * n_bytes + self.bytes) // (2 * self.bytes)
 
 
-def _unit(n_bytes: int) -> _Unit:
-    return _Unit("MiB", 1 << 20) if n_bytes >= 10 << 20 else _Unit("KiB", 1 << 10)
+def unit_for(n_bytes: int) -> Unit:
+    return Unit("MiB", 1 << 20) if n_bytes >= 10 << 20 else Unit("KiB", 1 << 10)
 
 
-def _signed(rung: Rung) -> int:
-    return -rung.bytes if rung.role == LESS else rung.bytes
-
-
-def shown_numbers(ladder: Ladder) -> List[int]:
-    """The rungs in the ladder's unit, rounded so that they add up: a part is the difference of the two sums around it."""
-    unit = _unit(max(rung.bytes for rung in ladder.rungs))
+def shown_numbers(ladder: Ladder, unit: Optional[Unit] = None) -> List[int]:
+    """The rungs in a unit, by default the ladder's, rounded so that they add up: a part is the difference of the sums around it."""
+    unit = unit or unit_for(max(rung.bytes for rung in ladder.rungs))
     numbers = []
     level = 0
     for rung in ladder.rungs:
         if rung.role in (LESS, PLUS):
-            numbers.append(abs(unit.of(level + _signed(rung)) - unit.of(level)))
-            level += _signed(rung)
+            numbers.append(abs(unit.of(level + rung.signed) - unit.of(level)))
+            level += rung.signed
         else:
             level = rung.bytes
             numbers.append(unit.of(level))
     return numbers
 
 
-def _parts(rung: Rung, number: int, unit: _Unit) -> str:
+def _parts(rung: Rung, number: int, unit: Unit) -> str:
     """ ": context 58, module 7, other 4": the largest owners in the unit, and the rest of the rung's number."""
     if len(rung.parts) == 1:
         return f": {printable(rung.parts[0][0])}"
-    room = _LABEL - len(f"- {_LABELS[rung.key]}")
+    room = _LABEL - len(f"- {LABELS[rung.key]}")
     for n_named in range(_PARTS_NAMED, 0, -1):
         named = [(printable(name), unit.of(n_bytes)) for name, n_bytes in rung.parts[:n_named] if unit.of(n_bytes)]
         rest = number - sum(part for _, part in named)
@@ -82,15 +78,15 @@ def _parts(rung: Rung, number: int, unit: _Unit) -> str:
     return ""
 
 
-def _label(profile: Profile, rung: Rung, number: int, unit: _Unit, is_top: bool) -> str:
+def _label(profile: Profile, rung: Rung, number: int, unit: Unit, is_top: bool) -> str:
     if rung.key == "allocated":
         tool = "torch.cuda.memory_allocated()" if is_pytorch(profile) else "its allocator's count of memory in use"
         what = "tensors" if len(rung.parts) == 1 else "tensors, workspaces"
         return f"= {tool}: {what}"
     about = " (about)" if rung.is_about else ""
     parts = _parts(rung, number, unit) if rung.key not in ("cache", "program") else ""
-    sign = _SIGNS.get(rung.role, "" if is_top else "= ")
-    return f"{sign}{_LABELS[rung.key]}{about}{parts}"
+    sign = SIGNS.get(rung.role, "" if is_top else "= ")
+    return f"{sign}{LABELS[rung.key]}{about}{parts}"
 
 
 def _bar(begin: int, end: int, top: int) -> str:
@@ -101,12 +97,12 @@ def _bar(begin: int, end: int, top: int) -> str:
 
 def _rows(profile: Profile, ladder: Ladder) -> Lines:
     top = max(rung.bytes for rung in ladder.rungs)
-    unit = _unit(top)
+    unit = unit_for(top)
     level = 0
     lines: Lines = []
     for rung, number in zip(ladder.rungs, shown_numbers(ladder)):
         is_step = rung.role in (LESS, PLUS)
-        after = level + _signed(rung) if is_step else rung.bytes
+        after = level + rung.signed if is_step else rung.bytes
         begin, end = sorted((top - level, top - after)) if is_step else (top - after, top)
         label = _label(profile, rung, number, unit, rung is ladder.rungs[0])
         text = f"  {label:<{_LABEL}} {number:>{_NUMBER},}  {_bar(max(0, begin), end, top)}".rstrip()
@@ -116,7 +112,7 @@ def _rows(profile: Profile, ladder: Ladder) -> Lines:
 
 
 def _footnote(profile: Profile, ladder: Ladder) -> str:
-    unit = _unit(max(rung.bytes for rung in ladder.rungs))
+    unit = unit_for(max(rung.bytes for rung in ladder.rungs))
     texts = []
     if "resident" in ladder.beside and ladder.rungs[0].key == "jtop":
         text = f"htop RES shows {unit.of(ladder.beside['resident']):,}: no device memory"
@@ -143,7 +139,7 @@ class LadderRows(NamedTuple):
 
 
 def rows_of(profile: Profile, ladder: Ladder) -> LadderRows:
-    unit = _unit(max(rung.bytes for rung in ladder.rungs))
+    unit = unit_for(max(rung.bytes for rung in ladder.rungs))
     rows = [
         LadderRow(_label(profile, rung, number, unit, rung is ladder.rungs[0]), number, rung.role not in (LESS, PLUS))
         for rung, number in zip(ladder.rungs, shown_numbers(ladder))
@@ -152,7 +148,7 @@ def rows_of(profile: Profile, ladder: Ladder) -> LadderRows:
     return LadderRows(f"{memory}LADDER ({unit.name})", rows)
 
 
-_NAMES = {
+TOOLS = {
     "jtop": "jtop's figure",
     "htop": "htop's figure",
     "nvidia-smi": "nvidia-smi's figure",
@@ -169,9 +165,9 @@ def ladder_section(profile: Profile, chosen: Moment) -> Lines:
         bottom = "your code"
         if ladder.rungs[-1].key == "allocated":
             bottom = "torch's" if is_pytorch(profile) else "its allocator's"
-        unit = _unit(max(rung.bytes for rung in ladder.rungs))
+        unit = unit_for(max(rung.bytes for rung in ladder.rungs))
         memory = f"{ladder.pool.capitalize()} memory from" if ladder.pool else "From"
-        title = f"{memory} {_NAMES[ladder.rungs[0].key]} to {bottom}, at {chosen.name}, in {unit.name}"
+        title = f"{memory} {TOOLS[ladder.rungs[0].key]} to {bottom}, at {chosen.name}, in {unit.name}"
         lines += heading(title) + _rows(profile, ladder)
         note = _footnote(profile, ladder)
         lines += paragraph(note) if note else []

@@ -7,7 +7,7 @@ const DECIMAL = ['', 'k', 'M', 'G', 'T', 'P'];
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
 /** As toFixed, but what lies in the middle goes to the even digit, as the text report has it. @param {number} value @param {number} digits up to 2 */
-function fixed(value, digits) {
+export function fixed(value, digits) {
     const scaled = value * 10 ** digits;
     // Only eighths can lie in the middle exactly; other numbers may seem to once they are multiplied.
     const isMiddle = Number.isInteger(value * 8) && Math.abs(scaled % 1) === 0.5;

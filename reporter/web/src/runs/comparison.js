@@ -3,6 +3,7 @@
 // Runs laid side by side, as jm_diff lays them. What they held by call stack is laid out as a run, with a moment a column,
 // so whatever draws two moments of a run draws two columns. The counterpart of jmassif/page/comparison.py.
 
+import { fixed } from '../base/units.js';
 import { heldParts, noOtherParts } from './parts.js';
 import { Run } from './run.js';
 
@@ -27,13 +28,13 @@ export class Comparison extends Run {
         return this.difference.columns[index].label;
     }
 
-    get hasRanges() {
+    get hasRepeats() {
         return this.difference.columns.some((column) => column.runs.length > 1);
     }
 
     /** What may be added up in a table: both sides of unified boards, or each of a discrete GPU. @param {DifferenceTable} table @returns {Pool[]} */
     pools(table) {
-        const hasDevice = table.total.cells.some((cell) => cell.ranges.device[0] || cell.ranges.device[1]);
+        const hasDevice = table.total.cells.some((cell) => cell.device);
         return this.difference.discrete && hasDevice ? ['host', 'device'] : ['bytes'];
     }
 }
@@ -41,16 +42,14 @@ export class Comparison extends Run {
 /** The comparison that a page is about. @param {import('./page.js').Page} page @returns {Comparison} */
 export const comparisonOf = (page) => /** @type {Comparison} */ (page.run);
 
-/** Whether two columns differ by more than their runs differ among each other; null: no runs are repeated. @param {Comparison} run @param {DifferenceRow} row @param {number} one @param {number} other */
-export function isBeyond(run, row, one, other) {
-    if (!run.hasRanges) return null;
-    const [a, b] = [row.cells[one].ranges, row.cells[other].ranges];
-    return /** @type {Pool[]} */ (['host', 'device', 'bytes']).some((pool) => a[pool][1] < b[pool][0] || b[pool][1] < a[pool][0]);
-}
+/** Whether a column differs from the first by more than run-to-run noise; null: that is not known, or it is compared with another. @param {DifferenceRow} row @param {number} now @param {number|null} before */
+export const isBeyondNoise = (row, now, before) => (before === 0 ? row.cells[now].beyond_noise : null);
 
-/** How much more, in words; "" for nothing worth telling. @param {number} before @param {number} now */
-export function percentOf(before, now) {
+/** How much more, in words, as the text report has it; "" for nothing worth telling. @param {number} before @param {number} now */
+export function changeOf(before, now) {
     if (!before || !now) return now ? 'new' : before ? 'gone' : '';
-    const text = before > 0 ? `${now > before ? '+' : ''}${((100 * (now - before)) / before).toFixed(1)} %` : '';
-    return text === '+0.0 %' || text === '-0.0 %' || text === '0.0 %' ? '' : text;
+    if (before < 0) return '';
+    if (now >= 2 * before) return `${fixed(now / before, 1)} x`;
+    const text = `${fixed((100 * (now - before)) / before, 0)} %`;
+    return text === '0 %' || text === '-0 %' ? '' : now > before ? `+${text}` : text;
 }

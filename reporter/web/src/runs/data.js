@@ -108,16 +108,21 @@
 
 /** @typedef {{host: number, device: number, number: number}} DifferenceFigures bytes; `number` of blocks or calls */
 /** @typedef {'host'|'device'|'bytes'} Pool `bytes`: both */
-/** @typedef {DifferenceFigures & {ranges: Record<Pool, [number, number]>, change: DifferenceFigures, status: string, beyond_spread: boolean|null}} DifferenceCell */
+/** @typedef {DifferenceFigures & {change: DifferenceFigures, beyond_noise: boolean|null}} DifferenceCell against the first column */
 /** @typedef {{name: string, inside: string[], in_total: boolean, cells: DifferenceCell[]}} DifferenceRow a cell a column */
-/** @typedef {{by: string, number_is: 'blocks'|'calls', rows: DifferenceRow[], other_rows: number, other: DifferenceRow|null, remainder: DifferenceRow|null, total: DifferenceRow}} DifferenceTable */
+/** @typedef {{by: string, number_is: 'blocks'|'calls', rows: DifferenceRow[], other_rows: number, other: DifferenceRow|null, rounding: DifferenceRow|null, total: DifferenceRow}} DifferenceTable */
+/** @typedef {{key: string, role: 'shown'|'sum'|'less'|'plus', about: boolean, bytes: number[], changes: number[]}} LadderRow figures a column */
+/** @typedef {{label: string, before: number, now: number, is_line: boolean}} Moved */
+/** @typedef {{pool: Pool, before: number, now: number, most: Moved|null, against: Moved|null, step: {key: string, change: number}|null, by: string, largest: {name: string, change: number}[], is_beyond_noise: boolean|null}} Finding */
 /** @typedef {{label: string, stacks_of: string, runs: {file: string, complete: boolean}[]}} DifferenceColumn */
 /**
  * As jm_diff(1) describes --format=json, but for `stacks_of`, `is_detail` and `common`.
  * @typedef {object} Difference
  * @property {string} format
  * @property {number} version of that format
- * @property {string[]} headline
+ * @property {string[]} headline the findings as text has them
+ * @property {Finding[]} findings
+ * @property {{pool: string, title: string, heads: string[], rows: string[][], data: LadderRow[]}[]} ladders as text has them, and their bytes
  * @property {string} moment
  * @property {boolean} discrete
  * @property {number} min_bytes

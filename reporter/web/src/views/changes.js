@@ -6,7 +6,7 @@ import { append, h, replace } from '../base/dom.js';
 import { growth, size, whole } from '../base/units.js';
 import { waterfall } from '../charts/waterfall.js';
 import { REST, groupColour } from '../runs/colours.js';
-import { comparisonOf, held, isBeyond, percentOf } from '../runs/comparison.js';
+import { changeOf, comparisonOf, held, isBeyondNoise } from '../runs/comparison.js';
 import { View } from './view.js';
 
 /** @typedef {import('../runs/comparison.js').Comparison} Comparison */
@@ -21,7 +21,7 @@ const suffix = (pool) => (pool === 'bytes' ? '' : `, ${pool}`);
 /** From the total of one column to that of the other, owner by owner. @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} from @param {number} to */
 function steps(run, table, pool, from, to) {
     const groups = new Map(run.head.owners.map(({ name, group }) => [name, group]));
-    const rows = [...table.rows, ...[table.other, table.remainder].filter((row) => row !== null)];
+    const rows = [...table.rows, ...[table.other, table.rounding].filter((row) => row !== null)];
     const all = rows
         .map((row) => ({ name: row.name, group: groups.get(row.name) ?? '', bytes: held(row.cells[to], pool) - held(row.cells[from], pool) }))
         .filter(({ bytes }) => bytes)
@@ -32,6 +32,16 @@ function steps(run, table, pool, from, to) {
     return [first, ...all.map((step) => ({ ...step, text: growth(step.bytes), colour: groupColour(step.group || 'other') }))];
 }
 
+/** @param {import('../runs/data.js').Difference['ladders'][0]} ladder */
+const ladderTable = ({ title, heads, rows, data }) =>
+    h(
+        'table',
+        { class: 'table ladder' },
+        h('caption', {}, title),
+        h('thead', {}, h('tr', {}, ...['', ...heads].map((head, n) => h('th', { scope: 'col', class: n ? 'figure' : '' }, head || h('span', { class: 'unseen' }, 'step'))))),
+        h('tbody', {}, ...rows.map(([name, ...figures], n) => h('tr', { 'data-key': data[n].key }, h('th', { scope: 'row' }, name), ...figures.map((figure) => h('td', { class: 'figure' }, figure))))),
+    );
+
 export class Changes extends View {
     static id = 'changes';
     static title = 'Changes';
@@ -40,13 +50,13 @@ export class Changes extends View {
     #falls = h('div', {});
 
     content() {
-        const { difference, hasRanges } = comparisonOf(this.page);
+        const { difference, hasRepeats } = comparisonOf(this.page);
         return [
             h('p', { class: 'quiet' }, `At ${difference.moment}.`),
             this.#tiles,
             this.#falls,
-            hasRanges &&
-                h('p', { class: 'quiet' }, 'Repeated runs: medians; spread from the smallest to the largest; beyond: the ranges of both columns do not overlap.'),
+            hasRepeats && h('p', { class: 'quiet' }, 'Figures of repeated runs are medians. Noise: "within" where runs of both columns overlap.'),
+            ...difference.ladders.map(ladderTable),
         ];
     }
 
@@ -66,20 +76,17 @@ export class Changes extends View {
     /** What a column holds. @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} column */
     #tile(run, table, pool, column) {
         const { page } = this;
-        const { label, runs } = run.difference.columns[column];
+        const { label } = run.difference.columns[column];
         const bytes = held(table.total.cells[column], pool);
         const before = page.other === null || page.other === column ? null : held(table.total.cells[page.other], pool);
-        const { ranges } = table.total.cells[column];
-        const beyond = page.other !== null && isBeyond(run, table.total, page.other, column);
-        const change = before === null ? '' : [growth(bytes - before), percentOf(before, bytes), beyond ? 'beyond the spread' : ''].filter(Boolean).join(', ');
-        const spread = runs.length > 1 ? `spread ${size(ranges[pool][1] - ranges[pool][0])}` : '';
+        const isNoise = isBeyondNoise(table.total, column, page.other) === false;
+        const change = before === null ? '' : [growth(bytes - before), changeOf(before, bytes), isNoise ? 'within noise' : ''].filter(Boolean).join(', ');
         return h(
             'button',
             { type: 'button', class: 'tile', 'data-column': column, 'data-pool': pool, 'data-bytes': bytes, 'aria-pressed': String(column === page.moment), onclick: () => page.select(column) },
             h('span', {}, `${label}${suffix(pool)}`),
             h('span', { class: 'large', title: `${whole(bytes)} bytes` }, size(bytes)),
             h('span', { class: 'change' }, change || (page.other === column ? 'base' : ' ')),
-            spread && h('span', { class: 'quiet' }, spread),
         );
     }
 

@@ -3,9 +3,9 @@
 // The tables of a comparison: a row a name, a column a column, and the change between the two that are compared.
 
 import { h } from '../base/dom.js';
-import { growth, size, whole } from '../base/units.js';
+import { count, growth, size, whole } from '../base/units.js';
 import { Table } from '../charts/table.js';
-import { comparisonOf, held, isBeyond, percentOf } from '../runs/comparison.js';
+import { changeOf, comparisonOf, held, isBeyondNoise } from '../runs/comparison.js';
 import { ownersLegend } from './columns.js';
 import { View } from './view.js';
 
@@ -39,19 +39,14 @@ function columnsOf(run, table, pool, now, before) {
         },
     ];
     columns.forEach(({ label }, n) => found.push({ head: label, isFigure: true, value: (row) => held(row.cells[n], pool), show: (row) => (held(row.cells[n], pool) ? size(held(row.cells[n], pool)) : '–') }));
-    columns.forEach(({ label, runs }, n) => {
-        const spread = (/** @type {Row} */ row) => row.cells[n].ranges[pool][1] - row.cells[n].ranges[pool][0];
-        const ends = (/** @type {Row} */ row) => row.cells[n].ranges[pool].map((bytes) => size(bytes)).join(' to ');
-        if (runs.length > 1) found.push({ head: `${label} spread`, isFigure: true, value: spread, show: (row) => size(spread(row)), title: ends });
-    });
     if (before === null) return found;
     const bytes = (/** @type {Row} */ row, /** @type {Pool} */ of) => held(row.cells[now], of) - held(row.cells[before], of);
-    const percent = (/** @type {Row} */ row) => (row === table.remainder ? '' : percentOf(held(row.cells[before], pool), held(row.cells[now], pool)));
+    const percent = (/** @type {Row} */ row) => (row === table.rounding ? '' : changeOf(held(row.cells[before], pool), held(row.cells[now], pool)));
     const change = (/** @type {string} */ head, /** @type {Pool} */ of) =>
         found.push({ head, isFigure: true, value: (row) => bytes(row, of), show: (row) => h('span', { class: bytes(row, of) > 0 ? 'grown' : bytes(row, of) ? 'shrunk' : '' }, growth(bytes(row, of))) });
     change('change', pool);
     found.push({ head: '%', value: percent });
-    if (run.hasRanges) found.push({ head: 'beyond', value: (row) => (isBeyond(run, row, before, now) ? 'yes' : '') });
+    if (run.hasRepeats && before === 0) found.push({ head: 'noise', value: (row) => (isBeyondNoise(row, now, before) ? '' : 'within') });
     if (pool !== 'bytes') return found; // blocks of either side are not known
     const uses = (/** @type {'host'|'device'} */ side) => table.total.cells.some((cell) => cell[side]);
     if (uses('host') && uses('device')) {
@@ -93,9 +88,9 @@ export function compared(table) {
             const run = comparisonOf(page);
             const { min_bytes, moment } = run.difference;
             for (const [pool, grid] of this.#grids) {
-                const rows = table.rows.filter((row) => pool === 'bytes' || row.cells.some((cell) => cell.ranges[pool][0] || cell.ranges[pool][1]));
-                if (table.other) rows.push({ ...table.other, name: `${whole(table.other_rows)} others, each under ${size(min_bytes)}` });
-                if (table.remainder) rows.push(table.remainder);
+                const rows = table.rows.filter((row) => pool === 'bytes' || row.cells.some((cell) => cell[pool]));
+                if (table.other) rows.push({ ...table.other, name: `${count(table.other_rows, 'other')}, each under ${size(min_bytes)}` });
+                if (table.rounding) rows.push({ ...table.rounding, name: 'rounding of medians' });
                 grid.show(columnsOf(run, table, pool, page.moment, page.other), rows, isCalls ? 'over the whole run' : `at ${moment}`);
             }
         }
