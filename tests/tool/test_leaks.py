@@ -91,14 +91,14 @@ def assert_silent(recording: Recording) -> None:
 def test_what_only_looks_like_a_leak_is_not_named(behaviour: str, how: str) -> None:
     recording = growing(behaviour, how)
     told = grown(recording, recording.trace)
-    assert told.lines == [] and told.untold == ""
+    assert told.lines == [] and told.unknown == ""
     assert_silent(recording)
 
 
 def test_three_steps_are_too_few_to_tell() -> None:
     recording = growing("pool", "mark", 3)
     told = grown(recording, recording.trace)
-    assert told.lines == [] and "came 3 times only" in told.untold
+    assert told.lines == [] and (told.unknown, told.n_found) == ("few-steps", 3)
     assert "cannot be told" in check(recording.trace, "growth=0").stdout
 
 

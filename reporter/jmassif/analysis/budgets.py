@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.balance import Books, books, nearest_to
-from jmassif.analysis.leaks import Growing, Growth, find_growth, held_at_end, rate
+from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end, rate, unknown_reason
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
 from jmassif.attribution.names import Names
@@ -187,7 +187,7 @@ class Meter:
     def _growth(self) -> Growth:
         return find_growth(self._profile, self._words)
 
-    def _growing(self, name: str) -> List[Growing]:
+    def _growing(self, name: str) -> List[Leak]:
         owner = name[len(_GROWTH) + 1 :]
         if owner and owner not in self.owners:
             raise self._unknown(name)
@@ -195,11 +195,11 @@ class Meter:
 
     def _why_no_growth(self, name: str) -> str:
         """A leak that is over soon is never seen growing: what there is of it must not read as none."""
-        untold = self._growth.untold
+        unknown = unknown_reason(self._profile, self._growth)
         leak = _LEAK + name[len(_GROWTH) :]
         left = self.value(leak).number
-        told = [f"cannot be told: {untold}" if untold else "none for a third of the run"] if untold or left else []
-        return "; ".join(told + ([f"{leak} is {size(left)}"] if left else []))
+        found = [f"cannot be told: {unknown}" if unknown else "none for a third of the run"] if unknown or left else []
+        return "; ".join(found + ([f"{leak} is {size(left)}"] if left else []))
 
     def _leaked(self, is_all: bool) -> Composition:
         held = held_at_end(self._profile, self._words)

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What leaks, under one definition: what the program still held at its end, and what was still growing then.
+"""Leaks: lines of which memory kept rising until the program ended, and memory that was still allocated at exit.
 
-*Held at the end* is read before an interpreter cleans up, since that frees what a script has kept for no use. Of what is
-held then it leaves out what nobody means to free: what imports left, the interpreter's own tables, pages of files and
-stacks, what a heap adds around blocks, and what a forked child was born with, which is its parent's to free. Reserves of
-caching allocators, and the runtime's own memory (contexts, code), are held until the end on purpose as well, so they are in no
-sum, but may be asked for by their names.
+*Still allocated* is read before an interpreter cleans up, since that frees objects that a script has kept for no use. It leaves
+out memory that nobody means to free: of imports, the interpreter's own tables, pages of files and stacks, the heap's overhead,
+and what a forked child was born with. Reserves of caching allocators and the runtime's own memory are held until the end on
+purpose: they are in no sum, but have names of their own.
+
+*Rising* is the part of a line's memory that is *retained*: of each account at each moment, as much as it never again holds less of
+until the end. That only rises, and a leak makes it rise again and again, whatever comes and goes beside it. So a line leaks if, over
+at least a third of the run after its imports,
+
+- it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
+  full rise and then stay;
+- that goes without any single rise that is half of it;
+- in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
+- it has allocated often enough for a habit: a buffer that was made anew a few times, larger each time, is none.
+
+The run is measured in iterations (regions or marks of one name) where the program has any, else in time.
 """
 
 import re
@@ -24,7 +35,6 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
-    Set,
     Tuple,
     TypeVar,
 )
@@ -34,115 +44,125 @@ from jmassif.analysis.moments import before_clean_up, select
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
-from jmassif.model.records import KINDS, OTHER, PAGE_KINDS, Changes, Composition, Mark, Region, counted_blocks, side_of
+from jmassif.model.records import KINDS, OTHER, PAGE_KINDS, Composition, Mark, Region, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.units import count, printable, size
 
-
-# ---- stays ----
-# What stays of an account: of what it holds at a moment, as much as it never again holds less of until the end.
-#
-# That only rises, whatever comes and goes beside it; growth.py looks at when it rises, and how often was allocated for it.
-# Snapshots are walked from the last to the first, since what stays follows from what comes later: so a number or two an account
-# are all that is kept, of a run that has millions of balances.
-#
-# Moments are *samples*, indices of snapshots. Of an account counts what it holds at each, and that it has then since the last
-# change before; what it holds at the end of all is the sample behind the last.
-
-# Of what has grown: the fewest accounts that make so much of it are asked how often they allocated.
-_MOST_OF_IT = 0.9
+NOT_FREED = ("file", "stack")  # kinds of pages
+_ON_PURPOSE = ("cached", "runtime")  # groups
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 _PAGE = 4096
 
 
-class Stayed(NamedTuple):
-    """What stays of the accounts of one line."""
+# ---- retained memory ---------------------------------------------------------------------------
 
-    accounts: "array[int]"  # that hold something at the end, and have changed after the first sample
-    held: List[int]  # one number: bytes of all of them at the end
-    rises: List[int]  # bytes, by sample; empty if there are none
+# Moments are *samples*, indices of snapshots; the end of all is the sample behind the last. Snapshots are walked from the last to the
+# first, since what is retained follows from what comes later: so a number or two an account are all that is kept.
 
 
-def _backwards(profile: Profile, samples: Sequence[int], end: int) -> Iterator[Tuple[int, Changes]]:
-    """The changes of each snapshot up to `end`, the last first, and at which sample they are what accounts hold."""
+class Retained:
+    """Of the accounts of one line."""
+
+    __slots__ = ("accounts", "held", "rises")
+
+    def __init__(self) -> None:
+        self.accounts = array("I")  # that hold something at the end, and have changed after the first sample
+        self.held = 0  # bytes of all of them at the end
+        self.rises: List[int] = []  # bytes, by sample; empty if there are none
+
+    def add(self, other: "Retained") -> None:
+        self.accounts.extend(other.accounts)
+        self.held += other.held
+        if self.rises and other.rises:
+            self.rises = list(map(add, self.rises, other.rises))
+        else:
+            self.rises = self.rises or other.rises[:]
+
+    def rise(self, sample: int, n_bytes: int, n_samples: int) -> None:
+        if n_bytes and sample < n_samples:
+            self.rises = self.rises or [0] * n_samples
+            self.rises[sample] += n_bytes
+
+
+def _backwards(
+    profile: Profile, samples: Sequence[int], end: int, matters: bytearray, next_at: "array[int]", *columns: str
+) -> Iterator[Tuple[int, ...]]:
+    """(account, sample, sample of its change after that, numbers of some columns) of the last change before each sample.
+
+    `matters` is 0 for accounts that are passed over, `next_at` keeps the sample of each account's last change that came.
+    """
     at = len(samples)
     for index in range(end, -1, -1):
         while at and samples[at - 1] >= index:
             at -= 1
-        yield at, profile.snapshots[index].changes
+        changes = profile.snapshots[index].changes
+        for account, *numbers in changes.backwards(matters, *[getattr(changes, column) for column in columns]):
+            later = next_at[account]
+            if later != at:
+                next_at[account] = at
+                yield (account, at, later, *numbers)
 
 
-def stayed(
-    profile: Profile, samples: Sequence[int], end: int, counts: Callable[[int], bool], line_of: Callable[[int], Stayed]
+def retain(
+    profile: Profile,
+    samples: Sequence[int],
+    end: int,
+    counts: Callable[[int], bool],
+    line_of: Callable[[int], Retained],
 ) -> None:
     """Fills in what `line_of` gives for the accounts that count and belong to a line."""
     n = len(samples)
     unseen = n + 1
-    # By account: the sample of its change that comes next; what stays from then on; whether an earlier change matters.
     next_at = array("I", [unseen]) * len(profile.accounts)
     matters = bytearray(map(counts, range(len(profile.accounts))))
     matters[0] = 0
-    stays = array("Q", bytes(8 * len(next_at)))
-    lines: List[Optional[Stayed]] = [None] * len(next_at)
-    for at, changes in _backwards(profile, samples, end):
-        for account, n_bytes in changes.backwards(matters, changes.bytes):
-            later = next_at[account]
-            if later == at:
-                continue
-            before = n_bytes if later == unseen else min(stays[account], n_bytes)
-            line = lines[account]
-            if line:
-                _add_rise(line, later, stays[account] - before, n)
-            elif 0 < at < n and (later == n or n_bytes):
-                line = lines[account] = line_of(account)
-                line.accounts.append(account)
-                line.held[0] += n_bytes if later == unseen else stays[account]
-            next_at[account] = at
-            stays[account] = before
-            matters[account] = at > 0 and before > 0
+    retained = array("Q", bytes(8 * len(next_at)))
+    lines: List[Optional[Retained]] = [None] * len(next_at)
+    for account, at, later, n_bytes in _backwards(profile, samples, end, matters, next_at, "bytes"):
+        after = n_bytes if later == unseen else retained[account]
+        before = min(after, n_bytes)
+        line = lines[account]
+        if line:
+            line.rise(later, after - before, n)
+        elif 0 < at < n and (later == n or n_bytes):
+            line = lines[account] = line_of(account)
+            line.accounts.append(account)
+            line.held += after
+        retained[account] = before
+        matters[account] = at > 0 and before > 0
     for account, line in enumerate(lines):
         if line and matters[account]:
-            _add_rise(line, next_at[account], stays[account], n)
+            line.rise(next_at[account], retained[account], n)
 
 
-def _add_rise(line: Stayed, at: int, n_bytes: int, n_samples: int) -> None:
-    if n_bytes and at < n_samples:
-        if not line.rises:
-            line.rises.extend([0] * n_samples)
-        line.rises[at] += n_bytes
-
-
-# Bytes that an account has more than stayed at some sample, and how often it was allocated for since.
+# Bytes that an account has more than it retained at some sample, and how often it was allocated for since.
 Grown = Tuple[int, int]
 
 
 def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequence[int]) -> List[Grown]:
-    """By account, since the sample that `begins` has for it; -1: it is not asked about.
-
-    Pages that are sampled come one by one, and each counts.
-    """
+    """By account, since the sample that `begins` has for it; -1: it is not asked about. Sampled pages come one by one, and each counts."""
     n = len(begins)
     is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
     sampled = bytearray(is_sampled[account.kind] for account in profile.accounts)
     unseen = len(samples) + 1
     next_at = array("I", [unseen]) * n
     matters = bytearray(begin >= 0 for begin in begins)
-    held, stays, times = array("Q", bytes(8 * n)), array("Q", bytes(8 * n)), [0] * n
+    held, retained, times = array("Q", bytes(8 * n)), array("Q", bytes(8 * n)), [0] * n
     is_new = bytearray(b"\1") * n  # nothing came before that is known
-    for at, changes in _backwards(profile, samples, end):
-        columns = (changes.bytes, changes.all_bytes, changes.all_blocks)
-        for account, n_bytes, all_bytes, blocks in changes.backwards(matters, *columns):
-            later = next_at[account]
-            if later == at:
-                continue
-            allocated = all_bytes // _PAGE if sampled[account] else blocks
-            if later == unseen:
-                held[account], stays[account], times[account] = n_bytes, n_bytes, allocated
-            stays[account] = min(stays[account], n_bytes)
-            next_at[account] = at
-            if at <= begins[account]:
-                times[account] -= allocated
-                is_new[account] = matters[account] = 0
-    return [(held[id_] - (0 if is_new[id_] else stays[id_]), times[id_]) for id_ in range(n)]
+    columns = ("bytes", "all_bytes", "all_blocks")
+    for account, at, later, n_bytes, all_bytes, blocks in _backwards(profile, samples, end, matters, next_at, *columns):
+        allocated = all_bytes // _PAGE if sampled[account] else blocks
+        if later == unseen:
+            held[account], retained[account], times[account] = n_bytes, n_bytes, allocated
+        retained[account] = min(retained[account], n_bytes)
+        if at <= begins[account]:
+            times[account] -= allocated
+            is_new[account] = matters[account] = 0
+    return [(held[id_] - (0 if is_new[id_] else retained[id_]), times[id_]) for id_ in range(n)]
+
+
+# Of what has grown: the fewest accounts that make so much of it are asked how often they allocated.
+_MOST_OF_IT = 0.9
 
 
 def allocations(accounts: Sequence[Grown]) -> int:
@@ -158,20 +178,18 @@ def allocations(accounts: Sequence[Grown]) -> int:
     return times
 
 
-# ---- repetitions ----
-# What a program does again and again, as it says itself: regions and marks whose name comes several times.
-#
-# "epoch 1" and "epoch 2" are one name, and so is whatever differs in numbers only. Of regions that come often the recorder
-# tells every second, then every fourth, and so on; which ones these are follows from how many there were (docs/trace-format.md).
+# ---- iterations --------------------------------------------------------------------------------
 
-# Fewer tell nothing of what goes on: the first is the warm-up, and the last is cut short.
+# Fewer say nothing of what goes on: the first is the warm-up, and the last is cut short.
 LEAST = 5
-# Of one name as many are told as come; from there on half as many in each doubling of their number.
-_ALL_TOLD = 256
+# Regions of one name are all recorded up to so many; from there on half as many in each doubling of their number.
+_ALL_RECORDED = 256
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:\s*/\s*\d+)?")
 
 
-class Repetitions(NamedTuple):
+class Iterations(NamedTuple):
+    """Regions or marks of one name, or of names that differ in numbers only: "epoch 1", "epoch 2"."""
+
     name: str  # safe to show
     n: int
     # Columns: when so many of them were over. Neither decreases.
@@ -189,22 +207,17 @@ class Repetitions(NamedTuple):
         passed = (time - self.times[after - 1]) / (self.times[after] - self.times[after - 1])
         return self.counts[after - 1] + passed * (self.counts[after] - self.counts[after - 1])
 
-    def when(self, count: float) -> int:
-        """When so many were over, at the latest."""
-        after = bisect_right(self.counts, count)
-        return self.times[min(after, len(self.times) - 1)]
-
 
 def _pattern(text: str) -> str:
     return " ".join(_NUMBER.sub("", text).split()).rstrip(" :#=([-/") or text
 
 
-def _told(n: int) -> List[int]:
-    """The numbers, from 0, of the first `n` that the recorder tells."""
+def _recorded(n: int) -> List[int]:
+    """The numbers, from 0, of the first `n` regions of a name that are recorded (docs/trace-format.md)."""
     found: List[int] = []
     number, step = 0, 1
     while len(found) < n:
-        while number // step >= _ALL_TOLD:
+        while number // step >= _ALL_RECORDED:
             step *= 2
         found.append(number)
         number += step
@@ -221,63 +234,46 @@ def _by_name(events: Iterable[_Event]) -> Iterable[Tuple[str, List[_Event]]]:
     return named.items()
 
 
-def _of_regions(profile: Profile, until: int) -> List[Tuple[int, Repetitions]]:
+def _of_regions(profile: Profile, until: int) -> List[Tuple[int, Iterations]]:
     """With how deep they lie."""
     found = []
     for name, regions in _by_name(each for each in profile.regions if each.begin <= until):
         is_one_text = len({region.text for region in regions}) == 1
-        numbers = _told(len(regions)) if is_one_text else list(range(len(regions)))
+        numbers = _recorded(len(regions)) if is_one_text else list(range(len(regions)))
         times = [region.begin for region in regions]
         last = max(region.end if region.end is not None else until for region in regions)
         n = numbers[-1] + 1
         if is_one_text and regions[0].text in profile.region_sums:
             n = max(n, profile.region_sums[regions[0].text].calls)
         depth = min(region.depth for region in regions)
-        found.append((depth, Repetitions(printable(name), n, times + [max(last, times[-1])], numbers + [n], ())))
+        found.append((depth, Iterations(printable(name), n, times + [max(last, times[-1])], numbers + [n], ())))
     return found
 
 
-def _of_marks(profile: Profile, until: int) -> List[Repetitions]:
+def _of_marks(profile: Profile, until: int) -> List[Tuple[int, Iterations]]:
     found = []
     for name, marks in _by_name(each for each in profile.marks if each.time <= until):
         snapshots = tuple(mark.snapshot for mark in marks if mark.snapshot is not None)
-        times = [mark.time for mark in marks]
         at_marks = snapshots if len(snapshots) == len(marks) else ()
-        found.append(Repetitions(printable(name), len(marks), times, list(range(len(marks))), at_marks))
+        times = [mark.time for mark in marks]
+        found.append((0, Iterations(printable(name), len(marks), times, list(range(len(marks))), at_marks)))
     return found
 
 
-def repetitions(profile: Profile, until: int) -> Optional[Repetitions]:
+def iterations(profile: Profile, until: int) -> Optional[Iterations]:
     """The outermost that came often enough up to that time; if none did what came most often; None if nothing came twice.
 
     Marks that stand beside regions are passed over only if they come less often than is enough.
     """
-    found = [(0, each) for each in _of_marks(profile, until)] + _of_regions(profile, until)
-    found = [(depth, each) for depth, each in found if each.n >= 2]
-    if not found:
-        return None
-    enough = [(depth, each) for depth, each in found if each.n >= LEAST]
+    found = [row for row in _of_marks(profile, until) + _of_regions(profile, until) if row[1].n >= 2]
+    enough = [row for row in found if row[1].n >= LEAST]
     if enough:
         # Where two are equally far out, one that has snapshots of its own is more exact.
         return min(enough, key=lambda row: (row[0], not row[1].snapshots, -row[1].n))[1]
-    return max(found, key=lambda row: row[1].n)[1]
+    return max(found, key=lambda row: row[1].n)[1] if found else None
 
 
-# ---- growth ----
-# What was still growing when the program ended: which line, by how much each time, and since when.
-#
-# What a line holds goes up and down; what counts is what *stays*: of each account at each moment, as much as it never again
-# holds less of until the end. That only rises, and a leak makes it rise again and again to the end, whatever comes and goes
-# beside it. So a line is growing if, over at least a third of the run after its imports,
-#
-# - it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
-#   full rise and then stay;
-# - that goes without any single rise that is half of it;
-# - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
-# - it has allocated as often as it takes to tell a habit: a buffer that was made anew a few times, larger each time, is none.
-#
-# The run is measured in repetitions (repetitions.py) where the program tells any, else in time. Sampled pages of files and
-# stacks are no program's to free, and what imports leave is kept on purpose: neither counts.
+# ---- growth ------------------------------------------------------------------------------------
 
 # Parts of the run.
 _LEAST_WINDOW = 1 / 3
@@ -298,11 +294,8 @@ _LEAST_SHARE = 0.0001  # of all that is held in the end
 # Of all that imports allocate in the whole run: later ones, of a few small modules, are not waited for.
 _IMPORTED = 0.99
 
-_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
-NOT_FREED = ("file", "stack")  # kinds of pages
 
-
-class Growing(NamedTuple):
+class Leak(NamedTuple):
     """A line that was still growing."""
 
     label: str  # the Python line or, without one, the place that allocated; safe to show
@@ -317,10 +310,13 @@ class Growing(NamedTuple):
 
 
 class Growth(NamedTuple):
-    lines: List[Growing]  # what grew most first
-    step: str  # what the program repeats, by its name; "": it tells nothing of the kind, and time is all there is
+    lines: List[Leak]  # what grew most first
+    step: str  # the name of the program's iterations; "": it has none, and time is all there is
     n_steps: int
-    untold: str  # why nothing can be said; "": what is not in `lines` does not grow
+    # Why nothing is known: "no-snapshot", "few-steps", "few-snapshots"; "": what is not in `lines` does not grow.
+    unknown: str = ""
+    n_found: int = 0  # of steps or snapshots that count, where they are too few
+    n_needed: int = 0
 
     @property
     def grown(self) -> int:
@@ -468,182 +464,145 @@ def _label(names: Names, line: _Line) -> str:
     return names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else "")
 
 
-def _samples(profile: Profile, first: int, end: int, repeated: Optional[Repetitions]) -> List[int]:
-    """Indices of the snapshots that are looked at."""
+def _samples(profile: Profile, first: int, end: int, repeated: Optional[Iterations]) -> Tuple[List[int], List[float]]:
+    """Indices of the snapshots that are looked at, and the progress of the run at each."""
+    times = [snapshot.time for snapshot in profile.snapshots]
     if repeated and len(repeated.snapshots) >= LEAST:
-        return [snapshot for snapshot in repeated.snapshots if snapshot <= end]
-    if repeated:
-        times = [snapshot.time for snapshot in profile.snapshots]
+        samples = [snapshot for snapshot in repeated.snapshots if snapshot <= end]
+    elif repeated:
         # Pages are looked at in the end, however long ago that was.
-        return [i for i in range(end) if repeated.times[0] <= times[i] <= repeated.times[-1]] + [end]
-    return list(range(first, end + 1))
-
-
-def _progress(profile: Profile, samples: Sequence[int], repeated: Optional[Repetitions]) -> List[float]:
+        samples = [i for i in range(end) if repeated.times[0] <= times[i] <= repeated.times[-1]] + [end]
+    else:
+        samples = list(range(first, end + 1))
     if repeated and repeated.snapshots:
-        return [float(number) for number in range(len(samples))]
-    times = [profile.snapshots[sample].time for sample in samples]
-    return [repeated.at(time) for time in times] if repeated else [float(time) for time in times]
+        return samples, [float(number) for number in range(len(samples))]
+    return samples, [repeated.at(times[sample]) if repeated else float(times[sample]) for sample in samples]
 
 
-def _untold(profile: Profile, samples: Sequence[int], repeated: Optional[Repetitions]) -> str:
-    """Why that cannot be told; "" if it can."""
-    if repeated and repeated.n < LEAST:
-        return f'"{repeated.name}" came {repeated.n} times only, and it takes {LEAST} to tell'
-    least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
-    if len(samples) < least:
-        told = f"there are {count(len(profile.snapshots), 'snapshot')} only"
-        if len(samples) < len(profile.snapshots):
-            told = f"of {count(len(profile.snapshots), 'snapshot')} only {len(samples)} came after its start"
-        return f"{told}, and it takes {least} to tell"
-    return ""
+def _leaking(
+    profile: Profile,
+    names: Names,
+    lines: Mapping[_Line, Retained],
+    samples: Sequence[int],
+    end: int,
+    progress: Sequence[float],
+    worth: float,
+    often: int,
+) -> Dict[_Line, Leak]:
+    """`often` allocations make a habit. `since` is a sample."""
+    found: Dict[_Line, Leak] = {}
+    begins = array("i", [-1]) * len(profile.accounts)
+    for line, held in lines.items():
+        rises = _longest_growth(progress, held.rises, worth) if held.rises else None
+        if rises is None:
+            continue
+        # It began between two samples.
+        begin = progress.index(rises.points[0][0]) - 1
+        for account in held.accounts:
+            begins[account] = begin
+        slope = _slope(progress[begin:], rises.points)
+        grown = sum(n_bytes for _, n_bytes in rises.points)
+        label = _label(names, line)
+        found[line] = Leak(label, line.frame, line.owner, slope, len(rises.points), grown, held.held, begin, 0)
+    since = grown_since(profile, samples, end, begins) if found else []
+    return {
+        line: leak
+        for line, leak in found.items()
+        if allocations([since[account] for account in lines[line].accounts]) >= often
+    }
 
 
-class _Lines:
-    """What stays of each line, and which of them grow."""
-
-    def __init__(self, profile: Profile, names: Names, samples: Sequence[int], end: int) -> None:
-        self._profile, self._names = profile, names
-        self._samples, self._end = samples, end
-        self._held: Dict[_Line, Stayed] = {}
-
-    def walk(self, counts: Callable[[int], bool]) -> None:
-        def line_of(account: int) -> Stayed:
-            line = _line(self._profile, self._names, account)
-            if line not in self._held:
-                self._held[line] = _nothing()
-            return self._held[line]
-
-        stayed(self._profile, self._samples, self._end, counts, line_of)
-
-    def growing(self, progress: Sequence[float], worth: float, often: int) -> Dict[_Line, Growing]:
-        """`often` is what tells a habit."""
-        found = self._growing(self._held, progress, worth, often)
-        # What grows by little from each of many callers.
-        told = {(line.frame, line.owner) for line in found}
-        of_all_callers: Dict[_Line, Stayed] = {}
-        for line, held in self._held.items():
-            if line.caller and (line.frame, line.owner) not in told:
-                _add(of_all_callers.setdefault(line._replace(caller=0), _nothing()), held)
-        found.update(self._growing(of_all_callers, progress, worth, often))
-        return found
-
-    def _growing(
-        self, lines: Mapping[_Line, Stayed], progress: Sequence[float], worth: float, often: int
-    ) -> Dict[_Line, Growing]:
-        found: Dict[_Line, Growing] = {}
-        begins = array("i", [-1]) * len(self._profile.accounts)
-        for line, held in lines.items():
-            rises = _longest_growth(progress, held.rises, worth) if held.rises else None
-            if rises is None:
-                continue
-            # It began between two samples.
-            begin = progress.index(rises.points[0][0]) - 1
-            for account in held.accounts:
-                begins[account] = begin
-            slope = _slope(progress[begin:], rises.points)
-            grown = sum(n_bytes for _, n_bytes in rises.points)
-            label = _label(self._names, line)
-            found[line] = Growing(
-                label, line.frame, line.owner, slope, len(rises.points), grown, held.held[0], begin, 0
-            )
-        if not found:
-            return {}
-        since = grown_since(self._profile, self._samples, self._end, begins)
-        return {
-            line: each
-            for line, each in found.items()
-            if allocations([since[account] for account in lines[line].accounts]) >= often
-        }
-
-
-def _nothing() -> Stayed:
-    return Stayed(array("I"), [0], [])
-
-
-def _add(to: Stayed, other: Stayed) -> None:
-    to.accounts.extend(other.accounts)
-    to.held[0] += other.held[0]
-    to.rises[:] = map(add, to.rises, other.rises) if to.rises and other.rises else to.rises or other.rises
-
-
-def _blocks(profile: Profile, names: Names, end: int, lines: Set[_Line]) -> Dict[_Line, int]:
+def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) -> Dict[_Line, int]:
     """How many each of these lines, which may be of any caller, held at the end."""
-    found: Dict[_Line, int] = {}
+    found = dict.fromkeys(lines, 0)
+    if not found:
+        return found
     paged = set()
     for account, (n_bytes, blocks) in profile.composition(end).items():
         node, kind, _ = profile.accounts[account]
         if not (node and n_bytes and side_of(kind)):
             continue
         line = _line(profile, names, account)
-        for each in lines & {line, line._replace(caller=0)}:
-            found[each] = found.get(each, 0) + blocks
+        for each in found.keys() & {line, line._replace(caller=0)}:
+            found[each] += blocks
             if kind in PAGE_KINDS:
                 paged.add(each)
-    return {line: blocks for line, blocks in found.items() if line not in paged}
+    return {line: 0 if line in paged else blocks for line, blocks in found.items()}
+
+
+def _of_accounts(profile: Profile, is_import: bytearray) -> Callable[[int], bool]:
+    """Whether an account may leak."""
+    known = profile.suppressed or bytearray(len(profile.accounts))
+
+    def counts(account: int) -> bool:
+        node, kind, owner = profile.accounts[account]
+        # What a caching allocator reserves beyond what is in use grows on purpose.
+        if known[account] or is_import[account] or profile.group_of.get(owner) == "cached":
+            return False
+        return bool(node) and side_of(kind) is not None and kind not in NOT_FREED
+
+    return counts
 
 
 def find_growth(profile: Profile, names: Names) -> Growth:
-    """What was still growing at the end. The headline, the sections and the budgets want to know."""
+    """Lines that were still growing at the end."""
     return names.once(_find_growth)
 
 
 def _find_growth(profile: Profile, names: Names) -> Growth:
     end = select(profile, "end").snapshot
     if end is None:
-        return Growth([], "", 0, "the trace has no snapshot")
-    accounts = profile.accounts
+        return Growth([], "", 0, "no-snapshot")
     is_import = importing(profile, names)
-    repeated = repetitions(profile, profile.snapshots[end].time)
-    samples = _samples(profile, _started(profile, is_import, end), end, repeated)
+    repeated = iterations(profile, profile.snapshots[end].time)
+    samples, progress = _samples(profile, _started(profile, is_import, end), end, repeated)
     step, n_steps = (repeated.name, repeated.n) if repeated else ("", 0)
-    untold = _untold(profile, samples, repeated)
-    if untold:
-        return Growth([], step, n_steps, untold)
+    if repeated and repeated.n < LEAST:
+        return Growth([], step, n_steps, "few-steps", repeated.n, LEAST)
+    least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
+    if len(samples) < least:
+        return Growth([], step, n_steps, "few-snapshots", len(samples), least)
 
-    known = profile.suppressed or bytearray(len(accounts))
+    lines: Dict[_Line, Retained] = {}
 
-    def counts(account: int) -> bool:
-        node, kind, owner = accounts[account]
-        if known[account]:
-            return False
-        # What a caching allocator reserves beyond what is in use grows on purpose.
-        if profile.group_of.get(owner) == "cached":
-            return False
-        return bool(node) and side_of(kind) is not None and kind not in NOT_FREED and not is_import[account]
+    def line_of(account: int) -> Retained:
+        line = _line(profile, names, account)
+        if line not in lines:
+            lines[line] = Retained()
+        return lines[line]
 
-    progress = _progress(profile, samples, repeated)
+    retain(profile, samples, end, _of_accounts(profile, is_import), line_of)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
-    # Of repetitions that the program tells the first is none of growth.
+    # Of iterations the first is none of growth.
     often = LEAST - 1 if repeated else LEAST
-    lines = _Lines(profile, names, samples, end)
-    lines.walk(counts)
-    found = lines.growing(progress, worth, often)
-    blocks = _blocks(profile, names, end, set(found))
-    grown = []
+    found = _leaking(profile, names, lines, samples, end, progress, worth, often)
+    # What grows by little from each of many callers.
+    known = {(line.frame, line.owner) for line in found}
+    of_all_callers: Dict[_Line, Retained] = {}
+    for line, held in lines.items():
+        if line.caller and (line.frame, line.owner) not in known:
+            of_all_callers.setdefault(line._replace(caller=0), Retained()).add(held)
+    found.update(_leaking(profile, names, of_all_callers, samples, end, progress, worth, often))
+    blocks = _blocks(profile, names, end, found)
+    leaks = []
     for line, each in found.items():
         times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
         since = profile.snapshots[samples[each.since]].time
-        grown.append(each._replace(n_steps=times, since=since, blocks=blocks.get(line, 0)))
-    grown.sort(key=lambda each: (-each.grown, each.label, each.owner))
-    return Growth(grown, step, n_steps, "")
+        leaks.append(each._replace(n_steps=times, since=since, blocks=blocks[line]))
+    leaks.sort(key=lambda leak: (-leak.grown, leak.label, leak.owner))
+    return Growth(leaks, step, n_steps)
 
 
-# ---- leaks ----
-
-_ON_PURPOSE = ("cached", "runtime")  # groups
+# ---- still allocated at exit -------------------------------------------------------------------
 
 
 class HeldAtEnd(NamedTuple):
     time: int
     snapshot: int  # index
     leaked: Composition
-    # Of the groups that keep it on purpose, and what imports and the interpreter have left: bytes.
-    on_purpose: Composition
-    imports: int
-    interpreter: int
-    inherited: int  # what a forked child had from its parent, and never freed
-    suppressed: int  # what a list of known leaks has
+    on_purpose: Composition  # of the groups that keep it
+    # Bytes of others that are in no sum: "inherited", "suppressed", "imports", "interpreter".
+    others: Dict[str, int]
 
     @property
     def bytes(self) -> int:
@@ -658,7 +617,7 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     is_import = importing(profile, names)
     leaked: Composition = {}
     on_purpose: Composition = {}
-    left = {"imports": 0, "interpreter": 0, "inherited": 0, "suppressed": 0}
+    others = dict.fromkeys(("inherited", "suppressed", "imports", "interpreter"), 0)
     known = profile.suppressed or bytearray(len(profile.accounts))
     born_with = left_at(profile, index)
     for account, held in profile.composition(index).items():
@@ -667,38 +626,21 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
             continue
         if account in born_with:
             n_bytes, blocks = born_with[account]
-            left["inherited"] += n_bytes
+            others["inherited"] += n_bytes
             held = (held[0] - n_bytes, held[1] - blocks)
             if not any(held):
                 continue
         if is_import[account]:
-            left["imports"] += held[0]
+            others["imports"] += held[0]
         elif owner == "python" and node and not names.charged(account, False):
-            left["interpreter"] += held[0]
+            others["interpreter"] += held[0]
         elif profile.group_of.get(owner) in _ON_PURPOSE:
             on_purpose[account] = held
         elif known[account]:
-            left["suppressed"] += held[0]
+            others["suppressed"] += held[0]
         else:
             leaked[account] = held
-    return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, **left)
-
-
-def not_counted(profile: Profile, held: HeldAtEnd) -> List[Tuple[str, int]]:
-    """What is in no sum of what leaks, in words, and bytes."""
-    accounts = profile.accounts
-    groups = [
-        (profile.group_of.get(accounts[account].owner), n_bytes) for account, (n_bytes, _) in held.on_purpose.items()
-    ]
-    found = [
-        ("inherited from the process that forked it", held.inherited),
-        ("suppressed", held.suppressed),
-        ("left by imports", held.imports),
-        ("the interpreter's own", held.interpreter),
-        ("reserved by caching allocators", sum(n_bytes for group, n_bytes in groups if group == "cached")),
-        ("the runtime's", sum(n_bytes for group, n_bytes in groups if group == "runtime")),
-    ]
-    return [row for row in found if row[1]]
+    return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, others)
 
 
 class LeakedPlace(NamedTuple):
@@ -725,6 +667,19 @@ def leaked_places(profile: Profile, names: Names, composition: Composition) -> L
     return sorted(places, key=lambda place: (-place.bytes, place))
 
 
+class NotCounted(NamedTuple):
+    key: str  # "inherited", "suppressed", "imports", "interpreter", "cached", "runtime"
+    bytes: int
+
+
+def not_counted(profile: Profile, held: HeldAtEnd) -> List[NotCounted]:
+    """What is in no sum of what was still allocated."""
+    sums = dict(held.others, **dict.fromkeys(_ON_PURPOSE, 0))
+    for account, (n_bytes, _) in held.on_purpose.items():
+        sums[profile.group_of[profile.accounts[account].owner]] += n_bytes
+    return [NotCounted(key, n_bytes) for key, n_bytes in sums.items() if n_bytes]
+
+
 # ---- in words --------------------------------------------------------------------------------
 
 _UNITS: Dict[str, str] = {"ms": "second", "i": "million instructions", "B": "MiB allocated and freed"}
@@ -733,23 +688,20 @@ _MAX_STEP = 30
 
 
 def step_name(profile: Profile, grown: Growth) -> str:
-    """What a slope is by: the program's own word for a repetition, or a unit of time."""
+    """What a slope is by: the program's own name of an iteration, or a unit of time."""
     if not grown.step:
         return _UNITS[profile.time_unit]
     step = grown.step if len(grown.step) <= _MAX_STEP else grown.step[: _MAX_STEP - 1] + "…"
     return step if step.isalnum() else f'"{step}"'
 
 
-def slope(profile: Profile, grown: Growth, line: Growing) -> float:
+def slope(profile: Profile, grown: Growth, line: Leak) -> float:
     """Bytes by `step_name`."""
     return line.bytes_per_step * (1 if grown.step else _SCALES[profile.time_unit])
 
 
-def rate(profile: Profile, grown: Growth, line: Growing) -> str:
-    """ "4.00 KiB per step"; where the program tells of no steps "40 blocks of about 4.00 KiB".
-
-    Seconds are the last resort: under Valgrind they are not the program's own.
-    """
+def rate(profile: Profile, grown: Growth, line: Leak) -> str:
+    """ "4.00 KiB per step"; without iterations "40 blocks of about 4.00 KiB": seconds under Valgrind are not the program's own."""
     if not grown.step and line.blocks == 1:
         return "in one block that grows"
     if not grown.step and line.blocks:
@@ -758,7 +710,7 @@ def rate(profile: Profile, grown: Growth, line: Growing) -> str:
 
 
 def growth_sentence(profile: Profile, grown: Growth) -> str:
-    """The first thing to say of a run that leaks; "" of one that does not, or that does not tell. Safe to show."""
+    """The first thing to say of a run that leaks; "" of one that does not. Safe to show."""
     if not grown.lines:
         return ""
     first, others = grown.lines[0], grown.lines[1:]
@@ -769,6 +721,31 @@ def growth_sentence(profile: Profile, grown: Growth) -> str:
         more = sum(line.grown for line in others)
         text += f"; and {count(len(others), 'more line')}, {size(more)}"
     return text + "."
+
+
+def unknown_reason(profile: Profile, grown: Growth) -> str:
+    """Why it is unknown whether the run leaks; "" if it is known."""
+    n_snapshots = len(profile.snapshots)
+    found = f"there are {count(n_snapshots, 'snapshot')} only"
+    if grown.n_found < n_snapshots:
+        found = f"of {count(n_snapshots, 'snapshot')} only {grown.n_found} came after its start"
+    reasons = {
+        "": "",
+        "no-snapshot": "the trace has no snapshot",
+        "few-steps": f'"{grown.step}" came {grown.n_found} times only, and it takes {grown.n_needed} to tell',
+        "few-snapshots": f"{found}, and it takes {grown.n_needed} to tell",
+    }
+    return reasons[grown.unknown]
+
+
+NOT_COUNTED = {
+    "inherited": "inherited from the process that forked it",
+    "suppressed": "suppressed",
+    "imports": "left by imports",
+    "interpreter": "the interpreter's own",
+    "cached": "reserved by caching allocators",
+    "runtime": "the runtime's",
+}
 
 
 # ---- for programs ----------------------------------------------------------------------------
@@ -796,10 +773,10 @@ def as_data(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
         "bytes": held.bytes,
         "owners": sorted(rows.values(), key=lambda row: (-row["host"] - row["device"], row["name"])),
         "places": [dict(place._asdict(), label=place.label[:_MAX_LABEL]) for place in places],
-        "not_counted": [list(row) for row in not_counted(profile, held)],
+        "not_counted": [[NOT_COUNTED[key], n_bytes] for key, n_bytes in not_counted(profile, held)],
         "step": step_name(profile, grown),
         "n_steps": grown.n_steps,
-        "untold": grown.untold,
+        "untold": unknown_reason(profile, grown),
         "growing": [
             {
                 "label": line.label[:_MAX_LABEL],

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What leaks, as sections of the text report: the lines that were still growing, and what was held at the end, by owner.
+"""Leaks as sections of the text report: lines that were still growing, and memory that was still allocated at exit, by owner.
 
-Where no line is known to grow, the lines that held most at the end are told: a leak that fills only a short part of the run
-is among them.
+Where no line is known to grow, the lines that held most at exit follow: a leak of a short part of the run is among them.
 """
 
 from jmassif.analysis.aggregate import ledger
-from jmassif.analysis.leaks import HeldAtEnd, find_growth, held_at_end, leaked_places, not_counted, rate
+from jmassif.analysis.leaks import (
+    NOT_COUNTED,
+    HeldAtEnd,
+    find_growth,
+    held_at_end,
+    leaked_places,
+    not_counted,
+    rate,
+    unknown_reason,
+)
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
@@ -30,7 +38,7 @@ _HELD = Table(
 
 
 def growing_section(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
-    """Nothing, if nothing grows."""
+    """Empty if nothing grows."""
     grown = find_growth(profile, names)
     if not grown.lines:
         return []
@@ -49,19 +57,19 @@ def growing_section(profile: Profile, names: Names, extent: Extent = FULL) -> Li
 
 
 def held_section(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
-    """What the program held at its end, before an interpreter let go of it."""
+    """Memory at exit, before an interpreter cleans up."""
     held = held_at_end(profile, names)
     if held is None or profile.snapshots[-1].reason != "exit" or not held.leaked:
         return []
     when = moment(held.time, profile.time_unit)
     cleaned = " before the interpreter's clean-up," if profile.snapshots[held.snapshot].reason == "end" else ""
     text = f"At {when},{cleaned} the program held {size(held.bytes)} that nobody had freed."
-    others = [f"{size(n_bytes)} {what}" for what, n_bytes in not_counted(profile, held)]
+    others = [f"{size(n_bytes)} {NOT_COUNTED[key]}" for key, n_bytes in not_counted(profile, held)]
     if others:
         text += f" Not counted: {', '.join(others)}; pages of files and stacks."
     grown = find_growth(profile, names)
-    if grown.untold:
-        text += f" Whether it was still growing cannot be told: {grown.untold}."
+    if grown.unknown:
+        text += f" Whether it was still growing cannot be told: {unknown_reason(profile, grown)}."
     lines = heading("Held at the end") + paragraph(text)
     if not grown.lines:
         lines += _held_lines(profile, names, held, extent)
