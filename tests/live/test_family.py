@@ -212,24 +212,23 @@ def test_growth_is_that_of_the_last_ten_seconds_of_the_run(tmp_path: Path) -> No
 
 
 def test_mapped_files_and_functions_without_symbols_are_a_line_each(tmp_path: Path) -> None:
-    trace = Trace(version="1", process="10.1", pid="10", ppid="1", memory="unified", time_unit="ms", option_pages="yes")
-    libraries = [trace.string(f"/usr/lib/{name}.so") for name in ("libm", "libc", "libtorch")]
-    held = {}
-    for number, (type_, library, kind) in enumerate(
-        [("m", 0, "file"), ("m", 1, "file"), ("n", 2, "heap"), ("n", 2, "heap")], 1
-    ):
-        trace.lines += [f"f {number} {type_} 0 {libraries[library]} 0 0 {number:x}000", f"n {number} 0 {number}"]
-        trace.lines.append(f"a {number} {number} {kind} lib")
-        trace._kinds[number] = kind
-        held[number] = (10**number, 1)
+    trace = Trace(process="10.1", pid="10", ppid="1", memory="unified", time_unit="ms", option_pages="yes")
+    stacks = [
+        ("file", "map (libm.so)"),
+        ("file", "map (libc.so)"),
+        ("heap", "a (/lib/libtorch.so)"),
+        ("heap", "b (/lib/libtorch.so)"),
+    ]
+    held = {trace.account(kind, "lib", [frame]): (10**number, 1) for number, (kind, frame) in enumerate(stacks, 1)}
+    types = {trace.string("map"): "m", trace.string("a"): "n", trace.string("b"): "n"}
+    for at, words in [(at, line.split()) for at, line in enumerate(trace.lines) if line.startswith("f ")]:
+        trace.lines[at] = " ".join([*words[:2], types[int(words[3])], "0", *words[4:]])
     trace.snapshot(5, "time", held)
     run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
     while not run.follower.is_all:
         run.poll()
-    assert {line.name: line.bytes for line in run.lines("held", 9)} == {
-        "libtorch.so (no symbols)": 11000,
-        "mapped files": 110,
-    }
+    lines = {line.name: line.bytes for line in run.lines("held", 9)}
+    assert lines == {"libtorch.so (no symbols)": 11000, "mapped files": 110}
 
 
 def test_the_ladder_of_now_is_the_reports(tmp_path: Path) -> None:
