@@ -6,13 +6,13 @@ from typing import Dict, List, Sequence
 
 import pytest
 
+from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.compare import (
     HELD,
     VIEWS,
     Column,
     Difference,
     LadderView,
-    PartFigures,
     Run,
     View,
     compare,
@@ -66,10 +66,15 @@ def assert_adds_up(view: View) -> None:
     rows = [row for row in view.rows if row.is_counted]
     rows += [row for row in (view.other, view.rounding) if row]
     for n, cell in enumerate(view.total.cells):
-        sums = [sum(row.cells[n].figures[field] for row in rows) for field in range(3)]
+        sums = [sum(row.cells[n].figures[field] for row in rows) for field in range(4)]
         assert tuple(sums) == cell.figures
-        changes = [sum(row.cells[n].change[field] for row in rows) for field in range(3)]
+        changes = [sum(row.cells[n].change[field] for row in rows) for field in range(4)]
         assert tuple(changes) == cell.change
+
+
+def figures(usage: Usage) -> Tuple[int, int, int]:
+    """Host and device bytes, and blocks or calls."""
+    return usage.host_bytes, usage.device_bytes, usage.blocks
 
 
 def told(view: View) -> Dict[str, List[int]]:
@@ -86,11 +91,11 @@ def test_each_view_tells_the_same_difference() -> None:
     assert told(views["role"]) == {"(no tensor)": cudnn, "gradient": tensors}
     assert told(views["library"])["libcudnn.so"] == cudnn
     assert told(views["function"]) == {"cudnnCreate (libcudnn.so)": cudnn, "main (train.c)": tensors}
-    assert [cell.figures for cell in views["owner"].total.cells] == [
-        PartFigures(3 * MIB, 5000, 2),
-        PartFigures(9 * MIB, 5000, 2),
+    assert [figures(cell.figures) for cell in views["owner"].total.cells] == [
+        (3 * MIB, 5000, 2),
+        (9 * MIB, 5000, 2),
     ]
-    assert views["owner"].rows[0].cells[1].change == PartFigures(6 * MIB, 0, 0)
+    assert figures(views["owner"].rows[0].cells[1].change) == (6 * MIB, 0, 0)
 
 
 def test_what_is_only_in_one_run_is_new_or_gone() -> None:
@@ -105,7 +110,7 @@ def test_memory_that_moves_from_host_to_device_is_a_change() -> None:
         return trace
 
     (row,) = compared([moved("heap")], [moved("device")])["owner"].rows
-    assert row.cells[1].change == PartFigures(-4096, 4096, 0)
+    assert figures(row.cells[1].change) == (-4096, 4096, 0)
     assert difference_of(row) == 4096
 
 
@@ -224,20 +229,20 @@ NEW_CALLS = (
 def test_calls_are_compared_with_those_inside_them_beneath() -> None:
     view = compared([called(*OLD_CALLS)], [called(*NEW_CALLS)], views=VIEWS)["scope"]
     rows = [
-        (row.path, row.name, row.is_counted, row.is_listed) + tuple(cell.figures for cell in row.cells)
+        (row.path, row.name, row.is_counted, row.is_listed) + tuple(figures(cell.figures) for cell in row.cells)
         for row in view.rows
     ]
-    nothing = PartFigures()
+    nothing = (0, 0, 0)
     assert rows == [
-        ((), "cuModuleLoadData", False, True, PartFigures(360, 0, 12), nothing),
-        ((), "cudnnCreate", True, False, PartFigures(40, 60, 1), PartFigures(90, 60, 1)),
-        (("cudnnCreate",), "cuModuleLoadData", False, False, PartFigures(30, 50, 1), PartFigures(60, 0, 2)),
-        ((), "cuModuleLoadData", True, False, PartFigures(30, 0, 1), nothing),
-        ((), "cublasCreate", True, False, nothing, PartFigures(-5, 0, 1)),
-        ((), "cuInit", True, False, PartFigures(100, 0, 1), PartFigures(100, 0, 1)),
-        ((), "dlopen libcudnn.so", True, False, PartFigures(7, 0, 1), PartFigures(7, 0, 1)),
+        ((), "cuModuleLoadData", False, True, (360, 0, 12), nothing),
+        ((), "cudnnCreate", True, False, (40, 60, 1), (90, 60, 1)),
+        (("cudnnCreate",), "cuModuleLoadData", False, False, (30, 50, 1), (60, 0, 2)),
+        ((), "cuModuleLoadData", True, False, (30, 0, 1), nothing),
+        ((), "cublasCreate", True, False, nothing, (-5, 0, 1)),
+        ((), "cuInit", True, False, (100, 0, 1), (100, 0, 1)),
+        ((), "dlopen libcudnn.so", True, False, (7, 0, 1), (7, 0, 1)),
     ]
-    assert [cell.figures for cell in view.total.cells] == [PartFigures(177, 60, 4), PartFigures(192, 60, 4)]
+    assert [figures(cell.figures) for cell in view.total.cells] == [(177, 60, 4), (192, 60, 4)]
 
 
 def test_calls_nested_without_end_are_told_to_a_depth() -> None:
@@ -246,7 +251,7 @@ def test_calls_nested_without_end_are_told_to_a_depth() -> None:
         f"x {depth} 0 1 0 1 0 'cuInit' heap 10 1"
     ]
     view = compared([called(*records)], views=["scope"])["scope"]
-    assert len(view.rows) == 16 and view.total.cells[0].figures == PartFigures(10, 0, 1)
+    assert len(view.rows) == 16 and figures(view.total.cells[0].figures) == (10, 0, 1)
 
 
 # ---- what is left out, and repeats ---------------------------------------------------------------
@@ -264,9 +269,9 @@ def test_repeats_give_medians_and_mark_changes_beyond_noise() -> None:
     new = [held(cudnn, "8", tensors) for cudnn, tensors in ((140, 65), (131, 75), (170, 60))]
     view = compared(old, new)["owner"]
     cudnn, tensor = view.rows
-    assert (cudnn.name, cudnn.cells[0].figures.host, cudnn.cells[1].figures.host) == ("cudnn", 110, 140)
+    assert (cudnn.name, cudnn.cells[0].figures.host_bytes, cudnn.cells[1].figures.host_bytes) == ("cudnn", 110, 140)
     assert cudnn.cells[1].is_beyond_noise is True and cudnn.cells[0].is_beyond_noise is False
-    assert (tensor.cells[0].figures.device, tensor.cells[1].figures.device) == (60, 65)
+    assert (tensor.cells[0].figures.device_bytes, tensor.cells[1].figures.device_bytes) == (60, 65)
     assert tensor.cells[1].is_beyond_noise is False
     assert [row.cells[1].is_beyond_noise for row in compared(old[:1], new[:1])["owner"].rows] == [None, None]
 
@@ -286,8 +291,8 @@ def test_medians_that_do_not_add_up_have_a_row_that_says_so() -> None:
 
     view = compared([holding(9, 1)], [holding(9, 1), holding(9, 9), holding(1, 9)])["owner"]
     assert told(view) == {"a": [9, 9], "b": [1, 9]}
-    assert [cell.figures.host for cell in view.total.cells] == [10, 10]  # of 10, 18, 10
-    assert view.rounding and [cell.figures.host for cell in view.rounding.cells] == [0, -8]
+    assert [cell.figures.host_bytes for cell in view.total.cells] == [10, 10]  # of 10, 18, 10
+    assert view.rounding and [cell.figures.host_bytes for cell in view.rounding.cells] == [0, -8]
 
 
 def test_of_a_single_column_the_small_rows_are_folded() -> None:

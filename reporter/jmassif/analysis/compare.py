@@ -10,7 +10,7 @@ import sys
 from array import array
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import aggregate
+from jmassif.analysis.aggregate import Usage, aggregate, sum_of
 from jmassif.analysis.hot_spot import lines_to_blame
 from jmassif.analysis.ladder import LESS, PLUS, SHOWN, Ladder, Rung, ladders
 from jmassif.analysis.range_diff import At, look_at
@@ -20,7 +20,7 @@ from jmassif.attribution import names as alignment
 from jmassif.attribution.blame import NO_STACK, base_name
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
-from jmassif.model.records import Composition, counted_blocks, side_of
+from jmassif.model.records import Composition, Growth, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
@@ -33,20 +33,8 @@ VIEWS = HELD + (SCOPE,)
 _MAX_DEPTH = 16
 
 
-class PartFigures(NamedTuple):
-    host: int = 0  # bytes, as is the next
-    device: int = 0
-    number: int = 0  # of blocks; in a view by scope, of calls
-
-    @property
-    def bytes(self) -> int:
-        return self.host + self.device
-
-    def plus(self, other: "PartFigures") -> "PartFigures":
-        return PartFigures(self.host + other.host, self.device + other.device, self.number + other.number)
-
-    def minus(self, other: "PartFigures") -> "PartFigures":
-        return PartFigures(self.host - other.host, self.device - other.device, self.number - other.number)
+def minus(now: Usage, before: Usage) -> Usage:
+    return Usage(*(mine - theirs for mine, theirs in zip(now, before)))
 
 
 def median(numbers: Sequence[int]) -> int:
@@ -65,7 +53,7 @@ class Key(NamedTuple):
         return not self.is_listed and len(self.path) == 1
 
 
-Parts = Dict[Key, PartFigures]
+Parts = Dict[Key, Usage]
 
 
 def frame_name(profile: Profile, names: Names, frame_id: int) -> str:
@@ -103,11 +91,7 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
 def held(profile: Profile, names: Names, view: str, composition: Composition) -> Parts:
     """The parts of a view of HELD. Memory of kinds that are only listed is left out."""
     sums = aggregate(profile, composition, namer(profile, names, view))
-    return {Key((name,)): PartFigures(sum_.host_bytes, sum_.device_bytes, sum_.blocks) for name, sum_ in sums.items()}
-
-
-def _add(parts: Parts, key: Key, figures: PartFigures) -> None:
-    parts[key] = parts.get(key, PartFigures()).plus(figures)
+    return {Key((name,)): usage for name, usage in sums.items()}
 
 
 def spent(profile: Profile) -> Parts:
@@ -127,22 +111,23 @@ def spent(profile: Profile) -> Parts:
         return found
 
     parts: Parts = {}
+
+    def add(key: Key, growths: Tuple[Growth, ...], calls: int) -> None:
+        host, device = growth_by_side(growths)
+        parts[key] = parts.get(key, Usage()) + Usage(host, calls, device)
+
     for scope in profile.scopes:
         called = path(scope.id)
         if len(called) <= _MAX_DEPTH:
-            _add(parts, Key(called), PartFigures(*growth_by_side(scope.growths), 1))
+            add(Key(called), scope.growths, 1)
     for rest in profile.scope_sums.values():
         key = Key((printable(alignment.scope(rest.name)),), is_listed=True)
-        _add(parts, key, PartFigures(*growth_by_side(rest.growths), rest.calls))
+        add(key, rest.growths, rest.calls)
     return parts
 
 
-def total(parts: Parts) -> PartFigures:
-    found = PartFigures()
-    for key, figures in parts.items():
-        if key.is_counted:
-            found = found.plus(figures)
-    return found
+def total(parts: Parts) -> Usage:
+    return sum_of(figures for key, figures in parts.items() if key.is_counted)
 
 
 # ---- lines -----------------------------------------------------------------------------------
@@ -150,7 +135,7 @@ def total(parts: Parts) -> PartFigures:
 # By function, as frame_name has it, and line (0 where lines are not known): a label that is safe to show, host and device bytes.
 Spot = Tuple[str, int, int]
 Places = Dict[str, Dict[int, Spot]]
-_Pick = Callable[[PartFigures], int]
+_Pick = Callable[[Usage], int]
 _MOST_LINES = 50  # of a function: so many of its largest lines tell how far all have moved
 
 
@@ -187,9 +172,13 @@ class Moved(NamedTuple):
         return self.now - self.before
 
 
+def _usage(spot: Spot) -> Usage:
+    return Usage(spot[1], 0, spot[2])
+
+
 def _bytes_of(runs: Sequence[Places], function: str, of: _Pick) -> Dict[int, int]:
     """By line of a function: the medians of some runs."""
-    found = [{line: of(PartFigures(*spot[1:])) for line, spot in run.get(function, {}).items()} for run in runs]
+    found = [{line: of(_usage(spot)) for line, spot in run.get(function, {}).items()} for run in runs]
     return {line: median([run.get(line, 0) for run in found]) for line in {line for run in found for line in run}}
 
 
@@ -214,7 +203,7 @@ def most_moved(first: Sequence[Places], last: Sequence[Places], of: _Pick, sign:
     """
 
     def sum_of(runs: Sequence[Places], function: str) -> int:
-        return median([sum(of(PartFigures(*spot[1:])) for spot in run.get(function, {}).values()) for run in runs])
+        return median([sum(of(_usage(spot)) for spot in run.get(function, {}).values()) for run in runs])
 
     functions = {function: None for run in [*last, *first] for function in run}
     sums = {function: (sum_of(first, function), sum_of(last, function)) for function in functions}
@@ -327,8 +316,8 @@ class Stacks:
 
 # The memory space, or the sum of both.
 POOLS: Mapping[str, _Pick] = {
-    "host": lambda figures: figures.host,
-    "device": lambda figures: figures.device,
+    "host": lambda figures: figures.host_bytes,
+    "device": lambda figures: figures.device_bytes,
     "bytes": lambda figures: figures.bytes,
 }
 
@@ -361,8 +350,8 @@ class Column(NamedTuple):
 class Cell(NamedTuple):
     """A part in one column."""
 
-    figures: PartFigures  # of repeated runs the median; of an even number the lower one of the middle two
-    change: PartFigures  # against the first column
+    figures: Usage  # of repeated runs the median; of an even number the lower one of the middle two
+    change: Usage  # against the first column
     is_beyond_noise: Optional[bool]  # no run of either column reaches the other's; None: no repeated runs
 
 
@@ -376,7 +365,7 @@ class DifferenceRow(NamedTuple):
 
 class View(NamedTuple):
     by: str  # one of VIEWS
-    counts: str  # unit of figures' `number`: "blocks" or "calls"
+    counts: str  # meaning of figures' blocks: "blocks" or "calls"
     rows: List[DifferenceRow]  # the largest difference first; a nested call after the one around it
     n_other: int
     other: Optional[DifferenceRow]  # the sum of `n_other` rows that differ too little
@@ -483,22 +472,22 @@ def measure(
     )
 
 
-def _medians(runs: Sequence[PartFigures]) -> PartFigures:
-    return PartFigures(*(median(numbers) for numbers in zip(*runs)))
+def _medians(runs: Sequence[Usage]) -> Usage:
+    return Usage(*(median(numbers) for numbers in zip(*runs)))
 
 
-def _are_apart(one: Sequence[PartFigures], other: Sequence[PartFigures]) -> bool:
+def _are_apart(one: Sequence[Usage], other: Sequence[Usage]) -> bool:
     pairs = [([of(figures) for figures in one], [of(figures) for figures in other]) for of in POOLS.values()]
     return any(max(a) < min(b) or max(b) < min(a) for a, b in pairs)
 
 
-def _row(name: str, key: Key, columns: Sequence[Sequence[PartFigures]]) -> DifferenceRow:
+def _row(name: str, key: Key, columns: Sequence[Sequence[Usage]]) -> DifferenceRow:
     """From the figures of each run of each column."""
     has_repeats = any(len(runs) > 1 for runs in columns)
     first, cells = _medians(columns[0]), []
     for runs in columns:
         figures = _medians(runs)
-        cells.append(Cell(figures, figures.minus(first), _are_apart(columns[0], runs) if has_repeats else None))
+        cells.append(Cell(figures, minus(figures, first), _are_apart(columns[0], runs) if has_repeats else None))
     return DifferenceRow(name, key.path[:-1], key.is_counted, key.is_listed, cells)
 
 
@@ -533,7 +522,7 @@ def _nested(rows: List[DifferenceRow]) -> List[DifferenceRow]:
 def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
     runs = [[run.views[by] for run in column.runs] for column in columns]
     keys = {key: None for parts in runs for run in parts for key in run}
-    nothing = PartFigures()
+    nothing = Usage()
     shown: List[DifferenceRow] = []
     small: List[Key] = []
     for key in keys:
@@ -543,7 +532,7 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
         elif key.is_counted:
             small.append(key)
 
-    def sums(name: str, of: Callable[[Parts], PartFigures]) -> DifferenceRow:
+    def sums(name: str, of: Callable[[Parts], Usage]) -> DifferenceRow:
         return _row(name, Key((name,)), [[of(run) for run in parts] for parts in runs])
 
     all_rows = sums("total", total)
@@ -551,10 +540,7 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
     counted = [row for row in shown if row.is_counted] + ([other] if other else [])
     missing = []
     for number, cell in enumerate(all_rows.cells):
-        there = nothing
-        for row in counted:
-            there = there.plus(row.cells[number].figures)
-        missing.append([cell.figures.minus(there)])
+        missing.append([minus(cell.figures, sum_of(row.cells[number].figures for row in counted))])
     has_rounding = any(column != [nothing] for column in missing)
     rounding = _row("rounding", Key(("rounding",)), missing) if has_rounding else None
     counts = "calls" if by == SCOPE else "blocks"

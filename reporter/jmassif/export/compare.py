@@ -4,7 +4,8 @@
 import json
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from jmassif.analysis.compare import Cell, Difference, DifferenceRow, Finding, LadderView, PartFigures, View
+from jmassif.analysis.aggregate import Usage
+from jmassif.analysis.compare import Cell, Difference, DifferenceRow, Finding, LadderView, View
 from jmassif.analysis.run_info import label
 from jmassif.export.csv import line
 
@@ -12,8 +13,8 @@ from jmassif.export.csv import line
 JSON_VERSION = 1
 
 
-def _figures(figures: PartFigures) -> Dict[str, int]:
-    return {"host": figures.host, "device": figures.device, "number": figures.number}
+def _figures(figures: Usage) -> Dict[str, int]:
+    return {"host": figures.host_bytes, "device": figures.device_bytes, "number": figures.blocks}
 
 
 def _cell(cell: Cell) -> Dict[str, Any]:
@@ -112,7 +113,7 @@ def write_csv(difference: Difference) -> Iterator[str]:
                 figures, change = cell.figures, cell.change
                 yield line(
                     [view.by, what, row.name, " > ".join(row.path), int(row.is_counted), column.label, len(column.runs)]
-                    + [figures.host, figures.device, figures.bytes, figures.number]
-                    + [change.host, change.device, change.bytes, change.number]
+                    + [figures.host_bytes, figures.device_bytes, figures.bytes, figures.blocks]
+                    + [change.host_bytes, change.device_bytes, change.bytes, change.blocks]
                     + [None if cell.is_beyond_noise is None else int(cell.is_beyond_noise)]
                 )

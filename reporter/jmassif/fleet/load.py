@@ -16,7 +16,8 @@ import threading
 import time
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.analysis.compare import Key, PartFigures, Run, measure
+from jmassif.analysis.aggregate import Usage, sum_of
+from jmassif.analysis.compare import Key, Run, measure
 from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.run_info import fact, facts, run_id
 from jmassif.fleet.database import (
@@ -70,12 +71,12 @@ def _name(key: Key) -> str:
     return " > ".join(key.path) + (" (further calls)" if key.is_listed else "")
 
 
-def _parts(run: Run) -> List[Tuple[str, str, PartFigures]]:
-    found: Dict[Tuple[str, str], PartFigures] = {}
+def _parts(run: Run) -> List[Tuple[str, str, Usage]]:
+    found: Dict[Tuple[str, str], Usage] = {}
     for view in VIEWS:
         for key, figures in run.views[view].items():
             name = (view, _text(_name(key)))
-            found[name] = found.get(name, PartFigures()).plus(figures)
+            found[name] = found.get(name, Usage()) + figures
     return [(view, name, figures) for (view, name), figures in found.items()]
 
 
@@ -86,12 +87,10 @@ def _figures(name: str, profile: Profile) -> List[Tuple[str, str, int, int, int]
     except SelectionError:
         return []
     parts = _parts(run)
-    total = PartFigures()
-    for view, _, figures in parts:
-        total = total.plus(figures) if view == OWNER else total
+    total = sum_of(figures for view, _, figures in parts if view == OWNER)
     parts.insert(0, (TOTAL, TOTAL, total))
     assert {view for view, _, _ in parts} <= {TOTAL, OWNER, LIBRARY, SCOPE, LINE}
-    return [(view, part, _number(f.host), _number(f.device), _number(f.number)) for view, part, f in parts]
+    return [(view, part, _number(f.host_bytes), _number(f.device_bytes), _number(f.blocks)) for view, part, f in parts]
 
 
 def _ended(profile: Profile) -> str:

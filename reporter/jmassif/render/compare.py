@@ -5,6 +5,7 @@ import os
 import re
 from typing import Callable, Dict, Iterator, List, NamedTuple
 
+from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.compare import (
     MORE_THAN_ALL,
     POOLS,
@@ -15,7 +16,6 @@ from jmassif.analysis.compare import (
     Finding,
     LadderView,
     Moved,
-    PartFigures,
     View,
 )
 from jmassif.analysis.run_info import is_told_by_others, label
@@ -136,7 +136,7 @@ def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> L
     def held(number: int) -> Callable[[DifferenceRow], str]:
         return lambda row: amount(pick(row.cells[number].figures))
 
-    def changed(of: Callable[[PartFigures], int]) -> Callable[[DifferenceRow], str]:
+    def changed(of: Callable[[Usage], int]) -> Callable[[DifferenceRow], str]:
         return lambda row: change(of(row.cells[-1].change))
 
     def percent(row: DifferenceRow) -> str:
@@ -153,13 +153,13 @@ def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> L
     if pool == "bytes" and all(any(side(cell.figures) for cell in view.total.cells) for side in sides):
         found += [_Column(f"{name} change", changed(side)) for name, side in zip(("host", "device"), sides)]
     if pool == "bytes":  # those of either side are not known
-        found.append(_Column(view.counts, lambda row: f"{row.cells[-1].change.number:+,}".replace("+0", "")))
+        found.append(_Column(view.counts, lambda row: f"{row.cells[-1].change.blocks:+,}".replace("+0", "")))
     return found
 
 
 def _pools(difference: Difference, view: View) -> List[str]:
     """What may be added up: both sides of unified boards, or each of a discrete GPU."""
-    has_device = any(cell.figures.device for cell in view.total.cells)
+    has_device = any(cell.figures.device_bytes for cell in view.total.cells)
     return ["host", "device"] if difference.is_discrete and has_device else ["bytes"]
 
 
