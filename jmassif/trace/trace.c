@@ -257,7 +257,8 @@ void jm_trace_source(UInt file, const HChar *sha256)
     end();
 }
 
-// Nodes and accounts come in turns and by the hundred thousand. Both are held back, so that a line has many of one sort.
+// Nodes and accounts come in turns and by the hundred thousand. Both are held back, so that a line has many of one
+// sort.
 typedef struct {
     Record record;
     UInt used;
