@@ -142,7 +142,6 @@ def test_a_comparison_has_no_secrets_either(tmp_path: Path, format_: str) -> Non
     new.write_text(
         new.read_text().replace("m host wintermute", "m host wintermute2").replace("secretproject", "topsecret")
     )
-    ends: List[List[str]] = [[], ["--from=start", "--to=last"]]
     for options in ends:
         done = jm_diff("--anonymous", f"--format={format_}", *options, "-o", tmp_path / "out", old, new)
         assert done.status == 0, done.err

@@ -2,7 +2,7 @@
 """Runs side by side: rows that mean the same are one, sums hold to the byte, repeats tell what is noise."""
 
 import random
-from typing import Dict, List, Sequence
+from typing import Dict, List, Sequence, Tuple
 
 import pytest
 
