@@ -142,11 +142,10 @@ def test_a_comparison_has_no_secrets_either(tmp_path: Path, format_: str) -> Non
     new.write_text(
         new.read_text().replace("m host wintermute", "m host wintermute2").replace("secretproject", "topsecret")
     )
-    for options in ends:
-        done = jm_diff("--anonymous", f"--format={format_}", *options, "-o", tmp_path / "out", old, new)
-        assert done.status == 0, done.err
-        text = unpacked(tmp_path / "out")
-        assert [secret for secret in SECRETS if secret in text.lower()] == [] and "trace 2" in text
+    done = jm_diff("--anonymous", f"--format={format_}", "-o", tmp_path / "out", old, new)
+    assert done.status == 0, done.err
+    text = unpacked(tmp_path / "out")
+    assert [secret for secret in SECRETS if secret in text.lower()] == [] and "trace 2" in text
 
 
 def test_figures_owners_and_names_stay_apart(tmp_path: Path) -> None:
