@@ -5,6 +5,8 @@ import json
 import random
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -314,6 +316,21 @@ def test_bad_input_and_a_port_that_is_taken_are_one_line(tmp_path: Path, small: 
     assert_one_line_error("jmassif serve", jmassif("serve", path), "massif file", str(path))
     path.write_bytes(SMALL)
     assert_one_line_error("jmassif serve", jmassif("serve", f"--port={small[0].port}", path), "port")
+
+
+def test_a_run_that_goes_on_is_not_said_to_be_killed(tmp_path: Path) -> None:
+    """Its trace has no end, as that of a killed program; the process tells the two apart."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    host = socket.gethostname()
+    trace = Trace(process=f"{process.pid}.{start}", pid=str(process.pid), host=host, memory="unified", time_unit="ms")
+    trace.snapshot(5, "time", {trace.account("heap", "app", ["main (a.c:2)"]): (7000, 1)})
+    library = Library([str(trace.save(tmp_path))], None)
+    assert b"killed" not in library.page.partition(b"<script")[0]
+    assert library.wait(-1, 0)[1]["processes"][0]["state"] == "running"  # type: ignore[index]
+    process.kill()
+    process.wait()
+    assert library._make_page() and b"killed" in library.page.partition(b"<script")[0]
 
 
 def test_of_several_runs_one_that_is_damaged_is_left_out(tmp_path: Path) -> None:

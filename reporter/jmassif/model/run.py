@@ -81,6 +81,7 @@ class Profile:
         self.objects: List[LoadedObject] = []
         self.end: Optional[End] = None
         self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
+        self.is_running = False  # known of the process while its trace is followed
         self.was_dismissed = False  # its parent is known (model/processes.py), had it end, and went on well
         # By account: 1 for those that are to be seen; None: all. What tells who held what tells of these alone, totals do not.
         self.kept: Optional[bytearray] = None

@@ -151,6 +151,9 @@ class Library:
                         self._runs[run.name] = ServedRun(run.name)
                         is_news = True
                     is_news = self._runs[run.name].poll() or is_news
+                    profile = self._runs[run.name].profile
+                    is_news = is_news or profile.is_running != run.is_running
+                    profile.is_running = run.is_running
                 except TraceError as error:
                     # Of several, the others go on.
                     self._runs.pop(run.name, None)
