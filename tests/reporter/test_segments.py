@@ -15,9 +15,9 @@ MIB = 1 << 20
 BASE = 0x7F00_0000_0000
 
 
-def new_trace() -> Tuple[Trace, int, int]:
+def new_trace(**manifest: str) -> Tuple[Trace, int, int]:
     """With the accounts of a cache and of tensors."""
-    trace = Trace(time_unit="ms", memory="unified")
+    trace = Trace(time_unit="ms", memory="unified", **manifest)
     cache = trace.account("device", "cache", ["grow (libc10_cuda.so)"])
     tensor = trace.account("device", "tensor", ["empty (libtorch.so)"])
     return trace, cache, tensor

@@ -10,10 +10,11 @@ from typing import Any, Dict, Iterator, List
 
 from jmassif.analysis.allocator_events import DeviceMoment, Step, select_device, steps, why_empty
 from jmassif.analysis.device_memory import CACHE, Layout, Segment, is_placed, layout_at
+from jmassif.analysis.oom import at_least
 from jmassif.model.records import DEVICE_KINDS, Frame
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View
-from jmassif.units import unicode_text
+from jmassif.units import printable, size, unicode_text
 from jmassif.version import __version__
 
 
@@ -22,6 +23,7 @@ _PROTOCOL = 4
 # PyTorch's allocator deals allocations of up to 1 MiB out of segments of 2 MiB, which it calls small.
 _SMALL_BLOCK = 1 << 20
 _SMALL_SEGMENT = 2 << 20
+_WITH_ADDRESSES = (1, 10)  # release of PyTorch
 
 _ACTIVE, _INACTIVE = "active_allocated", "inactive"
 _Dict = Dict[str, Any]
@@ -154,12 +156,32 @@ def _about(profile: Profile, at: DeviceMoment, layout: Layout) -> _Dict:
     return about
 
 
+def _check_addresses(profile: Profile) -> None:
+    """Raises FormatError for a PyTorch that reports numbers in the place of addresses."""
+    version = profile.manifest.get("pytorch", "")
+    if version and not at_least(version, *_WITH_ADDRESSES):
+        raise FormatError(
+            f"PyTorch {printable(version)} does not report where tensors lie in segments: record with PyTorch 1.10 or later"
+        )
+
+
+def _unplaced(profile: Profile, at: DeviceMoment, layout: Layout) -> FormatError:
+    if "cudaMallocAsync" in profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", ""):
+        return FormatError("PyTorch's allocator has no segments with cudaMallocAsync: record with backend:native")
+    free = size(layout.fragmentation.free)
+    return FormatError(
+        f"it is not known where tensors lie in segments at {at.name}, where the map has {free} free, more than the allocator"
+        " cache: PyTorch reports their addresses from 1.10 on"
+    )
+
+
 def snapshot(profile: Profile, view: View) -> _Dict:
-    """What is written. Raises moments.SelectionError, FormatError."""
+    """The data of the pickle. Raises moments.SelectionError, FormatError."""
+    _check_addresses(profile)
     at = select_device(profile, view.segments or "", view.selector)
     layout = layout_at(profile, at.position)
     if at.composition is not None and not is_placed(profile, layout, at.composition):
-        raise FormatError("where in its segments blocks lie is not known: this PyTorch does not report their addresses")
+        raise _unplaced(profile, at, layout)
     stacks = _Stacks(profile)
     entries = _Entries(profile, view, stacks)
     return {

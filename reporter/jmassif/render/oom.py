@@ -215,7 +215,7 @@ def map_lines(profile: Profile, layout: Layout, composition: Optional[Compositio
         lines.append("No allocator has reserved segments: each block is by itself.")
     if composition is not None and not is_placed(profile, layout, composition):
         lines += paragraph(
-            "Where in the segments blocks lie is not known: this PyTorch does not report their addresses."
+            "Where in the segments blocks lie is not known: PyTorch reports their addresses from 1.10 on."
         )
     letter_of = letters(profile, layout)
     shown = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:limit]
