@@ -2,7 +2,6 @@
 """Many traces at once: the work grows with their number and not with its square, and jm_diff has one in memory at a time."""
 
 import gc
-import random
 import time
 import weakref
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Callable, List
 
 import pytest
 
-from jmassif.analysis.processes import Curve, Processes, combined, highest, join, values_at
+from jmassif.analysis.processes import Processes, join
 from jmassif.cli import diff
 from jmassif.model.run import Profile
 from jmassif.reader import builder
@@ -114,24 +113,3 @@ def test_four_times_the_processes_are_four_times_the_work(forked: bool) -> None:
     work(10)
     # By the square it would be sixteen times.
     assert work(600) < 8 * work(150)
-
-
-def random_curve(random_: random.Random) -> Curve:
-    times = sorted(random_.sample(range(30), random_.randrange(2, 8)))
-    numbers = [[random_.randrange(6) for _ in times] for _ in range(2)]
-    return Curve(times, numbers[0], numbers[1][:-1] + [0])
-
-
-def test_the_highest_of_curves_is_what_looking_at_all_of_them_finds() -> None:
-    for seed in range(20):
-        random_ = random.Random(seed)
-        curves = [random_curve(random_) for _ in range(random_.randrange(1, 9))]
-        assert highest(curves) == combined(curves, max), seed
-
-
-def test_a_curve_is_read_from_any_time_on() -> None:
-    for seed in range(20):
-        curve = random_curve(random.Random(seed))
-        all_values = values_at(curve, list(range(32)))
-        for begin in range(32):
-            assert values_at(curve, list(range(begin, 32))) == all_values[begin:], seed

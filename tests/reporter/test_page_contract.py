@@ -10,10 +10,10 @@ import pytest
 
 from jmassif.analysis.compare import Column, Stacks, compare, measure
 from jmassif.analysis.processes import join
-from jmassif.analysis.processes_headline import headline_of_job
 from jmassif.html import page as html
 from jmassif.html.compare import comparison
 from jmassif.html.data import run_data, together
+from jmassif.render.processes import headline_of_job
 from tests.reporter.test_exhaustion import two_failures
 from tests.reporter.traces import ROOT, random_run, small_training_run
 

@@ -655,18 +655,21 @@ def _about(profile: Profile) -> Dict[str, Any]:
 
 
 def together(job: Processes, made: Headline) -> Dict[str, Any]:
-    """What the processes of a job held together, with what forks share counted once. Times are on the common clock."""
+    """The sum of a job's processes over time, on the common clock."""
     rows = job.timeline()
     step = len(rows) // _MAX_TIMELINE_ROWS + 1
-    runs = [rows[at : at + step] for at in range(0, len(rows), step)]
+    runs = [max(rows[at : at + step], key=lambda row: row.host + row.device) for at in range(0, len(rows), step)]
+    peaks = {which: job.peak(which) for which in PEAKS}
     return {
         "headline": as_data(made),
         "no_clock": shown(job.no_clock),
-        "time": [run[-1].time for run in runs],
-        "host": [run[-1].host for run in runs],
-        "device": [run[-1].device for run in runs],
-        "maximum": [max(row.maximum for row in run) for run in runs],
-        "peaks": {which: job.peak(which)._asdict() for which in PEAKS},
+        "time": [row.time for row in runs],
+        "host": [row.host for row in runs],
+        "device": [row.device for row in runs],
+        "maximum": [row.host + row.device for row in runs],
+        "peaks": {
+            which: {"at_least": at.on(which), "at_most": at.on(which), "time": at.time} for which, at in peaks.items()
+        },
     }
 
 

@@ -18,11 +18,11 @@ from jmassif.analysis.aggregate import Ledger, Usage, ledger
 from jmassif.analysis.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, Statement, headline
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes, join, ledger_of
-from jmassif.analysis.processes_headline import headline_of_job, main_measure
 from jmassif.attribution.names import Names
 from jmassif.html.cells import shown
 from jmassif.html.data import RunData, run_data, together
 from jmassif.model.run import Profile
+from jmassif.render.processes import headline_of_job
 from jmassif.render.view import FormatError, View
 from jmassif.render.words import GROUPS
 from jmassif.units import percent, size
@@ -129,7 +129,7 @@ def _of_process(profile: Profile, names: Names) -> str:
 
 
 def _of_job(job: Processes, made: Headline) -> str:
-    return _markup(made, ledger_of(job, made.time, main_measure(job)))
+    return _markup(made, ledger_of(job.main_peak))
 
 
 def first_screen(job: Processes, of_job: Optional[Headline], names: Sequence[Names]) -> str:

@@ -6,14 +6,12 @@ import zlib
 from typing import Any, Dict, List, Tuple
 
 from jmassif.analysis.processes import Processes, ledger_of
-from jmassif.analysis.processes_headline import headline_of_job, main_measure
 from jmassif.html.data import run_data, together
 from jmassif.html.page import pack
 from jmassif.model.processes import FORKED
-from tests.reporter.test_processes import ends, holds, joined, random_job, trace_of
+from jmassif.render.processes import headline_of_job
+from tests.reporter.test_processes import ends, family, holds, joined, trace_of
 from tests.web.browser import in_node
-
-N_JOBS = 40
 
 ASK = """
 import { unpack } from "./src/runs/data.js";
@@ -53,17 +51,27 @@ def equal_peaks() -> Processes:
     return joined(ends(one, 600), two)
 
 
-def told(job: Processes) -> Tuple[int, int, List[Any]]:
-    made = headline_of_job(job)
-    table = ledger_of(job, made.time, main_measure(job))
+def several_in_a_millisecond() -> Processes:
+    """One process frees before the other allocates, all at 100 ms."""
+    one, two = trace_of(1), trace_of(2, 0, ppid="1")
+    for trace, held in ((one, (4000, 100, 3000)), (two, (100, 4000, 200))):
+        holds(trace, 0, 0, "start")
+        for n_bytes in held:
+            holds(trace, 100, n_bytes, total=9000)
+    return joined(ends(one, 600), ends(two, 600))
+
+
+def shown(job: Processes) -> Tuple[int, int, List[Any]]:
+    table = ledger_of(job.main_peak)
     owners = {row.name: row.bytes for row in table.owners if row.bytes}
     return table.total.host_bytes, table.total.device_bytes, sorted(owners.items())
 
 
 def test_the_peak_of_the_page_is_that_of_the_headline() -> None:
-    jobs = [equal_peaks()] + [random_job(seed)[0] for seed in range(N_JOBS)]
+    shares = (2, 200, {"pss": 340, "pid1": 350, "pid3": 330})
+    jobs = [equal_peaks(), family(), family(shares), several_in_a_millisecond()]
     answers: List[Dict[str, Any]] = in_node(ASK, [packed(job) for job in jobs])
     for number, (job, answer) in enumerate(zip(jobs, answers)):
         owners = sorted((name, n_bytes) for name, n_bytes in answer["owners"] if n_bytes)
-        assert (answer["host"], answer["device"], owners) == told(job), number
+        assert (answer["host"], answer["device"], owners) == shown(job), number
         assert answer["time"] <= headline_of_job(job).time, number
