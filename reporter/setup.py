@@ -29,12 +29,9 @@ setup(
     package_data={"jmassif": other_files},
     entry_points={
         "console_scripts": [
-            "jm_check = jmassif.cli.check:run",
-            "jm_diff = jmassif.cli.diff:run",
-            "jm_fleet = jmassif.cli.fleet:run",
-            "jm_print = jmassif.cli.report:run",
-            "jm_serve = jmassif.cli.serve:run",
-            "jm_top = jmassif.cli.top:run",
+            "jm_diff = jmassif.cli.main:jm_diff",
+            "jm_print = jmassif.cli.main:jm_print",
+            "jmassif = jmassif.cli.main:run",
         ],
         "pytest11": ["jmassif = jmassif.pytest_plugin"],
     },

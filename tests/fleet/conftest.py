@@ -11,6 +11,7 @@ import pytest
 
 from tests.fleet.server import Server
 from tests.harness import MADE, ROOT, lock
+from tests.reporter.commands import command
 
 N = 200  # 50 for each JetPack: with half of that the planted change of the total would be chance
 
@@ -22,9 +23,9 @@ class MadeFleet(NamedTuple):
 
 
 def jm_fleet(*arguments: object, status: int = 0, timeout: int = 300) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-B", str(ROOT / "reporter" / "jm_fleet"), *map(str, arguments)]
+    words = [*command("fleet"), *map(str, arguments)]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=timeout
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=timeout
     )
     assert done.returncode == status, done.stderr
     return done

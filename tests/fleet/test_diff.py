@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""jm_fleet diff, runs and export: what was planted is found, with its size, and the figures are those of jm_diff."""
+"""jmassif fleet diff, runs and export: what was planted is found, with its size, and the figures are those of jm_diff."""
 
 import csv
 import io
@@ -211,19 +211,19 @@ def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["diff"], "needs --group-by"),
+        (["diff"], "required: --group-by"),
         (["diff", "--group-by=jetpak"], 'no run has "jetpak"; keys: jetpack'),
         (["diff", "--group-by=jetpack", "--base=7"], 'no run has jetpack "7": there is 4.6.1, 5.1.2'),
         (["diff", "--group-by=command"], "there is nothing to compare"),
         (["diff", "--group-by=jetpack", "--where=jetpack"], "is not a condition"),
         (["diff", "--group-by=jetpack", "--where=jetpack=9"], "no run is left"),
-        (["diff", "--group-by=jetpack", "--by=kind"], '"kind" is none of'),
-        (["diff", "--group-by=jetpack", "--level=2"], "is no chance of an error"),
-        (["diff", "--group-by=jetpack", "--format=csv"], "has no --format=csv"),
-        (["diff", "--group-by=jetpack", "--jobs=2"], "--jobs means nothing to jm_fleet diff"),
-        (["diff", "--group-by=jetpack", "--open"], "it needs --format=html"),
-        (["runs", "--group-by=jetpack"], "--group-by means nothing to jm_fleet runs"),
-        (["load"], "needs traces"),
+        (["diff", "--group-by=jetpack", "--by=kind"], 'unknown view "kind"'),
+        (["diff", "--group-by=jetpack", "--level=2"], "is not a significance level"),
+        (["diff", "--group-by=jetpack", "--format=csv"], "invalid choice: 'csv'"),
+        (["diff", "--group-by=jetpack", "--jobs=2"], "unrecognized arguments: --jobs=2"),
+        (["diff", "--group-by=jetpack", "--open"], "add --format=html"),
+        (["runs", "--group-by=jetpack"], "unrecognized arguments: --group-by"),
+        (["load"], "required: TRACE"),
     ],
 )
 def test_what_means_nothing_is_refused_in_a_line(fleet: MadeFleet, arguments: List[str], says: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""jm_fleet load: each run once, whatever happens meanwhile, and what cannot be read is named and passed over."""
+"""jmassif fleet load: each run once, whatever happens meanwhile, and what cannot be read is named and passed over."""
 
 import os
 import shutil
@@ -18,8 +18,7 @@ from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, FleetError, open_da
 from jmassif.fleet.load import Died, Worker
 from tests.fleet.conftest import MadeFleet, jm_fleet
 from tests.fleet.server import Server
-from tests.harness import ROOT
-from tests.reporter.commands import assert_one_line_error, jmassif
+from tests.reporter.commands import assert_one_line_error, command, jmassif
 from tests.reporter.traces import Trace, small_training_run
 
 
@@ -91,8 +90,8 @@ def test_what_is_kept_adds_up(fleet: MadeFleet) -> None:
 
 
 def start_load(address: str, traces: List[Path]) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-B", str(ROOT / "reporter/jm_fleet"), "load", "--jobs=2", address, *map(str, traces)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    words = [*command("fleet"), "load", "--jobs=2", address, *map(str, traces)]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def processes_of(session: int) -> List[int]:
@@ -248,7 +247,7 @@ def test_the_database_may_lie_among_the_traces(tmp_path: Path) -> None:
 
 def refused(*arguments: object) -> str:
     done = jmassif("fleet", *arguments)
-    assert_one_line_error("jm_fleet", done)
+    assert_one_line_error("jmassif fleet", done)
     return done.err
 
 

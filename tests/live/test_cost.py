@@ -8,11 +8,11 @@ from tests.torch.finished import finished
 
 # The kernel's figure of a child begins with what its parent had, so the process is asked for its own.
 MEASURED = """
-import re, resource, runpy, sys
-command = sys.argv.pop(1)
-sys.argv[0] = command
+import re, resource, sys
+sys.path.insert(0, sys.argv.pop(1))
+from jmassif.cli.main import run
 try:
-    runpy.run_path(command, run_name="__main__")
+    run()
 finally:
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = re.search("VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read()).group(1)
@@ -22,7 +22,7 @@ finally:
 
 def test_a_run_of_pytorch_is_followed_in_little_memory_and_time() -> None:
     trace = finished("train.py").trace
-    shown = run([sys.executable, "-B", "-c", MEASURED, ROOT / "reporter/jm_top", "--once", trace])
+    shown = run([sys.executable, "-B", "-c", MEASURED, ROOT / "reporter", "top", "--once", trace])
     assert shown.returncode == 0 and "OWNER" in shown.stdout
     most_kib, seconds = shown.stderr.split()
     assert int(most_kib) < 150 * 1024

@@ -8,8 +8,8 @@ next ones replace. The moments at which the follower looks are drawn from a fixe
 import gzip
 import os
 import random
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -22,6 +22,7 @@ from jmassif.reader.builder import load_file
 from jmassif.reader.follow import settled_bytes
 from jmassif.reader.tokens import TraceError
 from tests.records import apart_bytes
+from tests.reporter.commands import command
 from tests.reporter.traces import ROOT, Trace
 
 SMALL = apart_bytes(gzip.decompress((ROOT / "tests/data/small.jmassif.gz").read_bytes()))
@@ -196,7 +197,7 @@ def test_a_pipe_is_followed_to_its_end() -> None:
 
 def test_a_pipe_that_ends_early_is_said_to_be_cut_off() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "reporter/jm_top", "--once", "-"],
+        [*command("top"), "--once", "-"],
         input=SMALL[: len(SMALL) // 2],
         stdout=subprocess.PIPE,
         check=True,
@@ -221,13 +222,13 @@ def test_a_fifo_may_be_opened_before_its_writer(tmp_path: Path) -> None:
 def test_a_pipe_that_ends_before_it_has_begun_is_no_trace(redirection: str, tmp_path: Path) -> None:
     """As of an ssh that could not connect."""
     os.mkfifo(str(tmp_path / "fifo"))
-    command = f"(: >fifo) & '{sys.executable}' -B '{ROOT / 'reporter/jm_top'}' --once - {redirection}"
-    with_fifo = command if "fifo" in redirection else command.split("& ", 1)[1]
+    top = " ".join(map(shlex.quote, command("top")))
+    with_fifo = "(: >fifo) & " * ("fifo" in redirection) + f"{top} --once - {redirection}"
     done = subprocess.run(
         ["bash", "-c", with_fifo], cwd=str(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60
     )
     assert done.returncode == 2 and done.stdout == b""
-    assert done.stderr == b"jm_top: standard input: is empty: nothing was recorded; did the program start?\n"
+    assert done.stderr == b"jmassif top: standard input: is empty: nothing was recorded; did the program start?\n"
 
 
 @pytest.mark.parametrize("device, says", [("/dev/null", "is empty"), ("/dev/zero", "is not a jmassif trace")])
@@ -239,8 +240,9 @@ def test_a_device_is_no_trace(device: str, says: str) -> None:
 
 
 def test_a_pipe_that_ends_in_its_first_line_is_no_trace() -> None:
-    command = [sys.executable, str(ROOT / "reporter/jm_top"), "--once", "-"]
-    done = subprocess.run(command, input=SMALL[:9], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    done = subprocess.run(
+        [*command("top"), "--once", "-"], input=SMALL[:9], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60
+    )
     assert done.returncode == 2 and b"is cut off inside its first line" in done.stderr
 
 

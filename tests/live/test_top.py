@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command jm_top: in a terminal, and without one."""
+"""jmassif top: in a terminal, and without one."""
 
 import os
+import shlex
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, List
@@ -12,21 +12,19 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from tests.live.test_following import SMALL, pieces
-from tests.reporter.commands import assert_one_line_error, jmassif, program
-from tests.reporter.traces import ROOT
+from tests.reporter.commands import assert_one_line_error, command, jmassif, program
 
 # A busy machine takes its time.
 _PATIENCE_SECONDS = 60
 
 
 class Terminal:
-    """tmux with one window, in which jm_top runs."""
+    """tmux with one window, in which `jmassif top` runs."""
 
     def __init__(self, directory: Path, *arguments: str, term: str = "", fed: str = "") -> None:
         self._tmux = ["tmux", "-f", "/dev/null", "-S", str(directory / "tmux.socket")]
-        words = " ".join(
-            [fed] + [f"TERM={term}"] * bool(term) + [sys.executable, "-B", str(ROOT / "reporter/jm_top"), *arguments]
-        )
+        top = map(shlex.quote, command("top"))
+        words = " ".join([fed] + [f"TERM={term}"] * bool(term) + [*top, *arguments])
         self._do("new-session", "-d", "-x", "80", "-y", "24", f"{words}; echo status $?; sleep 1000")
 
     def _do(self, *words: str) -> str:
@@ -102,9 +100,9 @@ def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
 def test_a_terminal_that_goes_away_without_a_signal_ends_it(path: Path) -> None:
     """It is not the controlling terminal, so nobody is sent a SIGHUP."""
     master, slave = os.openpty()
-    command = [sys.executable, "-B", str(ROOT / "reporter/jm_top"), str(path)]
+    words = [*command("top"), str(path)]
     environment = {**os.environ, "TERM": "xterm"}
-    process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=-1, start_new_session=True, env=environment)
+    process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=-1, start_new_session=True, env=environment)
     os.close(slave)
     shown = b""
     while b"LADDER" not in shown:
@@ -135,11 +133,11 @@ def test_a_trace_on_standard_input_leaves_the_keys_to_the_terminal(path: Path, t
 def test_a_terminal_that_cannot_be_drawn_on_is_one_line(path: Path, terminal: Any, term: str) -> None:
     screen = terminal(str(path), term=term)
     shown = screen.wait(lambda text: "status" in text)
-    assert shown.replace("\n", "").startswith("jm_top: ") and "--once" in shown and "status 2" in shown
+    assert shown.replace("\n", "").startswith("jmassif top: ") and "--once" in shown and "status 2" in shown
 
 
 def test_without_a_terminal_it_is_one_line(path: Path) -> None:
-    assert_one_line_error("jm_top", program("jm_top", path), "no terminal", "--once")
+    assert_one_line_error("jmassif top", program("top", path), "not a terminal", "--once")
 
 
 @pytest.mark.parametrize("content", [b"", b"jmassif-trace 99\n", b"jmassif-trace 4\nnonsense\nk x 1\n", b"desc: x\n"])
@@ -148,14 +146,14 @@ def test_bad_input_is_one_line(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     done = jmassif("top", "--once", path)
     if content:
-        assert_one_line_error("jm_top", done, str(path))
+        assert_one_line_error("jmassif top", done, str(path))
     else:
         assert done.status == 0 and "waiting for the trace" in done.out
 
 
 @pytest.mark.parametrize("arguments", [["missing"], ["/"], [], ["--interval=0", "x"], ["--sort=x", "x"]])
 def test_bad_arguments_are_one_line(arguments: List[str]) -> None:
-    assert_one_line_error("jm_top", jmassif("top", *arguments))
+    assert_one_line_error("jmassif top", jmassif("top", *arguments))
 
 
 def test_one_frame_is_printed(path: Path, monkeypatch: Any) -> None:

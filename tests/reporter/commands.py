@@ -87,9 +87,9 @@ def validator(schema: str = "report") -> Any:
     return pytest.importorskip("jsonschema").Draft7Validator(json.loads(text))
 
 
-def documented_options(name: str) -> str:
-    """The manual page, with plain dashes."""
-    return (Path(ROOT) / "docs" / f"{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
+def documented(name: str) -> str:
+    """The text of a file in docs/."""
+    return (Path(ROOT) / "docs" / name).read_text(encoding="utf-8")
 
 
 def section(lines: List[str], title: str) -> List[str]:

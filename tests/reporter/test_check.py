@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command jm_check: what budgets are called, when they are kept, and what a build script gets to see."""
+"""jmassif check: what budgets are called, when they are kept, and what a build script gets to see."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pytest
 from jmassif.analysis.budgets import COUNTERS, Meter
 from jmassif.model.run import Profile
 from jmassif.units import QuantityError, parse_allowance, parse_bytes
-from tests.reporter.commands import Done, assert_one_line_error, documented_options, jmassif
+from tests.reporter.commands import Done, assert_one_line_error, documented, jmassif
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 MIB = 1 << 20
@@ -24,7 +24,7 @@ def check(*arguments: object) -> Done:
 
 def refused(*arguments: object) -> str:
     done = check(*arguments)
-    assert_one_line_error("jm_check", done)
+    assert_one_line_error("jmassif check", done)
     return done.err
 
 
@@ -462,9 +462,9 @@ def test_a_truncated_trace_fails_unless_it_is_allowed(tmp_path: Path) -> None:
     del recorded.lines[-1]
     path = recorded.save(tmp_path)
     done = check("--max=peak.total=1GiB", path)
-    assert done.status == 1 and "CUT   the trace is truncated (no end on record)" in done.out
+    assert done.status == 1 and "CUT   the trace is truncated (no end record)" in done.out
     assert done.err == (
-        f"jm_check: {path}: truncated: no end on record, the program was killed or still runs; judged on what came before\n"
+        f"jmassif check: {path}: truncated: no end record, the program was killed or still runs; judged on what came before\n"
     )
     assert check("--allow-truncated", "--max=peak.total=1GiB", path).status == 0
     done = check("--allow-truncated", *BUDGETS, path)
@@ -482,7 +482,7 @@ def test_a_truncated_trace_is_said_to_be_one_in_all_forms(tmp_path: Path) -> Non
     suites = ElementTree.fromstring(check("--format=junit", "--max=peak.total=1GiB", path).out.encode())
     (suite,) = suites.findall("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    assert "truncated: no end on record" in refused("--complete", *BUDGETS, path)
+    assert "truncated: no end record" in refused("--complete", *BUDGETS, path)
 
 
 def test_a_trace_that_cannot_be_read_is_bad_input(trace: Path, tmp_path: Path) -> None:
@@ -498,8 +498,8 @@ def test_a_trace_that_cannot_be_read_is_bad_input(trace: Path, tmp_path: Path) -
     [[], ["--max"], ["--format=html", "x"], ["--allow=many", "x"], ["--max=peak.total=", "x"], ["--compl", "x"]],
 )
 def test_a_wrong_option_is_refused_in_one_line(arguments: List[str]) -> None:
-    assert "jm_check --help" in refused(*arguments)
+    assert "jmassif check --help" in refused(*arguments)
 
 
 def test_the_manual_names_every_counter() -> None:
-    assert [counter for counter in COUNTERS if counter not in documented_options("jm_check")] == []
+    assert [counter for counter in COUNTERS if counter not in documented("check.md")] == []

@@ -101,7 +101,7 @@ def test_ends_are_on_the_clock_of_all_processes(
         (["--from=first", "--to=first"], "is empty"),
         (["--from=first", "--to=3-of-1"], "is empty"),
         (["--from=first", "--include=a"], "--include"),
-        (["--from=first", "--format=csv"], "--from means nothing"),
+        (["--from=first", "--format=csv"], "--from is not supported"),
     ],
 )
 def test_what_is_no_range_of_several_processes_is_one_line(tmp_path: Path, options: List[str], complaint: str) -> None:

@@ -27,10 +27,18 @@ def interpreter(release: str) -> Path:
     return found[-1]
 
 
+COMMAND = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from jmassif.cli.main import run
+run()
+"""
+
+
 def written(python: Path, command: str, arguments: List[str], directory: Path) -> bytes:
     """What a command prints; not of this environment, whose modules are another release's."""
     done = subprocess.run(
-        [str(python), "-I", "-B", str(ROOT / "reporter" / command), *arguments],
+        [str(python), "-I", "-B", "-c", COMMAND, str(ROOT / "reporter"), command, *arguments],
         cwd=str(directory),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -41,11 +49,11 @@ def written(python: Path, command: str, arguments: List[str], directory: Path) -
 
 
 COMMANDS = [
-    ("jm_print", ["--all", "trace"]),
-    ("jm_print", ["trace", "other"]),
-    *(("jm_print", [f"--format={name}", "trace"]) for name in ("massif", "pprof", "json")),
-    ("jm_diff", ["--format=markdown", "trace", "other"]),
-    ("jm_check", ["--max", "peak.total=9GiB", "trace"]),
+    ("report", ["--all", "trace"]),
+    ("report", ["trace", "other"]),
+    *(("report", [f"--format={name}", "trace"]) for name in ("massif", "pprof", "json")),
+    ("diff", ["--format=markdown", "trace", "other"]),
+    ("check", ["--max", "peak.total=9GiB", "trace"]),
 ]
 
 
@@ -70,21 +78,13 @@ def test_another_python_writes_the_same(release: str, directory: Path) -> None:
 
 def test_the_doctor_answers_on_jetpack_4s_python() -> None:
     done = subprocess.run(
-        [str(interpreter("3.6")), "-I", "-B", "-c", DOCTOR, str(ROOT / "reporter"), "--json"],
+        [str(interpreter("3.6")), "-I", "-B", "-c", COMMAND, str(ROOT / "reporter"), "doctor", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         timeout=120,
     )
     said = json.loads(done.stdout.decode())
     assert {"memory", "open files", "kernel"} <= {row["name"] for row in said["findings"]}, done.stderr
-
-
-DOCTOR = """
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-from jmassif.cli.doctor import run
-run()
-"""
 
 
 def test_tests_name_types_of_pytest_in_quotes() -> None:

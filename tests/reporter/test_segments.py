@@ -217,4 +217,4 @@ def test_a_run_without_a_device_has_no_map(tmp_path: Path) -> None:
 
 def test_the_map_is_for_terminals_alone(tmp_path: Path) -> None:
     done = jm_print("--segments", "--format=json", small_map().save(tmp_path))
-    assert_one_line_error("jm_print", done, "--segments means nothing to --format=json")
+    assert_one_line_error("jm_print", done, "--segments is not supported by --format=json")
