@@ -213,6 +213,7 @@ def _view(arguments: argparse.Namespace, run_: Profile, format_: Format, name: s
         is_brief=not arguments.all,
         with_stacks=bool(with_stacks),
         columns=columns,
+        output=arguments.output or "",
         file="" if name == STDIN or arguments.anonymous else name,
     )
 

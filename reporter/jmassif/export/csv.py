@@ -59,12 +59,11 @@ def _over_time(profile: Profile, view: View, names: Names) -> Iterator[str]:
     figures = [f"{side}_live_{what}" for side in _SIDES for what in ("bytes", "blocks")]
     group = ["group"] if view.by == "owner" else []
     yield _line(["snapshot", "time_" + profile.time_unit, "reason", view.by] + group + figures)
-    for snapshot, balances in series(profile, naming(profile, names, view.by, view.fold != "none")):
-        for name, balance in balances.items():
-            row = [n for side in _SIDES for n in (balance.bytes[side], balance.blocks[side])]
-            if any(row):
+    for snapshot, usages in series(profile, naming(profile, names, view.by, view.fold != "none")):
+        for name, usage in usages.items():
+            if any(usage):
                 about = [snapshot.id, snapshot.time, snapshot.reason, name] + _group(profile, view, name)
-                yield _line(about + row)
+                yield _line([*about, *usage])
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

@@ -9,11 +9,11 @@ Times are microseconds there. A trace whose times are instructions or bytes has 
 """
 
 import json
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from jmassif.analysis.oom import incidents
 from jmassif.analysis.regions import Tracks, slices
-from jmassif.analysis.series import Balance, series
+from jmassif.analysis.series import series
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.records import PEAKS
@@ -53,23 +53,13 @@ def _machine(profile: Profile, events: _Events) -> Iterator[str]:
             yield events.event("C", f"machine: {figure}", time, args={"bytes": n_bytes})
 
 
-_Bytes = Callable[[Balance], int]
-
-
-def _pools(profile: Profile) -> List[Tuple[str, _Bytes]]:
-    """What may be added up: both sides of a unified board, or each of a discrete GPU."""
-    if profile.is_discrete:
-        return [("host ", lambda balance: balance.bytes["host"]), ("device ", lambda balance: balance.bytes["device"])]
-    return [("", lambda balance: balance.all_bytes)]
-
-
 def _by_name(profile: Profile, view: View, events: _Events) -> Iterator[str]:
     """A counter a name; names that never hold the threshold's share of the fullest snapshot are one."""
-    pools = _pools(profile)
+    pools = ["host", "device"] if profile.is_discrete else [""]
     rows: List[Tuple[int, List[Dict[str, int]]]] = []
-    for snapshot, balances in series(profile, naming(profile, Names(profile), view.by, view.fold != "none")):
-        rows.append((snapshot.time, [{name: of(balance) for name, balance in balances.items()} for _, of in pools]))
-    for pool, (prefix, _) in enumerate(pools):
+    for snapshot, usages in series(profile, naming(profile, Names(profile), view.by, view.fold != "none")):
+        rows.append((snapshot.time, [{name: usage.on(pool) for name, usage in usages.items()} for pool in pools]))
+    for pool, space in enumerate(pools):
         most: Dict[str, int] = {}
         for _, held in rows:
             for name, n_bytes in held[pool].items():
@@ -84,7 +74,7 @@ def _by_name(profile: Profile, view: View, events: _Events) -> Iterator[str]:
                 rest = sum(held[pool].values()) - sum(figures.values())
                 figures[f"({len(used) - len(shown)} more below {view.threshold:g} %)"] = rest
             if figures:
-                yield events.event("C", f"{prefix}by {view.by}", time, args=figures)
+                yield events.event("C", f"{space} by {view.by}".strip(), time, args=figures)
 
 
 def _events(profile: Profile, view: View) -> Iterator[str]:
