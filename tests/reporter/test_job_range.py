@@ -117,9 +117,9 @@ def test_of_a_process_with_two_traces_one_is_named_by_its_file(tmp_path: Path) -
         trace.snapshot(0, "start", {})
         trace.snapshot(100, reason, {held: (100, 1)})
         files.append(trace.save(tmp_path, f"jmassif.out.7{'.2' * number}"))
-    done = call(main, "--from=1-of-7", *files)
+    done = jm_print("--from=1-of-7", *files)
     assert done.status == 2 and "name one of them, as in 12-of-jmassif.out.7, jmassif.out.7.2" in done.err
-    done = call(main, "--from=1-of-jmassif.out.7.2", "--to=2-of-jmassif.out.7.2", *files)
+    done = jm_print("--from=1-of-jmassif.out.7.2", "--to=2-of-jmassif.out.7.2", *files)
     assert done.status == 0 and "(500 ms)" in done.out.splitlines()[0], done.err + done.out
 
 

@@ -31,7 +31,9 @@ class Failure(NamedTuple):
 
 def died(profile: Profile) -> bool:
     """The program was killed, or what became of it is not on record."""
-    return (not profile.is_complete and not profile.is_running) or (profile.end is not None and profile.end.reason == "signal")
+    return (not profile.is_complete and not profile.is_running) or (
+        profile.end is not None and profile.end.reason == "signal"
+    )
 
 
 def last_failure(found: List[Incident]) -> Optional[Failure]:
