@@ -117,7 +117,7 @@ def test_runs_are_grouped_by_any_key_of_the_manifest(tmp_path: Path, old: Path) 
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        (["{old}"], "diff needs two traces"),
+        (["{old}"], "diff needs two traces, or --group-by"),
         (["--group-by=jetpak", "{old}", "{new}"], 'no trace has the key "jetpak": try jetpack'),
         (["--group-by=jetpack", "{old}", "--vs", "{new}"], "leave one out"),
         (["{old}", "{new}", "--at=epoch 7"], 'old.jmassif: no snapshot "epoch 7"'),
