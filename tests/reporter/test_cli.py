@@ -87,14 +87,14 @@ def test_it_runs_where_it_is_installed(trace: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(script)
     for path in (script, link):
-        assert "The program held 233 MiB" in run(path, trace).stdout
+        assert "peak 233 MiB" in run(path, trace).stdout
         assert run(path, "--version").stdout.startswith("jm_print 0.")
 
 
 def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
     path = Trace(command="./café").save(tmp_path)
-    assert "./café" in program("jm_print", path, env={"PYTHONIOENCODING": "utf-8"}).out
-    assert "./caf\\xe9" in program("jm_print", path, env={"PYTHONIOENCODING": "ascii"}).out
+    assert "café: " in program("jm_print", path, env={"PYTHONIOENCODING": "utf-8"}).out
+    assert "caf\\xe9: " in program("jm_print", path, env={"PYTHONIOENCODING": "ascii"}).out
 
 
 # ---- -o ------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
 def test_a_file_is_written_in_place_of_standard_output(trace: Path, tmp_path: Path) -> None:
     report = tmp_path / "report"
     assert jm_print("-o", report, trace).out == ""
-    assert "The program held 233 MiB" in report.read_text(encoding="utf-8")
+    assert "peak 233 MiB" in report.read_text(encoding="utf-8")
 
 
 def test_a_file_that_is_replaced_keeps_its_mode(trace: Path, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_reader_that_goes_away_is_no_error_and_an_output_that_takes_nothing_is
         name, [path]
     )
     done = program(name, *arguments, shell=f"{name} | head -n 1")
-    begin = {"jm_print": "Command:", "jm_diff": "new holds as much", "check": "OVER  peak.total"}[name]
+    begin = {"jm_print": "random 1: peak", "jm_diff": "new holds as much", "check": "OVER  peak.total"}[name]
     assert done.out.startswith(begin) and done.err == ""
     shown = "jmassif check" if name == "check" else name
     for redirection in (">/dev/full", ">&-"):
@@ -177,7 +177,7 @@ def test_a_truncated_trace_is_shown_and_said_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(small_training_run().bytes()[:-40])
     done = jm_print(path)
-    assert done.status == 0 and "Where the memory went" in done.out
+    assert done.status == 0 and "the trace is cut off" in done.out
     assert done.err.startswith(f"jm_print: {path}: truncated: line ") and done.err.count("\n") == 1
 
 
@@ -185,7 +185,7 @@ def test_a_trace_of_a_killed_program_is_shown_and_said_to_be_one(tmp_path: Path)
     recorded = small_training_run()
     del recorded.lines[-1]
     done = jm_print(recorded.save(tmp_path))
-    assert done.status == 0 and "The program held 233 MiB" in done.out
+    assert done.status == 0 and "peak 233 MiB" in done.out
     assert "truncated: no end record" in done.err
 
 

@@ -8,14 +8,15 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 import pytest
 
-from jmassif.analysis.headline import headline
-from jmassif.analysis.oom import Incident, call, incidents
+from jmassif.analysis.oom import Hint, Incident, call_of, incidents_of
+from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.cli.formats import FORMATS
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
 from jmassif.render.layout import BRIEF, FULL
-from jmassif.render.oom import exhaustion_sections
+from jmassif.render.oom import oom_sections, reason
+from jmassif.render.summary import findings
 from jmassif.render.view import View
 from jmassif.units import size
 from tests.reporter.commands import jm_print, validator
@@ -65,7 +66,8 @@ class Run:
         return event
 
     def only(self) -> Incident:
-        (incident,) = incidents(self.trace.load())
+        profile = self.trace.load()
+        (incident,) = incidents_of(profile, Names(profile))
         return incident
 
 
@@ -98,7 +100,7 @@ def test_few_holes_that_would_not_hold_another_such_block_are_a_full_memory(
     run.fails(asked, **on_board(10 * MIB))
     incident = run.only()
     assert incident.verdict == "fragmentation"
-    told = re.search(r"left ([\d.]+ \w+): the memory was nearly full", incident.reason)
+    told = re.search(r"left ([\d.]+ \w+): the memory was nearly full", reason(incident, False))
     assert bool(told) == is_nearly_full
     if told:
         assert told.group(1) == size(50 * MIB + 10 * MIB - asked)
@@ -123,7 +125,7 @@ def test_a_pools_unused_reserve_is_a_cache() -> None:
     run.fails(100 * MIB, pool_used=10 * MIB, pool_reserved=90 * MIB, **on_board(20 * MIB))
     incident = run.only()
     assert (incident.verdict, incident.situation.pool_unused) == ("cache", 80 * MIB)
-    assert any("cudaMemPoolTrimTo" in help_ for help_ in incident.helps)
+    assert incident.hints == [Hint("trim-pools", 80 * MIB)]
 
 
 @pytest.mark.parametrize("own, verdict", [(1900, "others"), (2200, "full")])
@@ -133,13 +135,13 @@ def test_others_are_to_blame_if_they_hold_more(own: int, verdict: str) -> None:
     incident = run.only()
     assert incident.verdict == verdict
     assert incident.situation.others == (4096 - 50 - own) * MIB
-    assert any("less besides this program" in help_ for help_ in incident.helps)
+    assert incident.hints == [Hint("stop-others", incident.situation.others)]
 
 
 def test_others_that_hold_less_than_was_missing_are_no_remedy() -> None:
     run = Run().segment(0x1000_0000, 3900 * MIB, [(0, 3900 * MIB)])
     run.fails(600 * MIB, **on_board(50 * MIB))
-    assert (run.only().verdict, run.only().helps) == ("full", [])
+    assert (run.only().verdict, run.only().hints) == ("full", [])
 
 
 def test_more_than_there_is_is_too_large() -> None:
@@ -166,7 +168,7 @@ def test_without_a_word_of_the_driver_nothing_is_made_up() -> None:
     run.fails(100 * MIB)
     incident = run.only()
     assert (incident.verdict, incident.situation.free, incident.situation.missing) == ("unknown", None, None)
-    assert incident.helps == []
+    assert incident.hints == []
 
 
 def test_an_event_without_its_snapshot_is_told_from_the_totals() -> None:
@@ -229,7 +231,7 @@ def test_the_runtimes_function_is_named_where_the_program_called_that() -> None:
     event = run.trace.exhaustion(2, run.cache, 1, "cuMemAlloc_v2")
     other = run.trace.exhaustion(2, run.tensor, 1, "cuMemAlloc_v2")
     profile = run.trace.load()
-    assert [call(profile, profile.exhaustions[id_]) for id_ in (event, other)] == ["cudaMalloc", "cuMemAlloc_v2"]
+    assert [call_of(profile, profile.exhaustions[id_]) for id_ in (event, other)] == ["cudaMalloc", "cuMemAlloc_v2"]
 
 
 # ---- what would have helped ------------------------------------------------------------------
@@ -244,23 +246,23 @@ def fragmented(**manifest: str) -> Run:
 
 
 def remedies(run: Run) -> List[str]:
-    return [help_.split(":")[0].replace("PYTORCH_CUDA_ALLOC_CONF=", "") for help_ in run.only().helps]
+    return [hint.action for hint in run.only().hints]
 
 
 def test_fragmentation_is_cured_by_pages_or_by_not_splitting() -> None:
     run = fragmented()
     run.fails(300 * MIB, **on_board(0))
-    assert remedies(run) == ["expandable_segments", "max_split_size_mb"]
-    assert "max_split_size_mb:64" in run.only().helps[1]
+    assert remedies(run) == ["expandable-segments", "max-split-size"]
+    assert run.only().hints[1].setting == 64 * MIB
 
 
 @pytest.mark.parametrize(
     "manifest, expected",
     [
-        ({"pytorch": "1.13.1"}, ["max_split_size_mb"]),
-        ({"pytorch": "2.0.1"}, ["max_split_size_mb"]),
-        ({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, ["max_split_size_mb"]),
-        ({"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:512"}, ["expandable_segments"]),
+        ({"pytorch": "1.13.1"}, ["max-split-size"]),
+        ({"pytorch": "2.0.1"}, ["max-split-size"]),
+        ({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, ["max-split-size"]),
+        ({"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:512"}, ["expandable-segments"]),
     ],
 )
 def test_what_is_set_already_or_too_new_is_not_proposed(manifest: Dict[str, str], expected: List[str]) -> None:
@@ -277,8 +279,8 @@ def test_pages_that_are_not_whole_do_not_count() -> None:
         run.segment(0x1000_0000 * (n + 1), 40 * MIB, [(15 * MIB, 10 * MIB)])
     run.fails(100 * MIB, **on_board(0))
     # 30 times two holes of 15 MiB hold no page of 20 MiB; but without the blocks of 10 MiB the segments would be free.
-    assert (run.only().verdict, remedies(run)) == ("fragmentation", ["max_split_size_mb"])
-    assert "max_split_size_mb:20" in run.only().helps[0]
+    assert (run.only().verdict, remedies(run)) == ("fragmentation", ["max-split-size"])
+    assert run.only().hints[0].setting == 20 * MIB
 
 
 def test_blocks_as_large_as_their_segments_are_not_cured_by_splitting_less() -> None:
@@ -286,7 +288,7 @@ def test_blocks_as_large_as_their_segments_are_not_cured_by_splitting_less() -> 
     run.segment(0x1000_0000, 100 * MIB, [(0, 60 * MIB)]).segment(0x2000_0000, 100 * MIB, [(0, 65 * MIB)])
     run.fails(60 * MIB, **on_board(0))
     # With 64 MiB one of the two would have been free, and more than the other's hole was asked for.
-    assert remedies(run) == ["expandable_segments"]
+    assert remedies(run) == ["expandable-segments"]
 
 
 def test_only_pytorch_is_told_of_pytorchs_options() -> None:
@@ -299,12 +301,12 @@ def test_only_pytorch_is_told_of_pytorchs_options() -> None:
 @pytest.mark.parametrize(
     "cuda, env, workspace, expected",
     [
-        ("11.8", "", 0, ["CUDA_MODULE_LOADING=LAZY"]),
+        ("11.8", "", 0, ["lazy-loading"]),
         ("11.4", "", 0, []),
         ("12.4", "", 0, []),
-        ("12.4", "EAGER", 0, ["CUDA_MODULE_LOADING=LAZY"]),
+        ("12.4", "EAGER", 0, ["lazy-loading"]),
         ("11.8", "LAZY", 0, []),
-        ("11.4", "", 60 * MIB, ["a smaller workspace"]),
+        ("11.4", "", 60 * MIB, ["smaller-workspace"]),
         ("11.4", "", 40 * MIB, []),
     ],
 )
@@ -319,7 +321,7 @@ def test_kernels_and_workspaces_are_named_if_they_hold_as_much_as_was_missing(
         run.trace.manifest("env.CUDA_MODULE_LOADING", env)
     run.holds(module, 100 * MIB).holds(work, workspace)
     run.fails(200 * MIB, **on_board(150 * MIB))
-    assert [help_ for help_ in remedies(run) if "besides" not in help_] == expected
+    assert [action for action in remedies(run) if action != "stop-others"] == expected
 
 
 # ---- told elsewhere ---------------------------------------------------------------------------
@@ -341,7 +343,7 @@ def test_json_has_each_with_its_figures() -> None:
     first, second = report["out_of_memory"]
     assert (first["verdict"], first["outcome"], second["verdict"]) == ("fragmentation", "raised", "too large")
     assert first["situation"]["missing"] == 300 * MIB
-    assert first["helps"] == incidents(profile)[0].helps
+    assert [hint["action"] for hint in first["hints"]] == ["expandable-segments", "max-split-size"]
     assert [(segment["address"], segment["bytes"], segment["parts"]) for segment in first["segments"]] == [
         (address, 200 * MIB, [[0, 80 * MIB, None], [80 * MIB, 40 * MIB, 2], [120 * MIB, 80 * MIB, None]])
         for address in ("10000000", "20000000")
@@ -365,7 +367,9 @@ def test_perfetto_has_an_instant_each() -> None:
 def test_the_text_has_a_section_each_and_lines_that_fit(tmp_path: Path) -> None:
     done = jm_print("--all", two_failures().trace.save(tmp_path))
     assert done.status == 0
-    assert re.findall(r"^--- Out of memory \((\d)\), at 2 ms: ([a-z ]+) -", done.out, re.MULTILINE) == [
+    assert re.findall(
+        r"^--- Out of memory at 2 ms \(failed allocation (\d)\): ([a-z ]+) -", done.out, re.MULTILINE
+    ) == [
         ("1", "fragmentation"),
         ("2", "too large"),
     ]
@@ -382,9 +386,9 @@ def test_the_line_of_the_script_that_asked_is_named(tmp_path: Path) -> None:
     segment = run.trace.account("device", "cache", ["cudaMalloc (libcudart.so.12)", *inside, *outside])
     run.fails(1 << 40, segment)
     done = jm_print(run.trace.save(tmp_path))
-    asked = done.out[done.out.index("Asked for by") :].split("\n--- ")[0].split("\n\n")[0].split("\n")
+    asked = done.out[done.out.index("Requested at") :].split("\n--- ")[0].split("\n\n")[0].split("\n")
     assert [line.strip() for line in asked if line] == [
-        "Asked for by train.py:31 (step):",
+        "Requested at train.py:31:",
         "cudaMalloc (libcudart.so.12)",
         "at::inner0 (libtorch.so)",
         "… 11 frames",
@@ -400,8 +404,8 @@ def test_a_failure_made_good_is_a_line(tmp_path: Path) -> None:
     run.trace.block_end(2, 0x1000_0000, run.cache)
     run.trace.outcome(event, 2, "retried")
     done = jm_print(run.trace.save(tmp_path))
-    assert "--- Out of memory (" not in done.out
-    assert "(1) at 2 ms: cudaMalloc of 350 MiB failed (error 2). 300 MiB was given back, and" in done.out
+    assert "--- Out of memory" not in done.out
+    assert "(1) at 2 ms: cudaMalloc of 350 MiB failed (error 2). Retry succeeded after 300" in done.out
 
 
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:
@@ -434,7 +438,7 @@ def test_what_contradicts_itself_is_refused(record: str, problem: str) -> None:
 
 def test_a_run_that_never_failed_has_no_incidents() -> None:
     profile: Profile = Run().trace.load()
-    assert incidents(profile) == []
+    assert incidents_of(profile, Names(profile)) == []
 
 
 def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> None:
@@ -448,10 +452,12 @@ def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> No
     assert "\n7: " not in done.out
 
 
-def test_a_short_report_tells_once_what_would_have_helped() -> None:
+def test_a_short_report_has_the_actions_on_its_first_screen_alone() -> None:
     run = fragmented()
     run.fails(300 * MIB, **on_board(0))
     profile = run.trace.load()
-    short, full = ("\n".join(exhaustion_sections(profile, Names(profile), extent)) for extent in (BRIEF, FULL))
-    assert "Would have helped" in full and "Would have helped" not in short
-    assert headline(profile, Names(profile)).about("help")
+    names = Names(profile)
+    report = build_report(profile, moment_of(profile, names, None), names)
+    short, full = ("\n".join(oom_sections(profile, names, report, extent)) for extent in (BRIEF, FULL))
+    assert "max_split_size_mb" in full and "max_split_size_mb" not in short
+    assert [finding.key for finding in findings(report)] == ["expandable-segments", "max-split-size"]

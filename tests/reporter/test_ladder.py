@@ -9,6 +9,7 @@ import pytest
 
 from jmassif.analysis.ladder import LESS, PLUS, SHOWN, SUM, Ladder, Rung, ladders
 from jmassif.analysis.moments import select
+from jmassif.analysis.summary import build_report
 from jmassif.model.run import Profile
 from jmassif.render.ladder import ladder_section, shown_numbers
 from tests.reporter.traces import Trace, small_training_run
@@ -156,5 +157,5 @@ def test_the_lower_part_is_the_ledgers(moment: str) -> None:
 
 def test_no_line_is_wider_than_a_terminal_and_each_has_a_number() -> None:
     profile = small_training_run().load()
-    lines = [line for line in ladder_section(profile, select(profile, "peak")) if line.startswith("  ")]
+    lines = [line for line in ladder_section(build_report(profile, select(profile, "peak"))) if line.startswith("  ")]
     assert lines and all(len(line) <= 80 and re.search(r" [0-9,]+  [ .#]*$", line + " ") for line in lines)

@@ -7,7 +7,7 @@ import pytest
 
 from jmassif.analysis.aggregate import TemporaryStats, Usage, UsageRow, hottest_temporaries, ledger, roles
 from jmassif.analysis.headline import answer
-from jmassif.analysis.hot_spot import place_to_look
+from jmassif.analysis.hot_spot import hot_spot
 from jmassif.analysis.moments import SelectionError, select
 from jmassif.analysis.regions import waterfall
 from jmassif.attribution.names import Names
@@ -205,7 +205,7 @@ def test_on_a_discrete_gpu_the_answer_does_not_add_the_pools_up() -> None:
 
 def place_in(trace: Trace, index: int) -> Tuple[str, int]:
     profile = trace.load()
-    found = place_to_look(profile, Names(profile), profile.composition(index))
+    found = hot_spot(profile, Names(profile), profile.composition(index))
     assert found
     return found.label, found.bytes
 

@@ -128,7 +128,7 @@ def test_filters_choose_stacks(only: List[str], but: List[str], seen: List[int])
 def test_a_report_of_a_part_adds_up_and_says_what_it_is_a_part_of(tmp_path: Path) -> None:
     path = _trace().save(tmp_path)
     done = jm_print("--include=grow", "--snapshot=last", path)
-    assert done.status == 0 and "19.5 KiB of 313 KiB, 6.2 %" in done.out
+    assert done.status == 0 and "Filtered by --include=grow: 19.5 KiB, 6 % of 313 KiB" in done.out
     assert "open_cache" not in done.out
     folded = jm_print("--format=folded", "--exclude=grow", "--snapshot=last", path)
     assert sorted(int(line.split()[-1]) for line in folded.out.splitlines()) == [1000, 300000]

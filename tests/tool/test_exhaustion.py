@@ -13,7 +13,8 @@ from typing import Dict, List, NamedTuple
 import pytest
 
 from jmassif.analysis.device_memory import Layout, layout_at
-from jmassif.analysis.oom import Incident, call, incidents
+from jmassif.analysis.oom import Hint, Incident, call_of, incidents_of
+from jmassif.attribution.names import Names
 from jmassif.model.records import Exhaustion
 from jmassif.model.run import Profile
 from tests.harness import BUILD, VALGRIND, Recording, compile_c, record, recorded
@@ -42,7 +43,7 @@ class Ran(NamedTuple):
 
 def ran(way: str, sim: Path) -> Ran:
     recording = recorded([build(20, sim) / "exhaust", way], env=BOARD)
-    (incident,) = incidents(recording.profile)
+    (incident,) = incidents_of(recording.profile, Names(recording.profile))
     return Ran(recording, figures(recording.stdout), incident)
 
 
@@ -92,11 +93,8 @@ def test_three_holes_between_tensors_are_fragmentation(sim: Path) -> None:
     assert (situation.free, situation.total) == (told["device_free"], told["device_total"])
     assert situation.largest_hole < ASKED <= situation.cached
     # Larger than the tensors, smaller than the segments; and the holes are whole pages of 20 MiB.
-    assert [re.split("[ :]", help_)[0] for help_ in shared.incident.helps] == [
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments",
-        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb",
-    ]
-    assert "max_split_size_mb:512" in shared.incident.helps[1]
+    assert [hint.action for hint in shared.incident.hints] == ["expandable-segments", "max-split-size"]
+    assert shared.incident.hints[1].setting == 512 * MIB
 
 
 def test_the_map_is_the_allocators_own(sim: Path) -> None:
@@ -126,7 +124,7 @@ def test_a_cache_that_nobody_asks_to_give_back_is_the_cause(sim: Path) -> None:
     assert other.told["succeeded"] == 0
     assert (other.incident.verdict, other.incident.outcome) == ("cache", "")
     assert other.incident.situation.returnable == other.told["returnable"] == 3 * TENSOR
-    assert other.incident.helps == ["torch.cuda.empty_cache() before: it gives 900 MiB back."]
+    assert other.incident.hints == [Hint("empty-cache", 900 * MIB)]
 
 
 def test_a_full_board_is_full(sim: Path) -> None:
@@ -136,7 +134,7 @@ def test_a_full_board_is_full(sim: Path) -> None:
     assert (full.incident.verdict, full.incident.outcome) == ("full", "raised")
     assert situation.missing == ASKED - full.told["device_free"] > 0
     assert situation.cached == 0
-    assert not [help_ for help_ in full.incident.helps if "PYTORCH" in help_ or "empty_cache" in help_]
+    assert {hint.action for hint in full.incident.hints} <= {"stop-others", "smaller-batch"}
 
 
 @pytest.mark.parametrize("way", ["own", "shared", "other", "full", "pages", "nopages"])
@@ -160,7 +158,7 @@ def test_the_stack_is_that_of_who_asked(sim: Path) -> None:
         profile, event = ran(way, sim).profile, ran(way, sim).incident.last
         stack = functions(profile, profile.accounts[event.account].node)
         assert asker in stack and stack[-1] == "main"
-        assert call(profile, event) == "cudaMalloc"
+        assert call_of(profile, event) == "cudaMalloc"
 
 
 def test_the_ledger_of_the_moment_is_a_snapshot(sim: Path) -> None:
@@ -298,7 +296,7 @@ def test_host_memory_that_cannot_be_had_is_told() -> None:
     assert {event.error for event in profile.exhaustions.values()} == {12}
     stack = functions(profile, profile.accounts[profile.exhaustions[1].account].node)
     assert stack[:2] == ["block", "main"]
-    assert [incident.verdict for incident in incidents(profile)][:3] == ["too large"] * 3
+    assert [incident.verdict for incident in incidents_of(profile, Names(profile))][:3] == ["too large"] * 3
     assert [event.figures.get("address-space-limit") for event in profile.exhaustions.values()] == [None] * 3 + [
         4 << 30
     ] * 2

@@ -14,8 +14,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.analysis.oom import incidents
+from jmassif.analysis.oom import incidents_of
 from jmassif.analysis.regions import region_figures
+from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from moments import Moment, moments
@@ -197,7 +198,7 @@ INCIDENTS = {
 
 @each(tuple(program for program in PROGRAMS if program.name in INCIDENTS))
 def test_the_verdicts_are_what_the_script_did(finished: Finished) -> None:
-    found = incidents(finished.profile)
+    found = incidents_of(finished.profile, Names(finished.profile))
     assert [(incident.verdict, incident.outcome, len(incident.tries)) for incident in found] == INCIDENTS[
         finished.program.name
     ]

@@ -6,7 +6,10 @@ from pathlib import Path
 
 
 from jmassif.analysis.device_memory import layout_at
-from jmassif.analysis.oom import arithmetic, incidents
+from jmassif.analysis.oom import incidents_of
+from jmassif.attribution.names import Names
+from jmassif.render.oom import arithmetic, reason
+from jmassif.render.summary import action
 from jmassif.units import size
 from tests.reporter.test_exhaustion import BOARD, MIB, Run, fragmented, on_board
 from tests.web.browser import SCREENSHOTS, look, write_page
@@ -16,7 +19,7 @@ INCIDENT = ".incident[data-number='1']"
 
 
 def test_the_verdict_its_figures_and_the_remedies_are_the_models(failed: Shown) -> None:
-    (incident,) = incidents(failed.profile)
+    (incident,) = incidents_of(failed.profile, Names(failed.profile))
     heading, said, labels, figures, remedies, _ = look(
         failed.page,
         ["text", f"{INCIDENT} h3"],
@@ -27,15 +30,15 @@ def test_the_verdict_its_figures_and_the_remedies_are_the_models(failed: Shown) 
         ["screenshot", str(SCREENSHOTS / "out-of-memory.png"), True],
     )
     assert heading.endswith(": fragmentation")
-    assert said.startswith("cudaMalloc of 850 MiB failed 2 times (error 2).") and incident.reason in said
+    assert said.startswith("cudaMalloc of 850 MiB failed 2 times (error 2).") and reason(incident, False) in said
     rows = arithmetic(incident.situation)
     assert labels == [label.strip() for label, _, _ in rows]
     assert figures == [size(n_bytes) for _, n_bytes, _ in rows]
-    assert remedies == incident.helps
+    assert remedies == [action(hint, True, incident) for hint in incident.hints]
 
 
 def test_the_map_has_the_segments_with_their_holes(failed: Shown) -> None:
-    (incident,) = incidents(failed.profile)
+    (incident,) = incidents_of(failed.profile, Names(failed.profile))
     rows, holes = look(
         failed.page,
         ["attributes", f"{INCIDENT} .map-row", "aria-label"],
@@ -53,7 +56,7 @@ def test_the_map_has_the_segments_with_their_holes(failed: Shown) -> None:
 
 
 def test_its_moment_can_be_shown_in_all_sections(failed: Shown) -> None:
-    (incident,) = incidents(failed.profile)
+    (incident,) = incidents_of(failed.profile, Names(failed.profile))
     assert incident.last.snapshot is not None
     _, chosen = look(failed.page, ["click", f"{INCIDENT} > button"], ["text", "#chosen"])
     assert chosen.startswith(f"snapshot {failed.profile.snapshots[incident.last.snapshot].id}, ")

@@ -16,8 +16,9 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.device_memory import CACHE, position_of_peak
 from jmassif.analysis.moments import SelectionError, main_peak, select
-from jmassif.analysis.oom import incidents
+from jmassif.analysis.oom import incidents_of
 from jmassif.analysis.run_info import failed_calls
+from jmassif.attribution.names import Names
 from jmassif.model.processes import became_another
 from jmassif.model.records import DEVICE_KINDS, Account, Composition, Exhaustion, Mapped, side_of
 from jmassif.model.run import Profile
@@ -38,7 +39,7 @@ class DeviceMoment(NamedTuple):
 
 
 def _event(profile: Profile, number: str) -> DeviceMoment:
-    found = incidents(profile)
+    found = incidents_of(profile, Names(profile))
     if not number.isdecimal() or not 1 <= int(number) <= len(found):
         has = f"there are 1 to {len(found)}" if found else "there are none"
         raise SelectionError(f'no failed allocation "{number[:20]}": {has}')

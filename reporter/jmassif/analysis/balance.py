@@ -80,37 +80,41 @@ class Row(NamedTuple):
 
 _NEVER = ("", "")  # a row that is no difference
 BEFORE = Row(
-    "before", "before the start", "the system and other programs", "less what was free then", "it had it as available"
+    "before",
+    "used before the run",
+    "the system and other programs",
+    "less what was free then",
+    "it had it as available",
 )
 # What a process has beside what the ledger holds.
 BESIDE_LEDGER = (
     # One name whatever the number: runs are compared by it.
     Row(
         "untouched",
-        "less what was not touched",
-        "all that was asked for has pages",
-        "less what was not touched",
-        "asked for, but not in memory",
+        "allocated, never written",
+        "",
+        "allocated, never written",
+        "taken away: it has no pages",
     ),
-    Row("allocators", "its allocators", "kept free", *_NEVER),
-    Row("valgrind", "Valgrind and jmassif", "the price of profiling", *_NEVER),
+    Row("allocators", "free inside malloc", "", *_NEVER),
+    Row("valgrind", "profiler overhead", "Valgrind and jmassif", *_NEVER),
     Row(
         "unaccounted",
-        "unaccounted",
-        "its pages that nothing explains",
-        "less given back meanwhile",
+        "unexplained",
+        "",
+        "freed meanwhile",
         "while its pages were counted",
     ),
 )
 BESIDE_PROCESS = (
     Row(
         "elsewhere",
-        "elsewhere, since the start",
+        "used by others since",
         "other programs and the kernel",
-        "less given back elsewhere",
-        "by others, since the start",
+        "freed by others since",
+        "",
     ),
-    Row("free", "free", "what the kernel could still give", *_NEVER),
+    Row("free", "available", "MemAvailable", *_NEVER),
 )
 
 

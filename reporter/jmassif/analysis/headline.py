@@ -7,20 +7,20 @@ kept growing; where to look first; and what would help, if the figures say that 
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis import run_outcome as story
 from jmassif.analysis.aggregate import Ledger, Usage, ledger
 from jmassif.analysis.balance import untouched_at
-from jmassif.analysis.hot_spot import Place, name_owners, place_sentence, place_to_look
-from jmassif.analysis.inherited import sides_of, told_of_own
+from jmassif.analysis.hot_spot import HotSpot, name_owners, place_sentence, hot_spot
+from jmassif.analysis.inherited import inherited_at, own_of
 from jmassif.analysis.leaks import find_growth, growth_sentence
 from jmassif.analysis.moments import Moment, select
-from jmassif.analysis.oom import incidents_of, savings
-from jmassif.analysis.run_outcome import NOTE, WARNING
+from jmassif.analysis.oom import Incident, incidents_of
+from jmassif.analysis.run_info import ending
+from jmassif.analysis.run_outcome import ALARM, NOTE, WARNING, Outcome, died, outcome_of
 from jmassif.analysis.system import NEARLY_FULL, Pool, fullest, pools
 from jmassif.attribution.names import Names
 from jmassif.model.records import Composition
 from jmassif.model.run import Profile
-from jmassif.units import moment, percent, size
+from jmassif.units import count, moment, percent, printable, size
 
 
 # ---- answer ----
@@ -92,7 +92,7 @@ def answer(profile: Profile, names: Names, composition: Composition, table: Ledg
     for pool in pools_of(table, profile.is_discrete):
         texts.append(f"The program held {amount(table, pool)}: {_shares(table, pool[1])}.")
     first = pools_of(table, profile.is_discrete)[0]
-    place = place_to_look(profile, names, composition, first[0])
+    place = hot_spot(profile, names, composition, first[0])
     if place:
         texts.append(place_sentence(place))
     return " ".join(texts)
@@ -103,9 +103,12 @@ def answer(profile: Profile, names: Names, composition: Composition, table: Ledg
 # What a statement is about, in the order of the headline.
 HAPPENED, POOL, WHOSE, LEAK, PLACE, HELP = "happened", "pool", "whose", "leak", "place", "help"
 
-_MOST_HELPS = 3
 # Of its capacity: a pool of which less was in use is no reader's concern.
 _WORTH_TELLING = 0.5
+
+
+_OWNERS = {"machine": "the machine's", "gpu": "the GPU's", "cgroup": "the control group's limit of"}
+_NAMES = {"machine": "memory", "gpu": "device memory", "cgroup": "the control group's limit"}
 
 
 class Statement(NamedTuple):
@@ -121,7 +124,7 @@ class Headline(NamedTuple):
     held: int  # bytes: what the first statement on a pool says that was held
     at_most: int  # likewise; more than `held` where a sum is known within bounds
     pool: Optional[Pool]  # the fullest; None where no capacity is known
-    place: Optional[Place]
+    place: Optional[HotSpot]
     incident: Optional[int]  # the number of the failed allocation that it tells of
 
     def about(self, *abouts: str) -> List[Statement]:
@@ -133,13 +136,58 @@ def words(headline: Headline, *abouts: str) -> str:
     return " ".join(each.text for each in (headline.about(*abouts) if abouts else headline.statements))
 
 
+# ---- what happened -----------------------------------------------------------------------------
+
+
+def _out_of_memory(incident: Incident, outcome: Outcome, time_unit: str) -> str:
+    s, call = incident.situation, printable(incident.call)
+    asked = size(s.asked) if s.asked else "an unknown size"
+    what = f"{call} of {asked} failed" if incident.last.error else f"the framework gave up on {asked}"
+    where = f", asked for by {incident.line}" if incident.line else ""
+    short = f"; {size(s.missing)} were missing" if s.missing else ""
+    often = f", the last time of {outcome.n_failed}" if outcome.n_failed > 1 else ""
+    return f"Out of memory at {moment(incident.last.time, time_unit)}{often}: {what}{where}{short}."
+
+
+def happened(profile: Profile, tried: List[Incident]) -> List[Tuple[str, str]]:
+    """(severity, sentence) of a run that did not go well, the worst first."""
+    outcome, unit = outcome_of(profile, tried), profile.time_unit
+    when = moment(outcome.time, unit)
+    found: List[Tuple[str, str]] = []
+    if outcome.failed:
+        text = _out_of_memory(tried[outcome.failed - 1], outcome, unit)
+        if not outcome.is_fatal:
+            text += " The program went on without it."
+        elif outcome.end == "exit":
+            text += f" The program ended with exit status {outcome.code}."
+        found.append((ALARM if outcome.is_fatal else WARNING, text))
+    if outcome.end == "dismissed" and not outcome.failed:
+        found.append((NOTE, f"The program was ended by its parent after {when} (SIGTERM)."))
+    elif outcome.end == "signal":
+        found.append((ALARM, f"The program was {ending(profile)} after {when}."))
+    elif outcome.truncation:
+        found.append((ALARM, f"The trace is cut off after {when} ({printable(outcome.truncation)})."))
+    elif died(profile):
+        found.append((ALARM, f"The trace ends after {when} without the program's end: still running, or killed."))
+    elif not outcome.failed and outcome.code:
+        found.append((WARNING, f"The program ended with exit status {outcome.code}."))
+    if found and outcome.short_at is not None and not outcome.failed and died(profile):
+        found.append((ALARM, f"The machine ran short of memory at {moment(outcome.short_at, unit)}."))
+    if outcome.stopped:
+        found.append((WARNING, f"Recording stopped early: {printable(outcome.stopped)}."))
+    if outcome.n_recovered and not outcome.failed:
+        n = count(outcome.n_recovered, "allocation")
+        found.append((NOTE, f"{n} failed for lack of memory and succeeded when retried."))
+    return found
+
+
 # ---- how much, of which pool -----------------------------------------------------------------
 
 
 def _pool(profile: Profile, total: Usage) -> Optional[Pool]:
     """The fullest; None if it may well be one whose capacity is not known."""
     known = pools(profile)
-    found = fullest(known, total.host_bytes, total.device_bytes)
+    found = fullest(known, total)
     is_told = not (profile.is_discrete and total.device_bytes) or any("device" in pool.sides for pool in known)
     return found if found is not None and (is_told or found.fullness >= NEARLY_FULL) else None
 
@@ -155,7 +203,7 @@ def in_pool(pool: Optional[Pool], total: Usage, of: str) -> Tuple[int, str]:
     """Of what is told, which is of the pool `of` of the ledger: the bytes in `pool`, and "device" if only those on it count."""
     if pool is None or of:
         return total.on(of) if of else total.bytes, ""
-    n_bytes = pool.inside(total.host_bytes, total.device_bytes)
+    n_bytes = pool.inside(total)
     return n_bytes, "" if n_bytes == total.bytes else " and ".join(pool.sides)
 
 
@@ -164,7 +212,7 @@ def capacity(pool: Optional[Pool], n_bytes: int, part: str = "", whose_part: str
     if pool is None:
         return ""
     begin = f"; {whose_part} {part} memory is" if part else ","
-    return f"{begin} {percent(n_bytes, pool.capacity)} of {pool.owner} {size(pool.capacity)}"
+    return f"{begin} {percent(n_bytes, pool.capacity)} of {_OWNERS[pool.key]} {size(pool.capacity)}"
 
 
 def all_in_use(pool: Optional[Pool], n_bytes: int) -> str:
@@ -226,32 +274,35 @@ def _at_peak(profile: Profile, names: Names) -> Headline:
 def _headline(profile: Profile, names: Names, chosen: Moment) -> Headline:
     table = ledger(profile, chosen.composition)
     tried = incidents_of(profile, names)
-    failure = story.last_failure(tried)
-    statements = [Statement(HAPPENED, *each) for each in story.happened(profile, names, tried)]
+    outcome = outcome_of(profile, tried)
+    statements = [Statement(HAPPENED, *each) for each in happened(profile, tried)]
     total = table.total
     pool = _pool(profile, total)
     if not total.bytes:
         statements.append(Statement(POOL, NOTE, NOTHING))
-        return Headline(statements, chosen.time, chosen.name, 0, 0, pool, None, failure.number if failure else None)
+        return Headline(statements, chosen.time, chosen.name, 0, 0, pool, None, outcome.failed)
     order = _order(table, profile.is_discrete, pool)
     told = _pools(profile, chosen, table, pool)
-    own = told_of_own(profile, chosen, sides_of(order[0][0] or "total"))
-    told[1:1] = [Statement(POOL, NOTE, own.told)] if own else []
+    own = inherited_at(profile, chosen, order[0][0])
+    if own:
+        told[1:1] = [
+            Statement(
+                POOL,
+                NOTE,
+                f"At most {size(own.shared_bytes)} of it is inherited from process {printable(own.parent)}, and shared with it as long as neither writes there; at least {size(own.own_bytes)} is its own.",
+            )
+        ]
     statements += told
     statements += [Statement(WHOSE, NOTE, _whose(table, of, told)) for of in order]
     leak = growth_sentence(profile, find_growth(profile, names))
     statements += [Statement(LEAK, WARNING, leak)] if leak else []
-    of_own = bool(own and own.composition)
-    looked_at = own.composition if own and of_own else chosen.composition
-    place = place_to_look(profile, names, looked_at, order[0][0], of_own)
+    of_own = own is not None and own.own_bytes >= 1 << 20
+    looked_at = own_of(profile, chosen.composition) if of_own else chosen.composition
+    place = hot_spot(profile, names, looked_at, order[0][0], of_own)
     if place:
         statements.append(Statement(PLACE, NOTE, place_sentence(place)))
-    helps = [f"Would have helped: {text}" for text in failure.incident.helps] if failure else []
-    helps += [] if failure else savings(profile, chosen, table)
-    statements += [Statement(HELP, NOTE, text) for text in helps[:_MOST_HELPS]]
     held = order[0][1](total)
-    number = failure.number if failure else None
-    return Headline(statements, chosen.time, chosen.name, held, held, pool, place, number)
+    return Headline(statements, chosen.time, chosen.name, held, held, pool, place, outcome.failed)
 
 
 def as_data(made: Headline) -> Dict[str, Any]:
@@ -263,7 +314,7 @@ def as_data(made: Headline) -> Dict[str, Any]:
         "held": made.held,
         "at_most": made.at_most,
         "statements": [statement._asdict() for statement in made.statements],
-        "pool": pool and {"name": pool.name, "capacity": pool.capacity, "used": pool.used},
+        "pool": pool and {"name": _NAMES[pool.key], "capacity": pool.capacity, "used": pool.used},
         "place": place
         and {
             "label": place.label,

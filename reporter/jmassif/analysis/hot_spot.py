@@ -39,7 +39,7 @@ class Imports(NamedTuple):
 _EVERYONES = "loader"
 
 
-class Place(NamedTuple):
+class HotSpot(NamedTuple):
     """The memory that one Python line or, without Python, one frame is to blame for."""
 
     label: str  # the frame, in words that are safe to show
@@ -129,9 +129,9 @@ def _called(pool: str, is_of_own: bool) -> str:
     return f"its {pool} memory" if pool else "all it held"
 
 
-def place_to_look(
+def hot_spot(
     profile: Profile, names: Names, composition: Composition, pool: str = "", is_of_own: bool = False
-) -> Optional[Place]:
+) -> Optional[HotSpot]:
     """The place in a pool ("host", "device", or "" for both); None if all its memory is without a stack.
 
     `is_of_own`: the composition is what of a forked child is its own.
@@ -176,7 +176,7 @@ def place_to_look(
     # A line that calls what imports late may hold much of both.
     of_imports = found.imported > found.bytes / 2
     elsewhere = None if of_imports else _imports(names, imported, max(found.bytes, _LEAST_IMPORTED * whole))
-    return Place(
+    return HotSpot(
         label=names.frame(line) if line else names.site_frame(account),
         bytes=found.bytes,
         whole=whole,
@@ -191,7 +191,7 @@ def place_to_look(
     )
 
 
-def share_of(place: Place) -> str:
+def share_of(place: HotSpot) -> str:
     """ "84.0 MiB, 93.8 % of its device memory" """
     return f"{size(place.bytes)}, {percent(place.bytes, place.whole)} of {place.of}"
 
@@ -204,14 +204,14 @@ def name_owners(owners: List[Tuple[str, int]]) -> str:
     return ", ".join(named) + (", …" if len(large) > _OWNERS_NAMED else "")
 
 
-def owners_of(place: Place) -> str:
+def owners_of(place: HotSpot) -> str:
     """ "tensor", or "tensor 1.00 GiB, data 36.0 MiB, …" """
     if place.owners[0][1] > (1 - _LEAST_OWNER) * place.bytes:
         return place.owners[0][0]
     return name_owners(place.owners)
 
 
-def _imports_sentence(place: Place) -> str:
+def _imports_sentence(place: HotSpot) -> str:
     """What imports hold beside the place to look at; "" if that is not much."""
     imports = place.imports
     if imports is None:
@@ -224,7 +224,7 @@ def _imports_sentence(place: Place) -> str:
     return f" Imports hold {held}, most of it that at {imports.label}."
 
 
-def place_sentence(place: Place) -> str:
+def place_sentence(place: HotSpot) -> str:
     """A sentence that says where to look, and how much is there; and one on imports that hold more."""
     if place.is_import:
         where = "The largest place is the import at"

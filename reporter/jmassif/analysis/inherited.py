@@ -11,14 +11,6 @@ from typing import Collection, NamedTuple, Optional, Tuple
 from jmassif.analysis.moments import Moment, select
 from jmassif.model.records import Composition, side_of
 from jmassif.model.run import Profile
-from jmassif.units import moment, printable, size
-
-
-# Of what is its own less is not worth being looked at: pages of the stack, and of tables that are written to in passing.
-_LEAST_OWN = 1 << 20
-_LITTLE = 0.01  # of all that it held
-# Of what it held most of its own: when it held less, that other moment is told of.
-_WORTH_TELLING = 0.5
 
 
 def sides_of(measure: str) -> Tuple[str, ...]:
@@ -92,28 +84,23 @@ def fullest_of_own(profile: Profile, sides: Collection[str]) -> Tuple[Moment, in
     return best, bytes_on(profile, best.composition, sides)
 
 
-class Own(NamedTuple):
-    """What a reader should know of a forked child that held something at a moment."""
+class Inherited(NamedTuple):
+    """Memory that a forked child shares with its parent at a moment; bytes."""
 
-    told: str  # sentences that are safe to show
-    composition: Composition  # of its own, to look at first; empty where that is too little
+    parent: str  # its pid
+    shared_bytes: int  # at most
+    own_bytes: int  # at least
+    most_own_bytes: int  # the most of its own, at `most_own_at`
+    most_own_at: int  # time
 
 
-def told_of_own(profile: Profile, chosen: Moment, sides: Collection[str]) -> Optional[Own]:
-    """None of a process that was not forked, or that has nothing of what it was born with."""
+def inherited_at(profile: Profile, at: Moment, space: str) -> Optional[Inherited]:
+    """In "host" or "device" memory, in both with ""; None of a process that was not forked, or has nothing inherited."""
     if not is_forked(profile):
         return None
-    own = own_of(profile, chosen.composition)
-    held, its = bytes_on(profile, chosen.composition, sides), bytes_on(profile, own, sides)
-    if its >= held:
+    sides = sides_of(space or "total")
+    held, own = (bytes_on(profile, live, sides) for live in (at.composition, own_of(profile, at.composition)))
+    if own >= held:
         return None
-    parent = printable(f"process {profile.manifest['forked-from']}")
-    shared = f"inherited from {parent}, and shared with it as long as neither writes there"
-    text = f"At most {size(held - its)} of it is {shared}; at least {size(its)} is its own."
-    if its < min(_LEAST_OWN, _LITTLE * held):
-        text = f"{'As good as all' if its else 'All'} of it is {shared}."
     best, most = fullest_of_own(profile, sides)
-    if its < _WORTH_TELLING * most and most >= _LEAST_OWN:
-        when = moment(best.time, profile.time_unit)
-        return Own(f"{text} Of its own it held most, {size(most)}, at {best.name} ({when}).", best.composition)
-    return Own(text, own if its >= _LEAST_OWN else {})
+    return Inherited(profile.manifest["forked-from"], held - own, own, most, best.time)

@@ -4,11 +4,15 @@
 Every account is charged to one row (see charges.py), so the rows add up to the totals, to the byte.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+from jmassif.analysis.aggregate import Usage, aggregate, sum_of
+from jmassif.analysis.hot_spot import lines_to_blame
+from jmassif.analysis.leaks import importing
 from jmassif.analysis.run_info import used_sides
+from jmassif.attribution.names import Names
 from jmassif.attribution.views import Charged
-from jmassif.model.records import KINDS, Composition, counted_blocks, side_of
+from jmassif.model.records import KINDS, TENSOR, Composition, counted_blocks, side_of
 from jmassif.model.run import Profile
 
 
@@ -161,3 +165,57 @@ def places(
         )
         (shown if is_worth else small).append(row)
     return shown, small
+
+
+# ---- the largest lines -----------------------------------------------------------------------
+
+# What a framework's allocator has handed out.
+_TENSOR_OWNERS = (TENSOR, "workspace")
+
+
+class LineUsage(NamedTuple):
+    """A Python line or, where there is none, a site, and the memory that it caused."""
+
+    label: str  # "train.py:148", "work (x.c:5)"; safe to show
+    path: str  # of a Python line's source file, else ""
+    number: int  # likewise, its line
+    tensors: int  # bytes of tensors and workspaces
+    cache: int  # bytes that its allocator keeps unused
+    imported: int  # bytes left by imports
+    usage: Usage  # of all
+
+
+_Place = Union[int, str]  # a Python frame's id, or a site in words
+
+
+def largest_lines(profile: Profile, names: Names, live: Composition, space: str, n: int) -> List[LineUsage]:
+    """The n that hold most in "host" or "device" memory, in both with ""; memory without a stack has no line."""
+    accounts, is_import, lines = profile.accounts, importing(profile, names), lines_to_blame(names)
+
+    def key(account: int) -> Optional[Tuple[_Place, str]]:
+        node, _, owner = accounts[account]
+        if not node:
+            return None
+        place = lines[account] or names.site_frame(account)
+        if owner in _TENSOR_OWNERS:
+            return place, "tensors"
+        return place, "cache" if profile.group_of.get(owner) == "cached" else "import" if is_import[account] else ""
+
+    def line(place: _Place, parts: Dict[str, Usage]) -> LineUsage:
+        tensors, cache, imported = (parts.get(part, Usage()).on(space) for part in ("tensors", "cache", "import"))
+        usage = sum_of(parts.values())
+        if isinstance(place, str):
+            return LineUsage(place, "", 0, tensors, cache, imported, usage)
+        fields = profile.frame(place)
+        label = f"{names.file(place)}:{fields.line}"
+        return LineUsage(label, fields.file, fields.line, tensors, cache, imported, usage)
+
+    found: Dict[_Place, Dict[str, Usage]] = {}
+    for (place, part), usage in aggregate(profile, live, key).items():
+        found.setdefault(place, {})[part] = usage
+
+    def rank(place: _Place) -> Tuple[int, str]:
+        return -sum_of(found[place].values()).on(space), names.frame(place) if isinstance(place, int) else place
+
+    largest = sorted(found, key=rank)[:n]
+    return [line(place, found[place]) for place in largest]

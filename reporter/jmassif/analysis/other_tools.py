@@ -6,10 +6,10 @@ from bisect import bisect_left
 from itertools import count
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import ledger
+from jmassif.analysis.aggregate import Usage, ledger
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import is_pytorch
-from jmassif.model.records import DEVICE_KINDS, TENSOR, Composition
+from jmassif.model.records import DEVICE_KINDS, TENSOR, Composition, Overlay
 from jmassif.model.run import Profile
 from jmassif.units import moment, size
 
@@ -228,13 +228,12 @@ class Beside(NamedTuple):
     held: int
 
 
-def beside(profile: Profile, chosen: Moment) -> Optional[Beside]:
+def beside(profile: Profile, chosen: Moment, total: Usage) -> Optional[Beside]:
     """None without a log."""
     overlay = profile.overlay
     if overlay is None:
         return None
     place = nearest(overlay.times, chosen.time)
-    total = ledger(profile, chosen.composition).total
     if not profile.is_discrete:
         held = total.bytes
     else:
@@ -244,12 +243,13 @@ def beside(profile: Profile, chosen: Moment) -> Optional[Beside]:
 
 def overlay_at(profile: Profile, chosen: Moment) -> str:
     """In a sentence; "" without a log."""
-    found = beside(profile, chosen)
-    overlay = profile.overlay
-    if found is None or overlay is None:
-        return ""
+    found = beside(profile, chosen, ledger(profile, chosen.composition).total)
+    return overlay_sentence(found, profile.overlay, profile.time_unit) if found and profile.overlay else ""
+
+
+def overlay_sentence(found: Beside, overlay: Overlay, time_unit: str) -> str:
     rest = found.showed - found.held
-    text = f"{overlay.tool} showed {size(found.showed)} in use at {moment(found.time, profile.time_unit)}; the ledger explains"
+    text = f"{overlay.tool} showed {size(found.showed)} in use at {moment(found.time, time_unit)}; the ledger explains"
     if rest < 0:
         return f"{text} {size(found.held)}, more than that: it was never touched, or came after the line."
     who = "contexts and other programs" if overlay.is_of_device else "Valgrind, the system and other programs"

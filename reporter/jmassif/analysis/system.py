@@ -4,6 +4,7 @@
 from bisect import bisect_right
 from typing import List, NamedTuple, Optional, Tuple
 
+from jmassif.analysis.aggregate import Usage
 from jmassif.model.run import Profile
 
 
@@ -134,15 +135,14 @@ _SAME_CHIPS = 0.1
 class Pool(NamedTuple):
     """Bytes."""
 
-    name: str
-    owner: str  # in words, in the genitive: "the machine's"
-    sides: Tuple[str, ...]  # of what the program holds, those that lie in it
+    key: str  # "machine", "gpu" or "cgroup", the control group's limit
+    sides: Tuple[str, ...]  # memory spaces that lie in it
     capacity: int
-    used: Optional[int]  # by everything, Valgrind too, when that was most; None: not known
+    used: Optional[int]  # by everything, the profiler too, at the most; None: unknown
 
-    def inside(self, host: int, device: int) -> int:
-        """Of what the program holds on either side, what lies in it."""
-        return (host if "host" in self.sides else 0) + (device if "device" in self.sides else 0)
+    def inside(self, usage: Usage) -> int:
+        """The part of the usage that lies in the pool."""
+        return sum(usage.on(side) for side in self.sides)
 
     def share(self, n_bytes: int) -> float:
         return n_bytes / self.capacity if self.capacity else 0.0
@@ -180,7 +180,7 @@ def _control_group(profile: Profile) -> Optional[Pool]:
         return None
     used = max(profile.system.get("cgroup-used", ((), ()))[1], default=None)
     sides = ("host",) if profile.is_discrete else ("host", "device")
-    return Pool("the control group's limit", "the control group's limit of", sides, limits[-1], used)
+    return Pool("cgroup", sides, limits[-1], used)
 
 
 def pools(profile: Profile) -> List[Pool]:
@@ -190,21 +190,21 @@ def pools(profile: Profile) -> List[Pool]:
     device = _device(profile)
     is_one = device is not None and machine and abs(device[0] - machine) <= _SAME_CHIPS * machine
     if device is not None and (profile.is_discrete or not is_one):
-        found.append(Pool("device memory", "the GPU's", ("device",), *device))
+        found.append(Pool("gpu", ("device",), *device))
     if machine:
         sides = ("host",) if profile.is_discrete else ("host", "device")
         used = _most_used(profile, "mem-total", "mem-available")
-        found.append(Pool("memory", "the machine's", sides, machine, used))
+        found.append(Pool("machine", sides, machine, used))
     group = _control_group(profile)
     if group is not None and (not machine or group.capacity < machine):
         found.append(group)
     return found
 
 
-def fullest(found: List[Pool], host: int, device: int) -> Optional[Pool]:
+def fullest(found: List[Pool], usage: Usage) -> Optional[Pool]:
     """The pool that is nearly full, if one is, whoever fills it; else that of which the program holds the largest share."""
 
     def rank(pool: Pool) -> Tuple[float, float]:
-        return (pool.fullness if pool.fullness >= NEARLY_FULL else 0.0, pool.share(pool.inside(host, device)))
+        return (pool.fullness if pool.fullness >= NEARLY_FULL else 0.0, pool.share(pool.inside(usage)))
 
     return max(found, key=rank) if found else None

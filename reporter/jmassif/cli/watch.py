@@ -3,6 +3,7 @@
 
 from typing import Dict, List, Optional, Set
 
+from jmassif.analysis.oom import is_pytorch
 from jmassif.analysis.ladder import ladders
 from jmassif.analysis.moments import Moment
 from jmassif.live.run import EXECED, LEAK, MEMORY, ORDERS, Family, LiveRun
@@ -171,7 +172,7 @@ class Watching:
             time=now.time,
             pools=_pools(run),
             peak=(now.peak, now.peak_time),
-            ladders=[rows_of(run.profile, each) for each in ladders(run.profile, chosen, rows)],
+            ladders=[rows_of(is_pytorch(run.profile), each) for each in ladders(run.profile, chosen, rows)],
             owners=[Row(printable(row.name), row.usage.host_bytes, row.usage.device_bytes) for row in rows],
             lines=lines,
             points=_points(run),

@@ -14,7 +14,7 @@ from jmassif.analysis.headline import as_data, headline
 from jmassif.analysis.ladder import as_data as ladder_data, ladders
 from jmassif.analysis.leaks import as_data as leaks_data
 from jmassif.analysis.moments import Moment, select, whole_at
-from jmassif.analysis.oom import Incident, call, incidents_of
+from jmassif.analysis.oom import Incident, incidents_of
 from jmassif.analysis.other_tools import beside, others
 from jmassif.analysis.range_diff import Change, Range, between
 from jmassif.analysis.run_info import labels_of_run, run_id
@@ -140,7 +140,7 @@ def _books(profile: Profile, at: Moment) -> str:
 
 def _overlay(profile: Profile, at: Moment) -> str:
     """What another tool showed, by its log; null where none was given."""
-    found = beside(profile, at)
+    found = beside(profile, at, ledger(profile, at.composition).total)
     tool = profile.overlay.tool if profile.overlay else ""
     return "null" if found is None else _object({"tool": tool, **found._asdict()})
 
@@ -184,13 +184,13 @@ def _incident(profile: Profile, number: int, incident: Incident) -> Dict[str, An
     situation["missing"] = incident.situation.missing
     return {
         "number": number,
-        "call": call(profile, incident.tries[0]),
+        "call": incident.call,
+        "line": incident.line,
         "tries": [attempt(event) for event in incident.tries],
         "outcome": incident.outcome or None,
         "freed": incident.freed,
         "verdict": incident.verdict,
-        "reason": incident.reason,
-        "helps": incident.helps,
+        "hints": [hint._asdict() for hint in incident.hints],
         "situation": situation,
     }
 

@@ -11,7 +11,7 @@ Times are microseconds there. A trace whose times are instructions or bytes has 
 import json
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from jmassif.analysis.oom import incidents
+from jmassif.analysis.oom import incidents_of
 from jmassif.analysis.regions import Tracks, slices
 from jmassif.analysis.series import series
 from jmassif.attribution.names import Names
@@ -99,9 +99,9 @@ def _events(profile: Profile, view: View) -> Iterator[str]:
         yield events.event("M", "thread_name", tid=track, args={"name": name})
     for mark in profile.marks:
         yield events.event("i", mark.text, mark.time, s="p", tid=0, cat="mark")
-    for incident in incidents(profile):
+    for incident in incidents_of(profile, Names(profile)):
         name = f"out of memory: {incident.verdict}"
-        said = {"reason": incident.reason, "asked": incident.situation.asked}
+        said = {"verdict": incident.verdict, "asked": incident.situation.asked}
         yield events.event("i", name, incident.last.time, s="p", tid=0, cat="out-of-memory", args=said)
     for which in PEAKS:
         if which in profile.peaks:

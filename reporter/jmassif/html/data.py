@@ -13,7 +13,7 @@ from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
 from jmassif.analysis.headline import Headline, as_data, headline
 from jmassif.analysis.leaks import as_data as leaks_data
 from jmassif.analysis.moments import main_peak, select
-from jmassif.analysis.oom import Incident, arithmetic, call, incidents_of
+from jmassif.analysis.oom import Incident, incidents_of, is_pytorch
 from jmassif.analysis.other_tools import counted_over_time, overlay_at, sampled_series
 from jmassif.analysis.processes import Processes
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
@@ -26,6 +26,8 @@ from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, sho
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
 from jmassif.render.sources import Sources
+from jmassif.render.oom import arithmetic, reason
+from jmassif.render.summary import action
 from jmassif.render.words import OWNERS
 from jmassif.units import moment, printable
 
@@ -78,15 +80,15 @@ def _incident(profile: Profile, names: Names, number: int, incident: Incident, h
         "number": number,
         "time": last.time,
         "snapshot": 0 if last.snapshot is None else profile.snapshots[last.snapshot].id,
-        "call": printable(call(profile, event))[:200],
+        "call": printable(incident.call)[:200],
         "asked": incident.situation.asked,
         "error": last.error,
         "tries": [each.time for each in incident.tries],
         "outcome": incident.outcome,
         "freed": incident.freed,
         "verdict": incident.verdict,
-        "reason": incident.reason,
-        "helps": incident.helps,
+        "reason": reason(incident, profile.is_discrete),
+        "helps": [action(hint, is_pytorch(profile), incident) for hint in incident.hints],
         "arithmetic": [list(row) for row in arithmetic(incident.situation)],
         "line": names.frame(line)[:400] if line else "",
         "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],

@@ -35,6 +35,7 @@ from jmassif.version import __version__
 # It is in the page itself, before its script and its data, so that it can be read while these are still on their way, and where no
 # script runs. Every text is escaped here.
 
+_POOLS = {"machine": "memory", "gpu": "device memory", "cgroup": "the control group's limit"}
 # What stands beside the groups in the bar of a pool.
 _OTHERS, _FREE, _UNKNOWN = "others", "free", "unknown"
 _WORDS = {
@@ -67,7 +68,7 @@ def _paragraph(statement: Statement, more: str = "") -> str:
 
 def _inside(usage: Usage, made: Headline) -> int:
     """Of an owner or a group, what lies in the pool."""
-    return usage.bytes if made.pool is None else made.pool.inside(usage.host_bytes, usage.device_bytes)
+    return usage.bytes if made.pool is None else made.pool.inside(usage)
 
 
 def _parts(table: Ledger, made: Headline) -> List[_Part]:
@@ -91,7 +92,7 @@ def _bar(made: Headline, table: Ledger) -> str:
         return ""
     whole = sum(part.bytes for part in parts)
     own = _inside(table.total, made)
-    of = f" of {size(made.pool.capacity)} of {made.pool.name}" if made.pool else ""
+    of = f" of {size(made.pool.capacity)} of {_POOLS[made.pool.key]}" if made.pool else ""
     said = ", ".join(f"{_WORDS[part.name]} {size(part.bytes)}" for part in parts)
     spans = "".join(
         f'<span class="of-{part.name}" style="flex-grow:{part.bytes / whole:.5f}"></span>' for part in parts

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 
 from jmassif.analysis.aggregate import UsageRow
 from jmassif.analysis.moments import main_peak
-from jmassif.analysis.oom import call
+from jmassif.analysis.oom import call_of
 from jmassif.live.sums import Slope, Sums, TailBuilder, Totals
 from jmassif.model.run import Profile
 from jmassif.reader.follow import Follower
@@ -231,7 +231,7 @@ class LiveRun(Followed):
         for event in self._fresh("failures", list(profile.exhaustions.values())):
             asked = f", {size(event.bytes)} asked for" if event.bytes else ""
             place = self._sums.line_of(event.account)
-            self._add(event.time, MEMORY, f"out of memory: {call(profile, event)}{asked}, at {place}")
+            self._add(event.time, MEMORY, f"out of memory: {call_of(profile, event)}{asked}, at {place}")
         for snapshot in self._fresh("snapshots", profile.snapshots):
             if snapshot.reason == "low-memory":
                 self._add(snapshot.time, MEMORY, "the machine's memory is nearly full")

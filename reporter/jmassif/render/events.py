@@ -3,11 +3,10 @@
 
 from typing import Dict, List, NamedTuple, Tuple
 
-from jmassif.analysis.aggregate import hottest_temporaries
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.regions import region_figures, regions_by_name
 from jmassif.analysis.run_info import WITHOUT_SIZE, counted, failed_calls
-from jmassif.attribution.names import Names
+from jmassif.analysis.summary import Report
 from jmassif.model.records import Snapshot
 from jmassif.model.run import Profile
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
@@ -34,13 +33,13 @@ def failures(profile: Profile, extent: Extent = FULL) -> Lines:
         lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
     if len(counters) > extent.rows:
         lines.append(f"and {count(len(counters) - extent.rows, 'more counter')}{extent.hint}")
-    return heading("Failed calls and oddities") + lines if lines else []
+    return heading("Failed calls and warnings") + lines if lines else []
 
 
 def without_size(profile: Profile) -> Lines:
     """What is in no sum, for nobody tells how large it is."""
     kept = ", ".join(count(n, noun) for noun, n in counted(profile).without_size)
-    return heading("In no sum") + paragraph(f"{WITHOUT_SIZE}: {kept}.") if kept else []
+    return heading("Not counted") + paragraph(f"{WITHOUT_SIZE}: {kept}.") if kept else []
 
 
 _REGIONS = Table(
@@ -98,15 +97,13 @@ def marks(profile: Profile, extent: Extent = FULL) -> Lines:
     return heading("Marks and regions") + lines
 
 
-def temporaries(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
-    churns = hottest_temporaries(profile, extent.of(_TEMPORARIES_SHOWN))
-    if not churns:
+def temporaries(report: Report, extent: Extent = FULL) -> Lines:
+    shown = report.temporaries[: extent.of(_TEMPORARIES_SHOWN)]
+    if not shown:
         return []
-    lines = heading("Temporaries: freed before their thread allocated anything else")
-    for churn in churns:
-        site = names.site(churn.account) or "memory without a stack"
-        lines.append(f"{churn.temporaries:>12,} of {count(churn.blocks, 'block')} in {site}")
-    return lines
+    return heading("Temporaries: freed before their thread allocated anything else") + [
+        f"{each.temporaries:>12,} of {count(each.blocks, 'block')} in {each.label}" for each in shown
+    ]
 
 
 class _TableRow(NamedTuple):
@@ -136,7 +133,7 @@ def snapshots_in_a_sentence(profile: Profile) -> Lines:
         return []
     first, last = profile.snapshots[0].id, profile.snapshots[-1].id
     n = count(len(profile.snapshots), "snapshot")
-    return heading("Other moments") + paragraph(
+    return heading("Snapshots") + paragraph(
         f"There are {n}, {first} to {last}; --snapshot=N explains one, --snapshot=end what was held in the end. --all lists them."
     )
 
@@ -159,7 +156,7 @@ def snapshots(profile: Profile) -> Lines:
         Column("device (B)", 17),
         Column("reason", gap=2),
     )
-    lines = heading("Snapshots and peaks: --snapshot=n explains one") + [table.head]
+    lines = heading("Snapshots: --snapshot=n explains one") + [table.head]
     for row in rows:
         lines.append(table.row(row.name, f"{row.time:,}", f"{row.host:,}", f"{row.device:,}", row.reason).rstrip())
     left_out = len(profile.snapshots) - len(shown)

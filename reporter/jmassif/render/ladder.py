@@ -3,10 +3,7 @@
 
 from typing import Dict, List, NamedTuple, Optional
 
-from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
-from jmassif.analysis.moments import Moment
-from jmassif.analysis.oom import is_pytorch
-from jmassif.model.run import Profile
+from jmassif.analysis.summary import LESS, PLUS, Ladder, Report, Rung
 from jmassif.render.layout import SUM, Line, Lines, heading, paragraph
 from jmassif.units import printable
 
@@ -78,9 +75,9 @@ def _parts(rung: Rung, number: int, unit: Unit) -> str:
     return ""
 
 
-def _label(profile: Profile, rung: Rung, number: int, unit: Unit, is_top: bool) -> str:
+def _label(is_pytorch: bool, rung: Rung, number: int, unit: Unit, is_top: bool) -> str:
     if rung.key == "allocated":
-        tool = "torch.cuda.memory_allocated()" if is_pytorch(profile) else "its allocator's count of memory in use"
+        tool = "torch.cuda.memory_allocated()" if is_pytorch else "its allocator's count of memory in use"
         what = "tensors" if len(rung.parts) == 1 else "tensors, workspaces"
         return f"= {tool}: {what}"
     about = " (about)" if rung.is_about else ""
@@ -95,7 +92,7 @@ def _bar(begin: int, end: int, top: int) -> str:
     return " " * min(at, _BAR - 1) + ("#" * (to - at) if to > at else ".")
 
 
-def _rows(profile: Profile, ladder: Ladder) -> Lines:
+def _rows(is_pytorch: bool, ladder: Ladder) -> Lines:
     top = max(rung.bytes for rung in ladder.rungs)
     unit = unit_for(top)
     level = 0
@@ -104,14 +101,14 @@ def _rows(profile: Profile, ladder: Ladder) -> Lines:
         is_step = rung.role in (LESS, PLUS)
         after = level + rung.signed if is_step else rung.bytes
         begin, end = sorted((top - level, top - after)) if is_step else (top - after, top)
-        label = _label(profile, rung, number, unit, rung is ladder.rungs[0])
+        label = _label(is_pytorch, rung, number, unit, rung is ladder.rungs[0])
         text = f"  {label:<{_LABEL}} {number:>{_NUMBER},}  {_bar(max(0, begin), end, top)}".rstrip()
         lines.append(text if is_step else Line((text, SUM)))
         level = after
     return lines
 
 
-def _footnote(profile: Profile, ladder: Ladder) -> str:
+def _footnote(is_pytorch: bool, ladder: Ladder) -> str:
     unit = unit_for(max(rung.bytes for rung in ladder.rungs))
     texts = []
     if "resident" in ladder.beside and ladder.rungs[0].key == "jtop":
@@ -120,7 +117,7 @@ def _footnote(profile: Profile, ladder: Ladder) -> str:
             text += f", and {unit.of(ladder.beside['profiler']):,} of it is the profiler"
         texts.append(text + ".")
     if "reserved" in ladder.beside and ladder.pool != "host":
-        name = "torch.cuda.memory_reserved()" if is_pytorch(profile) else "Its allocator's count of reserved memory"
+        name = "torch.cuda.memory_reserved()" if is_pytorch else "Its allocator's count of reserved memory"
         texts.append(f"{name} shows {unit.of(ladder.beside['reserved']):,}.")
     return " ".join(texts)
 
@@ -138,10 +135,12 @@ class LadderRows(NamedTuple):
     rows: List[LadderRow]
 
 
-def rows_of(profile: Profile, ladder: Ladder) -> LadderRows:
+def rows_of(is_pytorch: bool, ladder: Ladder) -> LadderRows:
     unit = unit_for(max(rung.bytes for rung in ladder.rungs))
     rows = [
-        LadderRow(_label(profile, rung, number, unit, rung is ladder.rungs[0]), number, rung.role not in (LESS, PLUS))
+        LadderRow(
+            _label(is_pytorch, rung, number, unit, rung is ladder.rungs[0]), number, rung.role not in (LESS, PLUS)
+        )
         for rung, number in zip(ladder.rungs, shown_numbers(ladder))
     ]
     memory = f"{ladder.pool.upper()} " if ladder.pool else ""
@@ -156,19 +155,20 @@ TOOLS = {
 }
 
 
-def ladder_section(profile: Profile, chosen: Moment) -> Lines:
-    """From another tool's figure to the framework's own, at a moment; empty where there is no step between two figures."""
+def ladder_section(report: Report) -> Lines:
+    """From another tool's figure to the framework's own; empty where there is no step between two figures."""
     lines: Lines = []
-    for ladder in ladders(profile, chosen):
+    is_pytorch = report.run.is_pytorch
+    for ladder in report.ladders:
         if not any(rung.role in (LESS, PLUS) for rung in ladder.rungs):
             continue
         bottom = "your code"
         if ladder.rungs[-1].key == "allocated":
-            bottom = "torch's" if is_pytorch(profile) else "its allocator's"
+            bottom = "torch's" if is_pytorch else "its allocator's"
         unit = unit_for(max(rung.bytes for rung in ladder.rungs))
         memory = f"{ladder.pool.capitalize()} memory from" if ladder.pool else "From"
-        title = f"{memory} {TOOLS[ladder.rungs[0].key]} to {bottom}, at {chosen.name}, in {unit.name}"
-        lines += heading(title) + _rows(profile, ladder)
-        note = _footnote(profile, ladder)
+        title = f"{memory} {TOOLS[ladder.rungs[0].key]} to {bottom}, at {report.moment.name}, in {unit.name}"
+        lines += heading(title) + _rows(is_pytorch, ladder)
+        note = _footnote(is_pytorch, ladder)
         lines += paragraph(note) if note else []
     return lines

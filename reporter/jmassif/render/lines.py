@@ -5,14 +5,27 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from jmassif.analysis.aggregate import SampleRow, by_name, samples
 from jmassif.analysis.leaks import Growth, find_growth, growth_sentence
-from jmassif.analysis.lines import LineRow, Pick, both_sides, line_rows, on_side, places, pools_of, total, with_totals
+from jmassif.analysis.lines import (
+    LineRow,
+    LineUsage,
+    Pick,
+    both_sides,
+    line_rows,
+    on_side,
+    places,
+    pools_of,
+    total,
+    with_totals,
+)
 from jmassif.analysis.moments import Moment, select
 from jmassif.analysis.run_info import used_sides, where_arenas_are
+from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, naming, totals
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Extent, Line, Lines, Table, heading, paragraph
 from jmassif.render.sources import Sources
+from jmassif.render.summary import whole_percent
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, percent, size
 
@@ -27,11 +40,20 @@ _MAX_LABEL = 44
 
 
 class _Figure(NamedTuple):
+    """Of the largest lines."""
+
+    head: str
+    bytes: Callable[[LineUsage], int]
+
+
+class _Cell(NamedTuple):
+    """Of a table by line."""
+
     head: str
     text: Callable[[LineRow], str]
 
 
-def _figures(profile: Profile, sum_: LineRow) -> List[_Figure]:
+def _figures(profile: Profile, sum_: LineRow) -> List[_Cell]:
     pools = pools_of(profile)
     sides = used_sides(profile)
 
@@ -52,16 +74,16 @@ def _figures(profile: Profile, sum_: LineRow) -> List[_Figure]:
 
     figures = []
     for side in sides:
-        figures.append(_Figure(f"own {side}" if len(sides) > 1 else "own", held(on_side(side))))
+        figures.append(_Cell(f"own {side}" if len(sides) > 1 else "own", held(on_side(side))))
         if len(pools) > 1:
-            figures.append(_Figure("share", share(on_side(side))))
+            figures.append(_Cell("share", share(on_side(side))))
     if len(pools) == 1:
-        figures.append(_Figure("share", share(pools[0][1])))
+        figures.append(_Cell("share", share(pools[0][1])))
     prefixes = [f"{name} " if len(pools) > 1 else "" for name, _ in pools]
-    figures += [_Figure(f"{prefix}total", with_calls(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
-    figures.append(_Figure("blocks", lambda row: f"{both_sides(row).blocks:,}"))
-    figures += [_Figure(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
-    figures += [_Figure(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    figures += [_Cell(f"{prefix}total", with_calls(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    figures.append(_Cell("blocks", lambda row: f"{both_sides(row).blocks:,}"))
+    figures += [_Cell(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
+    figures += [_Cell(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
     return figures
 
 
@@ -125,7 +147,7 @@ def _sources(profile: Profile, view: View) -> Optional[Sources]:
 
 
 def _table_of(
-    profile: Profile, figures: Sequence[_Figure], shown: Sequence[LineRow], sources: Optional[Sources], sum_: LineRow
+    profile: Profile, figures: Sequence[_Cell], shown: Sequence[LineRow], sources: Optional[Sources], sum_: LineRow
 ) -> Lines:
     """A row a place, with its text unless `sources` is None."""
     width = min(_MAX_LABEL, max(len(row.charged.label) for row in shown))
@@ -142,25 +164,41 @@ def _table_of(
     return lines
 
 
-# What the summary of a report has of them.
-_BRIEF_FIGURES = ("own", "share", "total")
+_LINES_SHOWN = 5
 _LEAST_SHARE = 0.01
+_WIDTH = 100
+_MAX_PLACE = 44
 
 
-def largest_lines(profile: Profile, names: Names, chosen: Moment, view: View, n: int) -> Lines:
-    """The section on the lines that hold most by themselves at a moment; empty where none of Python does."""
-    charged = charges(profile, names, "python-line", True)
-    own = line_rows(profile, charged, chosen.composition, {})
-    through = totals(profile, names, "python-line", True)
-    rows = with_totals(profile, own, through, chosen.composition)
-    sum_ = total(rows)
-    worth = [row for row in rows if both_sides(row).held >= _LEAST_SHARE * both_sides(sum_).held]
-    shown = places(profile, worth, sum_, 0.0, [], False)[0][:n]
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[:width - 1]}…"
+
+
+def lines_section(report: Report, sources: Optional[Sources]) -> Lines:
+    """The largest lines with their tensors, cache and total; empty where no memory has a stack."""
+    space, whole = report.wholes[0].space, report.wholes[0].bytes
+    shown = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space) >= _LEAST_SHARE * whole]
     if not shown:
         return []
-    figures = [figure for figure in _figures(profile, sum_) if any(word in figure.head for word in _BRIEF_FIGURES)]
-    lines = heading(f"Lines that hold most, at {chosen.name}: --by=python-line")
-    return lines + _table_of(profile, figures, shown, _sources(profile, view), sum_)
+    figures = [_Figure("tensors", lambda row: row.tensors), _Figure("cache", lambda row: row.cache)]
+    figures = [figure for figure in figures if any(figure.bytes(row) for row in shown)]
+    if len(report.wholes) > 1:
+        figures.append(_Figure("host", lambda row: row.usage.host_bytes))
+    figures.append(_Figure(space or "total", lambda row: row.usage.on(space)))
+    room = _WIDTH - 10 * len(figures) - 7
+    width = min(_MAX_PLACE, max(len(row.label) for row in shown))
+    texts = [sources.line(row.path, row.number) if sources and row.path else "" for row in shown]
+    longest = min(max(map(len, texts)), room - width - 2)
+    has_source = longest > 0
+    columns = [Column("", width if has_source else max(width, 20), align="<")]
+    columns += [Column("", longest, gap=2, align="<")] if has_source else []
+    table = Table(*columns, *(Column(figure.head, 9, gap=1) for figure in figures), Column("", 7))
+    lines = heading(f"Largest lines, at {report.moment.name}") + [table.head.rstrip()]
+    for row, text in zip(shown, texts):
+        cells = [cut(row.label, width)] + ([cut(text, longest)] if has_source else [])
+        cells += [size(figure.bytes(row)) if figure.bytes(row) else "-" for figure in figures]
+        lines.append(table.row(*cells, whole_percent(row.usage.on(space), whole)).rstrip())
+    return lines
 
 
 def write_lines(profile: Profile, names: Names, view: View) -> Lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The map of device memory as text: a row a segment, a letter an owner, dashes for holes.
+"""Out of memory and device memory as text: the reason, its arithmetic, and the map, a row a segment, a letter an owner, dashes for holes.
 
     7f2a10000000   20.0 MiB  75 %  TTTTTTTTTTTTTTTTTT-----TTTTttttttt------
 """
@@ -9,11 +9,13 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 from jmassif.analysis.allocator_events import select_device
 from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, layouts
-from jmassif.analysis.oom import FRAGMENTATION, Incident, arithmetic, call, incidents_of
+from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation
+from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.model.records import Composition
 from jmassif.model.run import Profile
 from jmassif.render.layout import FULL, PAGE, Column, Extent, Lines, Table, heading, paragraph
+from jmassif.render.summary import action
 from jmassif.units import count, moment, percent, printable, size
 
 
@@ -26,15 +28,105 @@ _INNERMOST_SHOWN = 2  # where there are Python frames as well
 _SEGMENTS_SHOWN = 8
 _OWNERS_SHOWN = 5
 _LINES_SHOWN = 10
+# Of the reserved memory.
+_FEW_HOLES = 0.1
 
 _ARITHMETIC = Table(Column("", 32, gap=2, align="<"), Column("", 10), Column("", gap=2))
+
+
+# ---- why -------------------------------------------------------------------------------------
+
+
+def _full(s: Situation, outside: str) -> str:
+    free = f"{size(s.free or 0)} was free"
+    if s.gathered:
+        free = f"{size(s.gathered)} was allocated in chunks; then {free}"
+    if s.cached + s.pool_unused:
+        free += f" and {size(s.cached + s.pool_unused)} in caches"
+    missing = f"{size(s.missing)} was missing" if s.missing is not None else "the request has no size"
+    own = f"This program holds {size(s.own)}" if s.own is not None else ""
+    others = f"; {outside}: {size(s.others)}" if s.others is not None else ""
+    return f"{free}; {missing}. {own}{others}."
+
+
+def _nearly_full(s: Situation) -> str:
+    """Few holes that would have held the block, but not another one, are not what the program suffers from."""
+    asked = (s.asked or 0) - s.gathered
+    spare = (s.free or 0) + s.cached + s.pool_unused - asked
+    if spare >= asked or s.cached > s.reserved * _FEW_HOLES:
+        return ""
+    return f" In one piece they would have held it and left {size(spare)}: the memory was nearly full."
+
+
+def outside(s: Situation, is_discrete: bool) -> str:
+    """The holders of `others`."""
+    if s.side == "device" and is_discrete:
+        return "other programs and the driver"
+    return "other programs, the system, the driver and the profiler"
+
+
+def reason(incident: Incident, is_discrete: bool) -> str:
+    """The verdict in a sentence or two, with its numbers."""
+    s, verdict = incident.situation, incident.verdict
+    free = "" if s.free is None else size(s.free)
+    if incident.outcome == "retried" and s.side == "device":
+        return f"Retry succeeded after {size(incident.freed)} was freed." if incident.freed else "Retry succeeded."
+    if verdict == "too large":
+        where = "machine" if s.side == "host" else "GPU" if is_discrete else "board"
+        return f"{size(s.asked or 0)} is more than the {where} has ({size(s.total or 0)})."
+    if verdict == "limit" and s.side == "host":
+        known = f"{free} of memory and swap was available, but the" if free else "The"
+        return f"{known} address space is limited to {size(s.limit or 0)} (ulimit -v), the profiler included."
+    if verdict == "limit":
+        known = f" The driver had {free} free." if free else ""
+        return f"The framework keeps to a limit of its own (a fraction of the memory).{known}"
+    if verdict == "refused" and s.side == "host":
+        return f"{free} of memory and swap was available: a limit, or the system's rules for overcommitment."
+    if verdict == "refused":
+        return f"The driver reported {free} free and refused: no pages for it, or a limit."
+    if verdict == "unknown" or s.asked is None:
+        unknown = (
+            "Free memory is not on record." if not free else f"The size of the request is unknown; {free} was free."
+        )
+        return unknown
+    if verdict == "cache":
+        return f"{size(s.returnable + s.pool_unused)} of the cache was empty and could be returned; {free or 'unknown'} was free."
+    if verdict == FRAGMENTATION:
+        holes = f"{s.holes:,} hole{'' if s.holes == 1 else 's'}, the largest {size(s.largest_hole)}"
+        besides = f", and {free} outside" if free else ""
+        kept = f"{size(s.cached)} of the reserved memory was free{besides}, but in {holes}."
+        return f"{kept} {size(s.returnable)} of it can be returned.{_nearly_full(s)}"
+    return _full(s, outside(s, is_discrete))
+
+
+def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
+    """The figures behind a verdict: label, indented as a part of the one above, bytes, and a remark."""
+    where = "on the device" if s.side == "device" else "in memory and swap"
+    of_total = f"of {size(s.total)}" if s.total else ""
+    rows: List[Tuple[str, Optional[int], str]] = [("requested", s.asked, ""), (f"free {where}", s.free, of_total)]
+    if s.reserved:
+        rows.append(("reserved in segments", s.reserved, ""))
+        rows.append(("  free in them", s.cached, f"in {count(s.holes, 'hole')}" if s.holes else ""))
+        rows.append(("    largest hole", s.largest_hole, ""))
+        rows.append(("    in empty segments", s.returnable, ""))
+    if s.gathered:
+        rows.insert(1, ("allocated already, in chunks", s.gathered, ""))
+    if s.pool_unused:
+        rows.append(("unused in stream-ordered pools", s.pool_unused, ""))
+    if s.missing and s.missing != s.asked:
+        rows.append(("missing", s.missing, ""))
+    rows += [("this program", s.own, ""), ("everything else", s.others, "")]
+    return [(label, n_bytes, remark) for label, n_bytes, remark in rows if n_bytes is not None]
+
+
+# ---- the sections ----------------------------------------------------------------------------
 
 
 def _of(incident: Incident) -> str:
     return size(incident.situation.asked) if incident.situation.asked else "an unknown size"
 
 
-def _what(profile: Profile, incident: Incident) -> str:
+def _what(incident: Incident) -> str:
     event = incident.tries[0]
     if not event.error:
         return f"The framework gave up on {_of(incident)}"
@@ -42,15 +134,15 @@ def _what(profile: Profile, incident: Incident) -> str:
     of = _of(incident)
     if incident.situation.gathered and event.bytes:
         of = f"{size(event.bytes)}, of {of} in all,"
-    return f"{printable(call(profile, event))} of {of} failed{times} (error {event.error})"
+    return f"{printable(incident.call)} of {of} failed{times} (error {event.error})"
 
 
 def _what_came(profile: Profile, incident: Incident) -> str:
     if incident.outcome == "retried":
-        return f" After {size(incident.freed)} was given back it succeeded." if incident.freed else ""
-    freed = f" {size(incident.freed)} was given back in between; that was not enough." if incident.freed else ""
+        return ""
+    freed = f" {size(incident.freed)} was freed in between, too little." if incident.freed else ""
     if incident.outcome == "raised":
-        return f"{freed} The framework told the program that it is out of memory."
+        return f"{freed} The framework reported that to the program."
     is_last = incident.last.id == max(profile.exhaustions)
     died = is_last and (profile.end is None or profile.end.reason == "signal")
     return f"{freed} The program has no regular end on record." if died else freed
@@ -74,11 +166,13 @@ def _stack(profile: Profile, names: Names, account: int) -> Lines:
     return lines
 
 
-def _section(profile: Profile, names: Names, number: int, incident: Incident, extent: Extent) -> Lines:
+def _section(profile: Profile, names: Names, report: Report, number: int, incident: Incident, extent: Extent) -> Lines:
     s = incident.situation
     when = moment(incident.last.time, profile.time_unit)
-    lines = heading(f"Out of memory ({number}), at {when}: {incident.verdict}")
-    lines += paragraph(f"{_what(profile, incident)}. {incident.reason}{_what_came(profile, incident)}") + [""]
+    nth = "" if len(report.out_of_memory) == 1 else f" (failed allocation {number})"
+    lines = heading(f"Out of memory at {when}{nth}: {incident.verdict}")
+    why = reason(incident, report.run.is_discrete)
+    lines += paragraph(f"{_what(incident)}. {why}{_what_came(profile, incident)}") + [""]
     for label, n_bytes, remark in arithmetic(s):
         lines.append(_ARITHMETIC.row(label, size(n_bytes), remark).rstrip())
     owners = sorted(s.by_owner.items(), key=lambda item: (-item[1], item[0]))
@@ -86,46 +180,46 @@ def _section(profile: Profile, names: Names, number: int, incident: Incident, ex
     snapshot = incident.last.snapshot
     if held and snapshot is not None:
         more = f" (all of it: --snapshot={profile.snapshots[snapshot].id})"
-        lines += [""] + paragraph(f"It held: {held}{', …' if len(owners) > _OWNERS_SHOWN else ''}{more}.")
-    if incident.helps and extent is FULL:  # the headline of a short report has told them
-        lines += ["", "Would have helped, by these numbers:"]
-        for text in incident.helps:
+        lines += [""] + paragraph(f"Largest owners: {held}{', …' if len(owners) > _OWNERS_SHOWN else ''}{more}.")
+    if incident.hints and extent is FULL:  # the first screen of a short report has them
+        lines += ["", "Actions that these figures prove:"]
+        for hint in incident.hints:
+            text = action(hint, report.run.is_pytorch, incident)
             lines += wrap(text, PAGE, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     if incident.verdict == FRAGMENTATION:
         lines.append("")
         lines += map_lines(profile, layout_at(profile, incident.last.position), None, extent.of(_SEGMENTS_SHOWN))
         lines.append(f"All segments: --segments={number}")
-    line = names.charged(incident.last.account)
-    lines += ["", f"Asked for by {names.frame(line)}:" if line else "Asked for by:"] + _stack(
+    lines += ["", f"Requested at {incident.line}:" if incident.line else "Requested at:"] + _stack(
         profile, names, incident.last.account
     )
     return lines
 
 
-def _line(profile: Profile, number: int, incident: Incident) -> Lines:
-    when = moment(incident.last.time, profile.time_unit)
-    text = f"({number}) at {when}: {_what(profile, incident)}. {incident.reason}"
+def _line(report: Report, number: int, incident: Incident) -> Lines:
+    when = moment(incident.last.time, report.run.time_unit)
+    text = f"({number}) at {when}: {_what(incident)}. {reason(incident, report.run.is_discrete)}"
     return wrap(text, PAGE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
-def exhaustion_sections(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
-    """A section for each of the last failures that were not made good by a further try; a line for each of the others."""
-    numbered = list(enumerate(incidents_of(profile, names), 1))
+def oom_sections(profile: Profile, names: Names, report: Report, extent: Extent = FULL) -> Lines:
+    """A section for each of the last failures that no retry resolved; a line for each of the others."""
+    numbered = list(enumerate(report.out_of_memory, 1))
     if not numbered:
         return []
     most = _SHOWN if extent is FULL else 1
     failed = [row for row in numbered if not row[1].is_resolved][-most:]
     lines: Lines = []
     for number, incident in failed:
-        lines += _section(profile, names, number, incident, extent)
+        lines += _section(profile, names, report, number, incident, extent)
     others = [row for row in numbered if row not in failed]
     n_untold = profile.counters.get("out-of-memory", 0) - sum(len(incident.tries) for _, incident in numbered)
     if not others and n_untold <= 0:
         return lines
-    lines += heading("Also failed for lack of memory" if failed else "Failed for lack of memory, and then succeeded")
+    lines += heading("Earlier failed allocations (recovered)" if failed else "Failed allocations (recovered)")
     most = _LINES_SHOWN if extent is FULL else 1
     for number, incident in others[-most:]:
-        lines += _line(profile, number, incident)
+        lines += _line(report, number, incident)
     if len(others) > most:
         lines.append(f"and {len(others) - most:,} before these{extent.hint}")
     if n_untold > 0:

@@ -4,9 +4,8 @@
 from collections import Counter
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
-from jmassif.analysis import run_outcome
-from jmassif.analysis.headline import HAPPENED, LEAK, PLACE, POOL, Headline, Statement, headline
-from jmassif.analysis.hot_spot import Place, place_sentence, place_to_look
+from jmassif.analysis.headline import HAPPENED, LEAK, PLACE, POOL, Headline, Statement, happened, headline, words
+from jmassif.analysis.hot_spot import HotSpot, hot_spot, place_sentence
 from jmassif.analysis.leaks import find_growth, growth_sentence
 from jmassif.analysis.oom import incidents_of
 from jmassif.analysis.processes import JobMoment, NamesOf, Processes, adjustments, ledger_of
@@ -17,9 +16,8 @@ from jmassif.model.processes import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.render import text as report
 from jmassif.render.graph import DEVICE, HOST, Point, draw, legend
-from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph
+from jmassif.render.layout import HEADING, PAGE, SUM, WARNING, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.owners import groups_table
-from jmassif.render.text import headline_lines
 from jmassif.render.view import View
 from jmassif.units import moment, printable, size
 
@@ -106,9 +104,9 @@ def _failures(job: Processes, names: NamesOf) -> List[Statement]:
     for process in job.members:
         run, of = process.profile, names(process)
         if not _is_dismissed(process, of):
-            for each in run_outcome.happened(run, of, incidents_of(run, of)):
-                text = f"Process {process.pid or printable(process.name)}: {each.text}"
-                found.append((process, Statement(HAPPENED, each.severity, text)))
+            for severity, said in happened(run, incidents_of(run, of)):
+                text = f"Process {process.pid or printable(process.name)}: {said}"
+                found.append((process, Statement(HAPPENED, severity, text)))
     statements: List[Statement] = []
     for severity in (ALARM, WARNING, NOTE):
         alike = [(process, statement) for process, statement in found if statement.severity == severity]
@@ -126,7 +124,7 @@ def _leaks(job: Processes, names: NamesOf) -> List[Statement]:
     return [Statement(LEAK, WARNING, text) for text in texts[:_MOST_LEAKS]]
 
 
-def _largest_line(job: Processes, names: NamesOf) -> Optional[Place]:
+def _largest_line(job: Processes, names: NamesOf) -> Optional[HotSpot]:
     """In any of the processes at the peak, one of the user's own first."""
     measure = (job.measures or ["total"])[-1]
     space = "" if measure == "total" else measure
@@ -134,7 +132,7 @@ def _largest_line(job: Processes, names: NamesOf) -> Optional[Place]:
     found = []
     for part in at.parts:
         composition = part.observed.composition(part.process)
-        place = place_to_look(part.process.profile, names(part.process), composition, space)
+        place = hot_spot(part.process.profile, names(part.process), composition, space)
         if place:
             label = f"{place.label} in {called(job, part.process)}"
             found.append(place._replace(label=label, whole=max(place.bytes, at.on(measure)), of="the sum"))
@@ -154,6 +152,14 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
     statements += [Statement(PLACE, NOTE, place_sentence(place))] if place else []
     n_bytes = at.on(measure)
     return Headline(statements, at.time, "the peak", n_bytes, n_bytes, None, place, None)
+
+
+def _headline_lines(made: Headline) -> Lines:
+    lines: List[str] = []
+    for statement in made.about(HAPPENED, POOL, LEAK):
+        is_alarm = statement.severity != NOTE
+        lines += [Line((f"!!! {line}", WARNING)) if is_alarm else line for line in paragraph(statement.text)]
+    return lines + paragraph(words(made, PLACE))
 
 
 # ---- sections --------------------------------------------------------------------------------
@@ -257,7 +263,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     largest = job.largest()
     view = view_of(largest.profile)
     chosen = job.members if is_each else [largest]
-    lines = headline_lines(headline_of_job(job)) + _notes(job) + _graph(job, view)
+    lines = _headline_lines(headline_of_job(job)) + _notes(job) + _graph(job, view)
     lines += _table(job, view.is_brief) + ([] if job.no_clock else _by_owner(job, view.is_brief))
     yield from lines
     for process in chosen:

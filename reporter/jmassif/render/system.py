@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The section on the whole board: where all of its memory was, in a sum that adds up."""
+"""The machine as text: its figures, mapped memory, other tools, and the balance of all memory."""
 
 from functools import partial
 from typing import Callable, Dict, Iterable, List, Optional, Tuple
@@ -9,17 +9,15 @@ from jmassif.analysis.balance import (
     BESIDE_LEDGER,
     BESIDE_PROCESS,
     Books,
+    DeviceBooks,
     Row,
-    books,
-    device_books,
     doubts,
-    nearest_to,
     whose,
 )
 from jmassif.analysis.mappings import Library, libraries, mappings
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.other_tools import others, overlay_at
-from jmassif.analysis.system import machine, sources, total_memory, was_short
+from jmassif.analysis.other_tools import overlay_sentence
+from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
 from jmassif.model.run import Profile
@@ -35,30 +33,24 @@ def _shown(n_bytes: Optional[int]) -> str:
     return "" if n_bytes is None else size(n_bytes)
 
 
-def machine_section(profile: Profile, chosen_name: str, chosen_time: int, extent: Extent = FULL) -> Lines:
-    """Empty where the trace tells nothing of the machine."""
-    figures = machine(profile, chosen_time)
-    if not figures:
+def machine_section(report: Report, extent: Extent = FULL) -> Lines:
+    """Empty for a trace without the machine's figures."""
+    if not report.machine:
         return []
-    unit = profile.time_unit
-    total = total_memory(profile)
+    total, unit = report.run.capacity, report.run.time_unit
     lines = heading("The machine" if total is None else f"The machine, with {size(total)} of memory")
-    short = was_short(profile)
-    if short is not None:
-        text = f"Memory ran short {moment(short, unit)} after the start."
-        if not profile.is_complete:
-            text += " The program has no end on record, so it was probably killed for it; this is what was told before."
-        lines += paragraph(text) + [""]
-    heads = ("at first", chosen_name.replace("the ", "at "), "at last", "at worst")
+    if report.outcome.short_at is not None:
+        lines += paragraph(f"Memory ran short {moment(report.outcome.short_at, unit)} after the start.") + [""]
+    heads = ("start", report.moment.name.replace("the ", "at "), "end", "min or max")
     table = Table(Column("", 34, align="<"), *(Column(head, 10, gap=1) for head in heads))
     lines.append(table.head)
-    shown_rows = figures[: extent.rows]
-    for figure in shown_rows:
+    for figure in report.machine[: extent.rows]:
         shown = (_shown(n_bytes) for n_bytes in (figure.first, figure.chosen, figure.last, figure.worst))
         lines.append(table.row(figure.label, *shown))
-    if len(figures) > len(shown_rows):
-        return lines + [f"and {count(len(figures) - len(shown_rows), 'more figure')}{extent.hint}"]
-    return lines if extent is not FULL else lines + paragraph(f"Told by {', '.join(sources(profile))}.")
+    left_out = len(report.machine) - extent.rows
+    if left_out > 0:
+        return lines + [f"and {count(left_out, 'more figure')}{extent.hint}"]
+    return lines if extent is not FULL else lines + paragraph(f"Source: {', '.join(report.machine_sources)}.")
 
 
 # ---- mapped ----
@@ -71,19 +63,19 @@ _LIBRARIES_SHOWN = 24
 _MAPPED = Table(
     Column("resident", 10),
     Column("virtual", 10, gap=1),
-    Column("its share", 10, gap=1),
+    Column("PSS", 10, gap=1),
     Column("swapped", 10, gap=1),
     Column("kind", 5, gap=2, align="<"),
-    Column("file, or who mapped it", gap=2),
+    Column("mapping", gap=2),
 )
 
 
-def mapped(profile: Profile, names: Names, chosen: Moment, extent: Extent = FULL) -> Lines:
+def mapped(report: Report, extent: Extent = FULL) -> Lines:
     """Resident against virtual; empty for a trace without pages."""
-    rows = mappings(profile, names, chosen)
+    rows = report.mappings
     if not rows:
         return []
-    lines = heading(f"Mapped memory besides the heap, at {chosen.name}") + [_MAPPED.head]
+    lines = heading(f"Other mapped memory, at {report.moment.name}") + [_MAPPED.head]
 
     def line(resident: int, virtual: int, shared: int, swapped: int, kind: str, name: str) -> str:
         swap = size(swapped) if swapped else "-"
@@ -142,30 +134,32 @@ def by_library(profile: Profile, names: Names, chosen: Moment) -> Lines:
 # The section on what other tools showed at a moment, and what each leaves out.
 
 _TOOLS = Table(
-    Column("", 30, align="<"), Column("showed", 10), Column("sampled at", 12), Column("and leaves out", gap=3)
+    Column("", 30, align="<"), Column("value", 10), Column("sampled at", 12), Column("does not include", gap=3)
 )
 
 
-def others_section(profile: Profile, chosen: Moment) -> Lines:
-    """Empty where the trace has nothing that another tool shows."""
-    rows = others(profile, chosen)
-    if not rows:
+def others_section(profile: Profile, report: Report) -> Lines:
+    """Empty for a trace without a figure that another tool shows."""
+    if not report.others:
         return []
-    unit = profile.time_unit
-    lines = heading(f"What the others showed, at {chosen.name} ({moment(chosen.time, unit)})") + [_TOOLS.head]
-    for row in rows:
+    unit = report.run.time_unit
+    title = heading(f"Other tools, at {report.moment.name} ({moment(report.moment.time, unit)})")
+    lines = title + [_TOOLS.head]
+    for row in report.others:
         when = "" if row.sampled_at is None else moment(row.sampled_at, unit)
         text, _, more = row.leaves_out.partition("; ")
         lines.append(_TOOLS.row(f"{row.tool}: {row.figure}", size(row.bytes), when, text).rstrip())
         if more:
             lines.append(f"  ({more})")
-    told = overlay_at(profile, chosen)
-    return lines + (paragraph(told) if told else [])
+    if report.overlay is not None and profile.overlay is not None:
+        lines += paragraph(overlay_sentence(report.overlay, profile.overlay, unit))
+    return lines
 
 
-# ---- reconciliation ----
+# ---- balance ----
+# All memory of the machine, and of a discrete GPU, in a sum that adds up.
 
-# Owners that hold less than this share of the process are one row.
+# Owners below this share of the process are one row.
 _LEAST_SHARE = 0.02
 
 
@@ -174,10 +168,6 @@ _TABLE = Table(Column("", 27, align="<"), Column("", 10), Column("", 9), Column(
 
 def _row(label: str, n_bytes: int, whole: int, note: str = "") -> str:
     return _TABLE.row(label, size(n_bytes), percent(n_bytes, whole), note).rstrip()
-
-
-def _told(made: Books, row: Row) -> str:
-    return _row(row.named(made), row.bytes(made), made.board, row.told(made))
 
 
 def _owners(profile: Profile, made: Books) -> List[str]:
@@ -190,45 +180,38 @@ def _owners(profile: Profile, made: Books) -> List[str]:
     return lines
 
 
-def _device_section(profile: Profile) -> Lines:
-    """Empty where nothing is known of a GPU's own memory."""
-    made = device_books(profile)
-    if made is None:
-        return []
+def _of_device(made: DeviceBooks, unit: str) -> Lines:
     whole = made.board
-    return heading(f"All {size(whole)} of the GPU's memory, at {moment(made.time, profile.time_unit)}") + [
-        _row("before the first block", made.before, whole, "other programs, and contexts"),
-        _row("this process", made.held, whole, "the ledger, when it held most"),
-        _row("unaccounted, since then", made.unaccounted, whole, made.told_of_unaccounted),
-        _row("free", made.free, whole, "what the GPU could still give"),
-        _row("together", whole, whole),
+    return heading(f"GPU memory: all {size(whole)}, at {moment(made.time, unit)}") + [
+        _row("used before the first block", made.before, whole, "other programs, contexts"),
+        _row("this process", made.held, whole, "at its largest"),
+        _row("unexplained, since then", made.unaccounted, whole, made.told_of_unaccounted),
+        _row("free", made.free, whole),
+        _row("total", whole, whole),
     ]
 
 
-def _board_section(profile: Profile, chosen: Moment) -> Lines:
-    """Empty where the trace has no sample of the process's pages."""
-    is_peak = chosen.snapshot is None
-    snapshot = nearest_to(profile, chosen)
-    if snapshot is None:
-        return []
-    made = books(profile, snapshot)
-    time = profile.snapshots[snapshot].time
-    lines = heading(f"All {size(made.board)} of the machine's memory, at {moment(time, profile.time_unit)}")
-    if is_peak and made.share_of_peak < 0.995:
-        lines += paragraph(
-            f"When pages were last sampled near the peak; the ledger held {100 * made.share_of_peak:.1f} % of that."
-        )
+def _of_machine(profile: Profile, report: Report, made: Books) -> Lines:
+    time = moment(profile.snapshots[made.snapshot].time, report.run.time_unit)
+    lines = heading(f"System memory: all {size(made.board)}, at {time}")
+    if report.moment.is_peak and made.share_of_peak < 0.995:
+        share = f"{100 * made.share_of_peak:.0f} % of its peak"
+        lines += paragraph(f"Pages were last sampled near the peak; the process held {share} then.")
     whole = made.board
-    lines.append(_told(made, BEFORE))
-    lines.append(_row("this process", made.held, whole, "the ledger, by owner:"))
-    lines += _owners(profile, made)
-    lines += [_told(made, row) for row in BESIDE_LEDGER + BESIDE_PROCESS]
-    lines.append(_row("together", whole, whole))
+
+    def row(of: Row) -> str:
+        return _row(of.named(made), of.bytes(made), whole, of.told(made))
+
+    lines += [row(BEFORE), _row("this process", made.held, whole, "by owner:"), *_owners(profile, made)]
+    lines += [row(of) for of in BESIDE_LEDGER + BESIDE_PROCESS] + [_row("total", whole, whole)]
     for doubt in doubts(made):
         lines += paragraph(doubt)
     return lines
 
 
-def reconciliation_section(profile: Profile, chosen: Moment) -> Lines:
-    """The books of the machine's memory and of a discrete GPU's, as far as the trace has figures for them."""
-    return _board_section(profile, chosen) + _device_section(profile)
+def balance_section(profile: Profile, report: Report) -> Lines:
+    """All of the machine's memory and of a discrete GPU's, as far as the trace has figures for them."""
+    lines = _of_machine(profile, report, report.balance) if report.balance is not None else []
+    return lines + (
+        _of_device(report.device_balance, report.run.time_unit) if report.device_balance is not None else []
+    )

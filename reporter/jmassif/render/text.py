@@ -6,15 +6,13 @@ cost, what went wrong, and last the stacks. A section without content is left ou
 """
 
 from shlex import quote
-from typing import Iterable, Iterator, List, Tuple
+from typing import Iterable, Iterator, Tuple
 
-from jmassif.analysis.aggregate import Ledger, ledger, roles
-from jmassif.analysis.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, headline, words
-from jmassif.analysis.moments import Moment, select, whole_at
+from jmassif.analysis.aggregate import Ledger
+from jmassif.analysis.moments import Moment
 from jmassif.analysis.regions import growth_by_side, waterfall
-from jmassif.analysis.run_info import about, used_sides, where_arenas_are
-from jmassif.analysis.run_outcome import NOTE
-from jmassif.analysis.system import was_short
+from jmassif.analysis.run_info import about, where_arenas_are
+from jmassif.analysis.summary import ALARM, NOTE, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
 from jmassif.model.records import Growth
@@ -37,6 +35,7 @@ from jmassif.render.layout import (
     LABEL,
     PAGE,
     WARNING,
+    WORDS,
     Column,
     Extent,
     Line,
@@ -49,23 +48,25 @@ from jmassif.render.layout import (
     wrapped,
 )
 from jmassif.render.leaks import growing_section, held_section
-from jmassif.render.lines import largest_lines, threads_section, write_lines
-from jmassif.render.oom import exhaustion_sections, write_segments
+from jmassif.render.lines import lines_section, threads_section, write_lines
+from jmassif.render.oom import oom_sections, write_segments
 from jmassif.render.owners import groups_table, rows_table
 from jmassif.render.range_diff import write_range
 from jmassif.render.sizes import write_sizes
+from jmassif.render.sources import Sources
 from jmassif.render.stacks import trees
-from jmassif.render.system import by_library, machine_section, mapped, others_section, reconciliation_section
+from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict
+from jmassif.render.system import balance_section, by_library, machine_section, mapped, others_section
 from jmassif.render.view import View
 from jmassif.render.words import OWNERS
-from jmassif.units import count, growth, moment, percent, printable, size
+from jmassif.units import count, growth, moment, printable, size
 
 
 # ---- header ----
 # The head of a text report: what ran, where, and how it ended.
 
 _WARNINGS = ("Stopped", "Truncated")
-# What a reader wants to be sure of before anything else.
+# The verdict of a short report has these.
 _FIRST = ("Command", "Run") + _WARNINGS
 # What --all adds to the other facts.
 _LONG = ("Packages", "Environment")
@@ -86,71 +87,51 @@ def header(profile: Profile) -> Lines:
     return _facts(about(profile))
 
 
-def short_header(profile: Profile) -> Lines:
-    return _facts((name, text) for name, text in about(profile) if name in _FIRST)
-
-
 def other_facts(profile: Profile) -> Lines:
     """The section with what a short header leaves out."""
     lines = _facts((name, text) for name, text in about(profile) if name not in _FIRST + _LONG)
     return heading("Machine and software") + lines if lines else []
 
 
-# ---- headline ----
-# The headline of a text report: what went wrong stands out, and the rest is a paragraph.
+# ---- the first screen ----
+# The verdict, at most three findings, the ladder, the largest lines, and the commands that show more.
+
+
+# The sentences of the first screen are as wide as its tables.
+_WIDE = 100
 
 
 def _alarm(text: str) -> Lines:
-    return [Line((line, WARNING)) for line in paragraph(f"!!! {text}")]
+    return [Line((line, WARNING)) for line in wrapped(f"!!! {text}", _WIDE)]
 
 
-def headline_lines(made: Headline, with_owners: bool = True) -> Lines:
-    """Paragraphs: each thing that happened, the answer, what leaks, and what would help.
-
-    `with_owners`: say in words whose the memory is, which the ladder shows in rows.
-    """
-    lines: List[str] = []
-    for statement in made.about(HAPPENED):
-        lines += paragraph(statement.text) if statement.severity == NOTE else _alarm(statement.text)
-        lines.append("")
-    lines += paragraph(words(made, POOL, *((WHOSE,) if with_owners else ()), PLACE))
-    for statement in made.about(LEAK):
-        lines += [""] + _alarm(statement.text)
-    for statement in made.about(HELP):
-        lines += [""] + paragraph(statement.text)
-    return lines
+def _indented(text: str) -> Lines:
+    return [Line((f"  {line}", WORDS)) for line in wrapped(text, _WIDE - 4)]
 
 
-# ---- next steps ----
-# The end of a text report: the commands that answer what a reader asks next, ready to be run.
-
-# Where a name is longer the commands have a line for themselves.
-_REMARKS_UP_TO = 100
-
-
-def _steps(profile: Profile, name: str) -> List[Tuple[str, str]]:
-    is_python = any(frame[0] == "p" for frame in profile.frames.values())
-    steps = [(f"jm_print --by=python-line {name}", "what each line of the script held")] if is_python else []
-    return steps + [
-        (f"jm_print --stacks {name}", "the call stacks"),
-        (f"jm_diff {name} OTHER", "what another run holds more"),
-        (f"jm_print --format=html --open {name}", "all of it, as a page to click through"),
-    ]
-
-
-def next_steps(profile: Profile, view: View) -> Lines:
+def _more(report: Report, view: View) -> Lines:
     """Empty where the trace has no name, as when it came through a pipe."""
     if not view.file:
         return []
-    steps = _steps(profile, quote(printable(view.file)))
-    width = max(len(command) for command, _ in steps)
-    has_remarks = width + max(len(remark) for _, remark in steps) + 8 <= (view.columns or _REMARKS_UP_TO)
-    lines: Lines = [""]
-    for command, remark in steps:
-        start = "Next: " if len(lines) == 1 else "      "
-        rest = f"{' ' * (width - len(command))}  {remark}" if has_remarks else ""
-        lines.append(Line(start, (command, COMMAND), rest))
-    return lines
+    name = quote(printable(view.file))
+    by_line = " | --by=python-line" if report.run.has_python else ""
+    commands = (f"jmassif report {name} --all{by_line} | --stacks", f"jmassif report {name} --html --open")
+    return [""] + [Line(f"{what}: ", (text, COMMAND)) for what, text in zip(("More", "Page"), commands)]
+
+
+def first_screen(profile: Profile, report: Report, view: View) -> Lines:
+    said = verdict(report)
+    lines: Lines = [
+        Line((line, WARNING if report.outcome.severity == ALARM else WORDS)) for line in wrapped(said, _WIDE)
+    ]
+    for remark in remarks(report):
+        lines += paragraph(remark.text) if remark.severity == NOTE else _alarm(remark.text)
+    for text in filter(None, (filtered(report), other_moment(report))):
+        lines += paragraph(text)
+    for finding in findings(report):
+        lines += [""] + _indented(finding.text)
+    sources = None if view.source is None else Sources(profile, view.source)
+    return lines + ladder_section(report) + lines_section(report, sources) + _more(report, view)
 
 
 # ---- report ----
@@ -197,48 +178,32 @@ def _graph(profile: Profile, view: View) -> Lines:
     return lines + [legend(entry for entry in entries if entry)]
 
 
-def _by_owner(profile: Profile, table: Ledger, extent: Extent) -> Lines:
+def _by_owner(report: Report, extent: Extent) -> Lines:
     """The ledger: owners by group."""
-    sides = used_sides(profile)
+    table = report.ledger
+    if not table.groups and not table.imported_blocks:
+        return []
     least = 0.0 if extent is FULL else _LEAST_OWNER
-    lines = groups_table(sides, len(sides) == 1 or not profile.is_discrete, table, least)
+    lines = heading(f"By owner, at {report.moment.name}")
+    lines += groups_table(report.run.sides, len(report.wholes) == 1, table, least)
     if table.imported_bytes or table.imported_blocks:
         imported = f"{size(table.imported_bytes)} in {count(table.imported_blocks, 'block')}"
-        lines.append(f"Also mapped, and in no sum: {imported} imported from other processes.")
-    return lines
-
-
-def _headline(profile: Profile, names: Names, chosen: Moment) -> Lines:
-    when = moment(chosen.time, profile.time_unit)
-    title = heading(f"Where the memory went, at {chosen.name} ({when})")
-    ladder = ladder_section(profile, chosen)
-    return title + headline_lines(headline(profile, names, chosen), not ladder) + ladder
+        lines.append(f"Not counted: {imported} imported from other processes.")
+    return lines + _legend(table, extent.rows)
 
 
 def _legend(table: Ledger, most: int) -> Lines:
-    """What the largest owners are."""
+    """Descriptions of the largest owners."""
     owners = sorted(table.owners, key=lambda owner: -owner.bytes)
     known = [owner.name for owner in owners if owner.name in OWNERS and owner.bytes >= _LEAST_OWNER * table.total.bytes]
     return paragraph("; ".join(f"{name}: {OWNERS[name]}" for name in known[:most]) + ".") if known else []
 
 
-def _ledger(profile: Profile, chosen: Moment, extent: Extent) -> Lines:
-    table = ledger(profile, chosen.composition)
-    if not table.groups and not table.imported_blocks:
+def _by_role(report: Report) -> Lines:
+    if not report.roles:
         return []
-    lines = heading(f"By owner, at {chosen.name}") + _by_owner(profile, table, extent)
-    lines += _legend(table, extent.rows)
-    return lines + (paragraph(where_arenas_are(profile)) if extent is FULL else [])
-
-
-def _by_role(profile: Profile, chosen: Moment) -> Lines:
-    rows = roles(profile, chosen.composition)
-    if not rows:
-        return []
-    sides = used_sides(profile)
-    return heading(f"Tensors by role, at {chosen.name}") + rows_table(
-        sides, len(sides) == 1 or not profile.is_discrete, rows, "all tensors"
-    )
+    title = heading(f"Tensors by role, at {report.moment.name}")
+    return title + rows_table(report.run.sides, len(report.wholes) == 1, report.roles, "all tensors")
 
 
 # ---- what the start cost ---------------------------------------------------------------------
@@ -262,7 +227,7 @@ def _scopes(profile: Profile, extent: Extent) -> Lines:
     if not profile.scopes and not profile.scope_sums:
         return []
     unit = profile.time_unit
-    lines = heading("What start-up calls cost") + [_SCOPES.head]
+    lines = heading("Start-up cost") + [_SCOPES.head]
 
     def row(at: str, took: int, growths: Tuple[Growth, ...], call: str) -> str:
         host, device = growth_by_side(growths)
@@ -284,23 +249,20 @@ def _scopes(profile: Profile, extent: Extent) -> Lines:
     return lines
 
 
-def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent: Extent) -> Iterator[Section]:
-    """What stands below the first screen, in the order in which a reader asks."""
-    is_brief = extent is not FULL
-    has_libraries = view.by == "library"
-    yield Section(0, exhaustion_sections(profile, names, extent))
-    yield Section(0, _ledger(profile, chosen, extent))
-    yield Section(1, _by_role(profile, chosen))
-    yield Section(0, largest_lines(profile, names, chosen, view, extent.rows) if is_brief else [])
-    has_threads = view.by == "thread"
-    room = extent._replace(rows=_THREADS_SHOWN) if has_threads and is_brief else extent
-    by_thread = threads_section(profile, names, chosen, room, view.fold != "none")
-    yield Section(0 if has_threads else 1, by_thread)
-    mapped_ = by_library(profile, names, chosen) if has_libraries else mapped(profile, names, chosen, extent)
+def _sections(profile: Profile, names: Names, chosen: Moment, report: Report, view: View) -> Iterator[Section]:
+    """The sections below the first screen, in the order in which a reader asks."""
+    extent = BRIEF if view.is_brief else FULL
+    has_libraries, has_threads = view.by == "library", view.by == "thread"
+    yield Section(0, oom_sections(profile, names, report, extent))
+    yield Section(0, _by_owner(report, extent) + ([] if view.is_brief else paragraph(where_arenas_are(profile))))
+    yield Section(1, _by_role(report))
+    room = extent._replace(rows=_THREADS_SHOWN) if has_threads and view.is_brief else extent
+    yield Section(0 if has_threads else 1, threads_section(profile, names, chosen, room, view.fold != "none"))
+    mapped_ = by_library(profile, names, chosen) if has_libraries else mapped(report, extent)
     yield Section(0 if has_libraries else 2, mapped_)
-    yield Section(1, reconciliation_section(profile, chosen))
-    yield Section(1 if profile.overlay else 2, others_section(profile, chosen))
-    yield Section(3 if was_short(profile) is None else 0, machine_section(profile, chosen.name, chosen.time, extent))
+    yield Section(1, balance_section(profile, report))
+    yield Section(1 if profile.overlay else 2, others_section(profile, report))
+    yield Section(3 if report.outcome.short_at is None else 0, machine_section(report, extent))
     yield Section(2, _scopes(profile, extent))
     yield Section(2, without_size(profile))
     yield Section(1, failures(profile, extent))
@@ -308,36 +270,36 @@ def _sections(profile: Profile, names: Names, chosen: Moment, view: View, extent
     yield Section(3, marks(profile, extent))
     yield Section(0, growing_section(profile, names, extent))
     yield Section(1, held_section(profile, names, extent))
-    yield Section(4, temporaries(profile, names, extent))
-    yield Section(3, snapshots_in_a_sentence(profile) if is_brief else snapshots(profile))
-    yield Section(3, other_facts(profile) if is_brief else [])
+    yield Section(4, temporaries(report, extent))
+    yield Section(3, snapshots_in_a_sentence(profile) if view.is_brief else snapshots(profile))
+    yield Section(3, other_facts(profile) if view.is_brief else [])
 
 
 def _other_report(profile: Profile, names: Names, view: View) -> Lines:
-    """What the user asked for in the report's place; empty: nothing."""
+    """The report that the user asked for in the place of this one; empty: none."""
     if view.range is not None:
         return write_range(profile, names, view)
     if view.sizes:
         return write_sizes(profile, names, view)
-    if profile.kept is not None and view.by not in LINE_VIEWS:
-        return _narrowed(profile, names, view)
-    return []
+    if view.by in LINE_VIEWS:
+        return write_lines(profile, names, view)
+    return list(write_segments(profile, view.segments, view.selector)) if view.segments is not None else []
 
 
-def _narrowed(profile: Profile, names: Names, view: View) -> Lines:
-    """The report on a part of the memory: no total of the run or of the machine is in it, but what it is a part of."""
-    chosen = select(profile, view.selector or "peak")
+def _narrowed(profile: Profile, names: Names, chosen: Moment, report: Report, view: View) -> Lines:
+    """The sections of a part of the memory: without totals of the run and of the machine."""
     extent = BRIEF if view.is_brief else FULL
-    held = ledger(profile, chosen.composition).total.bytes
-    all_ = whole_at(profile, chosen)
-    lines = heading(
-        f"Only what --include and --exclude leave, at {chosen.name} ({moment(chosen.time, profile.time_unit)})"
+    return (
+        _by_owner(report, FULL)
+        + _by_role(report)
+        + threads_section(profile, names, chosen, extent, view.fold != "none")
+        + (trees(profile, names, chosen, view) if view.with_stacks or view.is_brief else [])
     )
-    lines += paragraph(f"{size(held)} of {size(all_)}, {percent(held, all_)} of all that was held then.")
-    lines += _ledger(profile, chosen, FULL) + _by_role(profile, chosen)
-    lines += threads_section(profile, names, chosen, extent, view.fold != "none")
-    lines += largest_lines(profile, names, chosen, view, extent.rows)
-    return lines + (trees(profile, names, chosen, view) if view.with_stacks or view.is_brief else [])
+
+
+def _facts_first(profile: Profile, view: View) -> Lines:
+    short = _facts((name, text) for name, text in about(profile) if name in _FIRST)
+    return short if view.is_brief else header(profile)
 
 
 def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str]:
@@ -345,31 +307,24 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     names = Names(profile)
     in_its_place = _other_report(profile, names, view)
     if in_its_place:
-        yield from short_header(profile) if view.is_brief else header(profile)
+        yield from _facts_first(profile, view)
         yield from in_its_place
         return
-    if view.by in LINE_VIEWS:
-        table = write_lines(profile, names, view)
-        yield from short_header(profile) if view.is_brief else header(profile)
-        yield from table
-        return
-    if view.segments is not None:
-        map_ = list(write_segments(profile, view.segments, view.selector))
-        yield from short_header(profile) if view.is_brief else header(profile)
-        yield from map_
-        return
-    chosen = select(profile, view.selector or "peak")
-    extent = BRIEF if view.is_brief else FULL
-    first = short_header(profile) if view.is_brief else header(profile)
-    first += _headline(profile, names, chosen) + _graph(profile, view)
-    sections = _sections(profile, names, chosen, view, extent)
-    last = next_steps(profile, view)
-    brief = bounded(sections, room - len(first) - len(last)) if view.is_brief else []
+    chosen = moment_of(profile, names, view.selector)
+    report = build_report(profile, chosen, names)
+    first = first_screen(profile, report, view)
     yield from first
-    yield from brief
-    if not view.is_brief:
+    if profile.kept is not None:
+        yield from _narrowed(profile, names, chosen, report, view)
+        return
+    graph = _graph(profile, view)
+    yield from graph
+    sections = _sections(profile, names, chosen, report, view)
+    if view.is_brief:
+        yield from bounded(sections, room - len(first) - len(graph))
+    else:
+        yield from [""] + header(profile)
         for section in sections:
             yield from section.lines
     if view.with_stacks:
         yield from trees(profile, names, chosen, view)
-    yield from last

@@ -41,3 +41,29 @@ OWNERS: Dict[str, str] = {
     "loader": "the dynamic linker, and what it keeps of each library",
     "unknown": "memory whose stack could not be read",
 }
+
+# Names of groups in reports and pages; other owners go by their own.
+GROUP_NAMES: Dict[str, str] = {
+    "yours": "your code",
+    "cached": "allocator cache",
+    "libraries": "libraries",
+    "runtime": "runtime",
+    "other": "owners without a group",
+}
+
+# Memory that is no leak, by the reason that a report's `leaks` gives.
+NOT_COUNTED: Dict[str, str] = {
+    "inherited": "inherited from the parent process",
+    "suppressed": "suppressed",
+    "imports": "left by imports",
+    "interpreter": "the Python interpreter",
+    "cached": "allocator cache",
+    "runtime": "the CUDA runtime",
+}
+
+
+def pool_owner(key: str, is_board: bool) -> str:
+    """The holder of a pool, in the genitive: "the board's"."""
+    if key == "machine":
+        return "the board's" if is_board else "the machine's"
+    return {"gpu": "the GPU's", "cgroup": "the control group's limit of"}[key]

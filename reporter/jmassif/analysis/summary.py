@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The report of a run at one moment, as numbers and keys: the one entry of everything that renders.
+
+`build_report` computes each analysis once. Text, JSON and page are made of a Report; sentences stand in render/summary.py
+and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
+"""
+
+import shlex
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from jmassif.analysis.aggregate import (
+    Group,
+    Ledger,
+    TemporaryStats,
+    Usage,
+    UsageRow,
+    hottest_temporaries,
+    ledger,
+    roles,
+)
+from jmassif.analysis.balance import Books, DeviceBooks, books, device_books, nearest_to
+from jmassif.analysis.hot_spot import HotSpot, hot_spot
+from jmassif.analysis.inherited import Inherited, inherited_at
+from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
+from jmassif.analysis.leaks import Growth, LeakedPlace, find_growth, held_at_end, leaked_places
+from jmassif.analysis.lines import LineUsage, largest_lines
+from jmassif.analysis.mappings import Mapped, mappings
+from jmassif.analysis.moments import Moment, select, whole_at
+from jmassif.analysis.oom import Hint, Incident, hints_at, incidents_of, is_pytorch
+from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
+from jmassif.analysis.run_info import about, labels_of_run, run_id, used_sides
+from jmassif.analysis.run_outcome import ALARM, NOTE, WARNING, Outcome, outcome_of
+from jmassif.analysis.system import Figure, Pool, fullest, machine, pools, sources, total_memory
+from jmassif.attribution.names import Names
+from jmassif.model.records import Peak
+from jmassif.model.run import Profile
+from jmassif.units import printable
+
+_LINES = 12
+_TEMPORARIES = 100
+_MOST_NAME = 60  # characters
+
+
+class RunFacts(NamedTuple):
+    """The run as a whole."""
+
+    id: str  # the same for each reading of the trace
+    labels: Dict[str, str]
+    name: str  # the command without its interpreter, cut; safe to show
+    time_unit: str
+    memory: str  # "unified", "discrete" or ""
+    is_complete: bool
+    is_discrete: bool  # host and device are two pools, which must not be added up
+    is_board: bool
+    is_pytorch: bool
+    has_python: bool  # stacks have Python frames
+    sides: List[str]  # memory spaces in use: "host", "device"
+    capacity: Optional[int]  # bytes of the machine's memory
+    n_snapshots: int
+    facts: List[Tuple[str, str]]  # (name, text) of the header
+    manifest: Dict[str, str]
+
+
+class MomentFacts(NamedTuple):
+    name: str  # "the peak", "snapshot 7"
+    time: int
+    snapshot: Optional[int]  # its number, where it is one
+    is_peak: bool
+
+
+class PeakFacts(NamedTuple):
+    """The peak of the pool that the report is about."""
+
+    time: int
+    bytes: int
+
+
+class Whole(NamedTuple):
+    """A denominator of shares: the program's memory at the moment, or each pool of a discrete GPU."""
+
+    of: str  # "program", or "host" and "device"
+    space: str  # "", "host" or "device"
+    bytes: int
+
+
+class Filter(NamedTuple):
+    """A report on a part of the memory."""
+
+    options: str
+    bytes: int
+    of_bytes: int  # everything at the moment
+
+
+class Temporaries(NamedTuple):
+    """A line that allocates and frees at once."""
+
+    label: str
+    temporaries: int
+    blocks: int
+    bytes: int
+
+
+class Leaks(NamedTuple):
+    """Memory that was still allocated at exit, before an interpreter cleans up."""
+
+    time: int
+    bytes: int
+    expected: int  # bytes of it: parameters, gradients and optimizer state of a model that is still alive
+    ledger: Ledger
+    places: List[LeakedPlace]  # the largest first
+    not_counted: Dict[str, int]  # bytes kept on purpose, by reason; a key of words.NOT_COUNTED
+
+
+class Report(NamedTuple):
+    run: RunFacts
+    moment: MomentFacts
+    outcome: Outcome
+    filter: Optional[Filter]  # then all that is of the whole run is empty
+    peak: PeakFacts
+    wholes: List[Whole]
+    pool: Optional[Pool]  # the fullest
+    pools: List[Pool]
+    ladders: List[Ladder]
+    ledger: Ledger
+    roles: List[UsageRow]
+    lines: List[LineUsage]  # the largest first
+    hot_spot: Optional[HotSpot]
+    hints: List[Hint]  # of the failure that ended the run, else of the moment; the largest first
+    inherited: Optional[Inherited]  # of a forked child
+    growth: Optional[Growth]
+    leaks: Optional[Leaks]
+    out_of_memory: List[Incident]
+    balance: Optional[Books]
+    device_balance: Optional[DeviceBooks]
+    others: List[Shown]
+    overlay: Optional[Beside]
+    machine: List[Figure]
+    machine_sources: List[str]
+    mappings: List[Mapped]
+    temporaries: List[Temporaries]
+
+    @property
+    def failure(self) -> Optional[Incident]:
+        """The incident that the first screen is about."""
+        number = self.outcome.failed
+        return self.out_of_memory[number - 1] if self.outcome.is_fatal and number else None
+
+    def share(self, usage: Usage) -> float:
+        """Of the program; of its fuller pool on a discrete GPU."""
+        return max((usage.on(whole.space) / whole.bytes for whole in self.wholes if whole.bytes), default=0.0)
+
+
+_INTERPRETERS = ("python", "pypy")
+
+
+def short_command(command: str) -> str:
+    """ "/usr/bin/python3 /a/train.py --device=sim" → "train.py --device=sim" """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    is_script = len(words) > 1 and words[0].rpartition("/")[2].startswith(_INTERPRETERS) and words[1][:1] != "-"
+    words = words[1:] if is_script else words
+    text = printable(" ".join([word.rpartition("/")[2] for word in words[:1]] + words[1:]))
+    return text if len(text) <= _MOST_NAME else f"{text[:_MOST_NAME - 1]}…"
+
+
+def default_moment(run: Profile, names: Names) -> Moment:
+    """The failure that ended the run, where it has a snapshot; else the peak."""
+    incidents = incidents_of(run, names)
+    outcome = outcome_of(run, incidents)
+    if outcome.is_fatal and outcome.failed:
+        snapshot = incidents[outcome.failed - 1].last.snapshot
+        if snapshot is not None:
+            return Moment("the failure", run.snapshots[snapshot].time, run.composition(snapshot), snapshot)
+    return select(run, "peak")
+
+
+def moment_of(run: Profile, names: Names, selector: Optional[str]) -> Moment:
+    """The moment that a user named. Raises moments.SelectionError."""
+    return select(run, selector) if selector else default_moment(run, names)
+
+
+def _facts(run: Profile) -> RunFacts:
+    return RunFacts(
+        id=run_id(run),
+        labels=dict(labels_of_run(run)),
+        name=short_command(run.manifest.get("command", "")),
+        time_unit=run.time_unit,
+        memory=run.manifest.get("memory", ""),
+        is_complete=run.is_complete,
+        is_discrete=run.is_discrete,
+        is_board=is_board(run),
+        is_pytorch=is_pytorch(run),
+        has_python=any(frame[0] == "p" for frame in run.frames.values()),
+        sides=used_sides(run),
+        capacity=total_memory(run),
+        n_snapshots=len(run.snapshots),
+        facts=about(run),
+        manifest=run.manifest,
+    )
+
+
+def _wholes(run: Profile, total: Usage) -> List[Whole]:
+    if run.is_discrete and total.device_bytes and total.host_bytes:
+        return [Whole("device", "device", total.device_bytes), Whole("host", "host", total.host_bytes)]
+    return [Whole("program", "", total.bytes)]
+
+
+def _peak(run: Profile, whole: Whole) -> PeakFacts:
+    peak: Optional[Peak] = run.peaks.get(whole.space or "total")
+    if peak is not None:
+        return PeakFacts(peak.time, peak.bytes)
+    at = select(run, "peak")
+    return PeakFacts(at.time, ledger(run, at.composition).total.on(whole.space))
+
+
+def _filter(run: Profile, at: Moment, total: Usage) -> Optional[Filter]:
+    return None if run.kept is None else Filter(run.chosen_by, total.bytes, whole_at(run, at))
+
+
+def _temporaries(run: Profile, names: Names) -> List[Temporaries]:
+    def named(stats: TemporaryStats) -> Temporaries:
+        label = names.site(stats.account) or "memory without a stack"
+        return Temporaries(label, stats.temporaries, stats.blocks, stats.bytes)
+
+    return [named(stats) for stats in hottest_temporaries(run, _TEMPORARIES)]
+
+
+def _balance(run: Profile, at: Moment) -> Optional[Books]:
+    near = nearest_to(run, at)
+    return None if near is None else books(run, near)
+
+
+_MODEL_ROLES = ("parameter", "gradient", "optimizer")
+
+
+def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
+    held = held_at_end(run, names)
+    if held is None:
+        return None
+    kept = ledger(run, held.on_purpose)
+    not_counted = {
+        "inherited": held.inherited,
+        "suppressed": held.suppressed,
+        "imports": held.imports,
+        "interpreter": held.interpreter,
+        **{group.name: group.bytes for group in kept.groups},
+    }
+    table = ledger(run, held.leaked)
+    return Leaks(
+        time=held.time,
+        bytes=table.total.bytes,
+        expected=sum(row.bytes for row in roles(run, held.leaked) if row.name in _MODEL_ROLES),
+        ledger=table,
+        places=leaked_places(run, names, held.leaked),
+        not_counted={reason: n_bytes for reason, n_bytes in not_counted.items() if n_bytes},
+    )
+
+
+def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Report:
+    """Of one moment. Whole-run analyses are computed once for each Names."""
+    names = names or Names(run)
+    is_part = run.kept is not None
+    incidents = [] if is_part else incidents_of(run, names)
+    outcome = outcome_of(run, incidents)
+    table = ledger(run, at.composition)
+    wholes = _wholes(run, table.total)
+    known = [] if is_part else pools(run)
+    if outcome.is_fatal and outcome.failed:
+        hints = incidents[outcome.failed - 1].hints
+    else:
+        hints = [] if is_part else hints_at(run, names, at, table)
+    snapshot = None if at.snapshot is None else run.snapshots[at.snapshot].id
+    return Report(
+        run=_facts(run),
+        moment=MomentFacts(at.name, at.time, snapshot, at.snapshot is None),
+        outcome=outcome,
+        filter=_filter(run, at, table.total),
+        peak=_peak(run, wholes[0]),
+        wholes=wholes,
+        pool=fullest(known, table.total),
+        pools=known,
+        ladders=[] if is_part else ladders(run, at, table.owners),
+        ledger=table,
+        roles=roles(run, at.composition),
+        lines=largest_lines(run, names, at.composition, wholes[0].space, _LINES),
+        hot_spot=hot_spot(run, names, at.composition, wholes[0].space),
+        hints=hints,
+        inherited=None if is_part else inherited_at(run, at, wholes[0].space),
+        growth=None if is_part else find_growth(run, names),
+        leaks=None if is_part else _leaks(run, names),
+        out_of_memory=incidents,
+        balance=None if is_part else _balance(run, at),
+        device_balance=None if is_part else device_books(run),
+        others=[] if is_part else others(run, at),
+        overlay=None if is_part else beside(run, at, table.total),
+        machine=[] if is_part else machine(run, at.time),
+        machine_sources=sources(run),
+        mappings=mappings(run, names, at),
+        temporaries=_temporaries(run, names),
+    )

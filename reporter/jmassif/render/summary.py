@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sentences of a report: the verdict, notes on how the run ended, and at most three findings.
+
+A finding has a line of code where one is known, and an action only where the trace proves it. What the rows below show is not
+repeated.
+"""
+
+from signal import Signals
+from typing import List, NamedTuple, Optional, Tuple
+
+from jmassif.analysis.summary import ALARM, NOTE, WARNING, Hint, Incident, Inherited, Outcome, Pool, Report
+from jmassif.render import words
+from jmassif.units import count, moment, printable, size
+
+_MOST_FINDINGS = 3
+# Of its capacity: a machine that is less full concerns nobody but on a board.
+_WORTH_TELLING = 0.1
+_NEARLY_FULL = 0.9
+# Of the program: a smaller part is no finding.
+_LEAST_SHARE = 0.1
+_LEAST_IMPORTED = 0.25
+_MAX_STEP = 30
+
+
+def whole_percent(part: int, whole: int) -> str:
+    """ "54 %", "under 1 %" """
+    share = 100 * part / whole if whole else 0.0
+    return f"{share:.0f} %" if share >= 0.5 or not part else "under 1 %"
+
+
+# ---- the verdict -----------------------------------------------------------------------------
+
+
+def ending(outcome: Outcome) -> str:
+    """ "exit status 0", "killed by signal 9 (SIGKILL)" """
+    if outcome.end == "signal":
+        name = next((f" ({known.name})" for known in Signals if known.value == outcome.code), "")
+        return f"killed by signal {outcome.code}{name}" if outcome.code else "killed by a signal"
+    return {
+        "exec": "became another program (exec)",
+        "dismissed": "ended by its parent (SIGTERM)",
+        "cut": "the trace is cut off",
+        "unknown": "no end record: killed, or still running",
+    }.get(outcome.end, f"exit status {outcome.code}")
+
+
+def _pool_of(report: Report) -> Optional[Pool]:
+    """The fullest of those that hold all that the verdict counts."""
+    space = report.wholes[0].space
+    counted = {space} if space else set(report.run.sides)
+    known = [report.pool] + report.pools if report.pool else []
+    return next((pool for pool in known if counted <= set(pool.sides)), None)
+
+
+def _of_pool(report: Report, n_bytes: int) -> str:
+    """ " of the board's 4.00 GiB" """
+    pool = _pool_of(report)
+    if pool is None:
+        return ""
+    is_concern = report.run.is_board or pool.key != "machine"
+    if not is_concern and max(pool.fullness, pool.share(n_bytes)) < _WORTH_TELLING:
+        return ""
+    return f" of {words.pool_owner(pool.key, report.run.is_board)} {size(pool.capacity)}"
+
+
+def missing(incident: Incident) -> str:
+    """Why the request failed, after "cudaMalloc of 400 MiB"."""
+    s = incident.situation
+    if incident.verdict == "too large":
+        return f"is more than there is ({size(s.total or 0)})"
+    if incident.verdict == "fragmentation":
+        holes = f"{s.holes:,} hole{'' if s.holes == 1 else 's'}"
+        return f"found {size(s.cached)} of cache in {holes}, the largest {size(s.largest_hole)}"
+    if incident.verdict == "cache" and s.returnable + s.pool_unused:
+        return f"failed with {size(s.returnable + s.pool_unused)} of empty cache"
+    if incident.verdict == "limit":
+        return "exceeded a limit"
+    if incident.verdict == "refused":
+        return f"was refused with {size(s.free or 0)} free"
+    return f"was {size(s.missing)} short" if s.missing else "failed"
+
+
+def request(incident: Incident) -> str:
+    """ "cudaMalloc of 400 MiB at train.py:147 (f)" """
+    s = incident.situation
+    call = printable(incident.call) if incident.last.error else "the framework's request"
+    where = f" at {incident.line}" if incident.line else ""
+    return f"{call}{f' of {size(s.asked)}' if s.asked else ''}{where}"
+
+
+def verdict(report: Report) -> str:
+    """The first line."""
+    run, unit = report.run, report.run.time_unit
+    name = f"{run.name}: " if run.name else ""
+    if report.failure is not None:
+        when = moment(report.failure.last.time, unit)
+        return f"{name}OUT OF MEMORY at {when}: {request(report.failure)} {missing(report.failure)}"
+    if not report.peak.bytes:
+        return f"{name}no memory on record; {ending(report.outcome)}"
+    space = f" of {report.wholes[0].space} memory" if report.wholes[0].space else ""
+    when = moment(report.peak.time, unit)
+    return f"{name}peak {size(report.peak.bytes)}{space}{_of_pool(report, report.peak.bytes)}, after {when}; {ending(report.outcome)}"
+
+
+class Remark(NamedTuple):
+    severity: str  # ALARM, WARNING or NOTE
+    text: str
+
+
+def _failed_but_went_on(report: Report) -> List[Remark]:
+    outcome = report.outcome
+    found = []
+    if outcome.failed and report.failure is None:
+        incident = report.out_of_memory[outcome.failed - 1]
+        when = moment(incident.last.time, report.run.time_unit)
+        text = f"{request(incident)} failed at {when}: it {missing(incident)}. The program went on."
+        found.append(Remark(WARNING, text[:1].upper() + text[1:]))
+    elif outcome.n_recovered and not outcome.failed:
+        n = count(outcome.n_recovered, "allocation")
+        found.append(Remark(NOTE, f"{n} failed for lack of memory and succeeded when retried."))
+    return found
+
+
+def remarks(report: Report) -> List[Remark]:
+    """On a run that did not go well, below the verdict; the worst first."""
+    outcome, unit = report.outcome, report.run.time_unit
+    found = []
+    if report.failure is not None:
+        if outcome.n_failed > 1:
+            found.append(Remark(NOTE, f"The last of {outcome.n_failed} requests that failed; {ending(outcome)}."))
+        else:
+            found.append(Remark(NOTE, f"{ending(outcome).capitalize()}."))
+    elif outcome.severity == ALARM and outcome.short_at is not None:
+        left = f" and had {size(outcome.available)} available at the end" if outcome.available is not None else ""
+        short = moment(outcome.short_at, unit)
+        found.append(Remark(ALARM, f"The machine ran short of memory at {short}{left}: probably killed for that."))
+    if outcome.truncation:
+        found.append(
+            Remark(WARNING, f"The trace is cut off: {printable(outcome.truncation)}. This is what came before.")
+        )
+    if outcome.stopped:
+        found.append(Remark(WARNING, f"Recording stopped early: {printable(outcome.stopped)}."))
+    found += _failed_but_went_on(report)
+    pool = report.pool
+    if pool is not None and pool.fullness >= _NEARLY_FULL and report.failure is None:
+        owner = words.pool_owner(pool.key, report.run.is_board)
+        besides = ", the profiler included" if "host" in pool.sides else ""
+        full = whole_percent(pool.used or 0, pool.capacity)
+        found.append(Remark(WARNING, f"At most {full} of {owner} {size(pool.capacity)} was in use{besides}."))
+    return found
+
+
+def other_moment(report: Report) -> str:
+    """The moment of the figures, where that is not the peak; "" at the peak."""
+    if report.moment.is_peak or not report.peak.bytes:
+        return ""
+    unit = report.run.time_unit
+    when = f"{report.moment.name}, {moment(report.moment.time, unit)}"
+    peak = f"the peak was {size(report.peak.bytes)} at {moment(report.peak.time, unit)}"
+    return f"All figures below are of {when}; {peak}."
+
+
+def filtered(report: Report) -> str:
+    """The share of a report on a part of the memory; "" of a whole one."""
+    part = report.filter
+    if part is None:
+        return ""
+    share = f"{size(part.bytes)}, {whole_percent(part.bytes, part.of_bytes)} of {size(part.of_bytes)} at {report.moment.name}"
+    return f"Filtered by {printable(part.options)}: {share}."
+
+
+# ---- findings --------------------------------------------------------------------------------
+
+
+class Finding(NamedTuple):
+    key: str  # what it is about: the action of a hint, "growth", "imports", "inherited"
+    bytes: int  # that acting on it returns; 0: it has no action
+    text: str
+
+
+def _of_it(report: Report) -> str:
+    space = report.wholes[0].space
+    return f"of its {space} memory" if space else "of it"
+
+
+def _before(line: str) -> str:
+    return f" before {line}" if line else ""
+
+
+def _cached(report: Report) -> str:
+    whole = report.wholes[0]
+    cached = sum(group.usage.on(whole.space) for group in report.ledger.groups if group.name == "cached")
+    by = "PyTorch, holding no tensor" if report.run.is_pytorch else "an allocator, unused"
+    return (
+        f"{whole_percent(cached, whole.bytes)} {_of_it(report)}, {size(cached)}, is allocator cache: reserved by {by}."
+    )
+
+
+def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None) -> str:
+    """A sentence or two on what to do, with the bytes that it returns."""
+    n_bytes = size(hint.bytes)
+    if hint.action == "empty-cache":
+        of = "of that" if failure is None else "of cache"
+        how = "torch.cuda.empty_cache()" if is_pytorch else "emptying the cache"
+        return f"{n_bytes} {of} is in empty segments; {how}{_before(hint.line)} returns it."
+    if hint.action == "expandable-segments":
+        how = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later)"
+        return f"{n_bytes} of the holes are whole pages; {how} can return them."
+    if hint.action == "max-split-size":
+        mib = hint.setting >> 20
+        return f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large segments, which then can be returned."
+    if hint.action == "trim-pools":
+        return f"cudaMemPoolTrimTo, or a lower release threshold: pools hold {n_bytes} unused."
+    if hint.action == "smaller-workspace":
+        return (
+            f"A smaller workspace (CUBLAS_WORKSPACE_CONFIG, torch.backends.cudnn.benchmark): workspaces hold {n_bytes}."
+        )
+    if hint.action == "lazy-loading":
+        return f"CUDA_MODULE_LOADING=LAZY: kernel code holds {n_bytes}, and most of it is seldom used."
+    if hint.action == "smaller-batch":
+        most = f"{hint.setting / 10:.0f} %"
+        return f"A batch of at most {most} of this one would have fit: inputs and activations scale with it, and {n_bytes} was missing."
+    s = failure.situation if failure else None
+    lacking = f", {size(s.missing)} was missing" if s is not None and s.missing else ""
+    return f"Stop other programs: with the system they hold {n_bytes}{lacking}."
+
+
+def step_of(name: str, time_unit: str) -> str:
+    """What a slope is by: the program's own word for a step, or a unit of time."""
+    if not name:
+        return {"ms": "second", "i": "million instructions"}.get(time_unit, "MiB allocated and freed")
+    step = name if len(name) <= _MAX_STEP else f"{name[:_MAX_STEP - 1]}…"
+    return step if step.isalnum() else f'"{step}"'
+
+
+def _growth(report: Report) -> List[Finding]:
+    grown = report.growth
+    if grown is None or not grown.lines:
+        return []
+    first, others = grown.lines[0], grown.lines[1:]
+    if grown.step or first.blocks < 1:
+        scale = 1.0 if grown.step else {"ms": 1000.0, "i": 1e6}.get(report.run.time_unit, float(1 << 20))
+        by = f"by {size(round(first.bytes_per_step * scale))} a {step_of(grown.step, report.run.time_unit)}"
+    elif first.blocks == 1:
+        by = "in one block"
+    else:
+        by = f"by blocks of about {size(first.held // first.blocks)}"
+    text = f"Leak: grows {by} at {first.label}; {size(first.held)} at the end."
+    if others:
+        more = sum(line.grown for line in others)
+        text += f" {count(len(others), 'more line')} grew by {size(more)}."
+    return [Finding("growth", sum(line.grown for line in grown.lines), text)]
+
+
+def _imports(report: Report) -> List[Finding]:
+    whole, spot = report.wholes[0], report.hot_spot
+    if spot is None:
+        return []
+    if spot.is_import:
+        n_bytes, label = spot.bytes, spot.label
+    elif spot.imports is not None:
+        n_bytes, label = spot.imports.bytes, spot.imports.label
+    else:
+        return []
+    if n_bytes < _LEAST_IMPORTED * whole.bytes:
+        return []
+    libraries = sum(group.usage.on(whole.space) for group in report.ledger.groups if group.name == "libraries")
+    is_one = spot.is_import or (spot.imports is not None and spot.imports.is_one)
+    holds = f"the import at {label} {'alone ' if is_one else ''}holds {size(n_bytes)}"
+    if not is_one:
+        holds = f"imports hold {size(n_bytes)}, most of it at {label}"
+    if libraries >= _LEAST_IMPORTED * whole.bytes:
+        share = whole_percent(libraries, whole.bytes)
+        return [Finding("imports", 0, f"{share} {_of_it(report)}, {size(libraries)}, is libraries; {holds}.")]
+    return [
+        Finding(
+            "imports", 0, f"{holds[:1].upper()}{holds[1:]}, {whole_percent(n_bytes, whole.bytes)} {_of_it(report)}."
+        )
+    ]
+
+
+# Own memory of a forked child: less is not worth a sentence, and by more may it once have been larger.
+_LEAST_OWN = 1 << 20
+_WORTH_TELLING_OWN = 0.5
+
+
+def inherited_text(own: Inherited, time_unit: str) -> str:
+    shared = f"inherited from process {printable(own.parent)} and shared until written to"
+    whole = own.shared_bytes + own.own_bytes
+    if own.own_bytes < min(_LEAST_OWN, whole // 100):
+        text = f"{'Almost all' if own.own_bytes else 'All'} of it is {shared}."
+    else:
+        text = f"At most {size(own.shared_bytes)} of it is {shared}; at least {size(own.own_bytes)} is its own."
+    if own.own_bytes < _WORTH_TELLING_OWN * own.most_own_bytes and own.most_own_bytes >= _LEAST_OWN:
+        text += f" Its own was largest at {moment(own.most_own_at, time_unit)}: {size(own.most_own_bytes)}."
+    return text
+
+
+def findings(report: Report) -> List[Finding]:
+    """At most three, those first that return most."""
+    found = []
+    for hint in report.hints:
+        text = action(hint, report.run.is_pytorch, report.failure)
+        if report.failure is None and hint.action in ("empty-cache", "expandable-segments"):
+            text = f"{_cached(report)} {text}"
+        found.append(Finding(hint.action, hint.bytes, text))
+    if report.failure is None:
+        found += _growth(report) + _imports(report)
+    found.sort(key=lambda finding: -finding.bytes)
+    if report.inherited is not None:
+        found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
+    return found[:_MOST_FINDINGS]

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen's numbers and sentences, of runs made by hand of which the truth is known."""
+
+from collections import Counter
+from typing import Any, Callable, List
+
+import pytest
+
+from jmassif.analysis import summary
+from jmassif.analysis.moments import select
+from jmassif.analysis.summary import Report, build_report, moment_of, short_command
+from jmassif.attribution.names import Names
+from jmassif.render import text
+from jmassif.render.summary import findings, remarks, verdict
+from jmassif.render.view import View
+from tests.reporter.test_exhaustion import MIB, Run, on_board
+from tests.reporter.traces import Trace, small_training_run
+
+TORCH = "py relu (/usr/lib/python3/dist-packages/torch/nn/functional.py:1457)"
+IMPORT = [
+    "dlopen (ld.so)",
+    "py <module> (/usr/lib/python3/dist-packages/torch/__init__.py:9)",
+    "py _call_with_frames_removed (<frozen importlib._bootstrap>:241)",
+]
+
+
+def of(trace: Trace, selector: str = "") -> Report:
+    profile = trace.load()
+    names = Names(profile)
+    return build_report(profile, moment_of(profile, names, selector or None), names)
+
+
+def ended(trace: Trace, how: str = "exit 0", time: int = 9) -> Trace:
+    trace.lines.append(f"Z {time} {how}")
+    return trace
+
+
+def holding(**manifest: str) -> Trace:
+    trace = Trace(time_unit="ms", **manifest)
+    trace.group("yours", "app")
+    trace.snapshot(5, "time", {trace.account("heap", "app", ["work (x.c:1)"]): (100 * MIB, 1)})
+    return trace
+
+
+# ---- the verdict ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "how, severity, said",
+    [
+        ("exit 0", "note", "exit status 0"),
+        ("exit 3", "warning", "exit status 3"),
+        ("signal 9", "alarm", "killed by signal 9 (SIGKILL)"),
+    ],
+)
+def test_the_verdict_has_the_peak_and_the_end(how: str, severity: str, said: str) -> None:
+    report = of(ended(holding(command="/usr/bin/python3 /a/train.py --n 3"), how))
+    assert verdict(report) == f"train.py --n 3: peak 100 MiB, after 5 ms; {said}"
+    assert report.outcome.severity == severity and not remarks(report)
+
+
+def test_a_trace_without_an_end_is_of_a_program_that_was_killed_or_runs_still() -> None:
+    report = of(holding())
+    assert report.outcome.severity == "alarm" and verdict(report).endswith("no end record: killed, or still running")
+
+
+@pytest.mark.parametrize(
+    "command, name",
+    [
+        ("/usr/bin/python3 /a/b/train.py --epochs 2", "train.py --epochs 2"),
+        ("python3.11 -m pip list", "python3.11 -m pip list"),
+        ("./a.out 'one two'", "a.out one two"),
+        ("./a.out 'one", "a.out 'one"),
+        ("./\x1b[2Jx", "\\x1b[2Jx"),
+        ("", ""),
+    ],
+)
+def test_a_command_goes_without_its_interpreter_and_directories(command: str, name: str) -> None:
+    assert short_command(command) == name and len(short_command(command + " x" * 99)) <= 60
+
+
+def test_out_of_memory_names_the_line_the_size_and_what_was_missing() -> None:
+    run = Run(command="./a.out").segment(0x1000_0000, 3900 * MIB, [(0, 3900 * MIB)])
+    run.fails(300 * MIB, account=run.tensor, **on_board(196 * MIB))
+    report = of(ended(run.trace, "exit 1"))
+    assert verdict(report) == "a.out: OUT OF MEMORY at 2 ms: cudaMalloc of 300 MiB at train.py:7 was 104 MiB short"
+    assert [remark.text for remark in remarks(report)] == ["Exit status 1."]
+    # Everything below is of that moment.
+    assert (report.moment.name, report.moment.snapshot, report.failure) == ("the failure", 2, report.out_of_memory[0])
+    assert report.ladders[0].time == 2 and report.ledger.total.bytes == 3900 * MIB
+
+
+def test_what_scales_with_the_input_gives_the_batch_that_would_have_fit() -> None:
+    run = Run()
+    activation = run.trace.account("device", "tensor", ["py f (/app/train.py:8)"], "activation")
+    run.holds(activation, 600 * MIB).fails(300 * MIB, account=run.tensor, **on_board(120 * MIB))
+    (found,) = [finding for finding in findings(of(ended(run.trace, "exit 1"))) if finding.key == "smaller-batch"]
+    # 180 of 900 MiB too much.
+    assert found.text.startswith("A batch of at most 80 % of this one would have fit")
+
+
+def test_a_program_that_went_on_without_the_memory_is_no_alarm() -> None:
+    run = Run().segment(0x1000_0000, 100 * MIB, [(0, 100 * MIB)])
+    run.fails(300 * MIB, **on_board(196 * MIB))
+    report = of(ended(run.trace))
+    remark = remarks(report)[0]
+    assert report.failure is None and report.moment.is_peak is False and report.moment.name != "the failure"
+    assert remark.severity == "warning" and remark.text.endswith("The program went on.")
+
+
+def test_what_succeeded_at_a_further_try_is_only_mentioned() -> None:
+    run = Run().segment(0x1000_0000, 100 * MIB, [(0, 100 * MIB)])
+    event = run.fails(300 * MIB, **on_board(196 * MIB))
+    run.trace.outcome(event, 3, "retried")
+    remark = remarks(of(ended(run.trace)))[0]
+    assert remark.severity == "note" and remark.text.startswith("1 allocation failed")
+
+
+def test_where_memory_ran_short_it_is_said_that_this_probably_killed_it() -> None:
+    trace = holding()
+    trace.snapshot(7, "low-memory")
+    trace.lines += ["y 7 mem-available 1048576"]
+    (remark,) = remarks(of(trace))
+    assert remark.severity == "alarm" and "ran short of memory at 7 ms" in remark.text and "1.00 MiB" in remark.text
+
+
+# ---- against the capacity ------------------------------------------------------------------------
+
+
+def test_memory_is_told_against_the_machines() -> None:
+    report = of(ended(holding(mem_total_bytes=str(400 * MIB))))
+    assert verdict(report) == "peak 100 MiB of the machine's 400 MiB, after 5 ms; exit status 0"
+    # On a workstation that is far from full it would be noise.
+    assert " of the " not in verdict(of(ended(holding(mem_total_bytes=str(4000 * MIB)))))
+
+
+def test_a_control_groups_limit_is_the_pool_where_it_is_less() -> None:
+    trace = holding(mem_total_bytes=str(4000 * MIB))
+    trace.lines += [f"y 5 cgroup-limit {120 * MIB}", f"y 5 cgroup-used {118 * MIB}"]
+    report = of(ended(trace))
+    assert "peak 100 MiB of the control group's limit of 120 MiB" in verdict(report)
+    (remark,) = remarks(report)
+    assert remark.text.startswith("At most 98 % of the control group's limit of 120 MiB was in use")
+
+
+def test_on_a_discrete_gpu_the_devices_memory_is_told_against_the_gpus() -> None:
+    trace = small_training_run("discrete")
+    trace.lines[-1:-1] = [
+        f"y 700 device-total {200 * MIB}",
+        f"y 700 device-free {8 * MIB}",
+        f"y 700 device-ledger {190 * MIB}",
+    ]
+    report = of(trace)
+    assert "peak 190 MiB of device memory of the GPU's 200 MiB, after 600 ms" in verdict(report)
+    assert [(whole.of, whole.bytes) for whole in report.wholes] == [
+        ("device", 190 * MIB),
+        ("host", report.ledger.total.host_bytes),
+    ]
+    assert report.hot_spot is not None and report.hot_spot.bytes == 130 * MIB
+    assert "233 MiB" not in " ".join(text.write(trace.load(), View(None, 1, "stack", 70, None)))
+
+
+# ---- lines and imports ---------------------------------------------------------------------------
+
+
+def lines_of(report: Report) -> List[Any]:
+    return [(row.label, row.tensors, row.cache, row.imported, row.usage.bytes) for row in report.lines]
+
+
+def test_lines_have_tensors_cache_and_imports_apart() -> None:
+    trace = Trace()
+    trace.group("yours", "tensor")
+    trace.group("cached", "cache")
+    trace.group("libraries", "framework")
+    stack = ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"]
+    held = {
+        trace.account("device", "tensor", stack): (20, 1),
+        trace.account("device", "cache", stack): (30, 1),
+        trace.account("file", "framework", IMPORT + ["py <module> (/a/train.py:1)"]): (80, 1),
+        trace.account("heap", "framework", ["grow (obmalloc.c:3)"]): (5, 1),
+    }
+    trace.snapshot(1, "time", held)
+    assert lines_of(of(trace)) == [
+        ("train.py:1", 0, 0, 80, 80),
+        ("net.py:7", 20, 30, 0, 50),
+        ("grow (obmalloc.c:3)", 0, 0, 0, 5),
+    ]
+
+
+def test_what_imports_hold_is_a_finding_with_its_line() -> None:
+    trace = Trace()
+    trace.group("yours", "tensor")
+    trace.group("libraries", "framework")
+    torch = trace.account("file", "framework", IMPORT + ["py <module> (/a/train.py:1)"])
+    mine = trace.account("heap", "tensor", ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"])
+    trace.snapshot(1, "time", {mine: (20, 1), torch: (80, 1)})
+    (found,) = findings(of(trace))
+    assert found.text == "80 % of it, 80 B, is libraries; the import at train.py:1 (<module>) alone holds 80 B."
+    trace.snapshot(2, "time", {mine: (800, 1)})
+    assert findings(of(trace)) == []
+
+
+# ---- actions -------------------------------------------------------------------------------------
+
+
+def cached(empty_mib: int, **manifest: str) -> Trace:
+    run = Run(**manifest).segment(0x1000_0000, 100 * MIB, [(0, 100 * MIB)])
+    run.segment(0x4000_0000, empty_mib * MIB)
+    run.trace.block(2, 0x9000_0000, MIB, run.trace.account("device", "app", ["py g (/app/train.py:9)"]))
+    run.snapshot(4)
+    return ended(run.trace)
+
+
+def test_a_cache_that_holds_much_can_be_emptied_before_the_line_that_allocates_next() -> None:
+    (found,) = findings(of(cached(60), "last"))
+    assert found.bytes == 60 * MIB
+    assert found.text == (
+        "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. 60.0 MiB of that is in empty"
+        " segments; torch.cuda.empty_cache() before train.py:9 returns it."
+    )
+
+
+def test_a_small_cache_is_no_advice() -> None:
+    assert not findings(of(cached(10), "last"))
+
+
+# ---- the model -----------------------------------------------------------------------------------
+
+
+def test_the_text_has_the_reports_sentences() -> None:
+    profile = small_training_run().load()
+    report = build_report(profile, select(profile, "peak"))
+    said = " ".join(" ".join(text.write(profile, View(None, 1, "stack", 70, None))).split())
+    assert verdict(report) in said and all(finding.text in said for finding in findings(report))
+
+
+ANALYSES = (
+    "ledger",
+    "roles",
+    "ladders",
+    "largest_lines",
+    "hot_spot",
+    "hints_at",
+    "others",
+    "machine",
+    "mappings",
+    "pools",
+)
+
+
+def test_one_report_computes_each_analysis_once(monkeypatch: "pytest.MonkeyPatch") -> None:
+    calls: "Counter[str]" = Counter()
+
+    def counted(name: str, of: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            calls[name] += 1
+            return of(*arguments)
+
+        return call
+
+    for name in ANALYSES:
+        monkeypatch.setattr(summary, name, counted(name, getattr(summary, name)))
+    profile = small_training_run().load()
+    list(text.write(profile, View(None, 1, "stack", 70, None, is_brief=True, with_stacks=False)))
+    # The ledger of the moment, and two of what was left at the end.
+    assert calls == {**{name: 1 for name in ANALYSES}, "ledger": 3, "roles": 2}
