@@ -3,11 +3,12 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, List, Union
 
 import pytest
 
 from jmassif.export.plot import areas
+from jmassif.model.records import Peak, Snapshot
 from tests.reporter.commands import jm_print
 from tests.reporter.traces import small_training_run
 
@@ -18,12 +19,13 @@ BEGINS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 def test_areas_add_up_to_the_totals_of_snapshots_and_peaks(space: str) -> None:
     run = small_training_run().load()
     times, groups = areas(run, space)
+    moments: List[Union[Snapshot, Peak]] = [*run.snapshots, *run.peaks.values()]
     expected = [
         (
             moment.time,
             sum(bytes_ for side, bytes_ in (("host", moment.host), ("device", moment.device)) if space in ("", side)),
         )
-        for moment in [*run.snapshots, *run.peaks.values()]
+        for moment in moments
     ]
     assert sorted(zip(times, map(sum, zip(*groups.values())))) == sorted(expected)
     assert times == sorted(times)

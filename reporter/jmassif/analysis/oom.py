@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from jmassif.analysis.aggregate import Ledger
-from jmassif.analysis.device_memory import CACHE, Layout, Segment, is_placed, layout_at, layouts, position_of_peak
+from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, layouts, position_of_peak
 from jmassif.analysis.moments import Moment, main_peak
 from jmassif.analysis.run_info import fact
 from jmassif.attribution.names import Names

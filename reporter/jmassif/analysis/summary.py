@@ -240,13 +240,7 @@ def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
     if held is None:
         return None
     kept = ledger(run, held.on_purpose)
-    not_counted = {
-        "inherited": held.inherited,
-        "suppressed": held.suppressed,
-        "imports": held.imports,
-        "interpreter": held.interpreter,
-        **{group.name: group.bytes for group in kept.groups},
-    }
+    not_counted = {**held.others, **{group.name: group.bytes for group in kept.groups}}
     table = ledger(run, held.leaked)
     return Leaks(
         time=held.time,

@@ -6,7 +6,7 @@ repeated.
 """
 
 from signal import Signals
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional
 
 from jmassif.analysis.summary import ALARM, NOTE, WARNING, Hint, Incident, Inherited, Outcome, Pool, Report
 from jmassif.render import words
