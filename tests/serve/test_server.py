@@ -327,7 +327,8 @@ def test_a_run_that_goes_on_is_not_said_to_be_killed(tmp_path: Path) -> None:
     trace.snapshot(5, "time", {trace.account("heap", "app", ["main (a.c:2)"]): (7000, 1)})
     library = Library([str(trace.save(tmp_path))], None)
     assert b"killed" not in library.page.partition(b"<script")[0]
-    assert library.wait(-1, 0)[1]["processes"][0]["state"] == "running"  # type: ignore[index]
+    (shown,) = library.wait(-1, 0)[1]["processes"]  # type: ignore[index]
+    assert (shown["state"], shown["snapshots"], shown["host"]) == ("running", 1, 7000)
     process.kill()
     process.wait()
     assert library._make_page() and b"killed" in library.page.partition(b"<script")[0]

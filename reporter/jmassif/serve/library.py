@@ -46,7 +46,7 @@ def _now(run: LiveRun) -> Dict[str, Any]:
         "host": now.host,
         "device": now.device,
         "peak": now.peak,
-        "snapshots": len(run.profile.snapshots) + bool(run.follower.tail),
+        "snapshots": len(run.profile.snapshots),
     }
 
 
