@@ -124,6 +124,14 @@ void jm_region_begin(ThreadId tid, RegionName id, ULong tag)
     jm_trace_region(True, fresh.begin, tid, name->string);
 }
 
+static Bool is_inside(XArray *open, Word at, RegionName name)
+{
+    while (at-- > 0)
+        if (((const Open *)VG_(indexXA)(open, at))->name == name)
+            return True;
+    return False;
+}
+
 static void end_at(ThreadId tid, Word at)
 {
     XArray *open = open_in(tid);
@@ -132,7 +140,8 @@ static void end_at(ThreadId tid, Word at)
     Name *name = name_or_unnamed(ended.name);
     ULong now = jm_clock_now();
     name->n_ended++;
-    name->time += now - ended.begin;
+    if (!is_inside(open, at, ended.name)) // of its own name: that one's time has this in it
+        name->time += now - ended.begin;
     name->changed = True;
     if (!ended.is_told)
         return;

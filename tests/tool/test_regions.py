@@ -11,7 +11,7 @@ import pytest
 from jmassif.analysis.regions import RegionFigures, region_figures, regions_by_name
 from jmassif.model.records import Region
 from jmassif.model.run import Profile
-from tests.harness import PYTHON, ROOT, Recording, record, recorded, run
+from tests.harness import PYTHON, ROOT, Recording, compile_c, record, recorded, run
 from tests.tool.programs import assert_readable, program
 
 MIB = 1 << 20
@@ -92,7 +92,40 @@ def test_ranges_of_one_name_are_told_more_and_more_seldom(nvtx_program: Path) ->
     )
     assert all(r.end is not None for r in told)
     row = next(row for row in regions_by_name(profile) if row.text == "step")
-    assert (row.calls, row.told) == (n_steps, len(told))
+    assert (row.calls, row.recorded) == (n_steps, len(told))
+
+
+DEEP = """
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <jmassif.h>
+static void walk(int depth)
+{
+    JMASSIF_REGION_BEGIN("walk");
+    memset(malloc(1 << 20), 1, 1 << 20);
+    usleep(20000);
+    if (depth) walk(depth - 1);
+    JMASSIF_REGION_END("walk");
+}
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < atoi(argv[1]); i++) walk(4);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("n", (2, 60))  # the second is more than are recorded one by one
+def test_a_region_that_is_entered_again_inside_itself_counts_once(n: int) -> None:
+    program = compile_c(
+        DEEP.replace("20000", "0") if n > 2 else DEEP, "-w", f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind"
+    )
+    profile = record([program, str(n)]).profile
+    (row,) = regions_by_name(profile)
+    assert row.calls == 5 * n and row.time <= profile.last_time
+    if n == 2:
+        assert 10 << 20 <= row.host < 11 << 20 and row.time >= 200
 
 
 # ---- Python ----------------------------------------------------------------------------------

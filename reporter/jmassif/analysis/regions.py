@@ -20,13 +20,13 @@ class RegionFigures(NamedTuple):
 
 
 class NamedRegions(NamedTuple):
-    """All regions of one name."""
+    """All regions of one name. Time and growth leave out regions inside one of the same name in their thread."""
 
     text: str
     calls: int
     time: int  # of those that have ended, in the trace's unit
     # Over those that were recorded one by one:
-    told: int
+    recorded: int
     most: int
     host: int
     device: int
@@ -46,19 +46,34 @@ def region_figures(profile: Profile, region: Region) -> RegionFigures:
     return RegionFigures(max(most, total(first)), host, device)
 
 
+def _outermost(regions: List[Region]) -> List[bool]:
+    """By region: it is in no other of the same name and thread."""
+    open_until: Dict[Tuple[int, str], Optional[int]] = {}  # a row of the timeline; None: to the end
+    found = []
+    for region in regions:
+        key = region.thread, region.text
+        until = open_until.get(key, 0)
+        is_outermost = until is not None and region.begin_row >= until
+        found.append(is_outermost)
+        if is_outermost:
+            open_until[key] = None if region.end is None else region.end_row
+    return found
+
+
 def regions_by_name(profile: Profile) -> List[NamedRegions]:
     """A row a name, in the order in which the names first came."""
     rows: Dict[str, NamedRegions] = {}
-    for region in profile.regions:
+    for region, is_outermost in zip(profile.regions, _outermost(profile.regions)):
         figures = region_figures(profile, region)
         row = rows.get(region.text, NamedRegions(region.text, 0, 0, 0, 0, 0, 0))
+        time = 0 if region.end is None else region.end - region.begin
         rows[region.text] = row._replace(
             calls=row.calls + 1,
-            time=row.time + (0 if region.end is None else region.end - region.begin),
-            told=row.told + 1,
+            time=row.time + time * is_outermost,
+            recorded=row.recorded + 1,
             most=max(row.most, figures.most),
-            host=row.host + figures.host,
-            device=row.device + figures.device,
+            host=row.host + figures.host * is_outermost,
+            device=row.device + figures.device * is_outermost,
         )
     for sums in profile.region_sums.values():
         row = rows.get(sums.text, NamedRegions(sums.text, 0, 0, 0, 0, 0, 0))

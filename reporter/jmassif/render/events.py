@@ -61,10 +61,10 @@ def regions(profile: Profile, extent: Extent = FULL) -> Lines:
     lines = heading("Regions by name") + [_REGIONS.head]
     most = extent.of(_REGIONS_SHOWN)
     for row in names[:most]:
-        figures = (size(row.most), growth(row.host), growth(row.device)) if row.told else ("", "", "")
+        figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
         text = printable(row.text)
-        if row.told < row.calls:
-            text += f" (sizes: of {row.told:,} of them)"
+        if row.recorded < row.calls:
+            text += f" (sizes: of {row.recorded:,} of them)"
         lines.append(_REGIONS.row(f"{row.calls:,}", moment(row.time, unit), *figures, text))
     if len(names) > most:
         lines.append(f"and {len(names) - most:,} more names{extent.hint}")
