@@ -15,8 +15,9 @@
  *     JMASSIF_TENSOR_FREED(address);        when it takes it back
  *
  * Programs that cannot use macros (Python through ctypes) find functions of the same names, in lower case, in
- * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_stage(text), jmassif_region_begin(text),
- * jmassif_region_end(text), jmassif_tensor(address, n_bytes), jmassif_tensor_freed(address).
+ * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_stage(text), jmassif_usage(bytes),
+ * jmassif_region_begin(text), jmassif_region_end(text), jmassif_tensor(address, n_bytes),
+ * jmassif_tensor_freed(address).
  */
 
 #ifndef JMASSIF_H
@@ -31,7 +32,8 @@ enum {
     VG_USERREQ__JMASSIF_REGION_END,
     VG_USERREQ__JMASSIF_TENSOR,
     VG_USERREQ__JMASSIF_TENSOR_FREED,
-    VG_USERREQ__JMASSIF_STAGE
+    VG_USERREQ__JMASSIF_STAGE,
+    VG_USERREQ__JMASSIF_USAGE
 };
 
 /* Take a snapshot now and write everything recorded so far to the trace. */
@@ -43,6 +45,10 @@ enum {
 /* Like a mark; and from here on peaks are those of what follows, up to the next stage. A test, an epoch or a request
  * that begins with one has exact peaks of its own. The run's are the largest of its stages'. */
 #define JMASSIF_STAGE(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_STAGE, (text), 0, 0, 0, 0)
+
+/* Read the ledger into an array of five words: bytes of host and of device memory now, and the peaks of host, of device
+ * and of both together since the last stage began. Outside jmassif the array stays as it is. */
+#define JMASSIF_USAGE(bytes) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_USAGE, (bytes), 0, 0, 0, 0)
 
 /* A named region of the timeline. Regions nest, per thread; the end names the region it ends. */
 #define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_BEGIN, (text), 0, 0, 0, 0)

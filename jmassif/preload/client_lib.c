@@ -11,6 +11,7 @@
 void jmassif_snapshot(void);
 void jmassif_mark(const char *text);
 void jmassif_stage(const char *text);
+void jmassif_usage(size_t *bytes);
 void jmassif_region_begin(const char *text);
 void jmassif_region_end(const char *text);
 void jmassif_tensor(const void *address, size_t n_bytes);
@@ -27,6 +28,10 @@ void jmassif_mark(const char *text)
 void jmassif_stage(const char *text)
 {
     JMASSIF_STAGE(text);
+}
+void jmassif_usage(size_t *bytes)
+{
+    JMASSIF_USAGE(bytes);
 }
 void jmassif_region_begin(const char *text)
 {

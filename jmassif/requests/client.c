@@ -144,6 +144,23 @@ static void set_mark(ThreadId tid, UWord text_at, Bool begins_stage)
     }
 }
 
+static void read_usage(ThreadId tid, UWord array)
+{
+    if (!VG_(am_is_valid_for_client)(array, 5 * sizeof(UWord), VKI_PROT_READ | VKI_PROT_WRITE))
+        return;
+    static const PeakId peaks[] = {PEAK_HOST, PEAK_DEVICE, PEAK_TOTAL};
+    UWord *bytes = (UWord *)array;
+    jm_pending_settle(tid);
+    jm_pages_sample(True);
+    bytes[0] = jm_ledger_total(SIDE_HOST);
+    bytes[1] = jm_ledger_total(SIDE_DEVICE);
+    for (UInt i = 0; i < 3; i++) {
+        ULong time, host, device;
+        jm_ledger_peak(peaks[i], &time, &host, &device);
+        bytes[2 + i] = i == 0 ? host : i == 1 ? device : host + device;
+    }
+}
+
 // What the program says of its own allocator.
 static Bool tensor_request(ThreadId tid, const UWord *args)
 {
@@ -183,6 +200,9 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
     case VG_USERREQ__JMASSIF_MARK:
     case VG_USERREQ__JMASSIF_STAGE:
         set_mark(tid, args[1], args[0] == VG_USERREQ__JMASSIF_STAGE);
+        return True;
+    case VG_USERREQ__JMASSIF_USAGE:
+        read_usage(tid, args[1]);
         return True;
     case VG_USERREQ__JMASSIF_REGION_BEGIN:
         jm_region_begin(tid, jm_region_name(request_text(args[1])), 0);

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jmassif from Python: annotate the profiled program, and read traces.
 
-region(), mark(), stage(), snapshot() and tensor() (annotate.py) reach the recorder from the profiled program. Profile.load()
+region(), mark(), stage(), usage(), snapshot() and tensor() (annotate.py) reach the recorder from the profiled program. Profile.load()
 reads a trace (docs/python-api.md). docs/architecture.md lists the folders. All of it runs on Python 3.6.
 """
 
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jmassif.annotate import is_recording, mark, region, snapshot, stage, tensor, tensor_freed
+from jmassif.annotate import is_recording, mark, region, snapshot, stage, tensor, tensor_freed, usage
 
 if TYPE_CHECKING:
     from jmassif.api import Processes, Profile, TraceError
@@ -25,6 +25,7 @@ __all__ = [
     "stage",
     "tensor",
     "tensor_freed",
+    "usage",
 ]
 
 # Imported at first use: a training script does not need them.

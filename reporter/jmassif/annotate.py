@@ -21,7 +21,7 @@ Without the recorder they do nothing, at the cost of a call. This module imports
 
 import functools
 import os
-from typing import Any, Callable, List, Optional, TypeVar
+from typing import Any, Callable, List, NamedTuple, Optional, TypeVar
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -75,6 +75,28 @@ def stage(name: str) -> None:
     recorder = _recorder()
     if recorder is not None and hasattr(recorder, "jmassif_stage"):
         recorder.jmassif_stage(_text(name))
+
+
+class LiveUsage(NamedTuple):
+    """Bytes now, and peaks since the last stage began."""
+
+    host: int
+    device: int
+    peak_host: int
+    peak_device: int
+    peak_total: int
+
+
+def usage() -> Optional[LiveUsage]:
+    """The ledger's totals; None where there is no recorder."""
+    recorder = _recorder()
+    if recorder is None or not hasattr(recorder, "jmassif_usage"):
+        return None
+    import ctypes
+
+    numbers = (ctypes.c_size_t * 5)()
+    recorder.jmassif_usage(numbers)
+    return LiveUsage(*numbers)
 
 
 def snapshot() -> None:

@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs a program below the recorder: the command jmassif or, where that is not installed, Valgrind."""
+"""Finds the command that runs a program below the recorder: jmassif or, where that is not installed, Valgrind."""
 
 import os
 import shutil
-from typing import List
+from typing import List, Optional
 
 
 class LaunchError(Exception):
-    """There is nothing to run it with. The message says what is missing, without a subject."""
+    """No such command. The message says what is missing, without a subject."""
+
+
+def _recording_command() -> Optional[str]:
+    """The first jmassif on PATH that records. That of a wheel is a Python script, which only reports."""
+    for directory in os.get_exec_path():
+        path = shutil.which("jmassif", path=directory)
+        if path:
+            with open(path, "rb") as stream:
+                if b"python" not in stream.readline():
+                    return path
+    return None
 
 
 def launcher() -> List[str]:
-    """The words before the recorder's options. $VALGRIND is another Valgrind, $VALGRIND_LIB one whose tools lie elsewhere.
+    """The words before the recorder's options. $VALGRIND names another Valgrind, $VALGRIND_LIB another directory of tools.
 
     Raises LaunchError.
     """
     asked = os.environ.get("VALGRIND")
     if not asked:
-        own = shutil.which("jmassif")
+        own = _recording_command()
         if own and not os.environ.get("VALGRIND_LIB"):
             return [own]
     valgrind = shutil.which(asked or "valgrind")

@@ -139,7 +139,7 @@ def _how_it_ended(status: int) -> str:
 
 
 def _write_page(traces: List[Path], page: Path, options: List[str]) -> None:
-    """By a process of its own: a large trace would stay in the kernel's memory. Raises CellError."""
+    """Writes in a process of its own: a large trace would stay in the kernel's memory. Raises CellError."""
     above = str(Path(__file__).resolve().parent.parent)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([above, os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", _REPORTER, "--format=html", "-o", str(page)] + options
@@ -156,7 +156,7 @@ def _write_page(traces: List[Path], page: Path, options: List[str]) -> None:
 
 
 def frame(page: str, height: int) -> str:
-    """Markup that shows a page inside of another, whose origin it does not share."""
+    """Markup that shows a page inside of another one, of another origin."""
     return (
         f'<div><iframe title="jmassif" sandbox="allow-scripts allow-downloads" width="100%" height="{height}"'
         f' style="border: 0" srcdoc="{html.escape(page, quote=True)}"></iframe></div>'

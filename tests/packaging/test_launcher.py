@@ -70,7 +70,7 @@ def start(command: Path, *arguments: Argument, cwd: Path, env: Optional[Dict[str
 
 
 def our_lines(run: Run) -> str:
-    """What the script itself has said: Valgrind's lines begin with a process number."""
+    """Lines of the script itself: Valgrind's begin with a process number."""
     return "".join(line for line in run.stderr.splitlines(True) if not line.startswith("=="))
 
 

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """pytest --jmassif, as its user sees it: suites that are run by a pytest of their own."""
 
+import os
 import re
 import shutil
+import signal
+import subprocess
 from pathlib import Path
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 import pytest
 
+from jmassif.launcher import launcher
 from jmassif.reader.builder import load_file
-from jmassif.testing.limits import Limit, LimitError, limit_of
-from tests.harness import BUILD, PYTHON, ROOT, Run, check_run, run
+from jmassif.testing import Limit, LimitError, limit_of
+from tests.harness import BUILD, PYTHON, ROOT, Run, check_run, need_module, run
 
 SUITES = Path(__file__).resolve().parent / "suites"
 MB = 1_000_000
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT / "reporter"),
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "VALGRIND_LIB": str(BUILD / ".in_place"),
+    "PYTEST_ADDOPTS": "",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those of others, whose import takes long below Valgrind
+    "COLUMNS": "200",
+}
 
 
 def run_suite(
@@ -23,15 +35,7 @@ def run_suite(
     return run(
         [*python, "-m", "pytest", "-p", "no:cacheprovider", "-p", "jmassif.pytest_plugin", "--rootdir=.", *arguments],
         cwd=directory,
-        env={
-            "PYTHONPATH": str(ROOT / "reporter"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "VALGRIND_LIB": str(BUILD / ".in_place"),
-            "PYTEST_ADDOPTS": "",
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those of others, whose import takes long below Valgrind
-            "COLUMNS": "200",
-            **(env or {}),
-        },
+        env={**ENVIRONMENT, **(env or {})},
         timeout=300,
     )
 
@@ -46,63 +50,150 @@ def line_of(mark: str) -> str:
     return next(str(number) for number, line in enumerate(lines, 1) if line.endswith(f"# HERE: {mark}"))
 
 
-def test_of_ten_tests_the_three_that_break_their_limits_fail_with_their_reasons(sim: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_of_ten_tests_the_three_that_break_their_limits_fail_and_are_reported(
+    sim: Path, tmp_path: Path, workers: int
+) -> None:
     shutil.copy(SUITES / "limits.py", tmp_path / "test_limits.py")
     env = {"LD_LIBRARY_PATH": str(sim)}
-    alone = run_suite(tmp_path, env=env)
-    assert " 10 passed in " in alone.stdout, alone.stdout + alone.stderr
-    done = run_suite(tmp_path, "--jmassif", "--jmassif-out-file=kept", "--junitxml=result.xml", env=env)
+    distributed = need_xdist(workers) if workers else []
+    if not workers:
+        alone = run_suite(tmp_path, env=env)
+        assert " 10 passed in " in alone.stdout, alone.stdout + alone.stderr
+    done = run_suite(tmp_path, "--jmassif", "--jmassif-out-file=kept", "--junitxml=result.xml", *distributed, env=env)
     assert done.returncode == 1 and " 3 failed, 7 passed in " in done.stdout, done.stdout + done.stderr
     wanted = {
-        "test_device_beyond": ("limit_memory", "of device memory", "8 MB", 11 * MB, "device", "Gpu.take"),
-        "test_host_beyond": ("limit_memory", "of host memory", "5 MB", 8 * MB, "host", "test_host_beyond"),
-        "test_leaks": ("limit_leaks", "left", "1 MB", 2.5 * MB, "leak", "test_leaks"),
+        "test_device_beyond": ("limit_memory", "device", "8 MB", 11 * MB, "device", "Gpu.take"),
+        "test_host_beyond": ("limit_memory", "host", "5 MB", 8 * MB, "host", "test_host_beyond"),
+        "test_leaks": ("limit_leaks", "not freed", "1 MB", 2.5 * MB, "leak", "test_leaks"),
     }
-    failures = re.split(r"^_+ (\w+) _+$", done.stdout.split("short test summary")[0], flags=re.MULTILINE)
-    texts: Dict[str, str] = dict(zip(failures[1::2], failures[2::2]))
-    assert sorted(texts) == sorted(wanted)
-    for name, (mark, of, limit, n_bytes, here, function) in wanted.items():
-        first, second = texts[name].strip().splitlines()[:2]
-        assert first.startswith(f"{mark}: ") and of in first and first.endswith(f" more than {limit}")
-        told = int(re.findall(r"\(([\d,]+) B\)", first)[0].replace(",", ""))
-        # Beside what the test asks for: rounding, headers, and what calls take.
-        assert n_bytes <= told <= n_bytes + 100_000
-        assert f"look first at test_limits.py:{line_of(here)} ({function}): " in second
-        assert f"FAILED test_limits.py::{name} - {mark}: " in done.stdout
+    table = done.stdout.split("memory of tests with limits:")[1].split("short test summary")[0]
+    for name, (mark, what, limit, n_bytes, here, function) in wanted.items():
+        (message,) = re.findall(f"FAILED test_limits.py::{name} - (.*)", done.stdout)
+        assert message.startswith(f"{mark}: ") and what in message and message.endswith(f" limit {limit}")
+        counted = int(re.findall(r"\(([\d,]+) B\)", message)[0].replace(",", ""))
+        # Beside the blocks of the test: rounding, headers, and what calls take.
+        assert n_bytes <= counted <= n_bytes + 100_000
+        assert f": test_limits.py:{line_of(here)} ({function}): " in table.split(f"{name}\n")[1].splitlines()[0]
+    assert sum("test_limits.py::" in line for line in table.splitlines()) == 9  # one test has no limits
     assert (tmp_path / "result.xml").read_text().count("<failure ") == 3
-    assert len(load_file(str(tmp_path / "kept")).stages) == 2 * 9  # one test has no limits
+    assert sum(len(load_file(str(trace)).stages) for trace in tmp_path.glob("kept*")) == 2 * 9
 
 
-def test_outcomes_are_those_of_the_tests_and_a_test_that_kills_its_process_is_named(tmp_path: Path) -> None:
-    text = """
-import os, pytest
-@pytest.mark.limit_memory("1 GB")
-def test_fails(): assert 1 == 2
-@pytest.mark.xfail
-def test_fails_as_it_should(): assert 1 == 2
-@pytest.mark.skip(reason="not now")
-def test_skips(): pass
-@pytest.fixture
-def broken(): raise ValueError("broken")
-def test_has_no_fixture(broken): pass
-def test_kills(): os.abort()
-def test_never_runs(): pass
-"""
-    done = run_suite(suite(tmp_path, text), "--jmassif", "-s")
-    counts = "2 failed, 1 skipped, 1 xfailed, 1 error in"
-    assert done.returncode == 1 and counts in done.stdout, done.stdout + done.stderr
-    assert "assert 1 == 2" in done.stdout and "ValueError: broken" in done.stdout
-    assert re.search(
-        r"FAILED test_suite.py::test_kills - the process below Valgrind ended by signal SIGABRT", done.stdout
+# ---- everything else is as without --jmassif ------------------------------------------------
+
+
+def need_xdist(workers: int) -> List[str]:
+    need_module("xdist")
+    return ["-p", "xdist", f"-n{workers}"]
+
+
+def shown(text: str) -> str:
+    """A run's output without times, and without our own table."""
+    text = text.split("memory of tests with limits:")[0]
+    text = re.sub(r"(in|time=|timestamp=)[ \"][\d.:T-]+s?", r"\1", text)
+    return re.sub("={2,}", "==", text)
+
+
+def both(directory: Path, *arguments: str, python: Tuple[str, ...] = (PYTHON,)) -> Tuple[Run, Run]:
+    """Without --jmassif and with it; JUnit's files become plain.xml and recorded.xml."""
+    shutil.copy(SUITES / "outcomes.py", directory / "test_outcomes.py")
+    runs = []
+    for option, name in (("", "plain.xml"), ("--jmassif", "recorded.xml")):
+        runs.append(run_suite(directory, *option.split(), "--junitxml=result.xml", *arguments, python=python))
+        if (directory / "result.xml").exists():
+            (directory / "result.xml").rename(directory / name)
+    return runs[0], runs[1]
+
+
+def junit(directory: Path) -> List[str]:
+    """Of both runs; "" where there is none."""
+    files = [directory / name for name in ("plain.xml", "recorded.xml")]
+    return [shown(file.read_text()) if file.exists() else "" for file in files]
+
+
+@pytest.mark.parametrize(
+    "options, status",
+    [
+        ("-ra -o junit_family=xunit1", 1),
+        ("-x -rs -v", 1),
+        ("-q -s -k not(fails) --maxfail=1", 1),
+        ("-W error --tb=line -p no:capture test_outcomes.py::test_warns", 1),
+        ("-k nothing", 5),
+        ("wrong/path.py", 4),
+        ("--no-such-option", 4),
+        ("--collect-only -q", 0),
+    ],
+)
+def test_output_status_and_junit_are_as_without(tmp_path: Path, options: str, status: int) -> None:
+    plain, recorded = both(tmp_path, *options.split(" "))
+    assert (plain.returncode, recorded.returncode) == (status, status), recorded.stderr
+    assert shown(recorded.stdout) == shown(plain.stdout)
+    assert recorded.stderr == plain.stderr
+    assert junit(tmp_path)[0] == junit(tmp_path)[1]
+
+
+@pytest.mark.parametrize("options, status", [("-ra", 1), ("-x -rs", 2), ("wrong/path.py", 5)])
+def test_with_workers_too(tmp_path: Path, options: str, status: int) -> None:
+    plain, recorded = both(tmp_path, *(options.split(" ") + need_xdist(2)))
+    assert (plain.returncode, recorded.returncode) == (status, status), recorded.stdout + recorded.stderr
+    if status == 1:  # with -x it depends on the workers' speed which tests still run
+        cases = [sorted(re.findall("(?s)<testcase.*?(?=<testcase|</testsuite>)", text)) for text in junit(tmp_path)]
+        assert cases[0] == cases[1] and len(cases[0]) == 11
+        counts = re.findall(r"=+ (.*) in [\d.]+s =+$", plain.stdout + recorded.stdout, re.MULTILINE)
+        assert len(counts) == 2 and counts[0] == counts[1]
+
+
+def test_coverage_sees_the_same_lines(tmp_path: Path) -> None:
+    need_module("coverage")
+    reports = []
+    shutil.copy(SUITES / "outcomes.py", tmp_path / "test_outcomes.py")
+    for options in ("", "--jmassif"):
+        python = (PYTHON, "-m", "coverage", "run", "--include=test_*.py")
+        assert run_suite(tmp_path, *options.split(), python=python).returncode == 1
+        reports.append(check_run([PYTHON, "-m", "coverage", "report", "-m"], cwd=tmp_path))
+        (tmp_path / ".coverage").unlink()
+    assert reports[0] == reports[1] and "test_outcomes.py" in reports[0]
+
+
+def test_a_test_that_kills_its_process_kills_pytest(tmp_path: Path) -> None:
+    done = run_suite(suite(tmp_path, "import os\ndef test_kills(): os.abort()\n"), "--jmassif")
+    assert done.returncode == 128 + signal.SIGABRT and "Fatal Python error: Aborted" in done.stderr
+
+
+def test_an_interrupt_reaches_the_tests(tmp_path: Path) -> None:
+    text = "import os, signal\ndef test_it(): os.killpg(0, signal.SIGINT)\ndef test_later(): pass\n"
+    done = run(
+        ["setsid", "-w", PYTHON, "-m", "pytest", "-p", "jmassif.pytest_plugin", "--jmassif"],
+        cwd=suite(tmp_path, text),
+        env=ENVIRONMENT,
     )
+    assert done.returncode == 2 and "KeyboardInterrupt" in done.stdout and "no tests ran" in done.stdout
+
+
+def test_a_user_can_type_into_the_debugger(tmp_path: Path) -> None:
+    text = "def test_it():\n    number = 6 * 7\n    assert not number\n"
+    command = [PYTHON, "-m", "pytest", "-p", "jmassif.pytest_plugin", "--jmassif", "--pdb"]
+    done = subprocess.run(
+        command,
+        cwd=str(suite(tmp_path, text)),
+        env={**os.environ, **ENVIRONMENT},
+        input=b"p number + 1\nq\n",
+        stdout=subprocess.PIPE,
+        timeout=300,
+    )
+    assert done.returncode == 2 and b"(Pdb) 43" in done.stdout
+
+
+# ---- marks and failures to start -------------------------------------------------------------
 
 
 def test_arguments_that_are_no_limit_are_one_line(tmp_path: Path) -> None:
     text = 'import pytest\n@pytest.mark.limit_memory("gpu", "1 MB")\ndef test_it(): pass\n'
     done = run_suite(suite(tmp_path, text), "--jmassif")
     assert done.returncode == 4
-    said = [line for line in done.stderr.splitlines() if line]
-    assert said == [
+    lines = [line for line in done.stderr.splitlines() if line]
+    assert lines == [
         "ERROR: test_suite.py::test_it: limit_memory('gpu', '1 MB'): 'gpu' is none of \"host\", \"device\" and \"total\""
     ]
 
@@ -146,26 +237,27 @@ def only_line(done: Run) -> str:
     return lines[0]
 
 
-def test_where_it_cannot_run_it_says_so_in_a_line(tmp_path: Path) -> None:
+def test_without_a_recorder_it_ends_with_a_line(tmp_path: Path) -> None:
     suite(tmp_path, "def test_it(): pass\n")
     (tmp_path / "bin").mkdir()
     absent = only_line(run_suite(tmp_path, "--jmassif", env={"PATH": str(tmp_path / "bin"), "VALGRIND": ""}))
     assert "neither jmassif nor valgrind is on PATH" in absent
-    assert "leave out --pdb" in only_line(run_suite(tmp_path, "--jmassif", "--pdb"))
     other = tmp_path / "bin" / "valgrind"
-    other.write_text("#!/bin/sh\nexit 1\n")
-    other.chmod(0o755)
-    assert "is the tool jmassif installed there?" in only_line(
-        run_suite(tmp_path, "--jmassif", env={"VALGRIND": str(other)})
-    )
+    for text, wanted in (("exit 1", "is the tool jmassif installed there?"), ('shift 4; exec "$@"', "unrecorded")):
+        other.write_text(f"#!/bin/sh\n{text}\n")
+        other.chmod(0o755)
+        assert wanted in run_suite(tmp_path, "--jmassif", env={"VALGRIND": str(other)}).stderr
 
 
-def test_with_workers_of_xdist_it_says_so_in_a_line(tmp_path: Path) -> None:
-    if run([PYTHON, "-c", "import xdist"]).returncode != 0:
-        pytest.skip("pytest-xdist is not installed")
-    assert "leave out -n" in only_line(
-        run_suite(suite(tmp_path, "def test_it(): pass\n"), "--jmassif", "-p", "xdist", "-n", "2")
-    )
+def test_a_jmassif_that_only_reports_is_passed_over(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
+    monkeypatch.delenv("VALGRIND_LIB", raising=False)
+    for name, first in (("wheel", f"#!{PYTHON}"), ("recorder", "#!/bin/sh")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "jmassif").write_text(first + "\n")
+        (tmp_path / name / "jmassif").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/wheel:{tmp_path}/recorder")
+    monkeypatch.delenv("VALGRIND", raising=False)
+    assert launcher() == [f"{tmp_path}/recorder/jmassif"]
 
 
 def test_without_the_option_marks_are_known_and_nothing_is_imported(tmp_path: Path) -> None:
@@ -173,7 +265,7 @@ def test_without_the_option_marks_are_known_and_nothing_is_imported(tmp_path: Pa
 import sys, pytest
 @pytest.mark.limit_memory("nonsense")
 def test_it():
-    assert sorted(m for m in sys.modules if m.startswith("jmassif.")) == ["jmassif.annotate", "jmassif.pytest_plugin", "jmassif.testing"]
+    assert sorted(m for m in sys.modules if m.startswith("jmassif.")) == ["jmassif.annotate", "jmassif.pytest_plugin"]
 """
     done = run_suite(suite(tmp_path, text), "--strict-markers")
     assert " 1 passed in " in done.stdout, done.stdout + done.stderr

@@ -146,7 +146,7 @@ def test_a_desktop_is_told_with_what_it_takes(tmp_path: Path) -> None:
 
 
 def limited(check: Callable[[Machine], Findings], machine: Machine, which: int, limit: Tuple[int, int]) -> Findings:
-    """What a check says in a child of this process that has the limit."""
+    """A check's findings in a child of this process that has the limit."""
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:
@@ -305,7 +305,7 @@ def test_the_recorder_is_tried(tmp_path: Path) -> None:
 
 
 def fake_python(tmp_path: Path, *lines: str) -> Dict[str, str]:
-    """An environment whose python3 answers so."""
+    """An environment with a python3 that answers so."""
     put(tmp_path, "/bin/python3", "#!/bin/sh\ncat <<END\n" + "\n".join(lines) + "\nEND\n")
     (tmp_path / "bin/python3").chmod(0o755)
     return {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stages that a program sets: each has peaks of its own, to the byte, and the run has the largest of them."""
 
+import re
 from typing import Dict, Tuple
 
 from jmassif.model.records import Composition, Stage
@@ -9,6 +10,7 @@ from tests.harness import ROOT, Recording, compile_c, record
 
 # What it holds and allocates is known by its numbers: 3 MB stay from before, and each stage has a top of its own.
 STAGES = """
+#include <stdio.h>
 #include <stdlib.h>
 #include "jmassif.h"
 static void *volatile kept;
@@ -16,8 +18,15 @@ static void use(size_t bytes) { void *volatile p = malloc(bytes); free(p); }
 static void small(void) { use(100000); use(700000); use(200000); }
 static void large(void) { use(9000000); use(5000000); }
 static void keeping(void) { kept = malloc(2000000); }
+static void show(void)
+{
+    unsigned long bytes[5];
+    JMASSIF_USAGE(bytes);
+    fprintf(stderr, "%lu %lu %lu %lu %lu\\n", bytes[0], bytes[1], bytes[2], bytes[3], bytes[4]);
+}
 int main(void)
 {
+    setvbuf(stderr, NULL, _IONBF, 0);
     kept = malloc(3000000);
     use(8000000);
     JMASSIF_STAGE("small");
@@ -26,6 +35,7 @@ int main(void)
     large();
     JMASSIF_STAGE("keeping");
     keeping();
+    show();
     JMASSIF_STAGE("nothing");
     JMASSIF_STAGE("end");
     use(50000);
@@ -61,6 +71,19 @@ def test_each_stage_has_its_own_peak_and_the_run_the_largest() -> None:
     assert heap(profile, profile.peak_composition("total")) == 3000000 + 9000000
     assert profile.peaks["host"].bytes == profile.peaks["total"].bytes == max(profile.timeline.maximum)
     assert [mark.text for mark in profile.marks] == list(tops)
+
+
+def test_a_program_reads_what_the_trace_says_of_its_stage() -> None:
+    recording = recorded()
+    (stage,) = [stage for stage in recording.profile.stages if stage.text == "keeping"]
+    (line,) = re.findall(r"^\d+ 0 \d+ 0 \d+$", recording.stderr, re.MULTILINE)
+    now, _, host, _, total = map(int, line.split())
+    profile = recording.profile
+    sums = {
+        which: sum(n_bytes for n_bytes, _ in profile.composition_at(stage.peaks[which]).values())
+        for which in ("host", "total")
+    }
+    assert (host, total) == (sums["host"], sums["total"]) and now == host > 5000000
 
 
 def test_the_peak_before_the_first_stage_is_the_runs_where_it_is_the_largest() -> None:

@@ -68,7 +68,7 @@ def _refusal(machine: Machine, node: str) -> Optional[OSError]:
 
 
 def check_nodes(machine: Machine) -> Findings:
-    """Whether the program may open them."""
+    """Tries to open the nodes that wake no GPU."""
     nodes = [node for node in _NODES if _is_there(machine, node)]
     for node in nodes:
         error = _refusal(machine, node)
@@ -101,7 +101,7 @@ def _packages(machine: Machine) -> Dict[str, str]:
     return found
 
 
-# By name for people: the packages that bring it, the oldest and newest major version that the wrappers know.
+# Packages of each library, and the oldest and newest major version that the wrappers know.
 _LIBRARIES = {
     "CUDA": (r"cuda-cudart-\d+-\d+|cuda-runtime-\d+-\d+", 9, 13),
     "cuDNN": (r"libcudnn\d+(-cuda-\d+)?", 7, 9),
@@ -228,15 +228,15 @@ def check_temporary(machine: Machine) -> Findings:
 
 
 # ---- memory ----
-# Whether the memory at hand is what a program needs under Valgrind, and what takes it.
+# Memory that is available, against that which a program needs under Valgrind.
 
-# What a process holds under jmassif before it does anything of its own, docs/performance.md: a C program, Python, a script that
+# Memory of a process under jmassif before it does anything, docs/performance.md: a C program, Python, a script that
 # imports PyTorch 1.13 (with --low-footprint=yes), by the newest core.
 _PLAIN, _PYTHON, _TORCH, _TORCH_LOW = 40 * _MIB, 64 * _MIB, 387 * _MIB, 289 * _MIB
 
 _USES_TORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|ultralytics|transformers|torchvision)\b", re.MULTILINE)
 
-# Of a desktop: these processes, as the kernel names them (at most 15 characters).
+# Processes of a desktop, as the kernel names them (at most 15 characters).
 _DESKTOP = {
     "Xorg",
     "Xwayland",
@@ -267,7 +267,7 @@ _DESKTOP = {
 _STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target to have it back)"
 
 
-# Of a version of control groups: where it is mounted, the limit and what is used of it.
+# Versions of control groups: mount point, limit, usage.
 _GROUPS = {
     "": ("/sys/fs/cgroup", "memory.max", "memory.current"),
     "memory": ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -288,7 +288,7 @@ def _own_groups(machine: Machine) -> Iterator[Tuple[str, str, str]]:
 
 
 def _cgroup_left(machine: Machine) -> Dict[str, int]:
-    """By name of the limit, what the control groups of this process leave: both versions. In a container they are mounted as if
+    """Free bytes by name of the limit, of both versions of control groups. In a container they are mounted as if
     its own were the outermost."""
     left: Dict[str, int] = {}
     for directory, limit, used in _own_groups(machine):
@@ -309,7 +309,7 @@ def needed(machine: Machine) -> int:
 
 
 def check_memory(machine: Machine) -> Findings:
-    """What is at hand against what is needed."""
+    """Available memory, against that which the program needs."""
     figures = machine.labelled_bytes("/proc/meminfo")
     if "MemTotal" not in figures:
         return lost(
@@ -339,7 +339,7 @@ def check_memory(machine: Machine) -> Findings:
 
 
 def check_swap(machine: Machine) -> Findings:
-    """What there is when memory ends."""
+    """Swap, for when memory ends."""
     figures = machine.labelled_bytes("/proc/meminfo")
     total = figures.get("SwapTotal", 0)
     if not total:
@@ -354,7 +354,7 @@ def check_swap(machine: Machine) -> Findings:
 
 
 def check_overcommit(machine: Machine) -> Findings:
-    """Whether the kernel grants mappings that are never touched: Valgrind makes large ones."""
+    """Strict overcommit refuses mappings that are never touched: Valgrind makes large ones."""
     mode = machine.text("/proc/sys/vm/overcommit_memory").strip()
     if mode != "2":
         return ok("overcommit", f"vm.overcommit_memory is {mode or 'not known'}")
@@ -368,7 +368,7 @@ def check_overcommit(machine: Machine) -> Findings:
 
 
 def check_desktop(machine: Machine) -> Findings:
-    """What a desktop session takes of the memory that host and device share."""
+    """A desktop session takes memory that host and device share."""
     taken: Dict[str, int] = {}
     for pid in machine.names("/proc"):
         name = machine.text(f"/proc/{pid}/comm").strip() if pid.isdigit() else ""
@@ -386,7 +386,7 @@ def check_desktop(machine: Machine) -> Findings:
 
 
 # ---- processor ----
-# What the processor can do and Valgrind cannot. Libraries choose their code by what they find, some by asking the kernel past
+# Instructions of the processor that Valgrind lacks. Libraries choose their code by what they find, some by asking the kernel past
 # Valgrind, and an instruction that it does not know ends the program.
 
 Version = Tuple[int, ...]
@@ -394,7 +394,7 @@ _NEVER: Version = (99,)
 
 
 class Feature(NamedTuple):
-    """By the kernel's name for it in /proc/cpuinfo."""
+    """A flag of /proc/cpuinfo."""
 
     shown: str
     since: Version  # the release of Valgrind that knows its instructions, by Valgrind's NEWS
@@ -412,7 +412,7 @@ _AMD64 = {
     "avx512f": Feature("AVX-512", _NEVER),
     "amx_tile": Feature("AMX", _NEVER),
 }
-# What keeps libraries from choosing by themselves: OpenBLAS (NumPy), PyTorch, OpenSSL.
+# Variables that keep libraries from choosing by themselves: OpenBLAS (NumPy), PyTorch, OpenSSL.
 _VARIABLES: Dict[str, str] = {"OPENBLAS_CORETYPE": "ARMV8", "ATEN_CPU_CAPABILITY": "default", "OPENSSL_armcap": "0"}
 
 
@@ -449,12 +449,12 @@ def check_processor(machine: Machine, valgrind: Version) -> Findings:
 # The recorder, the interpreter, PyTorch, and the symbols of the C library: what there is, and whether they know each other.
 
 _PLATFORMS = {"x86_64": "amd64-linux", "aarch64": "arm64-linux"}
-_PYTHONS = ((3, 6), (3, 15))  # whose frames the recorder reads
+_PYTHONS = ((3, 6), (3, 15))  # the recorder reads frames of these
 _SLOW_S = 120  # a small board takes some seconds
 
 
 class Answer(NamedTuple):
-    """Of a command that was run."""
+    """A command that was run."""
 
     status: int
     output: str  # both streams
@@ -488,7 +488,7 @@ def _missing(machine: Machine) -> str:
 
 
 def _recorder(machine: Machine) -> Tuple[List[str], Machine]:
-    """The command that starts the recorder, and a machine whose environment it starts in."""
+    """The command that starts the recorder, and a machine with the environment for it."""
     platform = _PLATFORMS.get(os.uname().machine, "")
     environment = dict(machine.environment)
     if machine.valgrind:
@@ -525,7 +525,7 @@ def check_valgrind(machine: Machine) -> Findings:
     return ok("Valgrind", f"{version}, {where}")
 
 
-# What the interpreter says of itself, a line each. Torch is found, not imported, which takes seconds.
+# The interpreter describes itself, a line each. Torch is found, not imported, which takes seconds.
 _INTERVIEW = """
 import sys, importlib.util
 print("%d.%d.%d" % sys.version_info[:3])
@@ -576,7 +576,7 @@ def _torch(machine: Machine, package: str) -> Findings:
     text = f"{version or 'of no known version'}, {package}"
     libraries = glob.glob(os.path.join(package, "lib", "libc10.so")) + glob.glob("/usr/lib/*/libc10.so*")
     if not libraries:
-        return lost("PyTorch", f"{text}: there is no libc10.so, so tensors inside its cache are not told apart")
+        return lost("PyTorch", f"{text}: there is no libc10.so: tensors count as its cache")
     wrapped = _wrapped_of_c10(machine)
     with open(os.path.realpath(libraries[0]), "rb") as library:
         content = library.read()
@@ -631,6 +631,6 @@ def all_findings(machine: Machine) -> Findings:
 
 
 def urgent_findings(machine: Machine) -> Findings:
-    """What would spoil the recording that is about to begin, the worst first."""
+    """Findings that would spoil the recording that is about to begin, the worst first."""
     found = [finding for check in _QUICK for finding in check(machine) if finding.state in (FAILS, LOST)]
     return sorted(found, key=lambda finding: finding.state != FAILS)

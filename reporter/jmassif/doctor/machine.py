@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an executable says of itself: its processor, who loads it, its build's id, whether it kept its symbols.
+"""The machine that the checks inspect, with its kernel and its executables (processor, interpreter, build id, symbols).
 
 Only 64-bit little-endian files are read, which all that jmassif records are; others have a kind of their own.
 """
@@ -11,7 +11,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 
 # ---- machine ----
-# What the checks ask: the files of a machine, an environment, and how the recorder would be started. And what they answer.
+# A machine is files, an environment, and the way to start the recorder.
 #
 # The files may lie below another directory than / : in a container the board's own do, and in tests a machine is made of files.
 
@@ -19,7 +19,7 @@ OK, LOST, FAILS = "ok", "lost", "FAILS"
 
 
 class Finding(NamedTuple):
-    """What one check has found."""
+    """The result of one check."""
 
     name: str
     state: str  # OK; LOST: it works without what the text says; FAILS: it cannot work
@@ -43,7 +43,7 @@ def fails(name: str, text: str, mend: str = "") -> Findings:
 
 
 class Machine:
-    """Where the checks look."""
+    """Files, environment and program."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Machine:
         return self.root + path
 
     def text(self, path: str) -> str:
-        """Of a small file; "" where it is not, or may not be read."""
+        """The text of a small file; "" if it cannot be read."""
         try:
             with open(self.path(path), encoding="utf-8", errors="replace") as stream:
                 return stream.read()
@@ -89,7 +89,7 @@ class Machine:
         return os.access(self.path(path), os.R_OK | os.W_OK)
 
     def refusal(self, path: str) -> Optional[OSError]:
-        """What the kernel says to who opens the file, if it does not open."""
+        """The kernel's error if the file cannot be opened."""
         try:
             os.close(os.open(self.path(path), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
         except OSError as error:
@@ -139,7 +139,7 @@ def _script(path: str) -> str:
 
 
 # ---- kernel ----
-# What the kernel lets the recorder see and do.
+# Permissions that the kernel gives the recorder.
 
 
 def check_kernel(machine: Machine) -> Findings:
@@ -218,7 +218,7 @@ def _build_id(notes: bytes) -> str:
 
 
 def read_elf(path: str) -> Elf:
-    """Of a file that is no executable, or cut off, what could be read."""
+    """Fields that cannot be read (no executable, or cut off) stay empty."""
     machine = interpreter = build_id = ""
     has_symbols = False
     try:
