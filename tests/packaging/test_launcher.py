@@ -205,6 +205,19 @@ def test_help_fits_a_screen_and_names_each_subcommand(tmp_path: Path) -> None:
     assert start(command, "--version", cwd=tmp_path).stdout == "jmassif 9.9, Valgrind 8.8\n"
 
 
+def test_every_subcommand_is_passed_on_with_its_words(tmp_path: Path) -> None:
+    command = installed(tmp_path / "there")
+    for name in "report export diff check top serve fleet doctor".split():
+        done = start(command, name, "--help", cwd=tmp_path)
+        assert done.returncode == 0 and f"jmassif {name}" in done.stdout.splitlines()[0], done.stderr
+    # The line to type next, typed, but for the file: the newest trace is taken.
+    assert start(command, "echo", "a b", cwd=tmp_path).returncode == 0
+    done = start(command, "report", cwd=tmp_path)
+    assert done.returncode == 0 and "echo" in done.stdout, done.stderr
+    refused = start(command, "report", "no such.trace", cwd=tmp_path)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and "no such.trace" in refused.stderr
+
+
 @EACH_KIND
 def test_help_of_run_lists_every_option_of_the_tool(tmp_path: Path, valgrind: str) -> None:
     done = start(installed(tmp_path / "there", valgrind), "run", "--help", cwd=tmp_path)
