@@ -238,10 +238,10 @@ def hostile(tmp_path: Path, name: str, n_bytes: int) -> Path:
     live = {}
     for text in HOSTILE:
         file, function = trace.string(f"/tmp/{text}"), trace.string(text)
-        frame = trace._frames[text] = len(trace._frames) + 1
-        trace.lines.append(f"f {frame} n {function} {file} {file} 3 {frame:x}")
-        live[trace.account("heap", "app", [text])] = (n_bytes, 1)
-        trace.lines.append(f"x {frame} 0 1 0 1 0 {function} heap {n_bytes} 1")
+        frame = trace.frame_of_fields(text, f"n {function} {file} {file} 3 {function:x}")
+        account = trace.account("heap", "app", [frame])
+        live[account] = (n_bytes, 1)
+        trace.lines.append(f"x {account} 0 1 0 1 0 {function} heap {n_bytes} 1")
     trace.snapshot(0, "exit", live)
     trace.lines.append("Z 0 exit 0")
     return trace.save(tmp_path, name)

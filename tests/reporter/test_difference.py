@@ -122,9 +122,8 @@ def test_functions_without_names_are_one_a_library() -> None:
         live = {}
         for n, address in enumerate(addresses):
             string = trace.string("/usr/lib/libcudnn.so.8")
-            frame = trace._frames[f"f{n} (:0)"] = len(trace._frames) + 1
-            trace.lines.append(f"f {frame} n 0 {string} 0 0 {address}")
-            live[trace.account("heap", "cudnn", [f"f{n} (:0)"])] = (10, 1)
+            frame = trace.frame_of_fields(f"stripped {n}", f"n 0 {string} 0 0 {address}")
+            live[trace.account("heap", "cudnn", [frame])] = (10, 1)
         trace.snapshot(0, "start", live)
         return trace
 

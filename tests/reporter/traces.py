@@ -69,12 +69,17 @@ class Trace:
             self.lines.append(f"f {id_} {type_} {function} {object_} {file} {line} {0x400000 + id_:x}")
         return self._frames[text]
 
+    def frame_of_fields(self, name: str, fields: str) -> str:
+        """A frame by the fields of its record; a stack has it under this name."""
+        self._frames[name] = len(self._frames) + 1
+        self.lines.append(f"f {self._frames[name]} {fields}")
+        return name
+
     def thread(self, number: int, name: str = "") -> str:
         """A thread's frame, for the outer end of stacks; call it again to give the thread another name."""
         text = f"thread {number} (:0)"
         if text not in self._frames:
-            id_ = self._frames[text] = len(self._frames) + 1
-            self.lines.append(f"f {id_} t 0 0 0 {number} 0")
+            self.frame_of_fields(text, f"t 0 0 0 {number} 0")
         if name:
             self.lines.append(f"T {number} {self.string(name)}")
         return text
