@@ -207,14 +207,15 @@ def recorded(
 _recorded: Dict[str, Recording] = {}
 
 
-def made_once(key: object, make: Callable[[Path], None]) -> Path:
-    """A directory that is filled once for all workers, and kept until the recorder has changed."""
-    directory = _recordings() / _digest(key)
+def made_once(key: object, make: Callable[[Path], None], name: str = "") -> Path:
+    """A directory that is filled once for all workers, and kept until the recorder has changed; under a name, until another
+    key has that name."""
+    directory = _recordings() / name / _digest(key)
     finished = directory.with_suffix(".finished")
-    with lock(f"recording-{directory.name}"):
+    with lock(f"recording-{name or directory.name}"):
         if not finished.exists():
-            shutil.rmtree(str(directory), ignore_errors=True)
-            directory.mkdir()
+            shutil.rmtree(str(directory.parent if name else directory), ignore_errors=True)
+            directory.mkdir(parents=True)
             make(directory)
             finished.touch()
     return directory

@@ -2,17 +2,15 @@
 """Pages of real runs: the example on the simulated board, PyTorch on the CPU, and a fork with three processes."""
 
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 import pytest
 
-from jmassif.reader.builder import load_file
-from tests.harness import compile_c, record, sim_build
+from tests.harness import compile_c, recorded, sim_build
 from tests.tool.test_exhaustion import ran
 from tests.torch.finished import finished
 from tests.web.browser import need_page, write_page
-from tests.web.kept import kept_page, kept_traces, train
-from tests.web.pages import Page, Shown
+from tests.web.pages import Page, Shown, kept_page, train
 
 FORKING = r"""
 #include <stdlib.h>
@@ -45,28 +43,23 @@ def fixture_built() -> None:
     need_page()
 
 
-def kept_page_of(name: str, traces: List[Path]) -> Page:
-    return Page(kept_page(name, *traces), [load_file(str(trace)) for trace in traces])
-
-
 @pytest.fixture(scope="session", name="training")
 def fixture_training() -> Page:
     """The example on the simulated board."""
-    return kept_page_of("training", train("training"))
+    return kept_page("training", train().traces)
 
 
 @pytest.fixture(scope="session", name="forking")
 def fixture_forking() -> Page:
-    program = compile_c(FORKING)
-    traces = kept_traces("forking", lambda: record([program]), program)
+    traces = recorded([compile_c(FORKING)]).traces
     assert len(traces) == 3
-    return kept_page_of("forking", traces)
+    return kept_page("forking", traces)
 
 
 @pytest.fixture(scope="session", name="pytorch")
 def fixture_pytorch() -> Page:
     """A convolutional net, trained in several ways. Recorded once for all tests of PyTorch."""
-    return kept_page_of("pytorch", [finished("train.py").trace])
+    return kept_page("pytorch", [finished("train.py").trace])
 
 
 @pytest.fixture(scope="session", name="failed")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A page and the model of what it shows; figures of the model as the page's tables have them."""
 
+import hashlib
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 from jmassif.analysis.aggregate import ledger
 from jmassif.attribution.names import Names
@@ -10,6 +11,7 @@ from jmassif.model.records import Composition, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 
+from tests.harness import PYTHON, ROOT, Recording, made_once, recorded, sim_build
 from tests.web.browser import write_page
 
 
@@ -43,6 +45,24 @@ class Shown(NamedTuple):
 
 def page_of(directory: Path, *traces: Path) -> Page:
     return Page(write_page(directory, *traces), [load_file(str(trace)) for trace in traces])
+
+
+def kept_page(name: str, traces: Sequence[Path]) -> Page:
+    """The page of traces, made once; anew when a trace, the reporter or the page's script has changed."""
+    package = ROOT / "reporter" / "jmassif"
+    made_of = [*traces, *(path for path in sorted(package.rglob("*")) if path.suffix != ".pyc" and path.is_file())]
+    key = [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in made_of]
+
+    def make(directory: Path) -> None:
+        write_page(directory, *traces)
+
+    return Page(made_once(key, make, f"page-{name}") / "report.html", [load_file(str(trace)) for trace in traces])
+
+
+def train(*options: str) -> Recording:
+    """The example on the simulated board."""
+    example = ROOT / "docs" / "examples" / "train.py"
+    return recorded([PYTHON, example, "--device=sim"], options, env={"JMSIM_LIB": str(sim_build())}, timeout=300)
 
 
 def owners(profile: Profile, composition: Composition) -> Dict[str, List[int]]:

@@ -8,12 +8,10 @@ import pytest
 
 from jmassif.analysis.balance import books, fullest, sampled, whose
 from jmassif.model.run import Profile
-from jmassif.reader.builder import load_file
 from jmassif.units import size
 from tests.reporter.test_reconciliation import LATER, trace as traced
 from tests.web.browser import look, visit, write_page
-from tests.web.kept import kept_page, train
-from tests.web.pages import Shown
+from tests.web.pages import Shown, kept_page, train
 
 OWNERS = "#books .waterfall tbody tr"
 # After the owners; those of the machine are of it only, and "before the start" stands first.
@@ -23,8 +21,8 @@ MACHINE = ["elsewhere, since the start", "less given back elsewhere", "free"]
 
 @pytest.fixture(scope="module", name="training")
 def fixture_training() -> Shown:
-    (trace,) = train("books", "--pages=yes")
-    return Shown(kept_page("books", trace), load_file(str(trace)))
+    page = kept_page("books", train("--pages=yes").traces)
+    return Shown(page.path, page.profile)
 
 
 def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
