@@ -314,7 +314,7 @@ def test_without_its_script_the_page_says_what_builds_it(monkeypatch: Any, tmp_p
 
 def test_a_trace_without_a_snapshot_makes_a_page() -> None:
     run = run_data(load(io.BytesIO(b"jmassif-trace 4\nm command true\n")))
-    assert moments(run) == [] and run.head["at"] == {"peak": -1, "end": -1, "before_clean_up": -1, "exit": -1}
+    assert moments(run) == [] and run.head["at"] == {"first": -1, "peak": -1, "end": -1}
 
 
 def test_a_tensor_at_the_start_of_its_segment_ends_for_itself() -> None:

@@ -10,24 +10,24 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 from jmassif.analysis.aggregate import hottest_temporaries
 from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
-from jmassif.analysis.headline import Headline, as_data, headline
 from jmassif.analysis.leaks import as_data as leaks_data
 from jmassif.analysis.moments import main_peak, select
-from jmassif.analysis.oom import Incident, incidents_of, is_pytorch
 from jmassif.analysis.other_tools import counted_over_time, overlay_at, sampled_series
 from jmassif.analysis.processes import Processes
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
 from jmassif.analysis.run_info import about, counted, where_arenas_are
 from jmassif.analysis.sizes import Sizes, blocks, parts
+from jmassif.analysis.summary import ALARM, NOTE, Incident, Report, build_report, moment_of
 from jmassif.analysis.system import histories, was_short
 from jmassif.attribution.blame import NO_STACK, base_name
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
-from jmassif.render.sources import Sources
 from jmassif.render.oom import arithmetic, reason
-from jmassif.render.summary import action
+from jmassif.render.processes import headline_of_job
+from jmassif.render.sources import Sources
+from jmassif.render.summary import action, filtered, findings, other_moment, remarks, verdict
 from jmassif.render.words import OWNERS
 from jmassif.units import moment, printable
 
@@ -71,7 +71,9 @@ def _map(profile: Profile, layout: Layout) -> List[Dict[str, Any]]:
     ]
 
 
-def _incident(profile: Profile, names: Names, number: int, incident: Incident, has_map: bool) -> Dict[str, Any]:
+def _incident(
+    profile: Profile, names: Names, number: int, incident: Incident, has_map: bool, is_pytorch: bool
+) -> Dict[str, Any]:
     event, last = incident.tries[0], incident.last
     layout = layout_at(profile, last.position) if has_map else None
     line = names.charged(last.account)
@@ -88,7 +90,7 @@ def _incident(profile: Profile, names: Names, number: int, incident: Incident, h
         "freed": incident.freed,
         "verdict": incident.verdict,
         "reason": reason(incident, profile.is_discrete),
-        "helps": [action(hint, is_pytorch(profile), incident) for hint in incident.hints],
+        "helps": [action(hint, is_pytorch, incident) for hint in incident.hints],
         "arithmetic": [list(row) for row in arithmetic(incident.situation)],
         "line": names.frame(line)[:400] if line else "",
         "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
@@ -97,16 +99,15 @@ def _incident(profile: Profile, names: Names, number: int, incident: Incident, h
     }
 
 
-def exhaustion(profile: Profile, names: Names) -> Dict[str, Any]:
-    """The failures, the last ones with maps, and the calls that the trace only counts."""
-    found = incidents_of(profile, names)
-    numbered = list(enumerate(found, 1))[-_MAX_INCIDENTS:]
-    with_map = {number for number, incident in numbered if not incident.is_resolved}
-    with_map = set(sorted(with_map)[-_MAX_MAPS:])
-    told = sum(len(incident.tries) for _, incident in numbered)
+def exhaustion(profile: Profile, names: Names, report: Optional[Report]) -> Dict[str, Any]:
+    """The failures, the last ones with maps, and the number of calls that the trace only counts."""
+    numbered = list(enumerate(report.out_of_memory if report else [], 1))[-_MAX_INCIDENTS:]
+    with_map = set([number for number, incident in numbered if not incident.is_resolved][-_MAX_MAPS:])
+    is_pytorch = report is not None and report.run.is_pytorch
+    n_shown = sum(len(incident.tries) for _, incident in numbered)
     return {
-        "incidents": [_incident(profile, names, number, each, number in with_map) for number, each in numbered],
-        "untold": max(0, profile.counters.get("out-of-memory", 0) - told),
+        "incidents": [_incident(profile, names, n, each, n in with_map, is_pytorch) for n, each in numbered],
+        "untold": max(0, profile.counters.get("out-of-memory", 0) - n_shown),
         "over_time": _over_time(profile),
     }
 
@@ -521,8 +522,8 @@ def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, c
 # ---- time ------------------------------------------------------------------------------------
 
 
-def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]:
-    """The snapshots and peaks in order, and where the headline and the leaks are among them."""
+def _moments(profile: Profile, found: Cells, columns: Columns, report: Optional[Report]) -> Dict[str, Any]:
+    """The snapshots and peaks in order, and where the report's moment, the peak and the end are among them."""
     columns.add("moment.time", [moment.time for moment in found.moments])
     columns.add("moment.rows", [moment.n_rows for moment in found.moments])
     columns.add(
@@ -540,20 +541,14 @@ def _moments(profile: Profile, found: Cells, columns: Columns) -> Dict[str, Any]
         if moment.peak:
             peak = profile.peaks[moment.peak]
             peaks[moment.peak] = {"moment": index, "time": peak.time, "host": peak.host, "device": peak.device}
-    at = {"peak": -1, "end": -1, "before_clean_up": -1, "exit": -1}
-    for name in ("peak", "end"):
-        chosen = select(profile, name)
-        for index, moment in enumerate(found.moments):
-            is_it = (
-                moment.snapshot == chosen.snapshot if chosen.snapshot is not None else moment.peak == main_peak(profile)
-            )
-            if profile.snapshots and is_it:
-                at[name] = index
-    if profile.snapshots and profile.snapshots[-1].reason == "exit":
-        at["exit"] = len(found.moments) - 1
-    for index, moment in enumerate(found.moments):
-        if moment.snapshot is not None and profile.snapshots[moment.snapshot].reason == "end":
-            at["before_clean_up"] = index
+    at = {"first": -1, "peak": -1, "end": -1}
+    of_snapshot = {moment.snapshot: index for index, moment in enumerate(found.moments)}
+    for name in ("peak", "end") if profile.snapshots else ():
+        snapshot = select(profile, name).snapshot
+        at[name] = peaks[main_peak(profile)]["moment"] if snapshot is None else of_snapshot[snapshot]
+    if report is not None:
+        by_id = {profile.snapshots[index].id: place for index, place in of_snapshot.items() if index is not None}
+        at["first"] = at["peak"] if report.moment.snapshot is None else by_id[report.moment.snapshot]
     return {"reasons": kinds, "peaks": peaks, "at": at}
 
 
@@ -656,14 +651,46 @@ def _about(profile: Profile) -> Dict[str, Any]:
     }
 
 
-def together(job: Processes, made: Headline) -> Dict[str, Any]:
+class Said(NamedTuple):
+    """A statement of the first screen."""
+
+    about: str  # "verdict", "remark", "moment", "finding"; of a job, headline's
+    severity: str  # ALARM, WARNING or NOTE
+    text: str
+
+
+NOTHING = Said("verdict", NOTE, "No memory is on record here.")
+
+
+def report_of(profile: Profile, names: Names) -> Optional[Report]:
+    """At the failure that ended the run, else at the peak; None without snapshots."""
+    return build_report(profile, moment_of(profile, names, None), names) if profile.snapshots else None
+
+
+def said_of(report: Report) -> List[Said]:
+    severity = ALARM if report.outcome.severity == ALARM else NOTE
+    said = [Said("verdict", severity, verdict(report))]
+    said += [Said("remark", each.severity, each.text) for each in remarks(report)]
+    said += [Said("moment", NOTE, text) for text in (filtered(report), other_moment(report)) if text]
+    return said + [Said("finding", NOTE, each.text) for each in findings(report)]
+
+
+def said_of_job(job: Processes, names: Sequence[Names]) -> List[Said]:
+    return [Said(*each) for each in headline_of_job(job, names).statements]
+
+
+def _summary(said: Sequence[Said]) -> List[Dict[str, str]]:
+    return [dict(each._asdict(), text=shown(each.text)) for each in said]
+
+
+def together(job: Processes, said: Sequence[Said]) -> Dict[str, Any]:
     """The sum of a job's processes over time, on the common clock."""
     rows = job.timeline()
     step = len(rows) // _MAX_TIMELINE_ROWS + 1
     runs = [max(rows[at : at + step], key=lambda row: row.host + row.device) for at in range(0, len(rows), step)]
     peaks = {which: job.peak(which) for which in PEAKS}
     return {
-        "headline": as_data(made),
+        "summary": _summary(said),
         "no_clock": shown(job.no_clock),
         "time": [row.time for row in runs],
         "host": [row.host for row in runs],
@@ -687,12 +714,14 @@ def run_data(
     offset: int = 0,
     has_parent: bool = False,
     names: Optional[Names] = None,
+    report: Optional[Report] = None,
 ) -> RunData:
     """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
 
     `offset` is what its times are behind the clock that the page's processes have in common; see cells() for `has_parent`.
     """
     names = names or Names(profile)
+    report = report or report_of(profile, names)
     columns = Columns()
     found = cells(profile, names, share, has_parent)
     head: Dict[str, Any] = {
@@ -704,19 +733,19 @@ def run_data(
         "is_discrete": profile.is_discrete,
         "end_time": profile.end.time if profile.end else None,
         "board_bytes": profile.number("mem-total-bytes"),
-        "headline": as_data(headline(profile, names)),
+        "summary": _summary(said_of(report)) if report else [],
         "leaks": leaks_data(profile, names),
         "temporaries": _temporaries(profile, names, found),
         "sizes": sizes(profile, names),
         "filter": shown(profile.chosen_by),
     }
     head.update(_cells(profile, names, found, directories, columns))
-    head.update(_moments(profile, found, columns))
+    head.update(_moments(profile, found, columns, report))
     head["books"] = _books(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
     chosen = select(profile, "peak")
     head["overlay"] = overlay_at(profile, chosen) if profile.snapshots else ""
-    head["exhaustion"] = exhaustion(profile, names)
+    head["exhaustion"] = exhaustion(profile, names, report)
     head.update(events(profile))
     head.update(scopes(profile))
     head.update(_blocks(profile, found, share, columns))

@@ -12,131 +12,125 @@ import os
 import struct
 import zlib
 from html import escape
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Ledger, Usage, ledger
-from jmassif.analysis.headline import HAPPENED, HELP, LEAK, PLACE, POOL, WHOSE, Headline, Statement, headline
-from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes, join, ledger_of
+from jmassif.analysis.summary import LESS, Ladder, LineUsage, Report
 from jmassif.attribution.names import Names
 from jmassif.html.cells import shown
-from jmassif.html.data import RunData, run_data, together
+from jmassif.html.data import NOTHING, RunData, Said, report_of, run_data, said_of, said_of_job, together
 from jmassif.model.run import Profile
-from jmassif.render.processes import headline_of_job
+from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
+from jmassif.render.summary import whole_percent
 from jmassif.render.view import FormatError, View
-from jmassif.render.words import GROUPS
-from jmassif.units import percent, size
+from jmassif.render.words import GROUP_NAMES
+from jmassif.units import size
 from jmassif.version import __version__
 
 
 # ---- first ----
-# The first screen of the page, as markup: what happened, the fullest pool, whose it is, where to look first, what would help.
-#
-# It is in the page itself, before its script and its data, so that it can be read while these are still on their way, and where no
-# script runs. Every text is escaped here.
+# The first screen as markup, in the page before its script and its data: readable while these load, and without scripts.
+# Verdict, findings, ladder and largest lines of a Report. Every text is escaped here.
 
-_POOLS = {"machine": "memory", "gpu": "device memory", "cgroup": "the control group's limit"}
-# What stands beside the groups in the bar of a pool.
-_OTHERS, _FREE, _UNKNOWN = "others", "free", "unknown"
-_WORDS = {
-    "yours": "yours",
-    "cached": "cached, not in use",
-    "libraries": "libraries",
-    "runtime": "runtime",
-    "other": "other owners",
-    _OTHERS: "everything else",
-    _FREE: "free",
-    _UNKNOWN: "not known",
-}
-# Names of functions may be of any length.
-_MOST_TEXT = 1500
+_MOST_TEXT = 1500  # names of functions may be of any length
+_LINES_SHOWN = 4
+# By rung: the group of owners that has its colour; the others are none of the program's.
+_GROUP_OF = {"cache": "cached", "own": "yours", "own-code": "yours", "allocated": "yours"}
 
 
-class _Part(NamedTuple):
-    name: str  # a group, or one of the above
-    bytes: int
-
-
-def _text(statement: Statement) -> str:
-    text = statement.text
+def _text(text: str) -> str:
     return escape(text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…")
 
 
-def _paragraph(statement: Statement, more: str = "") -> str:
-    return f'<p class="statement {statement.about} {statement.severity}" elementtiming="headline">{_text(statement)}{more}</p>'
+def _paragraph(said: Said, more: str = "") -> str:
+    return f'<p class="statement {said.about} {said.severity}" elementtiming="headline">{_text(said.text)}{more}</p>'
 
 
-def _inside(usage: Usage, made: Headline) -> int:
-    """Of an owner or a group, what lies in the pool."""
-    return usage.bytes if made.pool is None else made.pool.inside(usage)
+def _colour(key: str) -> str:
+    group = _GROUP_OF.get(key, key)
+    return group if group in GROUP_NAMES else "others"
 
 
-def _parts(table: Ledger, made: Headline) -> List[_Part]:
-    """What the pool holds, up to its capacity."""
-    parts = [_Part(group.name, _inside(group.usage, made)) for group in table.groups]
-    if made.pool is not None:
-        own = sum(part.bytes for part in parts)
-        rest = max(0, made.pool.capacity - own)
-        if made.pool.used is None:
-            parts.append(_Part(_UNKNOWN, rest))
-        else:
-            others = min(rest, max(0, made.pool.used - own))
-            parts += [_Part(_OTHERS, others), _Part(_FREE, rest - others)]
-    return [part for part in parts if part.bytes]
-
-
-def _bar(made: Headline, table: Ledger) -> str:
-    """How full the pool is, and of what."""
-    parts = _parts(table, made)
-    if not parts:
-        return ""
-    whole = sum(part.bytes for part in parts)
-    own = _inside(table.total, made)
-    of = f" of {size(made.pool.capacity)} of {_POOLS[made.pool.key]}" if made.pool else ""
-    said = ", ".join(f"{_WORDS[part.name]} {size(part.bytes)}" for part in parts)
+def _bar(parts: Sequence[Tuple[str, str, int]]) -> str:
+    """Of colours, names and bytes."""
+    whole = sum(n_bytes for _, _, n_bytes in parts) or 1
+    said = ", ".join(f"{name} {size(n_bytes)}" for _, name, n_bytes in parts)
     spans = "".join(
-        f'<span class="of-{part.name}" style="flex-grow:{part.bytes / whole:.5f}"></span>' for part in parts
+        f'<span class="of-{colour}" style="flex-grow:{n_bytes / whole:.5f}" title="{escape(name)}: {size(n_bytes)}"></span>'
+        for colour, name, n_bytes in parts
     )
-    keys = "".join(
-        f'<li class="key" data-name="{part.name}" title="{escape(GROUPS.get(part.name, ""))}"><i class="of-{part.name}"></i>{_WORDS[part.name]}'
-        f" <b>{size(part.bytes)}</b> {percent(part.bytes, whole)}</li>"
-        for part in parts
-    )
+    return f'<div class="stack-bar" role="img" aria-label="{escape(said)}">{spans}</div>'
+
+
+def _ladder(report: Report, ladder: Ladder) -> str:
+    """The bar of what the top figure holds, and the rows that lead to the bottom one."""
+    rows = list(zip(ladder.rungs, ladder_rows(report.run.is_pytorch, ladder).rows))
+    lines, parts = [], []
+    for rung, row in rows:
+        is_part = rung.role == LESS or rung is ladder.rungs[-1]
+        if is_part and rung.bytes:
+            parts.append((_colour(rung.key), row.label.lstrip("-= "), rung.bytes))
+        key = f'<i class="of-{_colour(rung.key)}"></i>' if is_part else ""
+        lines.append(
+            f'<tr class="{"sum" if row.is_sum else "step"}" data-key="{rung.key}" data-bytes="{rung.bytes}">'
+            f'<th scope="row">{key}{_text(row.label)}</th><td class="figure" title="{rung.bytes:,} bytes">{row.number:,}</td></tr>'
+        )
+    note = footnote(report.run.is_pytorch, ladder)
     return (
-        f'<p class="fullest"><span class="large">{size(own)}</span>{escape(of)}, at {escape(made.name)}</p>'
-        f'<div class="stack-bar" role="img" aria-label="{escape(said)}">{spans}</div><ul class="legend">{keys}</ul>'
+        f'<div class="ladder"><table><caption>{_text(title_of(report, ladder))}</caption><tbody>{"".join(lines)}</tbody></table>'
+        f'{_bar(parts)}{f"<p class=quiet>{_text(note)}</p>" if note else ""}</div>'
     )
 
 
-def _markup(made: Headline, table: Ledger) -> str:
-    link = (
-        f' <a href="#out-of-memory">Its arithmetic, what would have helped, and the map</a>'
-        if made.incident is not None
-        else ""
+def _lines(report: Report) -> str:
+    """The largest lines: tensors, cache, and all."""
+    space, whole = report.wholes[0].space, report.wholes[0].bytes
+    shown_ = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space)]
+    if not shown_:
+        return ""
+    figures: List[Tuple[str, Callable[[LineUsage], int]]] = [
+        ("tensors", lambda row: row.tensors),
+        ("cache", lambda row: row.cache),
+    ]
+    figures = [each for each in figures if any(map(each[1], shown_))] + [("total", lambda row: row.usage.on(space))]
+    heads = "".join(f'<th scope="col" class="figure">{head}</th>' for head, _ in figures)
+    rows = []
+    for row in shown_:
+        cells = "".join(
+            f'<td class="figure" title="{of(row):,} bytes">{size(of(row)) if of(row) else "–"}</td>'
+            for _, of in figures
+        )
+        share = whole_percent(row.usage.on(space), whole)
+        rows.append(f'<tr><th scope="row">{_text(row.label)}</th>{cells}<td class="figure">{share}</td></tr>')
+    of_what = "of the program" if not space else f"of its {space} memory"
+    return (
+        f'<table class="largest"><caption>Largest lines, at {escape(report.moment.name)}; shares {of_what}</caption>'
+        f'<thead><tr><th scope="col">line</th>{heads}<th scope="col" class="figure">share</th></tr></thead>'
+        f'<tbody>{"".join(rows)}</tbody></table>'
     )
-    happened = made.about(HAPPENED)
-    lines = [_paragraph(each, "" if number else link) for number, each in enumerate(happened)]
-    lines.append(_bar(made, table))
-    for about in ((POOL, WHOSE), (LEAK,), (PLACE,)):
-        lines += [_paragraph(each) for each in made.about(*about)]
-    helps = "".join(f"<li>{_text(each)}</li>" for each in made.about(HELP))
-    lines.append(f'<ul class="help">{helps}</ul>' if helps else "")
-    return "\n".join(line for line in lines if line)
 
 
-def _of_process(profile: Profile, names: Names) -> str:
-    chosen = select(profile, "peak")
-    return _markup(headline(profile, names), ledger(profile, chosen.composition))
+def _of_process(report: Report) -> str:
+    link = ' <a href="#out-of-memory">Details</a>' if report.outcome.failed else ""
+    said = [_paragraph(each, "" if number else link) for number, each in enumerate(said_of(report))]
+    ladders = "".join(_ladder(report, ladder) for ladder in filter(has_steps, report.ladders))
+    return f'<div class="said">{"".join(said)}{_lines(report)}</div>{ladders}'
 
 
-def _of_job(job: Processes, made: Headline) -> str:
-    return _markup(made, ledger_of(job.main_peak))
+def _of_job(job: Processes, statements: Sequence[Said]) -> str:
+    groups = [(each.name, GROUP_NAMES[each.name], each.bytes) for each in ledger_of(job.main_peak).groups if each.bytes]
+    keys = "".join(
+        f'<li class="key" data-name="{name}"><i class="of-{name}"></i>{escape(text)} <b>{size(n_bytes)}</b></li>'
+        for name, text, n_bytes in groups
+    )
+    bar = f'{_bar(groups)}<ul class="legend">{keys}</ul>' if groups else ""
+    return f'<div class="said">{"".join(map(_paragraph, statements))}{bar}</div>'
 
 
-def first_screen(job: Processes, of_job: Optional[Headline], names: Sequence[Names]) -> str:
+def first_screen(job: Processes, of_job: Sequence[Said], reports: Sequence[Optional[Report]]) -> str:
     """A part for each run that the page shows, in its order: the sum of several processes, and each of them."""
     screens = [_of_job(job, of_job)] if of_job else []
-    screens += [_of_process(process.profile, each) for process, each in zip(job.members, names)]
+    screens += [_of_process(each) if each else _paragraph(NOTHING) for each in reports]
     return "\n".join(
         f'<div class="first"{" hidden" if number else ""}>{text}</div>' for number, text in enumerate(screens)
     )
@@ -252,15 +246,16 @@ def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool =
     """The page for the processes of a job. Raises FormatError."""
     processes = job.members
     share = 1.0 / len(processes)
-    runs: List[RunData] = []
     names = [Names(process.profile) for process in processes]
-    for process, each in zip(processes, names):
-        has_parent = process.shares
-        runs.append(run_data(process.profile, share, directories, process.offset, has_parent, each))
+    reports = [report_of(process.profile, each) for process, each in zip(processes, names)]
+    runs = [
+        run_data(process.profile, share, directories, process.offset, process.shares, each, report)
+        for process, each, report in zip(processes, names, reports)
+    ]
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
-    of_job = headline_of_job(job, names) if len(runs) > 1 else None
+    of_job = said_of_job(job, names) if len(runs) > 1 else []
     packed = pack(runs, title, together(job, of_job) if of_job else None)
-    yield from fill_page(title, first_screen(job, of_job, names), packed, is_served)
+    yield from fill_page(title, first_screen(job, of_job, reports), packed, is_served)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

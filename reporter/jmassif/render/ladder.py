@@ -108,7 +108,8 @@ def _rows(is_pytorch: bool, ladder: Ladder) -> Lines:
     return lines
 
 
-def _footnote(is_pytorch: bool, ladder: Ladder) -> str:
+def footnote(is_pytorch: bool, ladder: Ladder) -> str:
+    """On other figures that a reader may know; "" for none."""
     unit = unit_for(max(rung.bytes for rung in ladder.rungs))
     texts = []
     if "resident" in ladder.beside and ladder.rungs[0].key == "jtop":
@@ -155,20 +156,26 @@ TOOLS = {
 }
 
 
+def has_steps(ladder: Ladder) -> bool:
+    return any(rung.role in (LESS, PLUS) for rung in ladder.rungs)
+
+
+def title_of(report: Report, ladder: Ladder) -> str:
+    """ "From jtop's figure to torch's, at the peak, in MiB" """
+    bottom = "your code"
+    if ladder.rungs[-1].key == "allocated":
+        bottom = "torch's" if report.run.is_pytorch else "its allocator's"
+    unit = unit_for(max(rung.bytes for rung in ladder.rungs))
+    memory = f"{ladder.pool.capitalize()} memory from" if ladder.pool else "From"
+    return f"{memory} {TOOLS[ladder.rungs[0].key]} to {bottom}, at {report.moment.name}, in {unit.name}"
+
+
 def ladder_section(report: Report) -> Lines:
     """From another tool's figure to the framework's own; empty where there is no step between two figures."""
     lines: Lines = []
     is_pytorch = report.run.is_pytorch
-    for ladder in report.ladders:
-        if not any(rung.role in (LESS, PLUS) for rung in ladder.rungs):
-            continue
-        bottom = "your code"
-        if ladder.rungs[-1].key == "allocated":
-            bottom = "torch's" if is_pytorch else "its allocator's"
-        unit = unit_for(max(rung.bytes for rung in ladder.rungs))
-        memory = f"{ladder.pool.capitalize()} memory from" if ladder.pool else "From"
-        title = f"{memory} {TOOLS[ladder.rungs[0].key]} to {bottom}, at {report.moment.name}, in {unit.name}"
-        lines += heading(title) + _rows(is_pytorch, ladder)
-        note = _footnote(is_pytorch, ladder)
+    for ladder in filter(has_steps, report.ladders):
+        lines += heading(title_of(report, ladder)) + _rows(is_pytorch, ladder)
+        note = footnote(is_pytorch, ladder)
         lines += paragraph(note) if note else []
     return lines

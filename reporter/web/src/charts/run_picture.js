@@ -6,15 +6,13 @@ import { Picture } from './picture.js';
 
 /** @typedef {import('../runs/page.js').Page} Page */
 
-const ABOUT = ['happened', 'pool', 'place', 'leak'];
-
 /** A picture with its head. @param {Page} page @param {string} subtitle */
 export function begun(page, subtitle) {
     const { data, run } = page;
     const picture = new Picture();
-    const isAll = page.moment === run.head.at.peak && page.other === null && !page.only && !data.difference;
-    const answer = run.parts.together?.headline ?? run.head.headline;
-    const texts = data.difference ? data.difference.headline.map((text) => ({ text, severity: 'note' })) : isAll ? answer.statements.filter(({ about }) => ABOUT.includes(about)) : [];
+    const isAll = page.moment === run.mainMoment && page.other === null && !page.only && !data.difference;
+    const summary = run.parts.together?.summary ?? run.head.summary;
+    const texts = data.difference ? data.difference.headline.map((text) => ({ text, severity: 'note' })) : isAll ? summary : [];
     picture.head(data.title, subtitle, texts);
     return picture;
 }

@@ -30,16 +30,10 @@
  * An allocation that failed for lack of memory, with its further tries.
  * @typedef {{number: number, time: number, snapshot: number, call: string, asked: number|null, error: number, tries: number[], outcome: string, freed: number, verdict: string, reason: string, helps: string[], arithmetic: [string, number, string][], line: string, stack: string[], map: DrawnSegment[], segments_left_out: number}} Incident
  */
-/** @typedef {{about: 'happened'|'pool'|'whose'|'leak'|'place'|'help', severity: 'alarm'|'warning'|'note', text: string}} Statement */
+/** A statement of the first screen. @typedef {{about: string, severity: 'alarm'|'warning'|'note', text: string}} Statement */
 /**
- * What to read first (analysis/headline.py): statements in order, of a moment. `held` bytes then, known to be no more than
- * `at_most`; `pool` is the fullest with its capacity, `used` by everything in it; `place` is where to look first, with its
- * bytes and those of the `whole` pool; `incident` is the number of the failed allocation that it is about.
- * @typedef {{time: number, moment: string, held: number, at_most: number, statements: Statement[], pool: {name: string, capacity: number, used: number|null}|null, place: {label: string, bytes: number, whole: number, pool: ''|'host'|'device', is_yours: boolean, owners: [string, number][]}|null, incident: number|null}} HeadlineData
- */
-/**
- * What the program held at its end, before an interpreter's clean-up (analysis/leaks.py), by owner and place; what is in no
- * sum of it; and the lines that were still growing, by `slope` bytes per `step`. `untold` says why that cannot be told.
+ * Memory still allocated at exit, before an interpreter's clean-up (analysis/leaks.py), by owner and call site; memory that is not
+ * counted; and lines that keep growing, by `slope` bytes per `step`. `untold`: why growth is unknown.
  * @typedef {{time: number, bytes: number, owners: {name: string, group: string, host: number, device: number, blocks: number}[], places: {label: string, owner: string, kind: string, bytes: number, blocks: number}[], not_counted: [string, number][], step: string, n_steps: number, untold: string, growing: {label: string, owner: string, slope: number, grown: number, held: number, since: number}[]}} LeaksData
  */
 /**
@@ -53,7 +47,7 @@
  * @property {boolean} is_discrete
  * @property {number|null} end_time
  * @property {number|null} board_bytes
- * @property {HeadlineData} headline
+ * @property {Statement[]} summary
  * @property {LeaksData|null} leaks
  * @property {Temporary[]} temporaries
  * @property {{when: string, has_all_records: boolean, all: SizesRow, owners: SizesRow[], lines: SizesRow[]}|null} sizes when the peak was; lines, those that ask most often first
@@ -69,7 +63,7 @@
  * @property {number} nodes
  * @property {string[]} reasons
  * @property {Record<string, Peak>} peaks
- * @property {{peak: number, end: number, before_clean_up: number, exit: number}} at
+ * @property {{first: number, peak: number, end: number}} at `first`: of the first screen
  * @property {Books[]} books
  * @property {OtherFigure[]} others what other tools showed
  * @property {string} overlay what a tool's log showed at the peak, in a sentence; '' without one
@@ -102,7 +96,7 @@
 /** @typedef {{head: RunHead, column: NumberColumn, addresses: (name: string) => BigUint64Array}} RunData */
 /**
  * What several processes held together, on the common clock.
- * @typedef {{headline: HeadlineData, no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
+ * @typedef {{summary: Statement[], no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
  */
 /** @typedef {{title: string, together: Together|null, generator: string, difference: Difference|null, fleet: any, runs: RunData[]}} PageData of a fleet: fleet/data.js */
 

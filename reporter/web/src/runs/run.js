@@ -223,9 +223,9 @@ export class Run {
         return `${this.moments[index].name}, ${time(this.moments[index].time, this.head.unit)}`;
     }
 
-    /** The moment that the page opens with. */
+    /** The moment of the first screen, with which the page opens. */
     get mainMoment() {
-        return Math.max(0, this.head.at.peak);
+        return Math.max(0, this.head.at.first);
     }
 
     /** Whether any memory of a side was ever held. @param {'host'|'device'} side */

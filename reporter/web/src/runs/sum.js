@@ -239,7 +239,7 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, threads,
         },
         frames: framesOf(runs),
         peaks: {},
-        at: { peak: -1, end: -1, before_clean_up: -1, exit: -1 },
+        at: { first: -1, peak: -1, end: -1 },
         // Each process has its own; what is elsewhere of one is another's.
         books: [],
         others: [],
@@ -312,6 +312,6 @@ function findPeaks(run, together) {
         if (top) run.head.peaks[which] = { moment: top.index, time: top.time, host: top.host, device: top.device };
     }
     const main = run.head.is_discrete ? (run.head.peaks.device?.device ? 'device' : 'host') : 'total';
-    run.head.at.peak = run.head.peaks[main]?.moment ?? -1;
+    run.head.at.peak = run.head.at.first = run.head.peaks[main]?.moment ?? -1;
     run.head.at.end = -1;
 }
