@@ -350,7 +350,7 @@ def test_a_report_of_many_processes_is_two_screens_too(tmp_path: Path, capsys: "
         Path(name).write_bytes(trace.bytes())
     assert main(["report", *names]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 120 and max(len(line) for line in lines if "jm_" not in line) <= 100
+    assert len(lines) <= 120 and max(len(line) for line in lines if "jmassif report" not in line) <= 100
     assert sum("worker --number" in line for line in lines) < 16 and "and 29 smaller: --all" in lines
     assert any(line.split()[:1] == ["5017"] for line in lines)
     assert main(["report", "--all", *names]) == 0

@@ -113,7 +113,9 @@ def test_the_bar_is_of_the_fullest_pool(failed: Shown) -> None:
         for group in ledger(profile, select(profile, "peak").composition).groups
     }
     own = sum(groups.values())
-    assert said.startswith(f"{size(own)} of {size(pool.capacity)} of {pool.name}")
+    assert said.startswith(
+        f"{size(own)} of {size(pool.capacity)} of {'memory' if pool.key == 'machine' else 'device memory'}"
+    )
     for name, n_bytes in groups.items():
         assert told.get(name, "0 B") == size(n_bytes)
     free = pool.capacity - max(pool.used, own)

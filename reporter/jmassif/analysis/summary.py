@@ -22,7 +22,15 @@ from jmassif.analysis.balance import Books, DeviceBooks, books, device_books, ne
 from jmassif.analysis.hot_spot import HotSpot, hot_spot
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
-from jmassif.analysis.leaks import Growth, LeakedPlace, find_growth, held_at_end, leaked_places
+from jmassif.analysis.leaks import (
+    Growth,
+    LeakedPlace,
+    NotCounted,
+    find_growth,
+    held_at_end,
+    leaked_places,
+    not_counted,
+)
 from jmassif.analysis.lines import LineUsage, largest_lines
 from jmassif.analysis.mappings import Mapped, mappings
 from jmassif.analysis.moments import Moment, select, whole_at
@@ -108,7 +116,7 @@ class Leaks(NamedTuple):
     expected: int  # bytes of it: parameters, gradients and optimizer state of a model that is still alive
     ledger: Ledger
     places: List[LeakedPlace]  # the largest first
-    not_counted: Dict[str, int]  # bytes kept on purpose, by reason; a key of words.NOT_COUNTED
+    not_counted: List[NotCounted]  # kept on purpose
 
 
 class Report(NamedTuple):
@@ -239,8 +247,6 @@ def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
     held = held_at_end(run, names)
     if held is None:
         return None
-    kept = ledger(run, held.on_purpose)
-    not_counted = {**held.others, **{group.name: group.bytes for group in kept.groups}}
     table = ledger(run, held.leaked)
     return Leaks(
         time=held.time,
@@ -248,7 +254,7 @@ def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
         expected=sum(row.bytes for row in roles(run, held.leaked) if row.name in _MODEL_ROLES),
         ledger=table,
         places=leaked_places(run, names, held.leaked),
-        not_counted={reason: n_bytes for reason, n_bytes in not_counted.items() if n_bytes},
+        not_counted=not_counted(run, held),
     )
 
 

@@ -156,10 +156,10 @@ def headline_of_job(job: Processes, names: Optional[Sequence[Names]] = None) -> 
 
 def _headline_lines(made: Headline) -> Lines:
     lines: List[str] = []
-    for statement in made.about(HAPPENED, POOL, LEAK):
-        is_alarm = statement.severity != NOTE
-        lines += [Line((f"!!! {line}", WARNING)) if is_alarm else line for line in paragraph(statement.text)]
-    return lines + paragraph(words(made, PLACE))
+    for statement in made.about(HAPPENED, LEAK):
+        text = statement.text if statement.severity == NOTE else f"!!! {statement.text}"
+        lines += [Line((line, WARNING if statement.severity != NOTE else "")) for line in paragraph(text)]
+    return lines + paragraph(words(made, POOL, PLACE))
 
 
 # ---- sections --------------------------------------------------------------------------------
