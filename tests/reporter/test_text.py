@@ -233,8 +233,8 @@ def test_never_freed_memory_shows_only_for_a_program_that_came_to_its_end() -> N
         made.snapshot(5, reason, {made.account("heap", "app"): (10, 1)})
         return report(made.load())
 
-    assert section(trace("exit"), "Held at the end")
-    assert not any(line.startswith("--- Held at the end") for line in trace("time"))
+    assert section(trace("exit"), "Still allocated at exit")
+    assert not any(line.startswith("--- Still allocated at exit") for line in trace("time"))
 
 
 def test_what_leaked_too_briefly_to_be_seen_growing_is_told_by_its_lines() -> None:
@@ -245,7 +245,7 @@ def test_what_leaked_too_briefly_to_be_seen_growing_is_told_by_its_lines() -> No
     made.snapshot(1000, "exit", {table: (8 << 20, 1), node: (1000 * 4104, 1000)})
     lines = report(made.load())
     assert not any(line.startswith("--- Still growing") for line in lines)
-    rows = [line.split() for line in section(lines, "Held at the end")]
+    rows = [line.split() for line in section(lines, "Still allocated at exit")]
     assert ["8.00", "MiB", "1", "app", "main", "(leak.c:9)"] in rows
     assert ["3.91", "MiB", "1,000", "app", "remember", "(leak.c:7)"] in rows
 

@@ -112,6 +112,8 @@ class Leaks(NamedTuple):
     """Memory that was still allocated at exit, before an interpreter cleans up."""
 
     time: int
+    is_at_exit: bool  # the program ended by itself
+    is_before_cleanup: bool
     bytes: int
     expected: int  # bytes of it: parameters, gradients and optimizer state of a model that is still alive
     ledger: Ledger
@@ -250,6 +252,8 @@ def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
     table = ledger(run, held.leaked)
     return Leaks(
         time=held.time,
+        is_at_exit=run.snapshots[-1].reason == "exit",
+        is_before_cleanup=run.snapshots[held.snapshot].reason == "end",
         bytes=table.total.bytes,
         expected=sum(row.bytes for row in roles(run, held.leaked) if row.name in _MODEL_ROLES),
         ledger=table,

@@ -4,90 +4,98 @@
 Where no line is known to grow, the lines that held most at exit follow: a leak of a short part of the run is among them.
 """
 
-from jmassif.analysis.aggregate import ledger
-from jmassif.analysis.leaks import (
-    NOT_COUNTED,
-    HeldAtEnd,
-    find_growth,
-    held_at_end,
-    leaked_places,
-    not_counted,
-    rate,
-    unknown_reason,
-)
-from jmassif.analysis.run_info import used_sides
-from jmassif.attribution.names import Names
-from jmassif.model.run import Profile
+from jmassif.analysis.leaks import Growth, Leak
+from jmassif.analysis.summary import Leaks, Report
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.render.owners import groups_table
+from jmassif.render.summary import step_of
+from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, moment, size
-
 
 _MOST_LINES = 10
 _LINES = Table(
     Column("grown by", 10),
     Column("since", 10, gap=1),
-    Column("held at the end", 16, gap=1),
+    Column("at exit", 10, gap=1),
     Column("owner", 10, align="<", gap=2),
     Column("line", gap=2),
 )
 _MOST_HELD = 4
 _HELD = Table(
-    Column("held", 10), Column("blocks", 10, gap=1), Column("owner", 10, align="<", gap=2), Column("line", gap=2)
+    Column("bytes", 10), Column("blocks", 10, gap=1), Column("owner", 10, align="<", gap=2), Column("line", gap=2)
 )
+_SCALES = {"ms": 1000.0, "i": 1e6, "B": float(1 << 20)}
 
 
-def growing_section(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
+def rate(growth: Growth, leak: Leak, time_unit: str) -> str:
+    """ "4.00 KiB per step"; without iterations "40 blocks of about 4.00 KiB": seconds under Valgrind are not the program's own."""
+    if not growth.step and leak.blocks == 1:
+        return "in one block that grows"
+    if not growth.step and leak.blocks:
+        return f"{count(leak.blocks, 'block')} of about {size(leak.held // leak.blocks)}"
+    slope = leak.bytes_per_step * (1 if growth.step else _SCALES[time_unit])
+    return f"{size(round(slope))} per {step_of(growth.step, time_unit)}"
+
+
+def unknown(growth: Growth) -> str:
+    """Why it is unknown whether the run leaks; "" if it is known."""
+    reasons = {
+        "": "",
+        "no-snapshot": "the trace has no snapshot",
+        "few-steps": f'"{growth.step}" came {growth.n_found} times, {growth.n_needed} are needed',
+        "few-snapshots": f"{count(growth.n_found, 'snapshot')} after the start, {growth.n_needed} are needed",
+    }
+    return reasons[growth.unknown]
+
+
+def growing_section(report: Report, extent: Extent = FULL) -> Lines:
     """Empty if nothing grows."""
-    grown = find_growth(profile, names)
-    if not grown.lines:
+    growth, unit = report.growth, report.run.time_unit
+    if growth is None or not growth.lines:
         return []
     lines = heading("Still growing at the end") + [_LINES.head]
     most = extent.of(_MOST_LINES)
-    for line in grown.lines[:most]:
-        since = moment(line.since, profile.time_unit)
-        where = f"{line.label}, {rate(profile, grown, line)}"
-        lines.append(_LINES.row(size(line.grown), since, size(line.held), line.owner, where))
-    left_out = grown.lines[most:]
+    for leak in growth.lines[:most]:
+        where = f"{leak.label}, {rate(growth, leak, unit)}"
+        lines.append(_LINES.row(size(leak.grown), moment(leak.since, unit), size(leak.held), leak.owner, where))
+    left_out = growth.lines[most:]
     if left_out:
-        lines.append(
-            f"and {count(len(left_out), 'more line')}, {size(sum(line.grown for line in left_out))}{extent.hint}"
-        )
+        more = size(sum(leak.grown for leak in left_out))
+        lines.append(f"and {count(len(left_out), 'more line')}, {more}{extent.hint}")
     return lines
 
 
-def held_section(profile: Profile, names: Names, extent: Extent = FULL) -> Lines:
+def held_section(report: Report, extent: Extent = FULL) -> Lines:
     """Memory at exit, before an interpreter cleans up."""
-    held = held_at_end(profile, names)
-    if held is None or profile.snapshots[-1].reason != "exit" or not held.leaked:
+    leaks, growth = report.leaks, report.growth
+    if leaks is None or growth is None or not leaks.is_at_exit or not leaks.bytes:
         return []
-    when = moment(held.time, profile.time_unit)
-    cleaned = " before the interpreter's clean-up," if profile.snapshots[held.snapshot].reason == "end" else ""
-    text = f"At {when},{cleaned} the program held {size(held.bytes)} that nobody had freed."
-    others = [f"{size(n_bytes)} {NOT_COUNTED[key]}" for key, n_bytes in not_counted(profile, held)]
-    if others:
-        text += f" Not counted: {', '.join(others)}; pages of files and stacks."
-    grown = find_growth(profile, names)
-    if grown.unknown:
-        text += f" Whether it was still growing cannot be told: {unknown_reason(profile, grown)}."
-    lines = heading("Held at the end") + paragraph(text)
-    if not grown.lines:
-        lines += _held_lines(profile, names, held, extent)
-    table = ledger(profile, held.leaked)
-    if table.groups and extent is FULL:
-        sides = used_sides(profile)
-        lines += [""] + groups_table(sides, len(sides) == 1 or not profile.is_discrete, table)
+    cleaned = ", before the interpreter's clean-up" if leaks.is_before_cleanup else ""
+    text = f"{size(leaks.bytes)} was not freed at {moment(leaks.time, report.run.time_unit)}{cleaned}"
+    if leaks.expected:
+        other = f", {size(leaks.bytes - leaks.expected)} other" if leaks.expected < leaks.bytes else ""
+        text += f": {size(leaks.expected)} model and optimizer (expected){other}"
+    counted = [f"{NOT_COUNTED.get(key, key)} {size(n_bytes)}" for key, n_bytes in leaks.not_counted.items()]
+    if counted:
+        text += f". Not counted: {', '.join(counted)}; pages of files and stacks"
+    if growth.unknown:
+        text += f". Growth is unknown: {unknown(growth)}"
+    lines = heading("Still allocated at exit") + paragraph(f"{text}.")
+    if not growth.lines:
+        lines += _places(leaks, extent)
+    if leaks.ledger.groups and extent is FULL:
+        sides = report.run.sides
+        lines += [""] + groups_table(sides, len(sides) == 1 or not report.run.is_discrete, leaks.ledger)
     return lines
 
 
-def _held_lines(profile: Profile, names: Names, held: HeldAtEnd, extent: Extent) -> Lines:
-    places = leaked_places(profile, names, held.leaked)
+def _places(leaks: Leaks, extent: Extent) -> Lines:
     most = extent.of(_MOST_HELD)
     lines = [_HELD.head] + [
-        _HELD.row(size(place.bytes), f"{place.blocks:,}", place.owner, place.label) for place in places[:most]
+        _HELD.row(size(place.bytes), f"{place.blocks:,}", place.owner, place.label) for place in leaks.places[:most]
     ]
-    left_out = places[most:]
+    left_out = leaks.places[most:]
     if left_out:
-        held_there = size(sum(place.bytes for place in left_out))
-        lines.append(f"and {count(len(left_out), 'more line')}, {held_there}{extent.hint}")
+        more = size(sum(place.bytes for place in left_out))
+        lines.append(f"and {count(len(left_out), 'more line')}, {more}{extent.hint}")
     return lines
