@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Real programs that leak are told to, line and slope, in text, to the page and by jm_check; those that only look like it are
+"""Real programs that leak are named, with line and slope, in text, on the page and by jmassif check; those that only look like it are
 not. The programs say themselves by how much each of their steps leaks.
 """
 
@@ -72,18 +72,19 @@ def test_a_leak_is_named_with_its_slope(behaviour: str, how: str) -> None:
         # A tooth is ten steps long: where the samples cut it is chance.
         assert line.bytes_per_step == pytest.approx(slope, rel=0.4 if behaviour == "sawtooth" else 0.15)
     text = " ".join(print_report(trace).stdout.split())
-    assert f"Still growing at the end: {line.label} (app), " in text
+    assert "Leak: grows " in text and f" at {line.label}; " in text and "--- Still growing" in text
     assert page_labels(recording, trace) == [line.label]
     checked = check(trace, "growth=0")
     assert checked.returncode == 1 and line.label in checked.stdout
 
 
 def assert_silent(recording: Recording) -> None:
-    """Text, page and jm_check have nothing that grows, and do not say that it cannot be told."""
-    assert "Still growing" not in print_report(recording.trace).stdout
+    """Text, page and jmassif check have nothing that grows, and do not say that it is unknown."""
+    text = print_report(recording.trace).stdout
+    assert "Still growing" not in text and "Leak:" not in text
     assert page_labels(recording, recording.trace) == []
     checked = check(recording.trace, "growth=0")
-    assert checked.returncode == 0 and "cannot be told" not in checked.stdout
+    assert checked.returncode == 0 and "unknown" not in checked.stdout
 
 
 @pytest.mark.parametrize("how", ["none", "mark"])
@@ -99,7 +100,7 @@ def test_three_steps_are_too_few_to_tell() -> None:
     recording = growing("pool", "mark", 3)
     told = grown(recording, recording.trace)
     assert told.lines == [] and (told.unknown, told.n_found) == ("few-steps", 3)
-    assert "cannot be told" in check(recording.trace, "growth=0").stdout
+    assert 'unknown: "step" came 3 times, 5 are needed' in check(recording.trace, "growth=0").stdout
 
 
 SCRIPT = """
@@ -152,7 +153,7 @@ def test_what_a_script_keeps_of_each_step_is_named_without_a_word_from_it(behavi
     # The first steps may be over before the first snapshot.
     assert 0.85 * kept <= line.grown <= 1.01 * kept
     text = " ".join(print_report(recording.trace).stdout.split())
-    assert f"Still growing at the end: {line.label} (data), " in text
+    assert "Leak: grows " in text and f" at {line.label}; " in text and "--- Still growing" in text
     assert page_labels(recording, recording.trace)[0] == line.label
     checked = check(recording.trace, "growth=0")
     assert checked.returncode == 1 and line.label in checked.stdout

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.balance import Books, books, nearest_to
-from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end, rate, unknown_reason
+from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
 from jmassif.attribution.names import Names
@@ -20,10 +20,9 @@ from jmassif.units import Allowance, QuantityError, parse_allowance, parse_numbe
 
 
 # ---- culprits ----
-# Who is to blame where a budget is not kept: the lines that hold most of what it counts or, against a baseline, that hold
-# most more than they did.
+# Lines to blame where a budget is not kept: those that hold most of it or, against a baseline, that have grown most.
 
-# Bytes by the line that is charged, or what allocated where there is none, and the owner.
+# Bytes by the line that is charged, or the place that allocated where there is none, and the owner.
 Places = Dict[Tuple[str, str], int]
 
 _MOST = 3
@@ -34,7 +33,7 @@ class Culprit(NamedTuple):
     owner: str
     bytes: int
     before: Optional[int]  # the baseline's
-    rate: str = ""  # by how much it grows: "4.00 KiB per step"
+    leak: Optional[Leak] = None  # the line, if it was still growing
 
 
 def by_place(profile: Profile, names: Names, held: Mapping[int, int]) -> Places:
@@ -113,10 +112,20 @@ class BudgetError(Exception):
     """A budget that means nothing. The message says what would."""
 
 
+class Note(NamedTuple):
+    """ "two-pools": the sum of both pools of a discrete GPU; "no-library": none of that name was loaded; "growth-unknown"; "no-growth":
+    none for a third of the run; "held": so much of `name` was held at exit.
+    """
+
+    key: str
+    name: str = ""
+    bytes: int = 0
+
+
 class Value(NamedTuple):
     number: int
     is_bytes: bool
-    note: str = ""
+    notes: Sequence[Note] = ()
 
 
 _Chosen = Callable[[int], bool]  # an account
@@ -124,7 +133,7 @@ _Chosen = Callable[[int], bool]  # an account
 
 class _Part(NamedTuple):
     held: Dict[int, int]  # bytes by account
-    note: str
+    notes: Sequence[Note] = ()
 
 
 def _is_growth(name: str) -> bool:
@@ -153,12 +162,12 @@ class Meter:
             return counters[name]()
         if _is_growth(name):
             grown = sum(line.grown for line in self._growing(name))
-            return Value(grown, True, "" if grown else self._why_no_growth(name))
+            return Value(grown, True, () if grown else self._without_growth(name))
         moment, what = self._split(name)
         if self._is_of_books(moment, what):
             return self._of_books(name, moment, _BOOKS[what])
         part = self._part(name, moment, what)
-        return Value(sum(part.held.values()), True, part.note)
+        return Value(sum(part.held.values()), True, part.notes)
 
     def places(self, name: str) -> Places:
         """What `name` counts, by line; nothing for what is no memory."""
@@ -171,11 +180,6 @@ class Meter:
             return {}
         return by_place(self._profile, self._words, self._part(name, moment, what).held)
 
-    def rates(self) -> Dict[Tuple[str, str], str]:
-        """Of lines that still grew at the end, by how much."""
-        grown = self._growth
-        return {(line.label, line.owner): rate(self._profile, grown, line) for line in grown.lines}
-
     # ---- what leaks ----
 
     @property
@@ -184,22 +188,25 @@ class Meter:
         return self._names
 
     @property
-    def _growth(self) -> Growth:
+    def time_unit(self) -> str:
+        return self._profile.time_unit
+
+    @property
+    def growth(self) -> Growth:
         return find_growth(self._profile, self._words)
 
     def _growing(self, name: str) -> List[Leak]:
         owner = name[len(_GROWTH) + 1 :]
         if owner and owner not in self.owners:
             raise self._unknown(name)
-        return [line for line in self._growth.lines if owner in ("", line.owner)]
+        return [line for line in self.growth.lines if owner in ("", line.owner)]
 
-    def _why_no_growth(self, name: str) -> str:
+    def _without_growth(self, name: str) -> Sequence[Note]:
         """A leak that is over soon is never seen growing: what there is of it must not read as none."""
-        unknown = unknown_reason(self._profile, self._growth)
         leak = _LEAK + name[len(_GROWTH) :]
         left = self.value(leak).number
-        found = [f"cannot be told: {unknown}" if unknown else "none for a third of the run"] if unknown or left else []
-        return "; ".join(found + ([f"{leak} is {size(left)}"] if left else []))
+        why = "growth-unknown" if self.growth.unknown else "no-growth" if left else ""
+        return ([Note(why)] if why else []) + ([Note("held", leak, left)] if left else [])
 
     def _leaked(self, is_all: bool) -> Composition:
         held = held_at_end(self._profile, self._words)
@@ -254,7 +261,7 @@ class Meter:
         accounts = self._profile.accounts
         part = ""
         if moment == _LEAK and not what:
-            return _Part({account: n_bytes for account, (n_bytes, _) in self._leaked(False).items()}, "")
+            return _Part({account: n_bytes for account, (n_bytes, _) in self._leaked(False).items()})
         chosen = self._choose(what)
         if chosen is None:
             what, _, part = what.rpartition(".")
@@ -271,7 +278,7 @@ class Meter:
             is_in = part in (side, kind) if part else side is not None or what.startswith("kind.")
             if is_in and chosen(account):
                 held[account] = n_bytes
-        return _Part(held, "" if part else self._note(what, sum(held.values())))
+        return _Part(held, () if part else self._notes(what, sum(held.values())))
 
     def _is_of_books(self, moment: str, what: str) -> bool:
         return what in _BOOKS and what not in self.owners and moment != _LEAK
@@ -282,14 +289,15 @@ class Meter:
             raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
         return Value(row(books(self._profile, at)), True)
 
-    def _note(self, what: str, held: int) -> str:
-        if what == "total" and self._profile.is_discrete and self._profile.peaks.get("device"):
-            return "adds up the two pools of a discrete GPU" if self._profile.peaks["device"].device else ""
+    def _notes(self, what: str, held: int) -> Sequence[Note]:
+        device = self._profile.peaks.get("device")
+        if what == "total" and self._profile.is_discrete and device and device.device:
+            return (Note("two-pools"),)
         field, _, glob = what.partition(".")
         loaded = [each.path.rpartition("/")[2] for each in self._profile.objects]
         if field == "library" and not held and not any(_is_library(name, glob) for name in loaded):
-            return "no such library was loaded"
-        return ""
+            return (Note("no-library"),)
+        return ()
 
     def _choose(self, what: str) -> Optional[_Chosen]:
         """Which accounts are meant; None: there is nothing of that name."""
@@ -319,7 +327,7 @@ class Meter:
 
     def _unknown(self, name: str) -> BudgetError:
         near = difflib.get_close_matches(name[:_MAX_NAME], self.names(), _N_SUGGESTIONS, 0.5)
-        return BudgetError(f'there is no "{name[:_MAX_NAME]}": is it {" or ".join(near or _MOST_USED)}?')
+        return BudgetError(f'unknown budget "{name[:_MAX_NAME]}"; try {", ".join(near or _MOST_USED)}')
 
 
 _MOST_USED = ["peak.total", "peak-host.host", "peak-device.device"]
@@ -365,7 +373,9 @@ class Verdict(NamedTuple):
     limit: int
     is_bytes: bool
     before: Optional[int]  # the baseline's
-    note: str
+    notes: Sequence[Note]
+    time_unit: str
+    growth: Optional[Growth] = None  # of a budget of growth, or one that is not kept
     culprits: Sequence[Culprit] = ()  # where it is not kept
 
     @property
@@ -393,8 +403,8 @@ def _culprits(budget: Budget, meter: Meter, baseline: Optional[Meter]) -> List[C
     is_beyond = baseline is not None and (not budget.limit or budget.limit.startswith("+"))
     before = baseline.places(budget.name) if baseline and is_beyond else None
     found = largest(meter.places(budget.name), before)
-    rates = meter.rates() if found else {}
-    return [each._replace(rate=rates.get((each.label, each.owner), "")) for each in found]
+    leaks = {(leak.label, leak.owner): leak for leak in meter.growth.lines} if found else {}
+    return [each._replace(leak=leaks.get((each.label, each.owner))) for each in found]
 
 
 def judge(
@@ -415,7 +425,9 @@ def judge(
             limit = _limit(budget, value.is_bytes, before, allowances)
         except QuantityError as error:
             raise BudgetError(f"{budget.name[:_MAX_NAME]}: {error}")
-        verdict = Verdict(budget.name, value.number, limit, value.is_bytes, before, value.note)
+        verdict = Verdict(budget.name, value.number, limit, value.is_bytes, before, value.notes, meter.time_unit)
+        if not verdict.is_kept or _is_growth(budget.name):
+            verdict = verdict._replace(growth=meter.growth)
         if not verdict.is_kept:
             verdict = verdict._replace(culprits=_culprits(budget, meter, baseline))
         verdicts.append(verdict)

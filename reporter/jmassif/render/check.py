@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Verdicts on budgets: for people, for GitHub's log, as JUnit's XML, and as JSON, whose fields docs/jm_check.1 describes."""
+"""Verdicts on budgets: for people, for GitHub's log, as JUnit's XML, and as JSON, which docs/check.md describes."""
 
 import json
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from jmassif.analysis.budgets import Culprit, Verdict
+from jmassif.render.leaks import rate, unknown
+from jmassif.render.summary import whole_percent
 from jmassif.units import printable, size
 
 
 JSON_VERSION = 1
+_TIMES = 1.05  # of its limit: a budget that is over by less is said to be over
 
 
 class Checked(NamedTuple):
@@ -34,9 +37,15 @@ def _amount(verdict: Verdict, number: int) -> str:
     return size(number) if verdict.is_bytes else f"{number:,}"
 
 
-def _head_room(verdict: Verdict) -> str:
-    share = f" ({100 * abs(verdict.left) / verdict.limit:.1f} %)" if verdict.limit else ""
-    return f"{_amount(verdict, abs(verdict.left))} {'left' if verdict.is_kept else 'too much'}{share}"
+def _against_limit(verdict: Verdict) -> str:
+    """ "2.61 GiB of 3.00 GiB, 400 MiB left (13 %)", "47.8 MiB, 4.8 x the budget of 10.0 MiB (+37.8 MiB)" """
+    value, limit, left = (_amount(verdict, n) for n in (verdict.value, verdict.limit, abs(verdict.left)))
+    if verdict.is_kept:
+        return f"{value} of {limit}, {left} left" + (
+            f" ({whole_percent(verdict.left, verdict.limit)})" if verdict.limit else ""
+        )
+    times = verdict.value / verdict.limit if verdict.limit else 0
+    return f"{value}, {f'{times:.1f} x' if times >= _TIMES else 'over'} the budget of {limit} (+{left})"
 
 
 def _change(verdict: Verdict) -> str:
@@ -49,26 +58,38 @@ def _change(verdict: Verdict) -> str:
 
 
 def _sentence(verdict: Verdict) -> str:
-    """ "2.61 GiB of 3.00 GiB, 400 MiB left (13.0 %)" """
-    of = f"{_amount(verdict, verdict.value)} of {_amount(verdict, verdict.limit)}, {_head_room(verdict)}"
-    note = f" [{verdict.note}]" if verdict.note else ""
-    return of + _change(verdict) + note
+    note = _note(verdict)
+    return _against_limit(verdict) + _change(verdict) + (f" [{note}]" if note else "")
 
 
-def _culprit(culprit: Culprit) -> str:
+def _note(verdict: Verdict) -> str:
+    texts = {
+        "two-pools": "the sum of the two pools of a discrete GPU",
+        "no-library": "no such library was loaded",
+        "growth-unknown": f"unknown: {unknown(verdict.growth)}" if verdict.growth else "",
+        "no-growth": "none for a third of the run",
+    }
+    return "; ".join(texts.get(each.key) or f"{each.name} is {size(each.bytes)}" for each in verdict.notes)
+
+
+def _rate(verdict: Verdict, culprit: Culprit) -> str:
+    return rate(verdict.growth, culprit.leak, verdict.time_unit) if verdict.growth and culprit.leak else ""
+
+
+def _culprit(verdict: Verdict, culprit: Culprit) -> str:
     """ "12.0 MiB  train.py:31 (<module>) (tensor), 50.0 KiB per step" """
-    by = size(culprit.bytes)
+    by, grows = size(culprit.bytes), _rate(verdict, culprit)
     if culprit.before is not None:
         by = (
             f"{size(culprit.bytes - culprit.before)} more than {size(culprit.before)}"
             if culprit.before
             else f"{by} new"
         )
-    return f"{by}: {culprit.label} ({culprit.owner})" + (f", {culprit.rate}" if culprit.rate else "")
+    return f"{by}: {culprit.label} ({culprit.owner})" + (f", {grows}" if grows else "")
 
 
 def _culprits(verdict: Verdict) -> str:
-    return "; ".join(_culprit(each) for each in verdict.culprits)
+    return "; ".join(_culprit(verdict, each) for each in verdict.culprits)
 
 
 def _cut(one: Checked) -> str:
@@ -92,7 +113,7 @@ def write_text(checked: Sequence[Checked]) -> Iterator[str]:
             state = "ok  " if verdict.is_kept else "OVER"
             yield f"{_prefix(checked, one)}{state}  {printable(verdict.name):<{width}}  {_sentence(verdict)}"
             for culprit in verdict.culprits:
-                yield f"        {_culprit(culprit)}"
+                yield f"        {_culprit(verdict, culprit)}"
 
 
 def _command_text(text: str) -> str:
@@ -147,6 +168,11 @@ def write_junit(checked: Sequence[Checked]) -> Iterator[str]:
     yield "</testsuites>"
 
 
+def _fields(verdict: Verdict, culprit: Culprit) -> Dict[str, object]:
+    figures = {"bytes": culprit.bytes, "before": culprit.before, "rate": _rate(verdict, culprit)}
+    return {"label": culprit.label, "owner": culprit.owner, **figures}
+
+
 def write_json(checked: Sequence[Checked]) -> Iterator[str]:
     """One object, pure ASCII."""
     traces = [
@@ -163,8 +189,8 @@ def write_json(checked: Sequence[Checked]) -> Iterator[str]:
                     "left": verdict.left,
                     "within": verdict.is_kept,
                     "baseline": verdict.before,
-                    "note": verdict.note,
-                    "culprits": [culprit._asdict() for culprit in verdict.culprits],
+                    "note": _note(verdict),
+                    "culprits": [_fields(verdict, culprit) for culprit in verdict.culprits],
                 }
                 for verdict in one.verdicts
             ],
