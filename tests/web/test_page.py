@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 import pytest
 
 from jmassif.analysis.aggregate import ledger
-from jmassif.analysis.leaks import as_data
+from jmassif.render.leaks import as_data
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.model.records import side_of

@@ -44,7 +44,7 @@ from jmassif.analysis.moments import before_clean_up, select
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
-from jmassif.model.records import KINDS, OTHER, PAGE_KINDS, Composition, Mark, Region, counted_blocks, side_of
+from jmassif.model.records import KINDS, PAGE_KINDS, Composition, Mark, Region, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.units import count, printable, size
 
@@ -721,71 +721,3 @@ def growth_sentence(profile: Profile, grown: Growth) -> str:
         more = sum(line.grown for line in others)
         text += f"; and {count(len(others), 'more line')}, {size(more)}"
     return text + "."
-
-
-def unknown_reason(profile: Profile, grown: Growth) -> str:
-    """Why it is unknown whether the run leaks; "" if it is known."""
-    n_snapshots = len(profile.snapshots)
-    found = f"there are {count(n_snapshots, 'snapshot')} only"
-    if grown.n_found < n_snapshots:
-        found = f"of {count(n_snapshots, 'snapshot')} only {grown.n_found} came after its start"
-    reasons = {
-        "": "",
-        "no-snapshot": "the trace has no snapshot",
-        "few-steps": f'"{grown.step}" came {grown.n_found} times only, and it takes {grown.n_needed} to tell',
-        "few-snapshots": f"{found}, and it takes {grown.n_needed} to tell",
-    }
-    return reasons[grown.unknown]
-
-
-NOT_COUNTED = {
-    "inherited": "inherited from the process that forked it",
-    "suppressed": "suppressed",
-    "imports": "left by imports",
-    "interpreter": "the interpreter's own",
-    "cached": "reserved by caching allocators",
-    "runtime": "the runtime's",
-}
-
-
-# ---- for programs ----------------------------------------------------------------------------
-
-_MOST_PLACES = 100
-_MAX_LABEL = 400
-
-
-def as_data(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
-    """What formats for programs, and the page, have of it; None if the trace has no snapshot."""
-    held = held_at_end(profile, names)
-    if held is None:
-        return None
-    grown = find_growth(profile, names)
-    rows: Dict[str, Dict[str, Any]] = {}
-    for account, (n_bytes, blocks) in held.leaked.items():
-        _, kind, owner = profile.accounts[account]
-        group = profile.group_of.get(owner, OTHER)
-        row = rows.setdefault(owner, {"name": owner, "group": group, "host": 0, "device": 0, "blocks": 0})
-        row[side_of(kind) or ""] += n_bytes
-        row["blocks"] += counted_blocks(kind, blocks)
-    places = leaked_places(profile, names, held.leaked)[:_MOST_PLACES]
-    return {
-        "time": held.time,
-        "bytes": held.bytes,
-        "owners": sorted(rows.values(), key=lambda row: (-row["host"] - row["device"], row["name"])),
-        "places": [dict(place._asdict(), label=place.label[:_MAX_LABEL]) for place in places],
-        "not_counted": [[NOT_COUNTED[key], n_bytes] for key, n_bytes in not_counted(profile, held)],
-        "step": step_name(profile, grown),
-        "n_steps": grown.n_steps,
-        "untold": unknown_reason(profile, grown),
-        "growing": [
-            {
-                "label": line.label[:_MAX_LABEL],
-                "owner": line.owner,
-                "slope": round(slope(profile, grown, line), 3),
-                "grown": line.grown,
-                "held": line.held,
-                "since": line.since,
-            }
-            for line in grown.lines[:_MOST_PLACES]
-        ],
-    }

@@ -12,7 +12,6 @@ from jmassif.analysis.balance import books, nearest_to
 from jmassif.analysis.device_memory import Layout, layouts
 from jmassif.analysis.headline import as_data, headline
 from jmassif.analysis.ladder import as_data as ladder_data, ladders
-from jmassif.analysis.leaks import as_data as leaks_data
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import Incident, incidents_of
 from jmassif.analysis.other_tools import beside, others
@@ -23,6 +22,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.records import PEAKS, Exhaustion, Growth
 from jmassif.model.run import Profile
+from jmassif.render.leaks import as_data as leaks_data
 from jmassif.render.view import View
 from jmassif.units import unicode_text
 from jmassif.version import __version__

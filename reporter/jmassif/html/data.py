@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 from jmassif.analysis.aggregate import hottest_temporaries
 from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
-from jmassif.analysis.leaks import as_data as leaks_data
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import counted_over_time, overlay_at, sampled_series
 from jmassif.analysis.processes import Processes
@@ -24,6 +23,7 @@ from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
+from jmassif.render.leaks import as_data as leaks_data
 from jmassif.render.oom import arithmetic, reason
 from jmassif.render.processes import headline_of_job
 from jmassif.render.sources import Sources
