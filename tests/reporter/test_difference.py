@@ -128,7 +128,7 @@ def test_functions_without_names_are_one_a_library() -> None:
         return trace
 
     assert told(compared([stripped("4000")], [stripped("5000", "6000")])["function"]) == {
-        "(no name) (libcudnn.so)": [10, 20]
+        "(no debug symbols) (libcudnn.so)": [10, 20]
     }
 
 

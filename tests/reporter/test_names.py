@@ -103,3 +103,18 @@ def test_a_stack_of_allocators_alone_is_its_own_site() -> None:
     names = Names(trace.load())
     assert (names.site(only), names.library(only)) == ("malloc (libc.so.6)", "libc.so.6")
     assert (names.site(none), names.library(none)) == (None, "(memory without a stack)")
+
+
+def test_functions_without_names_are_one_for_each_object_file() -> None:
+    """In tables; call stacks keep their addresses, for tools that find names elsewhere."""
+    trace = Trace()
+    first, second = (trace.account("heap", "app", [f"{name} (/opt/app)", "main (a.c:1)"]) for name in "ab")
+    other = trace.account("heap", "app", ["c (/opt/lib.so)", "main (a.c:1)"])
+    unnamed = {str(trace.string(name)) for name in "abc"}
+    for at, words in [(at, line.split()) for at, line in enumerate(trace.lines) if line.startswith("f ")]:
+        trace.lines[at] = " ".join([*words[:3], "0" if words[3] in unnamed else words[3], *words[4:]])
+    profile = trace.load()
+    names = Names(profile)
+    assert names.site_id(first) == names.site_id(second) != names.site_id(other)
+    assert names.site_frame(first) == "(no debug symbols) (app)" and names.line(other) == "(no debug symbols) (lib.so)"
+    assert [names.frame(frame) for frame in profile.stack(profile.accounts[first].node)][0].startswith("0x")

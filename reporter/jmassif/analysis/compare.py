@@ -17,7 +17,7 @@ from jmassif.analysis.range_diff import At, look_at
 from jmassif.analysis.regions import growth_by_side
 from jmassif.analysis.run_info import facts
 from jmassif.attribution import names as alignment
-from jmassif.attribution.blame import NO_STACK, base_name
+from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, base_name
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
 from jmassif.model.records import Composition, Growth, counted_blocks, side_of
@@ -63,7 +63,7 @@ def frame_name(profile: Profile, names: Names, frame_id: int) -> str:
         return printable(f"{frame.function or '?'} ({names.file(frame_id)})")
     if frame.type == "t":
         return names.frame(frame_id)
-    name = printable(alignment.function(frame.function)) or "(no name)"
+    name = printable(alignment.function(frame.function)) or NO_SYMBOLS
     library = printable(base_name(frame.object or frame.file)) or "(no object file)"
     return f"{name} ({alignment.library(library)})"
 

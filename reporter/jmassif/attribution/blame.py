@@ -122,6 +122,10 @@ _ALLOCATORS = (
 )
 _DEVICE_ALLOCATORS = _ALLOCATORS + ("libcuda.so*", "libcudart*")
 
+# The name of all functions of an object file that have none, and the ids of its frame, beyond those of traces.
+NO_SYMBOLS = "(no debug symbols)"
+_WITHOUT_NAME = 1 << 40
+
 # Headers of the C++ library, whose templates are compiled into whoever uses them, and names that are reserved for it.
 _CXX_FILE = re.compile(
     r"(new_allocator|alloc_traits|basic_string|stl_\w+|hashtable_policy|shared_ptr_base)\.h$|\w+\.tcc$"
@@ -153,6 +157,7 @@ class Sites:
         self._allocators: Dict[Tuple[int, str], bool] = {}  # by frame and side
         # By account: the node of the site, -1 where it was not asked for.
         self._sites = array("q", [-1]) * len(profile.accounts)
+        self._site_frames: Dict[int, int] = {}  # by frame: the one that stands for it
         self._library_of: Dict[int, str] = {}  # by frame, as it is shown
 
     @property
@@ -218,8 +223,24 @@ class Sites:
         return self._library_of[frame]
 
     def site_id(self, account: int) -> int:
-        """The id of the frame to blame, 0 if the account has no stack."""
-        return self._profile.node_frame[self.site_node(account)]
+        """The id of the frame to blame, 0 if the account has no stack. Functions without names are one for each object file."""
+        frame = self._profile.node_frame[self.site_node(account)]
+        found = self._site_frames.get(frame)
+        if found is None:
+            found = self._site_frames[frame] = self._with_name(frame)
+        return found
+
+    def _with_name(self, frame: int) -> int:
+        profile = self._profile
+        if not frame:
+            return frame
+        type_, function, object_ = profile.frames[frame][:3]
+        if type_ not in ("n", "i") or function or not object_:
+            return frame
+        found = _WITHOUT_NAME + object_
+        profile.strings[_WITHOUT_NAME] = NO_SYMBOLS
+        profile.frames[found] = (type_, _WITHOUT_NAME, object_, 0, 0, 0)
+        return found
 
     def site_node(self, account: int) -> int:
         """The node of the frame to blame, 0 if the account has no stack."""

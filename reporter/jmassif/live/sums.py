@@ -15,7 +15,7 @@ from typing import Callable, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from jmassif.analysis.aggregate import Usage, UsageRow
 from jmassif.analysis.leaks import find_growth
-from jmassif.attribution.blame import Innermost, Sites, base_name
+from jmassif.attribution.blame import NO_SYMBOLS, Innermost, Sites, base_name
 from jmassif.attribution.names import Names, describe
 from jmassif.attribution.packages import INSTALLED, OWN
 from jmassif.model.records import Changes, Differences, Peak, Snapshot, side_of
@@ -37,10 +37,6 @@ MAPPED_FILES = "mapped files"
 _READ = ("m", "t", "S", "P", "E", "A", "Z")  # by Totals
 _SHARE = 0.005  # of the time, for growth
 _LEAST_SECONDS = 2.0
-
-
-def no_symbols(path: str) -> str:
-    return printable(f"{base_name(path)} (no symbols)")
 
 
 class TailBuilder(Builder):
@@ -169,7 +165,7 @@ class Sums(TailBuilder):
         if fields.type == "m":
             return MAPPED_FILES, 0
         if fields.type != "p" and not fields.function and fields.object:
-            return no_symbols(fields.object), 0
+            return printable(f"{NO_SYMBOLS} ({base_name(fields.object)})"), 0
         return "", frame
 
     # ---- present state ---------------------------------------------------------------------------
