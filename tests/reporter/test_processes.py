@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several traces as one: a common clock, the tree of processes, and the sum of their proportional shares."""
 
+import json
 import re
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from jmassif.analysis.headline import HAPPENED, POOL
-from jmassif.analysis.processes import NamesOf, Processes, adjustments, join, ledger_of
+from jmassif import api
+from jmassif.analysis.processes import Processes, adjustments, build_job_report, join, ledger_of
 from jmassif.analysis.run_outcome import ALARM
 from jmassif.cli.main import main
 from jmassif.model.processes import FORKED, REPLACED, SPAWNED
 from jmassif.render import processes
-from jmassif.render.processes import dismissed, headline_of_job, verdict
+from jmassif.render.processes import HAPPENED, Statement, statements, verdict
 from jmassif.render.view import View
 from tests import harness
+from tests.reporter.commands import jm_print
 from tests.reporter.test_text import crowded
 from tests.reporter.traces import Trace
 
@@ -121,9 +123,8 @@ def test_other_units_than_milliseconds_have_no_common_clock(unit: str) -> None:
     job = joined(one, two)
     assert "milliseconds" in job.no_clock
     assert job.peak().parts == job.timeline() == []
-    assert "no sum, because" in verdict(job) and "The largest is program: peak 1000 B." in verdict(job).replace(
-        " process 1,", ""
-    )
+    said = verdict(build_job_report(job))
+    assert "2 processes: no sum, because" in said and "The largest is program (process 1): peak 1000 B." in said
 
 
 def test_traces_without_a_start_have_no_common_clock() -> None:
@@ -227,7 +228,8 @@ def test_the_peak_of_each_pool_is_its_own() -> None:
     job = joined(*traces)
     assert job.is_discrete and job.measures == ["host", "device"]
     assert [(job.peak(which).on(which), job.peak(which).time) for which in job.measures] == [(600, 200), (2000, 100)]
-    assert "peak 1.95 KiB of device memory" in verdict(job) and "peak 600 B of host memory" in verdict(job)
+    said = verdict(build_job_report(job))
+    assert "peak 1.95 KiB of device memory" in said and "peak 600 B of host memory" in said
 
 
 # ---- without shares ------------------------------------------------------------------------------
@@ -235,7 +237,7 @@ def test_the_peak_of_each_pool_is_its_own() -> None:
 
 def test_without_shares_ledgers_count_and_inherited_memory_once() -> None:
     assert family().peak().on("total") == 1000
-    assert "sum of ledgers, without PSS" in verdict(family())
+    assert "sum of ledgers, without PSS" in verdict(build_job_report(family()))
 
 
 def test_what_a_child_allocates_itself_adds_up() -> None:
@@ -258,6 +260,10 @@ def test_orphans_of_a_fork_are_named_and_count_with_what_they_inherited() -> Non
 # ---- workers that their parent ends --------------------------------------------------------------
 
 
+def happened(job: Processes) -> List[Statement]:
+    return [each for each in statements(build_job_report(job)) if each.about == HAPPENED]
+
+
 def pool(parent_end: str, worker_end: str, n_workers: int = 2) -> Processes:
     parent = trace_of(1)
     holds(parent, 0, 1000, "start")
@@ -273,7 +279,7 @@ def pool(parent_end: str, worker_end: str, n_workers: int = 2) -> Processes:
 
 def test_workers_that_were_ended_when_their_work_was_done_are_a_sentence_below_the_headline() -> None:
     job = pool("Z 400 exit 0", "Z 300 signal 15")
-    assert not headline_of_job(job).about(HAPPENED)
+    assert not happened(job)
     text = " ".join(processes.write(job, lambda _: View(None, 1, "stack", 70, None)))
     assert "Ended by their parent after their work (SIGTERM): processes 2 and 3." in text and "!!!" not in text
 
@@ -289,17 +295,17 @@ def test_workers_that_were_ended_when_their_work_was_done_are_a_sentence_below_t
     ],
 )
 def test_other_ends_by_a_signal_stay_failures(parent_end: str, worker_end: str) -> None:
-    happened = headline_of_job(pool(parent_end, worker_end)).about(HAPPENED)
-    assert [each.text.partition(":")[0] for each in happened if each.severity == ALARM][:2] == (
+    happened_ = happened(pool(parent_end, worker_end))
+    assert [each.text.partition(":")[0] for each in happened_ if each.severity == ALARM][:2] == (
         ["Process 1", "Process 2"] if "signal" in parent_end else ["Process 2", "Process 3"]
     )
 
 
 def test_of_many_processes_that_died_the_first_are_named_and_the_others_counted() -> None:
-    happened = headline_of_job(pool("Z 400 exit 1", "Z 300 signal 11", 40)).about(HAPPENED)
-    assert len(happened) == 5 and all(f"Process {2 + n}: " in happened[n].text for n in range(3))
-    assert happened[3].severity == ALARM and "processes 5, 6, 7, 8 and 33 more" in happened[3].text
-    assert happened[4].text == "Process 1: The program ended with exit status 1."
+    happened_ = happened(pool("Z 400 exit 1", "Z 300 signal 11", 40))
+    assert len(happened_) == 5 and all(f"Process {2 + n}: " in happened_[n].text for n in range(3))
+    assert happened_[3].severity == ALARM and "processes 5, 6, 7, 8 and 33 more" in happened_[3].text
+    assert happened_[4].text == "Process 1: exit status 1, after 400 ms."
 
 
 # ---- as text -------------------------------------------------------------------------------------
@@ -327,10 +333,13 @@ def test_several_traces_print_a_table_their_sum_and_the_largest(
     rows = [line.split() for line in out.splitlines() if re.match(r" *\d .*program", line)]
     assert rows[0][0] == "1" and rows[0][-2:] == ["program", "1"]
     assert rows[1][0] == "2" and "fork:" in rows[1]
-    (total,) = [line.split() for line in out.splitlines() if line.split()[:1] == ["sum"]]
+    (total,) = [line.split() for line in out.splitlines() if re.match(r" +sum ", line)]
     assert total == ["sum", "1.66", "MiB"]
     text = " ".join(out.split())
-    assert "2 processes: peak 1.66 MiB (sum of ledgers, without PSS), 1000 KiB of it in process 1, program" in text
+    assert (
+        "2 processes: peak 1.66 MiB (sum of ledgers, without PSS), after 200 ms; 1000 KiB of it in program (process 1)"
+        in text
+    )
     # The child held more than its parent, but not of its own.
     assert "Process 1, the largest process" in out and "Process 2," not in out
 
@@ -350,7 +359,7 @@ def test_a_report_of_many_processes_is_two_screens_too(tmp_path: Path, capsys: "
         Path(name).write_bytes(trace.bytes())
     assert main(["report", *names]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 120 and max(len(line) for line in lines if "jmassif report" not in line) <= 100
+    assert len(lines) <= 120 and max(len(line) for line in lines if "jmassif" not in line) <= 100
     assert sum("worker --number" in line for line in lines) < 16 and "and 29 smaller: --all" in lines
     assert any(line.split()[:1] == ["5017"] for line in lines)
     assert main(["report", "--all", *names]) == 0
@@ -373,6 +382,20 @@ def test_a_trace_and_its_copy_are_not_added_up(files: List[str], capsys: "pytest
     copy.write_bytes(Path(files[0]).read_bytes())
     assert main(["report", *files, str(copy)]) == 2
     assert f"{copy}: is of the same process as {files[0]}" in capsys.readouterr().err
+
+
+def test_json_has_the_numbers_of_the_report(files: List[str]) -> None:
+    made = json.loads(jm_print("--format=json", *files).out)
+    job = api.Processes.load(files)
+    at = job.peak()
+    assert made["format"] == "jmassif-job" and made["peaks"][made["peak"]] == {
+        "time": 200,
+        "host": 1700 << 10,
+        "device": 0,
+    }
+    assert [row["at_peak"]["host"] for row in made["processes"]] == [part.host for part in at.parts]
+    assert sum(row["host_bytes"] for row in made["owners"]) + sum(made["adjustments"].values()) == at.on("total")
+    assert max(made["timeline"]["host"]) == 1700 << 10 and made["largest"] == 1
 
 
 def test_formats_of_one_process_refuse_several(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:
@@ -472,5 +495,5 @@ def test_pythons_worker_processes(method: str, tmp_path: Path) -> None:
     assert 0.9 * base < job.peak().on("total") < base + around
     # That a parent ends a worker that it needs no more is no failure of the worker's.
     ended = [p for p in workers if p.profile.end and p.profile.end.reason == "signal"]
-    assert len(ended) == 1 and not headline_of_job(job).about(HAPPENED)
-    assert f"(SIGTERM): process {ended[0].pid}." in dismissed(job, NamesOf())
+    assert len(ended) == 1 and not happened(job)
+    assert build_job_report(job).dismissed == ended

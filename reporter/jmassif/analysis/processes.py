@@ -13,8 +13,12 @@ Times are on the common clock (model/processes.py).
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
+from jmassif.analysis.hot_spot import HotSpot, hot_spot
 from jmassif.analysis.inherited import own_of
+from jmassif.analysis.leaks import Growth, find_growth
+from jmassif.analysis.oom import Incident, incidents_of
 from jmassif.analysis.run_info import used_sides
+from jmassif.analysis.run_outcome import Outcome, outcome_of
 from jmassif.attribution.names import Names
 from jmassif.model.processes import Process, tree
 from jmassif.model.records import PEAKS, Composition, side_of
@@ -334,7 +338,43 @@ def join(traces: Sequence[Tuple[str, Profile]]) -> Processes:
     return Processes(*tree(traces))
 
 
-# ---- owners ----------------------------------------------------------------------------------
+# ---- the report ------------------------------------------------------------------------------
+
+
+class Ended(NamedTuple):
+    process: Process
+    outcome: Outcome
+    failed: Optional[Incident]  # the last request for memory that failed
+
+    @property
+    def is_dismissed(self) -> bool:
+        """A worker that its parent ended after its work, and that lacked nothing."""
+        return self.process.profile.was_dismissed and self.failed is None
+
+
+class JobReport(NamedTuple):
+    """A job in numbers: the parts of its report besides the one of the largest process."""
+
+    job: Processes
+    measures: List[str]  # of the sums; the main one is the last
+    peaks: Dict[str, JobMoment]  # by measure
+    largest: Process
+    ledger: Ledger  # of all processes at the main peak, without inherited memory
+    adjustments: Adjustments
+    ended: List[Ended]  # each of the processes
+    growing: List[Tuple[Process, Growth]]  # what grew most first
+    hot_spot: Optional[Tuple[Process, HotSpot]]
+
+    @property
+    def main_peak(self) -> JobMoment:
+        return self.peaks[self.measures[-1]]
+
+    def failures(self, severity: str) -> List[Ended]:
+        return [each for each in self.ended if each.outcome.severity == severity and not each.is_dismissed]
+
+    @property
+    def dismissed(self) -> List[Process]:
+        return [each.process for each in self.ended if each.is_dismissed]
 
 
 def ledger_of(at: JobMoment) -> Ledger:
@@ -358,3 +398,36 @@ def adjustments(at: JobMoment) -> Adjustments:
             untouched = part.process.profile.system_at("heap-untouched", at.time - part.process.offset) or 0
             unwritten -= min(untouched, part.observed.host)
     return Adjustments(unwritten, beyond - unwritten)
+
+
+def _hot_spot(at: JobMoment, space: str, names: NamesOf) -> Optional[Tuple[Process, HotSpot]]:
+    """The line with the most memory in any of the processes, one of the user's own first."""
+    found = []
+    for part in at.parts:
+        spot = hot_spot(part.process.profile, names(part.process), part.observed.composition(part.process), space)
+        if spot is not None:
+            found.append((part.process, spot))
+    return max(found, key=lambda row: (row[1].is_yours, row[1].bytes)) if found else None
+
+
+def build_job_report(job: Processes, names: Optional[NamesOf] = None) -> JobReport:
+    names = names or NamesOf()
+    measures = job.measures or ["total"]
+    at = job.peak(measures[-1])
+    ended = []
+    for process in job.members:
+        incidents = incidents_of(process.profile, names(process))
+        outcome = outcome_of(process.profile, incidents)
+        ended.append(Ended(process, outcome, incidents[outcome.failed - 1] if outcome.failed else None))
+    growing = [(process, find_growth(process.profile, names(process))) for process in job.members]
+    return JobReport(
+        job=job,
+        measures=measures,
+        peaks={measure: job.peak(measure) for measure in MEASURES},
+        largest=job.largest(),
+        ledger=ledger_of(at),
+        adjustments=adjustments(at),
+        ended=ended,
+        growing=sorted((row for row in growing if row[1].lines), key=lambda row: -row[1].grown),
+        hot_spot=_hot_spot(at, "" if measures[-1] == "total" else measures[-1], names),
+    )

@@ -1,23 +1,178 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A range over the processes of a job, from one moment of the common clock to another.
+"""A range over the processes of a job, from one moment of the clock that they share to another.
+
+A time, a mark, and the end of the process that started the others are moments of all processes. A moment of one process is named
+with its pid or its trace: "12-of-4711", "12-of-jmassif.out.4711.2".
 
 Each process counts by its last snapshot before either moment; a moment of its own (a mark that it set) is exact. A process that had
 not begun held nothing, and one that has ended holds nothing. Inherited memory counts with the parent alone, as long as the child
 may still have it.
 """
 
-from typing import Callable, List, NamedTuple, Optional
+import os
+import re
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.inherited import left_at
-from jmassif.analysis.moments import Moment
-from jmassif.analysis.processes import Processes
-from jmassif.analysis.processes_headline import Instant, instants
+from jmassif.analysis.moments import EXAMPLES, Moment, SelectionError, mark_snapshots, select, snapshot_by, time_named
+from jmassif.analysis.processes import Part, Processes
 from jmassif.analysis.range_diff import Range, RangeRow, joined, range_of, rows_of, total_of
-from jmassif.model.processes import FORKED, Process
+from jmassif.model.processes import FORKED, REPLACED, Process
 from jmassif.model.records import Composition
+from jmassif.units import moment, printable
+
+# ---- moments ---------------------------------------------------------------------------------
+
+_OF_ONE = re.compile(r"(.+)-of-(.+)", re.DOTALL)
+_PEAKS = {"peak": "", "peak-host": "host", "peak-device": "device"}
+_MAX_MARKS = 10
+_MAX_MARK = 60  # characters
 
 
-class Part(NamedTuple):
+class Instant(NamedTuple):
+    name: str
+    time: int  # on the common clock
+    moments: Dict[int, Moment]  # by member that ran then: how its trace last told of it, on its own clock
+
+
+def _main(job: Processes) -> int:
+    """The member that the others come of, as it was last: exec may have made another program of it."""
+    members = job.members
+
+    def is_main(process: Process) -> bool:
+        while process.parent is not None and process.relation == REPLACED:
+            process = members[process.parent]
+        return process.parent is None
+
+    found = [index for index, process in enumerate(members) if is_main(process) and process.profile.snapshots]
+    return max(found or range(len(members)), key=lambda index: members[index].end)
+
+
+def _at(job: Processes, name: str, time: int, known: Dict[int, Moment]) -> Instant:
+    """`known` are exact; of the others it is their last snapshot by then."""
+    found = dict(known)
+    for index, process in enumerate(job.members):
+        profile = process.profile
+        if index not in found and profile.snapshots and process.begin <= time <= process.end:
+            place = snapshot_by(profile, time - process.offset)
+            told = profile.snapshots[place]
+            found[index] = Moment(f"snapshot {told.id}", told.time, profile.composition(place), place)
+    return Instant(name, time, found)
+
+
+def _of(job: Processes, index: int, selector: str) -> Instant:
+    """A moment of one process."""
+    process = job.members[index]
+    found = select(process.profile, selector)
+    name = f"{found.name} of process {process.pid}"
+    return _at(job, name, max(process.begin, found.time + process.offset), {index: found})
+
+
+def _mark(job: Processes, text: str) -> Optional[Instant]:
+    """When any of them set it for the last time."""
+    found: List[Tuple[int, int]] = []
+    for index, process in enumerate(job.members):
+        snapshot = mark_snapshots(process.profile).get(text)
+        if snapshot is not None:
+            found.append((process.profile.snapshots[snapshot].time + process.offset, index))
+    return _of(job, max(found)[1], text) if found else None
+
+
+def _member(job: Processes, text: str) -> int:
+    """By pid, or by the name of its trace. Raises SelectionError."""
+    found = [index for index, process in enumerate(job.members) if str(process.pid) == text]
+    named = [index for index, process in enumerate(job.members) if text in (process.name, _trace(process))]
+    if len(found) == 1 or len(named) == 1:
+        return found[0] if len(found) == 1 else named[0]
+    if found:
+        traces = ", ".join(printable(_trace(job.members[index])) for index in found[:20])
+        raise SelectionError(f"process {text} has several traces: name one of them, as in 12-of-{traces}")
+    pids = ", ".join(str(process.pid) for process in job.members[:20])
+    raise SelectionError(f'no process or trace is called "{printable(text[:_MAX_MARK])}": there are {pids}')
+
+
+def _trace(process: Process) -> str:
+    return os.path.basename(process.name)
+
+
+def _at_peak(part: Part) -> Moment:
+    run, seen = part.process.profile, part.observed
+    if seen.snapshot is None:
+        peak = run.peaks[seen.peak]
+        return Moment(f"its {seen.peak} peak", peak.time, run.peak_composition(seen.peak), None)
+    snapshot = run.snapshots[seen.snapshot]
+    return Moment(f"snapshot {snapshot.id}", snapshot.time, run.composition(seen.snapshot), seen.snapshot)
+
+
+def _instant(job: Processes, selector: str) -> Instant:
+    marked = _mark(job, selector)
+    if marked is not None:
+        return marked
+    of_one = _OF_ONE.fullmatch(selector)
+    if of_one:
+        return _of(job, _member(job, of_one.group(2)), of_one.group(1))
+    if selector == "start":
+        return _at(job, "the start", min(process.begin for process in job.members), {})
+    if selector in ("end", "last"):
+        return _of(job, _main(job), selector)
+    if selector in _PEAKS:
+        at = job.peak(_PEAKS[selector] or (job.measures or ["total"])[-1])
+        name = f"the {'' if selector == 'peak' else f'{_PEAKS[selector]} '}peak of the sum"
+        index_of = {id(process.profile): index for index, process in enumerate(job.members)}
+        return Instant(name, at.time, {index_of[id(part.process.profile)]: _at_peak(part) for part in at.parts})
+    time_ = time_named(selector, "ms", max(process.end for process in job.members))
+    if time_ is not None:
+        return _at(job, moment(time_, "ms"), time_, {})
+    raise SelectionError(_unknown(job, selector))
+
+
+def _unknown(job: Processes, selector: str) -> str:
+    if selector.isdecimal():
+        pid = job.members[0].pid
+        return f'snapshot "{selector}" is of one process: name it with that, as {selector}-of-{pid}'
+    marks = dict.fromkeys(text for process in job.members for text in mark_snapshots(process.profile))
+    named = ["start", "end", "last", *_PEAKS] + [f'"{text[:_MAX_MARK]}"' for text in list(marks)[:_MAX_MARKS]]
+    return (
+        f'no moment "{printable(selector[:_MAX_MARK])}" of several processes: there are {", ".join(named)}, times such as'
+        f" {EXAMPLES['ms']} or 40%, and those of one process, as end-of-{job.members[0].pid}"
+    )
+
+
+def instants(job: Processes, begin: str, end: str) -> Tuple[Instant, Instant]:
+    """The two ends of a range, in their order. Raises SelectionError."""
+    if job.no_clock:
+        raise SelectionError(f"processes have no range in common, because {job.no_clock}: name one trace")
+    if not any(process.profile.snapshots for process in job.members):
+        raise SelectionError("the traces have no complete snapshot, so no range")
+    first, second = _instant(job, begin), _instant(job, end)
+    if first.time > second.time or _is_backwards(first, second):
+        raise SelectionError(
+            f'a range from "{begin}" to "{end}" goes backwards: {first.name} is not before {second.name}'
+        )
+    if first.time == second.time and _told(first) == _told(second):
+        raise SelectionError(f'a range from "{begin}" to "{end}" is empty: both are {first.name}')
+    return first, second
+
+
+def _told(instant: Instant) -> Dict[int, Tuple[int, Optional[int]]]:
+    return {index: (found.time, found.snapshot) for index, found in instant.moments.items()}
+
+
+def _is_backwards(first: Instant, second: Instant) -> bool:
+    """Of one time, snapshots tell."""
+    for index in first.moments.keys() & second.moments.keys():
+        one, other = first.moments[index], second.moments[index]
+        if one.time > other.time:
+            return True
+        if one.snapshot is not None and other.snapshot is not None and one.snapshot > other.snapshot:
+            return True
+    return False
+
+
+# ---- the range -------------------------------------------------------------------------------
+
+
+class RangePart(NamedTuple):
     """Of one process."""
 
     process: Process
@@ -35,7 +190,7 @@ class Part(NamedTuple):
 class JobRange(NamedTuple):
     first: Instant
     second: Instant
-    parts: List[Part]  # of processes that ran in it
+    parts: List[RangePart]  # of processes that ran in it
 
     def rows(self, naming: Callable[[Process], Callable[[int], str]]) -> List[RangeRow]:
         """Of all of them, by name."""
@@ -72,5 +227,5 @@ def job_range(job: Processes, begin: str, end: str) -> JobRange:
     for index, process in enumerate(job.members):
         if process.profile.snapshots and process.end >= first.time and process.begin <= second.time:
             at = first.moments.get(index), second.moments.get(index)
-            parts.append(Part(process, *at, _range(process, *at)))
+            parts.append(RangePart(process, *at, _range(process, *at)))
     return JobRange(first, second, parts)

@@ -75,6 +75,7 @@ _ALL = (
         "export.json",
         _FILTERS + ("snapshot", "by", "fold", "sizes", "overlay") + _RANGE,
         _TABLES,
+        several="export.job_range.write_job",
         several_in_range="export.job_range.write",
     ),
     Format(

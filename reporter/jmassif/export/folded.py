@@ -12,7 +12,6 @@ from jmassif.analysis.aggregate import samples
 from jmassif.analysis.calltree import ROOT, CallTree, Level, top_down
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes
-from jmassif.analysis.processes_headline import called
 from jmassif.analysis.processes_range import JobRange, job_range
 from jmassif.analysis.range_diff import between
 from jmassif.attribution.names import Names
@@ -41,7 +40,7 @@ def call_tree_of_job(found: JobRange, view: View) -> CallTree:
         if values:
             names = Names(profile)
             command = printable(profile.manifest.get("command", "")[:_MOST_COMMAND])
-            above = tree.add(ROOT, tree.label_of(f"{called(part.process)} ({command})"))
+            above = tree.add(ROOT, tree.label_of(f"{part.process.called} ({command})"))
             top_down(tree, above, names, values, _level(names, view), view.fold == "internal")
     return tree
 

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A range over several processes as JSON. docs/range.schema.json is its schema, docs/formats.md says what it means.
-
-It is a file of its own kind: a report on a run at a moment (json.py) has none of several processes.
-"""
+"""Several processes as JSON: their sum, and a range over them. docs/formats.md describes both, docs/range.schema.json the second."""
 
 import json
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.processes import NamesOf, Processes
-from jmassif.analysis.processes_headline import Instant
-from jmassif.analysis.processes_range import Part, job_range
+from jmassif.analysis.processes import Ended, JobReport, NamesOf, Processes, build_job_report
+from jmassif.analysis.processes_range import Instant, RangePart, job_range
 from jmassif.analysis.range_diff import RangeRow, total_of
 from jmassif.analysis.run_info import run_id
 from jmassif.attribution.views import naming
@@ -49,7 +45,7 @@ def _told(process: Process, found: Optional[Moment]) -> Optional[Dict[str, Any]]
     return {"time": found.time + process.offset, "snapshot": snapshot}
 
 
-def _process(job: Processes, part: Part, by: _Naming, lines: _Naming) -> Dict[str, Any]:
+def _process(job: Processes, part: RangePart, by: _Naming, lines: _Naming) -> Dict[str, Any]:
     process = part.process
     rows = part.rows(by(process))
     return {
@@ -66,6 +62,52 @@ def _process(job: Processes, part: Part, by: _Naming, lines: _Naming) -> Dict[st
         "table": [_row(row) for row in rows],
         "lines": [_row(row) for row in part.rows(lines(process))],
     }
+
+
+def _ended(made: JobReport, each: Ended) -> Dict[str, Any]:
+    process = each.process
+    part = next((part for part in made.main_peak.parts if part.process is process), None)
+    return {
+        "pid": process.pid,
+        "id": run_id(process.profile),
+        "command": unicode_text(process.profile.manifest.get("command", "")),
+        "relation": process.relation or None,
+        "parent": None if process.parent is None else made.job.members[process.parent].pid,
+        "begin": process.begin,
+        "end": process.end,
+        "outcome": each.outcome.end,
+        "code": each.outcome.code,
+        "at_peak": part and {"host": part.host, "device": part.device, "is_pss": part.has_share},
+        "ledger_peak": process.peak(made.measures[-1]),
+    }
+
+
+def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    """The sum over time and at its peaks, each process, and owners, in one line."""
+    made = build_job_report(job)
+    peaks = {
+        which: {"time": at.time, "host": at.on("host"), "device": at.on("device")} for which, at in made.peaks.items()
+    }
+    yield json.dumps(
+        {
+            "format": "jmassif-job",
+            "version": VERSION,
+            "creator": f"jmassif {__version__}",
+            "memory": "discrete" if job.is_discrete else "unified",
+            "no_clock": unicode_text(job.no_clock),
+            "peak": made.measures[-1],
+            "peaks": {} if job.no_clock else peaks,
+            "largest": made.largest.pid,
+            "processes": [_ended(made, each) for each in made.ended],
+            "owners": [
+                {"name": row.name, "group": group.name, **row.usage._asdict()}
+                for group in made.ledger.groups
+                for row in group.owners
+            ],
+            "adjustments": made.adjustments._asdict(),
+            "timeline": {name: list(column) for name, column in zip(("time", "host", "device"), zip(*job.timeline()))},
+        }
+    )
 
 
 def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:

@@ -10,6 +10,7 @@ import signal
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.run import Profile
+from jmassif.units import printable
 
 
 FORKED = "forked"
@@ -29,6 +30,10 @@ class Process(NamedTuple):
     offset: int  # to be added to the trace's times
     begin: int
     end: int
+
+    @property
+    def called(self) -> str:
+        return f"process {self.pid}" if self.pid else printable(self.name)
 
     @property
     def inherited_bytes(self) -> int:

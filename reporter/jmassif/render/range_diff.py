@@ -4,8 +4,7 @@
 from typing import Callable, Collection, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.processes import NamesOf, Processes
-from jmassif.analysis.processes_headline import Instant, called
-from jmassif.analysis.processes_range import JobRange, Part, job_range
+from jmassif.analysis.processes_range import Instant, JobRange, RangePart, job_range
 from jmassif.analysis.range_diff import Change, RangeRow, between, rows_of, total_of
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
@@ -113,7 +112,7 @@ def _when(at: Instant) -> str:
     return at.name if at.name == when else f"{at.name} ({when})"
 
 
-def _sampled(part: Part, is_first: bool) -> str:
+def _sampled(part: RangePart, is_first: bool) -> str:
     found = part.first if is_first else part.second
     if found is None:
         return "not begun" if is_first else "ended"
@@ -154,7 +153,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     used = {side for part in found.parts for side in used_sides(part.process.profile)}
     pools = _pools(used, job.is_discrete)
 
-    def views(parts: Sequence[Part]) -> List[Tuple[str, List[RangeRow]]]:
+    def views(parts: Sequence[RangePart]) -> List[Tuple[str, List[RangeRow]]]:
         tables: List[Tuple[str, List[RangeRow]]] = []
         for number, (by, _) in enumerate(_views(job.members[0].profile, names(job.members[0]), view)):
 
@@ -176,8 +175,8 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
         if not any(part.total("").both):
             continue
         if is_each:
-            yield from heading(f"{called(part.process).capitalize()} alone")
+            yield from heading(f"{part.process.called.capitalize()} alone")
             yield from _tables(pools, views([part]), view.is_brief)
         if view.with_stacks:
-            at = part.found.new._replace(name=f"{found.second.name}, of what is new, in {called(part.process)}")
+            at = part.found.new._replace(name=f"{found.second.name}, of what is new, in {part.process.called}")
             yield from trees(part.process.profile, names(part.process), at, view)

@@ -8,6 +8,7 @@ repeated.
 from signal import Signals
 from typing import List, NamedTuple, Optional
 
+from jmassif.analysis.leaks import Growth
 from jmassif.analysis.summary import ALARM, NOTE, WARNING, Hint, Incident, Inherited, Outcome, Pool, Report
 from jmassif.render import words
 from jmassif.units import count, moment, printable, size
@@ -233,14 +234,11 @@ def step_of(name: str, time_unit: str) -> str:
     return step if step.isalnum() else f'"{step}"'
 
 
-def _growth(report: Report) -> List[Finding]:
-    grown = report.growth
-    if grown is None or not grown.lines:
-        return []
+def growth_text(grown: Growth, time_unit: str) -> str:
     first, others = grown.lines[0], grown.lines[1:]
     if grown.step or first.blocks < 1:
-        scale = 1.0 if grown.step else {"ms": 1000.0, "i": 1e6}.get(report.run.time_unit, float(1 << 20))
-        by = f"by {size(round(first.bytes_per_step * scale))} a {step_of(grown.step, report.run.time_unit)}"
+        scale = 1.0 if grown.step else {"ms": 1000.0, "i": 1e6}.get(time_unit, float(1 << 20))
+        by = f"by {size(round(first.bytes_per_step * scale))} a {step_of(grown.step, time_unit)}"
     elif first.blocks == 1:
         by = "in one block"
     else:
@@ -249,7 +247,14 @@ def _growth(report: Report) -> List[Finding]:
     if others:
         more = sum(line.grown for line in others)
         text += f" {count(len(others), 'more line')} grew by {size(more)}."
-    return [Finding("growth", sum(line.grown for line in grown.lines), text)]
+    return text
+
+
+def _growth(report: Report) -> List[Finding]:
+    grown = report.growth
+    if grown is None or not grown.lines:
+        return []
+    return [Finding("growth", sum(line.grown for line in grown.lines), growth_text(grown, report.run.time_unit))]
 
 
 def _imports(report: Report) -> List[Finding]:
