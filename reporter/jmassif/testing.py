@@ -44,31 +44,26 @@ class Limit(NamedTuple):
     text: str  # as written
 
 
-def _size(call: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if not isinstance(value, str):
-        raise LimitError(f'{call}: {printable(repr(value))} is no size: write "200 MB"')
-    try:
-        return parse_size(value)
-    except QuantityError as error:
-        raise LimitError(f"{call}: {printable(str(error))}") from None
-
-
 def limit_of(mark: str, arguments: Sequence[Any], named: Dict[str, Any]) -> Limit:
     """The limit of @pytest.mark.MARK(*arguments, **named). Raises LimitError."""
     shown = [repr(argument) for argument in arguments] + [f"{name}={value!r}" for name, value in named.items()]
     call = printable(f"{mark}({', '.join(shown)})")
     if mark == "limit_leaks":
-        if named or len(arguments) != 1:
-            raise LimitError(f'{call}: write limit_leaks("1 MB")')
-        return Limit(LEAKS, _size(call, arguments[0]), str(arguments[0]))
-    if named or len(arguments) not in (1, 2):
-        raise LimitError(f'{call}: write limit_memory("200 MB") or limit_memory("device", "200 MB")')
-    pool = arguments[0] if len(arguments) == 2 else "host"
-    if pool not in POOLS:
+        most, usage_text, pool = 1, 'limit_leaks("1 MB")', LEAKS
+    else:
+        most, usage_text = 2, 'limit_memory("200 MB") or limit_memory("device", "200 MB")'
+        pool = arguments[0] if len(arguments) == 2 else "host"
+    if named or not 1 <= len(arguments) <= most:
+        raise LimitError(f"{call}: write {usage_text}")
+    if mark == "limit_memory" and pool not in POOLS:
         raise LimitError(f'{call}: {printable(repr(pool))} is none of "host", "device" and "total"')
-    return Limit(pool, _size(call, arguments[-1]), str(arguments[-1]))
+    value = arguments[-1]
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return Limit(pool, value, str(value))
+    try:
+        return Limit(pool, parse_size(value if isinstance(value, str) else repr(value)), str(value))
+    except QuantityError as error:
+        raise LimitError(f"{call}: {printable(str(error))}") from None
 
 
 def _limits_of(item: Any) -> List[Limit]:

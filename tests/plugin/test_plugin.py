@@ -208,12 +208,12 @@ def test_arguments_that_are_no_limit_are_one_line(tmp_path: Path) -> None:
         ("limit_memory", [], "write limit_memory("),
         ("limit_memory", ["device", "1 MB", "2 MB"], "write limit_memory("),
         ("limit_memory", ["200"], "has no unit"),
-        ("limit_memory", ["device", "much"], "is no size"),
+        ("limit_memory", ["device", "much"], "is not a size"),
         ("limit_memory", [["device"], "1 MB"], "is none of"),
-        ("limit_memory", ["device", -1], "is no size"),
+        ("limit_memory", ["device", -1], "is not a size"),
         ("limit_leaks", ["host", "1 MB"], "write limit_leaks("),
-        ("limit_leaks", [None], "is no size"),
-        ("limit_leaks", ["1 MB\x1b[2J\n"], "is no size"),
+        ("limit_leaks", [None], "is not a size"),
+        ("limit_leaks", ["1 MB\x1b[2J\n"], "is not a size"),
     ],
 )
 def test_what_marks_say(mark: str, arguments: List[object], wanted: object) -> None:

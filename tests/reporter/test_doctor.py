@@ -5,6 +5,7 @@ them; limits are those of a process of its own."""
 import errno
 import json
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -25,11 +26,11 @@ from jmassif.doctor.machine import (
     check_kernel,
     check_ptrace,
     check_seccomp,
-    read_elf,
 )
-from tests.harness import ARCH, BUILD, PYTHON, ROOT, VALGRIND, compile_c, run
+from tests.harness import ARCH, BUILD, PYTHON, ROOT, VALGRIND, check_run, compile_c, run
 from tests.tool.test_old_kernels import on_a_kernel_without
 
+HERE = f"linux-{os.uname().machine}"  # as sysconfig names it
 PTRACE = 117 if ARCH == "arm64" else 101
 
 MEMINFO = (
@@ -312,10 +313,18 @@ def fake_python(tmp_path: Path, *lines: str) -> Dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "version, name, state", [("3.11.2", "cpython", OK), ("3.99.0", "cpython", LOST), ("3.9.1", "pypy", LOST)]
+    "version, name, platform, state",
+    [
+        ("3.11.2", "cpython", HERE, OK),
+        ("3.99.0", "cpython", HERE, LOST),
+        ("3.9.1", "pypy", HERE, LOST),
+        ("3.11.2", "cpython", "linux-armv7l", FAILS),
+    ],
 )
-def test_an_interpreter_whose_frames_are_not_known(tmp_path: Path, version: str, name: str, state: str) -> None:
-    environment = fake_python(tmp_path, version, name, sys.executable, "")
+def test_an_interpreter_that_the_recorder_does_not_know(
+    tmp_path: Path, version: str, name: str, platform: str, state: str
+) -> None:
+    environment = fake_python(tmp_path, version, name, platform, sys.executable, "")
     assert only(checks.check_python(recorder(environment=environment))).state == state
 
 
@@ -335,20 +344,19 @@ def test_a_pytorch_whose_allocator_reports_otherwise(tmp_path: Path, symbols: Op
         (tmp_path / "torch/lib/libc10.so").write_bytes(library.read_bytes())
     elif list(Path("/usr/lib").glob("*/libc10.so*")):
         pytest.skip("the distribution's PyTorch is found instead")
-    environment = fake_python(tmp_path, "3.11.2", "cpython", sys.executable, f"{tmp_path}/torch/__init__.py")
+    environment = fake_python(tmp_path, "3.11.2", "cpython", HERE, sys.executable, f"{tmp_path}/torch/__init__.py")
     found = checks.check_python(recorder(environment=environment))[1]
     assert (found.name, found.state) == ("PyTorch", state) and "2.6.0+cu124" in found.text
 
 
-def test_an_executable_is_read_as_readelf_reads_it() -> None:
-    program = compile_c("int main(void) { return 0; }\n", "-Wl,--build-id")
-    said = subprocess.check_output(["readelf", "-hlnSW", str(program)]).decode()
-    found = read_elf(str(program))
-    assert f"program interpreter: {found.interpreter}]" in said and f"Build ID: {found.build_id}\n" in said
-    assert found.machine == os.uname().machine and found.has_symbols
-    stripped = compile_c("int main(void) { return 1; }\n", "-s", "-static", "-Wl,--build-id=none")
-    assert read_elf(str(stripped)) == (os.uname().machine, "", "", False)
-    assert read_elf(str(ROOT / "README.md")) == ("", "", "", False)
+def test_symbols_of_the_dynamic_loader_are_found_as_readelf_finds_them(tmp_path: Path) -> None:
+    (loader,) = re.findall(r"interpreter: (.*)\]", check_run(["readelf", "-lW", PYTHON]))
+    shown = check_run(["readelf", "-nSW", os.path.realpath(loader)])
+    (build_id,) = re.findall("Build ID: (.*)", shown)
+    state = OK if " .symtab " in shown else LOST
+    assert only(checks.check_debug_information(Machine(str(tmp_path)))).state == state
+    put(tmp_path, f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug", "")
+    assert only(checks.check_debug_information(Machine(str(tmp_path)))).state == OK
 
 
 def test_what_would_spoil_a_recording_comes_worst_first(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from jmassif.doctor.machine import (
     fails,
     lost,
     ok,
-    read_elf,
 )
 from jmassif.units import size
 
@@ -32,18 +31,11 @@ from jmassif.units import size
 # The nodes of NVIDIA's drivers, and NVIDIA's releases on a board.
 
 # Those of a Jetson's GPU and those of other boards'; a program needs all that are there.
-_NODES = (
-    "/dev/nvmap",
-    "/dev/nvhost-ctrl",
-    "/dev/nvhost-ctrl-gpu",
-    "/dev/nvhost-gpu",
-    "/dev/nvhost-as-gpu",
-    "/dev/nvgpu/igpu0/ctrl",
-    "/dev/nvgpu/igpu0/channel",
-    "/dev/nvidiactl",
-    "/dev/nvidia0",
-    "/dev/nvidia-uvm",
-)
+_NODES = [
+    "/dev/" + name
+    for name in """nvmap nvhost-ctrl nvhost-ctrl-gpu nvhost-gpu nvhost-as-gpu nvgpu/igpu0/ctrl nvgpu/igpu0/channel
+    nvidiactl nvidia0 nvidia-uvm""".split()
+]
 # These are opened, as a container's rules and a simulated board show in nothing else. The others may wake the GPU.
 _OPENED = ("/dev/nvmap", "/dev/nvidiactl")
 _MENDS = {
@@ -237,33 +229,11 @@ _PLAIN, _PYTHON, _TORCH, _TORCH_LOW = 40 * _MIB, 64 * _MIB, 387 * _MIB, 289 * _M
 _USES_TORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|ultralytics|transformers|torchvision)\b", re.MULTILINE)
 
 # Processes of a desktop, as the kernel names them (at most 15 characters).
-_DESKTOP = {
-    "Xorg",
-    "Xwayland",
-    "gnome-shell",
-    "gnome-session-b",
-    "gdm-x-session",
-    "compiz",
-    "unity-settings-",
-    "lxpanel",
-    "lxsession",
-    "pcmanfm",
-    "openbox",
-    "nautilus",
-    "gnome-software",
-    "update-manager",
-    "xfce4-session",
-    "xfdesktop",
-    "plasmashell",
-    "kwin_x11",
-    "nautilus-deskto",
-    "unity-panel-ser",
-    "hud-service",
-    "evolution-calen",
-    "chromium",
-    "chromium-browse",
-    "firefox",
-}
+_DESKTOP = """
+Xorg Xwayland gnome-shell gnome-session-b gdm-x-session compiz unity-settings- lxpanel lxsession pcmanfm
+openbox nautilus gnome-software update-manager xfce4-session xfdesktop plasmashell kwin_x11 nautilus-deskto
+unity-panel-ser hud-service evolution-calen chromium chromium-browse firefox
+""".split()
 _STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target to have it back)"
 
 
@@ -393,30 +363,21 @@ Version = Tuple[int, ...]
 _NEVER: Version = (99,)
 
 
-class Feature(NamedTuple):
-    """A flag of /proc/cpuinfo."""
-
-    shown: str
-    since: Version  # the release of Valgrind that knows its instructions, by Valgrind's NEWS
-
-
+# Flags of /proc/cpuinfo: a name, and the release of Valgrind that knows the instructions, by Valgrind's NEWS.
 _ARM64 = {
-    "atomics": Feature("atomics (LSE)", (3, 15)),
-    "asimddp": Feature("dot products", (3, 23)),
-    "asimdhp": Feature("half precision", _NEVER),
-    "i8mm": Feature("8-bit matrices", _NEVER),
-    "bf16": Feature("bfloat16", _NEVER),
-    "sve": Feature("SVE", _NEVER),
+    "atomics": ("atomics (LSE)", (3, 15)),
+    "asimddp": ("dot products", (3, 23)),
+    "asimdhp": ("half precision", _NEVER),
+    "i8mm": ("8-bit matrices", _NEVER),
+    "bf16": ("bfloat16", _NEVER),
+    "sve": ("SVE", _NEVER),
 }
-_AMD64 = {
-    "avx512f": Feature("AVX-512", _NEVER),
-    "amx_tile": Feature("AMX", _NEVER),
-}
+_AMD64 = {"avx512f": ("AVX-512", _NEVER), "amx_tile": ("AMX", _NEVER)}
 # Variables that keep libraries from choosing by themselves: OpenBLAS (NumPy), PyTorch, OpenSSL.
 _VARIABLES: Dict[str, str] = {"OPENBLAS_CORETYPE": "ARMV8", "ATEN_CPU_CAPABILITY": "default", "OPENSSL_armcap": "0"}
 
 
-def _features(machine: Machine) -> Tuple[Dict[str, Feature], List[str]]:
+def _features(machine: Machine) -> Tuple[Dict[str, Tuple[str, Version]], List[str]]:
     for line in machine.text("/proc/cpuinfo").splitlines():
         label, _, rest = line.partition(":")
         if label.strip() in ("Features", "flags"):
@@ -427,7 +388,7 @@ def _features(machine: Machine) -> Tuple[Dict[str, Feature], List[str]]:
 def check_processor(machine: Machine, valgrind: Version) -> Findings:
     """`valgrind` is the release that runs the program."""
     table, present = _features(machine)
-    lacking = [table[name].shown for name in table if name in present and valgrind < table[name].since]
+    lacking = [shown for name, (shown, since) in table.items() if name in present and valgrind < since]
     if not lacking:
         return ok("processor", "has nothing that libraries ask for and Valgrind lacks")
     what = ", ".join(lacking)
@@ -527,9 +488,10 @@ def check_valgrind(machine: Machine) -> Findings:
 
 # The interpreter describes itself, a line each. Torch is found, not imported, which takes seconds.
 _INTERVIEW = """
-import sys, importlib.util
+import sys, sysconfig, importlib.util
 print("%d.%d.%d" % sys.version_info[:3])
 print(sys.implementation.name)
+print(sysconfig.get_platform())
 print(sys.executable)
 found = importlib.util.find_spec("torch")
 print(found.origin if found and found.origin else "")
@@ -542,21 +504,20 @@ def check_python(machine: Machine) -> Findings:
         return ok("Python", "there is none; programs that need none are recorded, and read elsewhere")
     answer = _ask([machine.python, "-c", _INTERVIEW], machine)
     lines = answer.output.splitlines()
-    if answer.status or len(lines) < 4:
+    if answer.status or len(lines) < 5:
         said = lines[-1] if lines else f"status {answer.status}"
         return fails("Python", f"{machine.python} does not run: {said}")
-    version, name, executable, torch = lines[-4:]
-    found = _interpreter(version, name, executable)
+    version, name, platform, executable, torch = lines[-5:]
+    found = _interpreter(version, name, platform, executable)
     if torch:
         found += _torch(machine, os.path.dirname(torch))
     return found
 
 
-def _interpreter(version: str, name: str, executable: str) -> Findings:
-    here, other = os.uname().machine, read_elf(os.path.realpath(executable)).machine
-    text = f"{version}, {executable}"
-    if other and other != here:
-        return fails("Python", f"{text}, is for {other}, and the recorder for {here}", f"a Python for {here}")
+def _interpreter(version: str, name: str, platform: str, executable: str) -> Findings:
+    here, text = os.uname().machine, f"{version}, {executable}"
+    if platform != f"linux-{here}":
+        return fails("Python", f"{text}, is for {platform}, and the recorder for {here}", f"a Python for {here}")
     number = tuple(int(part) for part in version.split(".")[:2])
     if name != "cpython" or not _PYTHONS[0] <= number <= _PYTHONS[1]:
         known = " to ".join(".".join(map(str, each)) for each in _PYTHONS)
@@ -593,17 +554,23 @@ def _wrapped_of_c10(machine: Machine) -> List[bytes]:
     return []
 
 
+_LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
+
+
 def check_debug_information(machine: Machine) -> Findings:
     """The function of the dynamic loader that is wrapped for dlopen has a symbol only in the C library's debug package."""
-    interpreter = read_elf(os.path.realpath(machine.python or "/bin/true")).interpreter
-    if not interpreter:
+    loader = os.path.realpath(_LOADERS.get(os.uname().machine, ""))
+    try:
+        with open(loader, "rb") as stream:
+            content = stream.read()
+    except OSError:
         return []
-    loader = read_elf(os.path.realpath(interpreter))
-    separate = f"/usr/lib/debug/.build-id/{loader.build_id[:2]}/{loader.build_id[2:]}.debug"
-    by_name = "/usr/lib/debug" + os.path.realpath(interpreter)
-    if loader.has_symbols or machine.exists(separate) or machine.exists(by_name):
+    _, _, after = content.partition(b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0")  # the note with the build id
+    build_id = after[:20].hex()
+    separate = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    if b"\0.symtab\0" in content or machine.exists(separate) or machine.exists("/usr/lib/debug" + loader):
         return ok("dlopen", "the dynamic loader's symbols are here")
-    text = "the dynamic loader has no symbols here: what dlopen of a library cost has no row of its own"
+    text = "the dynamic loader has no symbols here: the cost of dlopen has no row of its own"
     return lost("dlopen", text, "sudo apt install libc6-dbg")
 
 
