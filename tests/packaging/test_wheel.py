@@ -66,7 +66,7 @@ def test_the_installed_command_prints_what_the_one_of_the_tree_does(venv: Path, 
     trace = small_training_run().save(tmp_path)
     installed = run([venv / "bin" / "jm_print", trace], env={"PYTHONPATH": ""})
     assert installed.stdout == run([PYTHON, ROOT / "reporter" / "jm_print", trace]).stdout
-    assert "Where the memory went" in installed.stdout
+    assert "--- By owner" in installed.stdout
 
 
 def test_pytest_finds_the_plugin(venv: Path) -> None:

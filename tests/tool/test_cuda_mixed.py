@@ -155,7 +155,7 @@ def test_the_report_has_the_ledger_at_the_peak_to_the_byte(mixed: Recording) -> 
 def test_the_report_has_the_start_up_waterfall(mixed: Recording) -> None:
     # In full: which calls cost most, and are shown in short, depends on how busy the machine is.
     done = programs.print_report(mixed.trace, "--all")
-    section = next(part for part in done.stdout.split("\n--- ") if part.startswith("What start-up calls cost"))
+    section = next(part for part in done.stdout.split("\n--- ") if part.startswith("Start-up cost"))
     lines = [line for line in section.split("\n") if ":" in line]
     calls = [re.split(r"\s{2,}", line.split(":")[0])[-1] for line in lines]
     order = [call for call in calls if call in ("cuInit", "cuDevicePrimaryCtxRetain", "cudnnCreate", "cublasCreate_v2")]

@@ -77,8 +77,7 @@ def test_three_freed_tensors_in_segments_of_their_own_make_room(sim: Path) -> No
     # Before anything was given back: the map shows three segments without a letter.
     assert sorted(bars(print_report(own.recording.trace, "--segments=1").stdout)).count("-" * 46) == 3
     report = " ".join(print_report(own.recording.trace).stdout.split())
-    assert "cudaMalloc of 850 MiB failed (error 2). 900 MiB was given back, and then it succeeded." in report
-    assert "Would have helped" not in report
+    assert "cudaMalloc of 850 MiB failed (error 2). Retry succeeded after 900 MiB was freed." in report
 
 
 def test_three_holes_between_tensors_are_fragmentation(sim: Path) -> None:
@@ -348,11 +347,8 @@ def test_a_program_that_dies_of_a_failed_malloc_leaves_the_reason_and_the_culpri
     held = int(done.stdout.split()[-1])
     assert held > 100 * MIB
     report = print_report(trace).stdout
-    assert re.search(r"^--- Out of memory \(1\), at .*: limit -", report, re.MULTILINE), done.stderr
+    assert re.search(r"^--- Out of memory at .*: limit -", report, re.MULTILINE), done.stderr
     assert "malloc of" in report and "ulimit -v" in report
-    found = re.search(
-        r"Look first at leak \(program.c:\d+\): \S+ \S+, (\S+) % of all it held \(app\)\.",
-        " ".join(report.split()),
-    )
+    found = re.search(r"^leak \(program.c:\d+\) .* (\d+) %$", report, re.MULTILINE)
     assert found, report
     assert float(found.group(1)) >= 95

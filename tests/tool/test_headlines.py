@@ -3,14 +3,15 @@
 
 import re
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.analysis.headline import HAPPENED, PLACE, POOL, WHOSE, headline
 from jmassif.analysis.processes import join
+from jmassif.analysis.summary import HotSpot, Report, build_report, moment_of
 from jmassif.attribution.names import Names
-from jmassif.units import size
+from jmassif.model.run import Profile
+from jmassif.render.summary import findings, remarks, verdict
 from tests.harness import PYTHON, ROOT, compile_c, record
 from tests.reporter.commands import jm_diff
 
@@ -69,27 +70,29 @@ EXPECTED = {  # MiB, the function to look at, and what is told to have happened
 UNTOUCHED = {"untouched": 200, "later": 100, "small": 24}  # MiB, when it held most
 
 
-def of(command: List[object]) -> Dict[str, str]:
-    profile = record([str(word) for word in command], ["--pages=yes"]).profile
-    made = headline(profile, Names(profile))
-    said = {about: " ".join(each.text for each in made.about(about)) for about in (HAPPENED, POOL, WHOSE, PLACE)}
-    return {**said, "held": str(made.held)}
+def report_of(profile: Profile) -> Report:
+    names = Names(profile)
+    return build_report(profile, moment_of(profile, names, None), names)
+
+
+def of(command: List[object]) -> Tuple[Report, HotSpot]:
+    made = report_of(record([str(word) for word in command], ["--pages=yes"]).profile)
+    assert made.hot_spot is not None
+    return made, made.hot_spot
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_the_headline_of_a_program_in_c(name: str) -> None:
     includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
-    made = of([compile_c(HEADERS + PROGRAMS[name], "-fno-builtin", "-pthread", "-w", *includes)])
+    made, spot = of([compile_c(HEADERS + PROGRAMS[name], "-fno-builtin", "-pthread", "-w", *includes)])
     mib, function, happened = EXPECTED[name]
     # Besides, the loader and libc have some hundred kilobytes.
-    assert mib * MIB <= int(made["held"]) <= (mib + 3) * MIB
-    assert f"Look first at {function} (" in made[PLACE], made[PLACE]
-    assert (happened in made[HAPPENED]) if happened else not made[HAPPENED]
-    untouched = re.search(r"About (\S+) MiB of it had been asked for and not touched", made[POOL])
-    assert float(untouched[1] if untouched else 0) == pytest.approx(UNTOUCHED.get(name, 0), abs=2), made[POOL]
-    assert ("not touched" in made[POOL]) == (name in UNTOUCHED)
-    # "That" would be what was not touched.
-    assert made[WHOSE].startswith(f"Of {'the ' + size(int(made['held'])) if untouched else 'that'} "), made[WHOSE]
+    assert mib * MIB <= made.ledger.total.bytes <= (mib + 3) * MIB
+    assert spot.label.startswith(f"{function} (") and spot.is_yours
+    assert made.lines[0].label == spot.label and made.lines[0].usage.bytes == spot.bytes
+    assert (happened in verdict(made)) if happened else made.outcome.severity == "note"
+    untouched = sum(rung.bytes for rung in made.ladders[0].rungs if rung.key == "unwritten")
+    assert untouched == pytest.approx(UNTOUCHED.get(name, 0) * MIB, abs=2 * MIB)
 
 
 CONTAINERS = """
@@ -107,8 +110,8 @@ int main() { std::map<int, Row> rows; build(rows); std::vector<double> more(1 <<
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_of_cxx_containers_the_line_that_fills_them_is_told(level: str) -> None:
-    made = of([compile_c(CONTAINERS, level, "-g", suffix=".cc")])
-    assert "Look first at build(" in made[PLACE], made[PLACE]
+    _, spot = of([compile_c(CONTAINERS, level, "-g", suffix=".cc")])
+    assert spot.label.startswith("build(") and spot.is_yours
 
 
 SCRIPTS: Dict[str, str] = {
@@ -121,11 +124,11 @@ SCRIPTS: Dict[str, str] = {
     "thread": "import threading\ndef work():\n    return len(bytearray(18 << 20))\nt = threading.Thread(target=work)\nt.start()\nt.join()\n",
 }
 TOLD = {  # the line, its bytes, and what is told to have happened
-    "mapped": (4, "24.0 MiB", ""),
-    "let go": (3, "24.0 MiB", ""),
-    "refused": (1, "16.0 MiB", "64.0 TiB failed, asked for by script.py:3"),
-    "status": (2, "12.0 MiB", "exit status 3"),
-    "thread": (3, "18.0 MiB", ""),
+    "mapped": (4, 24, ""),
+    "let go": (3, 24, ""),
+    "refused": (1, 16, "of 64.0 TiB at script.py:3 failed"),
+    "status": (2, 12, "exit status 3"),
+    "thread": (3, 18, ""),
 }
 
 
@@ -133,10 +136,11 @@ TOLD = {  # the line, its bytes, and what is told to have happened
 def test_the_headline_of_a_script(name: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPTS[name])
-    made = of([PYTHON, script])
-    line, held, happened = TOLD[name]
-    assert f"Look first at script.py:{line} (" in made[PLACE] and f": {held}, " in made[PLACE], made[PLACE]
-    assert (happened in made[HAPPENED]) if happened else not made[HAPPENED]
+    made, spot = of([PYTHON, script])
+    line, mib, happened = TOLD[name]
+    assert spot.label.startswith(f"script.py:{line} (") and spot.bytes == pytest.approx(mib * MIB, rel=0.005)
+    said = " ".join([verdict(made)] + [remark.text for remark in remarks(made)])
+    assert (happened in said) if happened else made.outcome.severity == "note"
 
 
 def compiled(source: str) -> Path:
@@ -174,15 +178,15 @@ def test_a_forks_own_memory_is_told_apart_from_its_parents(frees: bool) -> None:
     parent, *workers = members
     assert len(workers) == 3
     for worker in workers:
-        made = headline(worker, Names(worker))
-        told = " ".join(each.text for each in made.about(POOL))
-        shared = f"of it is inherited from process {parent.manifest['pid']}, and shared with it"
-        assert ("ll " if frees else "MiB ") + shared in told and ("At most 6" in told) != frees, told
-        assert ("Of its own it held most, 8." in told) == frees, told
-        assert ("at least 8." in told) != frees, told
-        (place,) = made.about(PLACE)
-        assert place.text.startswith("Look first at work (") and ": 8.00 MiB, " in place.text, place.text
-        assert "of its own memory" in place.text
+        made = report_of(worker)
+        own = made.inherited
+        assert own is not None and own.parent == parent.manifest["pid"]
+        assert own.shared_bytes == pytest.approx(60 * MIB, abs=3 * MIB)
+        assert (own.own_bytes < MIB) == frees and own.most_own_bytes == pytest.approx(8 * MIB, abs=MIB)
+        text = findings(made)[0].text
+        assert ("Its own was largest at" in text) == frees and ("at least 8." in text) != frees, text
+        assert made.hot_spot is not None and made.hot_spot.label.startswith("work (")
+        assert made.hot_spot.bytes == 8 * MIB
 
 
 # It forks at once, or as long after its pages were seen that they may be looked at again.
@@ -222,11 +226,12 @@ def test_pages_of_a_file_that_its_parent_has_read_are_not_a_forks_own(tmp_path: 
     recording = record([forks, weights, does.replace("fork", "")], ["--pages=yes", "--interval=5000"])
     members = list(map(recording.load, recording.traces))
     (worker,) = [of for of in members if "forked-from" in of.manifest]
-    told = " ".join(each.text for each in headline(worker, Names(worker)).about(POOL))
-    assert "At most 2" in told and "of it is inherited from process" in told and "at least 2." in told, told
+    own = report_of(worker).inherited
+    assert own is not None and own.own_bytes == pytest.approx(2 * MIB, abs=MIB)
+    assert own.shared_bytes == pytest.approx(24 * MIB, abs=4 * MIB)
     (parent,) = [of for of in members if "forked-from" not in of.manifest]
-    (place,) = headline(parent, Names(parent)).about(PLACE)
-    assert "every program" not in place.text and "mapped-data (weights): 24.0 MiB" in place.text, place.text
+    spot = report_of(parent).hot_spot
+    assert spot is not None and spot.label == "mapped-data (weights)" and spot.bytes == 24 * MIB
     assert 24 << 20 <= join([(str(n), of) for n, of in enumerate(members)]).peak().on("total") < 29 << 20
 
 

@@ -197,8 +197,8 @@ def test_a_cards_memory_is_not_taken_from_the_mappings_that_have_its_addresses(r
     assert recording.profile.is_discrete
     _, after = check_books(recording, 0)
     assert after.held < 200 * MIB and after.outside < 16 * MIB
-    report = print_report(recording.trace).stdout.split("of the machine's memory")[1].split("\n---")[0]
-    assert "GiB" not in report.split("free ")[0].split("before the start")[1].split("\n", 1)[1], report
+    report = print_report(recording.trace).stdout.split("--- System memory")[1].split("\n---")[0]
+    assert "GiB" not in report.split("available ")[0].split("used before the run")[1].split("\n", 1)[1], report
     assert "Unaccounted" not in report
 
 
@@ -214,7 +214,7 @@ def test_device_memory_that_the_kernel_does_not_have_is_named_where_elsewhere_is
     _, after = check_books(recording, 2000 * MIB)
     assert after.elsewhere < -1000 * MIB
     report = " ".join(print_report(recording.trace).stdout.split())
-    assert re.search(r"less given back elsewhere -\S+ GiB \S+ % by others, since the start", report)
+    assert re.search(r"freed by others since -\S+ GiB \S+ %", report)
     assert "the kernel does not count as in use what the ledger has of the device outside of the process (1.9" in report
 
 
@@ -238,4 +238,4 @@ def test_what_was_only_read_makes_a_negative_row_that_says_so() -> None:
     (made,) = requested(recording.profile)
     assert made.untouched + made.allocators == pytest.approx(-32 * MIB, abs=MIB)
     for row in BESIDE_LEDGER + BESIDE_PROCESS:
-        assert row.bytes(made) >= 0 or row.why_negative
+        assert row.bytes(made) >= 0 or row.negative

@@ -14,9 +14,9 @@ from tests.web.browser import look, visit, write_page
 from tests.web.pages import Shown, kept_page, train
 
 OWNERS = "#books .waterfall tbody tr"
-# After the owners; those of the machine are of it only, and "before the start" stands first.
-PROCESS = ["less what was not touched", "its allocators", "Valgrind and jmassif", "unaccounted"]
-MACHINE = ["elsewhere, since the start", "less given back elsewhere", "free"]
+# After the owners; those of the machine are of it only, and "used before the run" stands first.
+PROCESS = ["allocated, never written", "free inside malloc", "profiler overhead", "unexplained"]
+MACHINE = ["used by others since", "freed by others since", "available"]
 
 
 @pytest.fixture(scope="module", name="training")
@@ -29,11 +29,11 @@ def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
     made = books(profile, snapshot)
     rows = {row.name: row.bytes for row in whose(profile, made).owners if row.bytes}
     return {
-        "before the start": made.before,
+        "used before the run": made.before,
         **rows,
         **dict(zip(PROCESS, (made.untouched, made.allocators, made.valgrind, made.unaccounted))),
         MACHINE[made.elsewhere < 0]: made.elsewhere,
-        "free": made.free,
+        "available": made.free,
     }
 
 
@@ -50,7 +50,7 @@ def test_the_steps_lead_from_what_was_there_to_what_is_free(training: Shown) -> 
     )
     wanted = expected(profile, snapshot)
     assert dict(zip(names, map(int, figures))) == wanted
-    assert names[0] == "before the start" and names[-6:-2] == PROCESS and names[-1] == "free"
+    assert names[0] == "used before the run" and names[-6:-2] == PROCESS and names[-1] == "available"
     assert sum(wanted.values()) == books(profile, snapshot).board
     assert size(books(profile, snapshot).board) in total
     assert f"snapshot {profile.snapshots[snapshot].id}" in said
@@ -67,7 +67,7 @@ def test_the_run_alone_can_be_seen(training: Shown) -> None:
     assert snapshot is not None
     wanted = expected(training.profile, snapshot)
     assert dict(zip(names, map(int, figures))) == {
-        name: n for name, n in wanted.items() if name not in MACHINE + ["before the start"]
+        name: n for name, n in wanted.items() if name not in MACHINE + ["used before the run"]
     }
 
 
@@ -80,7 +80,7 @@ def test_another_moment_has_other_books(training: Shown) -> None:
         ["attributes", OWNERS, "data-owner"],
         ["attributes", OWNERS, "data-bytes"],
     )[1:]
-    assert dict(zip(names, map(int, figures)))["free"] in {
+    assert dict(zip(names, map(int, figures)))["available"] in {
         books(profile, snapshot).free for snapshot in sampled(profile)
     }
     assert last != fullest(profile, profile.peaks["total"].time)
@@ -92,7 +92,7 @@ def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
         write_page(tmp_path, path), ["texts", "#books .doubt"], ["attributes", f"{OWNERS}:has(.negative)", "data-owner"]
     )
     assert len(texts) == 2 and texts[0].startswith("Unaccounted are 45.0 MiB")
-    assert steps == ["less what was not touched"]
+    assert steps == ["allocated, never written"]
 
 
 def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
     steps, why = look(
         write_page(tmp_path, path), ["attributes", negative, "data-owner"], ["texts", f"{negative} .quiet"]
     )
-    assert steps == ["less what was not touched", "less given back elsewhere"]
-    assert [text.strip() for text in why] == ["asked for, but not in memory", "by others, since the start"]
+    assert steps == ["allocated, never written", "freed by others since"]
+    assert [text.strip() for text in why] == ["taken away: it has no pages"]
 
 
 def test_a_run_without_them_has_no_such_section(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from jmassif.analysis.aggregate import Ledger, Usage, ledger
 from jmassif.analysis.balance import untouched_at
 from jmassif.analysis.hot_spot import HotSpot, name_owners, place_sentence, hot_spot
-from jmassif.analysis.inherited import inherited_at, own_of
+from jmassif.analysis.inherited import inherited_at
 from jmassif.analysis.leaks import find_growth, growth_sentence
 from jmassif.analysis.moments import Moment, select
 from jmassif.analysis.oom import Incident, incidents_of
@@ -283,7 +283,7 @@ def _headline(profile: Profile, names: Names, chosen: Moment) -> Headline:
         return Headline(statements, chosen.time, chosen.name, 0, 0, pool, None, outcome.failed)
     order = _order(table, profile.is_discrete, pool)
     told = _pools(profile, chosen, table, pool)
-    own = inherited_at(profile, chosen, order[0][0])
+    own, looked_at = inherited_at(profile, chosen, order[0][0])
     if own:
         told[1:1] = [
             Statement(
@@ -296,9 +296,7 @@ def _headline(profile: Profile, names: Names, chosen: Moment) -> Headline:
     statements += [Statement(WHOSE, NOTE, _whose(table, of, told)) for of in order]
     leak = growth_sentence(profile, find_growth(profile, names))
     statements += [Statement(LEAK, WARNING, leak)] if leak else []
-    of_own = own is not None and own.own_bytes >= 1 << 20
-    looked_at = own_of(profile, chosen.composition) if of_own else chosen.composition
-    place = hot_spot(profile, names, looked_at, order[0][0], of_own)
+    place = hot_spot(profile, names, looked_at, order[0][0], looked_at is not chosen.composition)
     if place:
         statements.append(Statement(PLACE, NOTE, place_sentence(place)))
     held = order[0][1](total)

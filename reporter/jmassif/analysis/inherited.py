@@ -94,13 +94,24 @@ class Inherited(NamedTuple):
     most_own_at: int  # time
 
 
-def inherited_at(profile: Profile, at: Moment, space: str) -> Optional[Inherited]:
-    """In "host" or "device" memory, in both with ""; None of a process that was not forked, or has nothing inherited."""
+# Less than half of the most that it held of its own says little of a child.
+_MUCH_OF_ITS_OWN = 0.5
+_LEAST_OWN = 1 << 20
+
+
+def inherited_at(profile: Profile, at: Moment, space: str) -> Tuple[Optional[Inherited], Composition]:
+    """In "host" or "device" memory, in both with ""; and the memory in which to look for a line: the child's own, if it has any.
+
+    None of a process that was not forked, or has nothing inherited.
+    """
     if not is_forked(profile):
-        return None
-    sides = sides_of(space or "total")
-    held, own = (bytes_on(profile, live, sides) for live in (at.composition, own_of(profile, at.composition)))
+        return None, at.composition
+    sides, live = sides_of(space or "total"), own_of(profile, at.composition)
+    held, own = bytes_on(profile, at.composition, sides), bytes_on(profile, live, sides)
     if own >= held:
-        return None
+        return None, at.composition
     best, most = fullest_of_own(profile, sides)
-    return Inherited(profile.manifest["forked-from"], held - own, own, most, best.time)
+    found = Inherited(profile.manifest["forked-from"], held - own, own, most, best.time)
+    if own < _MUCH_OF_ITS_OWN * most and most >= _LEAST_OWN:
+        return found, best.composition
+    return found, live if own >= _LEAST_OWN else at.composition

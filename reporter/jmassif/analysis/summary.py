@@ -275,6 +275,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         hints = incidents[outcome.failed - 1].hints
     else:
         hints = [] if is_part else hints_at(run, names, at, table)
+    inherited, live = (None, at.composition) if is_part else inherited_at(run, at, wholes[0].space)
     snapshot = None if at.snapshot is None else run.snapshots[at.snapshot].id
     return Report(
         run=_facts(run),
@@ -289,9 +290,9 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         ledger=table,
         roles=roles(run, at.composition),
         lines=largest_lines(run, names, at.composition, wholes[0].space, _LINES),
-        hot_spot=hot_spot(run, names, at.composition, wholes[0].space),
+        hot_spot=hot_spot(run, names, live, wholes[0].space, live is not at.composition),
         hints=hints,
-        inherited=None if is_part else inherited_at(run, at, wholes[0].space),
+        inherited=inherited,
         growth=None if is_part else find_growth(run, names),
         leaks=None if is_part else _leaks(run, names),
         out_of_memory=incidents,

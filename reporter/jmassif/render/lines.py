@@ -258,7 +258,7 @@ def threads_section(profile: Profile, names: Names, chosen: Moment, extent: Exte
         Column("", max(width, 20), align="<"),
         Column("threads", 8),
         *(column for side in sides for column in (Column(side, 10), Column("blocks", 11))),
-        Column("bytes" if len(sides) == 1 else "together (B)", 17),
+        Column("bytes" if len(sides) == 1 else "total (bytes)", 17),
         Column("share", 9),
         Column("allocated in all", 18),
     )

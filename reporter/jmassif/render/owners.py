@@ -22,7 +22,7 @@ def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total:
     for side in sides:
         columns += [Column(side, 9), Column("blocks", 11)] + ([] if is_sum else [share])
     if is_sum:
-        columns += [Column("bytes" if len(sides) == 1 else "together (B)", 17), share]
+        columns += [Column("bytes" if len(sides) == 1 else "total (bytes)", 17), share]
     table = Table(*columns)
 
     def line(entry: _Entry) -> str:
