@@ -11,6 +11,7 @@ from typing import Set
 
 import pytest
 
+from jmassif.cli.main import COMMANDS
 from tests.harness import BUILD, MADE, PYTHON, ROOT, Run, check_run, configure_and_make, made_each_run, run
 
 
@@ -78,10 +79,13 @@ def test_every_module_of_the_reporter_is_installed(prefix: Path) -> None:
 
 
 def test_every_command_is_installed_with_its_manual(prefix: Path) -> None:
-    for command in ("jm_print", "jm_diff", "jm_check", "jm_fleet", "jm_serve", "jm_top"):
+    for command in ("jm_print", "jm_diff"):
         version = run([PYTHON, prefix / "bin" / command, "--version"])
         assert version.returncode == 0 and version.stdout.startswith(f"{command} ")
         assert (prefix / "share/man/man1" / f"{command}.1").exists()
+    for command in COMMANDS:
+        assert run([prefix / "bin/jmassif", command, "--help"]).stdout.startswith(f"usage: jmassif {command} ")
+        assert (prefix / "share/man/man1" / f"jmassif-{command}.1").exists()
 
 
 def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:
@@ -101,16 +105,17 @@ def test_manual_header_and_client_library_are_installed(prefix: Path) -> None:
 
 def test_bash_finds_the_completion_of_every_command(prefix: Path) -> None:
     commands = sorted(path.name for path in (prefix / "bin").iterdir())
-    assert commands == ["jm_check", "jm_diff", "jm_fleet", "jm_print", "jm_serve", "jm_top", "jmassif"]
+    assert commands == ["jm_diff", "jm_print", "jmassif"]
     script = """
         . "$1/share/bash-completion/completions/$2"
-        COMP_WORDS=("$2" --) COMP_CWORD=1
+        COMP_WORDS=($2 $3 --) COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
         $(complete -p "$2" | sed 's/.* -F \\([a-z_]*\\) .*/\\1/') "$2"
         printf '%s\\n' "${COMPREPLY[@]}"
     """
     for command in commands:
-        offered = run(["bash", "-c", script, "bash", prefix, command], env={"PATH": f"{prefix}/bin:/usr/bin:/bin"})
-        assert "--version" in offered.stdout.split() and offered.stderr == ""
+        words = [command] + ["diff"] * (command == "jmassif")
+        offered = run(["bash", "-c", script, "bash", prefix, *words], env={"PATH": f"{prefix}/bin:/usr/bin:/bin"})
+        assert "--format=" in offered.stdout.split() and offered.stderr == ""
 
 
 def test_uninstall_leaves_only_directories_that_others_share(private_tree: Path, tmp_path: Path) -> None:

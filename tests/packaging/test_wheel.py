@@ -55,11 +55,11 @@ def test_the_wheel_is_for_every_python_and_machine(wheel: Path) -> None:
     assert modules | {"jmassif/py.typed"} <= packed
 
 
-@pytest.mark.parametrize("command", commands())
-def test_the_commands_are_installed_and_start(venv: Path, command: str) -> None:
-    done = run([venv / "bin" / command, "--version"], env={"PYTHONPATH": ""})
+@pytest.mark.parametrize("command", [[name] for name in commands()] + [["jmassif", "check"]])
+def test_the_commands_are_installed_and_start(venv: Path, command: List[str]) -> None:
+    done = run([venv / "bin" / command[0], *command[1:], "--version"], env={"PYTHONPATH": ""})
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{command} ")
+    assert done.stdout.startswith(f"{' '.join(command)} ")
 
 
 def test_the_installed_command_prints_what_the_one_of_the_tree_does(venv: Path, tmp_path: Path) -> None:

@@ -57,4 +57,4 @@ def test_without_a_filter_nothing_is_said_of_one(tmp_path: Path) -> None:
 
 def test_a_bad_expression_is_one_line(tmp_path: Path) -> None:
     done = jm_print("--format=json", "--exclude=[", saved(tmp_path))
-    assert_one_line_error("jm_print", done, "no regular expression")
+    assert_one_line_error("jm_print", done, "invalid regular expression")

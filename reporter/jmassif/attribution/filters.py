@@ -36,11 +36,11 @@ def parse_filter(text: str) -> Filter:
     word, colon, rest = text.partition(":")
     fields, expression = ((word,), rest) if colon and word in FIELDS else (FIELDS, text)
     if not expression or len(expression) > _LONGEST:
-        raise FilterError(f'"{text[:60]}" is no regular expression of 1 to {_LONGEST} characters')
+        raise FilterError(f'invalid regular expression "{text[:60]}": not of 1 to {_LONGEST} characters')
     try:
         return Filter(text, fields, re.compile(expression))
     except (re.error, OverflowError, RecursionError, MemoryError) as error:
-        raise FilterError(f'"{text[:60]}" is no regular expression: {error}')
+        raise FilterError(f'invalid regular expression "{text[:60]}": {error}')
 
 
 class _TooLong(Exception):

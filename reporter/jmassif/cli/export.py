@@ -9,9 +9,8 @@ from jmassif.cli.formats import EXPORTS, FORMATS
 from jmassif.cli.options import add_traces
 
 _EPILOG = f"""\
-formats, and the programs that open them:
-{''.join(f'  {name:<12}{FORMATS[name].help}' + chr(10) for name in EXPORTS)}
-examples:
+formats:
+{''.join(f'  {name:<12}{FORMATS[name].help}' + chr(10) for name in EXPORTS)}examples:
   jmassif export --format=massif -o massif.out.4711 jmassif.out.4711
   jmassif export --format=json jmassif.out.4711 | jq .ledger"""
 

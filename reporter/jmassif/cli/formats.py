@@ -123,7 +123,7 @@ _ALL = (
         ("snapshot", "segments", "by"),
         ("stack", "owner", "role"),
     ),
-    Format("plot", "pictures: PNG, SVG or PDF, by the ending of FILE (needs matplotlib)", BINARY, "export.plot", ()),
+    Format("plot", "PNG, SVG or PDF, as -o FILE ends (needs matplotlib)", BINARY, "export.plot", ()),
 )
 
 FORMATS: Dict[str, Format] = {format_.name: format_ for format_ in _ALL}
