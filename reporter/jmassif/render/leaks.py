@@ -85,7 +85,7 @@ def held_section(report: Report, extent: Extent = FULL) -> Lines:
     if leaks.expected:
         other = f", {size(leaks.bytes - leaks.expected)} other" if leaks.expected < leaks.bytes else ""
         text += f": {size(leaks.expected)} model and optimizer (expected){other}"
-    counted = [f"{NOT_COUNTED.get(key, key)} {size(n_bytes)}" for key, n_bytes in leaks.not_counted.items()]
+    counted = [f"{NOT_COUNTED.get(key, key)} {size(n_bytes)}" for key, n_bytes in leaks.not_counted]
     if counted:
         text += f". Not counted: {', '.join(counted)}; pages of files and stacks"
     if growth.unknown:

@@ -52,6 +52,17 @@ GROUP_NAMES: Dict[str, str] = {
 }
 
 
+# Memory that is no leak, by the reason that a report's `leaks` gives.
+NOT_COUNTED: Dict[str, str] = {
+    "inherited": "inherited from the parent process",
+    "suppressed": "suppressed",
+    "imports": "left by imports",
+    "interpreter": "the Python interpreter",
+    "cached": "allocator cache",
+    "runtime": "the CUDA runtime",
+}
+
+
 def pool_owner(key: str, is_board: bool) -> str:
     """The holder of a pool, in the genitive: "the board's"."""
     if key == "machine":
