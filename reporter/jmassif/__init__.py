@@ -12,6 +12,7 @@ from jmassif.annotate import is_recording, mark, region, snapshot, stage, tensor
 
 if TYPE_CHECKING:
     from jmassif.api import Processes, Profile, TraceError
+    from jmassif.model.records import side_of
     from jmassif.version import __version__
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "is_recording",
     "mark",
     "region",
+    "side_of",
     "snapshot",
     "stage",
     "tensor",
@@ -34,6 +36,7 @@ _LAZY = {
     "Profile": "jmassif.api",
     "TraceError": "jmassif.api",
     "__version__": "jmassif.version",
+    "side_of": "jmassif.model.records",
 }
 
 
