@@ -3,6 +3,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.fleet.conftest import MadeFleet
 from tests.fleet.server import Server
 from tests.harness import ROOT
+from tests.reporter.commands import command
 
 DOCUMENT = ROOT / "docs" / "fleet.md"
 _NOT_RUN = "not run here"
@@ -49,7 +51,11 @@ def lay_out(fleet: MadeFleet, directory: Path) -> None:
 
 
 def run_all(scripts: List[str], directory: Path, address: str) -> None:
-    path = f"{ROOT / 'reporter'}:/usr/bin:/bin"
+    launcher = directory / "bin" / "jmassif"
+    launcher.parent.mkdir()
+    launcher.write_text(f'#!/bin/sh\nexec {" ".join(map(shlex.quote, command("")[:-1]))} "$@"\n')
+    launcher.chmod(0o755)
+    path = f"{launcher.parent}:/usr/bin:/bin"
     for script in scripts:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
@@ -62,14 +68,14 @@ def run_all(scripts: List[str], directory: Path, address: str) -> None:
             timeout=200,
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
-        is_written = " -o " in script or "jm_fleet load" in script
+        is_written = " -o " in script or "jmassif fleet load" in script
         assert done.stdout.strip() or is_written, f"{script}\nsays nothing"
 
 
 def test_the_document_has_commands_to_be_run() -> None:
     scripts = [block.script for block in blocks()]
     for word in ("load", "diff", "runs", "export"):
-        assert any(f"jm_fleet {word} " in script for script in scripts)
+        assert any(f"jmassif fleet {word} " in script for script in scripts)
     assert len(scripts) >= 9 and not any(
         "rsync" in script or "create_distributed_table" in script for script in scripts
     )

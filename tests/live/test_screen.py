@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What jm_top draws is a function of what is held and of the screen's size: here without a terminal."""
+"""What jmassif top draws is a function of what is held and of the screen's size: here without a terminal."""
 
 from typing import List
 

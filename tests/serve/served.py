@@ -21,7 +21,7 @@ from tests.reporter.commands import command
 
 
 class Served:
-    """jm_serve, as long as it is needed."""
+    """jmassif serve, as long as it is needed."""
 
     def __init__(self, *arguments: object) -> None:
         words = [*command("serve"), *map(str, arguments)]

@@ -106,7 +106,7 @@ def print_report(trace: Path, *options: str) -> harness.Run:
 
 
 def check(trace: Path, *budgets: str) -> harness.Run:
-    """jm_check, likewise."""
+    """jmassif check, likewise."""
     return harness.Run(*jmassif("check", *(f"--max={budget}" for budget in budgets), trace))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Scripts that leak: the line comes first, although `import torch` holds far more, in text, to the page and by
-jm_check.
+jmassif check.
 """
 
 from jmassif.html.data import run_data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""jm_serve: the page on a server of its own, which goes on with the run, has every place in it, and answers nobody else."""
+"""jmassif serve: the page on a server of its own, which goes on with the run, has every place in it, and answers nobody else."""
 
 import io
 import re

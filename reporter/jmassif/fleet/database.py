@@ -153,7 +153,7 @@ class Database:
     def need(self) -> None:
         """Raises FleetError if there is no fleet in it."""
         if not self.exists():
-            raise FleetError(f"{self.name}: has no fleet: jm_fleet load makes one")
+            raise FleetError(f"{self.name}: has no fleet: jmassif fleet load makes one")
         self.check_version()
 
 
@@ -182,7 +182,7 @@ class SQLite(Database):
     def __init__(self, path: str, may_be_new: bool) -> None:
         self.name = printable(path)
         if not may_be_new and not os.path.exists(path):
-            raise FleetError(f"{self.name}: no such file; jm_fleet load makes one")
+            raise FleetError(f"{self.name}: no such file; jmassif fleet load makes one")
         with self._errors():
             self._connection = sqlite3.connect(os.path.abspath(path), timeout=_WAIT_SECONDS, isolation_level=None)
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

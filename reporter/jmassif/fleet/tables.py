@@ -18,7 +18,7 @@ from jmassif.units import growth, printable, size, unicode_text
 
 
 # ---- data ----
-# A comparison of groups for programs: jm_fleet(1) describes the JSON.
+# A comparison of groups for programs: docs/fleet.md describes the JSON.
 
 FORMAT, VERSION = "jmassif-fleet-difference", 1
 _MOST_OUTLIERS = 1000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What jm_top draws: a pure function from what a run holds now, and the size of a screen, to its lines.
+"""What jmassif top draws: a pure function from what a run holds now, and the size of a screen, to its lines.
 
 A screen has parts, each with the fewest rows it makes sense with and the most it can use. From the least important on, parts that
 do not fit are left out; then what is left of the height goes to the others in the order of what they are worth.
