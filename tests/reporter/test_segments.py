@@ -204,7 +204,7 @@ def test_fragmentation_over_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["1", "x", "-1"])
 def test_a_failure_that_was_not_is_one_line(number: str, tmp_path: Path) -> None:
     done = jm_print(f"--segments={number}", small_map().save(tmp_path))
-    assert_one_line_error("jm_print", done, "there are none")
+    assert_one_line_error("jm_print", done, "--segments=N needs a failed allocation; this trace has none")
 
 
 def test_a_run_without_a_device_has_no_map(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ class DeviceMoment(NamedTuple):
 def _event(profile: Profile, number: str) -> DeviceMoment:
     found = incidents_of(profile, Names(profile))
     if not number.isdecimal() or not 1 <= int(number) <= len(found):
-        has = f"there are 1 to {len(found)}" if found else "there are none"
-        raise SelectionError(f'no failed allocation "{number[:20]}": {has}')
+        has = f"1 to {len(found)}" if found else "none"
+        raise SelectionError(f"--segments=N needs a failed allocation; this trace has {has}")
     event = found[int(number) - 1].last
     composition = None if event.snapshot is None else profile.composition(event.snapshot)
     return DeviceMoment(f"failed allocation {number}", event.time, event.position, composition)

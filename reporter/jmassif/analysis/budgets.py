@@ -350,7 +350,7 @@ def parse_budget(text: str, sign: str) -> Budget:
     name, found, limit = text.rpartition(sign)
     budget = Budget(name.strip(), limit.strip()) if found else Budget(limit.strip())
     if not budget.name or (found and not budget.limit):
-        raise BudgetError(f'"{text}" is no budget: write a name and {sign} and how much')
+        raise BudgetError(f'"{text}" is not a budget: write NAME{sign}LIMIT')
     return budget
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the subcommands share: reading a trace, writing a report, and one line on standard error for bad input.
+"""Shared by the subcommands: reading a trace, writing a report, and one line on standard error for bad input.
 
 A file is written under a temporary name and moved into place, so a full disk never leaves half a report, nor removes an older one.
 A pipe or a device cannot be replaced, and is written to directly.
@@ -51,7 +51,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    # Options whose value may be left out, and then is "". argparse would take the trace after them for it.
+    # Options with a value that may be left out, and then is "". argparse would take the trace after them for it.
     optional_values: Tuple[str, ...] = ()
 
     def __init__(self, prog: str, description: str = "", epilog: str = "", usage: str = "", **more: Any) -> None:

@@ -22,14 +22,14 @@ _MOST_UNUSED = 10
 
 
 def non_empty(text: str) -> str:
-    """The type of an option whose value may come from a script's empty variable."""
+    """The type of an option with a value that may come from a script's empty variable."""
     if not text:
         raise argparse.ArgumentTypeError('"" is empty: give a value, or leave the option out')
     return text
 
 
 def checked(parse: Callable[[str], Any], error_type: Type[Exception]) -> Callable[[str], Any]:
-    """The type of an option whose value `parse` reads, or refuses with an error of that type."""
+    """The type of an option that `parse` reads, or refuses with an error of that type."""
 
     def read(text: str) -> Any:
         try:
@@ -41,7 +41,7 @@ def checked(parse: Callable[[str], Any], error_type: Type[Exception]) -> Callabl
 
 
 def number(least: float, most: float, unit: str = "", is_whole: bool = False) -> Callable[[str], float]:
-    """The type of an option whose value is a number within bounds; the unit may be left out."""
+    """The type of an option with a number within bounds; the unit may be left out."""
 
     def read(text: str) -> float:
         try:

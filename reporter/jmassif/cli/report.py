@@ -112,7 +112,7 @@ def build_parser(prog: str) -> Parser:
     add_output(parser, ("text", "html", *EXPORTS), "text, html, or one of jmassif export")
     option("--html", action="store_const", dest="format", const="html", help="a page: short for --format=html")
     option("--open", action="store_true", help="open the page in the browser")
-    # Of exports, which jm_print writes as well.
+    # Options of exports, which jm_print writes as well.
     add_value(parser, argparse.SUPPRESS, argparse.SUPPRESS)
     return parser
 

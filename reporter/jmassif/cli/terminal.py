@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a report is when a person looks at it in a terminal: coloured, paged, and with a sign of life while it is read.
+"""A report on a terminal: colours, a pager, and progress while it is made.
 
-Writers know nothing of colours: they mark what the parts of a line are there for, and here a role is given a colour. There are
-few, from the terminal's own palette and those that show on dark and on light: bold for headings and what they are about, cyan
-for the host's memory, magenta for the device's, green for lines of Python.
+Writers mark the roles of a line's parts, and a role has a colour here. There are few, from the terminal's own palette and readable
+on dark and light: bold for headings and their subjects, cyan for host memory, magenta for device memory, green for Python lines.
 """
 
 import contextlib
@@ -50,7 +49,7 @@ def coloured(lines: Iterable[str]) -> Iterator[str]:
 
 
 def is_terminal(stream: Optional[IO[str]]) -> bool:
-    """Whether a person reads what is written there, on something that understands colours and moves."""
+    """Whether a person reads the stream, on a terminal that understands colours and moves."""
     try:
         return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     except ValueError:  # closed
@@ -71,7 +70,7 @@ def pager() -> str:
 
 
 def has_pager() -> bool:
-    """Whether it is a program that is there."""
+    """Whether the pager is installed."""
     words = pager().split()
     return bool(words) and shutil.which(words[0]) is not None
 
@@ -106,7 +105,7 @@ _BAR = 30
 
 
 class ProgressBar:
-    """On standard error, after a second, and only where that is a terminal."""
+    """Progress of reading, on standard error, after a second, if that is a terminal."""
 
     def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
         self._name = printable(name)[-40:]
@@ -140,17 +139,17 @@ class ProgressBar:
 
 
 class Working:
-    """A line on standard error that says what is being made and for how long, in the same way; gone when that is done.
+    """A line on standard error with what is being made and for how long, removed when it is done.
 
-    What is under way has no measure, so a thread tells the time.
+    The work has no measure of its progress, so a thread counts the seconds.
     """
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._tell, daemon=True) if is_terminal(sys.stderr) else None
+        self._thread = threading.Thread(target=self._count, daemon=True) if is_terminal(sys.stderr) else None
 
-    def _tell(self) -> None:
+    def _count(self) -> None:
         begin = time.monotonic()
         wait = _QUIET_SECONDS
         is_shown = False
