@@ -123,7 +123,7 @@ def test_json_has_the_numbers_and_the_names(trace: Path) -> None:
 @pytest.mark.parametrize("options", [["--by=thread"], ["--include=thread:a"], ["--format=csv", "--by=thread"]])
 def test_a_trace_without_threads_says_how_to_record_them(tmp_path: Path, options: List[str]) -> None:
     done = jm_print(*options, _trace(False).save(tmp_path))
-    assert_one_line_error("jm_print", done, "jmassif.out.1: ", "record it with valgrind --tool=jmassif --threads=yes")
+    assert_one_line_error("jm_print", done, "jmassif.out.1: ", "record it with jmassif --threads=yes")
 
 
 def test_a_suppression_is_of_functions_not_of_threads(trace: Path, tmp_path: Path) -> None:

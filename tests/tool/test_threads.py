@@ -169,4 +169,4 @@ def test_nothing_of_threads_is_in_a_trace_that_was_not_asked_for_it() -> None:
     assert not recording.profile.has_threads
     done = print_report(recording.trace, "--by=thread")
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
-    assert "record it with valgrind --tool=jmassif --threads=yes" in done.stderr
+    assert "record it with jmassif --threads=yes" in done.stderr

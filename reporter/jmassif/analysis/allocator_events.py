@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the allocators of the device's memory did, step by step, in the words of PyTorch's own record of that.
+"""Events of the allocators of device memory, under the names of PyTorch's own record of them.
 
 Each block of the device has records when it comes and when it goes, so the steps follow from these. An allocator's segment is
 `segment_alloc` and `segment_free`, memory of one that is mapped in pieces `segment_map` and `segment_unmap`; what is handed out is
@@ -64,7 +64,7 @@ def select_device(profile: Profile, number: str, selector: Optional[str]) -> Dev
 
 
 # ---- without device ----
-# Why a map of the device's memory has nothing in it, as far as a trace tells, and what shows more.
+# Reasons for which a map of the device's memory is empty, as far as the trace has them.
 #
 # A trace without device memory is as good as any: most programs have none. But who asks for a map of it expects some, and mostly has
 # named the trace of another process, or has recorded a program that found no device.
@@ -95,7 +95,7 @@ def _why_none(profile: Profile) -> str:
 
 
 def why_empty(profile: Profile, at: DeviceMoment) -> str:
-    """Of a map that is empty, a line; it says nothing of its file."""
+    """A line on a map that is empty; without the name of its file."""
     accounts, lifetime = profile.accounts, profile.lifetime()
     ever = {kind: 0 for kind in DEVICE_KINDS}
     for account, fields in enumerate(accounts):
@@ -112,7 +112,7 @@ def why_empty(profile: Profile, at: DeviceMoment) -> str:
 
 # ---- steps ----
 
-# Of these a trace has handles, and no addresses until they are mapped.
+# Kinds that have handles, and no addresses until they are mapped.
 _MAPPED_LATER = "vmm"
 
 
@@ -121,7 +121,7 @@ class Step(NamedTuple):
     time: int
     address: int  # 0: of a failed allocation
     bytes: int
-    account: int  # whose stack it was; 0: not known, as where something is freed
+    account: int  # with the stack; 0: not known, as where something is freed
     free: int = 0  # of a failed allocation: what was free on the device then
 
 
@@ -219,7 +219,7 @@ class _Steps:
     # ---- records that are replaced -----------------------------------------------------------
 
     def _is_moved(self, row: int) -> bool:
-        """Whether a block's end, and the record behind it, say that it belongs to another account.
+        """True if the end of a block and the next record move it to another account.
 
         What is really freed and allocated again by the same stack begins in the first of the accounts that differ in role.
         """

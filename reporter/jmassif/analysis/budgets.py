@@ -57,7 +57,7 @@ def largest(now: Places, before: Optional[Places]) -> List[Culprit]:
 
 # ---- budgets ----
 
-# What the recorder counts; docs/jmassif.1 says what they mean.
+# Counters of the recorder; docs/jmassif.1 says what they mean.
 COUNTERS = (
     "absurd-block-announced",
     "cuda-address-space-reserved-bytes",
@@ -86,14 +86,14 @@ COUNTERS = (
     "tensor-reserved-differs",
     "tensor-without-segment",
 )
-# What leaks.py says is held at the end: with a name behind it also what is kept there on purpose.
+# Memory still allocated at exit: with a name behind it also memory that is kept on purpose.
 _LEAK = "end.leak"
-# By what the lines have grown that still grew at the end.
+# Growth of the lines that still grew at the end.
 _GROWTH = "growth"
 _SIDES = ("host", "device")
-# What may follow behind a dot, to mean that part alone.
+# Parts that may follow behind a dot.
 _PARTS = _SIDES + KINDS
-# What the driver has committed and no block of the API lies in.
+# Memory that the driver has committed and no block of the API lies in.
 _DRIVER = "driver"
 # Rows of the books of the whole machine. What they say is off by that much, whatever the sign.
 _BOOKS: Dict[str, Callable[[Books], int]] = {
@@ -153,7 +153,7 @@ class Meter:
         self._names: Optional[Names] = None
 
     def value(self, name: str) -> Value:
-        """What the run has of `name`. Raises BudgetError if there is no such thing."""
+        """The value of `name` in the run. Raises BudgetError if there is no such thing."""
         call = "failures."
         if name.startswith(call):
             return Value(sum(n for (api, _), n in self._profile.failures.items() if api == name[len(call) :]), False)
@@ -170,7 +170,7 @@ class Meter:
         return Value(sum(part.held.values()), True, part.notes)
 
     def places(self, name: str) -> Places:
-        """What `name` counts, by line; nothing for what is no memory."""
+        """Memory that `name` counts, by line; empty for counters."""
         if name in self._counters() or name.startswith("failures."):
             return {}
         if _is_growth(name):
@@ -300,7 +300,7 @@ class Meter:
         return ()
 
     def _choose(self, what: str) -> Optional[_Chosen]:
-        """Which accounts are meant; None: there is nothing of that name."""
+        """The accounts of a name; None: there is nothing of that name."""
         profile, accounts = self._profile, self._profile.accounts
         field, _, value = what.partition(".")
         if what == "total":

@@ -53,11 +53,11 @@ class CallTree:
         return self.labels[self.label[node]].text
 
     def totals(self) -> "List[array[int]]":
-        """By node: its own and all below it."""
+        """Totals of each node: its own and all below it."""
         return [summed(self.parent, column) for column in self.own]
 
     def children(self) -> List[List[int]]:
-        """By node: the largest first, and the one of folded siblings last."""
+        """Children of each node, the largest first and the one of folded siblings last."""
         totals = self.totals()[0]
         found: List[List[int]] = [[] for _ in self.parent]
         for node, parent in enumerate(self.parent[1:], 1):
@@ -100,7 +100,7 @@ class CallTree:
 
 
 def summed(parent: Sequence[int], column: "array[int]") -> "array[int]":
-    """By node: with all below it."""
+    """The column with all below each node added."""
     found = column[:]
     for node in range(len(found) - 1, 0, -1):
         if found[node]:
@@ -142,7 +142,7 @@ def top_down(
     for text, members in sorted(groups.items()):
         root = tree.add(above, tree.label_of(text)) if level else above
         children: Dict[int, int] = {}
-        # Of a node of the trie: where in the tree its stack ends; 0: not known.
+        # The node of the tree at which the stack of each node of the trie ends; 0: not known.
         places = array("q", bytes(8 * len(parents)))
         for account, value in members:
             at, kind, owner = profile.accounts[account]
@@ -184,7 +184,7 @@ _Item = Tuple[int, int, int, int, int]
 
 
 class BottomUp(CallTree):
-    """Of bytes and blocks. Only a node that is shown has its stacks walked any further."""
+    """A tree of bytes and blocks. Only a node that is shown has its stacks walked any further."""
 
     def __init__(self, profile: Profile, composition: Composition, shape: Shape, title: str) -> None:
         super().__init__(2)
@@ -300,7 +300,7 @@ class StackTree:
             self._below[parent].append(node)
 
     def at(self, composition: Composition) -> Held:
-        """Of what the accounts of a composition hold. Those that are in no sum are left out."""
+        """Sums of a composition, without accounts that are in no sum."""
         own = [array("q", bytes(8 * self.n_nodes)) for _ in range(3)]
         for account, (n_bytes, blocks) in composition.items():
             node, kind, _ = self._profile.accounts[account]

@@ -14,7 +14,7 @@ from jmassif.model.run import Profile
 
 # Owner of what an allocator has reserved and not handed out.
 CACHE = "cache"
-# Of rows at the time of a peak, in search of it.
+# Rows at the time of a peak that are tried in search of it.
 _MOST_TRIED = 200
 
 
@@ -52,7 +52,7 @@ class Fragmentation(NamedTuple):
 
     @property
     def share(self) -> float:
-        """What of the free memory is not the largest hole: 0: one hole; near 1: crumbs."""
+        """The part of the free memory outside the largest hole; 0: one hole; near 1: crumbs."""
         return 1 - self.largest_hole / self.free if self.free else 0.0
 
 
@@ -71,7 +71,7 @@ class Layout:
 
     @property
     def made(self) -> Dict[int, int]:
-        """By row of Profile.blocks: bytes of device memory that lie in nothing else."""
+        """Bytes of device memory that lie in nothing else, by row of Profile.blocks."""
         if self._made is None:
             self._made = {row: n_bytes for segment in self.segments for row, n_bytes in segment.made}
         return self._made
@@ -116,7 +116,7 @@ class _Piece(NamedTuple):
 
 
 class _Replay:
-    """What is live, as the rows of the trace go by.
+    """Live device memory, as the rows of the trace go by.
 
     The blocks that have addresses are kept in order, and a segment in which nothing has changed is taken from the layout before.
     """
@@ -182,7 +182,7 @@ class _Replay:
             self._by_handle[key] = (order, live)
 
     def device_bytes(self) -> int:
-        """Of what lies in nothing else."""
+        """Bytes that lie in nothing else."""
         return sum(segment.bytes for segment in self.layout().segments)
 
     def layout(self) -> Layout:
@@ -212,7 +212,7 @@ class _Replay:
         return Layout(list(self._segments.values()), by_handle)
 
     def _runs(self, starts: List[int], handles: Dict[int, _Live]) -> Iterator[_Piece]:
-        """Of mappings that follow each other, by their addresses. The blocks with handles are those of `handles`."""
+        """Runs of mappings that follow each other by their addresses. The blocks with handles are those of `handles`."""
         run: Optional[_Piece] = None
         for address in starts:
             size, handle = self._mapped[address]
@@ -298,7 +298,7 @@ def position_of_peak(profile: Profile, which: str) -> int:
 
 
 def is_placed(profile: Profile, layout: Layout, composition: Composition) -> bool:
-    """Whether blocks lie where the map shows them. PyTorch up to 1.9 reports them with numbers that are no addresses.
+    """True if blocks lie where the map shows them. PyTorch up to 1.9 reports numbers that are no addresses.
 
     `composition` is the ledger of the same moment.
     """

@@ -61,7 +61,7 @@ _PAGE = 4096
 
 
 class Retained:
-    """Of the accounts of one line."""
+    """The retained memory of the accounts of one line."""
 
     __slots__ = ("accounts", "held", "rises")
 
@@ -140,7 +140,7 @@ Grown = Tuple[int, int]
 
 
 def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequence[int]) -> List[Grown]:
-    """By account, since the sample that `begins` has for it; -1: it is not asked about. Sampled pages come one by one, and each counts."""
+    """Growth of each account since the sample that `begins` has for it; -1: not asked for. Each sampled page is an allocation."""
     n = len(begins)
     is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
     sampled = bytearray(is_sampled[account.kind] for account in profile.accounts)
@@ -161,12 +161,12 @@ def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequ
     return [(held[id_] - (0 if is_new[id_] else retained[id_]), times[id_]) for id_ in range(n)]
 
 
-# Of what has grown: the fewest accounts that make so much of it are asked how often they allocated.
+# The fewest accounts that make this part of the growth are asked how often they allocated.
 _MOST_OF_IT = 0.9
 
 
 def allocations(accounts: Sequence[Grown]) -> int:
-    """How often was allocated what makes most of the growth."""
+    """The number of allocations that make most of the growth."""
     grown = sorted(accounts, reverse=True)
     enough = _MOST_OF_IT * sum(n_bytes for n_bytes, _ in grown)
     times = 0
@@ -268,7 +268,7 @@ def iterations(profile: Profile, until: int) -> Optional[Iterations]:
     found = [row for row in _of_marks(profile, until) + _of_regions(profile, until) if row[1].n >= 2]
     enough = [row for row in found if row[1].n >= LEAST]
     if enough:
-        # Where two are equally far out, one that has snapshots of its own is more exact.
+        # If two are equally far out, one that has snapshots of its own is more exact.
         return min(enough, key=lambda row: (row[0], not row[1].snapshots, -row[1].n))[1]
     return max(found, key=lambda row: row[1].n)[1] if found else None
 
@@ -280,18 +280,18 @@ _LEAST_WINDOW = 1 / 3
 _LONGEST_PAUSE = 0.3
 _BEGINNINGS = 16  # how many are tried
 _LEAST_RISES = 4
-# Of what has come in the window.
+# Parts of the growth in the window.
 _LARGEST_RISE = 1 / 2
 _SLOWED_DOWN = 0.3  # the last third against the first
-# Of the usual distance between two rises: a longer pause before the end is an end of growing.
+# Times the usual distance between two rises: a longer pause before the end is an end of growing.
 _USUAL_PAUSES = 3
 _SHORT_PAUSE = 1 / 20  # of the window: it may pause so long in any case
 _LAST = 1 / 10  # of the window
 _LEAST_SAMPLES = 6
-# What rises by less is not worth a reader's time, and Python's own small tables do.
+# Smaller rises are not worth a reader's time: Python's own small tables have them.
 _LEAST_BYTES = 8 << 10
 _LEAST_SHARE = 0.0001  # of all that is held in the end
-# Of all that imports allocate in the whole run: later ones, of a few small modules, are not waited for.
+# This part of all that imports allocate: later imports, of a few small modules, are not waited for.
 _IMPORTED = 0.99
 
 
@@ -324,7 +324,7 @@ class Growth(NamedTuple):
 
 
 def importing(profile: Profile, names: Names) -> bytearray:
-    """By account, whether it is what an import left: the import system comes before any line of the program's own."""
+    """1 for each account that an import left: the import system comes before any line of the program's own."""
     return names.once(_importing)
 
 
@@ -367,7 +367,7 @@ def _started(profile: Profile, is_import: bytearray, end: int) -> int:
 
 
 class _Rises(NamedTuple):
-    """Of what one line holds, from a sample on."""
+    """The rises of one line from a sample on."""
 
     begin: float  # progress; likewise the others
     end: float
@@ -425,7 +425,7 @@ def _longest_growth(progress: Sequence[float], column: Sequence[int], worth: flo
 def _slope(progress: Sequence[float], points: Sequence[Tuple[float, int]]) -> float:
     """Bytes by unit of progress: least squares through what stays.
 
-    Without the very last, where there is enough before: what is held then only for a while cannot be told from what stays.
+    Without the very last part, if there is enough before: memory that is held then for a while looks like memory that stays.
     """
     before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
     progress = before if len(before) >= _LEAST_SAMPLES else progress
@@ -531,12 +531,12 @@ def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) ->
 
 
 def _of_accounts(profile: Profile, is_import: bytearray) -> Callable[[int], bool]:
-    """Whether an account may leak."""
+    """A function from an account to True if it may leak."""
     known = profile.suppressed or bytearray(len(profile.accounts))
 
     def counts(account: int) -> bool:
         node, kind, owner = profile.accounts[account]
-        # What a caching allocator reserves beyond what is in use grows on purpose.
+        # The reserve of a caching allocator grows on purpose.
         if known[account] or is_import[account] or profile.group_of.get(owner) == "cached":
             return False
         return bool(node) and side_of(kind) is not None and kind not in NOT_FREED
@@ -573,10 +573,10 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
 
     retain(profile, samples, end, _of_accounts(profile, is_import), line_of)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
-    # Of iterations the first is none of growth.
+    # The first iteration is no growth.
     often = LEAST - 1 if repeated else LEAST
     found = _leaking(profile, names, lines, samples, end, progress, worth, often)
-    # What grows by little from each of many callers.
+    # Lines that grow by little from each of many callers.
     known = {(line.frame, line.owner) for line in found}
     of_all_callers: Dict[_Line, Retained] = {}
     for line, held in lines.items():
@@ -652,7 +652,7 @@ class LeakedPlace(NamedTuple):
 
 
 def leaked_places(profile: Profile, names: Names, composition: Composition) -> List[LeakedPlace]:
-    """By Python line or, where there is none, by what allocated; the largest first."""
+    """Python lines or, without one, the places that allocated; the largest first."""
     found: Dict[Tuple[int, str, str], List[int]] = {}
     for account, (n_bytes, blocks) in composition.items():
         node, kind, owner = profile.accounts[account]
@@ -673,7 +673,7 @@ class NotCounted(NamedTuple):
 
 
 def not_counted(profile: Profile, held: HeldAtEnd) -> List[NotCounted]:
-    """What is in no sum of what was still allocated."""
+    """Memory that is in no sum of what was still allocated."""
     sums = dict(held.others, **dict.fromkeys(_ON_PURPOSE, 0))
     for account, (n_bytes, _) in held.on_purpose.items():
         sums[profile.group_of[profile.accounts[account].owner]] += n_bytes
@@ -688,7 +688,7 @@ _MAX_STEP = 30
 
 
 def step_name(profile: Profile, grown: Growth) -> str:
-    """What a slope is by: the program's own name of an iteration, or a unit of time."""
+    """The unit of a slope: the program's own name of an iteration, or a unit of time."""
     if not grown.step:
         return _UNITS[profile.time_unit]
     step = grown.step if len(grown.step) <= _MAX_STEP else grown.step[: _MAX_STEP - 1] + "…"

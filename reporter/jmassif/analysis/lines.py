@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory by Python line, function or module: what each held at the peak, what is left of it, and all it ever allocated.
 
-Every account is charged to one row (see charges.py), so the rows add up to the totals, to the byte.
+Every account is charged to one row (see blame.py), so the rows add up to the totals, to the byte.
 """
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union

@@ -13,18 +13,18 @@ from jmassif.units import moment, printable
 # ---- times ----
 # Moments by the clock: "12.5s", "350ms", "40%", in traces of other units "3.2Mi" (instructions) or "64MiB".
 #
-# A trace tells who held what at its snapshots, and how much was held in between. So a time stands for the last snapshot that was
+# Holders are recorded at snapshots, and totals in between. So a time stands for the last snapshot that was
 # taken by then.
 
 _TIME = re.compile(r"(\d{1,15}(?:\.\d{0,9})?) ?(%|[a-zA-Z]+)", re.ASCII)
 
-# By the trace's unit: how many of it are one of the words that people write.
+# Units that people write, by the trace's unit.
 _SCALES: Dict[str, Dict[str, float]] = {
     "ms": {"ms": 1, "s": 1000, "min": 60000, "h": 3600000},
     "i": {"i": 1, "ki": 1e3, "Mi": 1e6, "Gi": 1e9, "Ti": 1e12},
     "B": {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40},
 }
-# What a message gives for an example.
+# Examples for messages.
 EXAMPLES = {"ms": "12.5s", "i": "3.2Mi", "B": "64MiB"}
 
 
@@ -34,7 +34,7 @@ def time_of(profile: Profile, text: str) -> Optional[int]:
 
 
 def time_named(text: str, time_unit: str, last: int) -> Optional[int]:
-    """Likewise, on a clock of that unit that ends at `last`."""
+    """The same on a clock of that unit that ends at `last`."""
     match = _TIME.fullmatch(text)
     if not match:
         return None
@@ -90,7 +90,7 @@ def _fullest_snapshot(profile: Profile) -> int:
     return totals.index(max(totals))
 
 
-# Of what was held before the program let go of it all, at least this much is still there at "the end".
+# At least this part of the memory before the program frees everything is still there at "the end".
 _END_SHARE = 0.9
 
 
@@ -103,14 +103,14 @@ def before_clean_up(profile: Profile) -> int:
     totals = [profile.allocated_bytes(snapshot.by_kind) for snapshot in profile.snapshots]
     index = len(totals) - 1
     if profile.snapshots[index].reason in ("exit", "signal"):
-        for told in range(index - 1, -1, -1):
-            if profile.snapshots[told].reason == "end" and totals[told] >= totals[index]:
-                return told
+        for earlier in range(index - 1, -1, -1):
+            if profile.snapshots[earlier].reason == "end" and totals[earlier] >= totals[index]:
+                return earlier
     return index
 
 
 def _last_before_the_fall(profile: Profile) -> int:
-    """Programs free their memory as they end, Python all of its modules: what they held until then is told before.
+    """Programs free their memory as they end, Python all of its modules: the last moment before that.
 
     Pages of files do not count: nobody frees them, and of its parent's a forked child has fewer and fewer.
     """
@@ -136,7 +136,7 @@ def _snapshot(profile: Profile, index: int, name: str) -> Moment:
 
 
 def mark_snapshots(profile: Profile) -> Dict[str, int]:
-    """By the text of each mark that the program took a snapshot at: the index of that, for the last time."""
+    """The index of the last snapshot of each mark that the program took one at, by its text."""
     return {mark.text: mark.snapshot for mark in profile.marks if mark.snapshot is not None}
 
 

@@ -50,7 +50,7 @@ class Range(NamedTuple):
     is_exact: bool  # what was allocated is known at both ends
 
     def values(self, value: str) -> Dict[int, int]:
-        """By account: a figure by its name in samples.RANGE_VALUES."""
+        """A figure, by its name in RANGE_VALUES, of each account."""
         if value == "temporaries":
             found = {account: change.temporaries for account, change in self.places.items()}
         else:
@@ -116,7 +116,7 @@ def between(profile: Profile, begin: str, end: str) -> Range:
 
 
 def range_of(profile: Profile, first: Moment, second: Moment) -> Range:
-    """Of moments in their order. Their compositions may be parts of what was held, and a snapshot of -1 is before the first."""
+    """From a moment to a later one. Their compositions may be parts of what was held, and a snapshot of -1 is before the first."""
     begin = profile.lifetime_at(_snapshot_by(profile, first))
     end = profile.lifetime_at(_snapshot_by(profile, second))
     nothing = (0, 0)

@@ -47,7 +47,7 @@ def region_figures(profile: Profile, region: Region) -> RegionFigures:
 
 
 def _outermost(regions: List[Region]) -> List[bool]:
-    """By region: it is in no other of the same name and thread."""
+    """True for each region that is in no other of the same name and thread."""
     open_until: Dict[Tuple[int, str], Optional[int]] = {}  # a row of the timeline; None: to the end
     found = []
     for region in regions:
@@ -82,7 +82,7 @@ def regions_by_name(profile: Profile) -> List[NamedRegions]:
 
 
 # ---- scopes ----
-# What calls cost: the costly ones in order of time, and what each added.
+# The cost of calls: the costly ones in order of time, and the memory that each added.
 
 # ---- scopes ----------------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ def waterfall(profile: Profile, limit: int) -> Waterfall:
 
 # ---- slices ----
 
-# Threads of the second track on, whose numbers must not be those of real threads.
+# Numbers of threads of the second track on, beyond those of real threads.
 _FIRST_TRACK = 1 << 24
 
 
@@ -186,7 +186,7 @@ def slices(profile: Profile) -> List[Slice]:
 
 
 class Tracks:
-    """Which track of its thread a slice goes to: the first where it nests in those that are open."""
+    """The track of its thread that a slice goes to: the first in which it nests in those that are open."""
 
     def __init__(self) -> None:
         self._open: Dict[int, List[List[int]]] = {}  # by thread and track: the ends of the open slices

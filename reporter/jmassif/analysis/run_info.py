@@ -16,7 +16,7 @@ from jmassif.units import count, moment, printable, size
 
 
 # ---- about ----
-# What ran, where, and how it ended: the facts at the head of a report.
+# Facts at the head of a report: the program, its machine and its end.
 
 
 def _words(profile: Profile, parts: List[Tuple[str, str]]) -> str:
@@ -78,7 +78,7 @@ def _peaks(profile: Profile) -> str:
 
 
 def about(profile: Profile) -> List[Tuple[str, str]]:
-    """(name, fact), as the trace has it; what it does not tell is left out."""
+    """(name, fact) of what the trace has."""
     manifest = profile.manifest
     memory = {
         "unified": "unified: host and device share the same memory and add up",
@@ -168,7 +168,7 @@ def where_arenas_are(profile: Profile) -> str:
 # ---- facts ----
 # The software and the machine of a run, as people name them: JetPack 5.1.2, CUDA 11.4, cuDNN 8.6.
 #
-# The trace tells the release of L4T (Jetson Linux), the packages that are installed, and the files of the libraries that
+# The trace has the release of L4T (Jetson Linux), the packages that are installed, and the files of the libraries that
 # the program loaded. What was loaded counts before what is installed: a wheel brings libraries of its own.
 
 # NVIDIA's names for releases of Jetson Linux, as its "JetPack Archive" has them: taken from the tables that public projects keep
@@ -230,7 +230,7 @@ _LIBRARIES = {
 
 
 def _loaded_version(profile: Profile, soname: str) -> str:
-    """Of the file's name, at its most exact: libcudnn.so.8.6.0 → "8.6.0"."""
+    """The version in the file's name, at its most exact: libcudnn.so.8.6.0 → "8.6.0"."""
     pattern = re.compile(re.escape(soname) + r"(?:-[0-9a-f]{8})?\.so\.(\d+(?:\.\d+)*)")
     found = [pattern.fullmatch(name) for loaded in profile.objects for name in (_base(loaded.path), loaded.soname)]
     return max((match.group(1) for match in found if match), key=len, default="")
@@ -253,7 +253,7 @@ def _library(name: str) -> Callable[[Profile], str]:
     def version(profile: Profile) -> str:
         loaded = _loaded_version(profile, soname)
         installed = _package_version(profile, packages)
-        # Sonames from CUDA 11 on tell the major version alone, and write it as 11.0. The package tells more, unless it is
+        # Sonames from CUDA 11 on have the major version alone, written as 11.0. The package has more, unless it is
         # of another version than what was loaded.
         major = loaded[: -len(".0")] if loaded.endswith(".0") and loaded.count(".") == 1 else loaded
         if not loaded or ("." not in major and installed.split(".")[0] == major):
@@ -272,7 +272,7 @@ def _installed_memory(profile: Profile) -> str:
     return "" if total is None else size(total)
 
 
-# By key: what to call it, and how it is found. What is first here stands first in a header.
+# Names of facts and the functions that find them, by key, in the order of a header.
 _FACTS: Mapping[str, Tuple[str, Callable[[Profile], str]]] = OrderedDict(
     [
         ("command", ("Command", _manifest("command"))),
@@ -302,18 +302,18 @@ _TOLD_BY_OTHERS = re.compile(
 )
 
 
-def is_told_by_others(key: str) -> bool:
-    """Whether a report that has the other facts can do without this one."""
+def is_redundant(key: str) -> bool:
+    """True for a fact that others imply."""
     return bool(_TOLD_BY_OTHERS.fullmatch(key))
 
 
-# Of one run alone: they always differ, or mean nothing elsewhere.
+# Facts of one run alone: they always differ, or mean nothing elsewhere.
 _OF_ONE_RUN = ("process", "pid", "ppid", "start", "start-unix-ms", "cwd", "user", "forked-from")
 _PREFIXES = (("option.", "--"), ("env.", ""), ("package.", "package "))
 
 
 def label(key: str) -> str:
-    """What to call a fact in a report: "JetPack", "--depth", "CUDA_VISIBLE_DEVICES"."""
+    """The name of a fact in a report: "JetPack", "--depth", "CUDA_VISIBLE_DEVICES"."""
     if key in _FACTS:
         return _FACTS[key][0]
     for prefix, shown in _PREFIXES:
@@ -323,7 +323,7 @@ def label(key: str) -> str:
 
 
 def fact(profile: Profile, key: str) -> str:
-    """A fact by its key: one of those above, or any key of the manifest. "" where the trace does not tell."""
+    """A fact by its key: one of those above, or any key of the manifest; "" if it is not known."""
     return _FACTS[key][1](profile) if key in _FACTS else profile.manifest.get(key, "")
 
 
@@ -352,16 +352,16 @@ def version_order(text: str) -> List[_Part]:
 
 
 # ---- identity ----
-# What tells one run from all others in a fleet, and what it is to be found by: host, board, JetPack, process.
+# The identity of a run in a fleet, and labels to find it by: host, board, JetPack, process.
 
-# Manifest keys by which a run is told from others. A program that has called exec keeps its process, and has a new start.
+# Manifest keys that identify a run. A program that has called exec keeps its process, and has a new start.
 _KEYS = ("host", "process", "pid", "start-unix-ms", "command")
 
 
 def run_id(profile: Profile) -> str:
     """32 hexadecimal digits: the same for each reading of a run's trace, also before and after it was complete.
 
-    A trace whose manifest does not tell when it was recorded goes by what it holds.
+    A trace without its time of recording goes by what it holds.
     """
     facts = [profile.manifest.get(key, "") for key in _KEYS]
     if not profile.manifest.get("start-unix-ms"):
@@ -386,7 +386,7 @@ def labels_of_run(profile: Profile) -> List[Tuple[str, str]]:
 
 
 # ---- failures ----
-# Calls of an API that returned an error, in words. Those that failed for lack of memory have more told of them: exhaustion.py.
+# Calls of an API that returned an error, in words. Failures for lack of memory have more on record: oom.py.
 
 # Error codes that the CUDA runtime and driver API share (driver_types.h, cuda.h).
 _CUDA_ERRORS = {
@@ -422,7 +422,7 @@ def failed_calls(profile: Profile) -> List[str]:
 
 # ---- oddities ----
 
-# By counter, what one of them is.
+# The noun of each counter.
 _WITHOUT_SIZE = {
     "driver-address-spaces": "GPU address space",
     "driver-channels": "GPU channel",
@@ -435,7 +435,7 @@ WITHOUT_SIZE = "Kept by the kernel's driver, which does not say how much memory 
 
 class Counted(NamedTuple):
     odd: List[Tuple[str, int]]  # counters by name; those that end in -bytes are of bytes
-    without_size: List[Tuple[str, int]]  # what one is, as a noun, and how many there were when they were last told
+    without_size: List[Tuple[str, int]]  # noun, and how many there were when they were last recorded
 
 
 def counted(profile: Profile) -> Counted:

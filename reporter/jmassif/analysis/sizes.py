@@ -2,7 +2,7 @@
 """How large the blocks were that a program asked for: at a moment, and in the whole run.
 
 Of blocks with records each size is known: those of the device, and of the heap from the recorder's --large on (--large=0: all). Of the
-others a trace tells bytes and blocks by place, so there a block counts with the mean of its place, and how many do is told with it.
+others bytes and blocks are recorded by place, so a block counts with the mean of its place, and `by_mean` counts these.
 What a heap adds around blocks, and resident pages, are no blocks.
 """
 
@@ -117,7 +117,7 @@ class Sizes:
 
 
 class AccountSizes(NamedTuple):
-    """By account."""
+    """Sizes by account."""
 
     held: Dict[int, Sizes]  # at a moment
     asked: Dict[int, Sizes]  # in the whole run
@@ -146,7 +146,7 @@ class Part(NamedTuple):
             sizes.add(size)
         if rest:
             sizes.add(rest_bytes, rest)
-            # Of a single block the mean is its size.
+            # The mean of a single block is its size.
             sizes.by_mean += rest if rest > 1 else 0
         return sizes
 
@@ -185,7 +185,7 @@ class _Live:
 
 
 def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], Dict[int, List[int]]]:
-    """By account: the sizes of blocks that were live at the moment, and of all.
+    """The sizes of blocks that were live at the moment, and of all, by account.
 
     Of a peak only its time is known. Where an account's records are of that very time, they are those at which it holds what it held
     at the peak; if there are none, its blocks at the peak are not known.
@@ -223,7 +223,7 @@ def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], D
 
 
 def parts(profile: Profile, moment: Moment) -> Iterator[Part]:
-    """What each account held at a moment, and what it asked for in the whole run."""
+    """Blocks of each account at a moment, and in the whole run."""
     held, asked = _recorded(profile, moment)
     lifetime = profile.lifetime()
     of_blocks = {kind for kind in KINDS if _is_of_blocks(profile, kind)}

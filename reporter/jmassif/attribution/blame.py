@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who is to blame for an account's memory: a frame, a library, a Python line.
+"""The frame, library and Python line to blame for the memory of an account.
 
 The *site* of an account is the frame that a person would blame: the first one, from the allocation outwards, that is not
 the allocator itself, nor the C++ library's templates. Its object file is the library that the memory is booked on with
---by=library. What Python line that was called from is told with it; see charges.py.
+--by=library. The Python line that it was called from is shown with it.
 """
 
 import re
@@ -18,11 +18,11 @@ from jmassif.units import printable
 
 
 # ---- charges ----
-# Which Python line a stack's memory is charged to: the innermost that is the user's own; and which lines had called that.
+# The Python line that a stack's memory is charged to, the innermost of the user's own; and the lines that had called it.
 #
 # So a line's figure is what that line caused, whatever it called in PyTorch or NumPy, and every byte is charged to one line
 # at most. A stack without a line of the user's own is charged to the innermost of an installed package that is not the core
-# (see folding.py), for such is all that a program has that pip installed; and to none, where only Python itself is in it.
+# (see packages.py), for such is all that a program has that pip installed; and to none, where only Python itself is in it.
 
 
 class Innermost:
@@ -77,14 +77,14 @@ class Passed:
         return passed
 
 
-# What is known of the Python frames on the way to a stack's node: one of them, or all.
-_Told = TypeVar("_Told")
+# One Python frame on the way to a stack's node, or all.
+_Found = TypeVar("_Found")
 
 
 def _by_rank(
-    of: Callable[[Profile, Set[int]], Callable[[int], _Told]], profile: Profile, folding: Folding, is_folded: bool
-) -> Callable[[int], _Told]:
-    """What `of` tells of the program's own frames or, in a stack without any, of installed packages'.
+    of: Callable[[Profile, Set[int]], Callable[[int], _Found]], profile: Profile, folding: Folding, is_folded: bool
+) -> Callable[[int], _Found]:
+    """The result of `of` for the program's own frames or, in a stack without any, for those of installed packages.
 
     Unless `is_folded` no frame is internal: of all.
     """
@@ -97,7 +97,7 @@ def _by_rank(
 
 
 def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], Tuple[int, ...]]:
-    """A function from a stack's node to all frames that have the memory in their totals: what charge() tells, and its callers."""
+    """A function from a stack's node to all frames that have the memory in their totals: the one of charge(), and its callers."""
     return _by_rank(Passed, profile, folding, is_folded)
 
 
@@ -126,7 +126,7 @@ _DEVICE_ALLOCATORS = _ALLOCATORS + ("libcuda.so*", "libcudart*")
 NO_SYMBOLS = "(no debug symbols)"
 _WITHOUT_NAME = 1 << 40
 
-# Headers of the C++ library, whose templates are compiled into whoever uses them, and names that are reserved for it.
+# Headers of the C++ library, with templates that are compiled into their users, and names that are reserved for it.
 _CXX_FILE = re.compile(
     r"(new_allocator|alloc_traits|basic_string|stl_\w+|hashtable_policy|shared_ptr_base)\.h$|\w+\.tcc$"
 )
@@ -147,7 +147,7 @@ def base_name(path: str) -> str:
 
 
 class Sites:
-    """Of one profile. Remembers what it worked out: stacks share most frames."""
+    """The sites of one run. Remembers them: stacks share most frames."""
 
     def __init__(self, profile: Profile) -> None:
         self.folding = Folding(profile)
@@ -155,7 +155,7 @@ class Sites:
         self._charges: Dict[bool, "array[int]"] = {}  # by whether internal frames are folded, and account
         self._libraries: Dict[int, str] = {}  # by frame
         self._allocators: Dict[Tuple[int, str], bool] = {}  # by frame and side
-        # By account: the node of the site, -1 where it was not asked for.
+        # The node of the site by account, -1 where it was not asked for.
         self._sites = array("q", [-1]) * len(profile.accounts)
         self._site_frames: Dict[int, int] = {}  # by frame: the one that stands for it
         self._library_of: Dict[int, str] = {}  # by frame, as it is shown
@@ -165,7 +165,7 @@ class Sites:
         return self._profile
 
     def charges(self, is_folded: bool = True) -> "array[int]":
-        """By account: the Python frame that it is charged to, 0 if there is none."""
+        """The Python frame that each account is charged to, 0 if there is none."""
         if is_folded not in self._charges:
             to = charge(self._profile, self.folding, is_folded)
             self._charges[is_folded] = array("Q", [to(account.node) for account in self._profile.accounts])
@@ -209,7 +209,7 @@ class Sites:
         return library
 
     def library(self, account: int) -> str:
-        """What the site lies in. A Python frame lies in the interpreter, whose frames are around it."""
+        """The library of the site. A Python frame lies in the interpreter, with its frames around it."""
         caller = self.site_node(account)
         if not caller:
             return NO_STACK

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which accounts a reader wants to see: by regular expressions on functions, files, owners and threads.
+"""Filters of accounts: regular expressions on functions, files, owners and threads.
 
 A pattern is searched for in the names of all frames of a stack, of its owner and of its thread, or with a word before it
 ("file:", "function:", "owner:", "thread:") in these alone. Names are matched once each, however many stacks share them, and all of it has a bound in processor time:
@@ -48,7 +48,7 @@ class _TooLong(Exception):
 
 
 def _bounded(work: Callable[[], _Answer], complaint: str) -> _Answer:
-    """What the work answers, which may take _SECONDS of processor time. Raises FilterError."""
+    """The result of the work, which may take _SECONDS of processor time. Raises FilterError."""
     if threading.current_thread() is not threading.main_thread():
         return work()  # signals are the main thread's
 
@@ -67,7 +67,7 @@ def _bounded(work: Callable[[], _Answer], complaint: str) -> _Answer:
 
 
 def _matching(profile: Profile, filters: Sequence[Filter]) -> bytearray:
-    """By account: 1 where any of them finds something."""
+    """1 for each account in which any of them finds something."""
     frames: Set[int] = set()
     owners: Set[str] = set()
     for each in filters:
@@ -93,7 +93,7 @@ def _names(profile: Profile, fields: Sequence[str]) -> Set[str]:
 
 
 def _names_of(profile: Profile, id_: int, fields: Sequence[str]) -> Set[str]:
-    """Of a frame."""
+    """The names of a frame."""
     frame = profile.frame(id_)
     if frame.type == "t":
         return {profile.thread(profile.frames[id_][4])} if "thread" in fields else set()

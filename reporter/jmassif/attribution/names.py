@@ -16,14 +16,14 @@ from jmassif.units import printable
 
 
 # ---- names ----
-# What to call a frame, a stack and an account, in words that are safe to show.
+# Names of frames, stacks and accounts that are safe to show.
 #
-# Python files go by their path inside the package, or by their last name, with as many directories as it takes to tell all
+# Python files go by their path inside the package, or by their last name, with as many directories as it takes to keep all
 # files of the run apart.
 
-# Where Python keeps packages: what follows is the module's path.
+# Directories of packages: the module's path follows.
 _PACKAGES = re.compile(r".*/(?:(?:site|dist)-packages|python3(?:\.\d+)?)/")
-# Before a name, to tell it from others.
+# Directories before a name, to keep it apart from others.
 _MOST_DIRECTORIES = 24
 _Answer = TypeVar("_Answer")
 
@@ -38,7 +38,7 @@ def _module_path(path: str) -> str:
 
 
 def short_names(paths: Iterable[str]) -> Dict[str, str]:
-    """By path: the shortest ends of the paths that tell them apart, and whole packages' paths."""
+    """The shortest ends of the paths that keep them apart, and whole packages' paths, by path."""
     names = {path: _module_path(path) for path in paths}
     unsettled = list(names)
     for _ in range(_MOST_DIRECTORIES):
@@ -85,7 +85,7 @@ class Names(Sites):
         self._answers: Dict[Any, Any] = {}
 
     def once(self, question: Callable[[Profile, "Names"], _Answer]) -> _Answer:
-        """What the question answers about this run: asked once, however many want to know."""
+        """The result of a query on this run, which is made once."""
         if question not in self._answers:
             self._answers[question] = question(self._profile, self)
         answer: _Answer = self._answers[question]
@@ -99,7 +99,7 @@ class Names(Sites):
         return text
 
     def file(self, frame: int) -> str:
-        """What a Python frame's file is called."""
+        """The name of a Python frame's file."""
         return printable(self._files[self._profile.frame(frame).file]) or "?"
 
     def line(self, account: int) -> str:
@@ -127,7 +127,7 @@ class Names(Sites):
 # ---- alignment ----
 
 _SUFFIX = re.compile(r"\.so(?:\.[\w.+-]*)?$")
-# What stands between a library's name and .so: Python's ABI, auditwheel's hash, a version.
+# Parts between a library's name and .so: Python's ABI, auditwheel's hash, a version.
 _INFIXES = (
     re.compile(r"\.(?:cpython|pypy)[\w-]*$|\.abi3$"),
     re.compile(r"(?:-[0-9a-f]{8}(?:\.[\d.]+)?)$"),

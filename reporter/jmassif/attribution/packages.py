@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which frames are internal, and whose they are: Python's, PyTorch's, an installed package's.
+"""Packages of internal frames: Python's, PyTorch's, an installed package's.
 
 A person can mend a line of train.py, not one of torch/nn/functional.py. So memory is charged to the innermost line that is
-the user's own (charges.py), and in a tree a run of internal frames can be folded into one line, "… 12 frames of torch".
+the user's own (blame.py), and in a tree a run of internal frames can be folded into one line, "… 12 frames of torch".
 
-`RULES` tells which frames are internal; the first row that matches decides. What is not is what the recorder's owners.rules
+`RULES` says which frames are internal; the first row that matches decides. The others are what the recorder's owners.rules
 call own code. Frames of the *core* are what every program runs through. Those of other installed packages are internal as
 well, but where a stack has no line of the user's own, as under a program that pip installed, theirs are the next best.
 """
@@ -25,7 +25,7 @@ CORE = 0
 
 class Internal(NamedTuple):
     rank: int  # OWN, INSTALLED or CORE
-    package: str  # whose it is, safe to show; "" for OWN
+    package: str  # its name, safe to show; "" for OWN
 
 
 _OWN = Internal(OWN, "")
@@ -59,14 +59,14 @@ RULES = (
     ),
     Rule("numpy", CORE, _NUMPY + r"|<__array_function__ .*", _NUMPY),
     Rule(r"\1", INSTALLED, _PACKAGES + r"/([^/.]+).*", _PACKAGES + r"/([^/.]+).*"),
-    # What pip puts in bin/ has no suffix and calls a package.
+    # Scripts that pip puts in bin/ have no suffix and call a package.
     Rule(r"\1", INSTALLED, r".*/bin/([^/.]+)", ""),
     # Code from a string: dataclasses and namedtuples make theirs so, and python -c has nothing else.
     Rule("python", INSTALLED, r"<(?!stdin>|ipython|python-input|console>|doctest).*", ""),
     Rule("libc", CORE, "", rf"(?:.*/)?(?:{_LIBC})[^/]*"),
 )
 
-# What all others stand on, and what is not worth a name next to them.
+# Packages that all others stand on: not worth a name next to them.
 _GROUND = ("libc", "python")
 
 _PYTHON = [(re.compile(rule.files, re.DOTALL), rule) for rule in RULES if rule.files]
@@ -74,7 +74,7 @@ _NATIVE = [(re.compile(rule.objects, re.DOTALL), rule) for rule in RULES if rule
 
 
 def classify(frame: Frame) -> Internal:
-    """Whose a frame is."""
+    """The rank and the package of a frame."""
     patterns, path = (_PYTHON, frame.file) if frame.type == "p" else (_NATIVE, frame.object)
     for pattern, rule in patterns:
         match = pattern.fullmatch(path)
@@ -84,19 +84,19 @@ def classify(frame: Frame) -> Internal:
 
 
 class FrameRun(NamedTuple):
-    """What a run of internal frames is called in a tree, but for their number."""
+    """The name of a run of internal frames in a tree, but for their number."""
 
     packages: Tuple[str, ...]
 
     def label(self, fewest: int, most: int) -> str:
         number = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-        return f"… {number} {'frame' if most == 1 else 'frames'} of {self._whose()}"
+        return f"… {number} {'frame' if most == 1 else 'frames'} of {self._names()}"
 
     def name(self) -> str:
         """For formats that look a frame up by its name: whatever the number, the same."""
-        return f"… frames of {self._whose()}"
+        return f"… frames of {self._names()}"
 
-    def _whose(self) -> str:
+    def _names(self) -> str:
         *first, last = self.packages
         return f"{', '.join(first)} and {last}" if first else last
 
@@ -113,7 +113,7 @@ Step = Tuple[Union[int, FrameRun], int, int]
 
 
 class Folding:
-    """Whose the frames of one profile are."""
+    """The packages of the frames of one run."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile

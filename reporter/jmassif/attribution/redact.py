@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run without what tells whose machine it was: for reports that are passed on.
+"""A run without anything that identifies its user or machine: for reports that are passed on.
 
 Of a file stays its path within an installed package or Python's own library, and else its name; files of one name in several
 directories stay apart by a number. Of what describes the run stays what is known to be harmless: versions, the board, figures. Texts of
@@ -12,7 +12,7 @@ from typing import Dict, List, Set
 from jmassif.model.run import Profile
 
 
-# What is shown in place of a directory.
+# Shown in place of a directory.
 _SOMEWHERE = "…"
 _PROGRAM = "(program)"
 
@@ -57,7 +57,7 @@ def _base(path: str) -> str:
 
 
 class _Paths:
-    """What to call paths. Remembers directories, so that files of one name stay apart."""
+    """Names for paths. Remembers directories, so that files of one name stay apart."""
 
     def __init__(self) -> None:
         self._known: Dict[str, str] = {}
@@ -82,7 +82,7 @@ class _Paths:
 
 
 def _secrets(profile: Profile) -> List[str]:
-    """The user's and the host's name, as words, and the user's as home directories tell it."""
+    """The user's and the host's name, as words, and the user's in paths of home directories."""
     manifest = profile.manifest
     words = {manifest.get("user", ""), manifest.get("host", ""), manifest.get("host", "").partition(".")[0]}
     texts = [*manifest.values(), *profile.strings.values()]
@@ -152,7 +152,7 @@ def _manifest(profile: Profile, scrub: _Scrubber) -> Dict[str, str]:
 
 
 def anonymize(profile: Profile) -> None:
-    """Takes from a profile what tells whose machine it was. To be done before anybody has asked it for names."""
+    """Remove from a run what identifies its user or machine. To be done before anything asks it for names."""
     scrub = _Scrubber(profile)
     manifest = _manifest(profile, scrub)
     _frames(profile, scrub)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What --by groups memory by: from an account to the name it goes under, in words that are safe to show."""
+"""Groups of --by: from an account to the name it goes under, safe to show."""
 
 from array import array
 from collections import Counter
@@ -13,16 +13,14 @@ from jmassif.units import printable
 
 
 # ---- threads ----
-# Which thread allocated: the outermost frame of a stack, in a trace that was recorded with --threads=yes.
+# The thread that allocated: the outermost frame of a stack, in a trace that was recorded with --threads=yes.
 #
-# Threads are told apart by their numbers, in the order in which they began, and are called by their names. Threads that share one are
+# Threads have numbers, in the order in which they began, and are called by their names. Threads that share one are
 # shown as one, for eight workers do the same work; each by itself has its number behind the name.
 
 NO_THREAD = "(no thread)"  # what was there before the program began, and what is kept of all threads together
 _NONE = -1
-WITHOUT_THREADS = (
-    "the trace does not tell which thread has allocated: record it with valgrind --tool=jmassif --threads=yes"
-)
+WITHOUT_THREADS = "the trace has no threads: record it with jmassif --threads=yes"
 
 
 def _thread_of(profile: Profile, roots: Dict[int, int]) -> Callable[[int], int]:
@@ -43,7 +41,7 @@ def _thread_of(profile: Profile, roots: Dict[int, int]) -> Callable[[int], int]:
 
 
 class Threads:
-    """Of one profile."""
+    """The threads of one run."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -54,7 +52,7 @@ class Threads:
         self._sharing = Counter(map(self.name, set(roots.values())))
 
     def number(self, account: int) -> int:
-        """Of the thread that allocated the account's memory, from 1; 0: one of many that are not told apart; -1: none."""
+        """The number of the thread that allocated the account's memory, from 1; 0: one of many that share it; -1: none."""
         return self._numbers[account]
 
     def name(self, number: int) -> str:
@@ -78,13 +76,13 @@ def thread_naming(profile: Profile, is_together: bool) -> Callable[[int], str]:
 
 
 # ---- lines ----
-# What memory is charged to in the views by Python line, by function and by module (see charges.py).
+# The line, function or module that memory is charged to (blame.py).
 
 LINE_VIEWS = {"python-line": "line", "python-function": "function", "module": "module"}
 
 
 class Charged(NamedTuple):
-    """What memory is charged to."""
+    """A line, a function or a module."""
 
     label: str
     frame: int  # of the line; 0: it is no line
@@ -168,7 +166,7 @@ def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> C
     """A function from an account to its name in one of view.BY, "stack" excepted; or in "group".
 
     Unless `is_folded` the views by line charge memory to the innermost Python frame, internal or not, and threads that share a
-    name are told apart.
+    name are kept apart.
     """
     if by in LINE_VIEWS:
         charged = charges(profile, names, by, is_folded)

@@ -32,7 +32,7 @@ def call_tree(profile: Profile, view: View) -> CallTree:
 
 
 def call_tree_of_job(found: JobRange, view: View) -> CallTree:
-    """Likewise of a range over several processes, each below a node of its own."""
+    """The tree of a range over several processes, each below a node of its own."""
     tree = CallTree()
     for part in found.parts:
         profile = part.process.profile
@@ -64,7 +64,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
 
 
 def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    """Likewise, of a range over several processes."""
+    """The lines of a range over several processes. Raises SelectionError."""
     view = view_of(job.members[0].profile)
     assert view.range is not None
     yield from _lines(call_tree_of_job(job_range(job, *view.range), view), view)

@@ -37,7 +37,7 @@ def _end(at: Instant) -> Dict[str, Any]:
     return {"name": unicode_text(at.name), "time": at.time}
 
 
-def _told(process: Process, found: Optional[Moment]) -> Optional[Dict[str, Any]]:
+def _sampled(process: Process, found: Optional[Moment]) -> Optional[Dict[str, Any]]:
     """On the common clock."""
     if found is None:
         return None
@@ -56,8 +56,8 @@ def _process(job: Processes, part: RangePart, by: _Naming, lines: _Naming) -> Di
         "parent": None if process.parent is None else job.members[process.parent].pid,
         "begin": process.begin,
         "end": process.end,
-        "from": _told(process, part.first),
-        "to": _told(process, part.second),
+        "from": _sampled(process, part.first),
+        "to": _sampled(process, part.second),
         "total": _total(rows),
         "table": [_row(row) for row in rows],
         "lines": [_row(row) for row in part.rows(lines(process))],

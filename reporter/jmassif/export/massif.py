@@ -38,7 +38,7 @@ _MAX_FRAMES = 96
 _DEFAULT_MAX_SNAPSHOTS = 100
 _DEFAULT_DETAILED_FREQ = 10
 
-# What a trace says of the options is bounded: the recorder takes no more snapshots, and each tree looks at every account.
+# Bounds for the options that a trace states: the recorder takes no more snapshots, and each tree looks at every account.
 _MOST_SNAPSHOTS = 1000
 _MOST_LOOKS = 1 << 20
 _LEAST_TREES = 10
@@ -175,7 +175,7 @@ def _levels(profile: Profile, names: Names, view: View) -> List[Callable[[int], 
 
 
 def _detailed_every(profile: Profile, n_snapshots: int) -> int:
-    """Of how many snapshots one has its tree: as the option says, fewer where that would take minutes."""
+    """One of so many snapshots has its tree: as the option says, fewer where that would take minutes."""
     n_trees = max(_LEAST_TREES, _MOST_LOOKS // len(profile.accounts))
     return max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)), -(-n_snapshots // n_trees))
 

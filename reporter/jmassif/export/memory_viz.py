@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Device memory at a moment, and each step up to it, as torch.cuda.memory._snapshot() returns them: for PyTorch's memory_viz.
 
-A pickle of dictionaries, lists, strings and numbers alone. What that structure has room for and a trace does not tell is
+A pickle of dictionaries, lists, strings and numbers alone. Fields of that structure that a trace does not have are
 either left out, or, where memory_viz cannot do without it, has the value that it does not show: docs/formats.md says which.
 """
 
@@ -30,7 +30,7 @@ _Dict = Dict[str, Any]
 
 
 class _Stacks:
-    """Lists of frames by account, innermost first. Those that are the same are one object, which a pickle tells once."""
+    """Lists of frames by account, innermost first. Equal ones are one object, which a pickle writes once."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -197,7 +197,7 @@ def write(profile: Profile, view: View) -> Iterator[bytes]:
 
 
 def remark(profile: Profile, view: View) -> str:
-    """What there is to say of the file beside it: that there is nothing in it; "" else. Raises moments.SelectionError."""
+    """A warning if there is nothing in the file; "" else. Raises moments.SelectionError."""
     at = select_device(profile, view.segments or "", view.selector)
     is_empty = not layout_at(profile, at.position).segments and not steps(profile, at.position)
     return why_empty(profile, at) if is_empty else ""

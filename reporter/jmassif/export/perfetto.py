@@ -5,7 +5,7 @@ Counters have the totals, what each owner held (or what else --by names) at each
 regions and calls of the CUDA API are slices of their threads; marks, failed allocations and peaks are instants. Slices
 of a thread must nest: those that overlap without nesting go to a further track of that thread.
 
-Times are microseconds there. A trace whose times are instructions or bytes has one of them for each microsecond.
+Times are microseconds there. A trace in instructions or bytes has one of them for each microsecond.
 """
 
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A pprof profile: gzip around the message Profile of pprof's profile.proto.
 
-A sample is an account: its stack, five values, and labels that say whose memory it is and where it was recorded, so that
-profiles of many boards can be merged in one store and told apart there. The first four values have the names of Go's heap
+A sample is an account: its stack, five values, and labels with its owner and where it was recorded, so that
+profiles of many boards can be merged in one store and kept apart there. The first four values have the names of Go's heap
 profiles, which pprof and the stores that are built on it know.
 """
 
@@ -61,7 +61,7 @@ def packed(field: int, values: Iterable[int]) -> bytes:
 
 # ---- pprof ----
 
-# Name and unit, in the order of samples.VALUES.
+# Name and unit, in the order of aggregate.VALUES.
 _SAMPLE_TYPES = (
     ("inuse_space", "bytes"),
     ("inuse_objects", "count"),
@@ -74,7 +74,7 @@ _SAMPLE_TYPES = (
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
 _TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_SAMPLE_TYPE = 9, 10, 11, 12, 13, 14
 
-# Of values, which are signed there.
+# The largest value, which is signed there.
 _LARGEST = (1 << 63) - 1
 _CHUNK_BYTES = 1 << 18
 _MAX_KNOWN = 1 << 16
@@ -130,7 +130,7 @@ class _Mappings:
 
 
 def _frames(profile: Profile, strings: _Strings, mappings: _Mappings) -> Iterator[bytes]:
-    """Locations, whose ids are the frames', and functions."""
+    """Locations, with the ids of the frames, and functions."""
     functions: Dict[Tuple[str, str, str], int] = {}
     for id_ in profile.frames:
         frame = profile.frame(id_)
@@ -147,7 +147,7 @@ def _frames(profile: Profile, strings: _Strings, mappings: _Mappings) -> Iterato
 
 
 def _have_many_children(profile: Profile) -> bytearray:
-    """By node of the trie."""
+    """1 for each node of the trie with more than one child."""
     children = bytearray(len(profile.node_parent))
     for parent in profile.node_parent:
         if children[parent] < 2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A speedscope file: one profile of weighted stacks, whose weights are bytes or counts.
+"""A speedscope file: one profile of stacks weighted by bytes or counts.
 
 It keeps the schema that speedscope publishes. JSON has its own escaping for control characters; bytes that were no UTF-8
 have been written as \\xHH before, since JSON has nothing for them.
@@ -37,7 +37,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
 
 
 def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    """Likewise, of a range over several processes."""
+    """The file of a range over several processes. Raises SelectionError."""
     view = view_of(job.members[0].profile)
     assert view.range is not None
     found = job_range(job, *view.range)

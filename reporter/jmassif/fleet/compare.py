@@ -11,7 +11,7 @@ from collections import Counter
 from math import exp, lgamma, log
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.run_info import is_told_by_others, label, version_order
+from jmassif.analysis.run_info import is_redundant, label, version_order
 from jmassif.fleet.database import RUN, TOTAL, Database, FleetError
 from jmassif.units import count, growth, percent, printable, size
 
@@ -367,7 +367,7 @@ def _facts(groups: Sequence[RunGroup], key: str) -> List[FleetFact]:
     keys = {fact: None for counter in counters for fact in counter}
     rows = []
     for fact in keys:
-        if fact in _NOT_COMPARED or fact == key or (is_told_by_others(fact) and fact != key):
+        if fact in _NOT_COMPARED or fact == key or (is_redundant(fact) and fact != key):
             continue
         values = []
         for group, counter in zip(groups, counters):

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.compare import Difference, HeldStacks, Stacks
-from jmassif.analysis.run_info import is_told_by_others, label
+from jmassif.analysis.run_info import is_redundant, label
 from jmassif.export.compare import as_json
 from jmassif.html.cells import MAX_EXACT, OTHER_LIBRARIES, Columns, TooLarge, fold, shown
 from jmassif.html.data import RunData
@@ -240,7 +240,7 @@ def comparison(difference: Difference) -> Dict[str, Any]:
         ladder.update(ladder_table(difference, view)._asdict(), data=ladder["rows"])
     found: Dict[str, Any] = _safe(data)
     for fact, row in zip(difference.facts, found["facts"]):
-        row["is_detail"] = is_told_by_others(fact.key) or "." in fact.key
+        row["is_detail"] = is_redundant(fact.key) or "." in fact.key
     for column, row in zip(difference.columns, found["columns"]):
         row["stacks_of"] = shown(column.typical.name)
     found["common"], found["headline"] = _common(difference), _texts(difference)

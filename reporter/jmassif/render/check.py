@@ -126,7 +126,7 @@ def _command_property(text: str) -> str:
 
 
 def write_github(checked: Sequence[Checked]) -> Iterator[str]:
-    """What is over budget becomes an annotation, a truncated trace a warning; the rest stands in the log."""
+    """A value over its budget becomes an annotation, a truncated trace a warning; the rest stands in the log."""
     for one in checked:
         if one.truncation:
             level, text = ("warning", one.truncation) if one.is_whole else ("error", _cut(one))

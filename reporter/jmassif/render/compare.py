@@ -18,7 +18,7 @@ from jmassif.analysis.compare import (
     Moved,
     View,
 )
-from jmassif.analysis.run_info import is_told_by_others, label
+from jmassif.analysis.run_info import is_redundant, label
 from jmassif.render.ladder import LABELS, SIGNS, TOOLS, Unit, shown_numbers, unit_for
 from jmassif.render.layout import Column as TableColumn, Table, heading, paragraph
 from jmassif.units import count, growth, printable, size
@@ -233,7 +233,7 @@ def _without_beginning(values: List[str]) -> List[str]:
 def _facts(difference: Difference) -> List[List[str]]:
     """What is compared, and what differs in software and machine: a name and a text."""
     found = [[column.label, _files(column)] for column in difference.columns]
-    for fact in (fact for fact in difference.facts if not is_told_by_others(fact.key)):
+    for fact in (fact for fact in difference.facts if not is_redundant(fact.key)):
         found.append([label(fact.key), " → ".join(value or "?" for value in _without_beginning(fact.values))])
     return [[printable(_short(name, _MAX_NAME)), printable(text)] for name, text in found]
 

@@ -60,7 +60,7 @@ def _column_of(time: int, points: Sequence[Point], width: int) -> int:
 
 
 def _columns(points: Sequence[Point], width: int) -> List[Point]:
-    """What each column shows. Where nothing was sampled the level stays as it was."""
+    """The point of each column. Without a sample the level stays as it was."""
     members: List[List[Point]] = [[] for _ in range(width)]
     for point in points:
         members[_column_of(point.time, points, width)].append(point)
@@ -98,7 +98,7 @@ def _bars(margin: str, cells: str) -> Line:
 
 
 def legend(entries: Iterable[str]) -> Line:
-    """What the characters in bars mean; an entry begins with the character."""
+    """The legend of the characters in bars; an entry begins with the character."""
     parts: List[Part] = [(" " * (_MARGIN + 1), "")]
     for entry in entries:
         gap = "   " if len(parts) > 1 else ""

@@ -21,7 +21,7 @@ class View(NamedTuple):
     fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
     # Show the text of Python lines, also of files below these directories, whatever is there; None: show none.
     source: Optional[Sequence[str]] = ()
-    value: str = "live-bytes"  # of a stack; one of samples.VALUES
+    value: str = "live-bytes"  # of a stack; one of aggregate.VALUES
     segments: Optional[str] = None  # map device memory: at the failed allocation of this number, or ""; None: do not
     with_pages: bool = False  # count resident pages where massif would not
     is_brief: bool = False  # the text report's sections are cut short, so that it is two screens
