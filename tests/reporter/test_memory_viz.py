@@ -273,71 +273,19 @@ def test_a_recorded_run_has_the_totals_of_its_snapshots(moment: str, tmp_path: P
 # ---- nothing to show -----------------------------------------------------------------------------
 
 
-def _host_alone(**manifest: str) -> Trace:
-    trace = Trace(time_unit="ms", memory="discrete", **manifest)
+def test_an_empty_file_comes_with_a_warning_and_no_error(tmp_path: Path) -> None:
+    trace = Trace(time_unit="ms", memory="discrete")
     trace.snapshot(2, "time", {trace.account("heap", "app", ["main (a.c:5)"]): (MIB, 1)})
-    return trace
-
-
-def _loaded(trace: Trace, *paths: str) -> None:
-    for number, path in enumerate(paths, 1):
-        trace.lines.append(f"L 2 {0x100000 * number:x} 4096 0 {path}")
-
-
-def _said(trace: Trace, directory: Path, *options: str) -> str:
-    """What is said on standard error of an export that is empty: one line, and no error."""
-    trace.snapshot(9, "exit", {})
-    trace.lines.append("Z 9 exit 0")
-    out = directory / "snapshot.pickle"
-    done = jm_print("--format=memory-viz", *options, "-o", out, trace.save(directory))
-    assert (done.status, done.out, done.err.count("\n")) == (0, "", 1) and done.err.startswith("jm_print: "), done.err
-    snapshot = read(out.read_bytes())
-    assert not snapshot["segments"] and not snapshot["device_traces"][0]
-    return done.err
-
-
-def test_an_export_without_device_allocations_is_said_to_be_empty_and_what_shows_the_host(tmp_path: Path) -> None:
-    said = _said(_host_alone(), tmp_path)
-    assert "no device allocations, so the export is empty" in said
-    assert "the program loaded no CUDA library" in said and "--format=html" in said
-
-
-def test_of_an_empty_export_it_is_said_what_cuda_answered(tmp_path: Path) -> None:
-    trace = _host_alone()
-    _loaded(trace, "/usr/lib/libcudart.so.11.0", "/usr/lib/libcuda.so.1", "/usr/lib/libicudata.so.72")
-    trace.lines.append(f"e {trace.string('cuInit')} 100 1")
-    said = _said(trace, tmp_path)
-    assert "1 call of cuInit failed with error 100 (no device)" in said and "loaded no" not in said
-
-
-def test_of_an_empty_export_it_is_said_which_libraries_asked_for_nothing(tmp_path: Path) -> None:
-    trace = _host_alone()
-    _loaded(trace, "/usr/lib/libcudart-9335f6a2.so.11.0", "/usr/lib/libcuda.so.1", "/usr/lib/libicudata.so.72")
-    said = _said(trace, tmp_path)
-    assert "loaded libcudart-9335f6a2.so.11.0 and libcuda.so.1, and asked for none" in said
-
-
-def test_of_a_process_that_became_another_program_it_is_said_what_follows_it(tmp_path: Path) -> None:
-    trace = _host_alone()
-    trace.snapshot(3, "exec", {})
-    out = tmp_path / "snapshot.pickle"
-    done = jm_print("--format=memory-viz", "-o", out, trace.save(tmp_path))
-    assert done.status == 0 and "--trace-children=yes" in done.err.splitlines()[-1]
-
-
-def test_device_memory_without_addresses_and_a_moment_before_any_are_told_as_such(tmp_path: Path) -> None:
-    trace = _host_alone()
     array = trace.account("array", "app", ["main (a.c:5)"])
     trace.block(3, 0x99, 7 * MIB, array)
     trace.snapshot(4, "time", {array: (7 * MIB, 1)})
-    said = _said(trace, tmp_path)
-    assert "7.00 MiB" in said and "has no addresses" in said
-    later = _host_alone()
-    app = later.account("device", "app", ["main (a.c:5)"])
-    later.block(3, BASE, 7 * MIB, app)
-    later.snapshot(4, "time", {app: (7 * MIB, 1)})
-    said = _said(later, tmp_path, "--snapshot=1")
-    assert "at snapshot 1" in said and "--snapshot=peak-device" in said and "no device allocations" not in said
+    trace.lines.append("Z 9 exit 0")
+    out = tmp_path / "snapshot.pickle"
+    done = jm_print("--format=memory-viz", "--snapshot=1", "-o", out, trace.save(tmp_path))
+    assert (done.status, done.out, done.err.count("\n")) == (0, "", 1)
+    assert "no device memory has an address at snapshot 1" in done.err
+    snapshot = read(out.read_bytes())
+    assert not snapshot["segments"] and not snapshot["device_traces"][0]
 
 
 def test_an_export_with_something_in_it_says_nothing(tmp_path: Path) -> None:

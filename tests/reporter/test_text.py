@@ -191,7 +191,7 @@ def test_what_the_kernel_keeps_without_a_size_is_no_oddity() -> None:
     lines = report(trace.load())
     assert not any("warnings" in line for line in lines)
     told = " ".join(section(lines, "Not counted"))
-    assert told.endswith("does not say how much memory it takes: 1 GPU address space, 17 GPU channels.")
+    assert told.endswith("Driver objects of unknown size: 1 GPU address space, 17 GPU channels.")
 
 
 def test_a_long_list_of_failures_is_cut_short_and_counted() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run has counted: what was odd, and what the kernel's driver keeps without saying how much memory that takes.
+"""The run itself: program, machine, software and end; its identity in a fleet; and the recorder's counters.
 
-The latter is as it should be on any board, so it stands apart from what the recorder met and did not understand.
+Objects of the kernel's driver without a size are as they should be on any board, so they stand apart from other counters.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Tuple
 
 from jmassif.model.records import ALLOCATED, PEAKS
 from jmassif.model.run import Profile
-from jmassif.units import count, moment, printable, size
+from jmassif.units import moment, size
 
 
 # ---- about ----
@@ -385,42 +385,7 @@ def labels_of_run(profile: Profile) -> List[Tuple[str, str]]:
     return [(name, text) for name, text in labels if text]
 
 
-# ---- failures ----
-# Calls of an API that returned an error, in words. Failures for lack of memory have more on record: oom.py.
-
-# Error codes that the CUDA runtime and driver API share (driver_types.h, cuda.h).
-_CUDA_ERRORS = {
-    1: "invalid value",
-    2: "out of memory",
-    3: "not initialized",
-    4: "driver shutting down",
-    35: "driver too old",
-    100: "no device",
-    101: "invalid device",
-    201: "invalid context",
-    304: "operating system call failed",
-    400: "invalid handle",
-    700: "illegal address",
-    712: "host memory already registered",
-    713: "host memory not registered",
-    719: "launch failure",
-    801: "not supported",
-    999: "unknown error",
-}
-
-
-def failed_calls(profile: Profile) -> List[str]:
-    """A text for each function and error, what came most often first."""
-    found = []
-    for (name, code), calls in sorted(profile.failures.items(), key=lambda item: (-item[1], item[0])):
-        is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
-        meaning = _CUDA_ERRORS.get(code) if is_cuda else None
-        error = f"error {code} ({meaning})" if meaning else f"error {code}"
-        found.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
-    return found
-
-
-# ---- oddities ----
+# ---- counters ----
 
 # The noun of each counter.
 _WITHOUT_SIZE = {
@@ -429,8 +394,6 @@ _WITHOUT_SIZE = {
     "driver-rm-channels": "GPU channel",
     "driver-objects-without-size": "other object",
 }
-
-WITHOUT_SIZE = "Kept by the kernel's driver, which does not say how much memory it takes"
 
 
 class Counted(NamedTuple):

@@ -8,7 +8,7 @@ either left out, or, where memory_viz cannot do without it, has the value that i
 import pickle
 from typing import Any, Dict, Iterator, List
 
-from jmassif.analysis.allocator_events import DeviceMoment, Step, select_device, steps, why_empty
+from jmassif.analysis.allocator_events import DeviceMoment, Step, select_device, steps
 from jmassif.analysis.device_memory import CACHE, Layout, Segment, is_placed, layout_at
 from jmassif.analysis.oom import at_least
 from jmassif.model.records import DEVICE_KINDS, Frame
@@ -199,5 +199,6 @@ def write(profile: Profile, view: View) -> Iterator[bytes]:
 def remark(profile: Profile, view: View) -> str:
     """A warning if there is nothing in the file; "" else. Raises moments.SelectionError."""
     at = select_device(profile, view.segments or "", view.selector)
-    is_empty = not layout_at(profile, at.position).segments and not steps(profile, at.position)
-    return why_empty(profile, at) if is_empty else ""
+    if layout_at(profile, at.position).segments or steps(profile, at.position):
+        return ""
+    return f"the file is empty: no device memory has an address at {at.name}; name another moment, or the trace of the process that uses CUDA"

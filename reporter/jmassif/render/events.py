@@ -5,7 +5,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.regions import region_figures, regions_by_name
-from jmassif.analysis.run_info import WITHOUT_SIZE, counted, failed_calls
+from jmassif.analysis.run_info import counted
 from jmassif.analysis.summary import Report
 from jmassif.model.records import Snapshot
 from jmassif.model.run import Profile
@@ -19,6 +19,38 @@ _REGIONS_SHOWN_OF_A_NAME = 3
 _TEMPORARIES_SHOWN = 5
 _SNAPSHOTS_SHOWN = 24
 _FAILURES_SHOWN = 16
+
+
+# Error codes that the CUDA runtime and driver API share (driver_types.h, cuda.h).
+_CUDA_ERRORS = {
+    1: "invalid value",
+    2: "out of memory",
+    3: "not initialized",
+    4: "driver shutting down",
+    35: "driver too old",
+    100: "no device",
+    101: "invalid device",
+    201: "invalid context",
+    304: "operating system call failed",
+    400: "invalid handle",
+    700: "illegal address",
+    712: "host memory already registered",
+    713: "host memory not registered",
+    719: "launch failure",
+    801: "not supported",
+    999: "unknown error",
+}
+
+
+def failed_calls(profile: Profile) -> List[str]:
+    """A text for each function and error, what came most often first."""
+    found = []
+    for (name, code), calls in sorted(profile.failures.items(), key=lambda item: (-item[1], item[0])):
+        is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
+        meaning = _CUDA_ERRORS.get(code) if is_cuda else None
+        error = f"error {code} ({meaning})" if meaning else f"error {code}"
+        found.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
+    return found
 
 
 def failures(profile: Profile, extent: Extent = FULL) -> Lines:
@@ -37,9 +69,9 @@ def failures(profile: Profile, extent: Extent = FULL) -> Lines:
 
 
 def without_size(profile: Profile) -> Lines:
-    """What is in no sum, for nobody tells how large it is."""
+    """Objects of the kernel's driver, which does not say how much memory they take."""
     kept = ", ".join(count(n, noun) for noun, n in counted(profile).without_size)
-    return heading("Not counted") + paragraph(f"{WITHOUT_SIZE}: {kept}.") if kept else []
+    return heading("Not counted") + paragraph(f"Driver objects of unknown size: {kept}.") if kept else []
 
 
 _REGIONS = Table(
