@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The books of the whole board: they add up, whatever the trace says, and the report tells what is doubtful."""
 
+from pathlib import Path
 from typing import Dict, List
 
 import pytest
@@ -21,7 +22,7 @@ from jmassif.analysis.budgets import BudgetError, Meter
 from jmassif.model.run import Profile
 from jmassif.render.text import write
 from jmassif.render.view import View
-from tests.reporter.commands import section as section_of
+from tests.reporter.commands import jm_print, section as section_of
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
@@ -257,3 +258,18 @@ def test_without_samples_there_is_nothing() -> None:
         Meter(profile).value("peak.unaccounted")
     assert sampled(profile) == [] and fullest(profile) is None
     assert section(profile) == []
+
+
+def test_a_moment_between_two_samples_of_pages_says_so(tmp_path: Path) -> None:
+    """A mark does not sample pages again when they were sampled shortly before."""
+    traced = trace(LATER)
+    file = traced.account("file", "lib", ["mapped (libm.so)"])
+    traced.mark(200, "loaded")
+    traced.snapshot(200, "mark", {file: (5 * MIB, 1)})
+    path = traced.save(tmp_path)
+    sampled_at = max(traced.load().system["resident"][0])
+    done = jm_print("--snapshot=loaded", path)
+    assert f"Pages of files and mappings are those of {sampled_at} ms, when they were sampled last." in " ".join(
+        done.out.split()
+    )
+    assert "when they were sampled last" not in jm_print("--snapshot=2", path).out

@@ -142,6 +142,13 @@ def sampled(profile: Profile) -> List[int]:
     return [index for index, snapshot in enumerate(profile.snapshots) if snapshot.time in times]
 
 
+def sampled_before(profile: Profile, at: Moment) -> Optional[int]:
+    """The time at which the pages of a snapshot were sampled, if that was before it: a mark does not always sample them again."""
+    times = profile.system["resident"][0] if "resident" in profile.system else ()
+    before = [time for time in times if time <= at.time]
+    return before[-1] if before and at.snapshot is not None and before[-1] < at.time else None
+
+
 def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
     """The bytes of the kinds that lie in the board's memory."""
     sides = ("host",) if profile.is_discrete else ("host", "device")

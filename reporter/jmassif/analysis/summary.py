@@ -18,7 +18,7 @@ from jmassif.analysis.aggregate import (
     ledger,
     roles,
 )
-from jmassif.analysis.balance import Books, DeviceBooks, books, device_books, nearest_to
+from jmassif.analysis.balance import Books, DeviceBooks, books, device_books, nearest_to, sampled_before
 from jmassif.analysis.hot_spot import HotSpot, hot_spot
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
@@ -74,6 +74,7 @@ class MomentFacts(NamedTuple):
     time: int
     snapshot: Optional[int]  # its number, where it is one
     is_peak: bool
+    pages_of: Optional[int] = None  # when resident pages were sampled, if that was before a snapshot
 
 
 class PeakFacts(NamedTuple):
@@ -279,7 +280,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
     snapshot = None if at.snapshot is None else run.snapshots[at.snapshot].id
     return Report(
         run=_facts(run),
-        moment=MomentFacts(at.name, at.time, snapshot, at.snapshot is None),
+        moment=MomentFacts(at.name, at.time, snapshot, at.snapshot is None, sampled_before(run, at)),
         outcome=outcome,
         filter=_filter(run, at, table.total),
         peak=_peak(run, wholes[0]),

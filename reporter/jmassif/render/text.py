@@ -189,6 +189,9 @@ def _by_owner(report: Report, extent: Extent) -> Lines:
     if table.imported_bytes or table.imported_blocks:
         imported = f"{size(table.imported_bytes)} in {count(table.imported_blocks, 'block')}"
         lines.append(f"Not counted: {imported} imported from other processes.")
+    if report.moment.pages_of is not None:
+        when = moment(report.moment.pages_of, report.run.time_unit)
+        lines += paragraph(f"Pages of files and mappings are those of {when}, when they were sampled last.")
     return lines + _legend(table, extent.rows)
 
 
