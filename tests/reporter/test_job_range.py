@@ -153,21 +153,21 @@ def test_json_has_figures_of_each_process_and_their_sum_by_its_schema(tmp_path: 
     done = _print(tmp_path, "--from=first", "--to=second", "--format=json")
     assert (done.status, done.err) == (0, "")
     report = json.loads(done.out)
-    told = {process["pid"]: process for process in report["processes"]}
+    found = {process["pid"]: process for process in report["processes"]}
     whole = tuple(map(sum, zip(*_TRUTH.values())))
-    assert {pid: _figures(process["total"]["host"]) for pid, process in told.items()} == _TRUTH
+    assert {pid: _figures(process["total"]["host"]) for pid, process in found.items()} == _TRUTH
     assert _figures(report["total"]["host"]) == whole
     assert _of_all(report["table"]["rows"]) == _of_all(report["lines"]) == whole
     assert {row["name"]: _figures(row["host"]) for row in report["lines"]} == {
         "load (a.c:1)": (5000, 0, 1000, 0, 1000, 4000),
         "work (a.c:2)": (70, 300, 15, 1205, 920, 355),
     }
-    assert [told[pid]["from"] for pid in (1, 2, 3)] == [
+    assert [found[pid]["from"] for pid in (1, 2, 3)] == [
         {"time": 100, "snapshot": 3},
         {"time": 60, "snapshot": 2},
         None,
     ]
-    assert (told[3]["to"], told[3]["parent"], told[3]["relation"]) == (None, 1, "forked")
+    assert (found[3]["to"], found[3]["parent"], found[3]["relation"]) == (None, 1, "forked")
     schema = validator("range")
     schema.validate(report)
     del report["processes"][0]["total"]
@@ -192,9 +192,9 @@ def test_json_has_figures_of_each_process_and_their_sum_by_its_schema(tmp_path: 
 def test_a_flame_graph_has_a_frame_for_each_process(tmp_path: Path, value: str, lines: Set[str]) -> None:
     ends_ = ("--from=first", "--to=second", f"--value={value}")
     assert set(_print(tmp_path, "--format=folded", *ends_).out.splitlines()) == lines
-    told = json.loads(_print(tmp_path, "--format=speedscope", *ends_).out)
-    assert sorted(told["profiles"][0]["weights"]) == sorted(int(line.split()[-1]) for line in lines)
-    assert {frame["name"] for frame in told["shared"]["frames"]} >= {line.partition(";")[0] for line in lines}
+    found = json.loads(_print(tmp_path, "--format=speedscope", *ends_).out)
+    assert sorted(found["profiles"][0]["weights"]) == sorted(int(line.split()[-1]) for line in lines)
+    assert {frame["name"] for frame in found["shared"]["frames"]} >= {line.partition(";")[0] for line in lines}
 
 
 def test_each_adds_tables_of_each_process_and_stacks_their_trees(tmp_path: Path) -> None:

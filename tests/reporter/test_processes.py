@@ -128,7 +128,7 @@ def test_other_units_than_milliseconds_have_no_common_clock(unit: str) -> None:
 
 
 def test_traces_without_a_start_have_no_common_clock() -> None:
-    assert "started" in joined(trace_of(1, start_unix_ms=""), trace_of(2)).no_clock
+    assert "start" in joined(trace_of(1, start_unix_ms=""), trace_of(2)).no_clock
 
 
 # ---- the sum of shares ---------------------------------------------------------------------------
@@ -430,7 +430,7 @@ int main(void)
     for (int i = 0; i < 3; i++)
         if (read(to_parent[0], &byte, 1) != 1)
             return 1;
-    // Here all four hold what they have, for longer than the clock's millisecond: within one, nothing tells that they did.
+    // All four hold their memory for longer than a millisecond of the clock: shorter moments are in no trace.
     usleep(50000);
     for (int i = 0; i < 3; i++)
         if (write(to_child[1], &byte, 1) != 1)
@@ -479,7 +479,6 @@ def test_a_program_that_forks_three_children() -> None:
     # The blocks, and less than a kilobyte, or a page for a large block, of overhead.
     true = (8 + 5 + 1 + 2 + 3) << 20
     assert true <= job.peak().on("total") < true + 5 * 8192
-    assert [p.inherited_bytes >> 20 for p in job.members] == [0, 8, 8, 8]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

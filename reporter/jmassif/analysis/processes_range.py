@@ -15,7 +15,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.inherited import left_at
 from jmassif.analysis.moments import EXAMPLES, Moment, SelectionError, mark_snapshots, select, snapshot_by, time_named
-from jmassif.analysis.processes import Part, Processes
+from jmassif.analysis.processes import Processes
 from jmassif.analysis.range_diff import Range, RangeRow, joined, range_of, rows_of, total_of
 from jmassif.model.processes import FORKED, REPLACED, Process
 from jmassif.model.records import Composition
@@ -32,11 +32,11 @@ _MAX_MARK = 60  # characters
 class Instant(NamedTuple):
     name: str
     time: int  # on the common clock
-    moments: Dict[int, Moment]  # by member that ran then: how its trace last told of it, on its own clock
+    moments: Dict[int, Moment]  # by member that ran then, on the clock of its trace
 
 
 def _main(job: Processes) -> int:
-    """The member that the others come of, as it was last: exec may have made another program of it."""
+    """The first process of the tree; after exec, the program that it became last."""
     members = job.members
 
     def is_main(process: Process) -> bool:
@@ -49,14 +49,14 @@ def _main(job: Processes) -> int:
 
 
 def _at(job: Processes, name: str, time: int, known: Dict[int, Moment]) -> Instant:
-    """`known` are exact; of the others it is their last snapshot by then."""
+    """At the last snapshot of each process by then, but for those in `known`."""
     found = dict(known)
     for index, process in enumerate(job.members):
         profile = process.profile
         if index not in found and profile.snapshots and process.begin <= time <= process.end:
             place = snapshot_by(profile, time - process.offset)
-            told = profile.snapshots[place]
-            found[index] = Moment(f"snapshot {told.id}", told.time, profile.composition(place), place)
+            last = profile.snapshots[place]
+            found[index] = Moment(f"snapshot {last.id}", last.time, profile.composition(place), place)
     return Instant(name, time, found)
 
 
@@ -69,7 +69,7 @@ def _of(job: Processes, index: int, selector: str) -> Instant:
 
 
 def _mark(job: Processes, text: str) -> Optional[Instant]:
-    """When any of them set it for the last time."""
+    """Where any of the processes set it last."""
     found: List[Tuple[int, int]] = []
     for index, process in enumerate(job.members):
         snapshot = mark_snapshots(process.profile).get(text)
@@ -95,15 +95,6 @@ def _trace(process: Process) -> str:
     return os.path.basename(process.name)
 
 
-def _at_peak(part: Part) -> Moment:
-    run, seen = part.process.profile, part.observed
-    if seen.snapshot is None:
-        peak = run.peaks[seen.peak]
-        return Moment(f"its {seen.peak} peak", peak.time, run.peak_composition(seen.peak), None)
-    snapshot = run.snapshots[seen.snapshot]
-    return Moment(f"snapshot {snapshot.id}", snapshot.time, run.composition(seen.snapshot), seen.snapshot)
-
-
 def _instant(job: Processes, selector: str) -> Instant:
     marked = _mark(job, selector)
     if marked is not None:
@@ -117,9 +108,7 @@ def _instant(job: Processes, selector: str) -> Instant:
         return _of(job, _main(job), selector)
     if selector in _PEAKS:
         at = job.peak(_PEAKS[selector] or (job.measures or ["total"])[-1])
-        name = f"the {'' if selector == 'peak' else f'{_PEAKS[selector]} '}peak of the sum"
-        index_of = {id(process.profile): index for index, process in enumerate(job.members)}
-        return Instant(name, at.time, {index_of[id(part.process.profile)]: _at_peak(part) for part in at.parts})
+        return _at(job, f"the {'' if selector == 'peak' else f'{_PEAKS[selector]} '}peak of the sum", at.time, {})
     time_ = time_named(selector, "ms", max(process.end for process in job.members))
     if time_ is not None:
         return _at(job, moment(time_, "ms"), time_, {})
@@ -145,28 +134,20 @@ def instants(job: Processes, begin: str, end: str) -> Tuple[Instant, Instant]:
     if not any(process.profile.snapshots for process in job.members):
         raise SelectionError("the traces have no complete snapshot, so no range")
     first, second = _instant(job, begin), _instant(job, end)
-    if first.time > second.time or _is_backwards(first, second):
+    pairs = [(first.moments[index], second.moments[index]) for index in first.moments.keys() & second.moments.keys()]
+    if first.time > second.time or any(_is_after(one, other) for one, other in pairs):
         raise SelectionError(
             f'a range from "{begin}" to "{end}" goes backwards: {first.name} is not before {second.name}'
         )
-    if first.time == second.time and _told(first) == _told(second):
+    is_same = all((one.time, one.snapshot) == (other.time, other.snapshot) for one, other in pairs)
+    if first.time == second.time and is_same and first.moments.keys() == second.moments.keys():
         raise SelectionError(f'a range from "{begin}" to "{end}" is empty: both are {first.name}')
     return first, second
 
 
-def _told(instant: Instant) -> Dict[int, Tuple[int, Optional[int]]]:
-    return {index: (found.time, found.snapshot) for index, found in instant.moments.items()}
-
-
-def _is_backwards(first: Instant, second: Instant) -> bool:
-    """Of one time, snapshots tell."""
-    for index in first.moments.keys() & second.moments.keys():
-        one, other = first.moments[index], second.moments[index]
-        if one.time > other.time:
-            return True
-        if one.snapshot is not None and other.snapshot is not None and one.snapshot > other.snapshot:
-            return True
-    return False
+def _is_after(one: Moment, other: Moment) -> bool:
+    has_both = one.snapshot is not None and other.snapshot is not None
+    return one.time > other.time or (has_both and one.time == other.time and one.snapshot > other.snapshot)  # type: ignore[operator]
 
 
 # ---- the range -------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The processes of a job as their traces tell of them: who started whom, and what puts their times on one clock.
+"""The processes of a job, from their traces: the tree in which they started each other, on one clock.
 
 Times are milliseconds since the first of the processes started, from `start-unix-ms` of the manifests. A forked child's times
 go on from its parent's, to the millisecond; clocks of processes that were started separately agree to two milliseconds on one
@@ -36,29 +36,23 @@ class Process(NamedTuple):
         return f"process {self.pid}" if self.pid else printable(self.name)
 
     @property
-    def inherited_bytes(self) -> int:
-        """What it began with, which its parent had allocated."""
-        first = self.profile.snapshots[0] if self.is_fork and self.profile.snapshots else None
-        return first.host + first.device if first else 0
-
-    @property
     def is_fork(self) -> bool:
         return "forked-from" in self.profile.manifest
 
     @property
     def shares(self) -> bool:
-        """What it inherited counts with its parent, which is among the processes."""
+        """Its inherited memory counts with its parent, which is among the processes."""
         return self.relation == FORKED and self.parent is not None
 
     def peak(self, measure: str) -> int:
-        """The most it held, in bytes, with what it inherited."""
+        """The peak of its ledger in bytes, inherited memory included."""
         peak = self.profile.peaks.get(measure)
         if peak:
             return {"total": peak.host + peak.device, "host": peak.host, "device": peak.device}[measure]
-        if self.profile.peaks:  # of the other side only
+        if self.profile.peaks:  # of the other space only
             return 0
-        told = self.profile.timeline  # killed before a snapshot
-        return max({"total": told.maximum, "host": told.host, "device": told.device}[measure], default=0)
+        totals = self.profile.timeline  # killed before a snapshot
+        return max({"total": totals.maximum, "host": totals.host, "device": totals.device}[measure], default=0)
 
 
 def _no_clock(profiles: Sequence[Profile]) -> str:
@@ -66,7 +60,7 @@ def _no_clock(profiles: Sequence[Profile]) -> str:
     if units != {"ms"}:
         return "their times are not all in milliseconds (--time-unit=ms)"
     if any(profile.number("start-unix-ms") is None for profile in profiles):
-        return "not all of them tell when they started"
+        return "not all of them have the time of their start"
     return ""
 
 
@@ -83,7 +77,7 @@ _ByPid = Dict[Tuple[Optional[str], int], List[int]]
 
 
 def _by_pid(processes: Sequence[Process]) -> _ByPid:
-    """By host and pid: which processes had it, one after the other."""
+    """Indices of the processes by host and pid: a pid may come again."""
     found: _ByPid = {}
     for index, process in enumerate(processes):
         found.setdefault((process.profile.manifest.get("host"), process.pid), []).append(index)
@@ -91,7 +85,7 @@ def _by_pid(processes: Sequence[Process]) -> _ByPid:
 
 
 def _parent(processes: Sequence[Process], by_pid: _ByPid, index: int) -> Tuple[Optional[int], str]:
-    """Which of them started this one, and how."""
+    """The index of the process that started this one, and the relation to it."""
     process = processes[index]
     manifest = process.profile.manifest
 
@@ -115,19 +109,19 @@ def _parent(processes: Sequence[Process], by_pid: _ByPid, index: int) -> Tuple[O
 
 
 def became_another(profile: Profile) -> bool:
-    """By exec, which ends its trace."""
+    """The trace ends with exec."""
     return bool(profile.snapshots) and profile.snapshots[-1].reason == "exec"
 
 
 def _was_dismissed(process: Process, parent: Process) -> bool:
-    """It got the signal that asks for an end, and the parent went on and ended well: a worker that has done its work."""
+    """A worker that got SIGTERM after its work: the parent went on and ended with status 0."""
     end, after = process.profile.end, parent.profile.end
     is_asked = end is not None and (end.reason, end.code) == ("signal", signal.SIGTERM)
     return is_asked and after is not None and (after.reason, after.code) == ("exit", 0) and parent.end >= process.end
 
 
 def twice(traces: Sequence[Tuple[str, Profile]]) -> Optional[Tuple[str, str]]:
-    """The names of two traces that one process left, which would count twice: a trace and a copy of it, say."""
+    """Names of two traces of one process, which would count twice: a trace and its copy."""
     seen: Dict[Tuple[Optional[str], ...], str] = {}
     for name, profile in traces:
         key = tuple(profile.manifest.get(fact) for fact in ("pid", "host", "start-unix-ms", "forked-from"))
@@ -139,9 +133,9 @@ def twice(traces: Sequence[Tuple[str, Profile]]) -> Optional[Tuple[str, str]]:
 
 
 def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
-    """The processes that left these traces, which are (name of the file, profile), each before those that it started.
+    """The processes of these traces (name of the file, profile), each before those that it started.
 
-    Besides, why there is no common clock; "" if there is one.
+    The text says why there is no common clock; "" if there is one.
     """
     no_clock = _no_clock([profile for _, profile in traces])
     starts = [0 if no_clock else profile.number("start-unix-ms") or 0 for _, profile in traces]
