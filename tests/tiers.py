@@ -28,6 +28,8 @@ RULES: List[Tuple[str, str]] = [
     ("full", "tool/test_core_unwinder.py*"),
     ("full", "tool/test_fma.py*"),
     ("full", "tool/test_heap_peak.py::test_blocks_of_all_sizes_keep_to_themselves*"),
+    ("fast", "tool/test_job_memory.py*[[]cow]"),
+    ("full", "tool/test_job_memory.py*"),
     ("full", "tool/test_killed.py*"),
     ("full", "tool/test_leaks.py*"),
     ("full", "tool/test_python_programs.py*"),

@@ -330,7 +330,7 @@ def test_several_traces_print_a_table_their_sum_and_the_largest(
 ) -> None:
     assert main(["report", *files]) == 0
     out = capsys.readouterr().out
-    rows = [line.split() for line in out.splitlines() if re.match(r" *\d .*program", line)]
+    rows = [line.split() for line in out.splitlines() if re.match(r" +\d .*program", line)]
     assert rows[0][0] == "1" and rows[0][-2:] == ["program", "1"]
     assert rows[1][0] == "2" and "fork:" in rows[1]
     (total,) = [line.split() for line in out.splitlines() if re.match(r" +sum ", line)]

@@ -12,12 +12,13 @@ from jmassif.model.processes import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.render import layout, text as report
 from jmassif.render.graph import DEVICE, HOST, Point, draw, legend
-from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph
+from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph, wrapped
 from jmassif.render.owners import groups_table
 from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
 from jmassif.render.view import View
 from jmassif.units import moment, printable, size
 
+_WIDE = 100  # columns of sentences
 _MOST_COMMAND = 60
 _MOST_NAME = 30
 _HEIGHT, _SHORT_HEIGHT = 11, 6
@@ -138,7 +139,8 @@ def _headline(made: JobReport) -> Lines:
     lines: List[str] = []
     for each in statements(made):
         is_alarm = each.severity != NOTE
-        lines += [Line((f"!!! {line}", layout.WARNING)) if is_alarm else line for line in paragraph(each.text)]
+        text, role = (f"!!! {each.text}", layout.WARNING) if is_alarm else (each.text, layout.WORDS)
+        lines += [Line((line, role)) for line in wrapped(text, _WIDE)]
     return lines
 
 
