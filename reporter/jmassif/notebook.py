@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""%%jmassif: a notebook's cell runs below Valgrind, and its page is shown below what it printed.
+"""%%jmassif: record a notebook's cell, and show its page below its output.
 
-The cell is a script of its own, run by a process of its own: below Valgrind the kernel could not run, and what is recorded is the
-cell's alone. So nothing of the notebook is there, no variable and no import, but its working directory and its search path. What
-the process prints appears as it comes; the page stands in a frame that can reach nothing of the notebook.
+The cell is a script, run by a process of its own: the kernel could not run below Valgrind, and the trace has the cell's memory
+alone. Nothing of the notebook is there, no variable and no import, but its working directory and its search path. Output appears
+as it comes; the page stands in a frame that can reach nothing of the notebook.
 """
 
 import codecs
@@ -16,73 +16,57 @@ import signal
 import subprocess
 import sys
 import tempfile
+from argparse import SUPPRESS, Namespace
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, Tuple
 
+from jmassif.cli.common import Parser, Problem
 from jmassif.launcher import LaunchError, launcher
 
 _SCRIPT = "cell.py"
 _PAGE = "page.html"
-_HEIGHT = 900
 _REPORTER = "from jmassif.cli.main import jm_print; jm_print()"
-
-_USAGE = """\
-%%jmassif [OPTION…]: run this cell below Valgrind, in a process of its own, and show where its memory went
-
-  --height=PIXELS    of the page [900]
-  --keep=DIRECTORY   keep traces, script and page there
-  --no-source, --source=DIRECTORY, --anonymous   as of jm_print
-  --help             this text
-
-All other options are the recorder's (man jmassif): --large=0, --pages=no, --trace-children=yes, …"""
 
 
 class CellError(Exception):
-    """One line: what is wrong with the magic's line, what is missing, or how the cell has ended."""
+    """One line: an error of the magic's line, a missing program, or a cell that has failed."""
 
 
-class _Options(NamedTuple):
-    height: int
-    directory: str  # "": none is kept
-    reporter: List[str]
-    recorder: List[str]
+def _parser() -> Parser:
+    description = "Run this cell below the recorder, in a process of its own, and show the page of its memory."
+    epilog = "All other options are the recorder's (jmassif run --help): --large=0, --trace-children=yes, ..."
+    parser = Parser("%%jmassif", description, epilog, "[OPTION]...")
+    option = parser.add_argument
+    option("--height", type=int, default=900, metavar="PIXELS", help="height of the page [900]")
+    option("--keep", default="", metavar="DIRECTORY", help="keep traces, script and page there")
+    option("--jmassif-out-file", help=SUPPRESS)
+    for name in ("--no-source", "--anonymous"):
+        option(name, dest="reporter", default=[], action="append_const", const=name, help="as of jmassif report")
+    option(
+        "--source", dest="reporter", action="append", metavar="DIRECTORY", type="--source={}".format, help="likewise"
+    )
+    return parser
 
 
-def _options(line: str) -> _Options:
-    """Raises CellError."""
+def _options(line: str) -> Tuple[Namespace, List[str]]:
+    """The magic's options, and the recorder's. Raises CellError."""
     try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise CellError(f"{error}: {line}")
-    height, directory = _HEIGHT, ""
-    reporter: List[str] = []
-    recorder: List[str] = []
-    for word in words:
-        name, _, value = word.partition("=")
-        if name == "--height":
-            if not (value.isdecimal() and len(value) < 6 and int(value) >= 100):
-                raise CellError(f'--height: "{value}" is no number of pixels from 100 on')
-            height = int(value)
-        elif name == "--keep":
-            if not value:
-                raise CellError("--keep needs a directory: --keep=DIRECTORY")
-            directory = value
-        elif name in ("--no-source", "--source", "--anonymous"):
-            reporter.append(word)
-        elif name == "--jmassif-out-file":
-            raise CellError("--jmassif-out-file: the trace is kept with --keep=DIRECTORY")
-        elif name.startswith("--") and len(name) > 2:
-            recorder.append(word)
-        else:
-            raise CellError(f'"{word}" is no option; %%jmassif --help lists them')
-    return _Options(height, directory, reporter, recorder)
+        options, rest = _parser().parse_known_args(shlex.split(line))
+    except (ValueError, Problem) as error:
+        raise CellError(f"%%jmassif: {error}")
+    if options.jmassif_out_file is not None:
+        raise CellError("%%jmassif: --jmassif-out-file: the trace is kept with --keep=DIRECTORY")
+    for word in rest:
+        if not word.startswith("--") or len(word) == 2:
+            raise CellError(f'%%jmassif: "{word}" is not an option (%%jmassif --help lists the options)')
+    return options, rest
 
 
 # ---- the process -----------------------------------------------------------------------------
 
 
 def _environment() -> Dict[str, str]:
-    """With the kernel's search path, but for what each Python finds by itself."""
+    """The kernel's search path is kept, without the directories that each Python finds by itself."""
     own = tuple(os.path.join(prefix, "") for prefix in {sys.prefix, sys.base_prefix})
     kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = [os.getcwd()] + [entry for entry in sys.path if entry and (entry in kept or not entry.startswith(own))]
@@ -90,7 +74,7 @@ def _environment() -> Dict[str, str]:
 
 
 def _pass_on(process: "subprocess.Popen[bytes]") -> None:
-    """Shows what the process prints, as it comes, until it has closed both. An interrupt goes to the process first."""
+    """Shows the output as it comes, until both streams are closed. An interrupt goes to the process first."""
     selector = selectors.DefaultSelector()
     decoder = codecs.getincrementaldecoder("utf-8")
     for pipe, stream in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
@@ -156,7 +140,7 @@ def _write_page(traces: List[Path], page: Path, options: List[str]) -> None:
 
 
 def frame(page: str, height: int) -> str:
-    """Markup that shows a page inside of another one, of another origin."""
+    """Markup that shows a page inside of another page, with an origin of its own."""
     return (
         f'<div><iframe title="jmassif" sandbox="allow-scripts allow-downloads" width="100%" height="{height}"'
         f' style="border: 0" srcdoc="{html.escape(page, quote=True)}"></iframe></div>'
@@ -166,7 +150,7 @@ def frame(page: str, height: int) -> str:
 # ---- all of it -------------------------------------------------------------------------------
 
 
-def _record(options: _Options, cell: str, directory: Path) -> None:
+def _record(options: Namespace, recorder: List[str], cell: str, directory: Path) -> None:
     """Raises CellError, KeyboardInterrupt."""
     try:
         words = launcher()
@@ -176,7 +160,7 @@ def _record(options: _Options, cell: str, directory: Path) -> None:
     script.write_text(cell, encoding="utf-8")
     before = set(directory.glob("jmassif.out.*"))
     out = str(directory / "jmassif.out.").replace("%", "%%")
-    command = words + ["-q", f"--jmassif-out-file={out}%p"] + options.recorder
+    command = words + ["-q", f"--jmassif-out-file={out}%p"] + recorder
     status = _run(command + [sys.executable, str(script)])
     traces = sorted(set(directory.glob("jmassif.out.*")) - before)
     if not traces:
@@ -195,17 +179,17 @@ def _record(options: _Options, cell: str, directory: Path) -> None:
 def jmassif(line: str, cell: str) -> None:
     """The magic. Raises IPython's UsageError, of which a notebook shows a line, and SyntaxError."""
     if "--help" in line.split():
-        print(_USAGE)
+        print(_parser().format_help())
         return
     try:
-        options = _options(line)
+        options, recorder = _options(line)
         compile(cell, _SCRIPT, "exec")
-        if options.directory:
-            os.makedirs(options.directory, exist_ok=True)
-            _record(options, cell, Path(options.directory).resolve())
+        if options.keep:
+            os.makedirs(options.keep, exist_ok=True)
+            _record(options, recorder, cell, Path(options.keep).resolve())
         else:
             with tempfile.TemporaryDirectory(prefix="jmassif-cell-") as directory:
-                _record(options, cell, Path(directory))
+                _record(options, recorder, cell, Path(directory))
     except (CellError, OSError) as error:
         raise importlib.import_module("IPython.core.error").UsageError(str(error))
 
