@@ -31,11 +31,7 @@ _SMALLEST = 0.02  # of what a limit counts: lines with less are not named, but f
 
 
 class LimitError(Exception):
-    """Invalid arguments of a mark. The message is one line."""
-
-
-class LimitExceeded(Exception):
-    """Fails the test."""
+    """A test exceeds its limits, or its mark has invalid arguments. Either fails the test."""
 
 
 class Limit(NamedTuple):
@@ -71,10 +67,7 @@ def _limits_of(item: Any) -> List[Limit]:
     found: Dict[str, Limit] = {}
     for mark in item.iter_markers():
         if mark.name in _MARKS:
-            try:
-                limit = limit_of(mark.name, mark.args, mark.kwargs)
-            except LimitError as error:
-                raise LimitError(f"{printable(item.nodeid)}: {error}") from None
+            limit = limit_of(mark.name, mark.args, mark.kwargs)
             found.setdefault(limit.what, limit)
     return list(found.values())
 
@@ -87,14 +80,6 @@ class _Begin:
 
     def __init__(self) -> None:
         self.before: Optional[LiveUsage] = None
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: Any) -> None:
-        try:
-            for item in items:
-                _limits_of(item)
-        except LimitError as error:
-            raise pytest.UsageError(str(error))
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: Any) -> Iterator[None]:
@@ -133,13 +118,13 @@ class _End:
         figures = " ".join(f"{what}={n_bytes}" for what, n_bytes in used.items())
         stage(f"jmassif test used {figures} broken={','.join(limit.what for limit in broken)}: {item.nodeid}")
         if broken:
-            raise LimitExceeded("\n".join(_sentence(limit, used[limit.what]) for limit in broken))
+            raise LimitError("\n".join(_sentence(limit, used[limit.what]) for limit in broken))
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_makereport(self, call: Any) -> Iterator[None]:
         """The message stands alone: the traceback has nothing but this file."""
         outcome: Any = yield
-        if call.excinfo and isinstance(call.excinfo.value, LimitExceeded):
+        if call.excinfo and isinstance(call.excinfo.value, LimitError):
             text = str(call.excinfo.value)
             report = outcome.get_result()
             crash = ReprFileLocation(str(report.location[0]), (report.location[1] or 0) + 1, text.splitlines()[0])
