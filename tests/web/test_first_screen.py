@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The first screen: what happened, the fullest pool, whose it is, where to look, what would help, the timeline; the rest folded."""
+"""The first screen: verdict, findings, the largest lines, the ladder, the timeline; the rest folded. All of the report's moment."""
 
 import re
 from html import unescape
@@ -8,17 +8,18 @@ from typing import List
 
 import pytest
 
-from jmassif.analysis.aggregate import ledger
-from jmassif.analysis.headline import HAPPENED, headline
-from jmassif.analysis.moments import select
+from jmassif.analysis.ladder import LESS, SHOWN
+from jmassif.analysis.summary import ALARM, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
-from jmassif.units import size
+from jmassif.render.ladder import rows_of, shown_numbers
+from jmassif.render.summary import findings, other_moment, remarks, verdict
+from tests.reporter.test_exhaustion import MIB, fragmented, on_board
 from tests.reporter.traces import Trace, small_training_run
 from tests.web.browser import SCREENSHOTS, look, visit, write_page
 from tests.web.pages import Page, Shown
 
-ORDER = [".happened", ".fullest", ".stack-bar", ".pool", ".whose", ".place", "#timeline"]
+ORDER = [".verdict", ".finding", ".largest", "#timeline"]
 
 # When the last of the headline's paragraphs was on the screen, in milliseconds since the page was asked for.
 PAINTED = """
@@ -28,16 +29,20 @@ PAINTED = """
 """
 
 
-def statements(profile: Profile) -> List[str]:
-    return [each.text for each in headline(profile, Names(profile)).statements]
+def report_of(profile: Profile) -> Report:
+    names = Names(profile)
+    return build_report(profile, moment_of(profile, names, None), names)
 
 
-def test_the_headline_is_markup_that_needs_no_script(failed: Shown) -> None:
-    before_scripts = failed.page.read_text().split("<script", 1)[0]
-    body = before_scripts.split("<body>")[1]
-    told = [unescape(text) for text in re.findall(r'<p class="statement[^>]*>([^<]*)', body)]
-    told += [unescape(text) for text in re.findall(r"<li>([^<]*)", body)]
-    assert sorted(text.strip() for text in told) == sorted(statements(failed.profile))
+def statements(report: Report) -> List[str]:
+    said = [verdict(report), *(each.text for each in remarks(report)), other_moment(report)]
+    return [text for text in said + [each.text for each in findings(report)] if text]
+
+
+def test_the_first_screen_is_markup_that_needs_no_script(failed: Shown) -> None:
+    body = failed.page.read_text().split("<script", 1)[0].split("<body>")[1]
+    said = [unescape(text).strip() for text in re.findall(r'<p class="statement[^>]*>([^<]*)', body)]
+    assert said == statements(report_of(failed.profile)) and len(said) > 2
 
 
 @pytest.mark.parametrize(
@@ -52,7 +57,7 @@ def test_a_run_that_failed_opens_with_why(failed: Shown, name: str, width: int, 
             f"{ORDER!r}.map((each) => document.querySelector(each.startsWith('#') ? each : '#headline ' + each)"
             ".getBoundingClientRect().top)",
         ],
-        ["text", "#headline .statement"],
+        ["text", "#headline .statement.warning"],
         ["evaluate", "document.documentElement.scrollWidth - document.documentElement.clientWidth"],
         ["screenshot", str(SCREENSHOTS / f"first-screen-{name}.png")],
         width=width,
@@ -61,9 +66,9 @@ def test_a_run_that_failed_opens_with_why(failed: Shown, name: str, width: int, 
         unfold=False,
     )
     assert tops == sorted(tops) and tops[0] >= 0
-    # The banner and the pool; and, where there is room, that the timeline begins.
-    assert tops[2] < height / 2 and (width < 1000 or tops[-1] < 2 * height / 3)
-    assert alarm.startswith("Out of memory") and "850 MiB" in alarm and over <= 0
+    # The findings; and, where there is room, that the timeline begins.
+    assert tops[1] < height / 2 and (width < 1000 or tops[-1] < 2 * height / 3)
+    assert "of 850 MiB at " in alarm and "failed" in alarm and over <= 0
 
 
 def test_all_but_the_timeline_is_folded_and_not_made_before_it_is_opened(failed: Shown) -> None:
@@ -87,7 +92,7 @@ def test_all_but_the_timeline_is_folded_and_not_made_before_it_is_opened(failed:
 def test_what_happened_leads_to_its_arithmetic(failed: Shown) -> None:
     _, hash_, seen = look(
         failed.page,
-        ["click", "#headline .happened a"],
+        ["click", "#headline .verdict a"],
         ["evaluate", "location.hash"],
         ["text", ".incident .arithmetic"],
         unfold=False,
@@ -95,32 +100,46 @@ def test_what_happened_leads_to_its_arithmetic(failed: Shown) -> None:
     assert hash_ == "#out-of-memory" and seen
 
 
-def test_the_bar_is_of_the_fullest_pool(failed: Shown) -> None:
-    profile = failed.profile
-    pool = headline(profile, Names(profile)).pool
-    assert pool is not None and pool.used is not None
-    names, texts, shares, said = look(
-        failed.page,
-        ["attributes", "#headline .legend li", "data-name"],
-        ["texts", "#headline .legend b"],
+def test_the_ladder_is_the_reports_and_adds_up(training: Page) -> None:
+    report = report_of(training.profile)
+    (ladder,) = report.ladders
+    labels, bytes_, numbers, shares = look(
+        training.path,
+        ["texts", "#headline .ladder tbody th"],
+        ["attributes", "#headline .ladder tbody tr", "data-bytes"],
+        ["texts", "#headline .ladder tbody td"],
         ["evaluate", "[...document.querySelectorAll('#headline .stack-bar span')].map((e) => +e.style.flexGrow)"],
-        ["text", "#headline .fullest"],
         unfold=False,
     )
-    told = dict(zip(names, texts))
-    groups = {
-        group.name: sum(group.usage.on(side) for side in pool.sides)
-        for group in ledger(profile, select(profile, "peak").composition).groups
-    }
-    own = sum(groups.values())
-    assert said.startswith(
-        f"{size(own)} of {size(pool.capacity)} of {'memory' if pool.key == 'machine' else 'device memory'}"
+    assert list(map(int, bytes_)) == [rung.bytes for rung in ladder.rungs]
+    assert labels == [row.label.strip() for row in rows_of(report.run.is_pytorch, ladder).rows]
+    shown = [int(text.replace(",", "")) for text in numbers]
+    assert shown == shown_numbers(ladder)
+    level = 0
+    for rung, number in zip(ladder.rungs, shown):
+        if rung.role in (LESS, "plus"):
+            level += -number if rung.role == LESS else number
+        else:
+            assert level in (0, number), rung.key
+            level = number
+    assert ladder.rungs[-1].role == SHOWN and sum(shares) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_run_that_died_of_a_failure_is_shown_at_that_moment(tmp_path: Path) -> None:
+    run = fragmented()
+    run.fails(300 * MIB, **on_board(0))
+    run.trace.snapshot(3, "time", {run.cache: (900 * MIB, 3)})
+    report = report_of(run.trace.load())
+    assert report.failure is not None and report.moment.name == "the failure"
+    alarm, chosen, caption = look(
+        write_page(tmp_path, run.trace.save(tmp_path)),
+        ["text", "#headline .alarm"],
+        ["text", "#chosen"],
+        ["text", "#headline .largest caption"],
+        unfold=False,
     )
-    for name, n_bytes in groups.items():
-        assert told.get(name, "0 B") == size(n_bytes)
-    free = pool.capacity - max(pool.used, own)
-    assert told.get("free", "0 B") == size(free)
-    assert sum(shares) == pytest.approx(1, abs=1e-3)
+    assert "OUT OF MEMORY" in alarm and alarm.endswith("Details")
+    assert chosen.startswith(f"snapshot {report.moment.snapshot}, ") and "at the failure" in caption
 
 
 def test_groups_have_one_colour_on_the_whole_page(failed: Shown) -> None:
@@ -148,10 +167,8 @@ def test_groups_have_one_colour_on_the_whole_page(failed: Shown) -> None:
 
 def test_a_run_that_went_well_has_no_banner(tmp_path: Path) -> None:
     trace = small_training_run()
-    page = write_page(tmp_path, trace.save(tmp_path))
-    expected = [each for each in headline(trace.load(), Names(trace.load())).statements if each.about == HAPPENED]
-    (n_happened,) = look(page, ["count", "#headline .alarm"], unfold=False)
-    assert n_happened == sum(each.severity == "alarm" for each in expected)
+    (n_alarms,) = look(write_page(tmp_path, trace.save(tmp_path)), ["count", "#headline .alarm"], unfold=False)
+    assert n_alarms == (report_of(trace.load()).outcome.severity == ALARM)
 
 
 def test_each_process_has_a_headline_of_its_own(forking: Page) -> None:
@@ -162,9 +179,8 @@ def test_each_process_has_a_headline_of_its_own(forking: Page) -> None:
         ["text", "#headline .first:not([hidden])"],
         unfold=False,
     )
-    assert "these 3 processes" in together and "these 3 processes" not in single
-    own = [statements(profile)[-1] for profile in forking.profiles]
-    assert any(text in single for text in own)
+    assert "3 processes" in together and "3 processes" not in single
+    assert any(verdict(report_of(profile)) in single for profile in forking.profiles)
 
 
 def test_hostile_names_are_text_on_the_first_screen(tmp_path: Path) -> None:
@@ -173,7 +189,7 @@ def test_hostile_names_are_text_on_the_first_screen(tmp_path: Path) -> None:
     trace.snapshot(5, "exit", {trace.account("heap", "app", [f"{name} (a.c:1)"]): (1 << 20, 1)})
     text, hit = look(
         write_page(tmp_path, trace.save(tmp_path)),
-        ["text", "#headline .place"],
+        ["text", "#headline .largest"],
         ["evaluate", "String(window.hit)"],
         unfold=False,
     )

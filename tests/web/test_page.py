@@ -112,7 +112,7 @@ def fixture_training_seen(training: Page) -> Seen:
                 ["texts", "#owners .owners dt"],
                 ["texts", "#owners .owners dd"],
                 ["attributes", "#timeline .legend li", "title"],
-                ["attributes", "#headline .legend li[data-name=yours]", "title"],
+                ["attributes", "#headline .ladder tr[data-key=own] th", "title"],
             ],
         },
     )

@@ -154,7 +154,7 @@ def test_the_picture_is_of_the_span_and_the_moment_that_are_shown(tmp_path: Path
     zoomed, at_end = (words(saved(svg[i], "jmassif-timeline.svg")) for i in (1, 3))
     assert {"Host memory", "Device memory"} <= set(zoomed)
     assert "200 ms" in zoomed and "800 ms" not in zoomed and not any(text.startswith("peak: ") for text in zoomed)
-    assert any("Held at snapshot 3" in text for text in at_end)
+    assert any("At snapshot 3" in text for text in at_end)
 
 
 def test_the_buttons_have_names_for_who_does_not_see_them(tmp_path: Path) -> None:

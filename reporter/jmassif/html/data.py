@@ -675,7 +675,7 @@ def said_of(report: Report) -> List[Said]:
     return said + [Said("finding", NOTE, each.text) for each in findings(report)]
 
 
-def said_of_job(job: Processes, names: Sequence[Names]) -> List[Said]:
+def said_of_job(job: Processes, names: Sequence[Names] = ()) -> List[Said]:
     return [Said(*each) for each in headline_of_job(job, names).statements]
 
 

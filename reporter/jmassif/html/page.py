@@ -23,7 +23,7 @@ from jmassif.model.run import Profile
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
 from jmassif.render.summary import whole_percent
 from jmassif.render.view import FormatError, View
-from jmassif.render.words import GROUP_NAMES
+from jmassif.render.words import GROUP_NAMES, GROUPS
 from jmassif.units import size
 from jmassif.version import __version__
 
@@ -72,8 +72,8 @@ def _ladder(report: Report, ladder: Ladder) -> str:
             parts.append((_colour(rung.key), row.label.lstrip("-= "), rung.bytes))
         key = f'<i class="of-{_colour(rung.key)}"></i>' if is_part else ""
         lines.append(
-            f'<tr class="{"sum" if row.is_sum else "step"}" data-key="{rung.key}" data-bytes="{rung.bytes}">'
-            f'<th scope="row">{key}{_text(row.label)}</th><td class="figure" title="{rung.bytes:,} bytes">{row.number:,}</td></tr>'
+            f'<tr class="{"sum" if row.is_sum else "part"}" data-key="{rung.key}" data-bytes="{rung.bytes}">'
+            f'<th scope="row" title="{escape(GROUPS.get(_GROUP_OF.get(rung.key, rung.key), ""))}">{key}{_text(row.label)}</th><td class="figure" title="{rung.bytes:,} bytes">{row.number:,}</td></tr>'
         )
     note = footnote(report.run.is_pytorch, ladder)
     return (
@@ -88,17 +88,18 @@ def _lines(report: Report) -> str:
     shown_ = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space)]
     if not shown_:
         return ""
-    figures: List[Tuple[str, Callable[[LineUsage], int]]] = [
-        ("tensors", lambda row: row.tensors),
-        ("cache", lambda row: row.cache),
+    figures: List[Tuple[str, str, Callable[[LineUsage], int]]] = [
+        ("tensors", "figure detail", lambda row: row.tensors),
+        ("cache", "figure detail", lambda row: row.cache),
+        ("total", "figure", lambda row: row.usage.on(space)),
     ]
-    figures = [each for each in figures if any(map(each[1], shown_))] + [("total", lambda row: row.usage.on(space))]
-    heads = "".join(f'<th scope="col" class="figure">{head}</th>' for head, _ in figures)
+    figures = [each for each in figures if any(map(each[2], shown_))]
+    heads = "".join(f'<th scope="col" class="{kind}">{head}</th>' for head, kind, _ in figures)
     rows = []
     for row in shown_:
         cells = "".join(
-            f'<td class="figure" title="{of(row):,} bytes">{size(of(row)) if of(row) else "–"}</td>'
-            for _, of in figures
+            f'<td class="{kind}" title="{of(row):,} bytes">{size(of(row)) if of(row) else "–"}</td>'
+            for _, kind, of in figures
         )
         share = whole_percent(row.usage.on(space), whole)
         rows.append(f'<tr><th scope="row">{_text(row.label)}</th>{cells}<td class="figure">{share}</td></tr>')

@@ -6,7 +6,7 @@ import zlib
 from typing import Any, Dict, List, Tuple
 
 from jmassif.analysis.processes import Processes, ledger_of
-from jmassif.html.data import run_data, together
+from jmassif.html.data import run_data, said_of_job, together
 from jmassif.html.page import pack
 from jmassif.model.processes import FORKED
 from jmassif.render.processes import headline_of_job
@@ -36,7 +36,7 @@ def packed(job: Processes) -> str:
     for each in job.members:
         has_parent = each.relation == FORKED and each.parent is not None
         runs.append(run_data(each.profile, 1.0, (), each.offset, has_parent))
-    return base64.b64encode(zlib.compress(pack(runs, "a job", together(job, headline_of_job(job))))).decode()
+    return base64.b64encode(zlib.compress(pack(runs, "a job", together(job, said_of_job(job))))).decode()
 
 
 def equal_peaks() -> Processes:
