@@ -111,16 +111,7 @@ def _frames(stacks: Stacks, used: Iterable[int]) -> Tuple[Dict[str, List[Any]], 
     table["packages"] = list(packages)
     n_frames = len(table["label"])
     none = [0] * n_frames
-    others = {
-        "library": none,
-        "line": none,
-        "libraries": [""],
-        "open": none,
-        "opens": [""],
-        "around": none,
-        "arounds": [""],
-    }
-    return dict(table, **others), places
+    return dict(table, library=none, libraries=[""], around=none, arounds=[""]), places
 
 
 def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
@@ -171,7 +162,7 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
         "leaks": None,
         "sizes": None,
         "reasons": ["column"],
-        "at": {"peak": len(columns) - 1, "end": -1, "exit": -1},
+        "at": {"first": len(columns) - 1, "peak": len(columns) - 1, "end": -1},
         "peaks": {},
         "columns": packed.specs,
     }
