@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import pytest
 
+from jmassif.export.json import schema as report_schema
 from jmassif.cli.main import main
 from tests.reporter.traces import ROOT
 
@@ -82,9 +83,9 @@ def assert_one_line_error(name: str, done: Done, *says: str) -> None:
 
 
 def validator(schema: str = "report") -> Any:
-    """A validator for docs/SCHEMA.schema.json. Skips the test where jsonschema is missing."""
-    text = (ROOT / "docs" / f"{schema}.schema.json").read_text(encoding="utf-8")
-    return pytest.importorskip("jsonschema").Draft7Validator(json.loads(text))
+    """A validator of --format=json, or for docs/SCHEMA.schema.json. Skips the test where jsonschema is missing."""
+    found = report_schema() if schema == "report" else json.loads(documented(f"{schema}.schema.json"))
+    return pytest.importorskip("jsonschema").Draft7Validator(found)
 
 
 def documented(name: str) -> str:

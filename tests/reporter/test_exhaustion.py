@@ -342,7 +342,7 @@ def test_json_has_each_with_its_figures() -> None:
     validator().validate(report)
     first, second = report["out_of_memory"]
     assert (first["verdict"], first["outcome"], second["verdict"]) == ("fragmentation", "raised", "too large")
-    assert first["situation"]["missing"] == 300 * MIB
+    assert first["missing"] == 300 * MIB
     assert [hint["action"] for hint in first["hints"]] == ["expandable-segments", "max-split-size"]
     assert [(segment["address"], segment["bytes"], segment["parts"]) for segment in first["segments"]] == [
         (address, 200 * MIB, [[0, 80 * MIB, None], [80 * MIB, 40 * MIB, 2], [120 * MIB, 80 * MIB, None]])

@@ -404,7 +404,7 @@ def test_json_holds_the_run(profiles: Dict[str, Profile], name: str) -> None:
     profile = profiles[name]
     report = json.loads(written("json", profile))
     total = report["ledger"]["total"]
-    assert total["host"]["bytes"] + total["device"]["bytes"] == expected(profile)[0]
+    assert total["host_bytes"] + total["device_bytes"] == expected(profile)[0]
     rows = report["table"]["rows"]
     assert [sum(row[side][column] for row in rows for side in ("host", "device")) for column in _COLUMNS] == expected(
         profile

@@ -43,16 +43,16 @@ def test_a_part_is_told_with_what_it_is_a_part_of(
 ) -> None:
     made = told(saved(tmp_path), *options, "--snapshot=peak")
     total = made["ledger"]["total"]
-    assert (total["host"]["bytes"], total["device"]["bytes"]) == (host, device)
+    assert (total["host_bytes"], total["device_bytes"]) == (host, device)
     assert made["filter"] == {"options": " ".join(options), "bytes": host + device, "of_bytes": 32100}
     assert {row[0] for row in made["accounts"]["rows"]} == accounts
-    assert [made[of_all] for of_all in ("headline", "leaks", "books", "overlay", "others")] == [None] * 4 + [[]]
+    assert [made[of_all] for of_all in ("leaks", "growth", "balance", "overlay", "others")] == [None] * 4 + [[]]
     validator().validate(made)
 
 
 def test_without_a_filter_nothing_is_said_of_one(tmp_path: Path) -> None:
     made = told(saved(tmp_path))
-    assert "filter" not in made and made["headline"]["held"] == 32100 and len(made["accounts"]["rows"]) == 3
+    assert made["filter"] is None and made["peak"]["bytes"] == 32100 and len(made["accounts"]["rows"]) == 3
 
 
 def test_a_bad_expression_is_one_line(tmp_path: Path) -> None:

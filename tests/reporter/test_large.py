@@ -70,7 +70,7 @@ def own_sum(form: str, report: Path) -> List[int]:
     if form == "speedscope":
         return [sum(file["profiles"][0]["weights"])]
     total = file["ledger"]["total"]
-    return [total["host"]["bytes"] + total["device"]["bytes"]]
+    return [total["host_bytes"] + total["device_bytes"]]
 
 
 @pytest.mark.parametrize("form", [name for name in FORMATS if name not in ("text", "massif", "html")])

@@ -125,7 +125,8 @@ def test_the_report_says_what_was_showed_at_the_peak(tmp_path: Path) -> None:
     assert "tegrastats showed 3.09 GiB in use at 2.00 s; the ledger explains 1000 MiB; the rest, 2.11 GiB, is" in text
     assert "tegrastats showed in use 3.09 GiB" in text
     found = json.loads(jm_print(*arguments, "--format=json").out)["overlay"]
-    assert found == {"tool": "tegrastats", "time": 2000, "showed": 3162 * MIB, "held": 1000 * MIB}
+    assert (found["tool"], found["time"]) == ("tegrastats", 2000)
+    assert (found["showed"], found["held"]) == (3162 * MIB, 1000 * MIB)
 
 
 def test_a_cards_memory_is_held_against_the_device_alone(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_frames_are_as_wide_as_what_their_stacks_held_and_what_was_enlarged_is_w
             node = parent[node][0]
         outermost[parent[node][1]] = outermost.get(parent[node][1], 0) + account["live_bytes"]
     total = held["ledger"]["total"]
-    whole = total["host"]["bytes"] + total["device"]["bytes"]
+    whole = total["host_bytes"] + total["device_bytes"]
     found = list(frames_of(saved(first, "jmassif-flame-graph.svg")))
     room = max(width for _, _, width in found)
     checked = [name for name, n_bytes in outermost.items() if n_bytes * 50 > whole]

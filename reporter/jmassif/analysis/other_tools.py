@@ -6,12 +6,12 @@ from bisect import bisect_left
 from itertools import count
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Usage, ledger
+from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import is_pytorch
-from jmassif.model.records import DEVICE_KINDS, TENSOR, Composition, Overlay
+from jmassif.model.records import DEVICE_KINDS, TENSOR, Composition
 from jmassif.model.run import Profile
-from jmassif.units import moment, size
+from jmassif.units import size
 
 
 # ---- others ----
@@ -223,6 +223,8 @@ def counted_at(profile: Profile, held: Composition) -> List[Shown]:
 class Beside(NamedTuple):
     """Bytes: what the tool showed nearest to the moment, and what the ledger held of the same memory."""
 
+    tool: str
+    is_of_device: bool  # it showed a GPU's own memory
     time: int
     showed: int
     held: int
@@ -238,19 +240,4 @@ def beside(profile: Profile, chosen: Moment, total: Usage) -> Optional[Beside]:
         held = total.bytes
     else:
         held = total.device_bytes if overlay.is_of_device else total.host_bytes
-    return Beside(overlay.times[place], overlay.values[place], held)
-
-
-def overlay_at(profile: Profile, chosen: Moment) -> str:
-    """In a sentence; "" without a log."""
-    found = beside(profile, chosen, ledger(profile, chosen.composition).total)
-    return overlay_sentence(found, profile.overlay, profile.time_unit) if found and profile.overlay else ""
-
-
-def overlay_sentence(found: Beside, overlay: Overlay, time_unit: str) -> str:
-    rest = found.showed - found.held
-    text = f"{overlay.tool} showed {size(found.showed)} in use at {moment(found.time, time_unit)}; the ledger explains"
-    if rest < 0:
-        return f"{text} {size(found.held)}, more than that: it was never touched, or came after the line."
-    who = "contexts and other programs" if overlay.is_of_device else "Valgrind, the system and other programs"
-    return f"{text} {size(found.held)}; the rest, {size(rest)}, is {who}."
+    return Beside(overlay.tool, overlay.is_of_device, overlay.times[place], overlay.values[place], held)

@@ -8,7 +8,7 @@ What a heap adds around blocks, and resident pages, are no blocks.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import Moment
 from jmassif.attribution.names import Names
@@ -258,46 +258,66 @@ def total(sizes: Dict[int, Sizes]) -> Sizes:
     return found
 
 
-# ---- for programs -------------------------------------------------------------------------------
+# ---- by owner and line ---------------------------------------------------------------------------
 
 
-def _histogram(sizes: Sizes) -> Dict[str, Any]:
+class SizeClass(NamedTuple):
+    """Blocks of `least` to `most` bytes."""
+
+    least: int
+    most: int
+    blocks: int
+    bytes: int
+
+
+class Histogram(NamedTuple):
+    blocks: int
+    bytes: int
+    blocks_by_mean: int  # of them, without records: their size is the mean of their stack
+    classes: List[SizeClass]
+
+
+class NamedSizes(NamedTuple):
+    name: str
+    held: Histogram
+    asked: Histogram
+    at_once: int  # blocks freed before their thread allocated anything else
+
+
+class SizeTables(NamedTuple):
+    held: Histogram  # at the moment
+    asked: Histogram  # in the whole run
+    owners: List[NamedSizes]  # the most frequent first
+    lines: List[NamedSizes]
+
+
+def _histogram(sizes: Sizes) -> Histogram:
     classes = [
-        {
-            "least": least_of(class_),
-            "most": max(0, 2 * least_of(class_) - 1),
-            "blocks": sizes.blocks[class_],
-            "bytes": sizes.bytes[class_],
-        }
-        for class_ in sorted(sizes.blocks)
+        SizeClass(least_of(each), max(0, 2 * least_of(each) - 1), sizes.blocks[each], sizes.bytes[each])
+        for each in sorted(sizes.blocks)
     ]
-    return {"blocks": sizes.n_blocks, "bytes": sizes.n_bytes, "blocks_by_mean": sizes.by_mean, "classes": classes}
+    return Histogram(sizes.n_blocks, sizes.n_bytes, sizes.by_mean, classes)
 
 
-def as_data(profile: Profile, names: Names, moment: Moment) -> Dict[str, Any]:
-    """Histograms of what was held at a moment and of all that was asked for: of all, by owner and by line, who asks most often first."""
+def size_tables(profile: Profile, names: Names, moment: Moment) -> SizeTables:
     held, asked = account_sizes(profile, moment)
     temporaries = profile.lifetime().temporaries
 
-    def rows(name_of: Callable[[int], str]) -> List[Dict[str, Any]]:
+    def rows(name_of: Callable[[int], str]) -> List[NamedSizes]:
         held_by, asked_by = by_name(held, name_of), by_name(asked, name_of)
         at_once: "Counter[str]" = Counter()
         for account in asked:
             at_once[name_of(account)] += temporaries[account]
         order = sorted(held_by.keys() | asked_by.keys(), key=lambda name: (-asked_by.get(name, Sizes()).n_blocks, name))
         return [
-            {
-                "name": name,
-                "held": _histogram(held_by.get(name, Sizes())),
-                "asked": _histogram(asked_by.get(name, Sizes())),
-                "at_once": at_once[name],
-            }
+            NamedSizes(
+                name,
+                held=_histogram(held_by.get(name, Sizes())),
+                asked=_histogram(asked_by.get(name, Sizes())),
+                at_once=at_once[name],
+            )
             for name in order
         ]
 
-    return {
-        "held": _histogram(total(held)),
-        "asked": _histogram(total(asked)),
-        "owners": rows(lambda account: profile.accounts[account].owner),
-        "lines": rows(names.line),
-    }
+    by_owner = rows(lambda account: profile.accounts[account].owner)
+    return SizeTables(_histogram(total(held)), _histogram(total(asked)), by_owner, rows(names.line))

@@ -7,11 +7,11 @@ fit to be shown and of a bearable length.
 
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.analysis.aggregate import hottest_temporaries
+from jmassif.analysis.aggregate import hottest_temporaries, ledger
 from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
-from jmassif.analysis.moments import main_peak, select
-from jmassif.analysis.other_tools import counted_over_time, overlay_at, sampled_series
+from jmassif.analysis.moments import Moment, main_peak, select
+from jmassif.analysis.other_tools import beside, counted_over_time, sampled_series
 from jmassif.analysis.processes import Processes
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
 from jmassif.analysis.run_info import about, counted, where_arenas_are
@@ -28,6 +28,7 @@ from jmassif.render.oom import arithmetic, reason
 from jmassif.render.processes import headline_of_job
 from jmassif.render.sources import Sources
 from jmassif.render.summary import action, filtered, findings, other_moment, remarks, verdict
+from jmassif.render.system import overlay_sentence
 from jmassif.render.words import OWNERS
 from jmassif.units import moment, printable
 
@@ -675,6 +676,11 @@ def said_of(report: Report) -> List[Said]:
     return said + [Said("finding", NOTE, each.text) for each in findings(report)]
 
 
+def _overlay(profile: Profile, at: Moment) -> str:
+    found = beside(profile, at, ledger(profile, at.composition).total)
+    return overlay_sentence(found, profile.time_unit) if found else ""
+
+
 def said_of_job(job: Processes, names: Sequence[Names] = ()) -> List[Said]:
     return [Said(*each) for each in headline_of_job(job, names).statements]
 
@@ -744,7 +750,7 @@ def run_data(
     head["books"] = _books(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
     chosen = select(profile, "peak")
-    head["overlay"] = overlay_at(profile, chosen) if profile.snapshots else ""
+    head["overlay"] = _overlay(profile, chosen) if profile.snapshots else ""
     head["exhaustion"] = exhaustion(profile, names, report)
     head.update(events(profile))
     head.update(scopes(profile))

@@ -16,8 +16,7 @@ from jmassif.analysis.balance import (
 )
 from jmassif.analysis.mappings import Library, libraries, mappings
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.other_tools import overlay_sentence
-from jmassif.analysis.summary import Report
+from jmassif.analysis.summary import Beside, Report
 from jmassif.attribution.names import Names
 from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
 from jmassif.model.run import Profile
@@ -138,7 +137,7 @@ _TOOLS = Table(
 )
 
 
-def others_section(profile: Profile, report: Report) -> Lines:
+def others_section(report: Report) -> Lines:
     """Empty for a trace without a figure that another tool shows."""
     if not report.others:
         return []
@@ -151,9 +150,16 @@ def others_section(profile: Profile, report: Report) -> Lines:
         lines.append(_TOOLS.row(f"{row.tool}: {row.figure}", size(row.bytes), when, text).rstrip())
         if more:
             lines.append(f"  ({more})")
-    if report.overlay is not None and profile.overlay is not None:
-        lines += paragraph(overlay_sentence(report.overlay, profile.overlay, unit))
-    return lines
+    return lines + (paragraph(overlay_sentence(report.overlay, unit)) if report.overlay else [])
+
+
+def overlay_sentence(found: Beside, time_unit: str) -> str:
+    rest = found.showed - found.held
+    text = f"{found.tool} showed {size(found.showed)} in use at {moment(found.time, time_unit)}; the ledger explains"
+    if rest < 0:
+        return f"{text} {size(found.held)}, more than that: never written to, or allocated after the line."
+    who = "contexts and other programs" if found.is_of_device else "Valgrind, the system and other programs"
+    return f"{text} {size(found.held)}; the rest, {size(rest)}, is {who}."
 
 
 # ---- balance ----

@@ -264,7 +264,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, report: Report, vi
     mapped_ = by_library(profile, names, chosen) if has_libraries else mapped(report, extent)
     yield Section(0 if has_libraries else 2, mapped_)
     yield Section(1, balance_section(profile, report))
-    yield Section(1 if profile.overlay else 2, others_section(profile, report))
+    yield Section(1 if profile.overlay else 2, others_section(report))
     yield Section(3 if report.outcome.short_at is None else 0, machine_section(report, extent))
     yield Section(2, _scopes(profile, extent))
     yield Section(2, without_size(profile))
