@@ -29,7 +29,8 @@ def _holdings(profile: Profile, samples: List[int], end: int) -> Dict[int, List[
 def test_retained_memory_rises_by_what_is_never_freed(seed: int) -> None:
     profile, samples, end = _run(seed)
     lines = [Retained() for _ in range(4)]
-    retain(profile, samples, end, lambda account: account % 5 > 0, lambda account: lines[account % 4])
+    counts = [account % 5 > 0 for account in range(len(profile.accounts))]
+    retain(profile, samples, end, counts, lambda account: lines[account % 4])
     expected = [[0] * len(samples) for _ in lines]
     held_at_end = [0] * len(lines)
     for account, held in _holdings(profile, samples, end).items():

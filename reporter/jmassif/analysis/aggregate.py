@@ -60,10 +60,12 @@ def aggregate(run: Profile, live: Composition, key: Callable[[int], Optional[_Ke
     """The usage of each key; accounts without a key, or of a kind that is only listed, are left out."""
     # One NamedTuple for each of a hundred thousand accounts would be slow.
     sums: Dict[_Key, List[int]] = {}
-    accounts = run.accounts
+    numbers, types = run.accounts.type_numbers, run.accounts.types
+    places = [_PLACE.get(type_.kind) for type_ in types]
+    has_blocks = [type_.kind != "heap-overhead" for type_ in types]
     for account, (n_bytes, blocks) in live.items():
-        kind = accounts[account].kind
-        place = _PLACE.get(kind)
+        number = numbers[account]
+        place = places[number]
         name = None if place is None else key(account)
         if place is None or name is None:
             continue
@@ -71,7 +73,7 @@ def aggregate(run: Profile, live: Composition, key: Callable[[int], Optional[_Ke
         if found is None:
             found = sums[name] = [0, 0, 0, 0]
         found[place] += n_bytes
-        if kind != "heap-overhead":
+        if has_blocks[number]:
             found[place + 1] += blocks
     return {name: Usage(*found) for name, found in sums.items()}
 
@@ -121,9 +123,15 @@ def ledger_of_rows(rows: Iterable[UsageRow], group_of: Mapping[str, str], import
 def ledger(run: Profile, live: Composition) -> Ledger:
     """Usage by owner and group."""
     accounts = run.accounts
-    listed = [held for account, held in live.items() if accounts[account].kind not in _PLACE]
+    is_listed = [type_.kind not in _PLACE for type_ in accounts.types]
+    listed = [live[account] for account in live if is_listed[accounts.type_numbers[account]]]
     imported = sum(n_bytes for n_bytes, _ in listed), sum(blocks for _, blocks in listed)
-    return ledger_of_rows(rows_by(run, live, lambda account: accounts[account].owner), run.group_of, imported)
+    of_owners: Dict[str, Usage] = {}
+    for number, usage in aggregate(run, live, accounts.type_numbers.__getitem__).items():
+        owner = accounts.types[number].owner
+        of_owners[owner] = of_owners.get(owner, Usage()) + usage
+    rows = [UsageRow(owner, usage) for owner, usage in of_owners.items()]
+    return ledger_of_rows(rows, run.group_of, imported)
 
 
 def roles(run: Profile, live: Composition) -> List[UsageRow]:

@@ -140,21 +140,19 @@ def hot_spot(
     everything: Dict[_Key, _Sum] = {}
     imported: Dict[_Key, int] = {}
     is_import, lines, own_lines = importing(profile, names), lines_to_blame(names), names.charges()
-    known: Dict[Tuple[str, str], _Traits] = {}
+    nodes, numbers, types = profile.accounts.nodes, profile.accounts.type_numbers, profile.accounts.types
+    traits = [_traits(profile, type_.kind, type_.owner, pool) for type_ in types]
     whole = allocated = 0
     # In the order of accounts, so that the first that is seen of a place is its first.
     for account, (n_bytes, _) in composition.items():
-        node, kind, owner = profile.accounts[account]
-        traits = known.get((kind, owner))
-        if traits is None:
-            traits = known[kind, owner] = _traits(profile, kind, owner, pool)
-        is_counted, is_allocated, is_mine = traits
+        number = numbers[account]
+        is_counted, is_allocated, is_mine = traits[number]
         if not is_counted:
             continue
         whole += n_bytes
         if is_allocated:
             allocated += n_bytes
-        if not node or not n_bytes:
+        if not nodes[account] or not n_bytes:
             continue
         key = lines[account] or names.site_frame(account)
         is_imported = bool(is_import[account] and own_lines[account])
@@ -162,7 +160,7 @@ def hot_spot(
             sum_ = sums.get(key)
             if sum_ is None:
                 sum_ = sums[key] = _Sum(account)
-            sum_.add(account, owner, n_bytes, is_imported)
+            sum_.add(account, types[number].owner, n_bytes, is_imported)
         if is_imported:
             imported[key] = imported.get(key, 0) + n_bytes
     own = _largest(mine)

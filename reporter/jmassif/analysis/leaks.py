@@ -44,7 +44,7 @@ from jmassif.analysis.moments import before_clean_up, select
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
-from jmassif.model.records import KINDS, PAGE_KINDS, Composition, Mark, Region, counted_blocks, side_of
+from jmassif.model.records import PAGE_KINDS, AccountType, Composition, Mark, Region, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.units import count, printable, size
 
@@ -107,14 +107,14 @@ def retain(
     profile: Profile,
     samples: Sequence[int],
     end: int,
-    counts: Callable[[int], bool],
+    counts: Iterable[int],
     line_of: Callable[[int], Retained],
 ) -> None:
-    """Fills in what `line_of` gives for the accounts that count and belong to a line."""
+    """Fills in what `line_of` gives for the accounts that count (1 in `counts`, by account) and belong to a line."""
     n = len(samples)
     unseen = n + 1
     next_at = array("I", [unseen]) * len(profile.accounts)
-    matters = bytearray(map(counts, range(len(profile.accounts))))
+    matters = bytearray(counts)
     matters[0] = 0
     retained = array("Q", bytes(8 * len(next_at)))
     lines: List[Optional[Retained]] = [None] * len(next_at)
@@ -142,8 +142,7 @@ Grown = Tuple[int, int]
 def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequence[int]) -> List[Grown]:
     """Growth of each account since the sample that `begins` has for it; -1: not asked for. Each sampled page is an allocation."""
     n = len(begins)
-    is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
-    sampled = bytearray(is_sampled[account.kind] for account in profile.accounts)
+    sampled = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
     unseen = len(samples) + 1
     next_at = array("I", [unseen]) * n
     matters = bytearray(begin >= 0 for begin in begins)
@@ -330,21 +329,20 @@ def importing(profile: Profile, names: Names) -> bytearray:
 
 def _importing(profile: Profile, names: Names) -> bytearray:
     of_imports, own = set(), set()
-    for id_, fields in profile.frames.items():
-        if profile.strings[fields[3]] == _IMPORT_SYSTEM:
+    for id_ in profile.python_frames:
+        if profile.strings[profile.frames[id_][3]] == _IMPORT_SYSTEM:
             of_imports.add(id_)
-        elif fields[0] == "p" and names.folding.internal(id_).rank == OWN:
+        elif names.folding.internal(id_).rank == OWN:
             own.add(id_)
-    first = Innermost(profile, of_imports | own)
-    return bytearray(first(account.node) in of_imports for account in profile.accounts)
+    first = Innermost(profile, of_imports | own).of_accounts()
+    return bytearray(map(of_imports.__contains__, first))
 
 
 def _started(profile: Profile, is_import: bytearray, end: int) -> int:
     """The index of the first snapshot that has nearly all of the imports' allocations behind it, or of a program without
     imports the last one before it allocates: until then its libraries are loaded.
     """
-    is_sampled = {kind: profile.is_sampled(kind) for kind in ("",) + KINDS}
-    exact = bytearray(not is_sampled[account.kind] for account in profile.accounts)
+    exact = bytearray(profile.accounts.by_type(lambda type_: not profile.is_sampled(type_.kind)))
     imports = bytearray(map(and_, exact, is_import))
     allocated: Dict[int, int] = {}  # by account
     sums: List[int] = []
@@ -452,7 +450,7 @@ class _Line(NamedTuple):
 
 
 def _line(profile: Profile, names: Names, account: int) -> _Line:
-    owner = profile.accounts[account].owner
+    owner = profile.accounts.owner(account)
     line = names.charged(account)
     if line:
         return _Line(line, 0, owner)
@@ -518,9 +516,12 @@ def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) ->
     if not found:
         return found
     paged = set()
+    frames = {line.frame for line in found}
     for account, (n_bytes, blocks) in profile.composition(end).items():
-        node, kind, _ = profile.accounts[account]
-        if not (node and n_bytes and side_of(kind)):
+        kind = profile.accounts.kind(account)
+        if not (profile.accounts.nodes[account] and n_bytes and side_of(kind)):
+            continue
+        if (names.charged(account) or names.site_id(account)) not in frames:
             continue
         line = _line(profile, names, account)
         for each in found.keys() & {line, line._replace(caller=0)}:
@@ -530,18 +531,21 @@ def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) ->
     return {line: 0 if line in paged else blocks for line, blocks in found.items()}
 
 
-def _of_accounts(profile: Profile, is_import: bytearray) -> Callable[[int], bool]:
-    """A function from an account to True if it may leak."""
+def _of_accounts(profile: Profile, is_import: bytearray) -> bytearray:
+    """By account, whether it may leak."""
     known = profile.suppressed or bytearray(len(profile.accounts))
 
-    def counts(account: int) -> bool:
-        node, kind, owner = profile.accounts[account]
-        # The reserve of a caching allocator grows on purpose.
-        if known[account] or is_import[account] or profile.group_of.get(owner) == "cached":
+    def may_leak(type_: AccountType) -> bool:
+        # What a caching allocator reserves beyond what is in use grows on purpose.
+        if profile.group_of.get(type_.owner) == "cached":
             return False
-        return bool(node) and side_of(kind) is not None and kind not in NOT_FREED
+        return side_of(type_.kind) is not None and type_.kind not in NOT_FREED
 
-    return counts
+    accounts = profile.accounts
+    return bytearray(
+        bool(node) and is_leaking and not (is_known or imported)
+        for node, is_leaking, is_known, imported in zip(accounts.nodes, accounts.by_type(may_leak), known, is_import)
+    )
 
 
 def find_growth(profile: Profile, names: Names) -> Growth:
@@ -620,10 +624,12 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     others = dict.fromkeys(("inherited", "suppressed", "imports", "interpreter"), 0)
     known = profile.suppressed or bytearray(len(profile.accounts))
     born_with = left_at(profile, index)
+    nodes, numbers, types = profile.accounts.nodes, profile.accounts.type_numbers, profile.accounts.types
+    is_freed = [side_of(kind) is not None and kind not in (*NOT_FREED, "heap-overhead") for kind, _ in types]
     for account, held in profile.composition(index).items():
-        node, kind, owner = profile.accounts[account]
-        if side_of(kind) is None or kind in NOT_FREED or kind == "heap-overhead":
+        if not is_freed[numbers[account]]:
             continue
+        owner = types[numbers[account]].owner
         if account in born_with:
             n_bytes, blocks = born_with[account]
             others["inherited"] += n_bytes
@@ -632,7 +638,7 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
                 continue
         if is_import[account]:
             others["imports"] += held[0]
-        elif owner == "python" and node and not names.charged(account, False):
+        elif owner == "python" and nodes[account] and not names.charged(account, False):
             others["interpreter"] += held[0]
         elif profile.group_of.get(owner) in _ON_PURPOSE:
             on_purpose[account] = held

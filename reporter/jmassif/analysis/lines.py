@@ -71,7 +71,7 @@ def with_totals(
     alike: Dict[Tuple[int, str], Tuple[Sequence[Charged], List[int]]] = {}
     sides = {kind: side_of(kind) for kind in ("",) + KINDS}
     for account, (n_bytes, _) in at_peak.items():
-        side = sides[profile.accounts[account].kind]
+        side = sides[profile.accounts.kind(account)]
         if side is not None:
             passed = through(account)
             alike.setdefault((id(passed), side), (passed, []))[1].append(n_bytes)
@@ -193,9 +193,9 @@ def largest_lines(profile: Profile, names: Names, live: Composition, space: str,
     accounts, is_import, lines = profile.accounts, importing(profile, names), lines_to_blame(names)
 
     def key(account: int) -> Optional[Tuple[_Place, str]]:
-        node, _, owner = accounts[account]
-        if not node:
+        if not accounts.nodes[account]:
             return None
+        owner = accounts.owner(account)
         place = lines[account] or names.site_frame(account)
         if owner in _TENSOR_OWNERS:
             return place, "tensors"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Resident pages, and what each library holds of every kind: its file's pages, its heap, its device memory."""
 
+from itertools import compress
 from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import Moment
@@ -52,10 +53,11 @@ def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
     """The largest first."""
     pages = _pages_at(profile, moment)
     found: Dict[Tuple[str, str], Mapped] = {}
-    for account in moment.composition.keys() | pages.keys():
-        kind = profile.accounts[account].kind
-        if not profile.is_sampled(kind):
+    is_sampled = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
+    for account in compress(range(len(is_sampled)), is_sampled):
+        if account not in moment.composition and account not in pages:
             continue
+        kind = profile.accounts.kind(account)
         resident = moment.composition.get(account, (0, 0))[0]
         name = names.library(account)
         row = found.get((name, kind), Mapped(name, kind, 0, NO_PAGES))
@@ -72,7 +74,7 @@ def libraries(profile: Profile, names: Names, composition: Composition, rows: Li
         virtual[row.name] = virtual.get(row.name, 0) + row.pages.virtual
     found: Dict[str, Dict[str, int]] = {}
     for account, (n_bytes, _) in composition.items():
-        kind = profile.accounts[account].kind
+        kind = profile.accounts.kind(account)
         by_kind = found.setdefault(names.library(account), {})
         by_kind[kind] = by_kind.get(kind, 0) + n_bytes
     table = [Library(name, by_kind, virtual.get(name, 0)) for name, by_kind in found.items()]

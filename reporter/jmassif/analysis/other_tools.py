@@ -3,7 +3,6 @@
 
 from array import array
 from bisect import bisect_left
-from itertools import count
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage
@@ -124,22 +123,22 @@ def sampled_series(profile: Profile) -> List[Series]:
 
 
 class _Counted(NamedTuple):
-    """A figure of the ledger: the accounts that a tool counts."""
+    """A figure of the ledger: the numbers of the types of accounts that a tool counts."""
 
     tool: str
     figure: str
     leaves_out: str
-    accounts: Sequence[int]
+    types: Sequence[int]
 
 
 def _counted(profile: Profile) -> List[_Counted]:
-    accounts = profile.accounts
-    heap = [id_ for id_, kind in enumerate(accounts.kinds()) if kind in _MASSIF_KINDS]
+    types = list(enumerate(profile.accounts.types))
+    heap = [number for number, type_ in types if type_.kind in _MASSIF_KINDS]
     not_heap = "what is mapped, device memory" if has_device(profile) else "what is mapped"
     found = [_Counted("massif", "heap", not_heap, heap)] if heap else []
-    on_device = [row for row in zip(count(), accounts.owners(), accounts.kinds()) if row[2] in DEVICE_KINDS]
-    handed_out = [id_ for id_, owner, _ in on_device if owner in ALLOCATED_OWNERS]
-    kept = [id_ for id_, owner, _ in on_device if owner in RESERVED_OWNERS]
+    on_device = [(number, type_.owner) for number, type_ in types if type_.kind in DEVICE_KINDS]
+    handed_out = [number for number, owner in on_device if owner in ALLOCATED_OWNERS]
+    kept = [number for number, owner in on_device if owner in RESERVED_OWNERS]
     if len(kept) > len(handed_out):
         tool = "torch.cuda" if is_pytorch(profile) else "its allocator"
         allocated, reserved = (
@@ -150,8 +149,13 @@ def _counted(profile: Profile) -> List[_Counted]:
     return found
 
 
-def _sum(held: Composition, accounts: Sequence[int]) -> int:
-    return sum(held[id_][0] for id_ in accounts if id_ in held)
+def _sums(profile: Profile, held: Composition) -> Dict[int, int]:
+    """Bytes by type of account."""
+    sums = dict.fromkeys(range(len(profile.accounts.types)), 0)
+    numbers = profile.accounts.type_numbers
+    for account, (n_bytes, _) in held.items():
+        sums[numbers[account]] += n_bytes
+    return sums
 
 
 def _valgrinds(profile: Profile, time: int) -> str:
@@ -182,10 +186,11 @@ def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], s
     One pass over the snapshots for all of them.
     """
     rows = _counted(profile)
-    counts: List[Tuple[int, ...]] = [()] * len(profile.accounts)  # by account: the rows that count it
-    for number, row in enumerate(rows):
-        for account in row.accounts:
-            counts[account] += (number,)
+    counts_of_type: List[Tuple[int, ...]] = [
+        tuple(number for number, row in enumerate(rows) if type_ in row.types)
+        for type_ in range(len(profile.accounts.types))
+    ]
+    counts = list(map(counts_of_type.__getitem__, profile.accounts.type_numbers))  # by account: the rows that count it
     at: Dict[int, List[int]] = {}  # by snapshot: the moments
     for number, (snapshot, peak) in enumerate(moments):
         at.setdefault(profile.peaks[peak].snapshot if snapshot is None else snapshot, []).append(number)
@@ -214,7 +219,11 @@ def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], s
 
 def counted_at(profile: Profile, held: Composition) -> List[Shown]:
     """What tools show that count as the ledger does, exactly."""
-    return [Shown(row.tool, row.figure, _sum(held, row.accounts), None, row.leaves_out) for row in _counted(profile)]
+    sums = _sums(profile, held)
+    return [
+        Shown(row.tool, row.figure, sum(map(sums.__getitem__, row.types)), None, row.leaves_out)
+        for row in _counted(profile)
+    ]
 
 
 # ---- overlay ----

@@ -9,7 +9,7 @@ the allocator itself, nor the C++ library's templates. Its object file is the li
 import re
 from array import array
 from fnmatch import translate
-from typing import Callable, Dict, List, Optional, Pattern, Sequence, Set, Tuple, TypeVar
+from typing import Callable, Dict, Iterator, Optional, Pattern, Sequence, Set, Tuple
 
 from jmassif.attribution.packages import INSTALLED, OWN, Folding
 from jmassif.model.records import side_of
@@ -26,84 +26,65 @@ from jmassif.units import printable
 
 
 class Innermost:
-    """The first of some frames, from the innermost outwards, in any stack; 0: none. Remembers, as stacks share frames."""
+    """The first of some Python frames, from the innermost outwards, in each stack; 0: none."""
 
     def __init__(self, profile: Profile, wanted: Set[int]) -> None:
-        self._parents, self._frames = profile.node_parent, profile.node_frame
-        self._wanted = wanted
-        self._found = array("q", [-1]) * len(self._parents)
-        self._found[0] = 0
+        self._profile, self._wanted = profile, wanted
+        self._found = {0: 0}  # by Python node
+        self.extend()
 
     def extend(self) -> None:
         """To nodes that the profile, and frames that `wanted`, have got since: of a trace that is still being written."""
-        self._found.extend(array("q", [-1]) * (len(self._parents) - len(self._found)))
+        stacks, frames, found = self._profile.python_stacks(), self._profile.node_frame, self._found
+        n_known = len(found)
+        for node, caller in zip(stacks.nodes[n_known:], stacks.callers[n_known:]):
+            frame = frames[node]
+            found[node] = frame if frame in self._wanted else found[caller]
+        self._nearest = stacks.innermost
 
     def __call__(self, node: int) -> int:
-        found, frames, wanted = self._found, self._frames, self._wanted
-        passed = []
-        while found[node] < 0:
-            if frames[node] in wanted:
-                found[node] = frames[node]
-            else:
-                passed.append(node)
-                node = self._parents[node]
-        frame = found[node]
-        for node in passed:
-            found[node] = frame
-        return frame
+        return self._found[self._nearest[node]]
+
+    def or_first_of(self, other: "Innermost") -> None:
+        """Take the other's in stacks that have none of these."""
+        for node, frame in other._found.items():
+            self._found[node] = self._found[node] or frame
+
+    def of_accounts(self) -> Iterator[int]:
+        return map(self._found.__getitem__, map(self._nearest.__getitem__, self._profile.accounts.nodes))
 
 
 class Passed:
-    """All of some frames that any stack goes through, each once, the outermost first. Remembers, as stacks share frames."""
+    """All of some Python frames that any stack goes through, each once, the outermost first."""
 
     def __init__(self, profile: Profile, wanted: Set[int]) -> None:
-        self._parents, self._frames = profile.node_parent, profile.node_frame
-        self._wanted = wanted
-        self._found: List[Optional[Tuple[int, ...]]] = [None] * len(self._parents)
-        self._found[0] = ()
+        stacks, frames = profile.python_stacks(), profile.node_frame
+        self._nearest = stacks.innermost
+        self._found: Dict[int, Tuple[int, ...]] = {0: ()}  # by Python node
+        for node, caller in zip(stacks.nodes[1:], stacks.callers[1:]):
+            passed, frame = self._found[caller], frames[node]
+            self._found[node] = passed if frame not in wanted or frame in passed else passed + (frame,)
 
     def __call__(self, node: int) -> Tuple[int, ...]:
-        found = self._found
-        pending = []
-        while found[node] is None:
-            pending.append(node)
-            node = self._parents[node]
-        passed = found[node] or ()
-        for node in reversed(pending):
-            frame = self._frames[node]
-            if frame in self._wanted and frame not in passed:
-                passed = passed + (frame,)
-            found[node] = passed
-        return passed
+        return self._found[self._nearest[node]]
 
 
-# One Python frame on the way to a stack's node, or all.
-_Found = TypeVar("_Found")
+def _python_frames(profile: Profile, folding: Folding, is_folded: bool) -> Tuple[Set[int], Set[int]]:
+    """The program's own frames, and installed packages', which are charged in a stack without any of the own.
 
-
-def _by_rank(
-    of: Callable[[Profile, Set[int]], Callable[[int], _Found]], profile: Profile, folding: Folding, is_folded: bool
-) -> Callable[[int], _Found]:
-    """The result of `of` for the program's own frames or, in a stack without any, for those of installed packages.
-
-    Unless `is_folded` no frame is internal: of all.
+    Unless `is_folded` no frame is internal: all are the program's.
     """
-    python = {frame for frame, fields in profile.frames.items() if fields[0] == "p"}
+    python = profile.python_frames
     if not is_folded:
-        return of(profile, python)
-    own = of(profile, {frame for frame in python if folding.internal(frame).rank == OWN})
-    installed = of(profile, {frame for frame in python if folding.internal(frame).rank == INSTALLED})
-    return lambda node: own(node) or installed(node)
+        return python, set()
+    rank = {frame: folding.internal(frame).rank for frame in python}
+    return {frame for frame in python if rank[frame] == OWN}, {frame for frame in python if rank[frame] == INSTALLED}
 
 
 def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], Tuple[int, ...]]:
-    """A function from a stack's node to all frames that have the memory in their totals: the one of charge(), and its callers."""
-    return _by_rank(Passed, profile, folding, is_folded)
-
-
-def charge(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], int]:
-    """A function from a stack's node to the frame that is charged, the innermost one; 0 if there is none."""
-    return _by_rank(Innermost, profile, folding, is_folded)
+    """A function from a stack's node to all frames that have the memory in their totals: the charged one, and its callers."""
+    own, installed = (Passed(profile, frames) for frames in _python_frames(profile, folding, is_folded))
+    return lambda node: own(node) or installed(node)
 
 
 # ---- sites ----
@@ -167,8 +148,10 @@ class Sites:
     def charges(self, is_folded: bool = True) -> "array[int]":
         """The Python frame that each account is charged to, 0 if there is none."""
         if is_folded not in self._charges:
-            to = charge(self._profile, self.folding, is_folded)
-            self._charges[is_folded] = array("Q", [to(account.node) for account in self._profile.accounts])
+            own, installed = _python_frames(self._profile, self.folding, is_folded)
+            innermost = Innermost(self._profile, own)
+            innermost.or_first_of(Innermost(self._profile, installed))
+            self._charges[is_folded] = array("I", innermost.of_accounts())
         return self._charges[is_folded]
 
     def charged(self, account: int, is_folded: bool = True) -> int:

@@ -130,7 +130,7 @@ def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callab
     known: Dict[Tuple[int, ...], List[Charged]] = {}
 
     def charged(account: int) -> List[Charged]:
-        frames = passed(profile.accounts[account].node)
+        frames = passed(profile.accounts.nodes[account])
         if frames not in known:
             known[frames] = list({to.label: to for to in map(place, frames)}.values())
         return known[frames]
@@ -152,8 +152,8 @@ def charges(
         frame = names.charged(account, is_folded)
         if frame:
             return place(frame)
-        if not profile.accounts[account].node:
-            return Charged(f"({profile.accounts[account].kind}, without a stack)", 0, False)
+        if not profile.accounts.nodes[account]:
+            return Charged(f"({profile.accounts.kind(account)}, without a stack)", 0, False)
         return Charged(names.library(account), 0, True) if view == "module" else nowhere
 
     return charged

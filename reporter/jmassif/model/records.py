@@ -199,10 +199,16 @@ class Accounts:
         return len(self.nodes)
 
     def __getitem__(self, account: int) -> Account:
-        return Account(self.nodes[account], *self.types[self.type_numbers[account]])
+        return Account._make((self.nodes[account], *self.types[self.type_numbers[account]]))
 
     def __iter__(self) -> Iterator[Account]:
         return map(Account, self.nodes, self.kinds(), self.owners())
+
+    def kind(self, account: int) -> str:
+        return self.types[self.type_numbers[account]].kind
+
+    def owner(self, account: int) -> str:
+        return self.types[self.type_numbers[account]].owner
 
     def by_type(self, of: Callable[[AccountType], _Of]) -> Iterator[_Of]:
         """For each account what `of` gives for its type, of which there are few."""

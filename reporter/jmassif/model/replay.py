@@ -10,14 +10,11 @@ from jmassif.model.records import Snapshot
 class Replay:
     """Columns by account id, as of the last snapshot that was gone through."""
 
-    def __init__(self, n_accounts: int) -> None:
-        self.bytes = array("Q", bytes(8 * n_accounts))
-        self.blocks = array("Q", self.bytes)
-
-    def copy(self) -> "Replay":
-        other = Replay(0)
-        other.bytes, other.blocks = self.bytes[:], self.blocks[:]
-        return other
+    def __init__(self, n_accounts: int, n_bytes: Sequence[int] = (), blocks: Sequence[int] = ()) -> None:
+        """From what they held at some snapshot on; further accounts came later."""
+        self.bytes, self.blocks = array("Q", n_bytes), array("Q", blocks)
+        for column in (self.bytes, self.blocks):
+            column.frombytes(bytes(8 * (n_accounts - len(column))))
 
     def advance(self, snapshot: Snapshot) -> None:
         """Goes on to the next snapshot."""

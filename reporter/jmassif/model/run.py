@@ -8,7 +8,9 @@ all. Sizes are bytes; times are in the unit that `time_unit` names, as in the tr
 
 from array import array
 from bisect import bisect_right
-from typing import Dict, Iterator, List, Optional, Tuple
+from itertools import compress
+from operator import or_
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from jmassif.model.records import (
     DEVICE_KINDS,
@@ -37,11 +39,32 @@ from jmassif.model.records import (
     Snapshot,
     Stage,
     Timeline,
+    narrowed,
 )
 from jmassif.model.replay import Replay
 
 
 _REPLAYS_KEPT = 6
+
+
+class PythonStacks:
+    """The Python frames of all stacks, by their nodes: few, where the whole trie has a million."""
+
+    def __init__(self) -> None:
+        self.innermost = array("I", [0])  # by node of the trie: the Python node nearest to it, 0: none
+        self.nodes = array("I", [0])  # in order, so callers come first
+        self.callers = array("I", [0])  # of these: the next Python node outwards
+
+    def extend(self, parents: "array[int]", frames: "array[int]", python: Set[int]) -> None:
+        """To the nodes that have come since."""
+        innermost, n_known = self.innermost, len(self.innermost)
+        for node, (parent, frame) in enumerate(zip(parents[n_known:], frames[n_known:]), n_known):
+            if frame in python:
+                self.nodes.append(node)
+                self.callers.append(innermost[parent])
+                innermost.append(node)
+            else:
+                innermost.append(innermost[parent])
 
 
 class Profile:
@@ -53,6 +76,7 @@ class Profile:
         self.strings: Dict[int, str] = {0: ""}
         # (type, function, object, file, line, address), strings by id: see frame().
         self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
+        self.python_frames: Set[int] = set()
         self.thread_names: Dict[int, str] = {}  # by number, of those that have one
         self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: SHA-256 of what ran
         # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
@@ -90,7 +114,8 @@ class Profile:
         self.suppressed: Optional[bytearray] = None  # by account: 1 for leaks that are known and not to be told
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
         # What was worked out before: by index of the snapshot, and up to so many snapshots.
-        self._replays: Dict[int, Replay] = {}
+        self._python_stacks = PythonStacks()
+        self._replays: Dict[int, Tuple["array[int]", "array[int]"]] = {}
         self._lifetime: Optional[Tuple[int, Lifetime]] = None
 
     @property
@@ -157,6 +182,10 @@ class Profile:
             yield self.node_frame[node]
             node = self.node_parent[node]
 
+    def python_stacks(self) -> PythonStacks:
+        self._python_stacks.extend(self.node_parent, self.node_frame, self.python_frames)
+        return self._python_stacks
+
     def composition(self, snapshot: int) -> Composition:
         """Who held what at the snapshot with this index."""
         return self._seen(self._replay(snapshot))
@@ -209,8 +238,10 @@ class Profile:
 
     def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
         """By account: everything it ever allocated, up to the last snapshot. Leaves out accounts with fewer temporaries."""
-        rows = enumerate(zip(*self._lived()))
-        return {id_: Counts(*row) for id_, row in rows if row[2] >= least_temporaries and any(row)}
+        lived = self._lived()
+        found = [account for account, n in enumerate(lived.temporaries) if n >= least_temporaries]
+        counts = ((account, Counts(*(column[account] for column in lived))) for account in found)
+        return {account: row for account, row in counts if any(row)}
 
     def lifetime(self) -> Lifetime:
         """Columns by account id, the caller's own: everything that it ever allocated, up to the last snapshot."""
@@ -236,8 +267,8 @@ class Profile:
         for snapshot in reversed(self.snapshots[:n_snapshots]):
             rows = snapshot.changes
             columns = (rows.all_bytes, rows.all_blocks, rows.temporaries)
-            for account, *numbers in rows.backwards(untold, *columns):
-                all_bytes[account], blocks[account], temporaries[account] = numbers
+            for account, n_bytes, n_blocks, n_temporaries in rows.backwards(untold, *columns):
+                all_bytes[account], blocks[account], temporaries[account] = n_bytes, n_blocks, n_temporaries
                 untold[account] = 0
         for account in range(len(self.accounts) if self.kept is not None else 0):
             if self.kept is not None and not self.kept[account]:
@@ -258,18 +289,16 @@ class Profile:
     def _replay(self, snapshot: int) -> Replay:
         """Up to the snapshot with this index. Reports ask for the same few again and again: from the last before it on."""
         begin = max((index for index in self._replays if index <= snapshot), default=-1)
-        replay = self._replays[begin].copy() if begin >= 0 else Replay(len(self.accounts))
+        replay = Replay(len(self.accounts), *self._replays.get(begin, ()))
         replay.jump(self.snapshots[begin + 1 : snapshot + 1])
         if begin < snapshot:
             if len(self._replays) == _REPLAYS_KEPT:
                 del self._replays[next(iter(self._replays))]
-            self._replays[snapshot] = replay.copy()
+            self._replays[snapshot] = narrowed(replay.bytes), narrowed(replay.blocks)
         return replay
 
 
 def _without_zeros(replay: Replay) -> Composition:
-    return {
-        account: (n_bytes, blocks)
-        for account, (n_bytes, blocks) in enumerate(zip(replay.bytes, replay.blocks))
-        if n_bytes or blocks
-    }
+    accounts = list(compress(range(len(replay.bytes)), map(or_, replay.bytes, replay.blocks)))
+    n_bytes, blocks = map(replay.bytes.__getitem__, accounts), map(replay.blocks.__getitem__, accounts)
+    return dict(zip(accounts, zip(n_bytes, blocks)))

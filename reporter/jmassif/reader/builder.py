@@ -90,6 +90,8 @@ class Definitions:
             function in strings and object_ in strings and file in strings,
             f"frame {id_} uses a string that is not defined",
         )
+        if type_ == "p":
+            self.profile.python_frames.add(id_)
         frame = (type_, function, object_, file, line, address)
         self.define(self.profile.frames, "frame", id_, frame)
 
