@@ -94,7 +94,10 @@ def _run_recorded(options: Any) -> NoReturn:
 
             report([trace], print)
         elif status:
-            print(f"ERROR: {command[0]} has recorded nothing: is the tool jmassif installed there?", file=sys.stderr)
+            print(
+                f"ERROR: {command[0]} has recorded nothing: see above; is the tool jmassif installed there?",
+                file=sys.stderr,
+            )
             status = int(pytest.ExitCode.USAGE_ERROR)
     sys.stdout.flush()
     sys.stderr.flush()
