@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a forked child was born with, and what is its own.
+"""Memory that a forked child inherited, and its own.
 
-It begins with all that its parent held, and both have it as long as neither writes to it; so the most that a child held may be
-what it was born with, at the moment of the fork. What an account holds beyond that is the child's own. Of an account that frees
-and allocates it is not known which blocks are which: then more may be its own, and never less.
+A child begins with all memory of its parent, and both share it until one writes to it; so the peak of a child may be the moment of
+the fork. Bytes of an account beyond the inherited ones are the child's own. Where an account frees and allocates, more may be its
+own, and never less.
 """
 
-from typing import Collection, NamedTuple, Optional, Tuple
+from typing import Collection, Dict, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.moments import Moment, select
 from jmassif.model.records import Composition, side_of
 from jmassif.model.run import Profile
+
+
+# Host memory that has no pages in the process.
+OF_DRIVERS = ("pinned", "driver-host")
 
 
 def sides_of(measure: str) -> Tuple[str, ...]:
@@ -23,7 +27,7 @@ def is_forked(profile: Profile) -> bool:
 
 
 def own_of(profile: Profile, composition: Composition) -> Composition:
-    """What a forked child holds beyond what it was born with."""
+    """Memory of a forked child beyond the inherited."""
     opening = profile.composition(0)
     own: Composition = {}
     for account, (n_bytes, blocks) in composition.items():
@@ -34,9 +38,9 @@ def own_of(profile: Profile, composition: Composition) -> Composition:
 
 
 def left_at(profile: Profile, last: int) -> Composition:
-    """Of what a forked child was born with, what it may still have at that snapshot, by account.
+    """Inherited memory that a forked child may still have at that snapshot, by account.
 
-    What an account no longer held at some moment is gone, whatever it allocates later.
+    Bytes that an account has once freed are gone, whatever it allocates later.
     """
     if not is_forked(profile):
         return {}
@@ -55,31 +59,42 @@ def bytes_on(profile: Profile, composition: Composition, sides: Collection[str])
     return sum(n_bytes for account, (n_bytes, _) in composition.items() if side_of(accounts[account].kind) in sides)
 
 
-def _fullest_snapshot(profile: Profile, sides: Collection[str]) -> int:
-    """The index of the one at which a forked child held most of its own."""
-    opening = profile.composition(0)
-    live = {account: n_bytes for account, (n_bytes, _) in opening.items()}
-    own = most = best = 0
-    for index, snapshot in enumerate(profile.snapshots[1:], 1):
-        for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
-            if side_of(profile.accounts[account].kind) in sides:
-                before = opening.get(account, (0, 0))[0]
-                own += max(0, n_bytes - before) - max(0, live.get(account, 0) - before)
-                live[account] = n_bytes
-        if own > most:
-            most, best = own, index
-    return best
+class OwnBytes:
+    """Bytes beyond the opening balances by space, as accounts change."""
+
+    def __init__(self, run: Profile, opening: Composition) -> None:
+        self.host = self.device = self.drivers = 0
+        self._opening = opening
+        self._own: Dict[int, int] = {}
+        self._accounts = run.accounts
+
+    def set(self, account: int, n_bytes: int) -> None:
+        own = max(0, n_bytes - self._opening.get(account, (0, 0))[0])
+        change = own - self._own.get(account, 0)
+        self._own[account] = own
+        kind = self._accounts[account].kind
+        if side_of(kind) == "host":
+            self.host += change
+            self.drivers += change if kind in OF_DRIVERS else 0
+        elif side_of(kind) == "device":
+            self.device += change
 
 
 def fullest_of_own(profile: Profile, sides: Collection[str]) -> Tuple[Moment, int]:
-    """When a forked child held most of its own, as far as is told: its moment, of that part alone, and the bytes."""
-    index = _fullest_snapshot(profile, sides)
+    """The moment at which a forked child had most memory of its own, with that part alone, and the bytes."""
+    sums, most, index = OwnBytes(profile, profile.composition(0)), 0, 0
+    for number, snapshot in enumerate(profile.snapshots):
+        for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
+            sums.set(account, n_bytes)
+        own = sum(getattr(sums, side) for side in sides)
+        if own > most:
+            most, index = own, number
     snapshot = profile.snapshots[index]
-    told = [
+    moments = [
         Moment(f"snapshot {snapshot.id}", snapshot.time, profile.composition(index), index),
         select(profile, "peak"),
     ]
-    found = [each._replace(composition=own_of(profile, each.composition)) for each in told]
+    found = [each._replace(composition=own_of(profile, each.composition)) for each in moments]
     best = max(found, key=lambda each: bytes_on(profile, each.composition, sides))
     return best, bytes_on(profile, best.composition, sides)
 

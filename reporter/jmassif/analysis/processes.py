@@ -14,21 +14,18 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
 from jmassif.analysis.hot_spot import HotSpot, hot_spot
-from jmassif.analysis.inherited import own_of
+from jmassif.analysis.inherited import OF_DRIVERS, OwnBytes, own_of
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.oom import Incident, incidents_of
 from jmassif.analysis.run_info import used_sides
 from jmassif.analysis.run_outcome import Outcome, outcome_of
 from jmassif.attribution.names import Names
 from jmassif.model.processes import Process, tree
-from jmassif.model.records import PEAKS, Composition, side_of
+from jmassif.model.records import PEAKS, Composition
 from jmassif.model.run import Profile
 
 # A sum is of all memory, or of one memory space.
 MEASURES = ("total", "host", "device")
-
-# Host memory that has no pages in the process.
-_OF_DRIVERS = ("pinned", "driver-host")
 
 
 class NamesOf:
@@ -64,33 +61,12 @@ class Observed(NamedTuple):
         return own_of(run, whole) if process.shares else whole
 
 
-class _Sums:
-    """Bytes beyond the opening balances by space, as accounts change."""
-
-    def __init__(self, run: Profile, opening: Composition) -> None:
-        self.host = self.device = self.drivers = 0
-        self._opening = opening
-        self._own: Dict[int, int] = {}
-        self._accounts = run.accounts
-
-    def set(self, account: int, n_bytes: int) -> None:
-        own = max(0, n_bytes - self._opening.get(account, (0, 0))[0])
-        change = own - self._own.get(account, 0)
-        self._own[account] = own
-        kind = self._accounts[account].kind
-        if side_of(kind) == "host":
-            self.host += change
-            self.drivers += change if kind in _OF_DRIVERS else 0
-        elif side_of(kind) == "device":
-            self.device += change
-
-
 def observed(process: Process) -> List[Observed]:
     """All snapshots and peaks in order of time, a peak before the snapshot with which it was recorded."""
     run = process.profile
     opening = run.composition(0) if process.shares and run.snapshots else {}
-    is_plain = not opening and not any(account.kind in _OF_DRIVERS for account in run.accounts)
-    sums = _Sums(run, opening)
+    is_plain = not opening and not any(account.kind in OF_DRIVERS for account in run.accounts)
+    sums = OwnBytes(run, opening)
     latest = run.snapshots[0].time if run.snapshots else 0
     found: List[Observed] = []
     for index, snapshot in enumerate(run.snapshots):
@@ -99,7 +75,7 @@ def observed(process: Process) -> List[Observed]:
             latest = max(latest, peak.time)
             figures = peak.host, peak.device, 0
             if not is_plain:
-                at_peak = _Sums(run, opening)
+                at_peak = OwnBytes(run, opening)
                 for account, (n_bytes, _) in run.peak_composition(peak.which).items():
                     at_peak.set(account, n_bytes)
                 figures = at_peak.host, at_peak.device, at_peak.drivers
