@@ -16,6 +16,8 @@ export function waterfall(list, caption, sumName = 'total') {
     // A part that is taken away may have been added beyond the sum.
     let reached = 0;
     const width = list.reduce((most, step) => Math.max(most, (reached += step.bytes)), all);
+    // Changes have no share of a sum.
+    const share = (/** @type {number} */ bytes) => list.every((step) => step.text === undefined) && h('td', { class: 'figure' }, percent(bytes, all));
     let at = 0;
     const rows = list.map((step) => {
         const begin = Math.max(0, Math.min(at, at + step.bytes));
@@ -27,9 +29,9 @@ export function waterfall(list, caption, sumName = 'total') {
             h('th', { scope: 'row' }, step.name, h('span', { class: 'quiet' }, ` ${step.group}`)),
             h('td', { class: 'steps', 'aria-hidden': 'true' }, bar),
             h('td', { class: 'figure', title: `${whole(step.bytes)} bytes` }, step.text ?? size(step.bytes)),
-            h('td', { class: 'figure' }, percent(step.bytes, all)),
+            share(step.bytes),
         );
     });
-    const sum = h('tr', {}, h('th', { scope: 'row' }, sumName), h('td', { class: 'steps', 'aria-hidden': 'true' }, h('span', { class: 'step total', style: { left: '0', width: `${(100 * all) / width}%` } })), h('td', { class: 'figure', title: `${whole(all)} bytes` }, size(all)), h('td', { class: 'figure' }, '100.0 %'));
+    const sum = h('tr', {}, h('th', { scope: 'row' }, sumName), h('td', { class: 'steps', 'aria-hidden': 'true' }, h('span', { class: 'step total', style: { left: '0', width: `${(100 * all) / width}%` } })), h('td', { class: 'figure', title: `${whole(all)} bytes` }, size(all)), share(all));
     return h('div', { class: 'scroll', tabIndex: 0, role: 'region', 'aria-label': caption }, h('table', { class: 'waterfall' }, h('caption', {}, caption), h('tbody', {}, ...rows), h('tfoot', {}, sum)));
 }
