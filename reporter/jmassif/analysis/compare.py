@@ -38,7 +38,7 @@ def minus(now: Usage, before: Usage) -> Usage:
 
 
 def median(numbers: Sequence[int]) -> int:
-    """Of an even count the lower one: a figure that some run has."""
+    """The lower one of an even count: a figure of some run."""
     return sorted(numbers)[(len(numbers) - 1) // 2]
 
 
@@ -132,15 +132,15 @@ def total(parts: Parts) -> Usage:
 
 # ---- lines -----------------------------------------------------------------------------------
 
-# By function, as frame_name has it, and line (0 where lines are not known): a label that is safe to show, host and device bytes.
+# A label that is safe to show, host and device bytes; by function, as frame_name has it, and line (0: unknown).
 Spot = Tuple[str, int, int]
 Places = Dict[str, Dict[int, Spot]]
 _Pick = Callable[[Usage], int]
-_MOST_LINES = 50  # of a function: so many of its largest lines tell how far all have moved
+_MOST_LINES = 50  # of a function: the largest lines show how far all have moved
 
 
 def places_of(profile: Profile, names: Names, composition: Composition) -> Places:
-    """By the Python line to blame or, without Python, the frame."""
+    """The memory of each Python line to blame or, without Python, frame."""
     found: Places = {}
     to_blame = lines_to_blame(names)
     called: Dict[int, Tuple[str, str]] = {}
@@ -177,7 +177,7 @@ def _usage(spot: Spot) -> Usage:
 
 
 def _bytes_of(runs: Sequence[Places], function: str, of: _Pick) -> Dict[int, int]:
-    """By line of a function: the medians of some runs."""
+    """Medians of some runs by line of a function."""
     found = [{line: of(_usage(spot)) for line, spot in run.get(function, {}).items()} for run in runs]
     return {line: median([run.get(line, 0) for run in found]) for line in {line for run in found for line in run}}
 
@@ -226,7 +226,7 @@ def most_moved(first: Sequence[Places], last: Sequence[Places], of: _Pick, sign:
 class Frame(NamedTuple):
     name: str  # safe to show
     is_python: bool
-    package: str  # whose internal frame it is; "" for the user's own
+    package: str  # of an internal frame; "" for user code
 
 
 class Place(NamedTuple):
@@ -278,7 +278,7 @@ class Stacks:
         return index
 
     def add(self, profile: Profile, names: Names, composition: Composition) -> HeldStacks:
-        """What a run held, but for memory of kinds that are only listed."""
+        """The memory of a run, but for kinds that are only listed."""
         self.group_of.update(profile.group_of)
         frame_of: Dict[int, int] = {}
         node_of = {0: 0}  # by node of the profile's own trie
@@ -505,7 +505,7 @@ def _rank(row: DifferenceRow) -> Tuple[int, int, str]:
 
 
 def _nested(rows: List[DifferenceRow]) -> List[DifferenceRow]:
-    """Sorted, each row after the one it is nested in. A row whose outer one is not there is left out."""
+    """Sorted, each row after the one it is nested in; rows without their outer one are left out."""
     inside: Dict[Tuple[str, ...], List[DifferenceRow]] = {}
     for row in sorted(rows, key=_rank, reverse=True):
         inside.setdefault(row.path, []).append(row)

@@ -13,13 +13,13 @@ from jmassif.render.ladder import rows_of
 from jmassif.render.top import Pool, Process, Row, Screen
 from jmassif.units import printable, size
 
-# As many lines as anybody scrolls through.
+# Enough to scroll through.
 _MOST_LINES = 200
 _PAGE = 5
 
 
 def _available() -> Optional[int]:
-    """Of this machine's memory, in bytes."""
+    """Available memory of this machine in bytes."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             rows = dict(line.split(":", 1) for line in file)
@@ -123,7 +123,7 @@ class Watching:
     # ---- keys ----------------------------------------------------------------------------------------
 
     def press(self, key: str) -> bool:
-        """By its name; whether the reader wants to see more."""
+        """Takes a key by its name; returns False to quit."""
         if key in ("q", "Q"):
             return False
         if key in ("p", " "):

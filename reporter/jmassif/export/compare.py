@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A difference for programs: JSON and CSV, with the fields that docs/formats.md describes. Sizes are bytes."""
+"""A difference as JSON and CSV (fields: docs/formats.md). Sizes are bytes."""
 
 import json
 from typing import Any, Dict, Iterator, Optional, Tuple

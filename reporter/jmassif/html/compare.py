@@ -43,7 +43,7 @@ def _held(difference: Difference) -> List[HeldStacks]:
 
 
 def _weights(stacks: Stacks, columns: Sequence[HeldStacks]) -> List[float]:
-    """By node: its share, with all below it, of a column's bytes and blocks, over all columns."""
+    """The share of each node, with all below it, in bytes and blocks, summed over columns."""
     weights = [0.0] * len(stacks.parent)
     for held in columns:
         all_bytes, all_blocks = sum(held.bytes) or 1, sum(held.blocks) or 1
@@ -96,7 +96,7 @@ class _Cell(NamedTuple):
 
 
 def _frames(stacks: Stacks, used: Iterable[int]) -> Tuple[Dict[str, List[Any]], Dict[int, int]]:
-    """The table, whose first row is no frame, and the place in it of each that is used."""
+    """The table, which begins with an empty row, and the place in it of each used frame."""
     places: Dict[int, int] = {}
     packages = {"": 0}
     table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0]}
@@ -199,7 +199,7 @@ def _rows(columns: Sequence[HeldStacks], cell_of: Dict[int, int], n_cells: int, 
 
 
 def _safe(value: Any) -> Any:
-    """What JSON can hold, with every text fit to be shown. Raises TooLarge."""
+    """With every text fit to be shown, and figures that JavaScript has exactly. Raises TooLarge."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, dict):
@@ -212,7 +212,7 @@ def _safe(value: Any) -> Any:
 
 
 def _common(difference: Difference) -> List[List[str]]:
-    """What is the same in all runs: names and texts. Options, environment and packages are not listed."""
+    """Facts that are the same in all runs: names and texts, but for options, environment and packages."""
     first, *others = [run.facts for column in difference.columns for run in column.runs]
     return [
         [shown(label(key)), shown(value)]

@@ -138,12 +138,12 @@ class LiveRun(Followed):
 
     @property
     def is_here(self) -> bool:
-        """It runs, or ran, on this machine."""
+        """The process runs, or ran, on this machine."""
         return self.profile.manifest.get("host") == os.uname().nodename
 
     @property
     def is_alive(self) -> Optional[bool]:
-        """Whether the process is there; None: it is another machine's."""
+        """None: not known, as it is another machine's process."""
         pid, _, start = self.profile.manifest.get("process", "").partition(".")
         if not self.is_here or not pid.isdecimal():
             return None
@@ -181,7 +181,7 @@ class LiveRun(Followed):
 
     @property
     def inherited(self) -> int:
-        """What it began with, which its parent had allocated: bytes."""
+        """Bytes that its parent had allocated before the fork."""
         first = self.profile.snapshots[0] if "forked-from" in self.profile.manifest and self.profile.snapshots else None
         return first.host + first.device if first else 0
 
@@ -215,7 +215,7 @@ class LiveRun(Followed):
     # ---- events ---------------------------------------------------------------------------
 
     def _fresh(self, what: str, rows: Any) -> Any:
-        """Those that came since the last time."""
+        """Rows that are new since the last call."""
         begin = self._seen.get(what, 0)
         self._seen[what] = len(rows)
         return rows[begin:]
@@ -261,7 +261,7 @@ class LiveRun(Followed):
 
 
 MOST_RUNS = 64
-# Bytes of traces: what is read of them is kept in memory.
+# Traces are kept in memory: bytes.
 _MOST_BYTES = 2 << 30
 _LOOK_SECONDS = 0.5
 
@@ -286,7 +286,7 @@ class Family:
         self._next_look = 0.0
 
     def poll(self, seconds: float) -> bool:
-        """Reads what there is, for about so long; whether there is anything new."""
+        """Reads for about so long; returns whether anything is new."""
         end = self._now() + seconds
         is_news = self._look() if self._now() >= self._next_look else False
         reading = list(self.runs)
@@ -298,7 +298,7 @@ class Family:
         return is_news
 
     def settle(self) -> None:
-        """Looks for children's traces that are there, and reads them, until there are no more."""
+        """Finds and reads children's traces until there are no more."""
         self.poll(1e9)
         while True:
             n_runs = len(self.runs)
@@ -321,7 +321,7 @@ class Family:
             raise
 
     def lose(self, run: LiveRun, why: str) -> None:
-        """Somebody else has found that it cannot be followed."""
+        """Another reader found that it cannot be followed."""
         self.lost.append(Lost(run.name, why))
         if run in self.runs:
             self.runs.remove(run)
@@ -345,13 +345,13 @@ class Family:
         for candidate in list(self._candidates):
             before = len(self.lost)
             self._poll(candidate, self._candidates)
-            del self.lost[before:]  # nobody has asked for it
+            del self.lost[before:]  # it was not named by the user
             if candidate in self._candidates:
                 is_news = self._judge(candidate) or is_news
         return is_news
 
     def _beside(self, run: LiveRun) -> List[str]:
-        """Files that may be of children of a run, and are new."""
+        """New files that may be traces of a run's children."""
         directory, name = os.path.split(run.name)
         if run.name == STDIN or not run.pid or str(run.pid) not in name:
             return []
@@ -372,10 +372,10 @@ class Family:
         return sorted(found)
 
     def _judge(self, candidate: LiveRun) -> bool:
-        """Takes it in, lets go of it, or waits until it tells. Whether it was taken in."""
+        """Takes it in, closes it, or waits for its manifest. Returns whether it was taken in."""
         manifest = candidate.profile.manifest
         own = manifest.get("process", "").partition(".")[0]
-        # What a forked child has copied of its parent's comes first.
+        # A forked child's trace begins with a copy of its parent's manifest.
         if not own or manifest.get("pid") != own or "ppid" not in manifest:
             return False
         if not candidate.profile.snapshots and candidate.is_running:

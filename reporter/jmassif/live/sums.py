@@ -63,7 +63,7 @@ class TailBuilder(Builder):
 
 
 class Sums(TailBuilder):
-    """Builds a profile as every reader does, and keeps the sums beside it."""
+    """Builds a profile as every reader does, with sums beside it."""
 
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
@@ -75,7 +75,7 @@ class Sums(TailBuilder):
         self._labels: Dict[int, str] = {}
         self._owner_places: Dict[Tuple[str, str], int] = {}  # by kind and owner
         self._line_places: Dict[Tuple[str, int], int] = {}
-        # By account: where its two sums are.
+        # By account: the places of its two sums.
         self._owner_of = array("I", [_NOWHERE])
         self._line_of = array("I", [_NOWHERE])
         self._own: Set[int] = set()

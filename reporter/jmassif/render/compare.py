@@ -158,7 +158,7 @@ def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> L
 
 
 def _pools(difference: Difference, view: View) -> List[str]:
-    """What may be added up: both sides of unified boards, or each of a discrete GPU."""
+    """Both memory spaces of unified boards in one sum; each by itself with a discrete GPU."""
     has_device = any(cell.figures.device_bytes for cell in view.total.cells)
     return ["host", "device"] if difference.is_discrete and has_device else ["bytes"]
 
@@ -231,7 +231,7 @@ def _without_beginning(values: List[str]) -> List[str]:
 
 
 def _facts(difference: Difference) -> List[List[str]]:
-    """What is compared, and what differs in software and machine: a name and a text."""
+    """The compared traces, and differences in software and machine: names and texts."""
     found = [[column.label, _files(column)] for column in difference.columns]
     for fact in (fact for fact in difference.facts if not is_redundant(fact.key)):
         found.append([label(fact.key), " → ".join(value or "?" for value in _without_beginning(fact.values))])
@@ -269,7 +269,7 @@ def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
             yield table.row(*row).rstrip()
 
 
-# What Markdown, or the HTML that may stand in it, would act on.
+# Active in Markdown, or in HTML inside of it.
 _ACTIVE = re.compile(r"[\\`*_\[\]<>#!|~&@$]|:(?=//)")
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What jmassif top draws: a pure function from what a run holds now, and the size of a screen, to its lines.
+"""The screen of `jmassif top`: a pure function from a run's present state, and a terminal's size, to lines.
 
-A screen has parts, each with the fewest rows it makes sense with and the most it can use. From the least important on, parts that
-do not fit are left out; then what is left of the height goes to the others in the order of what they are worth.
+Each part of the screen has a least and a largest useful height. Parts that do not fit are left out, from the least important on; the
+others share the rest of the height in the order of their worth.
 """
 
 import unicodedata
@@ -55,7 +55,7 @@ class Process(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """All that is shown."""
+    """The content of a screen."""
 
     command: str  # safe to show
     pid: int
@@ -186,7 +186,7 @@ def _owner(row: Row, whole: int, width: int) -> Line:
 
 
 def _owners(screen: Screen, width: int, height: int) -> List[Line]:
-    """As many as there is room for; the smallest are one."""
+    """As many as there is room for; the smallest are one row."""
     rows = list(screen.owners)
     whole = sum(row.bytes for row in rows)
     room = max(1, height - 1)
@@ -194,7 +194,7 @@ def _owners(screen: Screen, width: int, height: int) -> List[Line]:
         small = rows[room - 1 :]
         both = sum(row.host for row in small), sum(row.device for row in small)
         rows = rows[: room - 1] + [Row(f"{len(small)} smaller", *both)]
-    heading = Line((fit(f"{fit('OWNER', _NAME)} {'HELD':>{_SIZE}} {'SHARE':>7}", width), roles.HEADING))
+    heading = Line((fit(f"{fit('OWNER', _NAME)} {'TOTAL':>{_SIZE}} {'SHARE':>7}", width), roles.HEADING))
     return [heading] + [_owner(row, whole, width) for row in rows]
 
 
@@ -243,7 +243,7 @@ def _middle(screen: Screen, width: int, height: int) -> List[Line]:
 
 def _lines(screen: Screen, width: int, height: int) -> List[Line]:
     has_device = any(row.device for row in screen.owners)
-    columns: List[Tuple[str, Callable[[Row], str]]] = [("HELD", lambda row: size(row.bytes))]
+    columns: List[Tuple[str, Callable[[Row], str]]] = [("TOTAL", lambda row: size(row.bytes))]
     if has_device:
         columns += [("HOST", lambda row: size(row.host)), ("DEVICE", lambda row: size(row.device))]
     if screen.unit == "ms":
@@ -267,13 +267,13 @@ def _events(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _processes(screen: Screen, width: int, height: int) -> List[Line]:
-    """The chosen one among them whatever the height."""
+    """Always with the chosen one."""
     room = max(1, height - 1)
     begin = max(0, min(screen.chosen - room // 2, len(screen.processes) - room))
     shown = screen.processes[begin : begin + room]
     more = f", {len(screen.processes)} of them" if len(shown) < len(screen.processes) else ""
     more += f", {screen.n_left_out} more are not followed" if screen.n_left_out else ""
-    lines = [Line((fit(f"{'PROCESS':>9} {'HELD':>{_SIZE}}  WHAT{more}", width), roles.HEADING))]
+    lines = [Line((fit(f"{'PROCESS':>9} {'TOTAL':>{_SIZE}}  COMMAND{more}", width), roles.HEADING))]
     for at, process in enumerate(shown, begin):
         mark = ">" if at == screen.chosen else " "
         text = f"{mark}{process.pid:>8} {size(process.held):>{_SIZE}}  {process.state}: {process.text}"
@@ -307,7 +307,7 @@ class _Part(NamedTuple):
 
 
 def _parts(screen: Screen) -> List[Tuple[int, _Part]]:
-    """From above to below, with what each is worth: the higher, the longer it stays and the more it gets."""
+    """From top to bottom, each with its worth: a part of more worth stays longer and gets more rows."""
     if screen.is_help:
         return [(1, _Part(2, 100, _help))]
     n_middle = sum(1 + len(ladder.rows) for ladder in screen.ladders) or min(14, len(screen.owners) + 1)
@@ -358,7 +358,7 @@ def draw(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def frame(screen: Screen, width: int, height: int) -> List[Line]:
-    """One that is printed: without the keys, and without empty lines at its end."""
+    """A screen to print: without the keys, and without empty lines at its end."""
     lines = draw(screen, width, height)
     lines = lines if screen.note else lines[:-1]
     while lines and not lines[-1].strip():

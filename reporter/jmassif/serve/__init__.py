@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The page on a server of its own: what it asks for beyond what it has in it, and what is new. Only commands use it."""
+"""The page on a server: queries beyond the data in the page, and live updates. Only commands use it."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a server knows: the runs, followed while they go on; the page of them; and each branch, block and snapshot of them.
+"""The served runs: their states and their page, kept up to date, and each branch and block at any snapshot.
 
-Two threads read a trace each for itself: one reads its totals alone, which costs little, and tells those who listen; the
-other makes the page anew when there are new snapshots, which takes seconds for a large run, and answers what the page asks for.
+Two threads read each trace. One reads totals alone, which costs little, and publishes them. The other has the whole model, makes
+the page again when there are new snapshots, which takes seconds for a large run, and answers the page's queries.
 """
 
 import threading
@@ -23,19 +23,18 @@ from jmassif.serve.run import ServedRun
 from jmassif.units import printable
 
 _LOOK_SECONDS = 0.25
-# Of the time that may be spent on pages, which is taken from the program where it runs on the same machine; and none while nobody
-# has asked for anything for so long.
+# Making pages takes time from a program on the same machine: at most this share, and none after so long without a request.
 _SHARE = 0.25
 _WANTED_SECONDS = 20.0
 MOST_ROWS = 200
 
 
 class NotThere(Exception):
-    """What was asked for. The message is one line."""
+    """There is no such process, place or moment."""
 
 
 def _now(run: LiveRun) -> Dict[str, Any]:
-    """What is new of a run, in a few figures."""
+    """The present figures of a run."""
     now = run.now()
     return {
         "pid": run.pid,
@@ -57,19 +56,19 @@ class Library:
         self._directories = directories
         self._family = Family(names, has_sums=False)
         self._runs: Dict[str, ServedRun] = {}
-        self._lock = threading.Lock()  # of the runs and what is asked of them
-        self._told = threading.Condition()
+        self._lock = threading.Lock()  # of the runs, and of queries
+        self._changed = threading.Condition()
         self._page = b""
         self._version = 0  # of the page
         self._state: Dict[str, Any] = {}
-        self._n_told = 0
+        self._n_states = 0
         self._is_closed = threading.Event()
         self._is_news = threading.Event()
         self._is_wanted = threading.Event()
         self._last_wanted = 0.0
         self._family.settle()
         self._make_page()
-        self._tell()
+        self._publish()
 
     def start(self) -> None:
         for work in (self._follow, self._renew):
@@ -79,39 +78,39 @@ class Library:
         self._is_closed.set()
         self._is_news.set()
         self._is_wanted.set()
-        with self._told:
-            self._told.notify_all()
+        with self._changed:
+            self._changed.notify_all()
 
-    # ---- what is new ---------------------------------------------------------------------------------
+    # ---- states --------------------------------------------------------------------------------------
 
     def _follow(self) -> None:
         while not self._is_closed.wait(_LOOK_SECONDS):
             try:
                 self._family.poll(_LOOK_SECONDS)
             except TraceError as error:
-                self._tell(str(error))
+                self._publish(str(error))
                 return
-            self._tell()
+            self._publish()
 
-    def _tell(self, problem: str = "") -> None:
+    def _publish(self, problem: str = "") -> None:
         processes = [_now(run) for run in self._family.runs]
-        with self._told:
+        with self._changed:
             state = {"version": self._version, "processes": processes, "problem": printable(problem)}
             if state == self._state:
                 return
             is_news = [self._state.get(key) for key in ("processes", "problem")] != [processes, state["problem"]]
             self._state = state
-            self._n_told += 1
-            self._told.notify_all()
+            self._n_states += 1
+            self._changed.notify_all()
         if is_news:
             self._is_news.set()
 
     def wait(self, n_seen: int, seconds: float) -> Tuple[int, Optional[Dict[str, Any]]]:
-        """The next state after so many, and how many there were; None: there was none for so long."""
+        """The next state after so many, and their number; None: there was none for so long."""
         self.want()
-        with self._told:
-            self._told.wait_for(lambda: self._n_told != n_seen or self._is_closed.is_set(), seconds)
-            return self._n_told, self._state if self._n_told != n_seen else None
+        with self._changed:
+            self._changed.wait_for(lambda: self._n_states != n_seen or self._is_closed.is_set(), seconds)
+            return self._n_states, self._state if self._n_states != n_seen else None
 
     @property
     def is_closed(self) -> bool:
@@ -133,16 +132,16 @@ class Library:
             try:
                 is_new = self._make_page()
             except TraceError as error:
-                self._tell(str(error))
+                self._publish(str(error))
                 return
             if is_new:
-                self._tell()
+                self._publish()
             took = time.monotonic() - begin
             if self._is_closed.wait(took * (1 - _SHARE) / _SHARE):
                 return
 
     def _make_page(self) -> bool:
-        """Whether there is anything new in it."""
+        """Returns whether anything is new."""
         with self._lock:
             is_news = False
             for run in list(self._family.runs):
@@ -155,7 +154,6 @@ class Library:
                     is_news = is_news or profile.is_running != run.is_running
                     profile.is_running = run.is_running
                 except TraceError as error:
-                    # Of several, the others go on.
                     self._runs.pop(run.name, None)
                     if not self._runs and len(self._family.runs) < 2:
                         raise
@@ -164,7 +162,7 @@ class Library:
                 return False
             job = join([(name, run.profile) for name, run in self._runs.items()])
             text = "\n".join(page(job, self._directories, True))
-        with self._told:
+        with self._changed:
             self._page = text.encode("utf-8", "backslashreplace")
             self._version += 1
         return True
@@ -175,33 +173,33 @@ class Library:
         return self._page
 
     def want(self) -> None:
-        """Somebody looks: what is new is to be told for a while."""
+        """A client is there: go on making pages for a while."""
         self._last_wanted = time.monotonic()
         self._is_wanted.set()
 
-    # ---- what is asked for ---------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------------
 
     def _run(self, key: str) -> ServedRun:
         for run in self._runs.values():
             if run_key(run.profile) == key:
                 return run
-        raise NotThere("there is no such process")
+        raise NotThere("process")
 
-    def _asked(self, key: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
+    def _query(self, key: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
         self.want()
         with self._lock:
             run = self._run(key)
             if not 0 <= node < run.branches.n_nodes:
-                raise NotThere("there is no such place")
+                raise NotThere("place")
             try:
                 found = answer(run)
             except KeyError:
-                raise NotThere("there is no such moment")
+                raise NotThere("moment")
             found["stack"] = [_label(run.profile, frame) for frame in list(run.profile.stack(node))[::-1]]
             return found
 
     def children(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
-        """Of a place, its callees that held anything, from the `first` on; see docs/page.md. Raises NotThere."""
+        """The callees of a node with any memory, from the `first` on; see docs/page.md. Raises NotThere."""
 
         def answer(run: ServedRun) -> Dict[str, Any]:
             held = run.held(at)
@@ -222,10 +220,10 @@ class Library:
                 )
             return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
 
-        return self._asked(key, at, node, answer)
+        return self._query(key, at, node, answer)
 
     def blocks(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
-        """Likewise, the blocks in a place and all that it called. Raises NotThere."""
+        """The blocks of a node and of all below it. Raises NotThere."""
 
         def answer(run: ServedRun) -> Dict[str, Any]:
             profile = run.profile
@@ -237,7 +235,7 @@ class Library:
                 rows.append({**row, "kind": kind, "owner": owner, "side": side_of(kind) or ""})
             return {"rows": rows, "n": len(found), "bytes": sum(block.bytes for block in found)}
 
-        return self._asked(key, at, node, answer)
+        return self._query(key, at, node, answer)
 
 
 def _label(profile: Profile, frame: int) -> str:

@@ -39,7 +39,7 @@ class ServedRun(Followed):
         return self._branches
 
     def _moment(self, at: str) -> Tuple[Composition, int, int]:
-        """What was held, how many records of blocks there were, and when. Raises KeyError."""
+        """The composition, the number of block records, and the time. Raises KeyError."""
         profile = self.profile
         if at.startswith(PEAK):
             peak = profile.peaks[at[len(PEAK) :]]

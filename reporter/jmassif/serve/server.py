@@ -38,7 +38,7 @@ _HEADERS = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
 )
-# For all that is no page; the page has its own, stricter in what it may run.
+# Of answers that are no page; a page has its own policy, which lists its script.
 _POLICY = "default-src 'none'; frame-ancestors 'none'"
 _FRAMES = "frame-ancestors 'none'"
 
@@ -71,7 +71,7 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
 
     @property
     def names(self) -> Tuple[str, ...]:
-        """What a Host may be."""
+        """Allowed values of Host."""
         return f"{HOST}:{self.server_address[1]}", f"localhost:{self.server_address[1]}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the terminal is the user's, and a request has the token in it."""
 
     def send_error(self, code: int, message: Optional[str] = None, explain: Optional[str] = None) -> None:
-        """In words of ours, without anything of the request."""
+        """A fixed text, without anything of the request."""
         self._send(code, "text/plain; charset=utf-8", f"{code}\n".encode("ascii"), _POLICY)
 
     def _send(self, status: int, kind: str, content: bytes, policy: str) -> None:
@@ -166,22 +166,22 @@ class _Handler(BaseHTTPRequestHandler):
             if name == "":
                 self._send(200, "text/html; charset=utf-8", self.server.library.page, _FRAMES)
             elif name == "events":
-                self._tell_events()
+                self._stream_events()
             elif name in ("children", "blocks"):
                 self._answer(name, query)
             else:
-                raise _Refused(404, "there is nothing of that name")
+                raise _Refused(404, "unknown name")
         except _Refused as refused:
             self.send_error(refused.status)
 
     def _asked(self) -> Tuple[str, Dict[str, str]]:
-        """The name behind the token, and the parameters. Nothing is decoded and nothing normalized: it is one of ours or none."""
+        """The name behind the token, and the parameters. Nothing is decoded or normalized."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in self.server.names:
             raise _Refused(403, "another host's name")
         if self.headers.get("Origin") not in (None, *(f"http://{name}" for name in self.server.names)):
             raise _Refused(403, "another origin")
-        # As it was sent: some releases of Python make one slash of several.
+        # The request line as it was sent: some releases of Python make one slash of several.
         path, _, rest = self.requestline.split()[1].partition("?")
         begin, _, tail = path[1:].partition("/")
         is_known = hmac.compare_digest(begin.encode("utf-8", "replace"), self.server.token.encode("ascii"))
@@ -218,10 +218,10 @@ class _Handler(BaseHTTPRequestHandler):
         text = json.dumps(found, separators=(",", ":")).encode("utf-8")
         self._send(200, "application/json", text, _POLICY)
 
-    def _tell_events(self) -> None:
-        """Server-sent events: the state, whenever it changes; a beat in between, by which one who has gone is noticed."""
+    def _stream_events(self) -> None:
+        """Server-sent events: the state whenever it changes, and a beat in between, which fails once the client is gone."""
         if not self.server.listeners.acquire(blocking=False):
-            raise _Refused(503, "too many listen")
+            raise _Refused(503, "too many listeners")
         try:
             self.send_response_only(200)
             self.send_header("Content-Type", "text/event-stream; charset=utf-8")
@@ -235,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
                 n_seen, state = self.server.library.wait(n_seen, _BEAT_SECONDS)
                 text = ": \n\n" if state is None else f"data: {json.dumps(state, separators=(',', ':'))}\n\n"
                 self.wfile.write(text.encode("utf-8"))
-        except OSError:  # whoever listened has gone
+        except OSError:  # the client is gone
             pass
         finally:
             self.server.listeners.release()
