@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The screen of `jmassif top`, from the runs that it follows and the reader's choices. Knows nothing of terminals."""
 
-from typing import Dict, List, Optional, Set
+from typing import List, Optional, Set
 
 from jmassif.analysis.oom import is_pytorch
 from jmassif.analysis.ladder import ladders
 from jmassif.analysis.moments import Moment
-from jmassif.live.run import EXECED, LEAK, MEMORY, ORDERS, Family, LiveRun
-from jmassif.live.sums import Slopes
+from jmassif.live.run import EXECED, MEMORY, ORDERS, Family, LiveRun
 from jmassif.render.graph import Point
 from jmassif.render.ladder import rows_of
 from jmassif.render.top import Pool, Process, Row, Screen
@@ -80,7 +79,6 @@ class Watching:
         self.offset = 0
         self.is_paused = False
         self.is_help = False
-        self._slopes: Dict[int, Slopes] = {}
         self._states: List[str] = []
         self._left: Set[int] = set()  # runs that became another program
         self._drawn: Optional[Screen] = None
@@ -93,14 +91,6 @@ class Watching:
         """Reads on; whether there is anything new to show."""
         is_news = self.family.poll(seconds)
         self._follow_exec()
-        run = self.run
-        slopes = self._slopes.setdefault(id(run), Slopes())
-        found = slopes.answer()
-        if found is not None:
-            run.add_slopes(found)
-            is_news = True
-        if run.follower.is_all:
-            slopes.ask(run.profile)
         # A process may end without a record.
         states = [each.state for each in self.family.runs]
         is_news = is_news or states != self._states
@@ -176,7 +166,7 @@ class Watching:
             owners=[Row(printable(row.name), row.usage.host_bytes, row.usage.device_bytes) for row in rows],
             lines=lines,
             points=_points(run),
-            events=[(event.time, event.text, event.kind in (MEMORY, LEAK)) for event in run.events],
+            events=[(event.time, event.text, event.kind == MEMORY) for event in run.events],
             processes=[_process(each) for each in runs] if len(runs) > 1 else [],
             chosen=min(self.chosen, len(runs) - 1),
             n_left_out=self.family.n_left_out,

@@ -15,12 +15,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 from jmassif.analysis.aggregate import UsageRow
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.oom import call_of
-from jmassif.live.sums import Slope, Sums, TailBuilder, Totals
+from jmassif.live.sums import Sums, TailBuilder, Totals
 from jmassif.model.run import Profile
 from jmassif.reader.follow import Follower
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
-from jmassif.units import growth, moment, printable, size
+from jmassif.units import moment, printable, size
 
 
 # A peak is an event if it is so much higher than the last one; as long as the program goes on to rise, it is one event.
@@ -31,7 +31,7 @@ _MOST_EVENTS = 100
 # The orders of lines.
 ORDERS = ("held", "grown", "device", "host")
 
-MEMORY, PEAK, LEAK, MARK, END = "memory", "peak", "leak", "mark", "end"
+MEMORY, PEAK, MARK, END = "memory", "peak", "mark", "end"
 EXECED = "became another program"
 
 
@@ -246,15 +246,6 @@ class LiveRun(Followed):
         if profile.end is not None and not self._seen.get("end"):
             self._seen["end"] = 1
             self._add(profile.end.time, END, self.state)
-
-    def add_slopes(self, slopes: List[Slope]) -> None:
-        """Replaces the events of lines that grow."""
-        self.events[:] = [event for event in self.events if event.kind != LEAK]
-        unit = self.profile.time_unit
-        for slope in slopes:
-            amount = slope.bytes if slope.step or unit != "ms" else slope.bytes * 1000
-            each = f'a "{slope.step}"' if slope.step else {"ms": "a second"}.get(unit, f"per {unit}")
-            self._add(self.now().time, LEAK, f"grows by {growth(round(amount))} {each}: {slope.label}")
 
     def when(self, time: int) -> str:
         return moment(time, self.profile.time_unit)

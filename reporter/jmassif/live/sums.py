@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builders of a run that goes on: with sums by owner and by line, or of totals alone; and the lines that grow.
+"""Builders of a run that goes on: with sums by owner and by line, or of totals alone.
 
 A balance that changes adds its difference to two sums: its owner's, and that of its *line*, which is the Python line to
 charge or, without one, the frame to blame. So the present sums are known without a walk through accounts.
 """
 
-import os
-import pickle
-import select
-import time
 from array import array
 from collections import deque
-from typing import Callable, Deque, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Deque, Dict, List, Set, Tuple
 
 from jmassif.analysis.aggregate import Usage, UsageRow
-from jmassif.analysis.leaks import find_growth
 from jmassif.attribution.blame import NO_SYMBOLS, Innermost, Sites, base_name
-from jmassif.attribution.names import Names, describe
+from jmassif.attribution.names import describe
 from jmassif.attribution.packages import INSTALLED, OWN
 from jmassif.model.records import Changes, Differences, Peak, Snapshot, side_of
 from jmassif.model.run import Profile
@@ -35,8 +30,6 @@ _STEP_MS = 1000
 MAPPED_FILES = "mapped files"
 
 _READ = ("m", "t", "S", "P", "E", "A", "Z")  # by Totals
-_SHARE = 0.005  # of the time, for growth
-_LEAST_SECONDS = 2.0
 
 
 class TailBuilder(Builder):
@@ -224,53 +217,3 @@ class Totals(TailBuilder):
 
     def line_of(self, account: int) -> str:
         return ""
-
-
-class Slope(NamedTuple):
-    label: str
-    bytes: float  # by step or, where that is "", by unit of time
-    step: str
-
-
-class Slopes:
-    """Finds lines that grow, again and again. That takes a second for a run of PyTorch, so a child does it, in half a hundredth of the time."""
-
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._next = now() + _LEAST_SECONDS
-        self._child = 0
-        self._pipe = -1
-
-    def ask(self, profile: Profile) -> None:
-        """Starts a search unless one is under way, or it is too early."""
-        if self._child or self._now() < self._next or not profile.snapshots:
-            return
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child:
-            os.close(writing)
-            self._child, self._pipe = child, reading
-            return
-        # The child must not touch the parent's terminal.
-        try:
-            os.nice(10)
-            os.write(writing, pickle.dumps(_slopes(profile)))
-        finally:
-            os._exit(0)
-
-    def answer(self) -> Optional[List[Slope]]:
-        """The lines that were found; None: not yet."""
-        if not self._child or not select.select([self._pipe], [], [], 0)[0]:
-            return None
-        found = os.read(self._pipe, 1 << 16)
-        os.close(self._pipe)
-        _, _, used = os.wait4(self._child, 0)
-        self._child = 0
-        self._next = self._now() + max(_LEAST_SECONDS, (used.ru_utime + used.ru_stime) / _SHARE)
-        slopes: List[Slope] = pickle.loads(found) if found else []
-        return slopes
-
-
-def _slopes(profile: Profile) -> List[Slope]:
-    growth = find_growth(profile, Names(profile))
-    return [Slope(line.label, line.bytes_per_step, growth.step) for line in growth.lines[:3]]
