@@ -5,15 +5,20 @@ from typing import List
 
 import pytest
 
+from jmassif.analysis.aggregate import Usage, UsageRow
+from jmassif.live.run import MARK, MEMORY, Event, LineUsage
 from jmassif.render.graph import Point
 from jmassif.render.layout import Line
 from jmassif.render.ladder import LadderRow, LadderRows
-from jmassif.render.top import Pool, Process, Row, Screen, draw, frame, width_of
+from jmassif.render.top import Pool, Process, Screen, draw, frame, width_of
 
 MIB = 1 << 20
-OWNERS = [Row("tensor", 0, 600 * MIB), Row("cache", 0, 100 * MIB), Row("python", 200 * MIB, 0)]
-OWNERS += [Row(f"owner{number}", (20 - number) * MIB, 0) for number in range(20)]
-LINES = [Row(f"train.py:{number} (train)", (100 - number) * MIB, 0, number) for number in range(100)]
+OWNERS = [
+    UsageRow(name, Usage(host * MIB, 0, device * MIB))
+    for name, host, device in (("tensor", 0, 600), ("cache", 0, 100), ("python", 200, 0))
+]
+OWNERS += [UsageRow(f"owner{number}", Usage((20 - number) * MIB)) for number in range(20)]
+LINES = [LineUsage(f"train.py:{number} (train)", (100 - number) * MIB, 0, number) for number in range(100)]
 LADDER = LadderRows(
     "LADDER (MiB)",
     [
@@ -35,7 +40,7 @@ SCREEN = Screen(
     ladders=[LADDER],
     lines=LINES,
     points=[Point(at * 1000, at * MIB, at * 2 * MIB, at * 3 * MIB) for at in range(61)],
-    events=[(1000, "mark: one", False), (2000, "out of memory: cudaMalloc, 512 MiB asked for", True)],
+    events=[Event(1000, MARK, "mark: one"), Event(2000, MEMORY, "out of memory: cudaMalloc, 512 MiB asked for")],
 )
 SEVERAL = SCREEN._replace(processes=[Process(4711 + n, f"process {n}", n * MIB, "running") for n in range(9)])
 
@@ -59,7 +64,9 @@ def test_it_fits_any_screen(screen: Screen, width: int, height: int) -> None:
 
 
 def test_wide_characters_count_twice() -> None:
-    screen = SCREEN._replace(command="訓練" * 50, lines=[Row("重み" * 50, MIB, 0)], events=[(1, "印" * 80, False)])
+    screen = SCREEN._replace(
+        command="訓練" * 50, lines=[LineUsage("重み" * 50, MIB, 0, 0)], events=[Event(1, MARK, "印" * 80)]
+    )
     lines = draw(screen, 80, 24)
     assert "訓練" in text(lines) and "重み" in text(lines) and all(width_of(line) <= 80 for line in lines)
 

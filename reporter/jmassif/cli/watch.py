@@ -6,10 +6,10 @@ from typing import List, Optional, Set
 from jmassif.analysis.oom import is_pytorch
 from jmassif.analysis.ladder import ladders
 from jmassif.analysis.moments import Moment
-from jmassif.live.run import EXECED, MEMORY, ORDERS, Family, LiveRun
+from jmassif.live.run import EXECED, ORDERS, Family, LiveRun
 from jmassif.render.graph import Point
 from jmassif.render.ladder import rows_of
-from jmassif.render.top import Pool, Process, Row, Screen
+from jmassif.render.top import Pool, Process, Screen
 from jmassif.units import printable, size
 
 # Enough to scroll through.
@@ -152,7 +152,6 @@ class Watching:
         lost = self.family.lost[-1] if self.family.lost else None
         rows = sorted(run.owners(), key=lambda row: -row.bytes)
         chosen = Moment("now", now.time, {}, len(run.profile.snapshots) - 1)
-        lines = [Row(*line) for line in run.lines(self.order, _MOST_LINES)]
         screen = Screen(
             command=_command(run),
             pid=run.pid,
@@ -163,10 +162,10 @@ class Watching:
             pools=_pools(run),
             peak=(now.peak, now.peak_time),
             ladders=[rows_of(is_pytorch(run.profile), each) for each in ladders(run.profile, chosen, rows)],
-            owners=[Row(printable(row.name), row.usage.host_bytes, row.usage.device_bytes) for row in rows],
-            lines=lines,
+            owners=rows,
+            lines=run.lines(self.order, _MOST_LINES),
             points=_points(run),
-            events=[(event.time, event.text, event.kind == MEMORY) for event in run.events],
+            events=list(run.events),
             processes=[_process(each) for each in runs] if len(runs) > 1 else [],
             chosen=min(self.chosen, len(runs) - 1),
             n_left_out=self.family.n_left_out,

@@ -93,7 +93,7 @@ class Event(NamedTuple):
     text: str  # safe to show
 
 
-class Line(NamedTuple):
+class LineUsage(NamedTuple):
     name: str  # safe to show
     host: int  # bytes, as are the others
     device: int
@@ -198,7 +198,7 @@ class LiveRun(Followed):
         """Those that hold anything."""
         return [row for row in self._sums.owners() if row.bytes]
 
-    def lines(self, order: str, n: int) -> List[Line]:
+    def lines(self, order: str, n: int) -> List[LineUsage]:
         """The first `n` in one of ORDERS, of those that hold anything or have given it back in the last seconds."""
         if not isinstance(self._sums, Sums):
             return []
@@ -210,7 +210,7 @@ class LiveRun(Followed):
         # A run of PyTorch has tens of thousands of lines, and is looked at twice a second.
         first = heapq.nlargest(n, range(1, len(held)), key=column.__getitem__)
         shown = [place for place in first if held[place] or grown[place]]
-        return [Line(self._sums.line(place), hosts[place], devices[place], grown[place]) for place in shown]
+        return [LineUsage(self._sums.line(place), hosts[place], devices[place], grown[place]) for place in shown]
 
     # ---- events ---------------------------------------------------------------------------
 

@@ -8,11 +8,13 @@ others share the rest of the height in the order of their worth.
 import unicodedata
 from typing import Callable, List, NamedTuple, Sequence, Tuple
 
+from jmassif.analysis.aggregate import UsageRow, sum_of
+from jmassif.live.run import MEMORY, Event, LineUsage
 from jmassif.render import layout as roles
 from jmassif.render.graph import DEVICE, HOST, Point, columns_of
 from jmassif.render.ladder import LadderRows
 from jmassif.render.layout import Line, Part
-from jmassif.units import growth, moment, percent, size
+from jmassif.units import growth, moment, percent, printable, size
 
 
 OTHERS = "#"
@@ -36,17 +38,6 @@ class Pool(NamedTuple):
     capacity: int  # 0: not known
 
 
-class Row(NamedTuple):
-    name: str  # safe to show
-    host: int
-    device: int
-    grown: int = 0
-
-    @property
-    def bytes(self) -> int:
-        return self.host + self.device
-
-
 class Process(NamedTuple):
     pid: int
     text: str  # what it is, safe to show
@@ -65,11 +56,11 @@ class Screen(NamedTuple):
     time: int
     pools: Sequence[Pool]
     peak: Tuple[int, int]  # bytes, time
-    owners: Sequence[Row]  # the largest first
+    owners: Sequence[UsageRow]  # the largest first
     ladders: Sequence[LadderRows]
-    lines: Sequence[Row]  # in their order
+    lines: Sequence[LineUsage]  # in their order
     points: Sequence[Point]
-    events: Sequence[Tuple[int, str, bool]]  # time, text, whether it is a warning; the newest last
+    events: Sequence[Event]  # the newest last
     processes: Sequence[Process] = ()  # if there are several
     chosen: int = 0  # of them
     n_left_out: int = 0
@@ -177,12 +168,12 @@ def _pools(screen: Screen, width: int) -> List[Line]:
     return lines
 
 
-def _owner(row: Row, whole: int, width: int) -> Line:
+def _owner(row: UsageRow, whole: int, width: int) -> Line:
     bar = max(0, width - _NAME - _SIZE - 10)
-    text = f"{fit(row.name, _NAME)} {size(row.bytes):>{_SIZE}} {percent(row.bytes, whole):>7}"
+    text = f"{fit(printable(row.name), _NAME)} {size(row.bytes):>{_SIZE}} {percent(row.bytes, whole):>7}"
     if bar < _LEAST_BAR:
         return Line(fit(text, width))
-    return Line(text, " ", _bar([(HOST, row.host), (DEVICE, row.device)], whole, bar - 2))
+    return Line(text, " ", _bar([(HOST, row.usage.host_bytes), (DEVICE, row.usage.device_bytes)], whole, bar - 2))
 
 
 def _owners(screen: Screen, width: int, height: int) -> List[Line]:
@@ -192,8 +183,7 @@ def _owners(screen: Screen, width: int, height: int) -> List[Line]:
     room = max(1, height - 1)
     if len(rows) > room:
         small = rows[room - 1 :]
-        both = sum(row.host for row in small), sum(row.device for row in small)
-        rows = rows[: room - 1] + [Row(f"{len(small)} smaller", *both)]
+        rows = rows[: room - 1] + [UsageRow(f"{len(small)} smaller", sum_of(row.usage for row in small))]
     heading = Line((fit(f"{fit('OWNER', _NAME)} {'TOTAL':>{_SIZE}} {'SHARE':>7}", width), roles.HEADING))
     return [heading] + [_owner(row, whole, width) for row in rows]
 
@@ -242,8 +232,8 @@ def _middle(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _lines(screen: Screen, width: int, height: int) -> List[Line]:
-    has_device = any(row.device for row in screen.owners)
-    columns: List[Tuple[str, Callable[[Row], str]]] = [("TOTAL", lambda row: size(row.bytes))]
+    has_device = any(row.usage.device_bytes for row in screen.owners)
+    columns: List[Tuple[str, Callable[[LineUsage], str]]] = [("TOTAL", lambda row: size(row.bytes))]
     if has_device:
         columns += [("HOST", lambda row: size(row.host)), ("DEVICE", lambda row: size(row.device))]
     if screen.unit == "ms":
@@ -261,8 +251,9 @@ def _lines(screen: Screen, width: int, height: int) -> List[Line]:
 
 def _events(screen: Screen, width: int, height: int) -> List[Line]:
     lines = [Line((fit("EVENTS", width), roles.HEADING))]
-    for time, text, is_warning in list(reversed(screen.events))[: height - 1]:
-        lines.append(Line(f"{moment(time, screen.unit):>{_SIZE}}  ", (text, roles.WARNING if is_warning else "")))
+    for event in list(reversed(screen.events))[: height - 1]:
+        role = roles.WARNING if event.kind == MEMORY else ""
+        lines.append(Line(f"{moment(event.time, screen.unit):>{_SIZE}}  ", (event.text, role)))
     return lines
 
 
