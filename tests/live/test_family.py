@@ -173,7 +173,13 @@ def test_a_process_that_calls_exec_is_shown_as_its_next_program(tmp_path: Path) 
 
     def program(number: int, n_bytes: int) -> Trace:
         trace = Trace(
-            process=process, pid=str(os.getpid()), ppid="1", memory="unified", time_unit="ms", host=socket.gethostname()
+            process=process,
+            start_unix_ms=str(1000 * number),
+            pid=str(os.getpid()),
+            ppid="1",
+            memory="unified",
+            time_unit="ms",
+            host=socket.gethostname(),
         )
         heap = trace.account("heap", "app", [f"main{number} (a.c:9)"])
         trace.snapshot(3, "time", {heap: (n_bytes, 1)})
@@ -190,11 +196,10 @@ def test_a_process_that_calls_exec_is_shown_as_its_next_program(tmp_path: Path) 
     Path(name).write_bytes(shell.bytes())
     program(2, 9000).save(tmp_path, f"jmassif.out.{os.getpid()}.2")
     watching.family.settle()
-    watching.poll(1.0)
+    watching.screen()
     assert [run.state for run in watching.family.runs] == ["became another program", "running"]
     assert watching.screen().pools[0].host == 9000 and watching.screen().lines[0].name == "main2 (a.c:9)"
     watching.press("tab")
-    watching.poll(1.0)
     assert watching.screen().state == "became another program"
 
 

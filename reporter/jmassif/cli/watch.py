@@ -90,7 +90,6 @@ class Watching:
     def poll(self, seconds: float) -> bool:
         """Reads on; whether there is anything new to show."""
         is_news = self.family.poll(seconds)
-        self._follow_exec()
         # A process may end without a record.
         states = [each.state for each in self.family.runs]
         is_news = is_news or states != self._states
@@ -98,17 +97,15 @@ class Watching:
         return is_news
 
     def _follow_exec(self) -> None:
-        """Shows the next program of a process in the place of one that was on the screen."""
-        run = self.run
+        """Shows the last program of a process in the place of an earlier one, unless the reader goes back to that."""
+        run, runs = self.run, self.family.runs
         process = run.profile.manifest.get("process", "")
         if run.state != EXECED or id(run) in self._left or not process:
             return
-        later = [
-            number for number, each in enumerate(self.family.runs) if each.profile.manifest.get("process") == process
-        ]
-        if later[-1] > self.chosen:
-            self._left.add(id(run))
-            self.chosen, self.offset = later[-1], 0
+        same = [number for number, each in enumerate(runs) if each.profile.manifest.get("process") == process]
+        self._left.update(id(runs[number]) for number in same if runs[number].state == EXECED)
+        self.chosen = max(same, key=lambda number: runs[number].profile.number("start-unix-ms") or 0)
+        self.offset = 0
 
     # ---- keys ----------------------------------------------------------------------------------------
 
@@ -138,6 +135,7 @@ class Watching:
         if self.is_paused and self._drawn is not None:
             self._drawn = self._drawn._replace(is_paused=True, is_help=self.is_help, offset=self._offset(self._drawn))
         else:
+            self._follow_exec()
             self._drawn = self._screen()
         return self._drawn
 
