@@ -16,7 +16,7 @@ from jmassif.attribution import names as alignment
 from jmassif.attribution.names import Names
 from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, Composition, counted_blocks, side_of
 from jmassif.model.run import Profile
-from jmassif.units import Allowance, QuantityError, parse_allowance, parse_number, parse_size, size
+from jmassif.units import Allowance, QuantityError, parse_allowance, parse_number, parse_size
 
 
 # ---- culprits ----

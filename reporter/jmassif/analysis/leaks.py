@@ -24,20 +24,7 @@ from array import array
 from bisect import bisect_right
 from itertools import compress
 from operator import add, and_
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    TypeVar,
-)
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.analysis.inherited import left_at
 from jmassif.analysis.moments import before_clean_up, select

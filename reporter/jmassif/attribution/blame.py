@@ -9,7 +9,7 @@ the allocator itself, nor the C++ library's templates. Its object file is the li
 import re
 from array import array
 from fnmatch import translate
-from typing import Callable, Dict, Iterator, Optional, Pattern, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, Pattern, Sequence, Set, Tuple
 
 from jmassif.attribution.packages import INSTALLED, OWN, Folding
 from jmassif.model.records import side_of
