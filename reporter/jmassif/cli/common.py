@@ -175,6 +175,8 @@ def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: Opt
     """
     from jmassif.cli import terminal
 
+    # All of it is made before any is shown: an error leaves no half report.
+    lines = list(terminal.while_working(lines, "the report", False))
     if terminal.wants_colour(colour, None if output else sys.stdout):
         lines = terminal.coloured(lines)
     if is_paged is None:
@@ -183,6 +185,6 @@ def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: Opt
         write(lines, output)
         return
     try:
-        terminal.page(terminal.while_working(lines, "the report", True), terminal.pager())
+        terminal.page(lines, terminal.pager())
     except OSError as error:
         raise Problem(f"the report cannot be paged: {error.strerror}: set PAGER, or use --no-pager")
