@@ -5,10 +5,11 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.analysis.leaks import Growth, find_growth, growth_sentence
+from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.attribution.names import Names
 from jmassif.attribution.suppressions import parse_suppressions, suppress
 from jmassif.render.lines import write_lines
+from jmassif.render.summary import growth_text
 from jmassif.render.view import View
 from tests.reporter.traces import Trace
 
@@ -225,26 +226,26 @@ def in_blocks(kind: str, blocks: int, steady: int = 0) -> str:
         reached = max(step, steady)
         trace.snapshot(100 * step, "time", {account: (reached * MIB, blocks * reached // 20, 0, blocks + step)})
     profile = trace.load()
-    return growth_sentence(profile, grown(trace))
+    return growth_text(grown(trace), profile.time_unit)
 
 
 def test_a_slope_is_told_by_blocks_since_seconds_under_valgrind_are_not_the_programs() -> None:
-    assert in_blocks("heap", 40) == (
-        "Still growing at the end: b.py:7 (<module>) (tensor), 40 blocks of about 512 KiB, 20.0 MiB so far."
+    assert (
+        in_blocks("heap", 40) == "Leak: grows in 40 blocks of about 512 KiB at b.py:7 (<module>); 20.0 MiB at the end."
     )
 
 
 def test_blocks_and_their_size_make_up_the_bytes_that_are_told() -> None:
     """Also where some of them were there before the slope was."""
-    assert in_blocks("heap", 40, steady=6).endswith("40 blocks of about 512 KiB, 20.0 MiB so far.")
+    assert in_blocks("heap", 40, steady=6) == in_blocks("heap", 40)
 
 
 def test_a_block_that_grows_is_told_as_one() -> None:
-    assert "(tensor), in one block that grows, " in in_blocks("heap", 1)
+    assert "grows in one block at " in in_blocks("heap", 1)
 
 
 def test_pages_are_no_blocks() -> None:
-    assert "(tensor), 10.0 MiB per second, " in in_blocks("anon", 40)
+    assert "grows by 10.0 MiB a second at " in in_blocks("anon", 40)
 
 
 # ---- the table of lines ----------------------------------------------------------------------
@@ -258,7 +259,8 @@ def table(trace: Trace, selector: str) -> List[str]:
 def test_the_leaking_line_is_named_and_comes_first_though_others_hold_more() -> None:
     trace = run(_7=[1 + n // 3 for n in range(20)], _8=[50] * 20)
     lines = table(trace, "end")
-    assert any(line.startswith("Still growing at the end: b.py:7 (<module>) (tensor), ") for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert "Leak: grows " in text and " at b.py:7 (<module>); " in text
     rows = [line.split()[0] for line in lines[lines.index("") + 1 :] if line.startswith("b.py")]
     assert rows == ["b.py:7", "b.py:99", "b.py:8"]
     rows = [line.split()[0] for line in table(trace, "") if line.startswith("b.py")]
@@ -266,7 +268,7 @@ def test_the_leaking_line_is_named_and_comes_first_though_others_hold_more() -> 
 
 
 def test_a_healthy_run_has_no_warning() -> None:
-    assert not [line for line in table(run(_7=[5] * 20), "end") if "growing" in line]
+    assert not [line for line in table(run(_7=[5] * 20), "end") if "Leak" in line]
 
 
 def test_a_leak_that_is_suppressed_does_not_grow() -> None:

@@ -6,8 +6,8 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 from xml.sax.saxutils import escape, quoteattr
 
 from jmassif.analysis.budgets import Culprit, Verdict
-from jmassif.render.leaks import rate, unknown
-from jmassif.render.summary import whole_percent
+from jmassif.render.leaks import unknown
+from jmassif.render.summary import rate, whole_percent
 from jmassif.units import printable, size
 
 

@@ -7,14 +7,14 @@ Where no line is known to grow, the lines that held most at exit follow: a leak 
 from typing import Any, Dict, Optional
 
 from jmassif.analysis.aggregate import rows_by
-from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end, leaked_places, not_counted
+from jmassif.analysis.leaks import Growth, find_growth, held_at_end, leaked_places, not_counted
 from jmassif.analysis.summary import Leaks, Report
 from jmassif.attribution.names import Names
 from jmassif.model.records import OTHER
 from jmassif.model.run import Profile
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.render.owners import groups_table
-from jmassif.render.summary import step_of
+from jmassif.render.summary import rate, slope, step_of
 from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, moment, size
 
@@ -30,21 +30,6 @@ _MOST_HELD = 4
 _HELD = Table(
     Column("bytes", 10), Column("blocks", 10, gap=1), Column("owner", 10, align="<", gap=2), Column("line", gap=2)
 )
-_SCALES = {"ms": 1000.0, "i": 1e6, "B": float(1 << 20)}
-
-
-def rate(growth: Growth, leak: Leak, time_unit: str) -> str:
-    """ "4.00 KiB per step"; without iterations "40 blocks of about 4.00 KiB": seconds under Valgrind are not the program's own."""
-    if not growth.step and leak.blocks == 1:
-        return "in one block that grows"
-    if not growth.step and leak.blocks:
-        return f"{count(leak.blocks, 'block')} of about {size(leak.held // leak.blocks)}"
-    return f"{size(round(_slope(growth, leak, time_unit)))} per {step_of(growth.step, time_unit)}"
-
-
-def _slope(growth: Growth, leak: Leak, time_unit: str) -> float:
-    """Bytes by a step or, without iterations, by a second or the like."""
-    return leak.bytes_per_step * (1 if growth.step else _SCALES[time_unit])
 
 
 def unknown(growth: Growth) -> str:
@@ -146,7 +131,7 @@ def as_data(run: Profile, names: Names) -> Optional[Dict[str, Any]]:
             {
                 "label": leak.label[:_MAX_LABEL],
                 "owner": leak.owner,
-                "slope": round(_slope(growth, leak, unit), 3),
+                "slope": round(slope(growth, leak, unit), 3),
                 "grown": leak.grown,
                 "held": leak.held,
                 "since": leak.since,

@@ -4,7 +4,7 @@
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from jmassif.analysis.aggregate import SampleRow, by_name, samples
-from jmassif.analysis.leaks import Growth, find_growth, growth_sentence
+from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.lines import (
     LineRow,
     LineUsage,
@@ -25,7 +25,7 @@ from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, n
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Extent, Line, Lines, Table, heading, paragraph
 from jmassif.render.sources import Sources
-from jmassif.render.summary import whole_percent
+from jmassif.render.summary import growth_text, whole_percent
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, percent, size
 
@@ -223,7 +223,7 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     lines += (
         paragraph(_explanation(profile, view, peak, chosen))
         + paragraph(where_arenas_are(profile))
-        + (paragraph(growth_sentence(profile, grown)) if profile.kept is None else [])
+        + (paragraph(growth_text(grown, profile.time_unit)) if grown.lines and profile.kept is None else [])
         + [""]
     )
     sources = _sources(profile, view)

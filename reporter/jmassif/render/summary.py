@@ -8,7 +8,7 @@ repeated.
 from signal import Signals
 from typing import List, NamedTuple, Optional
 
-from jmassif.analysis.leaks import Growth
+from jmassif.analysis.leaks import Growth, Leak
 from jmassif.analysis.summary import ALARM, NOTE, WARNING, Hint, Incident, Inherited, Outcome, Pool, Report
 from jmassif.render import words
 from jmassif.units import count, moment, printable, size
@@ -227,23 +227,30 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None) -> 
 
 
 def step_of(name: str, time_unit: str) -> str:
-    """What a slope is by: the program's own word for a step, or a unit of time."""
+    """The unit of a slope: the program's own name of an iteration, or a unit of time."""
     if not name:
         return {"ms": "second", "i": "million instructions"}.get(time_unit, "MiB allocated and freed")
     step = name if len(name) <= _MAX_STEP else f"{name[:_MAX_STEP - 1]}…"
     return step if step.isalnum() else f'"{step}"'
 
 
+def slope(growth: Growth, leak: Leak, time_unit: str) -> float:
+    """Bytes by a step or, without iterations, by a second or the like."""
+    return leak.bytes_per_step * (1.0 if growth.step else {"ms": 1000.0, "i": 1e6}.get(time_unit, float(1 << 20)))
+
+
+def rate(growth: Growth, leak: Leak, time_unit: str) -> str:
+    """ "by 4.00 KiB a step"; without iterations "in 40 blocks of 4.00 KiB": seconds under Valgrind are not the program's own."""
+    if growth.step or not leak.blocks:
+        return f"by {size(round(slope(growth, leak, time_unit)))} a {step_of(growth.step, time_unit)}"
+    if leak.blocks == 1:
+        return "in one block"
+    return f"in {count(leak.blocks, 'block')} of about {size(leak.held // leak.blocks)}"
+
+
 def growth_text(grown: Growth, time_unit: str) -> str:
     first, others = grown.lines[0], grown.lines[1:]
-    if grown.step or first.blocks < 1:
-        scale = 1.0 if grown.step else {"ms": 1000.0, "i": 1e6}.get(time_unit, float(1 << 20))
-        by = f"by {size(round(first.bytes_per_step * scale))} a {step_of(grown.step, time_unit)}"
-    elif first.blocks == 1:
-        by = "in one block"
-    else:
-        by = f"by blocks of about {size(first.held // first.blocks)}"
-    text = f"Leak: grows {by} at {first.label}; {size(first.held)} at the end."
+    text = f"Leak: grows {rate(grown, first, time_unit)} at {first.label}; {size(first.held)} at the end."
     if others:
         more = sum(line.grown for line in others)
         text += f" {count(len(others), 'more line')} grew by {size(more)}."
