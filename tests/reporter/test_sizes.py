@@ -8,7 +8,8 @@ from typing import Any, Dict, Tuple
 
 
 from jmassif.analysis.moments import select
-from jmassif.analysis.sizes import account_sizes, total
+from jmassif.analysis.sizes import sizes_by
+from jmassif.attribution.names import Names
 from tests import harness
 from tests.reporter.commands import assert_one_line_error, jm_print, validator
 from tests.reporter.traces import Trace
@@ -22,8 +23,9 @@ def test_blocks_with_records_have_their_sizes_and_others_the_mean_of_their_place
     trace.block_end(3, 0x1000, place)
     # Beside 70,000 bytes with a record it holds three blocks of 100 bytes, and has allocated one of 60 more.
     trace.snapshot(4, "time", {place: (70300, 4, 75360, 6, 0)})
-    found = account_sizes(trace.load(), select(trace.load(), "1"))
-    held, asked = total(found.held), total(found.asked)
+    run = trace.load()
+    by = sizes_by(run, Names(run), select(run, "1")).all
+    held, asked = by.held, by.asked
     assert dict(held.blocks) == {17: 1, 7: 3} and dict(held.bytes) == {17: 70000, 7: 300} and held.by_mean == 3
     assert dict(asked.blocks) == {17: 1, 13: 1, 7: 4} and asked.by_mean == 4 and asked.n_bytes == 75360
 
@@ -33,7 +35,8 @@ def test_segments_that_parts_are_handed_out_of_count_by_what_is_left() -> None:
     cache = trace.account("device", "cache", ["grow (t.c:1)"])
     trace.block(1, 0x1000, 1000, cache)
     trace.snapshot(2, "time", {cache: (600, 1, 1000, 1, 0)})
-    held = total(account_sizes(trace.load(), select(trace.load(), "1")).held)
+    run = trace.load()
+    held = sizes_by(run, Names(run), select(run, "1")).all.held
     assert (held.n_blocks, held.n_bytes) == (1, 600)
 
 

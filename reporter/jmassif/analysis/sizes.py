@@ -8,9 +8,10 @@ What a heap adds around blocks, and resident pages, are no blocks.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import Moment
+from jmassif.attribution.blame import NO_STACK
 from jmassif.attribution.names import Names
 from jmassif.model.records import KINDS, side_of
 from jmassif.model.run import Profile
@@ -114,13 +115,6 @@ class Sizes:
     @property
     def mean(self) -> int:
         return self.n_bytes // self.n_blocks if self.n_blocks else 0
-
-
-class AccountSizes(NamedTuple):
-    """Sizes by account."""
-
-    held: Dict[int, Sizes]  # at a moment
-    asked: Dict[int, Sizes]  # in the whole run
 
 
 def _is_of_blocks(profile: Profile, kind: str) -> bool:
@@ -237,25 +231,49 @@ def parts(profile: Profile, moment: Moment) -> Iterator[Part]:
             yield Part(account, False, lifetime.bytes[account], lifetime.blocks[account], asked.get(account, []))
 
 
-def account_sizes(profile: Profile, moment: Moment) -> AccountSizes:
-    found = AccountSizes({}, {})
-    for part in parts(profile, moment):
-        (found.held if part.is_held else found.asked)[part.account] = part.add_to(Sizes())
-    return found
+class SizeSums:
+    """Blocks of some accounts."""
+
+    def __init__(self) -> None:
+        self.held = Sizes()  # at a moment
+        self.asked = Sizes()  # in the whole run
+        self.at_once = 0  # blocks that were freed before their thread allocated anything else
+
+    def join(self, other: "SizeSums") -> None:
+        self.held.join(other.held)
+        self.asked.join(other.asked)
+        self.at_once += other.at_once
 
 
-def by_name(sizes: Dict[int, Sizes], name_of: Callable[[int], str]) -> Dict[str, Sizes]:
-    found: Dict[str, Sizes] = {}
-    for account, of in sizes.items():
-        found.setdefault(name_of(account), Sizes()).join(of)
-    return found
+class SizesBy(NamedTuple):
+    all: SizeSums
+    owners: Dict[str, SizeSums]
+    lines: Dict[str, SizeSums]
 
 
-def total(sizes: Dict[int, Sizes]) -> Sizes:
-    found = Sizes()
-    for of in sizes.values():
-        found.join(of)
-    return found
+def sizes_by(run: Profile, names: Names, moment: Moment) -> SizesBy:
+    """Summed as the accounts go by: there may be hundreds of thousands of them."""
+    temporaries = run.lifetime().temporaries
+    found: Dict[Tuple[str, int], SizeSums] = {}  # by owner and frame: the line that is charged, 0 without a stack
+    for part in parts(run, moment):
+        node, _, owner = run.accounts[part.account]
+        key = owner, (names.charged(part.account) or names.site_id(part.account)) if node else 0
+        sums = found.get(key)
+        if sums is None:
+            sums = found[key] = SizeSums()
+        part.add_to(sums.held if part.is_held else sums.asked)
+        sums.at_once += 0 if part.is_held else temporaries[part.account]
+    by = SizesBy(SizeSums(), {}, {})
+    for (owner, frame), sums in found.items():
+        line = names.frame(frame) if frame else NO_STACK
+        for sum_ in (by.all, by.owners.setdefault(owner, SizeSums()), by.lines.setdefault(line, SizeSums())):
+            sum_.join(sums)
+    return by
+
+
+def ranked(sums: Dict[str, SizeSums]) -> List[str]:
+    """The names, the most frequent first."""
+    return sorted(sums, key=lambda name: (-sums[name].asked.n_blocks, name))
 
 
 # ---- by owner and line ---------------------------------------------------------------------------
@@ -299,25 +317,12 @@ def _histogram(sizes: Sizes) -> Histogram:
     return Histogram(sizes.n_blocks, sizes.n_bytes, sizes.by_mean, classes)
 
 
-def size_tables(profile: Profile, names: Names, moment: Moment) -> SizeTables:
-    held, asked = account_sizes(profile, moment)
-    temporaries = profile.lifetime().temporaries
-
-    def rows(name_of: Callable[[int], str]) -> List[NamedSizes]:
-        held_by, asked_by = by_name(held, name_of), by_name(asked, name_of)
-        at_once: "Counter[str]" = Counter()
-        for account in asked:
-            at_once[name_of(account)] += temporaries[account]
-        order = sorted(held_by.keys() | asked_by.keys(), key=lambda name: (-asked_by.get(name, Sizes()).n_blocks, name))
+def size_tables(run: Profile, names: Names, moment: Moment) -> SizeTables:
+    def rows(sums: Dict[str, SizeSums]) -> List[NamedSizes]:
         return [
-            NamedSizes(
-                name,
-                held=_histogram(held_by.get(name, Sizes())),
-                asked=_histogram(asked_by.get(name, Sizes())),
-                at_once=at_once[name],
-            )
-            for name in order
+            NamedSizes(name, _histogram(sums[name].held), _histogram(sums[name].asked), sums[name].at_once)
+            for name in ranked(sums)
         ]
 
-    by_owner = rows(lambda account: profile.accounts[account].owner)
-    return SizeTables(_histogram(total(held)), _histogram(total(asked)), by_owner, rows(names.line))
+    by = sizes_by(run, names, moment)
+    return SizeTables(_histogram(by.all.held), _histogram(by.all.asked), rows(by.owners), rows(by.lines))

@@ -15,7 +15,7 @@ from jmassif.analysis.other_tools import beside, counted_over_time, sampled_seri
 from jmassif.analysis.processes import Processes
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
 from jmassif.analysis.run_info import about, counted, where_arenas_are
-from jmassif.analysis.sizes import Sizes, blocks, parts
+from jmassif.analysis.sizes import Sizes, SizeSums, blocks, ranked, sizes_by
 from jmassif.analysis.summary import ALARM, NOTE, Incident, Report, build_report, moment_of
 from jmassif.analysis.system import histories, was_short
 from jmassif.attribution.blame import NO_STACK, base_name
@@ -321,26 +321,13 @@ def others(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
 
 
 # ---- sizes ----
-# How large the blocks were that the program asked for, for the page: at the peak and in the whole run, of all, by owner and by line.
-#
-# Summed as the accounts go by: there may be hundreds of thousands of them.
+# Sizes of blocks at the peak and in the whole run: in sum, by owner and by line.
 
 _MOST_LINES = 200
 
 
-class _Row:
-    def __init__(self) -> None:
-        self.held = Sizes()
-        self.asked = Sizes()
-        self.at_once = 0
-
-    def join(self, other: "_Row") -> None:
-        self.held.join(other.held)
-        self.asked.join(other.asked)
-        self.at_once += other.at_once
-
-    def data(self, name: str) -> Dict[str, Any]:
-        return {"name": name, "held": _data(self.held), "asked": _data(self.asked), "at_once": self.at_once}
+def _row(name: str, sums: SizeSums) -> Dict[str, Any]:
+    return {"name": name, "held": _data(sums.held), "asked": _data(sums.asked), "at_once": sums.at_once}
 
 
 def _data(sizes: Sizes) -> Dict[str, Any]:
@@ -348,45 +335,28 @@ def _data(sizes: Sizes) -> Dict[str, Any]:
     return {"classes": classes, "by_mean": sizes.by_mean}
 
 
-def _ranked(rows: Dict[str, _Row], most: int) -> List[Dict[str, Any]]:
-    """Who asks most often comes first; the last is all that are left out."""
-    order = sorted(rows, key=lambda name: (-rows[name].asked.n_blocks, name))
-    data = [rows[name].data(shown(name)) for name in order[:most]]
-    rest = _Row()
+def _ranked(rows: Dict[str, SizeSums], most: int) -> List[Dict[str, Any]]:
+    """The most frequent first; the last is the sum of all that are left out."""
+    order = ranked(rows)
+    rest = SizeSums()
     for name in order[most:]:
         rest.join(rows[name])
-    return data + ([rest.data(f"({len(order) - most:,} other lines)")] if len(order) > most else [])
+    data = [_row(shown(name), rows[name]) for name in order[:most]]
+    return data + ([_row(f"({len(order) - most:,} other lines)", rest)] if len(order) > most else [])
 
 
 def sizes(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
     """None where no block is on record."""
     at = select(profile, "peak")
-    temporaries = profile.lifetime().temporaries
-    # By owner and frame: the line that is charged, 0 without a stack.
-    found: Dict[Tuple[str, int], _Row] = {}
-    for part in parts(profile, at):
-        node, _, owner = profile.accounts[part.account]
-        key = owner, (names.charged(part.account) or names.site_id(part.account)) if node else 0
-        row = found.get(key)
-        if row is None:
-            row = found[key] = _Row()
-        part.add_to(row.held if part.is_held else row.asked)
-        row.at_once += 0 if part.is_held else temporaries[part.account]
-    all_ = _Row()
-    owners: Dict[str, _Row] = {}
-    lines: Dict[str, _Row] = {}
-    for (owner, frame), row in found.items():
-        line = names.frame(frame) if frame else NO_STACK
-        for sum_ in (all_, owners.setdefault(owner, _Row()), lines.setdefault(line, _Row())):
-            sum_.join(row)
-    if not all_.asked.n_blocks:
+    by = sizes_by(profile, names, at)
+    if not by.all.asked.n_blocks:
         return None
     return {
         "when": f"{at.name} ({moment(at.time, profile.time_unit)})",
         "has_all_records": profile.manifest.get("option.large") == "0",
-        "all": all_.data(""),
-        "owners": _ranked(owners, len(owners)),
-        "lines": _ranked(lines, _MOST_LINES),
+        "all": _row("", by.all),
+        "owners": _ranked(by.owners, len(by.owners)),
+        "lines": _ranked(by.lines, _MOST_LINES),
     }
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report on sizes of blocks: a histogram, and a table by owner."""
 
-from typing import Callable, Dict, List, NamedTuple, Tuple
+from typing import Dict, List, Tuple
 
 from jmassif.analysis.moments import Moment, select
-from jmassif.analysis.sizes import Class, Sizes, account_sizes, by_name, class_of, least_of, total
+from jmassif.analysis.sizes import Class, Sizes, class_of, least_of, ranked, sizes_by
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
@@ -13,7 +13,6 @@ from jmassif.units import count, moment, percent, size
 
 
 _BAR = 24
-_ROWS = 12
 _MAX_LABEL = 40
 
 # The columns of a table by owner or line: up to which size.
@@ -71,31 +70,16 @@ def _counts(of: Sizes) -> List[str]:
     return [f"{n:,}" if n else "-" for n in found]
 
 
-class _Row(NamedTuple):
-    name: str
-    sizes: Sizes
-
-
-def _ranked(sizes: Dict[int, Sizes], name_of: Callable[[int], str], most: int) -> List[_Row]:
-    rows = [_Row(name, of) for name, of in by_name(sizes, name_of).items()]
-    rows.sort(key=lambda row: (-row.sizes.n_blocks, row.name))
-    if len(rows) > most + 1:
-        rest = _Row(f"{len(rows) - most:,} more", Sizes())
-        for row in rows[most:]:
-            rest.sizes.join(row.sizes)
-        rows = rows[:most] + [rest]
-    return rows
-
-
-def _matrix(rows: List[_Row], sum_: Sizes) -> Lines:
-    width = min(_MAX_LABEL, max([12] + [len(row.name) + 1 for row in rows]))
+def _matrix(rows: Dict[str, Sizes], sum_: Sizes) -> Lines:
+    shown = {name: sizes for name, sizes in rows.items() if sizes.n_blocks}
+    width = min(_MAX_LABEL, max([12] + [len(name) + 1 for name in shown]))
     columns = [Column(head, 11) for head, _ in _STEPS] + [Column("larger", 9), Column("blocks", 12), Column("mean", 11)]
     table = Table(Column("", width, align="<"), *columns)
 
-    def line(row: _Row) -> str:
-        return table.row(row.name, *_counts(row.sizes), f"{row.sizes.n_blocks:,}", size(row.sizes.mean))
+    def line(name: str, sizes: Sizes) -> str:
+        return table.row(name, *_counts(sizes), f"{sizes.n_blocks:,}", size(sizes.mean))
 
-    return [table.head] + [line(row) for row in rows] + [Line((line(_Row("all", sum_)), SUM))]
+    return [table.head, *(line(*row) for row in shown.items()), Line((line("all", sum_), SUM))]
 
 
 def _how_exact(profile: Profile, held: Sizes, asked: Sizes) -> str:
@@ -111,16 +95,15 @@ def _how_exact(profile: Profile, held: Sizes, asked: Sizes) -> str:
 def write_sizes(profile: Profile, names: Names, view: View) -> Lines:
     """The report's lines below its head. Raises moments.SelectionError."""
     at: Moment = select(profile, view.selector or "peak")
-    found = account_sizes(profile, at)
-    held, asked = total(found.held), total(found.asked)
-    accounts = profile.accounts
-    most = _ROWS if view.is_brief else 1 << 30
-    when = f"{at.name} ({moment(at.time, profile.time_unit)})"
-
-    lines = heading(f"Sizes of blocks: held at {when}, and in the whole run")
-    lines += paragraph(_how_exact(profile, held, asked)) + [""] + _histogram(held, asked)
-    for what, sizes, sum_ in ((f"held at {at.name}", found.held, held), ("in the whole run", found.asked, asked)):
+    by = sizes_by(profile, names, at)
+    order = ranked(by.owners)
+    lines = heading(f"Sizes of blocks: at {at.name} ({moment(at.time, profile.time_unit)}), and in the whole run")
+    lines += paragraph(_how_exact(profile, by.all.held, by.all.asked)) + [""] + _histogram(by.all.held, by.all.asked)
+    tables = [
+        (f"at {at.name}", {name: by.owners[name].held for name in order}, by.all.held),
+        ("in the whole run", {name: by.owners[name].asked for name in order}, by.all.asked),
+    ]
+    for what, rows, sum_ in tables:
         if sum_.n_blocks:
-            ranked = _ranked(sizes, lambda account: accounts[account].owner, most)
-            lines += heading(f"Blocks by size and owner, {what}") + _matrix(ranked, sum_)
+            lines += heading(f"Blocks by size and owner, {what}") + _matrix(rows, sum_)
     return lines
