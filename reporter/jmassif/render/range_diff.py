@@ -12,14 +12,16 @@ from jmassif.attribution.views import naming
 from jmassif.model.processes import FORKED, Process
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
+from jmassif.render.lines import cut
 from jmassif.render.stacks import trees
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, printable, size
 
-_MAX_LABEL = 40
+_MAX_LABEL = 28
 _ROWS = 12  # of a table in the short report
-_COMMAND = 30
+_COMMAND = 28
 _FIGURES = ("before", "new", "gone", "after", "allocated", "freed")
+_OF_PROCESSES = ("before", "after", "allocated", "freed")
 
 
 class _Pool(NamedTuple):
@@ -48,14 +50,12 @@ def _sentence(pool: _Pool, total: RangeRow, is_exact: bool) -> str:
     )
 
 
-def _columns(first: Column, *others: Column) -> Table:
-    return Table(first, *others, *(Column(figure, 11) for figure in _FIGURES), Column("new (bytes)", 14))
+def _columns(figures: Sequence[str]) -> List[Column]:
+    return [Column(figure, 10) for figure in figures]
 
 
-def _cells(change: Change) -> List[str]:
-    return [size(getattr(change, figure)) if getattr(change, figure) else "-" for figure in _FIGURES] + [
-        f"{change.new:,}"
-    ]
+def _cells(change: Change, figures: Sequence[str]) -> List[str]:
+    return [size(getattr(change, figure)) if getattr(change, figure) else "-" for figure in figures]
 
 
 def _is_still(change: Change) -> bool:
@@ -71,9 +71,13 @@ def _table_of(rows: Sequence[RangeRow], pool: _Pool, is_brief: bool) -> Lines:
         shown += [total_of(moved[_ROWS:], f"{len(moved) - _ROWS:,} more")] if len(moved) > _ROWS else []
         shown += [total_of(still, f"{len(still):,} unchanged")] if still else []
     width = min(_MAX_LABEL, max([12] + [len(row.name) + 1 for row in shown]))
-    table = _columns(Column("", width, align="<"))
-    lines = [table.row(row.name, *_cells(pool.pick(row))) for row in shown]
-    return [table.head, *lines, Line((table.row("total", *_cells(pool.pick(total_of(rows)))), SUM))]
+    table = Table(Column("", width, align="<"), *_columns(_FIGURES), Column("new (bytes)", 12))
+
+    def line(name: str, change: Change) -> str:
+        return table.row(cut(name, width - 1), *_cells(change, _FIGURES), f"{change.new:,}")
+
+    lines = [line(row.name, pool.pick(row)) for row in shown]
+    return [table.head, *lines, Line((line("total", pool.pick(total_of(rows))), SUM))]
 
 
 def _tables(pools: Sequence[_Pool], views: Sequence[Tuple[str, List[RangeRow]]], is_brief: bool) -> Lines:
@@ -120,18 +124,20 @@ def _sampled(part: RangePart, is_first: bool) -> str:
 
 
 def _table_of_processes(found: JobRange, total: RangeRow, pool: _Pool) -> Lines:
-    table = _columns(Column("pid", 9), Column("from", 11), Column("to", 11))
-    lines: Lines = [f"{table.head}  command"]
+    ends = [Column("from", 11), Column("to", 11)]
+    table = Table(Column("pid", 8), *ends, *_columns(_OF_PROCESSES), Column("command", gap=2))
+
+    def line(pid: str, first: str, second: str, row: RangeRow, command: str) -> str:
+        return table.row(pid, first, second, *_cells(pool.pick(row), _OF_PROCESSES), command).rstrip()
+
+    lines: Lines = [table.head]
     for part in found.parts:
         process = part.process
-        words = printable(process.profile.manifest.get("command", "") or process.name)
-        words = words if len(words) <= _COMMAND else f"{words[: _COMMAND - 1]}…"
-        name = f"{'  ' * process.depth}{'fork: ' if process.relation == FORKED else ''}{words}"
-        cells = _cells(pool.pick(part.total("")))
-        lines.append(
-            f"{table.row(str(process.pid or '?'), _sampled(part, True), _sampled(part, False), *cells)}  {name}"
-        )
-    return lines + [Line((table.row("sum", "", "", *_cells(pool.pick(total))), SUM))]
+        command = printable(process.profile.manifest.get("command", "") or process.name)
+        name = f"{'  ' * process.depth}{'fork: ' if process.relation == FORKED else ''}{command}"
+        pid = str(process.pid or "?")
+        lines.append(line(pid, _sampled(part, True), _sampled(part, False), part.total(""), cut(name, _COMMAND)))
+    return lines + [Line((line("sum", "", "", total, ""), SUM))]
 
 
 def _method(job: Processes, found: JobRange) -> str:
