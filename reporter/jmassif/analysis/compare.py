@@ -13,8 +13,8 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from jmassif.analysis.aggregate import Usage, aggregate, sum_of
 from jmassif.analysis.hot_spot import lines_to_blame
 from jmassif.analysis.ladder import LESS, PLUS, SHOWN, Ladder, Rung, ladders
-from jmassif.analysis.range_diff import At, look_at
 from jmassif.analysis.regions import growth_by_side
+from jmassif.analysis.moments import select
 from jmassif.analysis.run_info import facts
 from jmassif.attribution import names as alignment
 from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, base_name
@@ -445,13 +445,18 @@ _KEYS: Dict[Key, Key] = {}
 
 
 def measure(
-    name: str, profile: Profile, views: Sequence[str], at: At, stacks: Optional[Stacks] = None, with_lines: bool = False
+    name: str,
+    profile: Profile,
+    views: Sequence[str],
+    at: str,
+    stacks: Optional[Stacks] = None,
+    with_lines: bool = False,
 ) -> Run:
     """The figures of a run by views of VIEWS, at a moment. Raises SelectionError.
 
     Its memory is added to `stacks` by call stack. `with_lines`: by line too, so that a finding can name one.
     """
-    moment = look_at(profile, at)
+    moment = select(profile, at)
     live, names = moment.composition, Names(profile)
     accounts = profile.accounts
     found: Dict[str, Parts] = {}

@@ -7,7 +7,7 @@ them, those of the snapshot before it stand in.
 """
 
 from bisect import bisect_right
-from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple, Union
+from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import Moment, SelectionError, select
 from jmassif.model.records import side_of
@@ -142,15 +142,6 @@ def range_of(profile: Profile, first: Moment, second: Moment) -> Range:
     places = {place: PlaceChange(_change(*row[:3]), _change(*row[3:6]), max(0, row[6])) for place, row in sums.items()}
     is_exact = first.snapshot is not None and second.snapshot is not None
     return Range(first, second, places, is_exact)
-
-
-# What of a run is looked at: a moment, or what is new from one to another, each as moments.select takes it.
-At = Union[str, Tuple[str, str]]
-
-
-def look_at(profile: Profile, at: At) -> Moment:
-    """Raises SelectionError."""
-    return select(profile, at) if isinstance(at, str) else between(profile, *at).new
 
 
 # ---- by name -----------------------------------------------------------------------------------
