@@ -7,7 +7,7 @@ import pytest
 
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.attribution.names import Names
-from jmassif.attribution.suppressions import parse_suppressions, suppress
+from jmassif.attribution.filters import parse_suppressions, suppress
 from jmassif.render.lines import write_lines
 from jmassif.render.summary import growth_text
 from jmassif.render.view import View

@@ -9,8 +9,7 @@ from typing import List
 import pytest
 
 from jmassif.attribution import filters
-from jmassif.attribution.filters import FilterError, kept, parse_filter
-from jmassif.attribution.suppressions import SuppressionError, parse_suppressions, suppress
+from jmassif.attribution.filters import FilterError, kept, parse_filter, parse_suppressions, suppress
 from tests.reporter.commands import jm_print, jmassif
 from tests.reporter.traces import Trace
 
@@ -68,7 +67,7 @@ def test_what_is_suppressed(text: str, suppressed: List[int]) -> None:
     ],
 )
 def test_what_is_no_suppression_is_one_line(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(SuppressionError) as error:
+    with pytest.raises(FilterError) as error:
         parse_suppressions("known.supp", text)
     assert str(error.value).startswith(complaint) and "\n" not in str(error.value)
     (tmp_path / "known.supp").write_text(text)

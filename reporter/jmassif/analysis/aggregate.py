@@ -8,7 +8,8 @@ bytes and is no block.
 from array import array
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
-from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, Composition, side_of
+from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, Composition, Snapshot, counted_blocks, side_of
+from jmassif.model.replay import Replay
 from jmassif.model.run import Profile
 
 _Key = TypeVar("_Key")
@@ -141,6 +142,28 @@ def roles(run: Profile, live: Composition) -> List[UsageRow]:
         return (ROLES.index(row.name) if row.name in ROLES else len(ROLES), row.name)
 
     return sorted(rows_by(run, live, run.role), key=rank) if run.roles else []
+
+
+# ---- over time --------------------------------------------------------------------------------
+
+
+def series(run: Profile, name_of: Callable[[int], str]) -> Iterator[Tuple[Snapshot, Dict[str, Usage]]]:
+    """Each snapshot with the usage of every name that has come up so far. Kinds that are only listed are left out."""
+    sums: Dict[str, List[int]] = {}  # in the order of Usage's fields
+    of: Dict[int, List[int]] = {}  # by account
+    places = {"host": 0, "device": 2, None: -1}
+    kinds = [account.kind for account in run.accounts]
+    replay = Replay(len(kinds))
+    for snapshot in run.snapshots:
+        for account, n_bytes, blocks in replay.growths(snapshot):
+            place = places[side_of(kinds[account])]
+            if place < 0:
+                continue
+            if account not in of:
+                of[account] = sums.setdefault(name_of(account), [0, 0, 0, 0])
+            of[account][place] += n_bytes
+            of[account][place + 1] += counted_blocks(kinds[account], blocks)
+        yield snapshot, {name: Usage(*figures) for name, figures in sums.items()}
 
 
 # ---- temporary blocks ------------------------------------------------------------------------

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Filters of accounts: regular expressions on functions, files, owners and threads.
+"""Choices of accounts: filters, and suppressions of known leaks.
 
-A pattern is searched for in the names of all frames of a stack, of its owner and of its thread, or with a word before it
-("file:", "function:", "owner:", "thread:") in these alone. Names are matched once each, however many stacks share them, and all of it has a bound in processor time:
-there are expressions that would not come to an end.
+A filter is a regular expression on functions, files, owners and threads. A pattern is searched for in the names of all frames of a stack, of its owner and of its thread, or with a word before it
+("file:", "function:", "owner:", "thread:") in these alone. Names are matched once each, however many stacks share them, and all of it
+has a bound in processor time: there are expressions that would not come to an end.
 """
 
 import re
 import signal
 import threading
-from typing import Any, Callable, NamedTuple, Pattern, Sequence, Set, TypeVar
+from typing import Any, Callable, Dict, List, NamedTuple, Pattern, Sequence, Set, TypeVar
 
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.model.run import Profile
@@ -22,7 +22,7 @@ _Answer = TypeVar("_Answer")
 
 
 class FilterError(Exception):
-    """No expression, or one that takes too long. The message is one line."""
+    """No expression or suppression, or an expression that takes too long. The message is one line."""
 
 
 class Filter(NamedTuple):
@@ -117,3 +117,82 @@ def kept(profile: Profile, only: Sequence[Filter], but: Sequence[Filter]) -> byt
         choose,
         f"{texts}: takes more than {_SECONDS:g} s on the names of this trace: write it without nested repetition",
     )
+
+
+# ---- suppressions ------------------------------------------------------------------------------
+
+# Known leaks, which are not reported again: lines `leak:PATTERN` as LeakSanitizer takes them.
+#
+# PATTERN is found anywhere in the function, the source file, FILE:LINE or the object file of any frame of a stack; `*` stands for
+# anything, `^` and `$` hold it to the ends of the name. `#` begins a comment.
+
+
+class Suppression(NamedTuple):
+    file: str
+    line: int
+    text: str  # "leak:foo"
+
+    def matches(self, name: str) -> bool:
+        """Part by part, each as early as it is found: linear in the length of the name for any pattern."""
+        pattern = self.text[len("leak:") :]
+        is_begin, is_end = pattern.startswith("^"), pattern.endswith("$")
+        first, *others = pattern[is_begin : len(pattern) - is_end].split("*")
+        if is_end and not others:
+            return name.endswith(first) and (not is_begin or name == first)
+        last = others.pop() if is_end else ""
+        at = name.find(first)
+        if at < 0 or (is_begin and at):
+            return False
+        at += len(first)
+        for part in others:
+            found = name.find(part, at)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return len(name) - len(last) >= at and name.endswith(last)
+
+
+def parse_suppressions(file: str, text: str) -> List[Suppression]:
+    """From the text of a file of that name. Raises FilterError."""
+    found: List[Suppression] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if not line.startswith("leak:"):
+            raise FilterError(f"{file}:{number}: expected leak:PATTERN")
+        pattern = line[len("leak:") :]
+        if not pattern.strip("*^$") or len(pattern) > _LONGEST:
+            raise FilterError(f"{file}:{number}: leak: needs a pattern that is not everything")
+        found.append(Suppression(file, number, line))
+    return found
+
+
+class Suppressed(NamedTuple):
+    """The effect of suppressions on a run."""
+
+    accounts: bytearray  # by account: 1 if it is suppressed
+    by: Dict[int, int]  # by account: the place in the list of the first that suppresses it
+
+
+def suppress(profile: Profile, suppressions: Sequence[Suppression]) -> Suppressed:
+    """Accounts with a stack that any of them matches."""
+    by_frame: Dict[int, int] = {}  # the first that matches
+    for id_ in profile.frames:
+        frame = profile.frame(id_)
+        named = (frame.function, frame.file, frame.object, f"{frame.file}:{frame.line}" if frame.line else "")
+        names = [] if frame.type == "t" else [name for name in named if name]
+        for place, each in enumerate(suppressions):
+            if any(map(each.matches, names)):
+                by_frame[id_] = place
+                break
+    nothing = len(suppressions)
+    by_node = [nothing] * len(profile.node_parent)  # of the stack that ends there
+    for node in range(1, len(by_node)):
+        by_node[node] = min(by_frame.get(profile.node_frame[node], nothing), by_node[profile.node_parent[node]])
+    found = Suppressed(bytearray(len(profile.accounts)), {})
+    for account, (node, _, _) in enumerate(profile.accounts):
+        if by_node[node] < nothing:
+            found.accounts[account] = 1
+            found.by[account] = by_node[node]
+    return found

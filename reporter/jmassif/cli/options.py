@@ -6,8 +6,15 @@ import glob
 import os
 from typing import Any, Callable, List, Optional, Set, Tuple, Type
 
-from jmassif.attribution.filters import Filter, FilterError, kept, parse_filter
-from jmassif.attribution.suppressions import Suppression, SuppressionError, parse_suppressions, suppress
+from jmassif.attribution.filters import (
+    Filter,
+    FilterError,
+    Suppression,
+    kept,
+    parse_filter,
+    parse_suppressions,
+    suppress,
+)
 from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN, expand, open_input
@@ -169,7 +176,7 @@ class Suppressions:
                     self._all += parse_suppressions(name, stream.read())
             except OSError as error:
                 raise Problem(f"{name}: cannot be read: {error.strerror}")
-            except SuppressionError as error:
+            except FilterError as error:
                 raise Problem(str(error))
         if files and not self._all:
             raise Problem(f"{files[0]}: has no suppressions of leaks in it")

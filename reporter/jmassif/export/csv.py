@@ -6,9 +6,8 @@ There are no rows of sums, so that columns can be added up.
 
 from typing import Iterable, Iterator
 
-from jmassif.analysis.aggregate import VALUES, by_name, samples
+from jmassif.analysis.aggregate import VALUES, by_name, samples, series
 from jmassif.analysis.moments import select
-from jmassif.analysis.series import series
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.run import Profile

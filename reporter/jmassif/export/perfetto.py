@@ -11,9 +11,9 @@ Times are microseconds there. A trace in instructions or bytes has one of them f
 import json
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from jmassif.analysis.aggregate import series
 from jmassif.analysis.oom import incidents_of
 from jmassif.analysis.regions import Tracks, slices
-from jmassif.analysis.series import series
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.records import PEAKS

@@ -6,9 +6,8 @@ import os
 from importlib import import_module
 from typing import Any, Dict, Iterator, List, Tuple
 
-from jmassif.analysis.aggregate import aggregate
+from jmassif.analysis.aggregate import aggregate, series
 from jmassif.analysis.run_info import used_sides
-from jmassif.analysis.series import series
 from jmassif.model.records import GROUPS, OTHER
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View
