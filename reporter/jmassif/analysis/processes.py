@@ -260,8 +260,8 @@ class Processes:
 
     @property
     def measures(self) -> List[str]:
-        """All memory where the pools are one, else each pool; the one that the peak is of is the last."""
-        return self.sides if self.is_discrete or len(self.sides) == 1 else ["total"]
+        """All memory where the pools are one, else each pool; the one that the report is about is the last."""
+        return self.sides if self.is_discrete and len(self.sides) > 1 else ["total"]
 
     @property
     def machines(self) -> List[str]:
@@ -304,7 +304,7 @@ class Processes:
 
     def largest(self) -> Process:
         """The process with the most memory at the peak; without a common clock at its own."""
-        measure = self.measures[-1] if self.measures else "total"
+        measure = self.measures[-1]
         parts = {id(part.process.profile): part.on(measure) for part in self.peak(measure).parts}
         return max(self.members, key=lambda each: (parts.get(id(each.profile), 0), each.peak(measure)))
 
@@ -388,7 +388,7 @@ def _hot_spot(at: JobMoment, space: str, names: NamesOf) -> Optional[Tuple[Proce
 
 def build_job_report(job: Processes, names: Optional[NamesOf] = None) -> JobReport:
     names = names or NamesOf()
-    measures = job.measures or ["total"]
+    measures = job.measures
     at = job.peak(measures[-1])
     ended = []
     for process in job.members:

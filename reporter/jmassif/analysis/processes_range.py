@@ -107,7 +107,7 @@ def _instant(job: Processes, selector: str) -> Instant:
     if selector in ("end", "last"):
         return _of(job, _main(job), selector)
     if selector in _PEAKS:
-        at = job.peak(_PEAKS[selector] or (job.measures or ["total"])[-1])
+        at = job.peak(_PEAKS[selector] or job.measures[-1])
         return _at(job, f"the {'' if selector == 'peak' else f'{_PEAKS[selector]} '}peak of the sum", at.time, {})
     time_ = time_named(selector, "ms", max(process.end for process in job.members))
     if time_ is not None:
