@@ -5,7 +5,7 @@ import json
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.processes import Ended, JobReport, NamesOf, Processes, build_job_report
+from jmassif.analysis.processes import Ended, JobReport, NamesOf, Processes, TimelineRow, build_job_report
 from jmassif.analysis.processes_range import Instant, RangePart, job_range
 from jmassif.analysis.range_diff import RangeRow, total_of
 from jmassif.analysis.run_info import run_id
@@ -105,7 +105,7 @@ def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool 
                 for row in group.owners
             ],
             "adjustments": made.adjustments._asdict(),
-            "timeline": {name: list(column) for name, column in zip(("time", "host", "device"), zip(*job.timeline()))},
+            "timeline": {name: [getattr(row, name) for row in job.timeline()] for name in TimelineRow._fields},
         }
     )
 

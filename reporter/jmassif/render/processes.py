@@ -70,6 +70,8 @@ def verdict(made: JobReport) -> str:
     if job.no_clock:
         n_bytes = size(made.largest.peak(made.measures[-1]))
         return f"{n}: no sum, because {job.no_clock}. The largest is {named(job, made.largest)}: peak {n_bytes}."
+    if not made.main_peak.parts:
+        return f"{n}: no memory on record."
     texts = []
     for measure in reversed(made.measures):
         at = made.peaks[measure]
@@ -91,7 +93,8 @@ def listed(processes: Sequence[Process]) -> str:
 
 def _failure(each: Ended) -> str:
     time = moment(each.outcome.time, each.process.profile.time_unit)
-    how = f"{ending(each.outcome)}, after {time}"
+    is_known = each.outcome.end not in ("cut", "unknown", "running")
+    how = f"{ending(each.outcome)}{f', after {time}' if is_known else f' (last record: {time})'}"
     if each.failed is not None:
         how = (
             f"{'OUT OF MEMORY: ' if each.outcome.is_fatal else ''}{request(each.failed)} {missing(each.failed)}; {how}"
@@ -184,7 +187,8 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
 
     shown = sorted(made.ended, key=size_of, reverse=True)[: _MOST_ROWS if is_brief else None]
     spaces = [space for space in ("host", "device") if space == "host" or space in job.sides]
-    heads = [] if job.no_clock else ["start", "end", *("PSS" if space == "host" else space for space in spaces)]
+    host = "PSS" if any(part.has_share for part in at.parts) else "host"
+    heads = [] if job.no_clock else ["start", "end", *(host if space == "host" else space for space in spaces)]
     columns = [Column(head, 10) for head in heads] + [Column("ledger peak", 13), Column("command", gap=2)]
     table = Table(Column("pid", 9), *columns)
 
@@ -194,7 +198,7 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
         cells += [size(part.on(space)) if part else "-" for space in spaces]
         command = printable(process.profile.manifest.get("command", "") or process.name)
         command = command if len(command) <= _MOST_COMMAND else f"{command[: _MOST_COMMAND - 1]}…"
-        how = ending(each.outcome)
+        how = ending(each.outcome).partition(":")[0]
         command = f"{'  ' * process.depth}{_HOW.get(process.relation, '')}{command}"
         command += "" if how == "exit status 0" else f" ({how})"
         cells = [] if job.no_clock else cells

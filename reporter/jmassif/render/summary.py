@@ -41,6 +41,7 @@ def ending(outcome: Outcome) -> str:
         "exec": "became another program (exec)",
         "dismissed": "ended by its parent (SIGTERM)",
         "cut": "the trace is cut off",
+        "running": "still running",
         "unknown": "no end record: killed, or still running",
     }.get(outcome.end, f"exit status {outcome.code}")
 
