@@ -141,13 +141,14 @@ class _Workers:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, specs: Any) -> None:
         for spec in specs:
-            if spec.popen:
-                trace = f"{self._base}.{self._n_workers}"
-                self._n_workers += 1
-                words = ["env"] + [f"{name}={value}" for name, value in _environment().items()]
-                words += _recorder(self._options, trace)
-                words += shlex.split(spec.python) if spec.python else [sys.executable]
-                spec.python = " ".join(map(shlex.quote, words))
+            if not spec.popen:
+                raise pytest.UsageError("--jmassif records workers of this machine alone")
+            trace = f"{self._base}.{self._n_workers}"
+            self._n_workers += 1
+            words = ["env"] + [f"{name}={value}" for name, value in _environment().items()]
+            words += _recorder(self._options, trace)
+            words += shlex.split(spec.python) if spec.python else [sys.executable]
+            spec.python = " ".join(map(shlex.quote, words))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         from jmassif.testing import report

@@ -18,6 +18,7 @@ from tests.harness import BUILD, PYTHON, ROOT, Run, check_run, need_module, run
 
 SUITES = Path(__file__).resolve().parent / "suites"
 MB = 1_000_000
+SOON = "--jmassif --jmassif-options=--heap=no"  # takes half of the time, for tests of pytest itself
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT / "reporter"),
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -99,7 +100,8 @@ def both(directory: Path, *arguments: str, python: Tuple[str, ...] = (PYTHON,)) 
     """Without --jmassif and with it; JUnit's files become plain.xml and recorded.xml."""
     shutil.copy(SUITES / "outcomes.py", directory / "test_outcomes.py")
     runs = []
-    for option, name in (("", "plain.xml"), ("--jmassif", "recorded.xml")):
+    recorded = "--jmassif" if "-ra" in arguments else SOON
+    for option, name in (("", "plain.xml"), (recorded, "recorded.xml")):
         runs.append(run_suite(directory, *option.split(), "--junitxml=result.xml", *arguments, python=python))
         if (directory / "result.xml").exists():
             (directory / "result.xml").rename(directory / name)
@@ -133,7 +135,7 @@ def test_output_status_and_junit_are_as_without(tmp_path: Path, options: str, st
     assert junit(tmp_path)[0] == junit(tmp_path)[1]
 
 
-@pytest.mark.parametrize("options, status", [("-ra", 1), ("-x -rs", 2), ("wrong/path.py", 5)])
+@pytest.mark.parametrize("options, status", [("-ra", 1), ("-x -rs", 2)])
 def test_with_workers_too(tmp_path: Path, options: str, status: int) -> None:
     plain, recorded = both(tmp_path, *(options.split(" ") + need_xdist(2)))
     assert (plain.returncode, recorded.returncode) == (status, status), recorded.stdout + recorded.stderr
@@ -148,7 +150,7 @@ def test_coverage_sees_the_same_lines(tmp_path: Path) -> None:
     need_module("coverage")
     reports = []
     shutil.copy(SUITES / "outcomes.py", tmp_path / "test_outcomes.py")
-    for options in ("", "--jmassif"):
+    for options in ("", SOON):
         python = (PYTHON, "-m", "coverage", "run", "--include=test_*.py")
         assert run_suite(tmp_path, *options.split(), python=python).returncode == 1
         reports.append(check_run([PYTHON, "-m", "coverage", "report", "-m"], cwd=tmp_path))
@@ -157,14 +159,14 @@ def test_coverage_sees_the_same_lines(tmp_path: Path) -> None:
 
 
 def test_a_test_that_kills_its_process_kills_pytest(tmp_path: Path) -> None:
-    done = run_suite(suite(tmp_path, "import os\ndef test_kills(): os.abort()\n"), "--jmassif")
+    done = run_suite(suite(tmp_path, "import os\ndef test_kills(): os.abort()\n"), *SOON.split())
     assert done.returncode == 128 + signal.SIGABRT and "Fatal Python error: Aborted" in done.stderr
 
 
 def test_an_interrupt_reaches_the_tests(tmp_path: Path) -> None:
     text = "import os, signal\ndef test_it(): os.killpg(0, signal.SIGINT)\ndef test_later(): pass\n"
     done = run(
-        ["setsid", "-w", PYTHON, "-m", "pytest", "-p", "jmassif.pytest_plugin", "--jmassif"],
+        ["setsid", "-w", PYTHON, "-m", "pytest", "-p", "jmassif.pytest_plugin", *SOON.split()],
         cwd=suite(tmp_path, text),
         env=ENVIRONMENT,
     )
@@ -173,7 +175,7 @@ def test_an_interrupt_reaches_the_tests(tmp_path: Path) -> None:
 
 def test_a_user_can_type_into_the_debugger(tmp_path: Path) -> None:
     text = "def test_it():\n    number = 6 * 7\n    assert not number\n"
-    command = [PYTHON, "-m", "pytest", "-p", "jmassif.pytest_plugin", "--jmassif", "--pdb"]
+    command = [PYTHON, "-m", "pytest", "-p", "jmassif.pytest_plugin", *SOON.split(), "--pdb"]
     done = subprocess.run(
         command,
         cwd=str(suite(tmp_path, text)),
