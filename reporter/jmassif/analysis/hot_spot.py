@@ -92,7 +92,7 @@ def lines_to_blame(names: Names) -> "array[int]":
 
 
 def _lines_to_blame(profile: Profile, names: Names) -> "array[int]":
-    return array("Q", [own or any_ for own, any_ in zip(names.charges(), names.charges(False))])
+    return array("I", [own or any_ for own, any_ in zip(names.charges(), names.charges(False))])
 
 
 class _Traits(NamedTuple):

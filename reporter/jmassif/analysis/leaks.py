@@ -27,7 +27,7 @@ from operator import add, and_
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.analysis.inherited import left_at
-from jmassif.analysis.moments import before_clean_up, select
+from jmassif.analysis.moments import before_clean_up, last_before_the_fall
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
@@ -331,7 +331,7 @@ def _started(profile: Profile, is_import: bytearray, end: int) -> int:
     """
     exact = bytearray(profile.accounts.by_type(lambda type_: not profile.is_sampled(type_.kind)))
     imports = bytearray(map(and_, exact, is_import))
-    allocated: Dict[int, int] = {}  # by account
+    allocated = array("Q", bytes(8 * len(exact)))  # by account
     sums: List[int] = []
     so_far = 0
     idle = 0
@@ -341,7 +341,7 @@ def _started(profile: Profile, is_import: bytearray, end: int) -> int:
         if has_imports:
             rows = zip(accounts, snapshot.changes.all_bytes)
             for account, total_bytes in compress(rows, map(imports.__getitem__, accounts)):
-                so_far += total_bytes - allocated.get(account, 0)
+                so_far += total_bytes - allocated[account]
                 allocated[account] = total_bytes
         idle = idle or (index if any(map(exact.__getitem__, accounts)) else 0)
         sums.append(so_far)
@@ -519,11 +519,11 @@ def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) ->
 
 
 def _of_accounts(profile: Profile, is_import: bytearray) -> bytearray:
-    """By account, whether it may leak."""
+    """1 for each account that may leak."""
     known = profile.suppressed or bytearray(len(profile.accounts))
 
     def may_leak(type_: AccountType) -> bool:
-        # What a caching allocator reserves beyond what is in use grows on purpose.
+        # The reserve of a caching allocator grows on purpose.
         if profile.group_of.get(type_.owner) == "cached":
             return False
         return side_of(type_.kind) is not None and type_.kind not in NOT_FREED
@@ -541,9 +541,9 @@ def find_growth(profile: Profile, names: Names) -> Growth:
 
 
 def _find_growth(profile: Profile, names: Names) -> Growth:
-    end = select(profile, "end").snapshot
-    if end is None:
+    if not profile.snapshots:
         return Growth([], "", 0, "no-snapshot")
+    end = last_before_the_fall(profile)
     is_import = importing(profile, names)
     repeated = iterations(profile, profile.snapshots[end].time)
     samples, progress = _samples(profile, _started(profile, is_import, end), end, repeated)

@@ -109,7 +109,7 @@ def before_clean_up(profile: Profile) -> int:
     return index
 
 
-def _last_before_the_fall(profile: Profile) -> int:
+def last_before_the_fall(profile: Profile) -> int:
     """Programs free their memory as they end, Python all of its modules: the last moment before that.
 
     Pages of files do not count: nobody frees them, and of its parent's a forked child has fewer and fewer.
@@ -151,7 +151,7 @@ def select(profile: Profile, selector: str) -> Moment:
     if selector == "last":
         return _snapshot(profile, len(profile.snapshots) - 1, "the last snapshot")
     if selector == "end":
-        return _snapshot(profile, _last_before_the_fall(profile), "the end")
+        return _snapshot(profile, last_before_the_fall(profile), "the end")
     if selector in SELECTORS:
         which = selector[len("peak-") :] or main_peak(profile)
         name = "the peak" if selector == "peak" else f"the {which} peak"

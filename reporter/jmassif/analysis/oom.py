@@ -125,14 +125,16 @@ class _Holdings(NamedTuple):
 def _holdings_at(run: Profile, wanted: Sequence[int]) -> Dict[int, _Holdings]:
     """By index of the snapshot: live bytes of the program. One pass for all of them."""
     found: Dict[int, _Holdings] = {}
+    if not wanted:
+        return found
     replay = Replay(len(run.accounts))
     by_owner: Dict[str, int] = {}
     scales = {id_ for id_, role in run.roles.items() if role in _SCALING_ROLES}
     scaling = 0
-    for index, snapshot in enumerate(run.snapshots[: max(wanted, default=-1) + 1]):
+    for index, snapshot in enumerate(run.snapshots[: max(wanted) + 1]):
         for account, n_bytes, _ in replay.growths(snapshot):
-            _, kind, owner = run.accounts[account]
-            if side_of(kind):
+            owner = run.accounts.owner(account)
+            if side_of(run.accounts.kind(account)):
                 by_owner[owner] = by_owner.get(owner, 0) + n_bytes
                 scaling += n_bytes if account in scales else 0
         if index in wanted:

@@ -120,6 +120,7 @@ def _any_of(patterns: Sequence[str]) -> "Pattern[str]":
 
 _IS_ALLOCATOR = {"host": _any_of(_ALLOCATORS), "device": _any_of(_DEVICE_ALLOCATORS)}
 
+_UNKNOWN = (1 << 32) - 1  # in place of a node
 NO_STACK = "(memory without a stack)"
 
 
@@ -136,8 +137,7 @@ class Sites:
         self._charges: Dict[bool, "array[int]"] = {}  # by whether internal frames are folded, and account
         self._libraries: Dict[int, str] = {}  # by frame
         self._allocators: Dict[Tuple[int, str], bool] = {}  # by frame and side
-        # The node of the site by account, -1 where it was not asked for.
-        self._sites = array("q", [-1]) * len(profile.accounts)
+        self._sites = array("I", [_UNKNOWN]) * len(profile.accounts)  # the node of the site by account
         self._site_frames: Dict[int, int] = {}  # by frame: the one that stands for it
         self._library_of: Dict[int, str] = {}  # by frame, as it is shown
 
@@ -228,7 +228,7 @@ class Sites:
     def site_node(self, account: int) -> int:
         """The node of the frame to blame, 0 if the account has no stack."""
         found = self._sites[account]
-        if found < 0:
+        if found == _UNKNOWN:
             node, kind, _ = self._profile.accounts[account]
             found = self._sites[account] = self.find_site(node, side_of(kind) or "device")
         return found
