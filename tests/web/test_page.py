@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 import pytest
 
 from jmassif.analysis.aggregate import ledger
-from jmassif.render.leaks import as_data
+from jmassif.analysis.leaks import held_at_end
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.model.records import side_of
@@ -435,11 +435,11 @@ def test_tensors_are_listed_in_their_segments_and_counted_once(tmp_path: Path) -
 
 
 def test_what_was_held_at_the_end_is_the_same_by_owner_as_in_text(real: Page, seen: Seen) -> None:
-    told = as_data(real.profile, Names(real.profile))
-    assert told is not None
+    held_then = held_at_end(real.profile, Names(real.profile))
+    assert held_then is not None
     (rows,) = seen["at exit"]
     figures = {row[0]: sum(row[2:4]) if real.has_device else row[2] for row in rows}
-    assert figures == {row["name"]: row["host"] + row["device"] for row in told["owners"]}
+    assert figures == {row.name: row.bytes for row in ledger(real.profile, held_then.leaked).owners}
 
 
 def test_a_line_that_leaks_is_named_with_its_slope(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ fit to be shown and of a bearable length.
 
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.analysis.aggregate import hottest_temporaries, ledger
 from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
-from jmassif.analysis.moments import Moment, main_peak, select
-from jmassif.analysis.other_tools import beside, counted_over_time, sampled_series
+from jmassif.analysis.moments import main_peak, select
+from jmassif.analysis.other_tools import counted_over_time, sampled_series
 from jmassif.analysis.processes import Processes
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
 from jmassif.analysis.run_info import about, counted, where_arenas_are
@@ -23,13 +22,13 @@ from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
-from jmassif.render.leaks import as_data as leaks_data
+from jmassif.render.leaks import slope, unknown
 from jmassif.render.oom import arithmetic, reason
 from jmassif.render.processes import headline_of_job
 from jmassif.render.sources import Sources
-from jmassif.render.summary import action, filtered, findings, other_moment, remarks, verdict
+from jmassif.render.summary import action, filtered, findings, other_moment, remarks, step_of, verdict
 from jmassif.render.system import overlay_sentence
-from jmassif.render.words import OWNERS
+from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
 
 
@@ -315,7 +314,7 @@ def others(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
     if profile.overlay is not None:
         overlay = profile.overlay
         what = "memory used" if overlay.is_of_device else "RAM"
-        row = {"tool": f"{overlay.tool}, by its log", "figure": what, "leaves_out": "whose it is"}
+        row = {"tool": f"{overlay.tool}, by its log", "figure": what, "leaves_out": "owners"}
         rows.append({**row, "times": overlay.times, "values": overlay.values})
     return rows
 
@@ -362,7 +361,7 @@ def sizes(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
 
 # ---- data ----
 
-_MAX_TEMPORARIES = 100
+_MAX_PLACES = 100
 _MAX_COUNTS = 200
 _MAX_TIMELINE_ROWS = 20000
 
@@ -586,22 +585,52 @@ def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> D
     }
 
 
-def _temporaries(profile: Profile, names: Names, found: Cells) -> List[Dict[str, Any]]:
-    rows = []
-    for churn in hottest_temporaries(profile, _MAX_TEMPORARIES):
-        _, kind, owner = profile.accounts[churn.account]
-        rows.append(
+def _temporaries(report: Report) -> List[Dict[str, Any]]:
+    return [
+        {"site": shown(row.label), "temporaries": row.temporaries, "blocks": row.blocks, "bytes": row.bytes}
+        for row in report.temporaries
+    ]
+
+
+# ---- leaks -----------------------------------------------------------------------------------
+
+
+def _leaks(report: Report) -> Optional[Dict[str, Any]]:
+    leaks, growth, unit = report.leaks, report.growth, report.run.time_unit
+    if leaks is None or growth is None:
+        return None
+    owners = [
+        {
+            "name": row.name,
+            "group": group.name,
+            "host": row.usage.host_bytes,
+            "device": row.usage.device_bytes,
+            "blocks": row.usage.blocks,
+        }
+        for group in leaks.ledger.groups
+        for row in group.owners
+    ]
+    return {
+        "time": leaks.time,
+        "bytes": leaks.bytes,
+        "owners": sorted(owners, key=lambda row: (-row["host"] - row["device"], row["name"])),
+        "places": [dict(place._asdict(), label=shown(place.label)) for place in leaks.places[:_MAX_PLACES]],
+        "not_counted": [[NOT_COUNTED[row.key], row.bytes] for row in leaks.not_counted],
+        "step": step_of(growth.step, unit),
+        "n_steps": growth.n_steps,
+        "untold": unknown(growth),
+        "growing": [
             {
-                "site": shown(names.site(churn.account) or "(memory without a stack)"),
-                "kind": kind,
-                "owner": owner,
-                "temporaries": churn.temporaries,
-                "blocks": churn.blocks,
-                "bytes": churn.bytes,
-                "cell": found.cell_of[churn.account],
+                "label": shown(leak.label),
+                "owner": leak.owner,
+                "slope": round(slope(growth, leak, unit), 3),
+                "grown": leak.grown,
+                "held": leak.held,
+                "since": leak.since,
             }
-        )
-    return rows
+            for leak in growth.lines[:_MAX_PLACES]
+        ],
+    }
 
 
 # ---- the run ---------------------------------------------------------------------------------
@@ -644,11 +673,6 @@ def said_of(report: Report) -> List[Said]:
     said += [Said("remark", each.severity, each.text) for each in remarks(report)]
     said += [Said("moment", NOTE, text) for text in (filtered(report), other_moment(report)) if text]
     return said + [Said("finding", NOTE, each.text) for each in findings(report)]
-
-
-def _overlay(profile: Profile, at: Moment) -> str:
-    found = beside(profile, at, ledger(profile, at.composition).total)
-    return overlay_sentence(found, profile.time_unit) if found else ""
 
 
 def said_of_job(job: Processes, names: Sequence[Names] = ()) -> List[Said]:
@@ -710,8 +734,8 @@ def run_data(
         "end_time": profile.end.time if profile.end else None,
         "board_bytes": profile.number("mem-total-bytes"),
         "summary": _summary(said_of(report)) if report else [],
-        "leaks": leaks_data(profile, names),
-        "temporaries": _temporaries(profile, names, found),
+        "leaks": _leaks(report) if report else None,
+        "temporaries": _temporaries(report) if report else [],
         "sizes": sizes(profile, names),
         "filter": shown(profile.chosen_by),
     }
@@ -719,8 +743,8 @@ def run_data(
     head.update(_moments(profile, found, columns, report))
     head["books"] = _books(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
-    chosen = select(profile, "peak")
-    head["overlay"] = _overlay(profile, chosen) if profile.snapshots else ""
+    beside = report.overlay if report else None
+    head["overlay"] = overlay_sentence(beside, profile.time_unit) if beside else ""
     head["exhaustion"] = exhaustion(profile, names, report)
     head.update(events(profile))
     head.update(scopes(profile))

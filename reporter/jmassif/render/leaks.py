@@ -4,14 +4,8 @@
 Where no line is known to grow, the lines that held most at exit follow: a leak of a short part of the run is among them.
 """
 
-from typing import Any, Dict, Optional
-
-from jmassif.analysis.aggregate import rows_by
-from jmassif.analysis.leaks import Growth, find_growth, held_at_end, leaked_places, not_counted
+from jmassif.analysis.leaks import Growth
 from jmassif.analysis.summary import Leaks, Report
-from jmassif.attribution.names import Names
-from jmassif.model.records import OTHER
-from jmassif.model.run import Profile
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.render.owners import groups_table
 from jmassif.render.summary import rate, slope, step_of
@@ -94,48 +88,3 @@ def _places(leaks: Leaks, extent: Extent) -> Lines:
         more = size(sum(place.bytes for place in left_out))
         lines.append(f"and {count(len(left_out), 'more line')}, {more}{extent.hint}")
     return lines
-
-
-# ---- for the page and JSON ---------------------------------------------------------------------
-
-_MOST_PLACES = 100
-_MAX_LABEL = 400
-
-
-def as_data(run: Profile, names: Names) -> Optional[Dict[str, Any]]:
-    """None if the trace has no snapshot."""
-    held, growth, unit = held_at_end(run, names), find_growth(run, names), run.time_unit
-    if held is None:
-        return None
-    owners = rows_by(run, held.leaked, lambda account: run.accounts[account].owner)
-    places = leaked_places(run, names, held.leaked)[:_MOST_PLACES]
-    return {
-        "time": held.time,
-        "bytes": held.bytes,
-        "owners": [
-            {
-                "name": row.name,
-                "group": run.group_of.get(row.name, OTHER),
-                "host": row.usage.host_bytes,
-                "device": row.usage.device_bytes,
-                "blocks": row.usage.blocks,
-            }
-            for row in sorted(owners, key=lambda row: (-row.bytes, row.name))
-        ],
-        "places": [dict(place._asdict(), label=place.label[:_MAX_LABEL]) for place in places],
-        "not_counted": [[NOT_COUNTED[key], n_bytes] for key, n_bytes in not_counted(run, held)],
-        "step": step_of(growth.step, unit),
-        "n_steps": growth.n_steps,
-        "untold": unknown(growth),
-        "growing": [
-            {
-                "label": leak.label[:_MAX_LABEL],
-                "owner": leak.owner,
-                "slope": round(slope(growth, leak, unit), 3),
-                "grown": leak.grown,
-                "held": leak.held,
-                "since": leak.since,
-            }
-            for leak in growth.lines[:_MOST_PLACES]
-        ],
-    }

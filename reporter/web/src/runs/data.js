@@ -12,7 +12,7 @@
 /** @typedef {Growth & {name: string, depth: number, begin: number, end: number}} Scope */
 /** @typedef {Growth & {name: string, calls: number, time: number}} ScopeSum */
 /** @typedef {{text: string, begin: number, end: number|null, thread: number, depth: number, most: number, host: number, device: number}} Region */
-/** @typedef {{site: string, kind: string, owner: string, temporaries: number, blocks: number, bytes: number, cell: number}} Temporary */
+/** @typedef {{site: string, temporaries: number, blocks: number, bytes: number}} Temporary */
 /** @typedef {{moment: number, time: number, host: number, device: number}} Peak */
 /** Blocks by size: `classes` are bits of a size (a size of n bits is in class n), blocks, bytes; `by_mean` of the blocks count with the mean of their place. @typedef {{classes: [number, number, number][], by_mean: number}} SizesOf */
 /** `held` at the peak, `asked` for in the whole run; `at_once` of the latter were freed before their thread allocated anything else. @typedef {{name: string, held: SizesOf, asked: SizesOf, at_once: number}} SizesRow */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Blocks that were freed before their thread allocated anything else: work that a program could save itself.
+// Blocks that are freed before their thread allocates anything else, by call site: work that a program can save.
 
 import { percent, size, whole } from '../base/units.js';
 import { Table } from '../charts/table.js';
@@ -15,8 +15,6 @@ const COLUMNS = [
     { head: 'of blocks', isFigure: true, value: (row) => row.blocks, show: (row) => whole(row.blocks) },
     { head: 'share', isFigure: true, value: (row) => (100 * row.temporaries) / row.blocks, show: (row) => percent(row.temporaries, row.blocks), title: () => '' },
     { head: 'bytes in all', isFigure: true, value: (row) => row.bytes, show: (row) => size(row.bytes) },
-    { head: 'kind', value: (row) => row.kind },
-    { head: 'owner', value: (row) => row.owner },
     { head: 'allocated by', isLong: true, value: (row) => row.site },
 ];
 
