@@ -113,7 +113,7 @@ static void find_all(void)
 #define END_DIVISOR  16
 
 static ULong begun_ms, next_due_ms, spent_ms;
-static ULong cost_us; // of the processor: a busy machine must not decide how often others are read
+static ULong begin_us, cost_us; // of the processor: a busy machine must not decide how often others are read
 
 #define CLOCK_THREAD_CPUTIME_ID 3
 
@@ -149,26 +149,38 @@ static Bool is_steady(void)
     return change <= after / STEADY_DIVISOR;
 }
 
+static void spend(ULong begin_us, ULong end_ms)
+{
+    cost_us = processor_us() - begin_us;
+    ULong pause = cost_us * COST_DIVISOR / 1000;
+    next_due_ms = end_ms + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
+}
+
 void jm_processes_find(Bool is_due)
 {
     if (!core_start)
         find_core();
     if (relatives == UNKNOWN)
         relatives = is_profiled(VG_(getppid)()) ? HAS_OTHERS : ALONE;
+    n_others = 0;
+    spent_ms = 0;
     ULong begin = jm_clock_ms();
     Bool is_cheap = cost_us * END_DIVISOR <= (begin - begun_ms) * 1000;
-    n_others = 0;
-    if (relatives == HAS_OTHERS && (begin >= next_due_ms || (is_due && is_cheap)))
-        find_all();
+    if (relatives == ALONE || (begin < next_due_ms && !(is_due && is_cheap)))
+        return;
+    begin_us = processor_us();
+    find_all();
     share_before = n_others ? whole_share() : 0;
-    spent_ms = jm_clock_ms() - begin;
+    ULong end = jm_clock_ms();
+    spent_ms = end - begin;
+    spend(begin_us, end);
 }
 
 void jm_processes_sample(void)
 {
     if (n_others == 0)
         return;
-    ULong begin = jm_clock_ms(), begin_us = processor_us();
+    ULong begin = jm_clock_ms();
     for (UInt i = 0; i < n_others; i++) {
         share = 0;
         others[i].share = jm_smaps_each(others[i].pid, add_mapping) ? (ULong)share : 0;
@@ -177,9 +189,7 @@ void jm_processes_sample(void)
         n_others = 0;
     ULong end = jm_clock_ms();
     spent_ms += end - begin;
-    cost_us = processor_us() - begin_us;
-    ULong pause = cost_us * COST_DIVISOR / 1000;
-    next_due_ms = end + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
+    spend(begin_us, end);
 }
 
 ULong jm_processes_spent_ms(void)
