@@ -6,8 +6,7 @@ from typing import List, Tuple
 import pytest
 
 from jmassif.analysis.aggregate import TemporaryStats, Usage, UsageRow, hottest_temporaries, ledger, roles
-from jmassif.analysis.headline import answer
-from jmassif.analysis.hot_spot import hot_spot
+from jmassif.analysis.lines import by_place, hot_spot
 from jmassif.analysis.moments import SelectionError, select
 from jmassif.analysis.regions import waterfall
 from jmassif.attribution.names import Names
@@ -178,34 +177,13 @@ def test_a_trace_without_snapshots_has_an_empty_moment() -> None:
         select(Trace().load(), "1")
 
 
-# ---- the answer ----------------------------------------------------------------------------------
-
-
-def answer_of(trace: Trace, selector: str = "peak") -> str:
-    profile = trace.load()
-    composition = select(profile, selector).composition
-    return answer(profile, Names(profile), composition, ledger(profile, composition))
-
-
-def test_the_answer_names_what_is_yours_first_and_where_to_look() -> None:
-    assert answer_of(small_training_run()) == (
-        "The program held 233 MiB (43.0 MiB host + 190 MiB device): 34.3 % is yours (tensor 80.0 MiB); 21.5 % is cached"
-        " and not in use; 18.5 % is held by libraries (cudnn 40.0 MiB, python 3.05 MiB); 25.7 % is held by the runtime"
-        " (context 60.0 MiB). Look first at train.py:87 (<module>): 130 MiB, 55.8 % of all it held (tensor 80.0 MiB,"
-        " cache 50.0 MiB)."
-    )
-
-
-def test_on_a_discrete_gpu_the_answer_does_not_add_the_pools_up() -> None:
-    text = answer_of(small_training_run("discrete"))
-    assert text.startswith("The program held 190 MiB of device memory: 42.1 % is yours (tensor 80.0 MiB);")
-    assert "The program held 43.0 MiB of host memory: 100.0 % is held by libraries" in text
-    assert "233 MiB" not in text
+# ---- the hot spot --------------------------------------------------------------------------------
 
 
 def place_in(trace: Trace, index: int) -> Tuple[str, int]:
     profile = trace.load()
-    found = hot_spot(profile, Names(profile), profile.composition(index))
+    names = Names(profile)
+    found = hot_spot(profile, names, by_place(profile, names, profile.composition(index)))
     assert found
     return found.label, found.bytes
 
@@ -252,13 +230,6 @@ def test_a_trace_that_tells_no_roles_has_none() -> None:
     trace.snapshot(1, "time", {trace.account("heap", "tensor"): (10, 1)})
     profile = trace.load()
     assert roles(profile, profile.composition(0)) == []
-
-
-def test_the_answer_to_nothing() -> None:
-    assert answer_of(Trace()) == "No memory is on record here."
-
-
-# ---- scopes --------------------------------------------------------------------------------------
 
 
 def scopes(*records: str) -> Trace:

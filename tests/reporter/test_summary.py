@@ -238,6 +238,7 @@ ANALYSES = (
     "ledger",
     "roles",
     "ladders",
+    "by_place",
     "largest_lines",
     "hot_spot",
     "hints_at",

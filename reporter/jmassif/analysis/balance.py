@@ -232,22 +232,6 @@ def books(profile: Profile, snapshot: int) -> Books:
     )
 
 
-# Of what is held: less is not worth a sentence, and by more may a sample not differ from the moment.
-_WORTH_TELLING = 0.1
-_LEAST_UNTOUCHED = 4 << 20
-
-
-def untouched_at(profile: Profile, chosen: Moment, held: int) -> int:
-    """Bytes that were asked for and never touched, of what is held then on the books' side; 0 if that is little, or not known."""
-    near = nearest_to(profile, chosen)
-    if near is None:
-        return 0
-    made = books(profile, near)
-    untouched = min(held, -made.untouched)
-    is_alike = abs(made.held - held) <= _WORTH_TELLING * held
-    return untouched if is_alike and untouched >= max(_LEAST_UNTOUCHED, _WORTH_TELLING * held) else 0
-
-
 def whose(profile: Profile, made: Books) -> Ledger:
     """What is held, by owner."""
     composition = profile.composition(made.snapshot)

@@ -11,7 +11,7 @@ from array import array
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage, aggregate, sum_of
-from jmassif.analysis.hot_spot import lines_to_blame
+from jmassif.analysis.lines import lines_to_blame
 from jmassif.analysis.ladder import LESS, PLUS, SHOWN, Ladder, Rung, ladders
 from jmassif.analysis.regions import growth_by_side
 from jmassif.analysis.moments import select

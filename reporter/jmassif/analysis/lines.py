@@ -4,13 +4,14 @@
 Every account is charged to one row (see blame.py), so the rows add up to the totals, to the byte.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from array import array
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import Usage, aggregate, sum_of
-from jmassif.analysis.hot_spot import lines_to_blame
-from jmassif.analysis.leaks import importing
+from jmassif.analysis.leaks import NOT_FREED, importing
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
+from jmassif.attribution.packages import OWN
 from jmassif.attribution.views import Charged
 from jmassif.model.records import KINDS, TENSOR, Composition, counted_blocks, side_of
 from jmassif.model.run import Profile
@@ -167,10 +168,59 @@ def places(
     return shown, small
 
 
-# ---- the largest lines -----------------------------------------------------------------------
+# ---- the largest lines, and the one to start with ---------------------------------------------
 
 # What a framework's allocator has handed out.
 _TENSOR_OWNERS = (TENSOR, "workspace")
+# Groups that a line of the user's own can change.
+_MINE = ("yours", "cached")
+# Of the memory space: less is no place to start with.
+_LEAST_SHARE = 0.01
+# Likewise: a smaller part that imports hold surprises nobody.
+_LEAST_IMPORTED = 0.25
+_NEARLY_ALL = 0.99
+
+
+def lines_to_blame(names: Names) -> "array[int]":
+    """By account: the Python frame to blame: one of the user's own, else of a package, else of Python itself; 0: none."""
+    return names.once(_lines_to_blame)
+
+
+def _lines_to_blame(profile: Profile, names: Names) -> "array[int]":
+    return array("Q", [own or any_ for own, any_ in zip(names.charges(), names.charges(False))])
+
+
+class Part(NamedTuple):
+    """Of the memory of a place."""
+
+    owner: str
+    is_imported: bool  # left by an import
+    is_page: bool  # sampled pages of files and stacks, which nobody frees
+
+
+Place = Union[int, str]  # a Python frame's id, or a site in words; "": no stack
+Places = Dict[Place, Dict[Part, Usage]]
+
+
+def by_place(profile: Profile, names: Names, live: Composition) -> Places:
+    """All memory by the line to blame or, where there is none, by the site."""
+    lines, own, is_import = lines_to_blame(names), names.charges(), importing(profile, names)
+    nodes, numbers = profile.accounts.nodes, profile.accounts.type_numbers
+    parts = [Part(of.owner, flag, of.kind in NOT_FREED) for of in profile.accounts.types for flag in (False, True)]
+
+    def key(account: int) -> Tuple[Place, int]:
+        place: Place = (lines[account] or names.site_frame(account)) if nodes[account] else ""
+        return place, 2 * numbers[account] + bool(is_import[account] and own[account])
+
+    found: Places = {}
+    for (place, part), usage in aggregate(profile, live, key).items():
+        at_place = found.setdefault(place, {})
+        at_place[parts[part]] = at_place.get(parts[part], Usage()) + usage
+    return found
+
+
+def _sum(parts: Mapping[Part, Usage], space: str, counts: Callable[[Part], bool] = lambda part: True) -> int:
+    return sum(usage.on(space) for part, usage in parts.items() if counts(part))
 
 
 class LineUsage(NamedTuple):
@@ -185,37 +235,96 @@ class LineUsage(NamedTuple):
     usage: Usage  # of all
 
 
-_Place = Union[int, str]  # a Python frame's id, or a site in words
-
-
-def largest_lines(profile: Profile, names: Names, live: Composition, space: str, n: int) -> List[LineUsage]:
+def largest_lines(profile: Profile, names: Names, places: Places, space: str, n: int) -> List[LineUsage]:
     """The n that hold most in "host" or "device" memory, in both with ""; memory without a stack has no line."""
-    accounts, is_import, lines = profile.accounts, importing(profile, names), lines_to_blame(names)
+    group_of = profile.group_of
 
-    def key(account: int) -> Optional[Tuple[_Place, str]]:
-        if not accounts.nodes[account]:
-            return None
-        owner = accounts.owner(account)
-        place = lines[account] or names.site_frame(account)
-        if owner in _TENSOR_OWNERS:
-            return place, "tensors"
-        return place, "cache" if profile.group_of.get(owner) == "cached" else "import" if is_import[account] else ""
-
-    def line(place: _Place, parts: Dict[str, Usage]) -> LineUsage:
-        tensors, cache, imported = (parts.get(part, Usage()).on(space) for part in ("tensors", "cache", "import"))
-        usage = sum_of(parts.values())
+    def line(place: Place) -> LineUsage:
+        parts = places[place]
+        tensors = _sum(parts, space, lambda part: part.owner in _TENSOR_OWNERS)
+        cache = _sum(parts, space, lambda part: group_of.get(part.owner) == "cached")
+        imported = _sum(parts, space, lambda part: part.is_imported)
+        figures = (tensors, cache, imported, sum_of(parts.values()))
         if isinstance(place, str):
-            return LineUsage(place, "", 0, tensors, cache, imported, usage)
+            return LineUsage(place, "", 0, *figures)
         fields = profile.frame(place)
-        label = f"{names.file(place)}:{fields.line}"
-        return LineUsage(label, fields.file, fields.line, tensors, cache, imported, usage)
+        return LineUsage(f"{names.file(place)}:{fields.line}", fields.file, fields.line, *figures)
 
-    found: Dict[_Place, Dict[str, Usage]] = {}
-    for (place, part), usage in aggregate(profile, live, key).items():
-        found.setdefault(place, {})[part] = usage
+    def rank(place: Place) -> Tuple[int, str]:
+        return -_sum(places[place], space), names.frame(place) if isinstance(place, int) else place
 
-    def rank(place: _Place) -> Tuple[int, str]:
-        return -sum_of(found[place].values()).on(space), names.frame(place) if isinstance(place, int) else place
+    return [line(place) for place in sorted((place for place in places if place), key=rank)[:n]]
 
-    largest = sorted(found, key=rank)[:n]
-    return [line(place, found[place]) for place in largest]
+
+class Imports(NamedTuple):
+    """Memory that imports of the program's own lines hold."""
+
+    bytes: int
+    is_one: bool  # one of them holds nearly all of it
+    label: str  # of the largest; safe to show
+
+
+class HotSpot(NamedTuple):
+    """The line or site to start with: the user's own with most memory that can be changed, else the largest of all."""
+
+    label: str  # safe to show
+    bytes: int
+    whole: int  # bytes of the memory space
+    pool: str  # "host", "device", or "" where they are one
+    owners: List[Tuple[str, int]]  # the largest first
+    is_yours: bool  # the memory is of an owner of yours, or cached for one
+    is_own_line: bool  # a line of the program's own
+    is_import: bool  # most of its memory was left by imports
+    imports: Optional[Imports]  # elsewhere, if that is much
+
+
+def _imports(names: Names, places: Places, space: str, least: float) -> Optional[Imports]:
+    """None if they hold no more than `least` bytes."""
+    found = {place: _sum(parts, space, lambda part: part.is_imported) for place, parts in places.items()}
+    n_bytes = sum(found.values())
+    if n_bytes <= least:
+        return None
+    largest = max(found, key=lambda place: found[place])
+    return Imports(n_bytes, found[largest] >= _NEARLY_ALL * n_bytes, _label(names, largest))
+
+
+def _label(names: Names, place: Place) -> str:
+    return names.frame(place) if isinstance(place, int) else place
+
+
+def hot_spot(profile: Profile, names: Names, places: Places, space: str = "") -> Optional[HotSpot]:
+    """In "host" or "device" memory, in both with ""; None where no memory has a stack. Of equal ones the first."""
+
+    def is_mine(part: Part) -> bool:
+        return profile.group_of.get(part.owner) in _MINE and not part.is_page
+
+    def everything(part: Part) -> bool:
+        return True
+
+    whole = sum(_sum(parts, space) for parts in places.values())
+    for counts in (is_mine, everything):
+        sums = {place: _sum(parts, space, counts) for place, parts in places.items() if place}
+        largest = max(sums, key=lambda place: sums[place], default="")
+        n_bytes = sums.get(largest, 0)
+        if n_bytes and (counts is everything or n_bytes >= _LEAST_SHARE * whole):
+            break
+    else:
+        return None
+    parts = places[largest]
+    owners: Dict[str, int] = {}
+    for part, usage in parts.items():
+        if counts(part) and usage.on(space):
+            owners[part.owner] = owners.get(part.owner, 0) + usage.on(space)
+    # A line that calls what imports late may hold much of both.
+    is_import = _sum(parts, space, lambda part: part.is_imported and counts(part)) > n_bytes / 2
+    return HotSpot(
+        label=_label(names, largest),
+        bytes=n_bytes,
+        whole=whole,
+        pool=space,
+        owners=sorted(owners.items(), key=lambda item: (-item[1], item[0])),
+        is_yours=counts is is_mine,
+        is_own_line=isinstance(largest, int) and names.folding.internal(largest).rank == OWN,
+        is_import=is_import,
+        imports=None if is_import else _imports(names, places, space, max(n_bytes, _LEAST_IMPORTED * whole)),
+    )

@@ -13,7 +13,7 @@ Times are on the common clock (model/processes.py).
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
-from jmassif.analysis.hot_spot import HotSpot, hot_spot
+from jmassif.analysis.lines import HotSpot, by_place, hot_spot
 from jmassif.analysis.inherited import OF_DRIVERS, OwnBytes, own_of
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.oom import Incident, incidents_of
@@ -380,7 +380,8 @@ def _hot_spot(at: JobMoment, space: str, names: NamesOf) -> Optional[Tuple[Proce
     """The line with the most memory in any of the processes, one of the user's own first."""
     found = []
     for part in at.parts:
-        spot = hot_spot(part.process.profile, names(part.process), part.observed.composition(part.process), space)
+        run, of = part.process.profile, names(part.process)
+        spot = hot_spot(run, of, by_place(run, of, part.observed.composition(part.process)), space)
         if spot is not None:
             found.append((part.process, spot))
     return max(found, key=lambda row: (row[1].is_yours, row[1].bytes)) if found else None

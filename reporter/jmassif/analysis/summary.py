@@ -19,7 +19,6 @@ from jmassif.analysis.aggregate import (
     roles,
 )
 from jmassif.analysis.balance import Books, DeviceBooks, books, device_books, nearest_to, sampled_before
-from jmassif.analysis.hot_spot import HotSpot, hot_spot
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
 from jmassif.analysis.leaks import (
@@ -31,7 +30,7 @@ from jmassif.analysis.leaks import (
     leaked_places,
     not_counted,
 )
-from jmassif.analysis.lines import LineUsage, largest_lines
+from jmassif.analysis.lines import HotSpot, LineUsage, by_place, hot_spot, largest_lines
 from jmassif.analysis.mappings import Mapped, mappings
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import Hint, Incident, hints_at, incidents_of, is_pytorch
@@ -279,6 +278,8 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
     else:
         hints = [] if is_part else hints_at(run, names, at, table)
     inherited, live = (None, at.composition) if is_part else inherited_at(run, at, wholes[0].space)
+    places = by_place(run, names, at.composition)
+    own_places = places if live is at.composition else by_place(run, names, live)
     snapshot = None if at.snapshot is None else run.snapshots[at.snapshot].id
     return Report(
         run=_facts(run),
@@ -292,8 +293,8 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         ladders=[] if is_part else ladders(run, at, table.owners),
         ledger=table,
         roles=roles(run, at.composition),
-        lines=largest_lines(run, names, at.composition, wholes[0].space, _LINES),
-        hot_spot=hot_spot(run, names, live, wholes[0].space, live is not at.composition),
+        lines=largest_lines(run, names, places, wholes[0].space, _LINES),
+        hot_spot=hot_spot(run, names, own_places, wholes[0].space),
         hints=hints,
         inherited=inherited,
         growth=None if is_part else find_growth(run, names),
