@@ -78,7 +78,7 @@ def test_a_scope_tells_what_its_call_committed(mixed: Recording) -> None:
 
 
 def test_the_books_add_up_with_mapped_buffers(mixed: Recording) -> None:
-    made = reconciliation.books(mixed.profile, reconciliation.sampled(mixed.profile)[-1])
+    made = reconciliation.memory_balance(mixed.profile, reconciliation.sampled(mixed.profile)[-1])
     assert abs(made.unaccounted) < 64 << 10
 
 

@@ -83,7 +83,7 @@ def test_tensors_have_roles(demo: Recording) -> None:
 def test_the_machine_is_the_simulated_board(demo: Recording) -> None:
     facts = dict(about.about(demo.profile))
     assert "Simulated Jetson Nano" in facts["Machine"] and size(BOARD_BYTES) in facts["Machine"]
-    made = reconciliation.books(demo.profile, reconciliation.sampled(demo.profile)[-1])
+    made = reconciliation.memory_balance(demo.profile, reconciliation.sampled(demo.profile)[-1])
     assert made.board == BOARD_BYTES and abs(made.unaccounted) < MIB
 
 

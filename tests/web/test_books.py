@@ -6,7 +6,7 @@ from typing import Dict
 
 import pytest
 
-from jmassif.analysis.balance import books, fullest, sampled, whose
+from jmassif.analysis.balance import memory_balance, fullest, sampled, whose
 from jmassif.model.run import Profile
 from jmassif.units import size
 from tests.reporter.test_reconciliation import LATER, trace as traced
@@ -26,7 +26,7 @@ def fixture_training() -> Shown:
 
 
 def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
-    made = books(profile, snapshot)
+    made = memory_balance(profile, snapshot)
     rows = {row.name: row.bytes for row in whose(profile, made).owners if row.bytes}
     return {
         "used before the run": made.before,
@@ -51,8 +51,8 @@ def test_the_steps_lead_from_what_was_there_to_what_is_free(training: Shown) -> 
     wanted = expected(profile, snapshot)
     assert dict(zip(names, map(int, figures))) == wanted
     assert names[0] == "used before the run" and names[-6:-2] == PROCESS and names[-1] == "available"
-    assert sum(wanted.values()) == books(profile, snapshot).board
-    assert size(books(profile, snapshot).board) in total
+    assert sum(wanted.values()) == memory_balance(profile, snapshot).board
+    assert size(memory_balance(profile, snapshot).board) in total
     assert f"snapshot {profile.snapshots[snapshot].id}" in said
 
 
@@ -81,7 +81,7 @@ def test_another_moment_has_other_books(training: Shown) -> None:
         ["attributes", OWNERS, "data-bytes"],
     )[1:]
     assert dict(zip(names, map(int, figures)))["available"] in {
-        books(profile, snapshot).free for snapshot in sampled(profile)
+        memory_balance(profile, snapshot).free for snapshot in sampled(profile)
     }
     assert last != fullest(profile, profile.peaks["total"].time)
 
@@ -91,7 +91,7 @@ def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
     texts, steps = look(
         write_page(tmp_path, path), ["texts", "#books .doubt"], ["attributes", f"{OWNERS}:has(.negative)", "data-owner"]
     )
-    assert len(texts) == 2 and texts[0].startswith("Unaccounted are 45.0 MiB")
+    assert len(texts) == 2 and texts[0].startswith("45.0 MiB is unexplained")
     assert steps == ["allocated, never written"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The books of the whole board: what the kernel says is in use against what the ledger knows, down to what nobody knows.
+"""The balance of all memory: the kernel's figures in use against the ledger, down to what nothing explains.
 
     board = before + the ledger, owner by owner + untouched + allocators + Valgrind + unaccounted + elsewhere + free
 
@@ -14,20 +14,16 @@ from jmassif.analysis.aggregate import Ledger, ledger
 from jmassif.analysis.moments import Moment
 from jmassif.model.records import side_of
 from jmassif.model.run import Profile
-from jmassif.units import growth, size
 
 
 # Beyond this share of the process, what is unaccounted deserves a warning; less than this is never worth one.
 WARN_ABOVE = 0.05
 _LEAST_WARNED_BYTES = 1 << 20
 
-# What others do on a board at rest.
-_QUIET_BYTES = 16 << 20
-
 _HEAP_KINDS = ("heap", "heap-overhead")
 
 
-class Books(NamedTuple):
+class MemoryBalance(NamedTuple):
     """Bytes, and the snapshot (index) that they are of."""
 
     snapshot: int
@@ -56,66 +52,6 @@ class Books(NamedTuple):
     @property
     def is_off(self) -> bool:
         return abs(self.unaccounted) > max(WARN_ABOVE * self.process, _LEAST_WARNED_BYTES)
-
-
-class Row(NamedTuple):
-    """A row of the books beside the ledger's."""
-
-    field: str  # of Books
-    name: str
-    note: str  # what it is
-    negative: str  # its name where it is negative
-    why_negative: str  # what it is then
-
-    def bytes(self, made: Books) -> int:
-        found: int = getattr(made, self.field)
-        return found
-
-    def named(self, made: Books) -> str:
-        return self.negative if self.bytes(made) < 0 else self.name
-
-    def told(self, made: Books) -> str:
-        return self.why_negative if self.bytes(made) < 0 else self.note
-
-
-_NEVER = ("", "")  # a row that is no difference
-BEFORE = Row(
-    "before",
-    "used before the run",
-    "the system and other programs",
-    "less what was free then",
-    "it had it as available",
-)
-# What a process has beside what the ledger holds.
-BESIDE_LEDGER = (
-    # One name whatever the number: runs are compared by it.
-    Row(
-        "untouched",
-        "allocated, never written",
-        "",
-        "allocated, never written",
-        "taken away: it has no pages",
-    ),
-    Row("allocators", "free inside malloc", "", *_NEVER),
-    Row("valgrind", "profiler overhead", "Valgrind and jmassif", *_NEVER),
-    Row(
-        "unaccounted",
-        "unexplained",
-        "",
-        "freed meanwhile",
-        "while its pages were counted",
-    ),
-)
-BESIDE_PROCESS = (
-    Row(
-        "elsewhere",
-        "used by others since",
-        "other programs and the kernel",
-        "freed by others since",
-        "",
-    ),
-    Row("free", "available", "MemAvailable", *_NEVER),
-)
 
 
 class _Figures:
@@ -191,7 +127,7 @@ def _in_mappings(profile: Profile, by_kind: Dict[str, int], now: _Figures) -> in
     return min(found, by_kind.get("pinned", 0) + by_kind.get("driver-host", 0) + now["custom-blocks"])
 
 
-def books(profile: Profile, snapshot: int) -> Books:
+def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     """The books of one of the snapshots that `sampled` lists."""
     by_kind = profile.snapshots[snapshot].by_kind
     start, now = _Figures(profile, profile.snapshots[0].time), _Figures(profile, profile.snapshots[snapshot].time)
@@ -215,7 +151,7 @@ def books(profile: Profile, snapshot: int) -> Books:
     before = now["mem-total"] - start.available - (start["process-resident"] - start["process-files"])
     peak = profile.peaks.get("host" if profile.is_discrete else "total")
     top = max(peak.host if profile.is_discrete else peak.host + peak.device, held) if peak else held
-    return Books(
+    return MemoryBalance(
         snapshot=snapshot,
         board=now["mem-total"],
         before=before,
@@ -232,7 +168,7 @@ def books(profile: Profile, snapshot: int) -> Books:
     )
 
 
-def whose(profile: Profile, made: Books) -> Ledger:
+def whose(profile: Profile, made: MemoryBalance) -> Ledger:
     """What is held, by owner."""
     composition = profile.composition(made.snapshot)
     if profile.is_discrete:
@@ -241,7 +177,7 @@ def whose(profile: Profile, made: Books) -> Ledger:
     return ledger(profile, composition)
 
 
-class DeviceBooks(NamedTuple):
+class DeviceBalance(NamedTuple):
     """A discrete GPU's memory, in bytes, when the recorder looked at it. `board` is the sum of the four after it."""
 
     time: int
@@ -251,14 +187,8 @@ class DeviceBooks(NamedTuple):
     unaccounted: int  # in use beyond both; negative where others have given back
     free: int
 
-    @property
-    def told_of_unaccounted(self) -> str:
-        if self.unaccounted < 0:
-            return "others gave back; blocks in room from before"
-        return "the driver's own, other programs"
 
-
-def device_books(profile: Profile) -> Optional[DeviceBooks]:
+def device_balance(profile: Profile) -> Optional[DeviceBalance]:
     """Of the looks at the GPU the one at which the ledger held most. None where there were none."""
     if "device-free" not in profile.system:
         return None
@@ -274,31 +204,4 @@ def device_books(profile: Profile) -> Optional[DeviceBooks]:
     before = board - free - held
     time = max(times, key=lambda time: look(time)[2])
     board, free, held = look(time)
-    return DeviceBooks(time, board, before, held, board - free - before - held, free)
-
-
-def doubts(made: Books) -> List[str]:
-    """What a reader should know of the rows that nobody can explain, in sentences."""
-    found = []
-    if made.is_off:
-        found.append(
-            f"Unaccounted are {size(made.unaccounted)}, more than 5 % of the process: it may have mapped or freed much while"
-            " its pages were being sampled, or mapped a device's memory whose driver jmassif does not know."
-        )
-    if abs(made.elsewhere) > max(_QUIET_BYTES, made.process // 20):
-        if made.elsewhere > 0:
-            text = (
-                f"Elsewhere, {size(made.elsewhere)} more than at the start are in use: by other programs, by the kernel, or"
-                " by a driver for this process without a call that shows it."
-            )
-        else:
-            text = f"Elsewhere, {size(-made.elsewhere)} less than at the start are in use: other programs and the kernel have given back."
-            if made.outside > _QUIET_BYTES:
-                text = text[:-1] + (
-                    f"; or the kernel does not count as in use what the ledger has of the device outside of the process"
-                    f" ({size(made.outside)}), as it does not count a simulated device's."
-                )
-        if made.nvmap is not None:
-            text += f" NvMap's use has changed by {growth(made.nvmap)}."
-        found.append(text)
-    return found
+    return DeviceBalance(time, board, before, held, board - free - before - held, free)

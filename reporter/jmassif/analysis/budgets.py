@@ -9,7 +9,7 @@ import difflib
 from fnmatch import fnmatchcase
 from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.analysis.balance import Books, books, nearest_to
+from jmassif.analysis.balance import MemoryBalance, memory_balance, nearest_to
 from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
@@ -96,7 +96,7 @@ _PARTS = _SIDES + KINDS
 # Memory that the driver has committed and no block of the API lies in.
 _DRIVER = "driver"
 # Rows of the books of the whole machine. What they say is off by that much, whatever the sign.
-_BOOKS: Dict[str, Callable[[Books], int]] = {
+_BOOKS: Dict[str, Callable[[MemoryBalance], int]] = {
     "allocators": lambda made: made.allocators,
     "elsewhere": lambda made: abs(made.elsewhere),
     "process": lambda made: made.process,
@@ -283,11 +283,11 @@ class Meter:
     def _is_of_books(self, moment: str, what: str) -> bool:
         return what in _BOOKS and what not in self.owners and moment != _LEAK
 
-    def _of_books(self, name: str, moment: str, row: Callable[[Books], int]) -> Value:
+    def _of_books(self, name: str, moment: str, row: Callable[[MemoryBalance], int]) -> Value:
         at = nearest_to(self._profile, select(self._profile, moment))
         if at is None:
             raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
-        return Value(row(books(self._profile, at)), True)
+        return Value(row(memory_balance(self._profile, at)), True)
 
     def _notes(self, what: str, held: int) -> Sequence[Note]:
         device = self._profile.peaks.get("device")

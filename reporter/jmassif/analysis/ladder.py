@@ -10,7 +10,7 @@ lies between the two.
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import UsageRow, ledger
-from jmassif.analysis.balance import books, nearest_to
+from jmassif.analysis.balance import memory_balance, nearest_to
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.other_tools import ALLOCATED_OWNERS, RESERVED_OWNERS, has_device, is_board, ram_in_use
 from jmassif.model.run import Profile
@@ -118,7 +118,7 @@ def _from_jtop(profile: Profile, chosen: Moment) -> Optional[_Upper]:
     known = [
         Rung("before", LESS, max(0, at_start - own)),
         Rung("files", PLUS, snapshot.by_kind.get("file", 0)),
-        Rung("unwritten", PLUS, -books(profile, near).untouched),
+        Rung("unwritten", PLUS, -memory_balance(profile, near).untouched),
     ]
     return _Upper(Rung("jtop", SHOWN, shown), known, "others", snapshot.time)
 
@@ -127,7 +127,7 @@ def _from_htop(profile: Profile, chosen: Moment) -> Optional[_Upper]:
     near = nearest_to(profile, chosen)
     if near is None:
         return None
-    time, made = profile.snapshots[near].time, books(profile, near)
+    time, made = profile.snapshots[near].time, memory_balance(profile, near)
     known = [Rung("profiler", LESS, made.valgrind), Rung("unwritten", PLUS, -made.untouched)]
     shown = Rung("htop", SHOWN, profile.system_at("process-resident", time) or 0)
     return _Upper(shown, known, "unexplained", time)

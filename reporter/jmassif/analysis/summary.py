@@ -18,7 +18,14 @@ from jmassif.analysis.aggregate import (
     ledger,
     roles,
 )
-from jmassif.analysis.balance import Books, DeviceBooks, books, device_books, nearest_to, sampled_before
+from jmassif.analysis.balance import (
+    MemoryBalance,
+    DeviceBalance,
+    memory_balance,
+    device_balance,
+    nearest_to,
+    sampled_before,
+)
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
 from jmassif.analysis.leaks import (
@@ -140,8 +147,8 @@ class Report(NamedTuple):
     growth: Optional[Growth]
     leaks: Optional[Leaks]
     out_of_memory: List[Incident]
-    balance: Optional[Books]
-    device_balance: Optional[DeviceBooks]
+    balance: Optional[MemoryBalance]
+    device_balance: Optional[DeviceBalance]
     others: List[Shown]
     overlay: Optional[Beside]
     machine: List[Figure]
@@ -239,9 +246,9 @@ def _temporaries(run: Profile, names: Names) -> List[Temporaries]:
     return [named(stats) for stats in hottest_temporaries(run, _TEMPORARIES)]
 
 
-def _balance(run: Profile, at: Moment) -> Optional[Books]:
+def _balance(run: Profile, at: Moment) -> Optional[MemoryBalance]:
     near = nearest_to(run, at)
-    return None if near is None else books(run, near)
+    return None if near is None else memory_balance(run, near)
 
 
 _MODEL_ROLES = ("parameter", "gradient", "optimizer")
@@ -301,7 +308,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         leaks=None if is_part else _leaks(run, names),
         out_of_memory=incidents,
         balance=None if is_part else _balance(run, at),
-        device_balance=None if is_part else device_books(run),
+        device_balance=None if is_part else device_balance(run),
         others=[] if is_part else others(run, at),
         overlay=None if is_part else beside(run, at, table.total),
         machine=[] if is_part else machine(run, at.time),

@@ -7,7 +7,7 @@ fit to be shown and of a bearable length.
 
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.analysis.balance import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, books, doubts, sampled
+from jmassif.analysis.balance import memory_balance, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import counted_over_time, sampled_series
@@ -27,7 +27,7 @@ from jmassif.render.oom import arithmetic, reason
 from jmassif.render.processes import headline_of_job
 from jmassif.render.sources import Sources
 from jmassif.render.summary import action, filtered, findings, other_moment, remarks, step_of, verdict
-from jmassif.render.system import overlay_sentence
+from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
 
@@ -531,7 +531,7 @@ def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
     index_of = {moment.snapshot: index for index, moment in enumerate(found.moments) if moment.snapshot is not None}
     rows = []
     for snapshot in sampled(profile):
-        made = books(profile, snapshot)
+        made = memory_balance(profile, snapshot)
         row: Dict[str, Any] = {
             "moment": index_of[snapshot],
             "board": made.board,
@@ -539,7 +539,7 @@ def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
             "doubts": doubts(made),
         }
         row["names"] = {each.field: each.named(made) for each in _BOOKS}
-        row["notes"] = {each.field: each.told(made) for each in _BOOKS}
+        row["notes"] = {each.field: each.noted(made) for each in _BOOKS}
         row.update((each.field, each.bytes(made)) for each in _BOOKS)
         rows.append(row)
     return rows

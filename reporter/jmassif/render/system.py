@@ -2,18 +2,9 @@
 """The machine as text: its figures, mapped memory, other tools, and the balance of all memory."""
 
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis.balance import (
-    BEFORE,
-    BESIDE_LEDGER,
-    BESIDE_PROCESS,
-    Books,
-    DeviceBooks,
-    Row,
-    doubts,
-    whose,
-)
+from jmassif.analysis.balance import DeviceBalance, MemoryBalance, whose
 from jmassif.analysis.mappings import Library, libraries, mappings
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.summary import Beside, Report
@@ -21,7 +12,7 @@ from jmassif.attribution.names import Names
 from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
 from jmassif.model.run import Profile
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
-from jmassif.units import count, moment, percent, size
+from jmassif.units import count, growth, moment, percent, size
 
 
 # ---- machine ----
@@ -165,6 +156,73 @@ def overlay_sentence(found: Beside, time_unit: str) -> str:
 # ---- balance ----
 # All memory of the machine, and of a discrete GPU, in a sum that adds up.
 
+# What others do on a board at rest.
+_QUIET_BYTES = 16 << 20
+
+
+class Row(NamedTuple):
+    """A row of the balance beside the owners."""
+
+    field: str  # of MemoryBalance
+    name: str
+    note: str = ""
+    negative: str = ""  # its name where it is negative
+    negative_note: str = ""
+
+    def bytes(self, made: MemoryBalance) -> int:
+        found: int = getattr(made, self.field)
+        return found
+
+    def named(self, made: MemoryBalance) -> str:
+        return self.negative if self.bytes(made) < 0 else self.name
+
+    def noted(self, made: MemoryBalance) -> str:
+        return self.negative_note if self.bytes(made) < 0 else self.note
+
+
+BEFORE = Row(
+    "before", "used before the run", "the system and other programs", "freed since the start", "available then"
+)
+BESIDE_LEDGER = (
+    # One name whatever the number: runs are compared by it.
+    Row("untouched", "allocated, never written", "", "allocated, never written", "taken away: it has no pages"),
+    Row("allocators", "free inside malloc"),
+    Row("valgrind", "profiler overhead", "Valgrind and jmassif"),
+    Row("unaccounted", "unexplained", "", "freed meanwhile", "while its pages were counted"),
+)
+BESIDE_PROCESS = (
+    Row("elsewhere", "used by others since", "other programs and the kernel", "freed by others since"),
+    Row("free", "available", "MemAvailable"),
+)
+
+
+def doubts(made: MemoryBalance) -> List[str]:
+    """Sentences on rows that nothing explains."""
+    found = []
+    if made.is_off:
+        found.append(
+            f"{size(made.unaccounted)} is unexplained, more than 5 % of the process: mapped or freed while its pages were"
+            " counted, or a device's memory with a driver that jmassif does not know."
+        )
+    if abs(made.elsewhere) > max(_QUIET_BYTES, made.process // 20):
+        if made.elsewhere > 0:
+            text = (
+                f"Others use {size(made.elsewhere)} more than at the start: other programs, the kernel, or a driver for this"
+                " process without a call that shows it."
+            )
+        else:
+            text = f"Others use {size(-made.elsewhere)} less than at the start."
+            if made.outside > _QUIET_BYTES:
+                text += (
+                    f" Or the kernel does not count {size(made.outside)} of device memory outside of the process as used,"
+                    " as with a simulated device."
+                )
+        if made.nvmap is not None:
+            text += f" NvMap's use has changed by {growth(made.nvmap)}."
+        found.append(text)
+    return found
+
+
 # Owners below this share of the process are one row.
 _LEAST_SHARE = 0.02
 
@@ -176,7 +234,7 @@ def _row(label: str, n_bytes: int, whole: int, note: str = "") -> str:
     return _TABLE.row(label, size(n_bytes), percent(n_bytes, whole), note).rstrip()
 
 
-def _owners(profile: Profile, made: Books) -> List[str]:
+def _owners(profile: Profile, made: MemoryBalance) -> List[str]:
     rows = sorted(whose(profile, made).owners, key=lambda row: (-row.bytes, row.name))
     shown = [row for row in rows if row.bytes >= _LEAST_SHARE * made.process]
     rest = sum(row.bytes for row in rows) - sum(row.bytes for row in shown)
@@ -186,18 +244,23 @@ def _owners(profile: Profile, made: Books) -> List[str]:
     return lines
 
 
-def _of_device(made: DeviceBooks, unit: str) -> Lines:
+def _of_device(made: DeviceBalance, unit: str) -> Lines:
     whole = made.board
     return heading(f"GPU memory: all {size(whole)}, at {moment(made.time, unit)}") + [
         _row("used before the first block", made.before, whole, "other programs, contexts"),
         _row("this process", made.held, whole, "at its largest"),
-        _row("unexplained, since then", made.unaccounted, whole, made.told_of_unaccounted),
+        _row(
+            "unexplained, since then",
+            made.unaccounted,
+            whole,
+            "freed by others, blocks in older room" if made.unaccounted < 0 else "the driver, other programs",
+        ),
         _row("free", made.free, whole),
         _row("total", whole, whole),
     ]
 
 
-def _of_machine(profile: Profile, report: Report, made: Books) -> Lines:
+def _of_machine(profile: Profile, report: Report, made: MemoryBalance) -> Lines:
     time = moment(profile.snapshots[made.snapshot].time, report.run.time_unit)
     lines = heading(f"System memory: all {size(made.board)}, at {time}")
     if report.moment.is_peak and made.share_of_peak < 0.995:
@@ -206,7 +269,7 @@ def _of_machine(profile: Profile, report: Report, made: Books) -> Lines:
     whole = made.board
 
     def row(of: Row) -> str:
-        return _row(of.named(made), of.bytes(made), whole, of.told(made))
+        return _row(of.named(made), of.bytes(made), whole, of.noted(made))
 
     lines += [row(BEFORE), _row("this process", made.held, whole, "by owner:"), *_owners(profile, made)]
     lines += [row(of) for of in BESIDE_LEDGER + BESIDE_PROCESS] + [_row("total", whole, whole)]
