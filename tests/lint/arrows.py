@@ -24,6 +24,16 @@ USES = {
     "reporter/web/src": r"""(?:\bfrom\s*|\bimport\s*\(?\s*)['"`](\.[^'"`]+)['"`]""",
 }
 VALGRINDS = r'#\s*include\s*["<](?:\w+/)?(?:pub_tool_|libvex)'  # headers that only base/compat.h includes
+# These take their numbers from analysis/summary.py, the report model; those that still ask analyses for themselves are to follow.
+RENDERERS = ("render/", "export/", "html/", "cli/")
+MODEL = "analysis/summary.py"
+ASK_ANALYSES = set(
+    """cli/check.py cli/diff.py cli/report.py cli/watch.py export/compare.py export/csv.py export/folded.py
+    export/job_range.py export/json.py export/massif.py export/memory_viz.py export/perfetto.py export/plot.py
+    export/pprof.py export/speedscope.py html/compare.py html/data.py html/page.py render/check.py render/compare.py
+    render/events.py render/leaks.py render/lines.py render/oom.py render/processes.py render/range_diff.py
+    render/sizes.py render/stacks.py render/system.py render/text.py""".split()
+)
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}
 
 
@@ -73,6 +83,7 @@ def check(root: Path, half: str, floors: Dict[str, int]) -> Iterator[str]:
     floor = {file: max((name for name in floors if f"{file}/".startswith(name)), key=len, default="") for file in files}
     module = {file: re.sub(r"\.[ch]$", "", file) for file in files}  # x.c and x.h are one
     graph: Dict[str, Set[str]] = {name: set() for name in module.values()}
+    asking: Set[str] = set()
     for name in floors:
         if not (top / name).exists():
             yield f"{LIST}:1: lists {half}/{name}, where nothing is"
@@ -86,10 +97,16 @@ def check(root: Path, half: str, floors: Dict[str, int]) -> Iterator[str]:
             used = next((name for name in candidates if name in files), "")
             if used:
                 graph[module[file]] |= {module[used]} - {module[file]}
+                if file.startswith(RENDERERS) and used.startswith("analysis/") and used != MODEL:
+                    asking.add(file)
+                    if file not in ASK_ANALYSES:
+                        yield f"{half}/{file}:{line}: uses {used}, not {MODEL}"
                 if floor[used] != floor[file] and floors.get(floor[used], -1) >= floors.get(floor[file], 1000):
                     yield f"{half}/{file}:{line}: {floor[file]} uses {used}, which does not stand above it"
             elif half != "reporter/jmassif" and not any((top / name).exists() for name in candidates):
                 yield f"{half}/{file}:{line}: {candidates[0]} is not in {half}/"
+    if MODEL in files:
+        yield from (f"{half}/{file}:1: uses {MODEL} alone: take it from ASK_ANALYSES" for file in ASK_ANALYSES - asking)
     for name in in_circles(graph):
         yield f"{half}/{name}:1: is in a circle of files that use each other"
 

@@ -10,7 +10,7 @@ from tests.lint import arrows
 TREE = {
     "docs/architecture.md": """\n## The floors\n
 ### C, `jmassif/`\n\n    base/   Valgrind's\n    heap/ | cuda/\n
-### Python, `reporter/jmassif/`\n\n    model/\n    analysis/\n        *\n        job/\n
+### Python, `reporter/jmassif/`\n\n    model/\n    analysis/\n        *\n        job/\n    render/\n
 ### JavaScript, `reporter/web/src/`\n\n    dom.js\n    views.js\n""",
     "jmassif/base/compat.h": '#include "pub_tool_basics.h"\n',
     "jmassif/heap/heap.h": "extern int jm_heap;\n",
@@ -19,6 +19,7 @@ TREE = {
     "reporter/jmassif/model/run.py": "",
     "reporter/jmassif/analysis/aggregate.py": "from jmassif.model import (\n    run,\n)\n",
     "reporter/jmassif/analysis/job/sum.py": "import jmassif.analysis.aggregate\n",
+    "reporter/jmassif/render/words.py": "",
     "reporter/web/src/dom.js": "",
     "reporter/web/src/views.js": "import {\n    h,\n} from './dom.js';\n",
 }
@@ -48,6 +49,7 @@ TREE = {
             "import jmassif.analysis.job.sum",
             "1: is in a circle of files that use",
         ),
+        ("reporter/jmassif/render/words.py", "import jmassif.analysis.aggregate", "1: uses analysis/aggregate.py, not"),
         ("reporter/jmassif/model/run.py", "from . import replay", "1: not allowed here: from ."),
         ("reporter/web/src/dom.js", "import('./views.js');", "1: dom.js uses views.js, which does not stand above it"),
     ],

@@ -195,7 +195,7 @@ def test_what_imports_hold_is_a_finding_with_its_line() -> None:
     mine = trace.account("heap", "tensor", ["conv (libtorch.so)", TORCH, "py forward (/a/net.py:7)"])
     trace.snapshot(1, "time", {mine: (20, 1), torch: (80, 1)})
     (found,) = findings(of(trace))
-    assert found.text == "80 % of it, 80 B, is libraries; the import at train.py:1 (<module>) alone holds 80 B."
+    assert found.text == "80 % of it, 80 B, is libraries; the import at train.py:1 alone holds 80 B."
     trace.snapshot(2, "time", {mine: (800, 1)})
     assert findings(of(trace)) == []
 

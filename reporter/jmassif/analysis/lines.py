@@ -187,7 +187,7 @@ def lines_to_blame(names: Names) -> "array[int]":
 
 
 def _lines_to_blame(profile: Profile, names: Names) -> "array[int]":
-    return array("Q", [own or any_ for own, any_ in zip(names.charges(), names.charges(False))])
+    return array("I", [own or any_ for own, any_ in zip(names.charges(), names.charges(False))])
 
 
 class Part(NamedTuple):
@@ -285,7 +285,9 @@ def _imports(names: Names, places: Places, space: str, least: float) -> Optional
     if n_bytes <= least:
         return None
     largest = max(found, key=lambda place: found[place])
-    return Imports(n_bytes, found[largest] >= _NEARLY_ALL * n_bytes, _label(names, largest))
+    frame = largest if isinstance(largest, int) else 0
+    label = f"{names.file(frame)}:{names.profile.frame(frame).line}" if frame else _label(names, largest)
+    return Imports(n_bytes, found[largest] >= _NEARLY_ALL * n_bytes, label)
 
 
 def _label(names: Names, place: Place) -> str:

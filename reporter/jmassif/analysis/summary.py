@@ -17,6 +17,7 @@ from jmassif.analysis.aggregate import (
     hottest_temporaries,
     ledger,
     roles,
+    sum_of,
 )
 from jmassif.analysis.balance import (
     MemoryBalance,
@@ -30,6 +31,7 @@ from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
 from jmassif.analysis.leaks import (
     Growth,
+    Leak,
     LeakedPlace,
     NotCounted,
     find_growth,

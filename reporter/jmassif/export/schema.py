@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""JSON Schema (draft 7) of records: `python3 -m jmassif.export.schema` prints that of --format=json."""
+"""JSON Schema (draft 7) of records, from their annotations."""
 
 import collections.abc
-import json
-import sys
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, get_type_hints
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union, get_type_hints
 
 _PLAIN: Mapping[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _LISTS = (list, List, Sequence, collections.abc.Sequence)
@@ -57,15 +55,3 @@ def schema_of_file(parts: Sequence[Any], optional: Sequence[str], title: str) ->
         "required": [name for name in members if name not in optional],
         "additionalProperties": False,
     }
-
-
-def main(arguments: Optional[List[str]] = None) -> int:
-    from jmassif.export.json import schema
-
-    json.dump(schema(), sys.stdout, indent=1)
-    print()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

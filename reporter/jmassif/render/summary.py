@@ -8,8 +8,19 @@ repeated.
 from signal import Signals
 from typing import List, NamedTuple, Optional
 
-from jmassif.analysis.leaks import Growth, Leak
-from jmassif.analysis.summary import ALARM, NOTE, WARNING, Hint, Incident, Inherited, Outcome, Pool, Report
+from jmassif.analysis.summary import (
+    ALARM,
+    NOTE,
+    WARNING,
+    Growth,
+    Hint,
+    Incident,
+    Inherited,
+    Leak,
+    Outcome,
+    Pool,
+    Report,
+)
 from jmassif.render import words
 from jmassif.units import count, moment, printable, size
 
