@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Report as JSON, and with it the whole run: snapshots, accounts, stacks. docs/formats.md says what the members are.
 
-Each record is an object of its fields, and `python3 -m jmassif.export.json` prints their schema. Written piece by piece, a row a line: a PyTorch run has half a million of them. Bytes
+Each record is an object of its fields, and this module, run by itself, prints their schema. Written piece by piece, a row a line: a PyTorch run has half a million of them. Bytes
 that were no UTF-8 stand as \\xHH. VERSION grows when a reader of it would break.
 """
 
