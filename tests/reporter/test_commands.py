@@ -168,6 +168,8 @@ def in_bash(made: Path, *words: str) -> List[str]:
 
 
 def test_bash_completes_commands_options_and_values(made: Path, capsys: "pytest.CaptureFixture[str]") -> None:
+    if shutil.which("shellcheck"):
+        subprocess.run(["shellcheck", str(made / "jmassif.bash")], check=True, timeout=60)
     offered = [word.rstrip("=") for word in in_bash(made, "jm_print", "--")]
     assert set(options_of("report", capsys=capsys)) <= set(offered)
     assert in_bash(made, "jmassif", "report", "--fo") == ["--fold=", "--format="]
