@@ -33,7 +33,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
 from jmassif.model.records import PAGE_KINDS, AccountType, Composition, Mark, Region, counted_blocks, side_of
 from jmassif.model.run import Profile
-from jmassif.units import count, printable, size
+from jmassif.units import printable
 
 NOT_FREED = ("file", "stack")  # kinds of pages
 _ON_PURPOSE = ("cached", "runtime")  # groups
@@ -671,46 +671,3 @@ def not_counted(profile: Profile, held: HeldAtEnd) -> List[NotCounted]:
     for account, (n_bytes, _) in held.on_purpose.items():
         sums[profile.group_of[profile.accounts[account].owner]] += n_bytes
     return [NotCounted(key, n_bytes) for key, n_bytes in sums.items() if n_bytes]
-
-
-# ---- in words --------------------------------------------------------------------------------
-
-_UNITS: Dict[str, str] = {"ms": "second", "i": "million instructions", "B": "MiB allocated and freed"}
-_SCALES: Dict[str, float] = {"ms": 1000.0, "i": 1e6, "B": float(1 << 20)}
-_MAX_STEP = 30
-
-
-def step_name(profile: Profile, grown: Growth) -> str:
-    """The unit of a slope: the program's own name of an iteration, or a unit of time."""
-    if not grown.step:
-        return _UNITS[profile.time_unit]
-    step = grown.step if len(grown.step) <= _MAX_STEP else grown.step[: _MAX_STEP - 1] + "…"
-    return step if step.isalnum() else f'"{step}"'
-
-
-def slope(profile: Profile, grown: Growth, line: Leak) -> float:
-    """Bytes by `step_name`."""
-    return line.bytes_per_step * (1 if grown.step else _SCALES[profile.time_unit])
-
-
-def rate(profile: Profile, grown: Growth, line: Leak) -> str:
-    """ "4.00 KiB per step"; without iterations "40 blocks of about 4.00 KiB": seconds under Valgrind are not the program's own."""
-    if not grown.step and line.blocks == 1:
-        return "in one block that grows"
-    if not grown.step and line.blocks:
-        return f"{count(line.blocks, 'block')} of about {size(line.held // line.blocks)}"
-    return f"{size(round(slope(profile, grown, line)))} per {step_name(profile, grown)}"
-
-
-def growth_sentence(profile: Profile, grown: Growth) -> str:
-    """The first thing to say of a run that leaks; "" of one that does not. Safe to show."""
-    if not grown.lines:
-        return ""
-    first, others = grown.lines[0], grown.lines[1:]
-    text = f"Still growing at the end: {first.label} ({first.owner}), {rate(profile, grown, first)}"
-    in_blocks = not grown.step and first.blocks > 1  # by their size: those from before the slope are among them
-    text += f", {size(first.held if in_blocks else first.grown)} so far"
-    if others:
-        more = sum(line.grown for line in others)
-        text += f"; and {count(len(others), 'more line')}, {size(more)}"
-    return text + "."

@@ -22,11 +22,11 @@ from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
-from jmassif.render.leaks import slope, unknown
+from jmassif.render.leaks import unknown
 from jmassif.render.oom import arithmetic, reason
 from jmassif.render.processes import headline_of_job
 from jmassif.render.sources import Sources
-from jmassif.render.summary import action, filtered, findings, other_moment, remarks, step_of, verdict
+from jmassif.render.summary import action, filtered, findings, other_moment, remarks, slope, step_of, verdict
 from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable

@@ -4,11 +4,10 @@
 Where no line is known to grow, the lines that held most at exit follow: a leak of a short part of the run is among them.
 """
 
-from jmassif.analysis.leaks import Growth
-from jmassif.analysis.summary import Leaks, Report
+from jmassif.analysis.summary import Growth, Leaks, Report
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.render.owners import groups_table
-from jmassif.render.summary import rate, slope, step_of
+from jmassif.render.summary import rate
 from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, moment, size
 
