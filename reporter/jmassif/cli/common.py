@@ -82,7 +82,7 @@ def read(name: str, consequence: Optional[str]) -> "Profile":
     """The trace in a file. Warns if it is truncated, with the consequence; None: that is an error. Raises Problem."""
     from jmassif.cli.terminal import ProgressBar
     from jmassif.reader.builder import load_file
-    from jmassif.reader.input import STDIN
+    from jmassif.reader.input import STDIN, process_is_there
     from jmassif.reader.tokens import TraceError
 
     shown = "standard input" if name == STDIN else name
@@ -92,7 +92,9 @@ def read(name: str, consequence: Optional[str]) -> "Profile":
     except TraceError as error:
         raise Problem(f"{shown}: {error}")
     if not run.is_complete:
-        where = run.truncation or "no end record, the program was killed or still runs"
+        run.is_running = not run.truncation and process_is_there(run.manifest)
+        unknown = "the program still runs" if run.is_running else "no end record, the program was killed or still runs"
+        where = run.truncation or unknown
         if consequence is None:
             raise Problem(f"{shown}: truncated: {where}")
         warn(f"{shown}: truncated: {where}; {consequence}")

@@ -18,7 +18,7 @@ from jmassif.analysis.oom import call_of
 from jmassif.live.sums import Sums, TailBuilder, Totals
 from jmassif.model.run import Profile
 from jmassif.reader.follow import Follower
-from jmassif.reader.input import STDIN
+from jmassif.reader.input import STDIN, is_of_this_machine, process_is_there
 from jmassif.reader.tokens import TraceError
 from jmassif.units import moment, printable, size
 
@@ -139,21 +139,7 @@ class LiveRun(Followed):
     @property
     def is_here(self) -> bool:
         """The process runs, or ran, on this machine."""
-        return self.profile.manifest.get("host") == os.uname().nodename
-
-    @property
-    def is_alive(self) -> Optional[bool]:
-        """None: not known, as it is another machine's process."""
-        pid, _, start = self.profile.manifest.get("process", "").partition(".")
-        if not self.is_here or not pid.isdecimal():
-            return None
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            return False
-        # Fields 3 and 22 of proc(5) stat: the state, and when the process started.
-        return len(fields) > 19 and fields[0] not in (b"Z", b"X") and fields[19].decode() == start
+        return is_of_this_machine(self.profile.manifest)
 
     @property
     def state(self) -> str:
@@ -169,7 +155,7 @@ class LiveRun(Followed):
             return f"reading, {100 * self.follower.share_read:.0f} %" if self.follower.fileno() is None else "reading"
         if profile.snapshots and profile.snapshots[-1].reason == "exec":
             return EXECED
-        if self.is_alive is False:
+        if self.is_here and "process" in profile.manifest and not process_is_there(profile.manifest):
             return "killed (no end record)"
         if self.follower.is_over:
             return "cut off: the pipe has ended"

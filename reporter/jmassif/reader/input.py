@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import zlib
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 
 # The name that stands for standard input.
@@ -167,3 +167,24 @@ def expand(names: Sequence[str]) -> List[str]:
         for match in matches:
             found.setdefault(match if match == STDIN else os.path.realpath(match), match)
     return list(found.values())
+
+
+# ---- who writes ------------------------------------------------------------------------------
+
+
+def is_of_this_machine(manifest: Mapping[str, str]) -> bool:
+    return manifest.get("host") == os.uname().nodename
+
+
+def process_is_there(manifest: Mapping[str, str]) -> bool:
+    """Whether this machine has the process of a trace, and not another one with its number."""
+    pid, _, start = manifest.get("process", "").partition(".")
+    if not is_of_this_machine(manifest) or not pid.isdecimal():
+        return False
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    # Fields 3 and 22 of proc(5) stat: the state, and the start.
+    return len(fields) > 19 and fields[0] not in (b"Z", b"X") and fields[19].decode() == start
