@@ -344,3 +344,11 @@ def test_a_page_goes_through_the_snapshots_as_often_whatever_their_number(monkey
         replays.append(0)
         run_data(random_run(5, n_snapshots).load())
     assert replays[0] == replays[1]
+
+
+def test_a_line_that_leaks_memory_of_two_owners_is_one_row() -> None:
+    trace = Trace(memory="unified", time_unit="ms")
+    one, other = (trace.account("heap", owner, ["py work (/a/b.py:7)"]) for owner in ("app", "data"))
+    trace.snapshot(1, "exit", {one: (100, 1), other: (50, 2)})
+    (site,) = run_data(trace.load()).head["leaks"]["places"]
+    assert (site["bytes"], site["blocks"], site["owner"], site["kind"]) == (150, 3, "app, data", "heap")

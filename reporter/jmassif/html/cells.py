@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cells: accounts that the page does not tell apart, summed.
+"""Cells: sums of the accounts that the page keeps as one.
 
 A run has accounts by the hundred thousand, most of them tiny. The page gets the branches of the trie of stacks that held
 or allocated most, as many as its budget allows; an account deeper than that counts in the cell of the innermost node that
 was kept, marked as folded. Whatever else a view groups by (kind, owner, role, library, thread, Python line) is part of a cell, so
 every view is a sum over the same cells and agrees with every other one, at every moment, to the byte.
 
-A *moment* is a snapshot or a peak, in order. Each is told as rows, one a cell that changed since the moment before.
+A *moment* is a snapshot or a peak, in order. Each has a row for each cell that changed since the moment before.
 """
 
 import sys
@@ -33,7 +33,7 @@ _MAX_TEXT = 400
 
 def shown(text: str) -> str:
     """Fit to be shown, and cut where no person would read on."""
-    # What is escaped grows: the rest of a text of a megabyte is not even looked at.
+    # Escapes make text longer: do not read the rest of a megabyte.
     safe = printable(text[: _MAX_TEXT + 1])
     return safe if len(safe) <= _MAX_TEXT else f"{safe[:_MAX_TEXT]}… ({len(text):,} characters)"
 
@@ -126,13 +126,13 @@ class Columns:
 
 
 # ---- attributes ----
-# What the page's cells are grouped by besides their stacks: kind, owner, role, library, thread and Python line.
+# Attributes that cells are grouped by besides their stacks: kind, owner, role, library, thread and Python line.
 #
 # A run may have thousands of libraries, threads and lines; those that matter least become one.
 
 _Key = TypeVar("_Key", int, str)
 
-# In the place of a line or a library that is not told apart from others of its like.
+# In the place of a line or a library that is kept with the others of its like.
 OTHERS = -1
 NO_LINE = 0
 
@@ -140,20 +140,20 @@ OTHER_LIBRARIES, OTHER_THREADS = "(other libraries)", "(other threads)"
 
 
 class Attributes(NamedTuple):
-    """What accounts are grouped by, besides their stacks."""
+    """Attributes that accounts are grouped by besides their stacks."""
 
     kind: str
     owner: str
     role: str
     library: str
     line: int  # the Python frame charged; NO_LINE or OTHERS
-    thread: str  # "" where the trace does not tell
+    thread: str  # "" without a record
     through: Tuple[int, ...]  # the Python frames that have it in their totals
     is_chosen: bool = True  # by --include and --exclude
 
 
 class Accounts(NamedTuple):
-    """What accounts are grouped by: the distinct attributes, which of them each account has, and how much each matters."""
+    """The distinct attributes, the place of each account's among them, and the weight of each."""
 
     attributes: List[Attributes]
     of_account: List[int]
@@ -213,7 +213,7 @@ def reduced(accounts: Accounts, n_lines: int, n_libraries: int) -> Tuple[List[At
 
 # ---- cells ----
 
-# How many nodes, Python lines and libraries are told apart at most; the first row whose cells change in few enough rows is
+# Most nodes, Python lines and libraries that are kept apart; the first budget that makes few enough rows is
 # taken. That is what keeps a page below 15 MB and a click below a tenth of a second.
 _BUDGETS = (
     (16000, 2000, 300),
@@ -252,7 +252,7 @@ class Cells(NamedTuple):
     cells: List[Cell]
     cell_of: List[int]  # by account; 0 for accounts that are not there
     moments: List[Moment]
-    # By row, moment after moment. `cell` is told as the distance from the row before in the same moment.
+    # Rows, moment after moment. `cell` is the distance from the row before in the same moment.
     cell: "array[int]"
     live_bytes: "array[int]"  # folded, as the next two: what was added since the moment before
     live_blocks: "array[int]"
@@ -265,7 +265,7 @@ class _Weights(NamedTuple):
 
 
 def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
-    """By account: the most bytes it held at any moment, and all it ever allocated."""
+    """Columns by account: the most bytes it held at any moment, and all it ever allocated."""
     most = array("Q", bytes(8 * len(profile.accounts)))
     for snapshot in profile.snapshots:
         for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
@@ -391,7 +391,7 @@ class _Ledger:
         self._no_blocks = {
             account for account in range(n_accounts) if profile.accounts[account].kind == "heap-overhead"
         }
-        # What an account inherited is followed as an account of its own, behind all others.
+        # Inherited memory of an account is followed as an account of its own, behind all others.
         self._opening = opening
         self._second: Dict[int, int] = {}
         self._cell_of = list(assigned.cell_of)
@@ -404,7 +404,7 @@ class _Ledger:
         self.blocks = array("Q", self.bytes)
         self.allocated = array("Q", self.bytes)
         self.rows = (array("Q"), array("Q"), array("Q"), array("Q"))
-        # By cell, in one step: bytes, blocks, bytes allocated.
+        # Sums by cell in one step: bytes, blocks, bytes allocated.
         self._grown = tuple([0] * len(assigned.cells) for _ in range(3))
 
     def held(self, account: int) -> Tuple[int, int]:
@@ -456,9 +456,9 @@ class _Ledger:
 
 
 def _at_peak(peak: Peak, now: Dict[int, Tuple[int, int, int]], ledger: _Ledger) -> Iterator[_Change]:
-    """What the accounts of `now`, the snapshot after the peak, held at it.
+    """Memory at the peak of the accounts in `now`, the snapshot after it.
 
-    A peak does not tell what was allocated by then: no less than before, and than what was added since.
+    A peak has no count of all that was allocated by then: it is no less than before, and than what was added since.
     """
     rows = peak.differences
     then = {account: (n_bytes, blocks) for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks)}
@@ -478,7 +478,7 @@ def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
             key=lambda peak: (peak.time, PEAKS.index(peak.which)),
         )
         if peaks:
-            # A peak is told against the snapshot after it, so all that differs in any of them is gone through for each.
+            # A peak is recorded as differences from the snapshot after it: visit whatever differs in any of them, for each.
             now = {account: (n_bytes, blocks, total) for account, n_bytes, blocks, total in changes}
             for peak in peaks:
                 for account in peak.differences.account:

@@ -15,7 +15,7 @@ from jmassif.analysis.processes import Processes
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
 from jmassif.analysis.run_info import about, counted, where_arenas_are
 from jmassif.analysis.sizes import Sizes, SizeSums, blocks, ranked, sizes_by
-from jmassif.analysis.summary import ALARM, NOTE, Incident, Report, build_report, moment_of
+from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.analysis.system import histories, was_short
 from jmassif.attribution.blame import NO_STACK, base_name
 from jmassif.attribution.names import NO_TENSOR, Names
@@ -33,7 +33,7 @@ from jmassif.units import moment, printable
 
 
 # ---- exhaustion ----
-# What the page shows of allocations that failed, and how segments were used over time.
+# Failed allocations, and fragmentation of segments over time.
 
 # The last ones: they are what a run died of.
 _MAX_INCIDENTS = 50
@@ -42,7 +42,7 @@ _MAX_SEGMENTS = 40
 _MAX_FRAMES = 40
 _MAX_MOMENTS = 400
 _MAX_PIECES = 1 << 18  # in all maps over time: a few seconds' work
-# Of a segment: what is narrower is drawn with its neighbour.
+# Share of a segment below which a part is drawn with its neighbour.
 _NARROWEST = 1 / 400
 
 
@@ -129,7 +129,7 @@ def _over_time(profile: Profile) -> Dict[str, List[int]]:
 
 
 # ---- history ----
-# What happened in a run, for the page: the machine's figures, marks and regions, calls worth a line.
+# Events of a run: the machine's figures, marks and regions, start-up calls.
 
 _MAX_SCOPES = 200
 _MAX_EVENTS = 2000
@@ -199,7 +199,7 @@ def scopes(profile: Profile) -> Dict[str, Any]:
 # ---- mapped ----
 # Mapped memory besides the heap, by library and kind: what is resident of it, and how much address space it takes.
 #
-# Figures are those of analysis/mappings.py at every moment of a page, told as changes.
+# Figures are those of analysis/mappings.py at every moment of a page, as changes.
 
 _NOTHING = Pages(0, 0, 0)
 
@@ -221,7 +221,7 @@ _NO_FIGURES = MappedFigures(0, 0, 0, 0)
 class Changes(NamedTuple):
     names: List[Name]
     n_rows: List[int]  # by moment
-    # By row, moment after moment.
+    # Rows, moment after moment.
     name: List[int]  # index in `names`
     figures: List[MappedFigures]  # as they are from then on
 
@@ -238,15 +238,15 @@ class _Mappings:
         self._then: Dict[int, int] = {}  # by account: what was resident of it at the peak that was last asked for
 
     def step(self, snapshot: int, peak: str) -> Iterator[Tuple[int, MappedFigures]]:
-        """By account that may have changed: what it has at a snapshot, or at a peak that is told against it."""
+        """Figures by account that may have changed, at a snapshot, or at a peak that is recorded against it."""
         changed = set(self._then)
         for index in range(self._n_read, snapshot + 1):
-            told = self._profile.snapshots[index]
-            for account, n_bytes in zip(told.changes.account, told.changes.bytes):
+            now = self._profile.snapshots[index]
+            for account, n_bytes in zip(now.changes.account, now.changes.bytes):
                 if account in self._accounts:
                     self._resident[account] = n_bytes
                     changed.add(account)
-            rows = told.pages
+            rows = now.pages
             for account, *numbers in zip(rows.account, rows.virtual, rows.shared, rows.swapped):
                 if account in self._accounts:
                     self._pages[account] = Pages(*numbers)
@@ -298,7 +298,7 @@ def mapped(profile: Profile, found: Cells) -> Changes:
 
 
 # ---- others ----
-# What other tools showed, over time, for the page: sampled figures by their times, the ledger's by the page's moments.
+# Figures of other tools over time: sampled ones by their times, the ledger's by the page's moments.
 
 
 def others(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
@@ -595,6 +595,22 @@ def _temporaries(report: Report) -> List[Dict[str, Any]]:
 # ---- leaks -----------------------------------------------------------------------------------
 
 
+def _call_sites(places: Sequence[LeakedPlace]) -> List[Dict[str, Any]]:
+    """A row for each label, with all its owners and kinds; the largest first."""
+    sites: Dict[str, Dict[str, Any]] = {}
+    for place in places:
+        site = sites.setdefault(
+            place.label, {"label": shown(place.label), "bytes": 0, "blocks": 0, "owner": [], "kind": []}
+        )
+        site["bytes"] += place.bytes
+        site["blocks"] += place.blocks
+        for key, name in (("owner", place.owner), ("kind", place.kind)):
+            if name not in site[key]:
+                site[key].append(name)
+    ranked = sorted(sites.values(), key=lambda site: -int(site["bytes"]))[:_MAX_PLACES]
+    return [dict(site, owner=", ".join(site["owner"]), kind=", ".join(site["kind"])) for site in ranked]
+
+
 def _leaks(report: Report) -> Optional[Dict[str, Any]]:
     leaks, growth, unit = report.leaks, report.growth, report.run.time_unit
     if leaks is None or growth is None:
@@ -614,7 +630,7 @@ def _leaks(report: Report) -> Optional[Dict[str, Any]]:
         "time": leaks.time,
         "bytes": leaks.bytes,
         "owners": sorted(owners, key=lambda row: (-row["host"] - row["device"], row["name"])),
-        "places": [dict(place._asdict(), label=shown(place.label)) for place in leaks.places[:_MAX_PLACES]],
+        "places": _call_sites(leaks.places),
         "not_counted": [[NOT_COUNTED[row.key], row.bytes] for row in leaks.not_counted],
         "step": step_of(growth.step, unit),
         "n_steps": growth.n_steps,
@@ -716,9 +732,9 @@ def run_data(
     names: Optional[Names] = None,
     report: Optional[Report] = None,
 ) -> RunData:
-    """What the page knows of one process, with that share of a page's budget. Raises columns.TooLarge.
+    """Data of one process, with that share of a page's budget. Raises TooLarge.
 
-    `offset` is what its times are behind the clock that the page's processes have in common; see cells() for `has_parent`.
+    `offset`: added to its times for the common clock of the page's processes; see cells() for `has_parent`.
     """
     names = names or Names(profile)
     report = report or report_of(profile, names)

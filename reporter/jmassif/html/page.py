@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One self-contained HTML page: what the reporter's web build made (assets/), with the runs' data in it.
+"""One self-contained HTML page: the output of the web build (assets/) with the data of runs in it.
 
 The page may load nothing and run no script but its own: its policy names that script by its hash. The data is text to the
 browser, deflated, in base64, and reaches the page's script alone.
@@ -34,7 +34,7 @@ from jmassif.version import __version__
 
 _MOST_TEXT = 1500  # names of functions may be of any length
 _LINES_SHOWN = 4
-# By rung: the group of owners that has its colour; the others are none of the program's.
+# Groups of owners that lend rungs their colours; other rungs are not the program's.
 _GROUP_OF = {"cache": "cached", "own": "yours", "own-code": "yours", "allocated": "yours"}
 
 
@@ -52,7 +52,7 @@ def _colour(key: str) -> str:
 
 
 def _bar(parts: Sequence[Tuple[str, str, int]]) -> str:
-    """Of colours, names and bytes."""
+    """A bar of parts: colours, names and bytes."""
     whole = sum(n_bytes for _, _, n_bytes in parts) or 1
     said = ", ".join(f"{name} {size(n_bytes)}" for _, name, n_bytes in parts)
     spans = "".join(
@@ -142,7 +142,7 @@ def first_screen(job: Processes, of_job: Sequence[Said], reports: Sequence[Optio
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ASSETS = os.path.join(_PACKAGE, "assets")
 
-# What the page's script expects; see reporter/web/src/data.js.
+# Version of the data that the page's script reads; see reporter/web/src/runs/data.js.
 DATA_VERSION = 1
 
 
@@ -158,7 +158,7 @@ class Assets(NamedTuple):
 
 
 def read_assets(directory: Optional[str] = None, script: str = "page.js") -> Assets:
-    """What `make page` built, with the script of one kind of page. Raises NoAssets."""
+    """Output of `make page`, with the script of one kind of page. Raises NoAssets."""
     directory = directory or ASSETS
     texts = []
     try:
@@ -199,7 +199,7 @@ def pack(
     return struct.pack("<I", len(text)) + text + b"".join(run.columns for run in runs)
 
 
-# What a page may reach that comes from a server of its own, and how it knows.
+# Content of a meta element, by which a page knows that a server of its own answers.
 _SERVED = "yes"
 
 
