@@ -5,6 +5,7 @@ from typing import List, NamedTuple, Sequence
 
 from jmassif.analysis.summary import Ledger, Usage, UsageRow, sum_of
 from jmassif.render.layout import SUM, Column, Line, Lines, Table
+from jmassif.render.words import GROUP_NAMES
 from jmassif.units import percent, size
 
 
@@ -64,5 +65,7 @@ def groups_table(sides: Sequence[str], is_sum: bool, ledger: Ledger, least_share
     entries: List[_Entry] = []
     for group in ledger.groups:
         shown = _merged(group.owners, least_share * ledger.total.bytes)
-        entries += [_Entry(UsageRow(group.name, group.usage), "", SUM)] + [_Entry(owner, "  ") for owner in shown]
+        entries += [_Entry(UsageRow(GROUP_NAMES[group.name], group.usage), "", SUM)] + [
+            _Entry(owner, "  ") for owner in shown
+        ]
     return _table(sides, is_sum, entries + [_Entry(UsageRow("total", ledger.total), "", SUM)], ledger.total)

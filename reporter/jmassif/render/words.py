@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the built-in owners are, in a line each, and what their groups are, for whoever reads a report for the first time.
+"""The glossary: one name and one description for each group and owner, in reports and pages.
 
 An owner of the user's own rules has no line here.
 """
@@ -8,38 +8,38 @@ from typing import Dict
 
 
 GROUPS: Dict[str, str] = {
-    "yours": "what your own code has asked for",
-    "cached": "reserved by an allocator, and not in use",
-    "libraries": "what libraries keep for themselves",
-    "runtime": "what it takes to run at all: the CUDA context, kernels' code, the loader",
+    "yours": "allocated by your own code",
+    "cached": "reserved by an allocator, unused",
+    "libraries": "kept by libraries for themselves",
+    "runtime": "needed to run at all: the CUDA context, kernel code, the loader",
 }
 
 OWNERS: Dict[str, str] = {
     "tensor": "tensors of PyTorch or TensorFlow",
-    "model": "weights that were mapped or loaded from a file of a model",
-    "data": "what lines of your Python code made while they ran: arrays, bytes, lists, strings, images",
-    "app": "what your program asked for itself: its C and C++ code, CUDA memory by ctypes, the main stack",
-    "cache": "segments that a framework's allocator or a pool keeps for later",
-    "workspace": "what cuBLAS and cuDNN compute in, taken from the framework's allocator",
-    "python": "the interpreter, and what imports left in it: modules, classes, code",
-    "framework": "PyTorch, ONNX Runtime, llama.cpp, OpenCV, XGBoost itself: code, buffers, caches",
-    "cudnn": "cuDNN: its libraries and what they allocate",
-    "cublas": "cuBLAS: its libraries and what they allocate",
-    "cufft": "cuFFT: its libraries and what they allocate",
-    "cusparse": "cuSPARSE: its libraries and what they allocate",
-    "cusolver": "cuSOLVER: its libraries and what they allocate",
-    "curand": "cuRAND: its libraries and what they allocate",
+    "model": "weights mapped or loaded from a model's file",
+    "data": "objects your Python code created: arrays, bytes, lists, strings, images",
+    "app": "native code: your program's C and C++ code, CUDA memory by ctypes, the main stack",
+    "cache": "allocator memory kept for reuse",
+    "workspace": "scratch memory of cuBLAS and cuDNN, from the framework's allocator",
+    "python": "the Python interpreter, and modules, classes and code that imports left",
+    "framework": "PyTorch, ONNX Runtime, llama.cpp, OpenCV, XGBoost: code, buffers, caches",
+    "cudnn": "cuDNN: its libraries and their allocations",
+    "cublas": "cuBLAS: its libraries and their allocations",
+    "cufft": "cuFFT: its libraries and their allocations",
+    "cusparse": "cuSPARSE: its libraries and their allocations",
+    "cusolver": "cuSOLVER: its libraries and their allocations",
+    "curand": "cuRAND: its libraries and their allocations",
     "nccl": "NCCL: its library and buffers",
-    "nvrtc": "the compilers of kernels at run time",
+    "nvrtc": "compilers of kernels at run time",
     "tensorrt": "TensorRT: its libraries, engines and contexts",
-    "package": "extension modules of Python packages, and the libraries that come with their import",
-    "lib": "all other libraries: their files' pages, and what they keep for themselves",
-    "cudart": "the CUDA runtime and the driver's library, on the host",
+    "package": "extension modules of Python packages, and libraries that come with their import",
+    "lib": "other libraries: pages of their files, and memory they keep for themselves",
+    "cudart": "the CUDA runtime and the driver's library, in host memory",
     "context": "CUDA contexts, streams and events",
-    "module": "kernels' code that was loaded onto the device",
-    "slack": "what the driver took in one piece and has not given out",
-    "loader": "the dynamic linker, and what it keeps of each library",
-    "unknown": "memory whose stack could not be read",
+    "module": "kernel code loaded onto the device",
+    "slack": "driver overhead: allocated in one piece and not handed out",
+    "loader": "dynamic linker",
+    "unknown": "memory with an unreadable stack",
 }
 
 # Names of groups in reports and pages; other owners go by their own.
