@@ -4,18 +4,26 @@
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
-# Records of many rows, and the numbers of a row.
-_WIDTHS = {"n": 2, "a": 2, "c": 6, "d": 3}
+# Records of many rows, and the numbers of a row. In those of nodes a negative number goes with the next one.
+_WIDTHS = {"n": 1, "a": 2, "c": 6, "d": 3}
+
+
+def _rows(line: str) -> Iterator[str]:
+    letter, *words = line.split(" ")
+    width, row = _WIDTHS[letter], []
+    for word in words:
+        row.append(word)
+        if len(row) >= width and not (letter == "n" and word.startswith("-")):
+            yield " ".join([letter, *row])
+            row = []
 
 
 def apart(trace: str) -> str:
     """The same trace with one row a line and without checksums, so that lines can be changed, added and left out."""
     lines: List[str] = []
     for line in trace.split("\n"):
-        width = _WIDTHS.get(line[:1])
-        if width:
-            letter, *words = line.split(" ")
-            lines += [" ".join([letter, *words[at : at + width]]) for at in range(0, len(words), width)]
+        if line[:1] in _WIDTHS:
+            lines += _rows(line)
         elif not line.startswith("#"):
             lines.append(line)
     return "\n".join(lines)

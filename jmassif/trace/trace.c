@@ -310,7 +310,8 @@ void jm_trace_node(UInt id, UInt parent, UInt frame)
     static UInt n_nodes;
     tl_assert(id == ++n_nodes);
     begin_held(&held_nodes);
-    put_uint(id - parent);
+    if (parent != id - 1)
+        put_sint(-(Long)(id - parent));
     put_uint(frame);
     end_held(&held_nodes);
 }

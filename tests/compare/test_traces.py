@@ -86,8 +86,8 @@ def test_another_record_is_a_difference(traces: ModuleType, record: str) -> None
 
 def test_the_order_of_accounts_does_not_count_where_threads_take_turns(traces: ModuleType) -> None:
     frames = "s 1 main\ns 2 work\nf 1 n 1 0 0 5 10\nf 2 n 2 0 0 7 20\n"
-    one = frames + "n 1 1 1 2\nK 1 heap app\na 1 1 1 1\nc 1 8 1 8 1 0 2 9 1 9 1 0\nP total 3 17 0\n"
-    two = frames + "n 1 1 1 2\nK 1 heap app\na 2 1 -1 1\nc 1 9 1 9 1 4\nc 2 8 1 8 1 0\nP total 4 17 0\n"
+    one = frames + "n 1 2\nK 1 heap app\na 1 1 1 1\nc 1 8 1 8 1 0 2 9 1 9 1 0\nP total 3 17 0\n"
+    two = frames + "n 1 2\nK 1 heap app\na 2 1 -1 1\nc 1 9 1 9 1 4\nc 2 8 1 8 1 0\nP total 4 17 0\n"
     more = two.replace("c 1 9 1", "c 1 10 1")
     assert traces.in_any_order(one) == traces.in_any_order(two)
     assert traces.in_any_order(one) != traces.in_any_order(more)

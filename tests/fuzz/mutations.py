@@ -188,7 +188,7 @@ def _deep_stack(lines: Lines, rng: random.Random) -> None:
         return
     depth = rng.choice((300, 3000, 30000))
     n_types = _n_defined(lines, b"K") + 1
-    stack = b"n" + b" 1 1" * depth + b"\n"
+    stack = b"n" + b" 1" * depth + b"\n"
     lines[_last(lines) : _last(lines)] = [stack, b"K %d heap app\n" % n_types, b"a 1 %d\n" % n_types]
     account = _n_defined(lines, b"a")
     end = _last(lines)

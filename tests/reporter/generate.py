@@ -133,7 +133,7 @@ def _grow(write: _Writer, rng: random.Random, depths: List[int], books: _Books) 
     """A further account, with a stack that leaves those before somewhere."""
     node = rng.randrange(max(0, len(depths) - 4000), len(depths))
     for _ in range(min(rng.choice((1, 2, 3)), _MAX_DEPTH - depths[node])):
-        write.line(f"n {len(depths) - node} {rng.randrange(1, _N_FUNCTIONS + 1)}")
+        write.line(f"n {node - len(depths)} {rng.randrange(1, _N_FUNCTIONS + 1)}")
         depths.append(depths[node] + 1)
         node = len(depths) - 1
     ((kind, owner, _, size),) = rng.choices(_MEMORY, [row[2] for row in _MEMORY])

@@ -197,7 +197,7 @@ def _replace(old: str, new: str) -> Callable[[List[str]], None]:
 def test_a_record_has_one_row_or_several(is_apart: bool) -> None:
     trace = Trace()
     main, f, g = (trace.frame(text) for text in ("main (a.c:1)", "f (a.c:2)", "g (a.c:3)"))
-    records = [f"n 1 {main} 1 {f} 1 {g} 2 {g}", "K 1 heap app", "a 4 1 -1 1 -3 1", "S 1 5 time 31 0"]
+    records = [f"n {main} {f} -1 {g} -2 {g}", "K 1 heap app", "a 4 1 -1 1 -3 1", "S 1 5 time 31 0"]
     records += ["c 1 10 1 10 1 0 3 20 1 20 1 0", "P total 5 33 0", "d 2 1 1 3 22 1", "E 1"]
     trace.lines += apart("\n".join(records)).split("\n") if is_apart else records
     with pytest.raises(TraceError, match="snapshot 1 has 31 host bytes, but its accounts hold 30"):
@@ -217,10 +217,13 @@ def test_a_record_has_one_row_or_several(is_apart: bool) -> None:
         (_replace("s 2 /home/u/a.out", "s 1 /home/u/a.out"), "string 1 is defined twice"),
         (_replace("f 1 n 1 2 3 5 4005d0", "f 1 z 1 2 3 5 4005d0"), "not a type of frame"),
         (_replace("f 1 n 1 2 3 5 4005d0", f"f {2**32} n 1 2 3 5 4005d0"), "is beyond 32 bits"),
-        (_replace("n 1 1", "n 0 1"), "a node from 1 on is its own caller"),
-        (_replace("n 2 2", "n 3 2"), "a node from 2 on has a caller before the first node"),
-        (_replace("n 2 2", f"n {2**64 - 1} 2"), "a node from 2 on has a caller before the first node"),
-        (_replace("n 1 1", "n 1 9"), "frame 9 is not defined"),
+        (_replace("n -2 2", "n -3 2"), "a node from 2 on has a caller before the first node"),
+        (_replace("n -2 2", f"n -{2**63} 2"), "a node from 2 on has a caller before the first node"),
+        (_replace("n -2 2", "n -2 -2 2"), "node 2 has two callers"),
+        (_replace("n -2 2", "n 2 -2"), "node 3 has a caller and no frame"),
+        (_replace("n -2 2", "n -2"), "node 2 has a caller and no frame"),
+        (_replace("n 1", "n 9"), "frame 9 is not defined"),
+        (_replace("n 1", "n 0"), "frame 0 is not defined"),
         (_replace("a 1 1", "a 3 1"), "node 3 is not defined"),
         (_replace("a 1 1", "a -1 1"), "an account's node lies before the first node"),
         (_replace("a 1 1", f"a {2**63 - 1} 1"), "an account's node"),

@@ -96,7 +96,7 @@ class Trace:
             if key not in self._nodes:
                 self._nodes[key] = len(self._nodes) + 1
                 id_, parent = self._nodes[key], key[0]
-                self.lines.append(f"n {id_ - parent} {key[1]}")
+                self.lines.append(f"n {parent - id_} {key[1]}")
             node = self._nodes[key]
         return node
 

@@ -103,16 +103,25 @@ class Definitions:
 
     def nodes(self, rows: "array[int]") -> None:
         parents, frames = self.profile.node_parent, self.profile.node_frame
-        ups, new_frames = rows[0::2], rows[1::2]
-        id_ = len(frames)
+        id_ = begin = len(frames)
+        up = 1
+        new_parents, new_frames = [], []
+        for number in rows:
+            if number < 0:
+                require(up == 1, f"node {id_} has two callers")
+                up = -number
+            else:
+                new_parents.append(id_ - up)
+                new_frames.append(number)
+                id_ += 1
+                up = 1
+        require(up == 1, f"node {id_} has a caller and no frame")
         if not self.profile.frames.keys() >= set(new_frames):
             raise Corrupt(f"frame {min(set(new_frames) - self.profile.frames.keys())} is not defined")
-        require(min(ups) > 0, f"a node from {id_} on is its own caller")
-        try:
-            parents.extend(array("I", map(sub, range(id_, id_ + len(ups)), ups)))
-        except OverflowError:
-            raise Corrupt(f"a node from {id_} on has a caller before the first node")
-        frames.extend(array("I", new_frames))
+        if min(new_parents, default=0) < 0:
+            raise Corrupt(f"a node from {begin} on has a caller before the first node")
+        parents.extend(new_parents)
+        frames.extend(new_frames)
 
     def account_type(self, id_: int, kind: str, owner: str) -> None:
         types = self.profile.accounts.types

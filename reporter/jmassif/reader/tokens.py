@@ -99,7 +99,7 @@ RECORDS: Dict[str, str] = {
     "f": "number name number number number number address",
     "h": "number name",
     "T": "number number",
-    "n": "rows of 2",
+    "n": "rows of 1 signed",
     "K": "number name name",
     "a": "rows of 2 signed",
     "r": "number name",
