@@ -448,7 +448,7 @@ def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> No
     small.fails(MIB, **on_board(0))
     done = jm_print(*(run.trace.save(tmp_path, str(n)) for n, run in enumerate((large, small))))
     assert done.status == 0, done.err
-    assert "Process 8: Out of memory at 2 ms, the last time of 2: cudaMalloc of" in " ".join(done.out.split())
+    assert "Process 8: OUT OF MEMORY: cudaMalloc of 1.00 MiB at grow (libc10_cuda.so)" in " ".join(done.out.split())
     assert "\n7: " not in done.out
 
 
