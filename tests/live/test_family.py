@@ -11,7 +11,7 @@ from typing import Any, List
 from jmassif.analysis.ladder import ladders
 from jmassif.analysis.moments import select
 from jmassif.live.run import Family, LiveRun
-from jmassif.cli.watch import Watching
+from jmassif.cli.top import Watching
 from jmassif.reader.builder import load_file
 from jmassif.render.ladder import shown_numbers
 from tests.reporter.commands import jm_print

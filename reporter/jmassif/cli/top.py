@@ -6,17 +6,187 @@ import os
 import shutil
 import sys
 import time
-from typing import List
+from typing import List, Optional, Set
 
+from jmassif.analysis.ladder import ladders
+from jmassif.analysis.moments import Moment
+from jmassif.analysis.oom import is_pytorch
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import add_traces, number, shown_name, traces_of
 from jmassif.cli.terminal import coloured, is_terminal, wants_colour
-from jmassif.cli.watch import Watching
-from jmassif.live.run import ORDERS, Family
+from jmassif.live.run import EXECED, ORDERS, Family, LiveRun
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
-from jmassif.render.top import draw, frame
+from jmassif.render.graph import Point
+from jmassif.render.ladder import rows_of
+from jmassif.render.top import Pool, Process, Screen, draw, frame
+from jmassif.units import printable, size
+
+# Enough to scroll through.
+_MOST_LINES = 200
+_PAGE = 5
+
+
+def _available() -> Optional[int]:
+    """Available memory of this machine in bytes."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            rows = dict(line.split(":", 1) for line in file)
+        return int(rows["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+
+
+def _pools(run: LiveRun) -> List[Pool]:
+    now, profile = run.now(), run.profile
+
+    def figure(name: str) -> Optional[int]:
+        return profile.system_at(name, now.time)
+
+    total = figure("mem-total") or profile.number("mem-total-bytes") or 0
+    available = _available() if run.is_here and run.is_running else figure("mem-available")
+    used = max(0, total - available) if available is not None else 0
+    if not profile.is_discrete:
+        return [Pool("memory", now.host, now.device, max(0, used - now.host - now.device), total)]
+    device_total, free = figure("device-total") or 0, figure("device-free")
+    device_used = max(0, device_total - free) if free is not None else 0
+    pools = [Pool("memory", now.host, 0, max(0, used - now.host), total)]
+    if now.device or device_total:
+        pools.insert(0, Pool("device", 0, now.device, max(0, device_used - now.device), device_total))
+    return pools
+
+
+def _points(run: LiveRun) -> List[Point]:
+    points = [Point(*row) for row in zip(*run.profile.timeline)]
+    now = run.now()
+    # The peak is exact, and may lie between two rows.
+    if points and now.peak:
+        points.append(Point(now.peak_time, 0, 0, now.peak))
+        points.sort(key=lambda point: point.time)
+    return points
+
+
+def _command(run: LiveRun) -> str:
+    return printable(run.profile.manifest.get("command", "") or run.name)
+
+
+def _process(run: LiveRun) -> Process:
+    manifest = run.profile.manifest
+    words = _command(run)
+    if "forked-from" in manifest:
+        words = f"forked from {printable(manifest['forked-from'])}, which had {size(run.inherited)}"
+    now = run.now()
+    return Process(run.pid, words, now.host + now.device, run.state)
+
+
+class Watching:
+    """The runs, and the reader's choices."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.chosen = 0
+        self.order = ORDERS[0]
+        self.offset = 0
+        self.is_paused = False
+        self.is_help = False
+        self._states: List[str] = []
+        self._left: Set[int] = set()  # runs that became another program
+        self._drawn: Optional[Screen] = None
+
+    @property
+    def run(self) -> LiveRun:
+        return self.family.runs[min(self.chosen, len(self.family.runs) - 1)]
+
+    def poll(self, seconds: float) -> bool:
+        """Reads on; whether there is anything new to show."""
+        is_news = self.family.poll(seconds)
+        # A process may end without a record.
+        states = [each.state for each in self.family.runs]
+        is_news = is_news or states != self._states
+        self._states = states
+        return is_news
+
+    def _follow_exec(self) -> None:
+        """Shows the last program of a process in the place of an earlier one, unless the reader goes back to that."""
+        run, runs = self.run, self.family.runs
+        process = run.profile.manifest.get("process", "")
+        if run.state != EXECED or id(run) in self._left or not process:
+            return
+        same = [number for number, each in enumerate(runs) if each.profile.manifest.get("process") == process]
+        self._left.update(id(runs[number]) for number in same if runs[number].state == EXECED)
+        self.chosen = max(same, key=lambda number: runs[number].profile.number("start-unix-ms") or 0)
+        self.offset = 0
+
+    # ---- keys ----------------------------------------------------------------------------------------
+
+    def press(self, key: str) -> bool:
+        """Takes a key by its name; returns False to quit."""
+        if key in ("q", "Q"):
+            return False
+        if key in ("p", " "):
+            self.is_paused = not self.is_paused
+        elif key == "s":
+            self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+            self.offset = 0
+        elif key == "tab":
+            self.chosen = (min(self.chosen, len(self.family.runs) - 1) + 1) % len(self.family.runs)
+            self.offset = 0
+        elif key in ("h", "?"):
+            self.is_help = not self.is_help
+        else:
+            step = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -_PAGE, "page down": _PAGE}.get(key, 0)
+            self.offset = max(0, min(self.offset + step, _MOST_LINES - 1))
+        return True
+
+    # ---- what is shown -------------------------------------------------------------------------------
+
+    def screen(self) -> Screen:
+        """The present; of a paused one the past, with the reader's present choices."""
+        if self.is_paused and self._drawn is not None:
+            self._drawn = self._drawn._replace(is_paused=True, is_help=self.is_help, offset=self._offset(self._drawn))
+        else:
+            self._follow_exec()
+            self._drawn = self._screen()
+        return self._drawn
+
+    def _offset(self, screen: Screen) -> int:
+        self.offset = max(0, min(self.offset, len(screen.lines) - 1))
+        return self.offset
+
+    def _screen(self) -> Screen:
+        run = self.run
+        runs = self.family.runs
+        now = run.now()
+        lost = self.family.lost[-1] if self.family.lost else None
+        rows = sorted(run.owners(), key=lambda row: -row.bytes)
+        chosen = Moment("now", now.time, {}, len(run.profile.snapshots) - 1)
+        screen = Screen(
+            command=_command(run),
+            pid=run.pid,
+            state=run.state,
+            is_running=run.is_running,
+            unit=run.profile.time_unit,
+            time=now.time,
+            pools=_pools(run),
+            peak=(now.peak, now.peak_time),
+            ladders=[rows_of(is_pytorch(run.profile), each) for each in ladders(run.profile, chosen, rows)],
+            owners=rows,
+            lines=run.lines(self.order, _MOST_LINES),
+            points=_points(run),
+            events=list(run.events),
+            processes=[_process(each) for each in runs] if len(runs) > 1 else [],
+            chosen=min(self.chosen, len(runs) - 1),
+            n_left_out=self.family.n_left_out,
+            order=self.order,
+            is_paused=self.is_paused,
+            is_help=self.is_help,
+            note=printable(f"{lost.name}: {lost.why}") if lost else "",
+        )
+        return screen._replace(offset=self._offset(screen))
+
+
+# ---- the command ------------------------------------------------------------------------------
 
 _EPILOG = """\
 Traces of children that appear beside a TRACE are followed too, and a pipe to its
