@@ -53,7 +53,7 @@ class UsageRow(NamedTuple):
         return self.usage.bytes
 
 
-# By kind: the place of its bytes in Usage. Kinds that are only listed have none.
+# The place of the bytes of each kind in Usage. Kinds that are only listed have none.
 _PLACE = {kind: 0 if side_of(kind) == "host" else 2 for kind in KINDS if side_of(kind)}
 
 
@@ -195,7 +195,7 @@ def hottest_temporaries(run: Profile, limit: int) -> List[TemporaryStats]:
 
 # ---- the five figures of formats with stacks -------------------------------------------------
 
-# By the name of the option --value: what it is, and its unit. In the order of Sample's fields.
+# Meaning and unit of each value of --value, in the order of Samples' fields.
 VALUES = {
     "live-bytes": ("held at the moment that was chosen", "bytes"),
     "live-blocks": ("blocks held then", "count"),

@@ -67,7 +67,7 @@ def line_rows(
 def with_totals(
     profile: Profile, rows: Sequence[LineRow], through: Callable[[int], Sequence[Charged]], at_peak: Composition
 ) -> List[LineRow]:
-    """The rows with their totals, and rows for places that only call others. `through` is what whose.lines.totals makes."""
+    """The rows with their totals, and rows for places that only call others. `through` is that of views.totals."""
     # Accounts by the thousand are called through the same places.
     alike: Dict[Tuple[int, str], Tuple[Sequence[Charged], List[int]]] = {}
     sides = {kind: side_of(kind) for kind in ("",) + KINDS}
@@ -86,7 +86,7 @@ def with_totals(
 
     def figures(row: LineRow, side: str) -> LineFigures:
         own = row.host if side == "host" else row.device
-        # What no line is to blame for has called nothing.
+        # Memory without a line to blame has called nothing.
         return own._replace(total=sums[side].get(row.charged.label, own.held))
 
     return [row._replace(host=figures(row, "host"), device=figures(row, "device")) for row in known.values()]
@@ -170,13 +170,13 @@ def places(
 
 # ---- the largest lines, and the one to start with ---------------------------------------------
 
-# What a framework's allocator has handed out.
+# Owners of memory that a framework's allocator has handed out.
 _TENSOR_OWNERS = (TENSOR, "workspace")
 # Groups that a line of the user's own can change.
 _MINE = ("yours", "cached")
-# Of the memory space: less is no place to start with.
+# This share of the memory space: a smaller place is none to start with.
 _LEAST_SHARE = 0.01
-# Likewise: a smaller part that imports hold surprises nobody.
+# Of imports: a smaller part surprises nobody.
 _LEAST_IMPORTED = 0.25
 _NEARLY_ALL = 0.99
 

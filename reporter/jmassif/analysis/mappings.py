@@ -33,7 +33,7 @@ class Library(NamedTuple):
 
 
 def _pages_at(profile: Profile, moment: Moment) -> Dict[int, Pages]:
-    """By account. Sizes are told with snapshots: a peak has those of the snapshot after it."""
+    """Pages by account. Sizes are recorded at snapshots: a peak has those of the snapshot after it."""
     if not profile.snapshots:
         return {}
     index = moment.snapshot

@@ -52,7 +52,7 @@ _SCALING_ROLES = ("activation", "input", "temporary")
 # A smaller saving, or a smaller share of the program, is not worth a change.
 _LEAST_BYTES = 16 << 20
 _LEAST_SHARE = 0.1
-# Of the empty segments: a line that returns less is not named.
+# Share of the empty segments: a line that returns less is not named.
 _MOST_OF_IT = 0.75
 
 

@@ -313,7 +313,7 @@ class PostgreSQL(Database):
     def merge(self, table: Table, rows: Sequence[Row]) -> None:
         if not rows:
             return
-        # Of several rows with one key the last counts.
+        # The last of several rows with one key counts.
         keys = [index for index, (name, _) in enumerate(table.columns) if name in table.key.split(", ")]
         last: Dict[Row, Row] = {tuple(row[index] for index in keys): row for row in rows}
         others = [name for name, _ in table.columns if name not in table.key.split(", ")]

@@ -82,7 +82,7 @@ class Sums(TailBuilder):
         self._labels: Dict[int, str] = {}
         self._owner_places: Dict[Tuple[str, str], int] = {}  # by kind and owner
         self._line_places: Dict[Tuple[str, int], int] = {}
-        # By account: the places of its two sums.
+        # The places of the two sums of each account.
         self._owner_of = array("I", [_NOWHERE])
         self._line_of = array("I", [_NOWHERE])
         self._own: Set[int] = set()

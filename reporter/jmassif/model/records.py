@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTupl
 
 
 # ---- kinds ----
-# What memory there is, and the words that traces and reports have for it: kinds, groups, roles, peaks.
+# Words of traces and reports for memory: kinds, groups, roles, peaks.
 
 HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned", "driver-host")
 DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
-# Of these the resident pages count, which the recorder samples. Stacks too, where --stacks did not measure them.
+# Kinds that count by resident pages, which the recorder samples; stacks too, unless --stacks measured them.
 PAGE_KINDS = ("anon", "file", "stack")
-# What GPU drivers commit below the CUDA API.
+# Memory that GPU drivers commit below the CUDA API.
 DRIVER_KINDS = ("driver", "driver-host")
-# Of these the trace has handles in the place of addresses.
+# Kinds with handles in the place of addresses.
 HANDLE_KINDS = ("array", "vmm", "driver")
 LISTED_KINDS = ("imported",)  # never part of a sum
 KINDS = HOST_KINDS + DEVICE_KINDS + LISTED_KINDS
 GROUPS = ("yours", "cached", "libraries", "runtime")
-# In the place of a group: of owners whose group the trace does not tell.
+# The group of owners without one in the trace.
 OTHER = "other"
 PEAKS = ("total", "host", "device")
 # The peak of what was allocated: of everything but sampled pages. Only a trace with pages has it.
 ALLOCATED = "allocated"
-# What tensors are for in training, in the order in which reports list them. An owner rule may name further ones.
+# Roles of tensors in training, in the order of reports. An owner rule may name further ones.
 ROLES = ("parameter", "gradient", "optimizer", "activation", "input", "temporary", "other")
-# The owner whose accounts have roles.
+# The owner of accounts with roles.
 TENSOR = "tensor"
 TIME_UNITS = ("ms", "i", "B")
 
@@ -100,7 +100,7 @@ class BlockEvents(_Rows):
 
 # Type of a number: that of half of its bytes.
 _HALF = {"Q": "I", "I": "H", "H": "B"}
-# Of two halves, which come in the order of the machine's bytes.
+# The places of two halves, which come in the order of the machine's bytes.
 _LOW, _HIGH = (0, 1) if sys.byteorder == "little" else (1, 0)
 
 
@@ -244,7 +244,7 @@ class Peak(NamedTuple):
     time: int
     host: int
     device: int
-    snapshot: int  # index of the snapshot that its composition is told against
+    snapshot: int  # index of the snapshot that its differences are against
     by_kind: Dict[str, int]
     differences: Differences
 

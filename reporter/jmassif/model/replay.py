@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Walks a run's snapshots, which tell what has changed, and knows what every account holds on the way."""
+"""Walks a run's snapshots, which have what has changed, and knows what every account holds on the way."""
 
 from array import array
 from typing import Iterator, Sequence, Tuple

@@ -96,7 +96,7 @@ class Profile:
         self.scope_sums: Dict[str, ScopeSum] = {}
         self.failures: Dict[Tuple[str, int], int] = {}  # (API, error code): calls
         self.counters: Dict[str, int] = {}
-        # By figure of the machine, as docs/trace-format.md names them: times, and bytes from then on.
+        # Times and bytes of each figure of the machine (docs/trace-format.md).
         self.system: Dict[str, Tuple["array[int]", "array[int]"]] = {}
         self.marks: List[Mark] = []
         self.stages: List[Stage] = []
@@ -107,13 +107,13 @@ class Profile:
         self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
         self.is_running = False  # known of the process while its trace is followed
         self.was_dismissed = False  # its parent is known (model/processes.py), had it end, and went on well
-        # By account: 1 for those that are to be seen; None: all. What tells who held what tells of these alone, totals do not.
+        # 1 for each account that is to be seen; None: all. Compositions are of these alone, totals are not.
         self.kept: Optional[bytearray] = None
         self.chosen: Optional[bytearray] = None  # likewise what a page shows first of all that is in it
         self.chosen_by = ""  # the options that say so of either
-        self.suppressed: Optional[bytearray] = None  # by account: 1 for leaks that are known and not to be told
+        self.suppressed: Optional[bytearray] = None  # 1 for each account of a known leak
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
-        # What was worked out before: by index of the snapshot, and up to so many snapshots.
+        # Results of earlier replays: by index of the snapshot, and up to so many snapshots.
         self._python_stacks = PythonStacks()
         self._replays: Dict[int, Tuple["array[int]", "array[int]"]] = {}
         self._lifetime: Optional[Tuple[int, Lifetime]] = None
@@ -164,7 +164,7 @@ class Profile:
         return self.manifest.get("option.threads") == "yes"
 
     def thread(self, number: int) -> str:
-        """What a thread is called; threads have numbers from 1, and 0 is all of those that are not told apart."""
+        """The name of a thread; threads have numbers from 1, and 0 is all of those that share it."""
         unnamed = f"thread {number}" if number > 1 else "main thread" if number else "further threads"
         return self.thread_names.get(number, unnamed)
 

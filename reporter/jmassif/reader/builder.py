@@ -47,7 +47,7 @@ from jmassif.reader.tokens import Corrupt, Handler, TraceError, read
 
 # ---- definitions ----
 
-# By kind: a number above 0, which takes a byte.
+# A number above 0 for each kind, which takes a byte.
 KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
 _MAX_ID = (1 << 32) - 1
 

@@ -26,7 +26,7 @@ STDIN = "-"
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK_BYTES = 1 << 18
-# What a recorder writes packs to a tenth, or a thirtieth where it repeats itself.
+# Traces pack to a tenth, or a thirtieth where they repeat themselves.
 _MOST_TIMES = 64
 _UNPACKED_ANYWAY = 16 << 20  # bytes
 

@@ -7,7 +7,7 @@ from typing import Iterable, Iterator, List, NamedTuple, Tuple, Union
 
 
 # ---- roles ----
-# What the parts of a line are there for. Writers mark it where they write; how a role looks is for those who show the report.
+# Roles of the parts of a line. Renderers mark them; a terminal or a page decides how a role looks.
 
 HEADING = "heading"
 LABEL = "label"  # what a fact at the report's head is called
@@ -18,7 +18,7 @@ HOST = "host"
 DEVICE = "device"
 PYTHON = "python"  # a line of Python in a call stack
 ROLES = (HEADING, LABEL, WARNING, SUM, SHARE, HOST, DEVICE, PYTHON)
-# Of a sentence, which may go on in the next line; it looks like any other text.
+# A sentence, which may go on in the next line; it looks like any other text.
 WORDS = "words"
 # A command to be run as it stands: it is never cut.
 COMMAND = "command"
@@ -45,7 +45,7 @@ class Line(str):
 
 
 # ---- layout ----
-# What the sections of a text report share: the page, headings, paragraphs, and how wide and how long it all may be.
+# Shared by the sections of a text report: page, headings, paragraphs, width and length.
 
 PAGE = 80
 
@@ -104,7 +104,7 @@ class Section(NamedTuple):
 def bounded(sections: Iterable[Section], room: int) -> Lines:
     """The sections that fit into that many lines, in their order, and the names of those that do not."""
     kept = [section for section in sections if section.lines]
-    # What says least goes first, and of that what comes last.
+    # The least important go first, and of these the last.
     expendable = sorted(range(len(kept)), key=lambda index: (kept[index].rank, index))
     for n_kept in range(len(kept), -1, -1):
         names = [title_of(kept[index].lines) for index in sorted(expendable[n_kept:])]
@@ -117,7 +117,7 @@ def bounded(sections: Iterable[Section], room: int) -> Lines:
 
 # ---- as wide as the page -----------------------------------------------------------------------
 
-# Of a frame that is cut, its place in the source stays.
+# A frame that is cut keeps its place in the source.
 _PLACE = re.compile(r" \([^()]*\)$")
 _LEAST_WIDTH = 20
 

@@ -233,7 +233,7 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
 
 # ---- threads ----
 
-# What NO_THREAD stands for.
+# The meaning of NO_THREAD.
 _OF_NONE = "what was mapped before the program began, and what malloc's blocks take beside what was asked for"
 
 
@@ -242,7 +242,7 @@ def _held(row: SampleRow) -> int:
 
 
 def threads_section(profile: Profile, names: Names, chosen: Moment, extent: Extent, is_together: bool) -> Lines:
-    """A row a name, or unless `is_together` a row a thread. Empty if the trace tells no threads, or one alone did everything."""
+    """A row a name, or unless `is_together` a row a thread. Empty without threads in the trace, or if one alone did everything."""
     if not profile.has_threads:
         return []
     threads = Threads(profile)

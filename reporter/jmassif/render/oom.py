@@ -28,7 +28,7 @@ _INNERMOST_SHOWN = 2  # where there are Python frames as well
 _SEGMENTS_SHOWN = 8
 _OWNERS_SHOWN = 5
 _LINES_SHOWN = 10
-# Of the reserved memory.
+# Share of the reserved memory.
 _FEW_HOLES = 0.1
 
 _ARITHMETIC = Table(Column("", 32, gap=2, align="<"), Column("", 10), Column("", gap=2))

@@ -25,10 +25,10 @@ from jmassif.render import words
 from jmassif.units import count, moment, printable, size
 
 _MOST_FINDINGS = 3
-# Of its capacity: a machine that is less full concerns nobody but on a board.
+# Share of its capacity: a machine that is less full matters on boards alone.
 _WORTH_TELLING = 0.1
 _NEARLY_FULL = 0.9
-# Of the program: a smaller part is no finding.
+# Share of the program: a smaller part is no finding.
 _LEAST_SHARE = 0.1
 _LEAST_IMPORTED = 0.25
 _MAX_STEP = 30

@@ -156,7 +156,7 @@ def overlay_sentence(found: Beside, time_unit: str) -> str:
 # ---- balance ----
 # All memory of the machine, and of a discrete GPU, in a sum that adds up.
 
-# What others do on a board at rest.
+# Change by others on a board at rest.
 _QUIET_BYTES = 16 << 20
 
 

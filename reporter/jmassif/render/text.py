@@ -68,7 +68,7 @@ from jmassif.units import count, growth, moment, printable, size
 _WARNINGS = ("Stopped", "Truncated")
 # The verdict of a short report has these.
 _FIRST = ("Command", "Run") + _WARNINGS
-# What --all adds to the other facts.
+# Facts that --all adds.
 _LONG = ("Packages", "Environment")
 
 
@@ -143,7 +143,7 @@ _HEIGHT_OF_TWO_GRAPHS = 7
 _SHORT_GRAPH = 6
 # Lines of a report that is not asked for more: what is wrapped or said besides finds room on two screens of 60.
 TWO_SCREENS = 112
-# Of all that is held: owners with less are one row there.
+# Share of all memory: owners with less are one row there.
 _LEAST_OWNER = 0.01
 
 

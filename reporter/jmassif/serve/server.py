@@ -38,7 +38,7 @@ _HEADERS = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
 )
-# Of answers that are no page; a page has its own policy, which lists its script.
+# The policy of answers that are no page; a page has its own, which lists its script.
 _POLICY = "default-src 'none'; frame-ancestors 'none'"
 _FRAMES = "frame-ancestors 'none'"
 
