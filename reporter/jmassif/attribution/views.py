@@ -23,31 +23,16 @@ _NONE = -1
 WITHOUT_THREADS = "the trace has no threads: record it with jmassif --threads=yes"
 
 
-def _thread_of(profile: Profile, roots: Dict[int, int]) -> Callable[[int], int]:
-    """A function from a stack's node to the number of its thread. In the first version callers could come later than who they call."""
-    parents, frames = profile.node_parent, profile.node_frame
-    known = {0: _NONE}
-
-    def number(innermost: int) -> int:
-        passed, node = [], innermost
-        while node not in known and parents[node]:
-            passed.append(node)
-            node = parents[node]
-        found = known.setdefault(node, roots.get(frames[node], _NONE))
-        known.update(dict.fromkeys(passed, found))
-        return found
-
-    return number
-
-
 class Threads:
     """The threads of one run."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        frames = profile.frames
-        roots = {id_: frame[4] for id_, frame in frames.items() if frame[0] == "t"}
-        self._numbers = array("q", map(_thread_of(profile, roots), (account.node for account in profile.accounts)))
+        roots = {id_: frame[4] for id_, frame in profile.frames.items() if frame[0] == "t"}
+        by_node = array("q", [_NONE])
+        for parent, frame in zip(profile.node_parent[1:], profile.node_frame[1:]):
+            by_node.append(by_node[parent] if parent else roots.get(frame, _NONE))
+        self._numbers = array("q", map(by_node.__getitem__, profile.accounts.nodes))
         # All that began, not only those that hold something.
         self._sharing = Counter(map(self.name, set(roots.values())))
 

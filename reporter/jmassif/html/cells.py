@@ -12,7 +12,6 @@ A *moment* is a snapshot or a peak, in order. Each has a row for each cell that 
 import sys
 from array import array
 from heapq import nlargest
-from operator import ge
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from jmassif.attribution.blame import callers
@@ -278,24 +277,6 @@ def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
     return most, profile.allocated()
 
 
-def _outermost_first(parents: Sequence[int]) -> Sequence[int]:
-    """All nodes but the root; as a rule their ids are in that order already."""
-    ids = range(1, len(parents))
-    if not any(map(ge, parents[1:], ids)):
-        return ids
-    depths = [0] * len(parents)
-    for node in ids:
-        outer, depth = node, 0
-        while outer and not depths[outer]:
-            outer, depth = parents[outer], depth + 1
-        depth += depths[outer]
-        outer = node
-        while outer and not depths[outer]:
-            depths[outer] = depth
-            outer, depth = parents[outer], depth - 1
-    return sorted(ids, key=depths.__getitem__)
-
-
 def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
     """How much each account, and each node with all below it, matters: what share it ever held, and ever allocated.
 
@@ -497,9 +478,7 @@ def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool =
     `has_parent`: the process was forked from another one that is on the page; what it inherited is in cells of its own.
     """
     opening = profile.composition(0) if has_parent and profile.snapshots else {}
-    order = _outermost_first(profile.node_parent)
-    if profile.node_frame.count(0) > 1:  # ids that no node has
-        order = [node for node in order if profile.node_frame[node]]
+    order = range(1, len(profile.node_parent))  # callers come first
     weights = _weigh(profile, order)
     accounts = grouped(profile, names, weights.account)
     ranked = nlargest(int(_BUDGETS[0][0] * share) + 1, order, key=weights.node.__getitem__)
