@@ -89,8 +89,8 @@ def _lines(report: Report) -> str:
     if not shown_:
         return ""
     figures: List[Tuple[str, str, Callable[[LineUsage], int]]] = [
-        ("tensors", "figure detail", lambda row: row.tensors),
-        ("cache", "figure detail", lambda row: row.cache),
+        ("tensors", "figure minor", lambda row: row.tensors),
+        ("cache", "figure minor", lambda row: row.cache),
         ("total", "figure", lambda row: row.usage.on(space)),
     ]
     figures = [each for each in figures if any(map(each[2], shown_))]

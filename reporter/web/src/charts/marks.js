@@ -115,7 +115,7 @@ function drawRules(u, { run, page, side, theme }) {
     const main = run.head.peaks[side === 'both' ? 'total' : side];
     const chosen = run.moments[page.moment];
     if (main) draw({ at: main.time, colour: theme['--text'], dash: [2, 3], text: `peak ${size(side === 'both' ? main.host + main.device : main[side])}` });
-    if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: main?.moment === chosen.index ? '' : chosen.name });
+    if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: chosen.isPeak && main?.time === chosen.time ? '' : chosen.name });
     if (page.other !== null) draw({ at: run.moments[page.other].time, colour: theme['--other'], dash: [6, 4], text: `vs. ${run.moments[page.other].name}` });
 }
 
