@@ -79,7 +79,7 @@ def fixture_seen(pair: Page) -> Seen:
                 ["text", "#changes .waterfall tfoot .figure"],
                 ["texts", "#changes .waterfall tbody .figure:nth-of-type(2)"],
             ],
-            "ladder": [["rows", "#changes .ladder tbody"]],
+            "ladder": [["rows", "#changes .steps tbody"]],
             "sides": [["rows", "#sides .body > .table tbody"]],
             "flame graph": [["evaluate", FRAMES], ["evaluate", COLOURS]],
             "saved": [["save", "#by-scope .tools button:nth-of-type(2)"]],

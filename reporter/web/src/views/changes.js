@@ -36,10 +36,10 @@ function steps(run, table, pool, from, to) {
 const ladderTable = ({ title, heads, rows, data }) =>
     h(
         'table',
-        { class: 'table ladder' },
+        { class: 'table steps' },
         h('caption', {}, title),
         h('thead', {}, h('tr', {}, ...['', ...heads].map((head, n) => h('th', { scope: 'col', class: n ? 'figure' : '' }, head || h('span', { class: 'unseen' }, 'step'))))),
-        h('tbody', {}, ...rows.map(([name, ...figures], n) => h('tr', { 'data-key': data[n].key }, h('th', { scope: 'row' }, name), ...figures.map((figure) => h('td', { class: 'figure' }, figure))))),
+        h('tbody', {}, ...rows.map(([name, ...figures], n) => h('tr', { 'data-key': data[n].key, 'data-role': data[n].role }, h('th', { scope: 'row' }, name), ...figures.map((figure) => h('td', { class: 'figure' }, figure))))),
     );
 
 export class Changes extends View {
@@ -54,9 +54,9 @@ export class Changes extends View {
         return [
             h('p', { class: 'quiet' }, `At ${difference.moment}.`),
             this.#tiles,
+            ...difference.ladders.map(ladderTable),
             this.#falls,
             hasRepeats && h('p', { class: 'quiet' }, 'Figures of repeated runs are medians. Noise: "within" where runs of both columns overlap.'),
-            ...difference.ladders.map(ladderTable),
         ];
     }
 

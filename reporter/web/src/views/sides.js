@@ -14,7 +14,7 @@ import { View } from './view.js';
 function facing(caption, rows, columns) {
     /** @type {Table<Line>} */
     const grid = new Table(caption, { limit: 40 });
-    grid.show([{ head: '', value: (row) => row.label }, ...columns.map(({ label }, n) => ({ head: label, isLong: true, value: (/** @type {Line} */ row) => row.values[n] || '?' }))], rows);
+    grid.show([{ head: 'fact', value: (row) => row.label }, ...columns.map(({ label }, n) => ({ head: label, isLong: true, value: (/** @type {Line} */ row) => row.values[n] || '?' }))], rows);
     return grid.element;
 }
 
