@@ -102,7 +102,7 @@ def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
         write_page(tmp_path, path), ["attributes", negative, "data-owner"], ["texts", f"{negative} .quiet"]
     )
     assert steps == ["allocated, never written", "freed by others since"]
-    assert [text.strip() for text in why] == ["taken away: it has no pages"]
+    assert [text.strip() for text in why] == ["taken away: it has no pages", ""]
 
 
 def test_a_run_without_them_has_no_such_section(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ const changed = (one, other) => [...new Set([...one.keys(), ...other.keys()])].f
 
 export class Address {
     #anchor = '';
-    /** What the address has now. @type {Map<string, string>} */
+    /** The state in the address. @type {Map<string, string>} */
     #state = new Map();
     #timer = 0;
     #isQuiet = false;
@@ -58,7 +58,7 @@ export class Address {
         window.addEventListener('popstate', () => this.#arrive());
     }
 
-    /** What the page shows next is nothing that the reader has chosen. */
+    /** The next change of the page is no choice of the reader's. */
     quietly() {
         this.#isQuiet = true;
     }

@@ -13,7 +13,7 @@ import { expressionOf } from './runs/filter.js';
 /** @typedef {import('./runs/page.js').Page} Page */
 /** @typedef {{element: HTMLElement, update: () => void}} Bar `update`: after each choice */
 
-/** What is held at a moment; of two pools that do not add up, both. @param {import('./runs/run.js').Run} run @param {number} index */
+/** Memory at a moment; of two pools that do not add up, both. @param {import('./runs/run.js').Run} run @param {number} index */
 function momentSize(run, index) {
     const { host, device } = run.moments[index];
     if (!run.uses('device')) return size(host);
@@ -71,7 +71,7 @@ function namedMoments(page) {
     return first.map(([name, index]) => h('button', { type: 'button', onclick: () => page.select(index), 'aria-pressed': String(index === moment) }, name));
 }
 
-/** What of all is shown, by expressions. @param {Page} page @returns {Bar} */
+/** The filter: expressions for stacks to include and exclude. @param {Page} page @returns {Bar} */
 function filters(page) {
     const said = h('span', { role: 'status', class: 'quiet' });
     const field = (/** @type {'only'|'except'} */ which) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What this page uses of d3-flame-graph and d3-selection, which come without types.
+// Types of the parts that this page uses of d3-flame-graph and d3-selection, which come without types.
 declare module 'd3-flame-graph' {
     interface FlameGraph {
         (selection: unknown): void;

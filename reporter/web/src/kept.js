@@ -13,7 +13,7 @@ const isBox = (/** @type {Control} */ control) => control.type === 'checkbox';
 /** @param {Control} control */
 const valueOf = (control) => (isBox(control) ? (/** @type {HTMLInputElement} */ (control).checked ? 'yes' : 'no') : control.value);
 
-/** Whether there was anything to be done. @param {Control} control @param {string} value one that it cannot have is passed over */
+/** Sets a control, and has it act. @param {Control} control @param {string} value one that it cannot have is passed over */
 function set(control, value) {
     if (valueOf(control) === value) return;
     if (control instanceof HTMLSelectElement && ![...control.options].some((option) => option.value === value)) return;

@@ -44,7 +44,7 @@ export function live(renew) {
             replace(text, ...(state.problem ? [h('span', { class: 'problem' }, state.problem)] : state.processes.map((process) => h('span', { class: process.is_running ? 'running' : 'quiet' }, describe(process)))));
             // A page that was made of a finished run has nothing to follow.
             element.hidden = isOver && !state.problem && (wanted || state.version) === state.version && element.hidden;
-            // What came with the page is the first announced version, or older.
+            // The page came with the first announced version, or an older one.
             if (!wanted) shown = state.version - (isOver ? 0 : 1);
             wanted = state.version;
             void catchUp();

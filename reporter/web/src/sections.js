@@ -225,7 +225,7 @@ export class Sections {
         this.#anchor.remember();
     }
 
-    /** What is on the screen comes first, so that a click is answered at once; the rest in tasks of its own. */
+    /** Sections in view come first, so that a click is answered at once; the rest in tasks of its own. */
     refresh() {
         const { all } = this;
         for (const section of all) section.expire();

@@ -45,7 +45,7 @@ export function replace(element, ...children) {
     append(element, ...children);
 }
 
-/** What says where a control's setting is kept, in an address: a word for it, unlike all others of its section. @param {string} name in words */
+/** Attribute with the name of a control's setting in an address: a word for it, unlike all others of its section. @param {string} name in words */
 export const kept = (name) => ({ 'data-keep': name.toLowerCase().replaceAll(/[^a-z]+/g, '-') });
 
 /**

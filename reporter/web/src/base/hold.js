@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What must be let go of by hand, because it would outlive the elements that it is for: listeners on window and on other
+// Resources to release by hand, as they would outlive their elements: listeners on window and on other
 // long-lived things, observers, plots. Whatever takes hold of such a thing says here how to let go.
 
-/** What fits on A4 and on US letter. */
+/** Pixels that fit on A4 and on US letter. */
 const PAPER = 680;
 
 export class Hold {
@@ -29,7 +29,7 @@ export class Hold {
     }
 
     /**
-     * What is drawn for a screen's width is drawn anew for paper, before the browser lays the paper out, and back after it.
+     * Drawings for a screen's width are made anew for paper, before the browser lays the paper out, and back after it.
      * @param {(width: number|null) => void} redraw pixels between a sheet's margins; null: as on the screen
      */
     onPrint(redraw) {

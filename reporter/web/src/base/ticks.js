@@ -34,7 +34,7 @@ export function steps(kind, least, most) {
     return found.filter((step) => step >= 1);
 }
 
-/** What stands at each tick. @param {string} kind @param {number[]} ticks ascending, one step apart @param {number} least @param {number} most on the axis */
+/** Labels of ticks. @param {string} kind @param {number[]} ticks ascending, one step apart @param {number} least @param {number} most on the axis */
 export function labels(kind, ticks, least, most) {
     const { name, size } = unitOf(kind, least, most);
     const step = ticks.length > 1 ? (ticks[1] - ticks[0]) / size : 1;

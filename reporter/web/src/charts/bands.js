@@ -56,7 +56,7 @@ export class Bands {
         if (b > a) this.#view = [a, b];
     }
 
-    /** What lies at a pixel. @param {number} px @param {number} py */
+    /** The block at a pixel. @param {number} px @param {number} py */
     hit(px, py) {
         const t = this.#timeAt(px);
         const height = this.lives.top * (1 - py / (HEIGHT - BOTTOM));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the call tree is narrowed to, where the reader can see it, and the way back: one owner, one Python line, one block's place.
+// A chip with what the call tree is narrowed to, and the way back: one owner, one Python line, one block's place.
 
 import { h, replace } from '../base/dom.js';
 

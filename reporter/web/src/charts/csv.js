@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a reader takes away from a table: a CSV file, or text for the clipboard.
+// A table as a CSV file, or as text for the clipboard.
 
 import { h } from '../base/dom.js';
 import { download } from '../base/download.js';

@@ -42,7 +42,7 @@ function colour(node, isCompared) {
     return `oklch(${80 - 22 * Math.abs(part)}% ${0.16 * Math.abs(part)} ${part > 0 ? 25 : 255})`;
 }
 
-/** What the colours mean. @param {boolean} isCompared */
+/** Keys of the colours. @param {boolean} isCompared */
 const legendKeys = (isCompared) =>
     isCompared
         ? [['grown', 'oklch(58% 0.16 25)'], ['shrunk', 'oklch(58% 0.16 255)'], ['unchanged', 'oklch(80% 0 0)']]
@@ -85,7 +85,7 @@ export class Flame {
     #focused = null;
     /** @type {RegExp|null} */
     #wanted = null;
-    /** What the reader has enlarged, one after the other; the last is. @type {Placed[]} */
+    /** Frames that the reader has enlarged, one after the other; the last is. @type {Placed[]} */
     #enlarged = [];
 
     /** @param {Handlers} handlers */
@@ -138,7 +138,7 @@ export class Flame {
         if (pattern) this.#chart?.search(pattern.source);
     }
 
-    /** What is on the screen, in a picture. @param {Picture} picture */
+    /** Draws the present view into a picture. @param {Picture} picture */
     draw(picture) {
         const shown = this.#shown;
         if (!shown || !this.#chart) return;

@@ -19,7 +19,7 @@ const MOST_RULES = 20; // marks in view, beyond which they are ticks
 /** How many rows of regions a run needs. @param {Run} run */
 export const lanesOf = (run) => Math.min(MOST_LANES, run.head.regions.reduce((most, region) => Math.max(most, region.depth + 1), 0));
 
-/** Where times lie. @param {uPlot} u */
+/** Edges of the plot, and positions of times. @param {uPlot} u */
 function frame({ bbox, valToPos }) {
     const right = bbox.left + bbox.width;
     return {
@@ -132,7 +132,7 @@ export function drawMarks(u, marked) {
     ctx.restore();
 }
 
-/** What the signs on the plot stand for, of those that there are. @param {Run} run */
+/** Keys of the signs that are on the plot. @param {Run} run */
 export function signs({ head, moments }) {
     const found = /** @type {[string, string, boolean][]} */ ([
         ['region', 'region', head.regions.length > 0],

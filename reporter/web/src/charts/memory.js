@@ -19,7 +19,7 @@ import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, wid
 
 const HEIGHT = 340;
 
-/** What an owner is, for who points at its name. @param {import('../runs/run.js').Run} run @param {Dimension} dimension @param {string} name */
+/** Description of an owner, as a tooltip. @param {import('../runs/run.js').Run} run @param {Dimension} dimension @param {string} name */
 const aboutOf = (run, dimension, name) => (dimension === 'owner' && run.head.owners.find((owner) => owner.name === name)?.about) || undefined;
 
 /** One plot: of all memory, or of one pool. */
@@ -47,7 +47,7 @@ export class MemoryPlot {
             onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
         });
         this.element = h('figure', {}, h('figcaption', {}, h('b', {}, `${what} over time`)), this.canvas, this.legend);
-        /** What another tool showed, by the log that was handed in. */
+        /** Figures of another tool's log. */
         this.beside = this.run.parts.machine.filter((figure) => figure.beside === side);
         /** @type {uPlot|null} */
         this.plot = null;
@@ -146,7 +146,7 @@ export class MemoryPlot {
         this.canvas.setAttribute('aria-valuetext', `${chosen.name} at ${time(chosen.time, run.head.unit)}: ${size(held)}`);
     }
 
-    /** What is at the pointer. @param {uPlot} u */
+    /** Describes the moment at the pointer. @param {uPlot} u */
     #hover(u) {
         const { left = -1, idx } = u.cursor;
         if (left < 0 || idx === null || idx === undefined) return;

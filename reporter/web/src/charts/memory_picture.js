@@ -63,7 +63,7 @@ export function drawMemory(picture, plot) {
         picture.line(across(times[i]), bottom, across(times[i]), bottom + 5, INK.quiet);
         picture.text(across(times[i]), bottom + 19, text, { size: 12, fill: INK.quiet, anchor: across(times[i]) > RIGHT - 20 ? 'end' : 'middle' });
     });
-    // What begins before the span that is shown is cut where that does.
+    // Clip areas that begin before the span that is shown.
     const id = `of-${side}`;
     picture.add(`<clipPath id="${id}"><rect x="${LEFT}" y="${number(top)}" width="${RIGHT - LEFT}" height="${HEIGHT}"/></clipPath><g clip-path="url(#${id})">`);
     const line = (/** @type {Float64Array} */ bytes) => rows.map((i) => `${number(across(x[i]))},${number(up(bytes[i]))}`).join('L');

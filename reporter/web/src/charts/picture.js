@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the reader sees, as a file that stands by itself: an SVG without scripts or style sheets, in sRGB and ASCII, so that any
+// A view as a file that stands by itself: an SVG without scripts or style sheets, in sRGB and ASCII, so that any
 // viewer shows it alike, and a PNG of it, which a canvas makes.
 
 import { h } from '../base/dom.js';
@@ -40,7 +40,7 @@ export const number = (value) => String(Math.round(value * 10) / 10);
 /** @param {string} text @param {number} size @param {boolean} [isBold] */
 function widthOf(text, size, isBold = false) {
     pen.font = `${isBold ? '600 ' : ''}${size}px ${FONT}`;
-    // Where the picture is shown the fonts may be others.
+    // Fonts may be others where the picture is shown.
     return 1.06 * pen.measureText(text).width;
 }
 
@@ -59,11 +59,11 @@ export function fitted(text, width, size) {
 /** Words for who points at an element, and for who cannot see it. @param {string} text */
 export const title = (text) => `<title>${escaped(text.slice(0, 300))}</title>`;
 
-/** What is drawn, from the top down. */
+/** Elements, from the top down. */
 export class Picture {
     /** @type {string[]} */
     #parts = [];
-    /** Where the next part begins. */
+    /** Top of the next part. */
     top = 0;
 
     /** @param {...string} parts */
@@ -88,7 +88,7 @@ export class Picture {
         this.text(x + (isLeft ? -6 : 6), y, words, { size: 12, fill, anchor: isLeft ? 'end' : 'start', isBold: true });
     }
 
-    /** What the picture is of, what it shows, and the answer. @param {string} name @param {string} subtitle @param {{text: string, severity: string}[]} statements */
+    /** The name of the run, a subtitle, and statements. @param {string} name @param {string} subtitle @param {{text: string, severity: string}[]} statements */
     head(name, subtitle, statements) {
         const room = WIDTH - 2 * MARGIN;
         this.text(MARGIN, 30, fitted(name, room, 19), { size: 19, isBold: true });

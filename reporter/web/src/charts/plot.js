@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What plots over time have in common: their axes, how they are zoomed together, and that a click chooses a moment.
+// Common parts of plots over time: their axes, how they are zoomed together, and that a click chooses a moment.
 
 import { themed } from '../base/theme.js';
 import { labels, steps } from '../base/ticks.js';

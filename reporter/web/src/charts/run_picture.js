@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What stands on top of a picture of a run: what ran, what is shown, and the answer, where it is of the moment that is shown.
+// Head of a picture of a run: command, view, and the statements of the first screen, if it is of their moment.
 
 import { Picture } from './picture.js';
 

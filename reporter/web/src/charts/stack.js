@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Who allocated a block: its stack, in a box below the view that the block was chosen in.
+// Call stack of a block, in a box below the view that the block was chosen in.
 
 import { h, replace } from '../base/dom.js';
 

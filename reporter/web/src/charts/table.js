@@ -165,7 +165,7 @@ export class Table {
         replace(this.#head, h('tr', {}, ...columns.map((column, i) => this.#heading(column, i))));
         const focused = [...this.#body.children].indexOf(/** @type {Element} */ (document.activeElement));
         replace(this.#body, ...shown.map((row) => this.#line(row)));
-        // Who chose a row with a key goes on from there.
+        // Keys go on from the chosen row.
         if (focused >= 0) /** @type {HTMLElement|undefined} */ (this.#body.children[focused])?.focus({ preventScroll: true });
         replace(this.#said, isPart && `${order.length.toLocaleString('en-US')} of ${nRows.toLocaleString('en-US')}`);
         this.filter.hidden = nRows <= limit && !this.filter.value;

@@ -6,7 +6,7 @@ import { h } from '../base/dom.js';
 import { percent, size, whole } from '../base/units.js';
 
 /**
- * What a part adds to what stands before it; a negative one takes away.
+ * A part, added to those before it; a negative one is taken away.
  * @typedef {{name: string, group: string, bytes: number, colour: string, text?: string}} Step `group`: what is said of it, quietly; `text`: instead of its size
  */
 

@@ -30,7 +30,7 @@ export class Fleet {
         this.column = column;
     }
 
-    /** What the runs of each group held of a row, in the order of its runs. @param {number} row */
+    /** Bytes of a row in the runs of each group, in the order of its runs. @param {number} row */
     values(row) {
         return this.head.groups.map((_, group) => this.column(`${row}.${group}`));
     }
@@ -39,7 +39,7 @@ export class Fleet {
 /** @typedef {{from: number, to: number, runs: number[]}} Bin of which the last has its end in it too; runs by their place in the group */
 
 /**
- * Where the runs of each group lie, in as many steps of one width for all groups.
+ * Distribution of the runs of each group, in as many steps of one width for all groups.
  * @param {Float64Array[]} values @param {number} n @returns {Bin[][]}
  */
 export function bins(values, n) {

@@ -36,7 +36,7 @@ export function ownerColour(group, rank) {
 /** @param {number} place in a list */
 export const listColour = (place) => colour(place % 24 < 12 ? 68 : 55, 0.11, HUES[place % HUES.length]);
 
-/** What is a sum of many. */
+/** The colour of a sum of many. */
 export const REST = colour(70, 0.01, 250);
 
 /** @type {WeakMap<import('./run.js').Run, Map<string, string[]>>} */
@@ -57,7 +57,7 @@ export function coloursOf(run, dimension) {
     return colours;
 }
 
-/** What held most at any moment comes first. @param {import('./run.js').Run} run @param {import('./run.js').Dimension} dimension */
+/** Colours by place, the largest at any moment first. @param {import('./run.js').Run} run @param {import('./run.js').Dimension} dimension */
 function assign(run, dimension) {
     const { names } = run.dimension(dimension);
     const most = run.series(dimension, 'both').map((bytes) => bytes.reduce((top, value) => (value > top ? value : top), 0));

@@ -32,7 +32,7 @@ export class Comparison extends Run {
         return this.difference.columns.some((column) => column.runs.length > 1);
     }
 
-    /** What may be added up in a table: both sides of unified boards, or each of a discrete GPU. @param {DifferenceTable} table @returns {Pool[]} */
+    /** Pools of a table: both sides of unified boards, or each of a discrete GPU. @param {DifferenceTable} table @returns {Pool[]} */
     pools(table) {
         const hasDevice = table.total.cells.some((cell) => cell.device);
         return this.difference.discrete && hasDevice ? ['host', 'device'] : ['bytes'];

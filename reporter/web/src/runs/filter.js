@@ -39,7 +39,7 @@ function finds(run, { fields, pattern }) {
     return (cell) => through[run.cells.node[cell]] === 1 || hasOwner[run.cells.owner[cell]];
 }
 
-/** What is wrong with an expression, in words; '' for nothing. @param {Filter} filter */
+/** The problem of an expression; '' for none. @param {Filter} filter */
 export const problemOf = ({ only, except }) => expressionOf(only).problem || expressionOf(except).problem;
 
 /** @param {Run} run @param {Filter} filter */

@@ -29,7 +29,7 @@ function eventsOf(run, blocks) {
         events.push({ time: begin[block], isEnd: false, index });
         if (end[block]) events.push({ time: end[block] - 1, isEnd: true, index });
     });
-    // What dies within the tick in which it was born is never seen: its end is not before its beginning.
+    // A block that is freed within its first tick is never seen: its end is not before its beginning.
     return events.sort((a, b) => a.time - b.time || a.index - b.index || Number(a.isEnd) - Number(b.isEnd));
 }
 
@@ -87,7 +87,7 @@ export function livesOf(run, side, most) {
     return { lives, end: last, top, least, nLeftOut: candidates.length - kept.length };
 }
 
-/** Where a block lies at a time. @param {Life} life @param {number} time */
+/** Height of a block's floor at a time. @param {Life} life @param {number} time */
 export function floorAt({ at, floor }, time) {
     let low = 0;
     let high = at.length;

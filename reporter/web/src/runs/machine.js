@@ -7,7 +7,7 @@ import { size } from '../base/units.js';
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./parts.js').Figure} Figure */
 
-/** What was said last; null before anything was. @param {Figure} figure @param {number} at */
+/** The last sample; null before the first. @param {Figure} figure @param {number} at */
 export function valueAt({ time, bytes }, at) {
     let low = 0;
     let high = time.length;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Who calls a function or a line, and whom it calls, by what their stacks hold. A stack that goes through it several times counts once:
+// Callers and callees of a function or a line, by the memory of their stacks. A stack that goes through it several times counts once:
 // with who called the outermost call, and whom the innermost called (analysis/callers_callees.py has the same).
 
 /** @typedef {import('./run.js').Run} Run */

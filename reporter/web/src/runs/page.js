@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the reader looks at: a run (a process, or the sum of all), a moment of it, and another moment to compare with.
+// The reader's choices: a run (a process, or the sum of all), a moment of it, and another moment to compare with.
 // Views ask for changes here and are notified; they know nothing of each other. Of two moments the later one is shown as
 // compared with the earlier one, whichever was chosen first: what has grown is more. Columns of a comparison have no such
 // order, and are shown as they were asked for.
@@ -10,7 +10,7 @@ import { NO_FILTER, partOf, problemOf } from './filter.js';
 /** @typedef {import('./filter.js').Filter} Filter */
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./data.js').PageData} PageData */
-/** What the call tree is narrowed to: an owner, a line, or a cell, by its place in the run. @typedef {{dimension: 'owner'|'line'|'cell', index: number, name: string}} Only */
+/** The call tree is narrowed to this: an owner, a line, or a cell, by its place in the run. @typedef {{dimension: 'owner'|'line'|'cell', index: number, name: string}} Only */
 
 /** A frame that a section is to show, with the names of its callers and its own, the outermost first. @typedef {{section: string, name: string, path: string[]}} Look */
 /** All that is chosen, at once. @typedef {{run: Run, chosen: number, against: number|null, only: Only|null, filter: Filter}} Choices */
@@ -28,7 +28,7 @@ export class Page {
         this.runs = runs;
         /** The run that the reader has chosen, in full. */
         this.whole = runs[0];
-        /** What of it is shown: the part that the filter leaves. */
+        /** The part of it that the filter leaves. */
         this.run = partOf(this.whole, NO_FILTER);
         this.filter = NO_FILTER;
         const { chosen, against } = this.opening(this.run);
@@ -38,7 +38,7 @@ export class Page {
         this.against = against;
         /** @type {Only|null} */
         this.only = null;
-        /** What a section has yet to show. @type {Look|null} */
+        /** A request to a section, not taken yet. @type {Look|null} */
         this.look = null;
     }
 
@@ -66,7 +66,7 @@ export class Page {
         return this.against === null || this.data.difference ? this.against : Math.min(this.chosen, this.against);
     }
 
-    /** What is chosen of a run before the reader has. @param {Run} run @returns {{chosen: number, against: number|null}} */
+    /** Choices before the reader's. @param {Run} run @returns {{chosen: number, against: number|null}} */
     opening(run) {
         const chosen = run.mainMoment;
         return { chosen, against: this.data.difference && chosen > 0 ? 0 : null };

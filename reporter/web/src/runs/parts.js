@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a run is made of, as arrays: cells, moments, and what changed in between; blocks, outline, machine, mapped memory.
+// The arrays of a run: cells, moments, and changes in between; blocks, outline, machine, mapped memory.
 //
 // A cell is memory that the page keeps as one: one node of the trie of stacks, one kind, owner, role, library and
 // Python line. A moment is a snapshot or a peak.
@@ -18,7 +18,7 @@
 /** A figure of the machine: from each time on, so many bytes. @typedef {{label: string, wantsMuch: boolean, isOfProcess: boolean, beside: string, time: Float64Array, bytes: Float64Array}} Figure */
 
 /**
- * What was held, by cell and moment.
+ * Memory by cell and moment.
  * @typedef {object} HeldParts
  * @property {RunHead} head
  * @property {string[]} processes the processes' names; one, but for a sum
@@ -28,7 +28,7 @@
  * @property {Rows} rows
  */
 /**
- * What else was recorded.
+ * All other records.
  * @typedef {object} OtherParts
  * @property {Blocks} blocks
  * @property {Outline} outline

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Memory between two moments, by call site: what was there before, what was allocated and freed in between, and what is there after.
-// What is freed follows from the other three.
+// Freed bytes follow from the other three.
 
 /** @typedef {import('./run.js').Run} Run */
 /** Bytes. @typedef {{before: number, allocated: number, freed: number, after: number}} Flow */

@@ -66,7 +66,7 @@ export class Run {
         }
     }
 
-    /** What each cell held at a moment, and had allocated by then. Not to be written to. @param {number} moment @returns {Held} */
+    /** Memory of each cell at a moment, and all allocated by then. Read only. @param {number} moment @returns {Held} */
     at(moment) {
         const cached = this.#cache.get(moment);
         if (cached) return cached;
@@ -159,7 +159,7 @@ export class Run {
         return sums;
     }
 
-    /** What was called through each Python line at a moment: with itself, and with all lines that it called. @param {number} moment @returns {Sum[]} */
+    /** Totals of each Python line at a moment: itself, and all lines that it called. @param {number} moment @returns {Sum[]} */
     totals(moment) {
         const { lines } = this.head;
         const { bytes } = this.at(moment);
@@ -207,7 +207,7 @@ export class Run {
         return frames;
     }
 
-    /** What they are called. @param {number} cell @returns {string[]} */
+    /** Labels of a cell's stack. @param {number} cell @returns {string[]} */
     stack(cell) {
         return this.frames(cell).map((frame) => this.head.frames.label[frame]);
     }
@@ -218,7 +218,7 @@ export class Run {
         return arounds[around[frame]] ?? '';
     }
 
-    /** What to call a moment: "peak, 2.61 s". @param {number} index */
+    /** Label of a moment: "peak, 2.61 s". @param {number} index */
     label(index) {
         return `${this.moments[index].name}, ${time(this.moments[index].time, this.head.unit)}`;
     }
@@ -228,7 +228,7 @@ export class Run {
         return Math.max(0, this.head.at.first);
     }
 
-    /** Whether any memory of a side was ever held. @param {'host'|'device'} side */
+    /** True if any memory of a side was ever in use. @param {'host'|'device'} side */
     uses(side) {
         return this.moments.some((moment) => moment[side] > 0) || this.outline[side].some((bytes) => bytes > 0);
     }

@@ -68,7 +68,7 @@ function segmentsOf(run, blocks) {
 }
 
 /**
- * What of the segments is free: in all, in how many holes, the largest, and the part of it that the largest is not
+ * Free memory of segments: in all, in how many holes, the largest, and the part of it that the largest is not
  * (0: one hole; near 1: crumbs).
  * @param {Segment[]} segments
  */

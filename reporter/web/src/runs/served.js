@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a page can have from the server that it came from (docs/page.md, "Served"); a page that is a file has none, and asks nobody.
+// Requests to the server that a page came from (docs/page.md, "Served"); a page that is a file has none, and asks nobody.
 
 /** @typedef {{host: number, device: number, blocks: number}} Amount bytes, but for the blocks */
 /** @typedef {Amount & {node: number, name: string, type: string, children: number, around: string}} Branch `children`: how many of them hold anything; `around`: the source around its line */
@@ -8,7 +8,7 @@
 /** @typedef {{begin: number, address: string, bytes: number, kind: string, owner: string, side: string}} ServedBlock */
 /** @typedef {{rows: ServedBlock[], n: number, bytes: number, stack: string[]}} ServedBlocks */
 /** @typedef {{pid: number, state: string, is_running: boolean, when: string, time: number, host: number, device: number, peak: number, snapshots: number}} ServedProcess */
-/** What is so now. `version` is the page's that can be had. @typedef {{version: number, processes: ServedProcess[], problem: string}} ServedState */
+/** The present state. `version` is the page's that can be had. @typedef {{version: number, processes: ServedProcess[], problem: string}} ServedState */
 /** @typedef {{process: string, at: string, node: number, first: number}} Place `at`: a snapshot's id, or "peak-total" and so on */
 
 export const isServed = () => document.querySelector('meta[name=served]')?.getAttribute('content') === 'yes' && location.protocol === 'http:';

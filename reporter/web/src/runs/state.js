@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the reader looks at, in words that an address can have in it: "at=12&with=start&owner=tensor&open=owners,calls". The words
+// The reader's choices as words of an address: "at=12&with=start&owner=tensor&open=owners,calls". The words
 // are names and numbers that stay the same when the page is made anew; what is as the page has it anyway is left out. An address may
 // come from anybody and be of another page: what it names and is not here is passed over.
 
@@ -51,7 +51,7 @@ export function read(fragment) {
     return { anchor, state };
 }
 
-/** What a moment is called in addresses. @param {Page} page @param {Run} run @param {number} index */
+/** Name of a moment in addresses. @param {Page} page @param {Run} run @param {number} index */
 function keyOf({ data }, run, index) {
     if (data.difference) {
         const labels = data.difference.columns.map(({ label }) => label);
@@ -88,7 +88,7 @@ function onlyOf(run, state) {
     return null;
 }
 
-/** What a cell is called in the table of blocks. @param {Run} run @param {number} cell */
+/** Name of a cell in the table of blocks. @param {Run} run @param {number} cell */
 const siteOf = (run, cell) => lineOf(run, cell) || allocatorOf(run, cell);
 
 /** @param {Page} page @param {Run} run */
@@ -97,7 +97,7 @@ function processKey({ runs }, run) {
     return isOne ? run.head.pid : `${run.head.pid}.${runs.indexOf(run)}`;
 }
 
-/** What of the page is not as it opens. @param {Page} page @returns {State} */
+/** Choices that differ from those with which the page opens. @param {Page} page @returns {State} */
 export function stateOf(page) {
     /** @type {State} */
     const state = new Map();

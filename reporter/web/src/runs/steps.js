@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the allocators of the device did, step by step: each block of the device that is on the page comes and, mostly, goes.
+// Steps of the device's allocators: each block of the device that is on the page comes and, mostly, goes.
 // Records are ordered by their places: a millisecond may have many.
 
 /** @typedef {import('./run.js').Run} Run */

@@ -62,7 +62,7 @@ function steps(runs, offset) {
     return found.sort((a, b) => a.clock - b.clock || a.run - b.run);
 }
 
-/** Where each run's places lie in the lists that all share, and where its cells, nodes and frames begin. @param {Run[]} runs */
+/** The places of each run's names in the shared lists, and the first of its cells, nodes and frames. @param {Run[]} runs */
 function shared(runs) {
     const kinds = index((/** @type {import('./data.js').Kind} */ kind) => kind.name);
     const owners = index((/** @type {import('./data.js').Owner} */ owner) => owner.name);
@@ -141,7 +141,7 @@ function cellsOf(parts, { first, placesOf }) {
     };
 }
 
-/** What changed at each step. @param {Run[]} runs @param {Step[]} order @param {number[]} firstCell by run @returns {import('./parts.js').Rows} */
+/** Changes at each step. @param {Run[]} runs @param {Step[]} order @param {number[]} firstCell by run @returns {import('./parts.js').Rows} */
 function rowsOf(runs, order, firstCell) {
     const begin = [0];
     /** @type {number[][]} */
@@ -186,7 +186,7 @@ function withoutSize(heads) {
     return [...sums];
 }
 
-/** What happened in any of them, on the common clock. @param {RunHead[]} heads @param {number[]} offset */
+/** Events of all runs, on the common clock. @param {RunHead[]} heads @param {number[]} offset */
 const eventsOf = (heads, offset) => ({
     marks: heads.flatMap((head, i) => head.marks.map((mark) => ({ ...mark, time: mark.time + offset[i] }))),
     regions: heads.flatMap((head, i) => head.regions.map((region) => ({ ...region, begin: region.begin + offset[i], end: region.end === null ? null : region.end + offset[i] }))),

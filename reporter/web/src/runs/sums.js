@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What each owner, library, line or role held at the chosen moment, and at the one that it is compared with.
+// Memory of each owner, library, line or role at the chosen moment, and at the one that it is compared with.
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./run.js').Sum} Sum */
@@ -33,7 +33,7 @@ export const sumOf = (rows, name = 'total') => ({
     before: rows.every((row) => row.before) ? rows.reduce((all, row) => plus(all, row.before ?? NOTHING), NOTHING) : null,
 });
 
-/** What each name holds at a moment. @param {Run} run @param {Dimension} dimension @param {number} moment */
+/** Sums of all names at a moment. @param {Run} run @param {Dimension} dimension @param {number} moment */
 export const sumsOf = (run, dimension, moment) => {
     const sums = run.sums(dimension, moment);
     return run.dimension(dimension).names.map((name, index) => ({ name, index, members: [index], sum: sums[index] }));

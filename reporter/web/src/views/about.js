@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What ran, where and how it was recorded; and whatever was odd.
+// The program, its machine, how it was recorded, and warnings.
 
 import { h } from '../base/dom.js';
 import { count, size, whole } from '../base/units.js';
@@ -10,7 +10,7 @@ import { View } from './view.js';
 /** @typedef {import('../runs/data.js').RunHead} RunHead */
 /** @typedef {{name: string, figure: string}} Odd */
 
-/** What went wrong, and how often. @param {RunHead} head @returns {Odd[]} */
+/** Failed calls and warnings, and how often they came. @param {RunHead} head @returns {Odd[]} */
 const warningsOf = (head) => [
     ...head.failures.map((failure) => ({ name: `${failure.name} failed with error ${failure.code}`, figure: count(failure.calls, 'call') })),
     ...head.counters.map(([key, n]) => ({ name: key, figure: key.endsWith('-bytes') ? size(n) : whole(n) })),

@@ -50,7 +50,7 @@ function text(root, least, shown) {
     return lines.join('\n');
 }
 
-/** What else the page has of a frame. @param {Page} page @param {Order} order @param {TreeNode} node @param {string[]} path */
+/** Links to other sections with a frame. @param {Page} page @param {Order} order @param {TreeNode} node @param {string[]} path */
 function linksOf(page, order, { name, type }, path) {
     const { run, data } = page;
     if (data.difference) return [];
@@ -141,7 +141,7 @@ export class Calls extends View {
         return h('span', { title: this.run.around(frame) || null }, text);
     }
 
-    /** Where the reader is: the frame, the way back to its callers, and what else the page has of it. @param {TreeNode[]} path */
+    /** The trail: the frame, the way back to its callers, and links to other sections. @param {TreeNode[]} path */
     #follow(path) {
         this.#reset.disabled = this.#back.disabled = !path.length;
         this.#trail.hidden = !path.length;

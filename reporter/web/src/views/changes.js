@@ -73,7 +73,7 @@ export class Changes extends View {
         }
     }
 
-    /** What a column holds. @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} column */
+    /** The total of a column. @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} column */
     #tile(run, table, pool, column) {
         const { page } = this;
         const { label } = run.difference.columns[column];

@@ -23,7 +23,7 @@ const fullName = (row) => [...row.inside, row.name].join(' > ') + (isListed(row)
 /** @param {number} n */
 const signed = (n) => (n ? `${n > 0 ? '+' : ''}${whole(n)}` : '');
 
-/** What an owner is; '' if that is not known. @param {Comparison} run @param {string} name */
+/** Description of an owner; '' without one. @param {Comparison} run @param {string} name */
 const aboutOf = (run, name) => run.head.owners.find((owner) => owner.name === name)?.about ?? '';
 
 /** @param {Comparison} run @param {DifferenceTable} table @param {Pool} pool @param {number} now @param {number|null} before @returns {import('../charts/table.js').Column<Row>[]} */
@@ -66,7 +66,7 @@ export function compared(table) {
         static id = `by-${table.by}`;
         static title = name;
 
-        // Where nobody used tensors, or Python, the rows say just that.
+        // Without tensors, or Python, the rows say just that.
         static fits() {
             return table.rows.some((row) => !row.name.startsWith('(')) || !!table.other;
         }

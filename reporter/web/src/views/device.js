@@ -70,7 +70,7 @@ export class DeviceMap extends View {
 
     /** @type {'owner'|'role'} */
     #dimension = 'owner';
-    /** What is drawn, in order. There may be thousands: they share the map's listeners, and one stop of the Tab key. */
+    /** The parts drawn, in order. There may be thousands: they share the map's listeners, and one stop of the Tab key. */
     /** @type {Map<EventTarget|null, {text: string, block: number}>} */
     #shown = new Map();
     #summary = h('p', { class: 'map-summary' });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What each line of the program's own Python code caused by itself, and with all lines that it called, with its text where it
+// Memory that each line of the program's own Python code allocated by itself, and with all lines that it called, with its text where it
 // could be read. A click narrows the call tree to what is its own.
 
 import { h, replace } from '../base/dom.js';
@@ -43,7 +43,7 @@ export class Lines extends View {
         const look = page.taken(Lines.id);
         if (look) this.#grid.find(look.name);
         const totals = run.moments.length ? run.totals(page.moment) : [];
-        // What no line is to blame for has called nothing, and neither has a sum of rows.
+        // Memory without a line has no callees, and neither has a sum of rows.
         const totalOf = (/** @type {Row} */ row) => (lines.path[row.index] ? totals[row.index] : row.sum);
         const rows = rowsOf(page, 'line', (sum, index) => sum.allocated > 0 || total(sum) > 0 || total(totals[index]) > 0);
         rows.sort((a, b) => total(b.sum) - total(a.sum) || total(totalOf(b)) - total(totalOf(a)));

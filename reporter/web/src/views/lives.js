@@ -55,7 +55,7 @@ export class BlocksOverTime extends View {
     #legend = h('ul', { class: 'legend' });
     /** @type {HTMLElement|null} */
     #place = null;
-    /** Where the pointer went down. @type {number|null} */
+    /** Pixel at which the pointer went down. @type {number|null} */
     #dragFrom = null;
 
     /** @param {HTMLElement} place */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Who held what: owners, with the group that each belongs to. A click narrows the call tree to one.
+// Bytes and blocks of each owner, with its group. A click narrows the call tree to one.
 
 import { h } from '../base/dom.js';
 import { size } from '../base/units.js';

@@ -48,7 +48,7 @@ export class Places extends View {
     #blocksPlace = h('div', { hidden: true }, this.#blocks.element);
     /** By its element. @type {WeakMap<HTMLElement, Row>} */
     #rowOf = new WeakMap();
-    /** What the reader has opened, by node; another moment has it open too. @type {Set<number>} */
+    /** Nodes that the reader has opened, also for other moments. @type {Set<number>} */
     #opened = new Set();
     /** Answers to what was asked before another moment was chosen are for nobody. */
     #turn = 0;

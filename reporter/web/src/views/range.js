@@ -13,7 +13,7 @@ import { View } from './view.js';
 /** @typedef {import('../runs/range.js').Flow} Flow */
 /** @typedef {{name: string, flow: Flow}} Row */
 
-/** What rows are of. @type {[string, (run: Run, cell: number) => string][]} */
+/** Keys of rows. @type {[string, (run: Run, cell: number) => string][]} */
 const KEYS = [
     ['owner', (run, cell) => run.head.owners[run.cells.owner[cell]].name],
     ['line', (run, cell) => lineOf(run, cell) || allocatorOf(run, cell)],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What tensors are for in training.
+// Tensors by their role in training.
 
 import { Table } from '../charts/table.js';
 import { rowsOf, sumOf } from '../runs/sums.js';

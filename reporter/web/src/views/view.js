@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a view is: a section of the page. It is made anew for each run that it fits, lives through
+// A view is a section of the page. It is made anew for each run that it fits, lives through
 //
 //     mount(place)    once: fills the empty place, which is in the document
 //     update()        after mount, and whenever the reader has chosen another moment or one to compare with
@@ -25,7 +25,7 @@ export class View {
     /** It shows all of the run, whatever the filter leaves. */
     static isWhole = false;
 
-    /** Whether a run has anything to show in it. @param {Run} _run */
+    /** True if a run has anything to show in it. @param {Run} _run */
     static fits(_run) {
         return true;
     }
@@ -38,7 +38,7 @@ export class View {
         this.run = /** @type {typeof View} */ (this.constructor).isWhole ? page.whole : page.run;
     }
 
-    /** What it consists of, asked for once; for views that need no other mount(). @returns {Child[]} */
+    /** Its elements, asked for once; for views that need no other mount(). @returns {Child[]} */
     content() {
         return [];
     }
