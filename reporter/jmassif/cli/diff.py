@@ -245,10 +245,9 @@ def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Se
 def _write(arguments: argparse.Namespace, found: Difference, stacks: Optional[Stacks], inputs: Sequence[str]) -> None:
     lines: Iterable[str]
     if stacks is not None:
-        from jmassif.cli.pages import write_page
         from jmassif.html import compare as html
 
-        write_page(html.write(found, stacks), inputs, arguments.output, "jmassif.diff.html", arguments.open)
+        common.write_page(html.write(found, stacks), inputs, arguments.output, "jmassif.diff.html", arguments.open)
         return
     if arguments.format in _FOR_PEOPLE:
         from jmassif.render import compare as text

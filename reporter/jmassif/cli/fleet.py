@@ -264,9 +264,7 @@ def _diff(arguments: argparse.Namespace) -> int:
         found = _difference(arguments, database)
     inputs = [arguments.database]
     if arguments.format == _HTML:
-        from jmassif.cli.pages import write_page
-
-        write_page(tables.write(found), inputs, arguments.output, "jmassif.fleet.html", arguments.open)
+        common.write_page(tables.write(found), inputs, arguments.output, "jmassif.fleet.html", arguments.open)
         return 0
     common.check_not_input(arguments.output, inputs)
     if arguments.format == "json":

@@ -254,11 +254,9 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], run
     else:
         lines = format_.write(runs[0], view(runs[0]))
     if format_.content == PAGE:
-        from jmassif.cli.pages import write_page
-
         pid = runs[0].manifest.get("pid", "")
         name = f"jmassif.{pid}.html" if pid.isdecimal() and len(pid) <= 20 else "jmassif.html"
-        write_page(lines, names, arguments.output, name, arguments.open)
+        common.write_page(lines, names, arguments.output, name, arguments.open)
     elif format_.name == "text":
         from jmassif.render.layout import fitted
 
