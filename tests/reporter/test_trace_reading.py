@@ -156,7 +156,7 @@ def test_a_line_without_its_end_is_left_out() -> None:
         (b"", "is empty"),
         (b"jmass", "cut off inside its first line"),
         (b"jmassif-trace 1", "cut off inside its first line"),
-        (b"jmassif-trace 3\n", "version 3, and this jm_print reads version 4"),
+        (b"jmassif-trace 3\n", "version 3, and this jmassif reads version 4"),
         (b"jmassif-trace 0\n", "version 0, and this"),
         (b"desc: --massif-out-file=x\ncmd: ls\ntime_unit: i\n", "ms_print"),
         (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01", "not a jmassif trace"),

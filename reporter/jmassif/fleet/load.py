@@ -46,7 +46,7 @@ from jmassif.units import printable, unicode_text
 
 # ---- reduce ----
 # The record of a run: its facts, and the bytes of each owner, library, call and Python line at the peak, under the names by which
-# jm_diff compares runs.
+# jmassif diff compares runs.
 
 _LARGEST = (1 << 63) - 1
 _OF_ONE_HOST = ("host",)

@@ -218,8 +218,8 @@ def _check_version(line: bytes) -> None:
         raise TraceError(CUT_AT_ONCE)
     if version:
         raise TraceError(
-            f"line 1: trace format version {int(version.group(1))}, and this jm_print reads version {VERSION}:"
-            " use the jm_print that came with the recorder"
+            f"line 1: trace format version {int(version.group(1))}, and this jmassif reads version {VERSION}:"
+            " use the one that came with the recorder"
         )
     for beginning, what, mend in _FOREIGN:
         if line.startswith(beginning):

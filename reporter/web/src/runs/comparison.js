@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Runs laid side by side, as jm_diff lays them. What they held by call stack is laid out as a run, with a moment a column,
+// Runs laid side by side, as jmassif diff lays them. What they held by call stack is laid out as a run, with a moment a column,
 // so whatever draws two moments of a run draws two columns. The counterpart of jmassif/page/comparison.py.
 
 import { fixed } from '../base/units.js';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A part of a run: the cells whose stacks have a function, a file, an owner or a thread in which an expression finds something, as jm_print's
+// A part of a run: the cells whose stacks have a function, a file, an owner or a thread in which an expression finds something, as jmassif report's
 // --include and --exclude have it. It is a run of its own, with the same moments, so all that is a sum over cells is of this part.
 
 import { patternOf } from '../base/pattern.js';
