@@ -25,6 +25,7 @@ from jmassif.model.run import Profile
 from jmassif.reader.builder import load
 from jmassif.render.view import FormatError, View
 
+from tests.reporter.test_summary import ONCE_EACH, count_analyses
 from tests.reporter.traces import Trace, random_run, small_training_run
 
 TINY = ((4, 1, 1),)
@@ -290,6 +291,12 @@ def test_the_page_is_the_shell_filled_in_once(monkeypatch: Any, tmp_path: Path) 
     assert (style, licences, script) == ("style {{data}}", "&lt;licence&gt;", "script")
     assert "peak 233 MiB" in first
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", data)
+
+
+def test_a_page_computes_each_analysis_of_its_report_once(monkeypatch: Any, tmp_path: Path) -> None:
+    calls = count_analyses(monkeypatch)
+    page_of(monkeypatch, tmp_path, small_training_run().load())
+    assert calls == ONCE_EACH
 
 
 def test_the_data_of_several_processes_is_one_after_the_other(monkeypatch: Any, tmp_path: Path) -> None:

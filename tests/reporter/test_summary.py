@@ -249,7 +249,8 @@ ANALYSES = (
 )
 
 
-def test_one_report_computes_each_analysis_once(monkeypatch: "pytest.MonkeyPatch") -> None:
+def count_analyses(monkeypatch: "pytest.MonkeyPatch") -> "Counter[str]":
+    """Calls of each analysis of a report from now on."""
     calls: "Counter[str]" = Counter()
 
     def counted(name: str, of: Callable[..., Any]) -> Callable[..., Any]:
@@ -261,7 +262,15 @@ def test_one_report_computes_each_analysis_once(monkeypatch: "pytest.MonkeyPatch
 
     for name in ANALYSES:
         monkeypatch.setattr(summary, name, counted(name, getattr(summary, name)))
+    return calls
+
+
+# The ledger of the moment, and that of memory still allocated at exit.
+ONCE_EACH = {**{name: 1 for name in ANALYSES}, "ledger": 2, "roles": 2}
+
+
+def test_one_report_computes_each_analysis_once(monkeypatch: "pytest.MonkeyPatch") -> None:
+    calls = count_analyses(monkeypatch)
     profile = small_training_run().load()
     list(text.write(profile, View(None, 1, "stack", 70, None, is_brief=True, with_stacks=False)))
-    # The ledger of the moment, and that of memory still allocated at exit.
-    assert calls == {**{name: 1 for name in ANALYSES}, "ledger": 2, "roles": 2}
+    assert calls == ONCE_EACH

@@ -31,7 +31,7 @@ export class DistributionView {
     /** @param {import('./data.js').Fleet} fleet */
     constructor(fleet) {
         this.fleet = fleet;
-        this.element = h('section', { id: 'distribution', 'aria-label': 'Distribution' }, this.#title, h('p', { class: 'quiet' }, 'How many runs held how much. Click a bar for its runs; click a row below for another part.'), this.#groups, this.#chosen);
+        this.element = h('section', { id: 'distribution', 'aria-label': 'Distribution' }, this.#title, h('p', { class: 'quiet' }, 'Runs by size. Click a bar for its runs; click a row below for another part.'), this.#groups, this.#chosen);
     }
 
     /** @param {number} row */
