@@ -13,7 +13,7 @@ from jmassif.analysis.balance import (
     fullest,
     nearest,
     sampled,
-    whose,
+    ledger_of_balance,
 )
 from jmassif.analysis.budgets import BudgetError, Meter
 from jmassif.model.run import Profile
@@ -78,7 +78,7 @@ def test_each_row_is_what_it_is_called() -> None:
     assert (sampled(profile), fullest(profile), nearest(profile, 20)) == ([1], 1, 1)
     made = memory_balance(profile, 1)
     assert made.before == 1000 * MIB
-    assert made.held == whose(profile, made).total.bytes == 300 * MIB
+    assert made.held == ledger_of_balance(profile, made).total.bytes == 300 * MIB
     # malloc has 110 in memory where 92 are asked for, 30 of which have no pages; nor have 3 of the 8 that lie in mappings.
     assert made.allocators == (110 - (92 - 30)) * MIB
     assert made.untouched == -(30 + 8 - 5) * MIB
@@ -103,7 +103,7 @@ def test_pages_of_a_driver_that_the_process_has_mapped_count_once() -> None:
 def test_device_memory_of_a_discrete_gpu_is_not_the_boards() -> None:
     profile = trace(LATER, "discrete").load()
     made = memory_balance(profile, 1)
-    assert made.held == whose(profile, made).total.bytes == 200 * MIB
+    assert made.held == ledger_of_balance(profile, made).total.bytes == 200 * MIB
     assert (made.unaccounted, made.elsewhere, made.process) == (5 * MIB, 96 * MIB, 300 * MIB)
     assert sum_of(made) == made.board
 

@@ -6,7 +6,7 @@ from typing import Dict
 
 import pytest
 
-from jmassif.analysis.balance import memory_balance, fullest, sampled, whose
+from jmassif.analysis.balance import memory_balance, fullest, sampled, ledger_of_balance
 from jmassif.model.run import Profile
 from jmassif.units import size
 from tests.reporter.test_reconciliation import LATER, trace as traced
@@ -27,7 +27,7 @@ def fixture_training() -> Shown:
 
 def expected(profile: Profile, snapshot: int) -> Dict[str, int]:
     made = memory_balance(profile, snapshot)
-    rows = {row.name: row.bytes for row in whose(profile, made).owners if row.bytes}
+    rows = {row.name: row.bytes for row in ledger_of_balance(profile, made).owners if row.bytes}
     return {
         "used before the run": made.before,
         **rows,

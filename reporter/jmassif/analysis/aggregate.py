@@ -262,7 +262,7 @@ def samples(profile: Profile, composition: Composition) -> Samples:
 
 
 class SampleRow(NamedTuple):
-    """What goes under one name, by side."""
+    """The figures of one name in each memory space."""
 
     name: str
     host: SampleFigures

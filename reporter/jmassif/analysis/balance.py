@@ -31,7 +31,7 @@ class MemoryBalance(NamedTuple):
     # In use before the program started: the system and other programs.
     before: int
     held: int  # by the ledger, in this memory
-    # What was asked for and has no pages, taken away: it was never written to, was only read, or is swapped out. Never positive.
+    # Allocated and without pages, taken away: never written to, only read, or swapped out. Never positive.
     untouched: int
     allocators: int  # what the heap's allocators keep and nobody has asked for
     valgrind: int  # pages of Valgrind's core and of jmassif
@@ -71,7 +71,7 @@ class _Figures:
 
 
 def sampled(profile: Profile) -> List[int]:
-    """The snapshots (indices) at which the books can be made."""
+    """Snapshots (indices) with the figures of a balance."""
     if not {"resident", "mem-available", "mem-total", "process-files"} <= profile.system.keys():
         return []
     times = set(profile.system["resident"][0])
@@ -91,12 +91,12 @@ def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
     return sum(n_bytes for kind, n_bytes in by_kind.items() if side_of(kind) in sides)
 
 
-# Of what the fullest holds: who holds as much is as full. What was untouched then may have been written to since.
+# Of the largest snapshot: others from this share on are as large. Memory untouched then may have been written to since.
 _AS_FULL = 0.95
 
 
 def fullest(profile: Profile, time: Optional[int] = None) -> Optional[int]:
-    """Of the snapshots at which the books can be made, the one that holds most; of those as full the one nearest in time, if one is given."""
+    """The largest snapshot with a balance or, with a time, the nearest of those that are about as large."""
     held = {index: _on(profile, profile.snapshots[index].by_kind) for index in sampled(profile)}
     if not held:
         return None
@@ -108,13 +108,13 @@ def fullest(profile: Profile, time: Optional[int] = None) -> Optional[int]:
 
 
 def nearest(profile: Profile, time: int) -> Optional[int]:
-    """Of the snapshots at which the books can be made, the one nearest in time."""
+    """The snapshot with a balance that is nearest in time."""
     found = sampled(profile)
     return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
 
 
 def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
-    """Of the snapshots at which the books can be made, that for a moment: for a peak a full one."""
+    """The snapshot with a balance for a moment: for a peak a large one."""
     return fullest(profile, chosen.time) if chosen.snapshot is None else nearest(profile, chosen.time)
 
 
@@ -123,12 +123,12 @@ def _in_mappings(profile: Profile, by_kind: Dict[str, int], now: _Figures) -> in
     found = now["blocks-in-mappings"]
     if not profile.is_discrete or "heap-untouched" in profile.system:
         return found
-    # Recorders that did not tell this figure counted a card's blocks where the process has mapped their addresses.
+    # Recorders without this figure counted a card's blocks where the process has mapped their addresses.
     return min(found, by_kind.get("pinned", 0) + by_kind.get("driver-host", 0) + now["custom-blocks"])
 
 
 def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
-    """The books of one of the snapshots that `sampled` lists."""
+    """The balance of a snapshot that `sampled` lists."""
     by_kind = profile.snapshots[snapshot].by_kind
     start, now = _Figures(profile, profile.snapshots[0].time), _Figures(profile, profile.snapshots[snapshot].time)
     held = _on(profile, by_kind)
@@ -137,12 +137,12 @@ def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     in_mappings = _in_mappings(profile, by_kind, now)
     # Blocks of custom allocators are of the heap's kind and lie elsewhere.
     from_malloc = heap - now["custom-blocks"]
-    # What a driver has committed and the process has mapped is among its pages.
+    # Memory that a driver has committed and the process has mapped is among its pages.
     outside = held - from_malloc - pages - in_mappings - now["resident-devices"]
     in_blocks = min(now["resident-blocks"], in_mappings)
     without_pages = now["heap-untouched"] + in_mappings - in_blocks
     allocators = now["resident-heap"] - from_malloc + now["heap-untouched"]
-    # Of small blocks it is not told one by one what is in memory: where less is than they were asked for, so much is not.
+    # Small blocks are not sampled one by one: pages that are missing in all have not been written to.
     without_pages += max(0, -allocators)
     explained = ("resident-heap", "resident-valgrind", "resident-devices")
     unaccounted = now["resident"] - sum(now[part] for part in explained) - in_blocks - pages
@@ -168,8 +168,8 @@ def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     )
 
 
-def whose(profile: Profile, made: MemoryBalance) -> Ledger:
-    """What is held, by owner."""
+def ledger_of_balance(profile: Profile, made: MemoryBalance) -> Ledger:
+    """The owners of the memory that it counts."""
     composition = profile.composition(made.snapshot)
     if profile.is_discrete:
         accounts = profile.accounts
@@ -189,7 +189,7 @@ class DeviceBalance(NamedTuple):
 
 
 def device_balance(profile: Profile) -> Optional[DeviceBalance]:
-    """Of the looks at the GPU the one at which the ledger held most. None where there were none."""
+    """The sample of the GPU at which the ledger held most; None without samples."""
     if "device-free" not in profile.system:
         return None
 

@@ -72,7 +72,7 @@ def ladders(profile: Profile, chosen: Moment, rows: Optional[List[UsageRow]] = N
 
 
 class _Upper(NamedTuple):
-    """What is known above the program."""
+    """The rungs above the program."""
 
     shown: Rung
     known: List[Rung]  # of LESS and PLUS

@@ -18,7 +18,7 @@ from jmassif.model.run import Profile
 
 
 class LineFigures(NamedTuple):
-    """Of one side. Bytes, but for the blocks."""
+    """In one memory space. Bytes, except for the blocks."""
 
     held: int  # at the peak, by itself: where it is the innermost place
     blocks: int  # likewise
@@ -114,7 +114,7 @@ def on_side(name: str) -> Pick:
 
 
 def pools_of(profile: Profile) -> List[Tuple[str, Pick]]:
-    """What may be added up, each with its name: both sides of a unified board, or each of a discrete GPU."""
+    """Sums by their names: both memory spaces of a unified board, or each of a discrete GPU."""
     sides = used_sides(profile)
     if len(sides) == 1 or profile.is_discrete:
         return [(side, on_side(side)) for side in sides]

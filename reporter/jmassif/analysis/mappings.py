@@ -44,7 +44,7 @@ def _pages_at(profile: Profile, moment: Moment) -> Dict[int, Pages]:
 
 
 def _plus(pages: Pages, other: Pages, resident: int) -> Pages:
-    """Where the two are of different moments, a mapping is at least as large as what is resident of it."""
+    """The sum. If the moments differ, a mapping is at least as large as its resident part."""
     virtual = max(other.virtual, resident)
     return Pages(pages.virtual + virtual, pages.shared + other.shared, pages.swapped + other.swapped)
 
@@ -68,7 +68,7 @@ def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
 
 
 def libraries(profile: Profile, names: Names, composition: Composition, rows: List[Mapped]) -> List[Library]:
-    """What each library holds; `rows` are its mappings. The largest first."""
+    """The memory of each library, the largest first; `rows` are its mappings."""
     virtual: Dict[str, int] = {}
     for row in rows:
         virtual[row.name] = virtual.get(row.name, 0) + row.pages.virtual

@@ -123,7 +123,7 @@ class _Holdings(NamedTuple):
 
 
 def _holdings_at(run: Profile, wanted: Sequence[int]) -> Dict[int, _Holdings]:
-    """By index of the snapshot: live bytes of the program. One pass for all of them."""
+    """Live bytes of the program at snapshots (indices), in one pass."""
     found: Dict[int, _Holdings] = {}
     if not wanted:
         return found
@@ -246,7 +246,7 @@ def is_pytorch(run: Profile) -> bool:
 
 
 def at_least(version: str, *least: int) -> bool:
-    """Whether a version is known to be that or a later one."""
+    """True if the version is known and not older."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[: len(least)]]
     return len(numbers) == len(least) and numbers >= list(least)
 
@@ -256,7 +256,7 @@ def _allocator_config(run: Profile) -> str:
 
 
 def can_expand_segments(run: Profile) -> bool:
-    """Whether PyTorch's expandable segments were off, in a release that may have them."""
+    """True if PyTorch's expandable segments were off, in a release that may have them."""
     version = run.manifest.get("pytorch", "")
     is_on = "expandable_segments:True" in _allocator_config(run)
     return not is_on and (not version or at_least(version, 2, 1))
@@ -313,7 +313,7 @@ def lazy_loading_is_off(run: Profile) -> bool:
 
 
 def _smaller_batch(s: Situation, missing: int) -> List[Hint]:
-    """By how much all that scales with the input, the failed request included, had to be smaller."""
+    """A batch that would have fit: tensors that scale with the input, and the failed request, are smaller by what was missing."""
     scaling = s.scaling + (s.asked or 0) - s.gathered
     if not s.scaling or not missing or missing >= scaling:
         return []
@@ -387,7 +387,7 @@ def _chains(run: Profile) -> List[List[Exhaustion]]:
 
 
 def _positions(chain: List[Exhaustion]) -> List[int]:
-    """Of the first failure, of the last, and of what came after it."""
+    """Positions of the first failure, of the last, and of what came after it."""
     last = chain[-1]
     return [chain[0].position, last.position, last.outcome_position if last.outcome == "retried" else last.position]
 
@@ -451,7 +451,7 @@ def _incidents(run: Profile, names: Names) -> List[Incident]:
 
 
 def _position(run: Profile, at: Moment) -> Optional[int]:
-    """Of a moment among the rows of Profile.blocks."""
+    """The position of a moment among the rows of Profile.blocks."""
     if at.snapshot is not None:
         return run.snapshots[at.snapshot].position
     which = main_peak(run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What another tool did show, by the log that the user gave (reader/overlay.py), beside what the ledger has."""
+"""Figures of other tools: computed for the same run, and read from a log that the user gave (reader/overlay.py)."""
 
 from array import array
 from bisect import bisect_left
@@ -14,20 +14,20 @@ from jmassif.units import size
 
 
 # ---- others ----
-# What other tools would have shown of the same run, and what each of them leaves out.
+# Figures that other tools would have shown of the same run, with the memory that each does not include.
 #
 # A reader who has looked at htop, jtop, nvidia-smi, massif or PyTorch's counters has a figure in mind that the ledger does not
 # have. Here each is worked out of what the trace has: of the kernel's and the driver's figures as last sampled, of the
-# ledger's exact ones. A tool is told of only where it applies.
+# ledger's exact ones. Only tools that apply are listed.
 
 _MASSIF_KINDS = ("heap", "heap-overhead")
-# What a framework's allocator has handed out, and what it has reserved: by owner, on the device.
+# Owners of device memory that a framework's allocator has handed out, and of all that it has reserved.
 ALLOCATED_OWNERS = (TENSOR, "workspace")
 RESERVED_OWNERS = ALLOCATED_OWNERS + ("cache",)
 
 
 class Shown(NamedTuple):
-    """What a tool would have shown at a moment."""
+    """A tool's figure at a moment."""
 
     tool: str
     figure: str  # as the tool calls it
@@ -92,32 +92,32 @@ def has_device(profile: Profile) -> bool:
 _USED = ("mem-free", "buffers", "cached", "slab-reclaimable")
 _SAMPLED = (
     _Sampled("htop", "RES", "device memory", "process-resident"),
-    _Sampled("htop", "VIRT", "whether anything is behind the addresses", "process-virtual"),
-    _Sampled("jtop, tegrastats", "RAM", "whose it is, and files in memory", "mem-total", _USED, is_board),
+    _Sampled("htop", "VIRT", "counts addresses, not memory in use", "process-virtual"),
+    _Sampled("jtop, tegrastats", "RAM", "owners, and files in memory", "mem-total", _USED, is_board),
     _Sampled("jtop", "GPU shared", "what is in no NvMap buffer", "nvmap-used"),
-    _Sampled("nvidia-smi", "memory used", "whose it is, and the host's memory", "device-total", ("device-free",)),
+    _Sampled("nvidia-smi", "memory used", "owners, and host memory", "device-total", ("device-free",)),
 )
 
 
 def ram_in_use(profile: Profile, time: int) -> Optional[int]:
-    """What jtop and tegrastats show as RAM in use; None where the kernel's figures are not on record."""
+    """RAM in use, as jtop and tegrastats show it; None where the kernel's figures are not on record."""
     return _of(profile, "mem-total", *_USED)(time)
 
 
 def sampled_series(profile: Profile) -> List[Series]:
-    """The kernel's and the driver's figures, whenever they were told."""
+    """The kernel's and the driver's figures, at each sample."""
     found = []
     for row in _SAMPLED:
         names = (row.first, *row.less)
         if not row.is_of(profile) or not set(names) <= profile.system.keys():
             continue
         value = _of(profile, *names)
-        told = {time for name in names for time in profile.system[name][0]}
-        points = [(time, n) for time in sorted(told) for n in [value(time)] if n is not None]
+        sampled = {time for name in names for time in profile.system[name][0]}
+        points = [(time, n) for time in sorted(sampled) for n in [value(time)] if n is not None]
         if points:
             times, values = ([point[place] for point in points] for place in (0, 1))
-            # Of a program without a device there is no talk of one.
-            left_out = row.leaves_out if has_device(profile) or row.figure != "RES" else "whose it is"
+            # A program without a device has no device memory to mention.
+            left_out = row.leaves_out if has_device(profile) or row.figure != "RES" else "owners"
             found.append(Series(row.tool, row.figure, left_out, times, values))
     return found
 
@@ -169,7 +169,7 @@ def _valgrinds(profile: Profile, time: int) -> str:
 
 
 def others(profile: Profile, chosen: Moment) -> List[Shown]:
-    """What each tool that applies would have shown at the moment."""
+    """The figures of tools that apply."""
     found = []
     for series in sampled_series(profile):
         n_bytes, time = series.nearest(chosen.time)
@@ -218,7 +218,7 @@ def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], s
 
 
 def counted_at(profile: Profile, held: Composition) -> List[Shown]:
-    """What tools show that count as the ledger does, exactly."""
+    """Figures that count as the ledger does, exactly."""
     sums = _sums(profile, held)
     return [
         Shown(row.tool, row.figure, sum(map(sums.__getitem__, row.types)), None, row.leaves_out)

@@ -165,7 +165,7 @@ class Report(NamedTuple):
         return self.out_of_memory[number - 1] if self.outcome.is_fatal and number else None
 
     def share(self, usage: Usage) -> float:
-        """Of the program; of its fuller pool on a discrete GPU."""
+        """A share of the program or, on a discrete GPU, of its pool with the larger share."""
         return max((usage.on(whole.space) / whole.bytes for whole in self.wholes if whole.bytes), default=0.0)
 
 
@@ -274,7 +274,7 @@ def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
 
 
 def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Report:
-    """Of one moment. Whole-run analyses are computed once for each Names."""
+    """The report at one moment. Whole-run analyses are computed once for each Names."""
     names = names or Names(run)
     is_part = run.kept is not None
     incidents = [] if is_part else incidents_of(run, names)

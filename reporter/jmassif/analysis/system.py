@@ -13,7 +13,7 @@ from jmassif.model.run import Profile
 
 
 class Figure(NamedTuple):
-    """Bytes; None where the machine does not tell."""
+    """Bytes; None where unknown."""
 
     label: str
     first: Optional[int]
@@ -73,9 +73,9 @@ def histories(profile: Profile) -> List[History]:
     found = []
     for row in _ROWS:
         changes = {t for name in (row.figure, row.minus) if name in profile.system for t in profile.system[name][0]}
-        told = [(t, value) for t in sorted(changes) for value in [_value(profile, row, t)] if value is not None]
-        if any(value for _, value in told):
-            times, values = ([pair[place] for pair in told] for place in (0, 1))
+        points = [(t, value) for t in sorted(changes) for value in [_value(profile, row, t)] if value is not None]
+        if any(value for _, value in points):
+            times, values = ([pair[place] for pair in points] for place in (0, 1))
             found.append(History(row.label, row.wants_much, row.is_of_process, times, values))
     if profile.overlay is not None:
         overlay = profile.overlay
@@ -96,7 +96,7 @@ def machine(profile: Profile, time: int) -> List[Figure]:
     return figures
 
 
-# Which of a source's figures tells that it was used; a figure that has to be missing as well, or "".
+# A source, a figure that only it has, and a figure that has to be missing, or "".
 _SOURCES = (
     ("/proc/meminfo", "mem-total", ""),
     ("/proc/buddyinfo", "largest-free", ""),
@@ -109,9 +109,9 @@ _SOURCES = (
 
 
 def sources(profile: Profile) -> List[str]:
-    """Where the machine's figures come from: what the recorder found when it looked for them."""
-    told = profile.system
-    return [source for source, figure, missing in _SOURCES if figure in told and missing not in told]
+    """Sources of the machine's figures."""
+    known = profile.system
+    return [source for source, figure, missing in _SOURCES if figure in known and missing not in known]
 
 
 def total_memory(profile: Profile) -> Optional[int]:
@@ -160,7 +160,7 @@ def _most_used(profile: Profile, total: str, free: str) -> Optional[int]:
 
 
 def _device(profile: Profile) -> Optional[Tuple[int, Optional[int]]]:
-    """A device's capacity and what was in use of it, as the driver told when it was asked, or refused."""
+    """A device's capacity and the bytes in use, from samples of the driver and from failed allocations."""
     looks: List[Tuple[int, int]] = []
     if "device-total" in profile.system:
         used = _most_used(profile, "device-total", "device-free")
@@ -184,7 +184,7 @@ def _control_group(profile: Profile) -> Optional[Pool]:
 
 
 def pools(profile: Profile) -> List[Pool]:
-    """Those whose capacity the trace tells."""
+    """Pools with a known capacity."""
     found = []
     machine = total_memory(profile)
     device = _device(profile)

@@ -19,7 +19,7 @@ def _record(type_: Any) -> Dict[str, Any]:
 
 
 def schema_of(type_: Any) -> Dict[str, Any]:
-    """Of a NamedTuple, or of what is annotated as one of its fields. Raises TypeError for any other type."""
+    """The schema of a NamedTuple, or of a type that annotates one of its fields. Raises TypeError for any other type."""
     if type_ is Any:
         return {}
     if type_ is type(None):
@@ -43,7 +43,7 @@ def schema_of(type_: Any) -> Dict[str, Any]:
 
 
 def schema_of_file(parts: Sequence[Any], optional: Sequence[str], title: str) -> Dict[str, Any]:
-    """Of an object that has the fields of several records; later ones replace those of the same name."""
+    """The schema of an object that has the fields of several records; later ones replace those of the same name."""
     members: Dict[str, Any] = {}
     for part in parts:
         members.update(_record(part)["properties"])

@@ -147,7 +147,7 @@ class _TableRow(NamedTuple):
 
 
 def _snapshots_shown(profile: Profile) -> List[Snapshot]:
-    """What was taken for a reason, and the fullest of each of a number of equal spans of time."""
+    """Snapshots taken for a reason, and the largest in each of a number of equal spans of time."""
     fullest: Dict[int, Snapshot] = {}
     shown = []
     duration = max([1] + [snapshot.time for snapshot in profile.snapshots])

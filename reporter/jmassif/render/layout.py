@@ -90,7 +90,7 @@ BRIEF = Extent(4, ": --all")
 
 
 def title_of(section: Lines) -> str:
-    """What a section is called, from its heading."""
+    """The name of a section, from its heading."""
     return re.split("[:,]", section[1].strip("- "))[0] if len(section) > 1 else ""
 
 

@@ -40,14 +40,14 @@ _MAX_LABEL = 44
 
 
 class _Figure(NamedTuple):
-    """Of the largest lines."""
+    """A column of the largest lines."""
 
     head: str
     bytes: Callable[[LineUsage], int]
 
 
 class _Cell(NamedTuple):
-    """Of a table by line."""
+    """A column of a table by line."""
 
     head: str
     text: Callable[[LineRow], str]

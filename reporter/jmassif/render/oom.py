@@ -250,7 +250,7 @@ _OVER_TIME = Table(
 
 
 def letters(profile: Profile, layout: Layout) -> Dict[str, str]:
-    """By owner, the one with most first: a capital letter, of the owner's name if that is left."""
+    """A capital letter for each owner, of its name if that is left; the largest owner first."""
     held: Dict[str, int] = {}
     for segment in layout.segments:
         for part in segment.parts:
@@ -265,7 +265,7 @@ def letters(profile: Profile, layout: Layout) -> Dict[str, str]:
 
 
 def _cell(profile: Profile, segment: Segment, begin: int, end: int, letter_of: Dict[str, str]) -> str:
-    """What stands for these bytes: the owner with most of them; small where a part is free."""
+    """The letter of the owner with most of these bytes; small where a part is free."""
     held: Dict[str, int] = {}
     for part in segment.parts:
         overlap = min(end, part.offset + part.bytes) - max(begin, part.offset)
@@ -298,7 +298,7 @@ def _sum(layout: Layout) -> str:
 
 
 def map_lines(profile: Profile, layout: Layout, composition: Optional[Composition], limit: int = _ROWS_SHOWN) -> Lines:
-    """What is reserved and free in numbers, the map, and its legend. `composition` is the ledger then, if it is known."""
+    """Reserved and free bytes, the map, and its legend. `composition` is the ledger then, if it is known."""
     if not layout.segments:
         held = f"{size(layout.by_handle)} in arrays and memory without addresses" if layout.by_handle else "nothing"
         return [f"No map: of device memory, this program had {held} then."]

@@ -4,7 +4,7 @@
 from functools import partial
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis.balance import DeviceBalance, MemoryBalance, whose
+from jmassif.analysis.balance import DeviceBalance, MemoryBalance, ledger_of_balance
 from jmassif.analysis.mappings import Library, libraries, mappings
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.summary import Beside, Report
@@ -95,7 +95,7 @@ _COLUMNS: Dict[str, Tuple[str, ...]] = {
 
 
 def by_library(profile: Profile, names: Names, chosen: Moment) -> Lines:
-    """What each library holds: pages of its file, heap and device memory that it allocated."""
+    """The memory of each library: pages of its file, heap and device memory that it allocated."""
     rows = libraries(profile, names, chosen.composition, mappings(profile, names, chosen))
     if not rows:
         return []
@@ -112,7 +112,7 @@ def by_library(profile: Profile, names: Names, chosen: Moment) -> Lines:
     def line(figures: Iterable[int], name: str) -> str:
         return table.row(*(size(n_bytes) if n_bytes else "-" for n_bytes in figures), name)
 
-    lines = heading(f"What each library holds, at {chosen.name}") + [table.head]
+    lines = heading(f"By library, at {chosen.name}") + [table.head]
     lines += [line((of(row) for _, of in columns), row.name) for row in rows[:_LIBRARIES_SHOWN]]
     rest = rows[_LIBRARIES_SHOWN:]
     if rest:
@@ -235,7 +235,7 @@ def _row(label: str, n_bytes: int, whole: int, note: str = "") -> str:
 
 
 def _owners(profile: Profile, made: MemoryBalance) -> List[str]:
-    rows = sorted(whose(profile, made).owners, key=lambda row: (-row.bytes, row.name))
+    rows = sorted(ledger_of_balance(profile, made).owners, key=lambda row: (-row.bytes, row.name))
     shown = [row for row in rows if row.bytes >= _LEAST_SHARE * made.process]
     rest = sum(row.bytes for row in rows) - sum(row.bytes for row in shown)
     lines = [_row(f"  {row.name}", row.bytes, made.board) for row in shown]

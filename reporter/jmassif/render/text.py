@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report for a terminal: the answer on the first screen, the evidence below it.
 
-Sections come in the order in which a reader asks: what ran, where the memory went, when, whose it is, what the start
+Sections come in the order in which a reader asks: what ran, where the memory went, when, by owner, the start-up
 cost, what went wrong, and last the stacks. A section without content is left out.
 """
 
