@@ -94,7 +94,12 @@ def add_output(parser: argparse.ArgumentParser, formats: Sequence[str], text: st
 
 
 def build_parser(prog: str) -> Parser:
-    parser = Parser(prog, "Show where the memory of a recorded program went.", _EPILOG, "[OPTION]... [TRACE]...")
+    parser = Parser(
+        prog,
+        "Show where a recorded program's memory went, at its peak or at --snapshot.",
+        _EPILOG,
+        "[OPTION]... [TRACE]...",
+    )
     option = parser.add_argument
     add_traces(parser)
     add_selection(parser)
