@@ -12,7 +12,7 @@
 // The id of a string; the same text has the same id. NULL has id 0. Paths have the user's home left out when
 // --anonymize=yes.
 UInt jm_trace_string(const HChar *text);
-ULong jm_trace_text_hash(const HChar *text); // by which strings are told apart
+ULong jm_trace_text_hash(const HChar *text); // strings with the same hash are the same
 UInt jm_trace_path_string(const HChar *path);
 
 void jm_trace_manifest(const HChar *key, const HChar *text);
@@ -52,7 +52,7 @@ void jm_trace_failure(UInt name, ULong code, ULong count);
 void jm_trace_counter(const HChar *key, ULong count);
 void jm_trace_system(ULong time, const HChar *figure, ULong bytes);
 void jm_trace_mark(ULong time, UInt name);
-void jm_trace_stage(ULong time); // peaks that are told after it are of what came after it
+void jm_trace_stage(ULong time); // later peaks are those of the new stage
 void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name);
 void jm_trace_region_sum(UInt name, ULong count, ULong time);
 void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again);
@@ -64,6 +64,6 @@ void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname,
 void jm_trace_object_end(ULong time, Addr address);
 void jm_trace_end(ULong time, const HChar *reason, UInt code);
 
-void jm_trace_stats(void); // tells what it keeps (stats.h)
+void jm_trace_stats(void); // stats.h
 
 #endif

@@ -40,7 +40,7 @@ static Int parent_pid;
 
 // ---- the file ------------------------------------------------------------------------------------------------
 
-// What a path or a full disk runs into; NULL for other errors.
+// Words for errors of a path or a full disk; NULL for other errors.
 static const HChar *error_text(Int error)
 {
     switch (error) {
@@ -312,7 +312,7 @@ static void flush_buffer(void)
 static void create_pending(void)
 {
     is_pending = False;
-    // What is written there is gone: nothing to copy from. (Two writers would spoil a pipe.)
+    // A pipe keeps nothing to copy from, and two writers would spoil it.
     Int pid = VG_(getpid)();
     if (!is_parents_file && !is_parents_sink)
         VG_(umsg)("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path, pid);
@@ -330,7 +330,7 @@ static void create_pending(void)
     flush_buffer();
     if (fd >= 0)
         copy_from_parent();
-    // What was copied says these of the parent.
+    // The copied records have the parent's.
     HChar own[256];
     process_key(VG_(getpid)(), own, sizeof own);
     put_bytes(own, VG_(strlen)(own));

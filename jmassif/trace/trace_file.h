@@ -38,11 +38,11 @@ void jm_trace_write_checksum(void);
 void jm_trace_write_held(void);
 UInt jm_trace_held_bytes(void);
 
-// Room for a record of at most `bytes`: where to write it. `jm_trace_written` tells where it ended, before anything
+// Room for a record of at most `bytes`: where to write it. `jm_trace_written` takes its end, before anything
 // else is asked of the trace.
 HChar *jm_trace_room(SizeT bytes);
 void jm_trace_written(const HChar *end);
 
-void jm_trace_file_stats(void); // tells what it keeps (stats.h)
+void jm_trace_file_stats(void); // stats.h
 
 #endif

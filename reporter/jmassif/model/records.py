@@ -78,14 +78,14 @@ class _Rows(_Numbers):
 
 
 class Differences(_Rows):
-    """What accounts held otherwise at a peak: the fields of `d` records."""
+    """Accounts with other balances at a peak: the fields of `d` records."""
 
     WIDTH = 3
     account, bytes, blocks = _Column(0), _Column(1), _Column(2)
 
 
 class PageChanges(_Rows):
-    """What is known of accounts' mappings from a snapshot on: the fields of `v` records."""
+    """Accounts' mappings from a snapshot on: the fields of `v` records."""
 
     WIDTH = 4
     account, virtual, shared, swapped = _Column(0), _Column(1), _Column(2), _Column(3)
@@ -125,7 +125,7 @@ def _joined(first: "array[int]", second: "array[int]") -> "array[int]":
 
 
 class Changes:
-    """What accounts hold at a snapshot, and all they ever had: the fields of `c` records, a column each."""
+    """Balances of accounts at a snapshot, and their totals so far: the fields of `c` records, a column each."""
 
     WIDTH = 6
     __slots__ = ("account", "bytes", "blocks", "all_bytes", "all_blocks", "temporaries")
@@ -139,7 +139,7 @@ class Changes:
         self.temporaries: "array[int]" = array("B")
 
     def extend(self, rows: "array[int]") -> None:
-        """By rows that lie end to end, of 64-bit numbers."""
+        """Append rows that lie end to end, of 64-bit numbers."""
         for place, name in enumerate(self.__slots__):
             setattr(self, name, _joined(getattr(self, name), narrowed(rows[place :: self.WIDTH])))
 
@@ -250,7 +250,7 @@ class Peak(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of the side, or both, that it is a peak of."""
+        """Bytes in the memory space that it is a peak of, or in both."""
         return (self.host if self.which != "device" else 0) + (self.device if self.which != "host" else 0)
 
 
@@ -263,7 +263,7 @@ class Stage(NamedTuple):
 
 
 class Pages(NamedTuple):
-    """What is known of an account's mappings besides their resident bytes."""
+    """Figures of an account's mappings besides their resident bytes."""
 
     virtual: int  # bytes of the mappings
     shared: int  # resident bytes, each divided by the number of processes that share it
@@ -271,7 +271,7 @@ class Pages(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What an account saw in its whole life."""
+    """All that an account ever allocated."""
 
     bytes: int
     blocks: int
@@ -296,7 +296,7 @@ class Timeline(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What a scope added (or, negative, gave back) of one kind."""
+    """Memory of one kind that a scope added or, negative, freed."""
 
     kind: str
     bytes: int
@@ -392,7 +392,7 @@ class End(NamedTuple):
 
 
 class Overlay(NamedTuple):
-    """What another tool showed during the run: its log, on the trace's clock."""
+    """Figures of another tool during the run: its log, on the trace's clock."""
 
     tool: str
     is_of_device: bool  # of a GPU's own memory

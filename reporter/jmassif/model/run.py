@@ -153,7 +153,7 @@ class Profile:
         return value if 0 <= value < float("inf") else default
 
     def role(self, account: int) -> Optional[str]:
-        """What the tensors of an account are for; None if it holds none."""
+        """The role of an account's tensors; None if it holds none."""
         if self.accounts.types[self.accounts.type_numbers[account]].owner != TENSOR:
             return None
         return self.roles.get(account, "other")
@@ -187,11 +187,11 @@ class Profile:
         return self._python_stacks
 
     def composition(self, snapshot: int) -> Composition:
-        """Who held what at the snapshot with this index."""
+        """Live memory by account at the snapshot with this index."""
         return self._seen(self._replay(snapshot))
 
     def peak_composition(self, which: str) -> Composition:
-        """Who held what when `which` of PEAKS was at its largest."""
+        """Live memory by account when `which` of PEAKS was at its largest."""
         return self.composition_at(self.peaks[which])
 
     def composition_at(self, peak: Peak) -> Composition:
@@ -218,17 +218,17 @@ class Profile:
         return self.manifest.get("option.pages") == "yes"
 
     def is_sampled(self, kind: str) -> bool:
-        """Whether accounts of the kind hold resident pages."""
+        """True if accounts of the kind hold resident pages."""
         is_exact = kind == "stack" and self.manifest.get("option.stacks") == "yes"
         return self.has_pages and kind in PAGE_KINDS and not is_exact
 
     def allocated_bytes(self, by_kind: Dict[str, int]) -> int:
-        """Of both sides, without sampled pages."""
+        """Bytes in both memory spaces, without sampled pages."""
         kinds = [kind for kind in HOST_KINDS + DEVICE_KINDS if not self.is_sampled(kind)]
         return sum(by_kind.get(kind, 0) for kind in kinds)
 
     def pages(self, snapshot: int) -> Dict[int, Pages]:
-        """By account: its mappings at the snapshot with this index."""
+        """The mappings of each account at the snapshot with this index."""
         found: Dict[int, Pages] = {}
         for earlier in self.snapshots[: snapshot + 1]:
             rows = earlier.pages
@@ -237,7 +237,7 @@ class Profile:
         return {account: pages for account, pages in found.items() if any(pages)}
 
     def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
-        """By account: everything it ever allocated, up to the last snapshot. Leaves out accounts with fewer temporaries."""
+        """All that each account ever allocated, up to the last snapshot, without accounts with fewer temporaries."""
         lived = self._lived()
         found = [account for account, n in enumerate(lived.temporaries) if n >= least_temporaries]
         counts = ((account, Counts(*(column[account] for column in lived))) for account in found)
@@ -252,7 +252,7 @@ class Profile:
         return self._lived_by(snapshot + 1)
 
     def allocated(self) -> "array[int]":
-        """By account id: all bytes that it ever allocated, up to the last snapshot."""
+        """All bytes that each account ever allocated, up to the last snapshot."""
         return self._lived().bytes[:]
 
     def _lived(self) -> Lifetime:
@@ -276,12 +276,12 @@ class Profile:
         return Lifetime(all_bytes, blocks, temporaries)
 
     def forget(self, n_snapshots: int) -> None:
-        """What was worked out from snapshots beyond the first so many: they are gone."""
+        """Drop results from snapshots beyond the first so many, which are gone."""
         self._lifetime = None
         self._replays = {index: replay for index, replay in self._replays.items() if index < n_snapshots}
 
     def system_at(self, figure: str, time: int) -> Optional[int]:
-        """What the kernel said last of a figure of the machine, in bytes; None where it said nothing."""
+        """The kernel's last value of a figure of the machine, in bytes; None before the first."""
         times, values = self.system.get(figure, ((), ()))
         at = bisect_right(times, time)
         return values[at - 1] if at else None

@@ -297,13 +297,13 @@ class Builder(Definitions):
             self._change(newest, snapshot=index)
         for peak in group.peaks:
             _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
-            told = Peak(peak.which, peak.time, peak.host, peak.device, index, peak.by_kind, peak.differences)
+            found = Peak(peak.which, peak.time, peak.host, peak.device, index, peak.by_kind, peak.differences)
             stages = self.profile.stages
             if stages:
-                stages[-1].peaks[peak.which] = told
+                stages[-1].peaks[peak.which] = found
             before = self.earlier_peaks.get(peak.which)
-            if before is None or told.bytes > before.bytes:
-                self.profile.peaks[peak.which] = told
+            if before is None or found.bytes > before.bytes:
+                self.profile.peaks[peak.which] = found
         self.group = None
 
     # ---- events ------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ class _Pipe:
                 is_all = True
                 break
             if not piece:
-                # Of a FIFO that nobody has opened for writing yet it says the same.
+                # A FIFO reads as ended, too, until the first writer opens it.
                 is_all, self._is_over = True, self._begun
                 break
             self._begun = True
@@ -183,7 +183,7 @@ def _opened(name: str) -> Any:
         raise TraceError(f"cannot be read: {error.strerror}")
     if stat.S_ISREG(mode):
         return _File(f"/proc/self/fd/{descriptor}" if name == STDIN else name, descriptor)
-    # What opened standard input has waited for a FIFO's writer; and what else there is, like /dev/null, has none.
+    # A FIFO as standard input has had its writer by now; other files, such as /dev/null, have none.
     return _Pipe(descriptor, has_begun=name == STDIN or not stat.S_ISFIFO(mode))
 
 
@@ -237,13 +237,13 @@ class Follower:
 
     @property
     def share_read(self) -> float:
-        """Of a file."""
+        """The share of a file that is read."""
         n_read: int = self._source.n_read
         size: int = self._source.size
         return n_read / size if size else 1.0
 
     def fileno(self) -> Optional[int]:
-        """What can be waited for; None: a file, which has to be looked at now and then."""
+        """A descriptor to wait for; None: a file, which is polled."""
         found: Optional[int] = self._source.fileno()
         return found
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where traces come from: files, also compressed ones, and standard input.
+"""The sources of traces: files, also compressed ones, and standard input.
 
-What is compressed is told by how it begins, not by its name. gzip comes with Python; zstd does from Python 3.14 on, and the
+The first bytes of a file say how it is compressed, not its name. gzip comes with Python; zstd does from Python 3.14 on, and the
 program zstd stands in for it before.
 """
 
@@ -35,7 +35,7 @@ Progress = Callable[[int, Optional[int]], None]
 
 
 class _Failed(OSError):
-    """With a reason that is told as the system's are."""
+    """With a reason in words, as the system's errors have."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(errno.EIO, reason)
@@ -82,7 +82,7 @@ class _Zstd:
 
 
 class _Source(io.RawIOBase):
-    """Reads from `unpacked`, tells how far `packed` is, and has one kind of error."""
+    """Reads from `unpacked`, reports the position in `packed`, and has one kind of error."""
 
     def __init__(self, unpacked: Any, packed: BinaryIO, progress: Optional[Progress]) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ def is_of_this_machine(manifest: Mapping[str, str]) -> bool:
 
 
 def process_is_there(manifest: Mapping[str, str]) -> bool:
-    """Whether this machine has the process of a trace, and not another one with its number."""
+    """True if this machine has the process of a trace, and not another one with its number."""
     pid, _, start = manifest.get("process", "").partition(".")
     if not is_of_this_machine(manifest) or not pid.isdecimal():
         return False

@@ -99,7 +99,7 @@ def _jtop(lines: List[str], total: Optional[int]) -> List[_Row]:
 
 
 def _nvidia_smi(lines: List[str]) -> List[_Row]:
-    """Of several GPUs the first."""
+    """The first one of several GPUs."""
     table, value = _table(lines, "timestamp", lambda name: name.startswith("memory.used"))
     if not value and lines and len(lines[0].split(",")) == 2 and _stamp(lines[0].split(",")[0]) is not None:
         table, value = _table(["timestamp, memory.used"] + lines, "timestamp", lambda name: name == "memory.used")

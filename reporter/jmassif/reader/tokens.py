@@ -37,7 +37,7 @@ class TraceError(Exception):
 
 
 class Corrupt(Exception):
-    """Raised by a handler whose record contradicts an earlier one. The reader adds the line number."""
+    """A record contradicts an earlier one: raised by its handler. The reader adds the line number."""
 
 
 def _hexadecimal(field: bytes) -> int:
@@ -138,7 +138,7 @@ _LAST = "Z"
 _CHECKSUM = "#"
 _CHECKSUM_BYTE = ord(_CHECKSUM)
 
-# What people hand us by mistake: how it begins, what it is, what to do.
+# Files given by mistake: their first bytes, a name for them, and the way out.
 _FOREIGN = (
     (b"desc: ", "a massif file", "open it with ms_print"),
     (b"\x1f\x8b", "compressed with gzip", "unpack it with gunzip"),
@@ -199,7 +199,7 @@ def _parser(letter: str) -> _Parser:
 
 
 def _compile(handlers: Mapping[str, Handler]) -> List[_Row]:
-    """By the first byte of a line."""
+    """Parser and handler by the first byte of a line."""
     rows = [_UNKNOWN] * 256
     for letter in RECORDS:
         handler = handlers[letter]
@@ -208,7 +208,7 @@ def _compile(handlers: Mapping[str, Handler]) -> List[_Row]:
 
 
 def _check_version(line: bytes) -> None:
-    """Of the first line. Raises TraceError for what this reader cannot read."""
+    """Raise TraceError for the first line of a file that this reader cannot read."""
     if line == MAGIC + b"%d\n" % VERSION:
         return
     if not line:
