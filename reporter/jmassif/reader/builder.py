@@ -108,7 +108,8 @@ class Definitions:
         new_parents, new_frames = [], []
         for number in rows:
             if number < 0:
-                require(up == 1, f"node {id_} has two callers")
+                if up != 1:
+                    raise Corrupt(f"node {id_} has two callers")
                 up = -number
             else:
                 new_parents.append(id_ - up)
