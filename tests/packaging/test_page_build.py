@@ -180,7 +180,7 @@ def test_a_release_keeps_the_page_that_it_came_with(checkout: Checkout) -> None:
 
 def test_the_pages_tests_fail_with_the_reason_that_bootstrap_found() -> None:
     reason = "the HTML page is not built: no network"
-    test = Path(__file__).resolve().parents[1] / "web/test_books.py"
+    test = Path(__file__).resolve().parents[1] / "web/test_balance.py"
     done = run(
         [PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-x", test],
         cwd=test.parents[2],

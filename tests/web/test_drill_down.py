@@ -77,12 +77,12 @@ def test_a_link_leads_to_the_callers_and_callees_of_the_frame(page: Path) -> Non
         page,
         *STEP,
         ["click", f"{LINKS}:text-is('Callers and callees')"],
-        ["evaluate", "document.querySelector('#neighbours input').value"],
-        ["rows", "#neighbours .table:nth-of-type(1) tbody"],
-        ["evaluate", "document.querySelector('#neighbours').getBoundingClientRect().top < innerHeight"],
+        ["evaluate", "document.querySelector('#callers-callees input').value"],
+        ["rows", "#callers-callees .table:nth-of-type(1) tbody"],
+        ["evaluate", "document.querySelector('#callers-callees').getBoundingClientRect().top < innerHeight"],
     )
     assert results[4] == "train.py:7 (step)" and results[6] is True
-    assert "train.py:30 (main)" in str(look(page, *STEP, ["click", LINKS], ["text", "#neighbours"])[-1])
+    assert "train.py:30 (main)" in str(look(page, *STEP, ["click", LINKS], ["text", "#callers-callees"])[-1])
 
 
 def test_a_link_leads_to_the_line_in_the_table_and_only_lines_have_it(page: Path) -> None:

@@ -14,15 +14,15 @@ CUT_OFF = (
 )
 
 
-@pytest.fixture(scope="module", name="books")
-def fixture_books(tmp_path_factory: Any) -> Any:
+@pytest.fixture(scope="module", name="balance")
+def fixture_balance(tmp_path_factory: Any) -> Any:
     directory = tmp_path_factory.mktemp("look")
     return write_page(directory, trace(LATER).save(directory))
 
 
-def test_a_phone_shows_a_waterfalls_bars_and_figures(books: Any) -> None:
+def test_a_phone_shows_a_waterfalls_bars_and_figures(balance: Any) -> None:
     n_waterfalls, n_cut_off, widths = look(
-        books,
+        balance,
         ["count", ".waterfall"],
         ["evaluate", CUT_OFF],
         ["evaluate", "[...document.querySelectorAll('.waterfall .steps')].map((e) => e.clientWidth)"],

@@ -32,7 +32,7 @@ from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
 
 
-# ---- exhaustion ----
+# ---- out of memory ----
 # Failed allocations, and fragmentation of segments over time.
 
 # The last ones: they are what a run died of.
@@ -99,7 +99,7 @@ def _incident(
     }
 
 
-def exhaustion(profile: Profile, names: Names, report: Optional[Report]) -> Dict[str, Any]:
+def oom(profile: Profile, names: Names, report: Optional[Report]) -> Dict[str, Any]:
     """The failures, the last ones with maps, and the number of calls that the trace only counts."""
     numbered = list(enumerate(report.out_of_memory if report else [], 1))[-_MAX_INCIDENTS:]
     with_map = set([number for number, incident in numbered if not incident.is_resolved][-_MAX_MAPS:])
@@ -526,8 +526,8 @@ def _moments(profile: Profile, found: Cells, columns: Columns, report: Optional[
 _BOOKS = (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)
 
 
-def _books(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
-    """The books of the whole machine, for each moment that has them."""
+def _balances(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
+    """The balance of the whole machine, for each moment that has them."""
     index_of = {moment.snapshot: index for index, moment in enumerate(found.moments) if moment.snapshot is not None}
     rows = []
     for snapshot in sampled(profile):
@@ -757,11 +757,11 @@ def run_data(
     }
     head.update(_cells(profile, names, found, directories, columns))
     head.update(_moments(profile, found, columns, report))
-    head["books"] = _books(profile, found)
+    head["balances"] = _balances(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
     beside = report.overlay if report else None
     head["overlay"] = overlay_sentence(beside, profile.time_unit) if beside else ""
-    head["exhaustion"] = exhaustion(profile, names, report)
+    head["oom"] = oom(profile, names, report)
     head.update(events(profile))
     head.update(scopes(profile))
     head.update(_blocks(profile, found, share, columns))

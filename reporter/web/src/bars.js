@@ -41,7 +41,7 @@ function processes(page) {
 }
 
 /** @param {Page} page */
-function neighbours(page) {
+function adjacent(page) {
     const button = (/** @type {number} */ by, /** @type {string} */ name, /** @type {string} */ arrow) =>
         h('button', { type: 'button', onclick: () => page.select(page.chosen + by), 'aria-label': name, title: name }, arrow);
     return h('span', { class: 'buttons' }, button(-1, 'Previous snapshot', '◂'), button(1, 'Next snapshot', '▸'));
@@ -110,7 +110,7 @@ export function bar(page) {
     const named = h('span', { class: 'buttons' });
     const narrowed = chip(page, true);
     const filter = filters(page);
-    const element = h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, processes(page), neighbours(page), text, comparison, named, narrowed.element, filter.element, themes());
+    const element = h('div', { class: 'bar', role: 'toolbar', 'aria-label': 'What the page shows' }, processes(page), adjacent(page), text, comparison, named, narrowed.element, filter.element, themes());
     const update = () => {
         const { run, whole, moment } = page;
         filter.update();

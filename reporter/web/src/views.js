@@ -4,19 +4,19 @@
 
 import { About } from './views/about.js';
 import { Blocks } from './views/blocks.js';
-import { BooksOfMachine } from './views/books.js';
+import { SystemMemory } from './views/balance.js';
 import { Calls } from './views/calls.js';
 import { Changes } from './views/changes.js';
 import { compared } from './views/compared.js';
 import { DeviceMap } from './views/device.js';
-import { Exhaustion } from './views/exhaustion.js';
+import { OutOfMemory } from './views/oom.js';
 import { Fragmentation } from './views/fragmentation.js';
 import { Leaks } from './views/leaks.js';
 import { Libraries } from './views/libraries.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
 import { Moment } from './views/moment.js';
-import { Neighbours } from './views/neighbours.js';
+import { CallersCallees } from './views/callers_callees.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
 import { Places } from './views/places.js';
@@ -44,7 +44,7 @@ export const groups = [
             [Fragmentation, 'reserved segments, and the free space in their holes'],
         ],
     },
-    { title: 'Out of memory', views: [[Exhaustion, 'each failed allocation: cause, remedies and the device map']] },
+    { title: 'Out of memory', views: [[OutOfMemory, 'each failed allocation: cause, remedies and the device map']] },
     {
         title: 'Owners',
         views: [
@@ -60,7 +60,7 @@ export const groups = [
         views: [
             [Calls, 'stacks as a flame graph: all, or one owner, line or block'],
             [Places, 'every stack and block, including those too small for this page'],
-            [Neighbours, 'callers and callees of one function or line'],
+            [CallersCallees, 'callers and callees of one function or line'],
             [Lines, 'memory that each line of your Python code allocated'],
             [Scopes, 'memory that starting CUDA and its libraries took'],
             [Temporaries, 'allocated and freed again at once'],
@@ -72,7 +72,7 @@ export const groups = [
     {
         title: 'System and run',
         views: [
-            [BooksOfMachine, 'everything in use on the machine, to the byte'],
+            [SystemMemory, 'everything in use on the machine, to the byte'],
             [Others, 'figures of htop, jtop, nvidia-smi and massif, and what each does not include'],
             [Snapshots, 'snapshots and peaks, and the regions and marks of the program'],
             [About, 'program, machine, versions, options, warnings'],

@@ -111,7 +111,7 @@ function drawRules(u, { run, page, side, theme }) {
     // Many would hide what lies below them.
     const end = inView.length > MOST_RULES ? top + 12 * devicePixelRatio : bottom;
     for (const mark of inView) draw({ at: mark.time, colour: theme['--mark'], dash: [1, 3], end });
-    for (const incident of run.head.exhaustion.incidents) draw({ at: incident.time, colour: theme['--problem'], dash: incident.outcome === 'retried' ? [1, 3] : [] });
+    for (const incident of run.head.oom.incidents) draw({ at: incident.time, colour: theme['--problem'], dash: incident.outcome === 'retried' ? [1, 3] : [] });
     const main = run.head.peaks[side === 'both' ? 'total' : side];
     const chosen = run.moments[page.moment];
     if (main) draw({ at: main.time, colour: theme['--text'], dash: [2, 3], text: `peak ${size(side === 'both' ? main.host + main.device : main[side])}` });
@@ -139,7 +139,7 @@ export function signs({ head, moments }) {
         ['mark', 'mark', head.marks.length > 0],
         ['scope', 'start-up call', head.scopes.length > 0],
         ['snapshot', 'snapshot', moments.length > 0],
-        ['failure', 'failed allocation', head.exhaustion.incidents.length > 0],
+        ['failure', 'failed allocation', head.oom.incidents.length > 0],
     ]);
     return h('p', { class: 'signs quiet' }, ...found.filter(([, , isThere]) => isThere).map(([name, text]) => h('span', { class: 'key' }, h('i', { class: `sign-${name}` }), text)));
 }

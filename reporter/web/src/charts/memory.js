@@ -168,11 +168,11 @@ export class MemoryPlot {
 
     /** @param {uPlot} u @param {number} at @param {number} left the same in pixels */
     #eventsAt(u, at, left) {
-        const { regions, marks, exhaustion, scopes } = this.run.head;
+        const { regions, marks, oom, scopes } = this.run.head;
         const isNear = (/** @type {number} */ time) => Math.abs(u.valToPos(time, 'x') - left) < 5;
         const inside = regions.filter((region) => region.begin <= at && (region.end ?? Infinity) >= at).map((region) => region.text);
         const near = marks.filter((mark) => isNear(mark.time)).map((mark) => mark.text);
-        const failed = exhaustion.incidents.filter((incident) => isNear(incident.time)).map((incident) => incident.verdict);
+        const failed = oom.incidents.filter((incident) => isNear(incident.time)).map((incident) => incident.verdict);
         // Most calls are narrower than a pointer.
         const [from, to] = [u.posToVal(left - 3, 'x'), u.posToVal(left + 3, 'x')];
         const calls = scopes.filter((scope) => scope.begin <= to && scope.end >= from).map((scope) => scope.name);

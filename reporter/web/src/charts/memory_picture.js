@@ -84,13 +84,13 @@ export function drawMemory(picture, plot) {
 /** The peak, failed allocations, and the chosen moments. @param {Picture} picture @param {MemoryPlot} plot @param {{across: (at: number) => number, up: (bytes: number) => number, top: number, bottom: number}} scale */
 function drawFlags(picture, { run, side, page }, { across, up, top, bottom }) {
     const isIn = (/** @type {number} */ at) => across(at) >= LEFT - 1 && across(at) <= RIGHT + 1;
-    const { peaks, exhaustion, unit } = run.head;
+    const { peaks, oom, unit } = run.head;
     const peak = peaks[side === 'both' ? 'total' : side];
     if (peak && isIn(peak.time)) {
         const bytes = side === 'both' ? peak.host + peak.device : peak[side];
         picture.flag(across(peak.time), top + 10, up(bytes), RIGHT, `peak: ${size(bytes)} at ${time(peak.time, unit)}`, INK.text, '4 3');
     }
-    for (const incident of exhaustion.incidents.filter((each) => each.outcome !== 'retried' && isIn(each.time)).slice(-3)) {
+    for (const incident of oom.incidents.filter((each) => each.outcome !== 'retried' && isIn(each.time)).slice(-3)) {
         picture.flag(across(incident.time), top + 26, bottom, RIGHT, 'out of memory', INK.alarm, '4 3');
     }
     const moments = /** @type {[number|null, string][]} */ ([

@@ -19,7 +19,7 @@
 
 /**
  * The whole machine's memory at a moment, in bytes: `board` is the sum of the others, of which some may be negative. `notes`: what a row is, by its field, or why it is negative.
- * @typedef {{moment: number, board: number, held: number, doubts: string[], names: Record<string, string>, notes: Record<string, string>, before: number, untouched: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Books
+ * @typedef {{moment: number, board: number, held: number, doubts: string[], names: Record<string, string>, notes: Record<string, string>, before: number, untouched: number, allocators: number, valgrind: number, unaccounted: number, elsewhere: number, free: number}} Balance
  */
 /**
  * A figure of another tool. `times` is null where the values are those of the moments.
@@ -64,10 +64,10 @@
  * @property {string[]} reasons
  * @property {Record<string, Peak>} peaks
  * @property {{first: number, peak: number, end: number}} at `first`: of the first screen
- * @property {Books[]} books
+ * @property {Balance[]} balances
  * @property {OtherFigure[]} others what other tools showed
  * @property {string} overlay what a tool's log showed at the peak, in a sentence; '' without one
- * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} exhaustion
+ * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} oom
  * @property {[string, string][]} mapped library and kind
  * @property {{label: string, rows: number, wants_much: boolean, is_of_process: boolean, beside: string}[]} machine `beside`: the plot of memory that it is drawn in, 'both', 'host' or 'device'; '' for none
  * @property {number|null} short_at when memory ran short

@@ -59,7 +59,7 @@ function linksOf(page, order, { name, type }, path) {
     const line = lines.label.findIndex((label, i) => `${label} (${lines.function[i]})` === name);
     const link = (/** @type {string} */ section, /** @type {string} */ text, look = name) => h('a', { href: `#${section}`, onclick: () => page.lookAt({ section, name: look, path }) }, text);
     return [
-        isFrame && run.measures.includes('allocated') && link('neighbours', 'Callers and callees'),
+        isFrame && run.measures.includes('allocated') && link('callers-callees', 'Callers and callees'),
         line >= 0 && link('lines', 'In the table of Python lines', lines.label[line]),
         isServed() && !run.parts.together && order === 'top-down' && link('places', 'All stacks below it, and its blocks'),
     ].filter((each) => each !== false);

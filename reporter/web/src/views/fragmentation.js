@@ -17,12 +17,12 @@ export class Fragmentation extends View {
 
     /** @param {Run} run */
     static fits(run) {
-        return run.head.exhaustion.over_time.time.length > 0;
+        return run.head.oom.over_time.time.length > 0;
     }
 
     content() {
-        const { unit, exhaustion } = this.run.head;
-        const { time: times, reserved, free, largest_hole: holes } = exhaustion.over_time;
+        const { unit, oom } = this.run.head;
+        const { time: times, reserved, free, largest_hole: holes } = oom.over_time;
         const rows = times.map((at, i) => ({ time: at, reserved: reserved[i], free: free[i], hole: holes[i], share: free[i] ? 1 - holes[i] / free[i] : 0 }));
         const bars = rows.map((row) => h('span', { title: `${time(row.time, unit)}: ${percent(row.share, 1)}; ${size(row.free)} free, the largest hole ${size(row.hole)}`, style: { height: `${100 * row.share}%` } }));
         /** @type {Table<Row>} */

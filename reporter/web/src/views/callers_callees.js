@@ -5,11 +5,11 @@
 import { h, kept, replace } from '../base/dom.js';
 import { size } from '../base/units.js';
 import { Table } from '../charts/table.js';
-import { labelsByTotal, neighboursOf } from '../runs/neighbours.js';
+import { labelsByTotal, callersAndCalleesOf } from '../runs/callers_callees.js';
 import { View } from './view.js';
 
 /** @typedef {import('../runs/run.js').Run} Run */
-/** @typedef {import('../runs/neighbours.js').Neighbour} Neighbour */
+/** @typedef {import('../runs/callers_callees.js').Neighbour} Neighbour */
 
 const OFFERED = 300;
 
@@ -32,8 +32,8 @@ const total = (rows) => {
     return sum;
 };
 
-export class Neighbours extends View {
-    static id = 'neighbours';
+export class CallersCallees extends View {
+    static id = 'callers-callees';
     static title = 'Callers and callees';
 
     /** @param {Run} run */
@@ -43,7 +43,7 @@ export class Neighbours extends View {
 
     #label = '';
     #said = h('p', { role: 'status', class: 'quiet' });
-    #offers = h('datalist', { id: 'neighbours-of' });
+    #offers = h('datalist', { id: 'callers-callees-of' });
     #input = h('input', { ...kept('of'), type: 'search', class: 'filter', placeholder: 'a function or a line', 'aria-label': 'Callers and callees of', spellcheck: false, onchange: () => this.#find(this.#input.value) });
     /** @type {Table<Neighbour>} */
     #callers = new Table('Callers', { sum: total, limit: 10, empty: 'none', onClick: (row) => this.#go(row) });
@@ -51,7 +51,7 @@ export class Neighbours extends View {
     #callees = new Table('Callees', { sum: total, limit: 10, empty: 'none', onClick: (row) => this.#go(row) });
 
     content() {
-        this.#input.setAttribute('list', 'neighbours-of');
+        this.#input.setAttribute('list', 'callers-callees-of');
         return [h('div', { class: 'buttons' }, h('label', {}, 'of ', this.#input)), this.#offers, this.#said, this.#callers.element, this.#callees.element];
     }
 
@@ -78,11 +78,11 @@ export class Neighbours extends View {
         const { page, run } = this;
         const labels = labelsByTotal(run, page.moment);
         replace(this.#offers, ...labels.slice(0, OFFERED).map((label) => h('option', { value: label })));
-        const look = page.taken(Neighbours.id);
+        const look = page.taken(CallersCallees.id);
         if (look) return this.#ask(look.name);
         this.#label ||= labels[0] ?? '';
         this.#input.value = this.#label;
-        const { callers, callees } = neighboursOf(run, this.#label, page.moment);
+        const { callers, callees } = callersAndCalleesOf(run, this.#label, page.moment);
         replace(this.#said, run.moments.length ? `at ${run.label(page.moment)}; click a row to go to it` : '');
         this.#callers.show(columns('caller'), callers);
         this.#callees.show(columns('callee'), callees);

@@ -31,19 +31,19 @@ def test_callers_and_callees_are_those_of_the_stacks(training: Page) -> None:
     profile, names = training.profile, training.names
     held = select(profile, "peak").composition
     wanted = "train.py:148 (train_with_jmsim)"
-    call = "#neighbours .table:last-of-type tbody tr"
+    call = "#callers-callees .table:last-of-type tbody tr"
     _, _, callers, callees, total, _, _, name, _, back = look(
         training.path,
-        ["fill", "#neighbours input", wanted],
-        ["press", "#neighbours input", "Enter"],
-        ["rows", "#neighbours .table:nth-of-type(2) table"],
-        ["rows", "#neighbours .table:nth-of-type(3) table"],
-        ["text", "#neighbours .table:nth-of-type(3) tfoot th"],
+        ["fill", "#callers-callees input", wanted],
+        ["press", "#callers-callees input", "Enter"],
+        ["rows", "#callers-callees .table:nth-of-type(2) table"],
+        ["rows", "#callers-callees .table:nth-of-type(3) table"],
+        ["text", "#callers-callees .table:nth-of-type(3) tfoot th"],
         ["text", f"{call} th"],
         ["click", call],
-        ["evaluate", "document.querySelector('#neighbours input').value"],
-        ["rows", "#neighbours .table:nth-of-type(3) table"],
-        ["rows", "#neighbours .table:nth-of-type(2) table"],
+        ["evaluate", "document.querySelector('#callers-callees input').value"],
+        ["rows", "#callers-callees .table:nth-of-type(3) table"],
+        ["rows", "#callers-callees .table:nth-of-type(2) table"],
     )
     callers_, callees_ = around(profile, names, held, wanted)
     assert {caller: held for caller, held in bytes_of(callers).items() if held} == callers_

@@ -38,7 +38,7 @@ function around(run, label, innermost) {
 }
 
 /** @param {Run} run @param {string} label as frames are called @param {number} moment @returns {{callers: Neighbour[], callees: Neighbour[]}} */
-export function neighboursOf(run, label, moment) {
+export function callersAndCalleesOf(run, label, moment) {
     const held = run.at(moment);
     /** @type {Map<string, Neighbour>} */
     const callers = new Map();

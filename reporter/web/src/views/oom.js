@@ -62,19 +62,19 @@ function arithmetic(incident) {
     return h('table', { class: 'arithmetic' }, h('tbody', {}, ...rows));
 }
 
-export class Exhaustion extends View {
+export class OutOfMemory extends View {
     static id = 'out-of-memory';
     static title = 'Failed allocations';
     static isWhole = true;
 
     /** @param {Run} run */
     static fits(run) {
-        return run.head.exhaustion.incidents.length > 0;
+        return run.head.oom.incidents.length > 0;
     }
 
     content() {
-        const { unit, exhaustion } = this.run.head;
-        const { incidents, untold } = exhaustion;
+        const { unit, oom } = this.run.head;
+        const { incidents, untold } = oom;
         const resolved = incidents.filter(({ outcome }) => outcome === 'retried');
         const lines = resolved.map((incident) => h('li', {}, `(${incident.number}) at ${time(incident.time, unit)}: ${what(incident)} ${whatCame(incident)}`));
         return [

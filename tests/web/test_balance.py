@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The books of the whole machine on the page: the figures are the model's, and they add up."""
+"""The balance of the whole machine on the page: the figures are the model's, and they add up."""
 
 from pathlib import Path
 from typing import Dict
@@ -13,7 +13,7 @@ from tests.reporter.test_reconciliation import LATER, trace as traced
 from tests.web.browser import look, visit, write_page
 from tests.web.pages import Shown, kept_page, train
 
-OWNERS = "#books .waterfall tbody tr"
+OWNERS = "#balance .waterfall tbody tr"
 # After the owners; those of the machine are of it only, and "used before the run" stands first.
 PROCESS = ["allocated, never written", "free inside malloc", "profiler overhead", "unexplained"]
 MACHINE = ["used by others since", "freed by others since", "available"]
@@ -21,7 +21,7 @@ MACHINE = ["used by others since", "freed by others since", "available"]
 
 @pytest.fixture(scope="module", name="training")
 def fixture_training() -> Shown:
-    page = kept_page("books", train("--pages=yes").traces)
+    page = kept_page("balance", train("--pages=yes").traces)
     return Shown(page.path, page.profile)
 
 
@@ -45,8 +45,8 @@ def test_the_steps_lead_from_what_was_there_to_what_is_free(training: Shown) -> 
         training.page,
         ["attributes", OWNERS, "data-owner"],
         ["attributes", OWNERS, "data-bytes"],
-        ["text", "#books .waterfall tfoot"],
-        ["text", "#books h3"],
+        ["text", "#balance .waterfall tfoot"],
+        ["text", "#balance h3"],
     )
     wanted = expected(profile, snapshot)
     assert dict(zip(names, map(int, figures))) == wanted
@@ -59,7 +59,7 @@ def test_the_steps_lead_from_what_was_there_to_what_is_free(training: Shown) -> 
 def test_the_run_alone_can_be_seen(training: Shown) -> None:
     names, figures = look(
         training.page,
-        ["choose", "#books .choice select", "process"],
+        ["choose", "#balance .choice select", "process"],
         ["attributes", OWNERS, "data-owner"],
         ["attributes", OWNERS, "data-bytes"],
     )[1:]
@@ -71,7 +71,7 @@ def test_the_run_alone_can_be_seen(training: Shown) -> None:
     }
 
 
-def test_another_moment_has_other_books(training: Shown) -> None:
+def test_another_moment_has_another_balance(training: Shown) -> None:
     profile = training.profile
     last = sampled(profile)[-1]
     names, figures = look(
@@ -89,7 +89,9 @@ def test_another_moment_has_other_books(training: Shown) -> None:
 def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
     path = traced({**LATER, "resident-valgrind": 40, "mem-available": 2500}).save(tmp_path)
     texts, steps = look(
-        write_page(tmp_path, path), ["texts", "#books .doubt"], ["attributes", f"{OWNERS}:has(.negative)", "data-owner"]
+        write_page(tmp_path, path),
+        ["texts", "#balance .doubt"],
+        ["attributes", f"{OWNERS}:has(.negative)", "data-owner"],
     )
     assert len(texts) == 2 and texts[0].startswith("45.0 MiB is unexplained")
     assert steps == ["allocated, never written"]
@@ -107,5 +109,5 @@ def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
 
 def test_a_run_without_them_has_no_such_section(tmp_path: Path) -> None:
     path = traced({"mem-available": 2760}).save(tmp_path)
-    visited = visit(write_page(tmp_path, path), ["count", "#books:not([hidden])"])
+    visited = visit(write_page(tmp_path, path), ["count", "#balance:not([hidden])"])
     assert visited.results == [0]
