@@ -7,7 +7,7 @@ parts are of the chosen moment, the kernel's figures of the sample nearest to it
 lies between the two.
 """
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import UsageRow, ledger
 from jmassif.analysis.balance import memory_balance, nearest_to
@@ -191,14 +191,3 @@ def _beside(profile: Profile, rows: List[UsageRow], sampled_at: Optional[int]) -
     if has_device(profile) and any(row.name == "cache" and row.usage.device_bytes for row in rows):
         found["reserved"] = sum(row.usage.device_bytes for row in rows if row.name in RESERVED_OWNERS)
     return found
-
-
-def as_data(ladder: Ladder) -> Dict[str, Any]:
-    """What formats for programs, and the page, have of it."""
-    return {
-        "pool": ladder.pool,
-        "time": ladder.time,
-        "sampled_at": ladder.sampled_at,
-        "rungs": [{**rung._asdict(), "parts": [list(part) for part in rung.parts]} for rung in ladder.rungs],
-        "beside": ladder.beside,
-    }
