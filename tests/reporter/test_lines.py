@@ -83,13 +83,13 @@ def cells(line: str) -> List[str]:
 
 def test_what_was_held_what_grew_and_what_was_allocated_by_line() -> None:
     assert table(training().load()) == [
-        "                                  own host own device     share     total    blocks    growth allocated",
-        "train.py:2                         100 KiB    600 KiB    92.6 %   700 KiB         3         0   700 KiB",
-        "train.py:4                        50.0 KiB          -     6.6 %  50.0 KiB         5  +200 KiB   200 KiB",
-        "train.py:3                               -          -     0.0 %       0 B         0         0  4.88 MiB",
-        "(heap-overhead, without a stack)  1.00 KiB          -     0.1 %  1.00 KiB         0 +1.00 KiB  1.00 KiB",
-        "(no Python line)                  5.00 KiB          -     0.7 %  5.00 KiB         4 +5.00 KiB  5.00 KiB",
-        "total                              156 KiB    600 KiB   100.0 %   756 KiB        12  +206 KiB  5.77 MiB",
+        "                                 self host self device     share     total    blocks    growth allocated",
+        "train.py:2                         100 KiB     600 KiB    92.6 %   700 KiB         3         0   700 KiB",
+        "train.py:4                        50.0 KiB           -     6.6 %  50.0 KiB         5  +200 KiB   200 KiB",
+        "train.py:3                               -           -     0.0 %       0 B         0         0  4.88 MiB",
+        "(heap-overhead, without a stack)  1.00 KiB           -     0.1 %  1.00 KiB         0 +1.00 KiB  1.00 KiB",
+        "(no Python line)                  5.00 KiB           -     0.7 %  5.00 KiB         4 +5.00 KiB  5.00 KiB",
+        "total                              156 KiB     600 KiB   100.0 %   756 KiB        12  +206 KiB  5.77 MiB",
     ]
 
 
@@ -109,7 +109,7 @@ def test_growth_is_up_to_the_chosen_moment_and_what_was_held_is_always_the_peaks
 
 def test_two_pools_are_never_added_up() -> None:
     lines = table(training(memory="discrete").load())
-    heads = "own host share own device share host total device total blocks"
+    heads = "self host share self device share host total device total blocks"
     heads += " host growth device growth host allocated device allocated"
     assert lines[0].split() == heads.split()
     assert cells(lines[1])[:4] == ["train.py:2", "100 KiB", "64.1 %", "600 KiB"]
@@ -120,7 +120,7 @@ def test_a_program_without_device_memory_has_one_column_for_what_is_held() -> No
     trace = Trace()
     trace.snapshot(1, "exit", {trace.account("heap", "app", ["py f (/a/b.py:3)"]): (5, 1)})
     assert table(trace.load())[:2] == [
-        "             own     share     total    blocks    growth allocated",
+        "            self     share     total    blocks    growth allocated",
         "b.py:3       5 B   100.0 %       5 B         1      +5 B       5 B",
     ]
 

@@ -74,7 +74,7 @@ def _figures(profile: Profile, sum_: LineRow) -> List[_Cell]:
 
     figures = []
     for side in sides:
-        figures.append(_Cell(f"own {side}" if len(sides) > 1 else "own", held(on_side(side))))
+        figures.append(_Cell(f"self {side}" if len(sides) > 1 else "self", held(on_side(side))))
         if len(pools) > 1:
             figures.append(_Cell("share", share(on_side(side))))
     if len(pools) == 1:
@@ -91,25 +91,27 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
     noun = LINE_VIEWS[view.by]
     unit = profile.time_unit
     if view.fold == "none":
-        what = f"Own: what each Python {noun} allocated itself, internal ones too; total: with all that it called."
+        what = (
+            f"Self: allocated by each Python {noun} itself, internal ones too; total: with everything that it called."
+        )
     else:
         what = (
-            f"Own: what each {noun} of the program's own caused, in packages that it called too; total: with all the {noun}s"
-            " of the program's own that it called."
+            f"Self: caused by each {noun} of your code, also in packages that it called; total: with all {noun}s of your code"
+            " that it called."
         )
     order = (
-        "Sorted by growth, what still grew at the end first."
+        "Sorted by growth, lines that still grew at the end first."
         if view.selector
-        else "Sorted by own; --snapshot=end sorts by growth."
+        else "Sorted by self; --snapshot=end sorts by growth."
     )
     texts = [
         what,
-        f"Both at {peak.name} ({moment(peak.time, unit)}); growth: what is left of own at {chosen.name}",
+        f"Both at {peak.name} ({moment(peak.time, unit)}); growth: the part of self that is left at {chosen.name}",
         f"({moment(chosen.time, unit)});",
         f"allocated: in the whole run. {order}",
     ]
     if not any(frame[0] == "p" for frame in profile.frames.values()):
-        texts.append("This trace has no Python frames: it is of no Python program, or recorded with --python=no.")
+        texts.append("This trace has no Python frames: not a Python program, or recorded with --python=no.")
     return " ".join(texts)
 
 
