@@ -9,11 +9,11 @@ Times are microseconds there. A trace in instructions or bytes has one of them f
 """
 
 import json
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.aggregate import series
 from jmassif.analysis.oom import incidents_of
-from jmassif.analysis.regions import Tracks, slices
+from jmassif.analysis.regions import growth_by_side, region_figures
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.records import PEAKS
@@ -21,6 +21,10 @@ from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import unicode_text
 from jmassif.version import __version__
+
+
+# Numbers of threads of the second track on, beyond those of real threads.
+_FIRST_TRACK = 1 << 24
 
 
 class _Events:
@@ -55,26 +59,73 @@ def _machine(profile: Profile, events: _Events) -> Iterator[str]:
 
 def _by_name(profile: Profile, view: View, events: _Events) -> Iterator[str]:
     """A counter a name; names that never hold the threshold's share of the fullest snapshot are one."""
-    pools = ["host", "device"] if profile.is_discrete else [""]
-    rows: List[Tuple[int, List[Dict[str, int]]]] = []
-    for snapshot, usages in series(profile, naming(profile, Names(profile), view.by, view.fold != "none")):
-        rows.append((snapshot.time, [{name: usage.on(pool) for name, usage in usages.items()} for pool in pools]))
-    for pool, space in enumerate(pools):
-        most: Dict[str, int] = {}
-        for _, held in rows:
-            for name, n_bytes in held[pool].items():
-                most[name] = max(most.get(name, 0), n_bytes)
-        fullest = max((sum(held[pool].values()) for _, held in rows), default=0)
-        used = [name for name in most if most[name]]
-        shown = [name for name in used if most[name] * 100 >= view.threshold * fullest]
-        shown.sort(key=lambda name: (-most[name], name))
+    name_of = naming(profile, Names(profile), view.by, view.fold != "none")
+    for space in ["host", "device"] if profile.is_discrete else [""]:
+        rows: List[Tuple[int, Dict[str, int]]] = []
+        for snapshot, usages in series(profile, name_of):
+            rows.append((snapshot.time, {name: usage.on(space) for name, usage in usages.items()}))
+        names = rows[-1][1] if rows else {}
+        most = {name: max(held.get(name, 0) for _, held in rows) for name in names}
+        least = view.threshold / 100 * max((sum(held.values()) for _, held in rows), default=0)
+        used = sorted((name for name in most if most[name]), key=lambda name: (-most[name], name))
+        shown = [name for name in used if most[name] >= least]
         for time, held in rows:
-            figures = {unicode_text(name): held[pool].get(name, 0) for name in shown}
+            figures = {unicode_text(name): held.get(name, 0) for name in shown}
             if len(shown) < len(used):
-                rest = sum(held[pool].values()) - sum(figures.values())
+                rest = sum(held.values()) - sum(figures.values())
                 figures[f"({len(used) - len(shown)} more below {view.threshold:g} %)"] = rest
             if figures:
                 yield events.event("C", f"{space} by {view.by}".strip(), time, args=figures)
+
+
+class _Slice(NamedTuple):
+    thread: int
+    begin: int
+    end: int
+    category: str
+    name: str
+    figures: Dict[str, Any]
+
+
+def _slices(profile: Profile) -> List[_Slice]:
+    """In order of time, the outer one first."""
+    found = []
+    for region in profile.regions:
+        end = max(region.begin, profile.last_time) if region.end is None else region.end
+        most, host, device = region_figures(profile, region)
+        figures = {"most_bytes": most, "host_growth_bytes": host, "device_growth_bytes": device}
+        if region.end is None:
+            figures["still_open"] = True
+        found.append(_Slice(region.thread, region.begin, end, "region", region.text, figures))
+    for scope in sorted(profile.scopes, key=lambda scope: scope.id):
+        host, device = growth_by_side(scope.growths)
+        figures = {"host_growth_bytes": host, "device_growth_bytes": device}
+        figures.update((f"{growth.kind}_blocks", growth.blocks) for growth in scope.growths)
+        found.append(_Slice(scope.thread, scope.begin, scope.end, "scope", scope.name, figures))
+    # Stable: of slices with the same ends the region is the outer one, and a scope that was begun first.
+    return sorted(found, key=lambda row: (row.begin, -row.end))
+
+
+def _on_tracks(profile: Profile, events: _Events) -> Iterator[str]:
+    """Each slice on the first track of its thread on which it nests, then the tracks' names."""
+    tracks: Dict[int, List[List[int]]] = {}  # by thread, for each track: the ends of the open slices
+    names: Dict[int, str] = {}
+    for row in _slices(profile):
+        of_thread = tracks.setdefault(row.thread, [])
+        for ends in of_thread:
+            # One that ends where this one begins is not around it.
+            while ends and ends[-1] <= row.begin and ends[-1] < row.end:
+                ends.pop()
+        number = next((n for n, ends in enumerate(of_thread) if not ends or row.end <= ends[-1]), len(of_thread))
+        if number == len(of_thread):
+            of_thread.append([])
+        of_thread[number].append(row.end)
+        track = _FIRST_TRACK * number + row.thread
+        names[track] = f"thread {row.thread}" + (f", overlapping ({number + 1})" if number else "")
+        fields = {"dur": row.end - row.begin, "tid": track, "cat": row.category, "args": row.figures}
+        yield events.event("X", row.name, row.begin, **fields)
+    for track, name in names.items():
+        yield events.event("M", "thread_name", tid=track, args={"name": name})
 
 
 def _events(profile: Profile, view: View) -> Iterator[str]:
@@ -84,19 +135,7 @@ def _events(profile: Profile, view: View) -> Iterator[str]:
     yield from _totals(profile, events)
     yield from _by_name(profile, view, events)
     yield from _machine(profile, events)
-    tracks = Tracks()
-    for slice_ in slices(profile):
-        yield events.event(
-            "X",
-            slice_.name,
-            slice_.begin,
-            dur=slice_.end - slice_.begin,
-            tid=tracks.place(slice_),
-            cat=slice_.category,
-            args=slice_.figures,
-        )
-    for track, name in tracks.names.items():
-        yield events.event("M", "thread_name", tid=track, args={"name": name})
+    yield from _on_tracks(profile, events)
     for mark in profile.marks:
         yield events.event("i", mark.text, mark.time, s="p", tid=0, cat="mark")
     for incident in incidents_of(profile, Names(profile)):

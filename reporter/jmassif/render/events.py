@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sections about what happened: failed calls, regions and marks, temporaries, snapshots."""
+"""The sections on events: failed calls, regions and marks, temporaries, snapshots."""
 
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, Iterator, List
 
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.regions import region_figures, regions_by_name
@@ -42,27 +42,22 @@ _CUDA_ERRORS = {
 }
 
 
-def failed_calls(profile: Profile) -> List[str]:
-    """A text for each function and error, what came most often first."""
-    found = []
+def _failed_calls(profile: Profile) -> Iterator[str]:
+    """A text for each function and error, the most frequent first."""
     for (name, code), calls in sorted(profile.failures.items(), key=lambda item: (-item[1], item[0])):
         is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
-        meaning = _CUDA_ERRORS.get(code) if is_cuda else None
-        error = f"error {code} ({meaning})" if meaning else f"error {code}"
-        found.append(f"{count(calls, 'call')} of {printable(name)} failed with {error}")
-    return found
+        meaning = f" ({_CUDA_ERRORS[code]})" if is_cuda and code in _CUDA_ERRORS else ""
+        yield f"{count(calls, 'call')} of {printable(name)} failed with error {code}{meaning}"
 
 
 def failures(profile: Profile, extent: Extent = FULL) -> Lines:
-    lines: Lines = []
-    found = failed_calls(profile)
+    found = list(_failed_calls(profile))
+    counters = [f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}" for key, n in counted(profile).odd]
     most = extent.of(_FAILURES_SHOWN)
-    lines += found[:most]
+    lines = found[:most]
     if len(found) > most:
         lines.append(f"and {len(found) - most:,} other pairs of function and error{extent.hint}")
-    counters = counted(profile).odd
-    for key, n in counters[: extent.rows]:
-        lines.append(f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}")
+    lines += counters[: extent.rows]
     if len(counters) > extent.rows:
         lines.append(f"and {count(len(counters) - extent.rows, 'more counter')}{extent.hint}")
     return heading("Failed calls and warnings") + lines if lines else []
@@ -105,28 +100,23 @@ def regions(profile: Profile, extent: Extent = FULL) -> Lines:
 
 def marks(profile: Profile, extent: Extent = FULL) -> Lines:
     unit = profile.time_unit
-    rows: List[Tuple[int, str]] = []
-    for mark in profile.marks:
-        rows.append((mark.time, f"mark: {mark.text}"))
+    rows = [(mark.time, f"mark: {mark.text}") for mark in profile.marks]
     shown: Dict[str, int] = {}
     for region in profile.regions:
         shown[region.text] = shown.get(region.text, 0) + 1
         if shown[region.text] > _REGIONS_SHOWN_OF_A_NAME or len(rows) > 2 * _MARKS_SHOWN:
             continue
         lasted = "still open at the end" if region.end is None else f"took {moment(region.end - region.begin, unit)}"
-        figures = region_figures(profile, region)
-        held = f"held at most {size(figures.most)}, host {growth(figures.host)}, device {growth(figures.device)}"
+        most, host, device = region_figures(profile, region)
+        held = f"held at most {size(most)}, host {growth(host)}, device {growth(device)}"
         text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted}; {held})"
         rows.append((region.begin, f"region: {text}"))
-    most = extent.of(_MARKS_SHOWN)
-    n_more = len(profile.marks) + len(profile.regions) - min(len(rows), most)
-    if not rows:
-        return []
-    rows.sort(key=lambda row: row[0])
-    lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows[:most]]
-    if n_more:
-        lines.append(f"and {n_more:,} more{extent.hint}")
-    return heading("Marks and regions") + lines
+    n_all = len(profile.marks) + len(profile.regions)
+    rows = sorted(rows, key=lambda row: row[0])[: extent.of(_MARKS_SHOWN)]
+    lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows]
+    if n_all > len(rows):
+        lines.append(f"and {n_all - len(rows):,} more{extent.hint}")
+    return heading("Marks and regions") + lines if lines else []
 
 
 def temporaries(report: Report, extent: Extent = FULL) -> Lines:
@@ -138,26 +128,15 @@ def temporaries(report: Report, extent: Extent = FULL) -> Lines:
     ]
 
 
-class _TableRow(NamedTuple):
-    time: int
-    name: str
-    host: int
-    device: int
-    reason: str
-
-
 def _snapshots_shown(profile: Profile) -> List[Snapshot]:
     """Snapshots taken for a reason, and the largest in each of a number of equal spans of time."""
     fullest: Dict[int, Snapshot] = {}
-    shown = []
     duration = max([1] + [snapshot.time for snapshot in profile.snapshots])
-    for snapshot in profile.snapshots:
+    timed = [snapshot for snapshot in profile.snapshots if snapshot.reason == "time"]
+    for snapshot in timed:
         span = snapshot.time * _SNAPSHOTS_SHOWN // duration
-        if snapshot.reason != "time":
-            shown.append(snapshot)
-        elif span not in fullest or snapshot.host + snapshot.device > fullest[span].host + fullest[span].device:
-            fullest[span] = snapshot
-    return shown + list(fullest.values())
+        fullest[span] = max(fullest.get(span, snapshot), snapshot, key=lambda each: each.host + each.device)
+    return [snapshot for snapshot in profile.snapshots if snapshot.reason != "time"] + list(fullest.values())
 
 
 def snapshots_in_a_sentence(profile: Profile) -> Lines:
@@ -173,14 +152,13 @@ def snapshots_in_a_sentence(profile: Profile) -> Lines:
 def snapshots(profile: Profile) -> Lines:
     """Snapshots and peaks in order of time."""
     shown = _snapshots_shown(profile)
-    rows = [_TableRow(s.time, str(s.id), s.host, s.device, s.reason) for s in shown]
+    rows = [(s.time, str(s.id), s.host, s.device, s.reason) for s in shown]
     for peak in profile.peaks.values():
         which = "peak" if peak.which == main_peak(profile) else f"peak-{peak.which}"
         if which != "peak-total":
-            rows.append(_TableRow(peak.time, which, peak.host, peak.device, ""))
+            rows.append((peak.time, which, peak.host, peak.device, ""))
     if not rows:
         return []
-    rows.sort(key=lambda row: (row.time, row.name.rjust(20)))
     table = Table(
         Column("n", 11),
         Column(f"time ({profile.time_unit})", 15),
@@ -189,9 +167,8 @@ def snapshots(profile: Profile) -> Lines:
         Column("reason", gap=2),
     )
     lines = heading("Snapshots: --snapshot=n explains one") + [table.head]
-    for row in rows:
-        lines.append(table.row(row.name, f"{row.time:,}", f"{row.host:,}", f"{row.device:,}", row.reason).rstrip())
-    left_out = len(profile.snapshots) - len(shown)
-    if left_out:
-        lines.append(f"{'':>11}  and {left_out:,} more between these")
+    for time, name, host, device, reason in sorted(rows, key=lambda row: (row[0], row[1].rjust(20))):
+        lines.append(table.row(name, f"{time:,}", f"{host:,}", f"{device:,}", reason).rstrip())
+    if len(profile.snapshots) > len(shown):
+        lines.append(f"{'':>11}  and {len(profile.snapshots) - len(shown):,} more between these")
     return lines
