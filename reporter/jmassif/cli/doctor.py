@@ -7,11 +7,11 @@ imports little.
 
 import argparse
 import sys
+from itertools import dropwhile
 from typing import Iterator, List, Sequence
 
 from jmassif.cli.common import Parser, Problem
-from jmassif.doctor.checks import all_findings, urgent_findings
-from jmassif.doctor.machine import FAILS, Finding, Machine
+from jmassif.doctor.checks import FAILS, Finding, Machine, all_findings, urgent_findings
 from jmassif.units import printable
 from jmassif.version import __version__
 
@@ -41,7 +41,7 @@ def build_parser(prog: str) -> Parser:
 
 
 def _text(findings: Sequence[Finding]) -> Iterator[str]:
-    for state, name, text, mend in ((finding.state, finding.name, finding.text, finding.mend) for finding in findings):
+    for name, state, text, mend in findings:
         yield f"{state:<6} {name:<12} {printable(text)}\n"
         if mend:
             yield f"{'':<19} → {printable(mend)}\n"
@@ -57,10 +57,7 @@ def _json(findings: Sequence[Finding]) -> str:
 
 def _without_options(words: Sequence[str]) -> List[str]:
     """The program of Valgrind's command line, after the options."""
-    words = list(words)
-    while words and words[0].startswith("-"):
-        words.pop(0)
-    return words
+    return list(dropwhile(lambda word: word.startswith("-"), words))
 
 
 def _quick(machine: Machine) -> None:

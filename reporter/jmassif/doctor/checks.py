@@ -1,30 +1,123 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All checks in the order in which people read them, and those that every recording begins with."""
+"""Obstacles to recording on a machine: each check returns findings, which say that all is well, what is lost, or how to mend it."""
 
 import errno
 import glob
 import os
 import re
 import resource
+import shutil
 import subprocess
 import tempfile
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from itertools import takewhile
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.doctor.machine import (
-    FAILS,
-    LOST,
-    OK,
-    Finding,
-    Findings,
-    Machine,
-    check_kernel,
-    check_ptrace,
-    check_seccomp,
-    fails,
-    lost,
-    ok,
-)
 from jmassif.units import size
+
+
+# ---- machine ----
+# A machine is files, an environment, and the way to start the recorder. The files may lie below another directory than /: those of
+# the board in a container, and in tests.
+
+OK, LOST, FAILS = "ok", "lost", "FAILS"
+
+
+class Finding(NamedTuple):
+    """The result of one check."""
+
+    name: str
+    state: str  # OK; LOST: it works without what the text says; FAILS: it cannot work
+    text: str
+    mend: str = ""  # a command or a variable; several are separated by "; "
+
+
+Findings = List[Finding]
+
+
+def ok(name: str, text: str) -> Findings:
+    return [Finding(name, OK, text)]
+
+
+def lost(name: str, text: str, mend: str = "") -> Findings:
+    return [Finding(name, LOST, text, mend)]
+
+
+def fails(name: str, text: str, mend: str = "") -> Findings:
+    return [Finding(name, FAILS, text, mend)]
+
+
+class Machine(NamedTuple):
+    """Files, environment and program."""
+
+    root: str = ""
+    tools: str = ""  # the recorder's directory
+    valgrind: str = ""  # starts the recorder; "": it starts by itself
+    program: Sequence[str] = ()
+    environment: Mapping[str, str] = os.environ
+    trace: str = ""  # of --jmassif-out-file; "": in the current directory
+
+    def path(self, path: str) -> str:
+        return self.root + path
+
+    def text(self, path: str) -> str:
+        return _read(self.path(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(self.path(path))
+
+    def names(self, directory: str) -> List[str]:
+        try:
+            return sorted(os.listdir(self.path(directory)))
+        except OSError:
+            return []
+
+    def may_use(self, path: str) -> bool:
+        return os.access(self.path(path), os.R_OK | os.W_OK)
+
+    def refusal(self, path: str) -> Optional[OSError]:
+        """The kernel's error if the file cannot be opened."""
+        try:
+            os.close(os.open(self.path(path), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+        except OSError as error:
+            return error
+        return None
+
+    def labelled_bytes(self, path: str) -> Dict[str, int]:
+        """Lines such as "MemFree:  123 kB" of a file of the kernel's, in bytes."""
+        found = {}
+        for line in self.text(path).splitlines():
+            label, _, rest = line.partition(":")
+            words = rest.split()
+            if len(words) == 2 and words[1] == "kB" and words[0].isdigit():
+                found[label] = int(words[0]) * 1024
+        return found
+
+    @property
+    def is_python(self) -> bool:
+        return bool(self.program) and os.path.basename(self.program[0]).startswith("python")
+
+    @property
+    def python(self) -> str:
+        """The interpreter that runs the program, else the first on the path; "" for none."""
+        return self.which(self.program[0] if self.is_python else "python3")
+
+    def which(self, name: str) -> str:
+        return shutil.which(name, path=self.environment.get("PATH")) or ""
+
+    @property
+    def script(self) -> str:
+        """The text of the script that the program is; "" where it is none. Options of Python's with a value are not known."""
+        words = takewhile(lambda word: word not in ("-c", "-m"), self.program[1:] if self.is_python else ())
+        return next((_read(word) for word in words if word.endswith(".py")), "")
+
+
+def _read(path: str) -> str:
+    """The text of a file; "" if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except OSError:
+        return ""
 
 
 # ---- devices ----
@@ -47,10 +140,6 @@ _MENDS = {
 
 def _is_there(machine: Machine, node: str) -> bool:
     return machine.exists(node) or (node in _OPENED and machine.refusal(node) is None)
-
-
-def is_nvmap_board(machine: Machine) -> bool:
-    return _is_there(machine, "/dev/nvmap")
 
 
 def _refusal(machine: Machine, node: str) -> Optional[OSError]:
@@ -148,7 +237,7 @@ def check_open_files(machine: Machine) -> Findings:
     text = f"the limit is {soft}" + (f" (hard {hard})" if hard != soft else "")
     if soft < _FEWEST:
         return fails("open files", f"{text}: Valgrind keeps {_VALGRINDS} of them", "ulimit -n 4096")
-    if is_nvmap_board(machine) and hard < _BOARDS:
+    if _is_there(machine, "/dev/nvmap") and hard < _BOARDS:
         reason = "buffers have the descriptors 1024 and up here, and the program cannot close or map them"
         return fails("open files", f"{text}: {reason}", "sudo prlimit --pid $$ --nofile=65536")
     if soft < _FEW:
@@ -157,19 +246,14 @@ def check_open_files(machine: Machine) -> Findings:
     return ok("open files", text)
 
 
-def _limit(which: int) -> Optional[int]:
-    soft = resource.getrlimit(which)[0]
-    return None if soft == resource.RLIM_INFINITY else soft
-
-
 def check_sizes(machine: Machine) -> Findings:
     """Limits of address space and of files."""
-    space, file = _limit(resource.RLIMIT_AS), _limit(resource.RLIMIT_FSIZE)
+    space, file = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE))
     found = []
-    if space is not None:
+    if space != resource.RLIM_INFINITY:
         text = f"the address space is limited to {size(space)}, and Valgrind's part counts too"
         found.append(Finding("address space", FAILS if space < 512 * _MIB else LOST, text, "ulimit -v unlimited"))
-    if file is not None and file < _TRACE:
+    if file != resource.RLIM_INFINITY and file < _TRACE:
         text = f"files are limited to {size(file)}: a longer trace is cut off there"
         found.append(Finding("file size", FAILS if file < _MIB else LOST, text, "ulimit -f unlimited"))
     return found or [Finding("sizes", OK, "neither address space nor files are limited")]
@@ -199,24 +283,30 @@ def check_room(machine: Machine) -> Findings:
     return ok("trace", f"{size(free)} free in {where}")
 
 
+def _write_error(directory: str) -> str:
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
 def check_directory(machine: Machine) -> Findings:
     """The current directory, where the trace goes."""
-    try:
-        with tempfile.TemporaryFile(dir=os.getcwd()):
-            return check_room(machine)
-    except OSError as error:
-        return fails("trace", f"the current directory cannot be written: {error.strerror}", _ELSEWHERE)
+    error = _write_error(os.getcwd())
+    if error:
+        return fails("trace", f"the current directory cannot be written: {error}", _ELSEWHERE)
+    return check_room(machine)
 
 
 def check_temporary(machine: Machine) -> Findings:
     """Valgrind does not start without a directory for its pipes."""
     directory = machine.environment.get("TMPDIR") or "/tmp"
-    try:
-        with tempfile.TemporaryFile(dir=directory):
-            return ok("temporary", f"{directory} can be written")
-    except OSError as error:
-        text = f"{directory} cannot be written ({error.strerror}), and Valgrind does not start without"
+    error = _write_error(directory)
+    if error:
+        text = f"{directory} cannot be written ({error}), and Valgrind does not start without"
         return fails("temporary", text, "export TMPDIR=DIRECTORY")
+    return ok("temporary", f"{directory} can be written")
 
 
 # ---- memory ----
@@ -330,11 +420,10 @@ def check_overcommit(machine: Machine) -> Findings:
         return ok("overcommit", f"vm.overcommit_memory is {mode or 'not known'}")
     figures = machine.labelled_bytes("/proc/meminfo")
     left = figures.get("CommitLimit", 0) - figures.get("Committed_AS", 0)
-    state = FAILS if left < 256 * _MIB else LOST
     text = (
         f"vm.overcommit_memory is 2: what is mapped counts in full, touched or not, and {size(max(0, left))} are left"
     )
-    return [Finding("overcommit", state, text, "sudo sysctl vm.overcommit_memory=0")]
+    return [Finding("overcommit", FAILS if left < 256 * _MIB else LOST, text, "sudo sysctl vm.overcommit_memory=0")]
 
 
 def check_desktop(machine: Machine) -> Findings:
@@ -527,13 +616,10 @@ def _interpreter(version: str, name: str, platform: str, executable: str) -> Fin
 
 def _torch(machine: Machine, package: str) -> Findings:
     """Its version, and whether its allocator reports by a function that is wrapped."""
-    version = ""
-    try:
-        with open(os.path.join(package, "version.py"), encoding="utf-8", errors="replace") as stream:
-            found = re.search(r"^__version__ *(?::.*)?= *['\"]([^'\"]+)", stream.read(), re.MULTILINE)
-            version = found.group(1) if found else ""
-    except OSError:
-        pass
+    found = re.search(
+        r"^__version__ *(?::.*)?= *['\"]([^'\"]+)", _read(os.path.join(package, "version.py")), re.MULTILINE
+    )
+    version = found.group(1) if found else ""
     text = f"{version or 'of no known version'}, {package}"
     libraries = glob.glob(os.path.join(package, "lib", "libc10.so")) + glob.glob("/usr/lib/*/libc10.so*")
     if not libraries:
@@ -574,6 +660,29 @@ def check_debug_information(machine: Machine) -> Findings:
     return lost("dlopen", text, "sudo apt install libc6-dbg")
 
 
+# ---- kernel ----
+# Permissions that the kernel gives the recorder.
+
+
+def check_kernel(machine: Machine) -> Findings:
+    """The release, and the files that pages are read from."""
+    release = machine.text("/proc/sys/kernel/osrelease").strip() or os.uname().release
+    if not machine.text("/proc/self/smaps"):
+        text = f"Linux {release}; /proc/self/smaps cannot be read: pages of libraries, mappings and stacks are not recorded"
+        return lost("kernel", text, "mount -t proc proc /proc")
+    return ok("kernel", f"Linux {release}")
+
+
+def check_ptrace(machine: Machine) -> Findings:
+    """Only vgdb traces a process; the recorder does not."""
+    scope = machine.text("/proc/sys/kernel/yama/ptrace_scope").strip()
+    if scope not in ("2", "3"):
+        return ok("ptrace", "allowed")
+    reason = "vgdb cannot query a program that sleeps in the kernel; recording needs no ptrace"
+    mend = "sudo sysctl kernel.yama.ptrace_scope=1" if scope == "2" else ""
+    return lost("ptrace", f"kernel.yama.ptrace_scope is {scope}: {reason}", mend)
+
+
 # ---- checks ----
 
 Check = Callable[[Machine], Findings]
@@ -582,22 +691,23 @@ Check = Callable[[Machine], Findings]
 _QUICK: Tuple[Check, ...] = (check_memory, check_open_files, check_nodes, check_sizes, check_temporary, check_room)
 
 
-def all_findings(machine: Machine) -> Findings:
-    """Starts Valgrind and the interpreter, so it takes a second or two."""
+def _check_processor(machine: Machine) -> Findings:
+    return check_processor(machine, valgrind_version(machine))
 
-    found = check_valgrind(machine)
-    found += check_python(machine) + check_debug_information(machine) + check_board(machine) + check_nodes(machine)
-    found += check_processor(machine, valgrind_version(machine))
-    for check in (check_memory, check_swap, check_overcommit, check_desktop):
-        found += check(machine)
-    for check in (check_open_files, check_sizes, check_directory, check_temporary):
-        found += check(machine)
-    for check in (check_kernel, check_ptrace, check_seccomp):
-        found += check(machine)
-    return found
+
+# In the order in which people read them. The first two start Valgrind and the interpreter, which takes a second or two.
+_ALL: Tuple[Check, ...] = (
+    *(check_valgrind, check_python, check_debug_information, check_board, check_nodes, _check_processor),
+    *(check_memory, check_swap, check_overcommit, check_desktop),
+    *(check_open_files, check_sizes, check_directory, check_temporary, check_kernel, check_ptrace),
+)
+
+
+def all_findings(machine: Machine) -> Findings:
+    return [finding for check in _ALL for finding in check(machine)]
 
 
 def urgent_findings(machine: Machine) -> Findings:
     """Findings that would spoil the recording that is about to begin, the worst first."""
-    found = [finding for check in _QUICK for finding in check(machine) if finding.state in (FAILS, LOST)]
+    found = [finding for check in _QUICK for finding in check(machine) if finding.state != OK]
     return sorted(found, key=lambda finding: finding.state != FAILS)
