@@ -9,7 +9,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 kept=${JMASSIF_BUILD:-build} # has the caches of black and mypy
-checks=(clang_format black mypy shellcheck spdx words arrows)
+checks=(clang_format black mypy shellcheck spdx words glossary arrows)
 
 skip() {
     echo "$*"
@@ -77,6 +77,30 @@ check_words() {
     local words='debian[.]org|ubuntu[.]com|pypi[.]org|registry[.]npmjs|/wor[k]/(main|shared)|/tmp/(brie[f]|j[m]-)'
     words+='|\bissues? #?[0-9]|\bticket #?[0-9]|design[.]md'
     ! files '' | grep -vE ^COPYING | xargs -r grep -nIiE "$words"
+}
+
+# The words that users read, and those that comments begin with.
+check_glossary() {
+    local pattern instead found status=0
+    local -a texts
+    mapfile -t texts < <(files '' | grep -E '^(reporter|docs|jmassif|packaging)/|^(README.md|NEWS)$' | grep -vE 'package-lock|/assets/')
+    while IFS=$'\t' read -r pattern instead; do
+        if [[ $pattern == '#'* ]]; then continue; fi
+        if found=$(grep -nIE "$pattern" "${texts[@]}"); then
+            printf '%s\n  write: %s\n' "$found" "$instead"
+            status=1
+        fi
+    done <tests/lint/glossary.txt
+    few '\b(tell|tells|told|whose|heard)\b' 20 "${texts[@]}" || status=1
+    few '("""|# )(What|Where|Whether|Who|Of|By|That)\b' 40 "${texts[@]}" || status=1
+    return "$status"
+}
+
+# At most so many lines of the reporter's Python have this: few PATTERN MOST FILE…
+few() {
+    local found
+    found=$(printf '%s\n' "${@:3}" | grep '^reporter/.*\.py$' | xargs grep -nE "$1")
+    if (($(wc -l <<<"$found") > $2)); then printf '%s\n  write the thing itself first: %s such lines are too many\n' "$found" "$(wc -l <<<"$found")"; return 1; fi
 }
 
 # Which folder uses which: docs/architecture.md, "The floors".

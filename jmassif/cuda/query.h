@@ -24,7 +24,7 @@ typedef struct {
     Bool is_imported; // its size is not known
 } QuerySubject;
 
-// Whose it is; and then the pool's reserve, or how large it is.
+// The owner; then the pool's reserve, or how large it is.
 Bool jm_query_block(const CudaCall *call, QuerySubject subject);
 
 // What the pool holds in reserve.

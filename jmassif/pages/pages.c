@@ -215,7 +215,7 @@ static ULong backed_where_accessible(Addr start, Addr end)
     return backed;
 }
 
-// A card's memory is not the process's, whatever lies at its addresses. What is imported is in no sum.
+// A card's memory is not the process's, whatever lies at its addresses. Imported memory is not counted.
 static void leave_out_device(Addr address, ULong bytes, Kind kind)
 {
     Side side = jm_kind_side(kind);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Live memory summed by a key: the ledger of groups and owners, tensors by role, and the five figures of formats with stacks.
 
-`Usage` is the one sum of bytes and blocks. Imported memory is listed and counts in no sum; the overhead of heap blocks has
+`Usage` is the one sum of bytes and blocks. Imported memory is listed and not counted; the overhead of heap blocks has
 bytes and is no block.
 """
 
@@ -100,7 +100,7 @@ class Group(NamedTuple):
 class Ledger(NamedTuple):
     groups: List[Group]  # in the order of GROUPS
     total: Usage
-    imported_bytes: int  # listed, in no sum
+    imported_bytes: int  # listed, not counted
     imported_blocks: int
 
     @property

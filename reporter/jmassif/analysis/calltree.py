@@ -300,7 +300,7 @@ class StackTree:
             self._below[parent].append(node)
 
     def at(self, composition: Composition) -> Held:
-        """Sums of a composition, without accounts that are in no sum."""
+        """Sums of a composition, without accounts that do not count."""
         own = [array("q", bytes(8 * self.n_nodes)) for _ in range(3)]
         for account, (n_bytes, blocks) in composition.items():
             node, kind, _ = self._profile.accounts[account]

@@ -46,7 +46,7 @@ class Key(NamedTuple):
     """The name of a part in every run."""
 
     path: Tuple[str, ...]  # its name, after those of the calls around it
-    is_listed: bool = False  # calls nested in unknown ones: in no sum
+    is_listed: bool = False  # calls nested in unknown ones: not counted
 
     @property
     def is_counted(self) -> bool:

@@ -4,7 +4,7 @@
 *Still allocated* is read before an interpreter cleans up, since that frees objects that a script has kept for no use. It leaves
 out memory that nobody means to free: of imports, the interpreter's own tables, pages of files and stacks, the heap's overhead,
 and what a forked child was born with. Reserves of caching allocators and the runtime's own memory are held until the end on
-purpose: they are in no sum, but have names of their own.
+purpose: they are not counted, but have names of their own.
 
 *Rising* is the part of a line's memory that is *retained*: of each account at each moment, as much as it never again holds less of
 until the end. That only rises, and a leak makes it rise again and again, whatever comes and goes beside it. So a line leaks if, over
@@ -592,7 +592,7 @@ class HeldAtEnd(NamedTuple):
     snapshot: int  # index
     leaked: Composition
     on_purpose: Composition  # of the groups that keep it
-    # Bytes of others that are in no sum: "inherited", "suppressed", "imports", "interpreter".
+    # Bytes that are not counted: "inherited", "suppressed", "imports", "interpreter".
     others: Dict[str, int]
 
     @property
@@ -666,7 +666,7 @@ class NotCounted(NamedTuple):
 
 
 def not_counted(profile: Profile, held: HeldAtEnd) -> List[NotCounted]:
-    """Memory that is in no sum of what was still allocated."""
+    """Memory that is not counted as still allocated."""
     sums = dict(held.others, **dict.fromkeys(_ON_PURPOSE, 0))
     for account, (n_bytes, _) in held.on_purpose.items():
         sums[profile.group_of[profile.accounts[account].owner]] += n_bytes

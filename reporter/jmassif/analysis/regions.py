@@ -13,7 +13,7 @@ from jmassif.model.run import Profile
 
 class RegionFigures(NamedTuple):
     most: int  # bytes: the largest host + device inside it
-    host: int  # bytes: how much more the program held at its end than at its beginning; negative if less
+    host: int  # bytes: growth from its beginning to its end; negative if it shrank
     device: int
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Names without what changes from release to release, so that two runs can be laid side by side.
 
-libcudnn_ops_infer.so.8.6.0 of one JetPack is libcudnn_ops_infer.so.8.2.1 of another. What stays is the name that a person
+libcudnn_ops_infer.so.8.6.0 of one JetPack is libcudnn_ops_infer.so.8.2.1 of another. The rest is the name that a person
 would use for both: libcudnn_ops_infer.so.
 """
 

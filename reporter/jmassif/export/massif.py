@@ -8,7 +8,7 @@ snapshot's total. What is written here keeps both.
 
 massif knows one pool of memory and three sums of it. `mem_heap_B` is all recorded memory, host and device, of every
 kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. As in massif's own files a tree is that of
-`mem_heap_B`; its first levels are kinds and owners, then come the stacks. Imported memory is in no sum and left out. So
+`mem_heap_B`; its first levels are kinds and owners, then come the stacks. Imported memory is not counted and left out. So
 are resident pages, unless they are asked for: massif does not know them, and figures that massif has too must be its.
 """
 

@@ -17,7 +17,7 @@ from jmassif.analysis.run_info import about, counted, where_arenas_are
 from jmassif.analysis.sizes import Sizes, SizeSums, blocks, ranked, sizes_by
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.analysis.system import histories, was_short
-from jmassif.attribution.blame import NO_STACK, base_name
+from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of

@@ -33,7 +33,7 @@ from jmassif.units import moment, printable, size
 
 # ---- builders ---------------------------------------------------------------------------------
 
-# Two sums a name, host and device side by side; the first pair is for accounts that are in no sum.
+# Two sums a name, host and device side by side; the first pair is for accounts that do not count.
 _NOWHERE = 0
 # A line's growth is that of the run's last so many milliseconds, of sums that are kept once a second.
 GROWTH_MS = 10000

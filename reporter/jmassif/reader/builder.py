@@ -10,7 +10,6 @@ import os
 from array import array
 from itertools import count
 from itertools import accumulate
-from operator import sub
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.model.records import (

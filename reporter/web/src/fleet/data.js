@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Data of a fleet: as jm_fleet(1) describes --format=json, and besides who the runs are, and the bytes of each.
+// Data of a fleet: as jmassif fleet diff describes --format=json, and besides who the runs are, and the bytes of each.
 
 /** @typedef {{n: number, median: number, spread: number, low: number, high: number}} Distribution bytes; spread between the quartiles, low and high the 5th and 95th percentile */
 /** @typedef {{bytes: number, interval: [number, number]|null, error: number, is_change: boolean}} Change against the base */

@@ -11,7 +11,7 @@ import { Table } from '../charts/table.js';
 /** @typedef {{row: FleetRow, index: number}} Part */
 
 /** @param {string} view */
-const titleOf = (view) => (view === 'total' ? 'In all, at the peak' : view === 'scope' ? 'What calls have cost' : `By ${view.replaceAll('-', ' ')}, at the peak`);
+const titleOf = (view) => (view === 'total' ? 'Memory at the peak' : view === 'scope' ? 'Cost by call' : `By ${view.replaceAll('-', ' ')}, at the peak`);
 
 /** @param {FleetHead} head @returns {import('../charts/table.js').Column<Part>[]} */
 function partColumns(head) {

@@ -44,7 +44,7 @@ export class Run {
         /** @type {Measure[]} */
         this.measures = parts.measures ?? ['bytes', 'blocks', 'allocated'];
         this.nCells = parts.cells.node.length;
-        /** By cell: 0 host, 1 device, 2 listed only, in no sum. */
+        /** By cell: 0 host, 1 device, 2 listed, not counted. */
         this.side = Uint8Array.from(parts.cells.kind, (kind) => ({ host: 0, device: 1, '': 2 })[parts.head.kinds[kind].side]);
         /** @type {Moment[]} */
         this.moments = [];

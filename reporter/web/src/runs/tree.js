@@ -25,13 +25,13 @@ const LEAST = 1 / 4000;
 const MAX_DEPTH = 200;
 
 /** By place in the tree while it grows. */
-class Growing {
+class TreeBuilder {
     /** @param {number} key */
     constructor(key) {
         this.key = key;
         this.now = 0;
         this.before = 0;
-        /** @type {Map<number, Growing>|null} */
+        /** @type {Map<number, TreeBuilder>|null} */
         this.children = null;
     }
 
@@ -39,7 +39,7 @@ class Growing {
     child(key) {
         this.children ??= new Map();
         let found = this.children.get(key);
-        if (!found) this.children.set(key, (found = new Growing(key)));
+        if (!found) this.children.set(key, (found = new TreeBuilder(key)));
         return found;
     }
 }
@@ -83,12 +83,12 @@ function path(run, cell, question) {
     return keys;
 }
 
-/** @param {Run} run @param {Growing} node @param {number} least @returns {TreeNode} */
+/** @param {Run} run @param {TreeBuilder} node @param {number} least @returns {TreeNode} */
 function finished(run, node, least) {
     const { name, type } = describe(run, node.key);
     /** @type {TreeNode[]} */
     const children = [];
-    const small = new Growing(SMALL);
+    const small = new TreeBuilder(SMALL);
     let smallOnes = 0;
     let only = null;
     for (const child of node.children?.values() ?? []) {
@@ -100,21 +100,21 @@ function finished(run, node, least) {
             only = child;
         }
     }
-    if (small.now || small.before) children.push(finished(run, smallOnes === 1 && only ? Object.assign(new Growing(only.key), { now: only.now, before: only.before }) : small, 0));
+    if (small.now || small.before) children.push(finished(run, smallOnes === 1 && only ? Object.assign(new TreeBuilder(only.key), { now: only.now, before: only.before }) : small, 0));
     children.sort((a, b) => Math.max(b.now, b.before) - Math.max(a.now, a.before));
     return { name, type, frame: Math.max(0, node.key), now: node.now, before: node.before, children };
 }
 
 /** The answer; its root has no name. @param {Run} run @param {Question} question @returns {TreeNode} */
 export function tree(run, question) {
-    const root = new Growing(NO_STACK);
+    const root = new TreeBuilder(NO_STACK);
     if (run.moments.length) grow(run, question, root);
     const whole = Math.max(root.now, root.before);
     const done = finished(run, root, whole * LEAST);
     return { ...done, name: '', type: '' };
 }
 
-/** @param {Run} run @param {Question} question @param {Growing} root */
+/** @param {Run} run @param {Question} question @param {TreeBuilder} root */
 function grow(run, question, root) {
     const now = run.at(question.moment)[question.measure];
     const before = question.other === null ? null : run.at(question.other)[question.measure];

@@ -33,7 +33,7 @@ export class Owners extends View {
         const group = { head: 'group', value: (/** @type {Row} */ row) => (row.index < 0 ? '' : run.head.owners[row.index].group) };
         this.#grid.show([{ head: 'owner', value: (row) => row.name, title: (row) => run.head.owners[row.index]?.about ?? '' }, group, ...figures(page, rows), allocated], rows, rows.length ? `at ${run.label(page.moment)}` : '');
         const imported = run.moments.length ? run.sums('owner', page.moment).reduce((all, sum) => all + sum.listed, 0) : 0;
-        this.#listed.textContent = imported ? `Also mapped, and in no sum: ${size(imported)} imported from other processes.` : '';
+        this.#listed.textContent = imported ? `Not counted: ${size(imported)} imported from other processes.` : '';
         this.#listed.hidden = !imported;
     }
 }
