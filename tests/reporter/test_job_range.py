@@ -9,7 +9,7 @@ import pytest
 
 from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.processes import join
-from jmassif.analysis.processes_range import job_range
+from jmassif.analysis.range_diff import job_range
 from tests.reporter.commands import Done, jm_print, validator
 from tests.reporter.test_processes import ends, trace_of
 
@@ -77,9 +77,6 @@ def test_text_has_figures_of_each_process_and_their_sum(tmp_path: Path) -> None:
         (("40%", "0.2s"), ("100 ms", "200 ms")),
         (("start", "end"), ("0 ms", "100 ms")),
         (("first", "last"), ("100 ms", "250 ms")),
-        (("2-of-1", "3-of-2"), ("40 ms", "190 ms")),
-        (("first", "second-of-2"), ("100 ms", "190 ms")),
-        (("first", "second-of-jmassif.out.2"), ("100 ms", "190 ms")),
     ],
 )
 def test_ends_are_on_the_clock_of_all_processes(
@@ -94,12 +91,10 @@ def test_ends_are_on_the_clock_of_all_processes(
 @pytest.mark.parametrize(
     "options, complaint",
     [
-        (["--from=2"], "name it with that, as 2-of-1"),
-        (["--from=1-of-9"], 'no process or trace is called "9": there are 1, 2, 3'),
+        (["--from=2"], 'no moment "2" of several processes: there are start, end, last, peak'),
         (["--from=nowhere"], '"first", "second"'),
         (["--from=second", "--to=first"], "goes backwards"),
         (["--from=first", "--to=first"], "is empty"),
-        (["--from=first", "--to=3-of-1"], "is empty"),
         (["--from=first", "--include=a"], "--include"),
         (["--from=first", "--format=csv"], "--from is not supported"),
     ],
@@ -107,20 +102,6 @@ def test_ends_are_on_the_clock_of_all_processes(
 def test_what_is_no_range_of_several_processes_is_one_line(tmp_path: Path, options: List[str], complaint: str) -> None:
     done = _print(tmp_path, *options)
     assert done.status == 2 and complaint in done.err and done.err.count("\n") == 1 and not done.out
-
-
-def test_of_a_process_with_two_traces_one_is_named_by_its_file(tmp_path: Path) -> None:
-    files = []
-    for number, (start, reason) in enumerate(((0, "exec"), (500, "exit"))):
-        trace = trace_of(7, start)
-        held = trace.account("heap", "app", ["main (a.c:1)"])
-        trace.snapshot(0, "start", {})
-        trace.snapshot(100, reason, {held: (100, 1)})
-        files.append(trace.save(tmp_path, f"jmassif.out.7{'.2' * number}"))
-    done = jm_print("--from=1-of-7", *files)
-    assert done.status == 2 and "name one of them, as in 12-of-jmassif.out.7, jmassif.out.7.2" in done.err
-    done = jm_print("--from=1-of-jmassif.out.7.2", "--to=2-of-jmassif.out.7.2", *files)
-    assert done.status == 0 and "(500 ms)" in done.out.splitlines()[0], done.err + done.out
 
 
 def test_without_a_clock_in_common_a_range_is_refused() -> None:

@@ -9,10 +9,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List
 import pytest
 
 from jmassif.analysis.compare import Column, Stacks, compare, measure
-from jmassif.analysis.processes import join
+from jmassif.analysis.processes import build_job_report, join
 from jmassif.html import page as html
 from jmassif.html.compare import comparison
-from jmassif.html.data import run_data, said_of_job, together
+from jmassif.html.data import run_data, together
 from tests.reporter.test_exhaustion import two_failures
 from tests.reporter.traces import ROOT, random_run, small_training_run
 
@@ -187,7 +187,7 @@ def test_what_is_written_of_a_run_is_what_is_told_of_it(make: Callable[[], Any])
 def test_what_is_written_of_several_processes_is_what_is_told_of_them() -> None:
     job = join([("one", small_training_run().load()), ("other", random_run(1).load())])
     runs = [run_data(process.profile) for process in job.members]
-    head = head_of(html.pack(runs, "a title", together(job, said_of_job(job))))
+    head = head_of(html.pack(runs, "a title", together(build_job_report(job))))
     assert faults("Together", head["together"], "together") == []
 
 

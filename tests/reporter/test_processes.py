@@ -123,7 +123,7 @@ def test_other_units_than_milliseconds_have_no_common_clock(unit: str) -> None:
     job = joined(one, two)
     assert "milliseconds" in job.no_clock
     assert job.peak().parts == job.timeline() == []
-    said = verdict(build_job_report(job))
+    said = verdict(job)
     assert "2 processes: no sum, because" in said and "The largest is program (process 1): peak 1000 B." in said
 
 
@@ -228,7 +228,7 @@ def test_the_peak_of_each_pool_is_its_own() -> None:
     job = joined(*traces)
     assert job.is_discrete and job.measures == ["host", "device"]
     assert [(job.peak(which).on(which), job.peak(which).time) for which in job.measures] == [(600, 200), (2000, 100)]
-    said = verdict(build_job_report(job))
+    said = verdict(job)
     assert "peak 1.95 KiB of device memory" in said and "peak 600 B of host memory" in said
 
 
@@ -237,7 +237,7 @@ def test_the_peak_of_each_pool_is_its_own() -> None:
 
 def test_without_shares_ledgers_count_and_inherited_memory_once() -> None:
     assert family().peak().on("total") == 1000
-    assert "sum of ledgers, without PSS" in verdict(build_job_report(family()))
+    assert "sum of ledgers, without PSS" in verdict(family())
 
 
 def test_what_a_child_allocates_itself_adds_up() -> None:
@@ -495,4 +495,4 @@ def test_pythons_worker_processes(method: str, tmp_path: Path) -> None:
     # That a parent ends a worker that it needs no more is no failure of the worker's.
     ended = [p for p in workers if p.profile.end and p.profile.end.reason == "signal"]
     assert len(ended) == 1 and not happened(job)
-    assert build_job_report(job).dismissed == ended
+    assert [each.process for each in build_job_report(job).ended if each.is_dismissed] == ended

@@ -7,8 +7,7 @@ from typing import Dict, List, NamedTuple, Tuple
 import pytest
 
 from jmassif.analysis.processes import join
-from jmassif.analysis.processes_range import job_range
-from jmassif.analysis.range_diff import Change, Range, between, rows_of
+from jmassif.analysis.range_diff import Change, Range, between, job_range, rows_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.run import Profile
@@ -81,7 +80,7 @@ def test_a_range_over_processes_is_exact_of_each_and_in_sum() -> None:
             else:
                 assert change.before == before
                 assert_right(change, truth, f"{part.process.pid} {function}")
-            sums[function] = sum_.plus(change)
+            sums[function] = sum_ + change
     # and so has their sum.
     for function, change in sums.items():
         figures = [sum(column) for column in zip(*(truth for (_, of), truth in truths.items() if of == function))]

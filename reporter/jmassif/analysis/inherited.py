@@ -6,8 +6,9 @@ the fork. Bytes of an account beyond the inherited ones are the child's own. Whe
 own, and never less.
 """
 
-from typing import Collection, Dict, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, NamedTuple, Optional, Tuple
 
+from jmassif.analysis.aggregate import aggregate, sum_of
 from jmassif.analysis.moments import Moment, select
 from jmassif.model.records import Composition, side_of
 from jmassif.model.run import Profile
@@ -17,21 +18,15 @@ from jmassif.model.run import Profile
 OF_DRIVERS = ("pinned", "driver-host")
 
 
-def sides_of(measure: str) -> Tuple[str, ...]:
-    """Of "total", "host" or "device"."""
-    return ("host", "device") if measure == "total" else (measure,)
-
-
 def is_forked(profile: Profile) -> bool:
     return "forked-from" in profile.manifest and bool(profile.snapshots)
 
 
-def own_of(profile: Profile, composition: Composition) -> Composition:
+def beyond(inherited: Composition, live: Composition) -> Composition:
     """Memory of a forked child beyond the inherited."""
-    opening = profile.composition(0)
     own: Composition = {}
-    for account, (n_bytes, blocks) in composition.items():
-        bytes_before, blocks_before = opening.get(account, (0, 0))
+    for account, (n_bytes, blocks) in live.items():
+        bytes_before, blocks_before = inherited.get(account, (0, 0))
         if n_bytes > bytes_before or blocks > blocks_before:
             own[account] = (max(0, n_bytes - bytes_before), max(0, blocks - blocks_before))
     return own
@@ -54,49 +49,46 @@ def left_at(profile: Profile, last: int) -> Composition:
     return left
 
 
-def bytes_on(profile: Profile, composition: Composition, sides: Collection[str]) -> int:
-    accounts = profile.accounts
-    return sum(n_bytes for account, (n_bytes, _) in composition.items() if side_of(accounts[account].kind) in sides)
-
-
 class OwnBytes:
-    """Bytes beyond the opening balances by space, as accounts change."""
+    """Bytes beyond the inherited by space, as accounts change."""
 
-    def __init__(self, run: Profile, opening: Composition) -> None:
+    def __init__(self, run: Profile, inherited: Composition) -> None:
         self.host = self.device = self.drivers = 0
-        self._opening = opening
+        self._inherited = inherited
         self._own: Dict[int, int] = {}
         self._accounts = run.accounts
 
-    def set(self, account: int, n_bytes: int) -> None:
-        own = max(0, n_bytes - self._opening.get(account, (0, 0))[0])
-        change = own - self._own.get(account, 0)
-        self._own[account] = own
-        kind = self._accounts[account].kind
-        if side_of(kind) == "host":
-            self.host += change
-            self.drivers += change if kind in OF_DRIVERS else 0
-        elif side_of(kind) == "device":
-            self.device += change
+    def update(self, changes: Iterable[Tuple[int, int]]) -> None:
+        """Of pairs (account, its bytes now)."""
+        for account, n_bytes in changes:
+            own = max(0, n_bytes - self._inherited.get(account, (0, 0))[0])
+            change = own - self._own.get(account, 0)
+            self._own[account] = own
+            kind = self._accounts.kind(account)
+            if side_of(kind) == "host":
+                self.host += change
+                self.drivers += change if kind in OF_DRIVERS else 0
+            elif side_of(kind) == "device":
+                self.device += change
+
+    def on(self, space: str) -> int:
+        return {"": self.host + self.device, "host": self.host, "device": self.device}[space]
 
 
-def fullest_of_own(profile: Profile, sides: Collection[str]) -> Tuple[Moment, int]:
+def _bytes_on(run: Profile, live: Composition, space: str) -> int:
+    return sum_of(aggregate(run, live, lambda account: 0).values()).on(space)
+
+
+def _fullest_of_own(run: Profile, space: str) -> Tuple[Moment, int]:
     """The moment at which a forked child had most memory of its own, with that part alone, and the bytes."""
-    sums, most, index = OwnBytes(profile, profile.composition(0)), 0, 0
-    for number, snapshot in enumerate(profile.snapshots):
-        for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
-            sums.set(account, n_bytes)
-        own = sum(getattr(sums, side) for side in sides)
-        if own > most:
-            most, index = own, number
-    snapshot = profile.snapshots[index]
-    moments = [
-        Moment(f"snapshot {snapshot.id}", snapshot.time, profile.composition(index), index),
-        select(profile, "peak"),
-    ]
-    found = [each._replace(composition=own_of(profile, each.composition)) for each in moments]
-    best = max(found, key=lambda each: bytes_on(profile, each.composition, sides))
-    return best, bytes_on(profile, best.composition, sides)
+    sums, own = OwnBytes(run, run.composition(0)), []
+    for snapshot in run.snapshots:
+        sums.update(zip(snapshot.changes.account, snapshot.changes.bytes))
+        own.append(sums.on(space))
+    fullest = run.snapshots[own.index(max(own))]
+    moments = [select(run, str(fullest.id)), select(run, "peak")]
+    found = [each._replace(composition=beyond(run.composition(0), each.composition)) for each in moments]
+    return max(((each, _bytes_on(run, each.composition, space)) for each in found), key=lambda row: row[1])
 
 
 class Inherited(NamedTuple):
@@ -121,11 +113,11 @@ def inherited_at(profile: Profile, at: Moment, space: str) -> Tuple[Optional[Inh
     """
     if not is_forked(profile):
         return None, at.composition
-    sides, live = sides_of(space or "total"), own_of(profile, at.composition)
-    held, own = bytes_on(profile, at.composition, sides), bytes_on(profile, live, sides)
+    live = beyond(profile.composition(0), at.composition)
+    held, own = _bytes_on(profile, at.composition, space), _bytes_on(profile, live, space)
     if own >= held:
         return None, at.composition
-    best, most = fullest_of_own(profile, sides)
+    best, most = _fullest_of_own(profile, space)
     found = Inherited(profile.manifest["forked-from"], held - own, own, most, best.time)
     if own < _MUCH_OF_ITS_OWN * most and most >= _LEAST_OWN:
         return found, best.composition

@@ -10,11 +10,11 @@ with its ledger, less the memory that it inherited by fork.
 Times are on the common clock (model/processes.py).
 """
 
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
 from jmassif.analysis.lines import HotSpot, by_place, hot_spot
-from jmassif.analysis.inherited import OF_DRIVERS, OwnBytes, own_of
+from jmassif.analysis.inherited import OwnBytes, beyond
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.oom import Incident, incidents_of
 from jmassif.analysis.run_info import used_sides
@@ -26,19 +26,6 @@ from jmassif.model.run import Profile
 
 # A sum is of all memory, or of one memory space.
 MEASURES = ("total", "host", "device")
-
-
-class NamesOf:
-    """The names of each process's frames, made when they are first asked for."""
-
-    def __init__(self, known: Iterable[Tuple[Process, Names]] = ()) -> None:
-        self._by_run: Dict[int, Names] = {id(process.profile): names for process, names in known}
-
-    def __call__(self, process: Process) -> Names:
-        key = id(process.profile)
-        if key not in self._by_run:
-            self._by_run[key] = Names(process.profile)
-        return self._by_run[key]
 
 
 # ---- one process over time -------------------------------------------------------------------
@@ -58,46 +45,28 @@ class Observed(NamedTuple):
         """The accounts, without inherited memory."""
         run = process.profile
         whole = run.peak_composition(self.peak) if self.snapshot is None else run.composition(self.snapshot)
-        return own_of(run, whole) if process.shares else whole
+        return beyond(run.composition(0), whole) if process.shares else whole
 
 
-def observed(process: Process) -> List[Observed]:
+def observed(process: Process) -> Iterator[Observed]:
     """All snapshots and peaks in order of time, a peak before the snapshot with which it was recorded."""
     run = process.profile
-    opening = run.composition(0) if process.shares and run.snapshots else {}
-    is_plain = not opening and not any(account.kind in OF_DRIVERS for account in run.accounts)
-    sums = OwnBytes(run, opening)
+    inherited = run.composition(0) if process.shares and run.snapshots else {}
+    sums = OwnBytes(run, inherited)
     latest = run.snapshots[0].time if run.snapshots else 0
-    found: List[Observed] = []
     for index, snapshot in enumerate(run.snapshots):
         peaks = [peak for peak in run.peaks.values() if peak.snapshot == index and peak.which in PEAKS]
         for peak in sorted(peaks, key=lambda peak: (peak.time, PEAKS.index(peak.which))):
             latest = max(latest, peak.time)
-            figures = peak.host, peak.device, 0
-            if not is_plain:
-                at_peak = OwnBytes(run, opening)
-                for account, (n_bytes, _) in run.peak_composition(peak.which).items():
-                    at_peak.set(account, n_bytes)
-                figures = at_peak.host, at_peak.device, at_peak.drivers
-            found.append(Observed(latest + process.offset, None, peak.which, *figures))
+            at = OwnBytes(run, inherited)
+            at.update((account, n_bytes) for account, (n_bytes, _) in run.peak_composition(peak.which).items())
+            yield Observed(latest + process.offset, None, peak.which, at.host, at.device, at.drivers)
         latest = max(latest, snapshot.time)
-        figures = snapshot.host, snapshot.device, 0
-        if not is_plain:
-            for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
-                sums.set(account, n_bytes)
-            figures = sums.host, sums.device, sums.drivers
-        found.append(Observed(latest + process.offset, index, "", *figures))
-    return found
+        sums.update(zip(snapshot.changes.account, snapshot.changes.bytes))
+        yield Observed(latest + process.offset, index, "", sums.host, sums.device, sums.drivers)
 
 
 # ---- proportional shares ---------------------------------------------------------------------
-
-
-class _Reading(NamedTuple):
-    """Shares of several processes at one moment."""
-
-    time: int
-    shares: Dict[int, int]  # by member, in bytes
 
 
 def _blocks_in_pages(run: Profile, time: int) -> int:
@@ -105,40 +74,35 @@ def _blocks_in_pages(run: Profile, time: int) -> int:
     return max(0, (run.system_at("resident-blocks", time) or 0) - (run.system_at("custom-blocks", time) or 0))
 
 
-def _readings(members: Sequence[Process]) -> List[_Reading]:
-    """In order of time. Where some moments have the shares of all processes that ran on the machine, these alone."""
+def _readings(members: Sequence[Process]) -> Iterator[Tuple[int, Dict[int, int]]]:
+    """Moments, and the shares that were read then, in bytes by member.
+
+    Where some moments have the shares of all processes that ran on the machine, these alone.
+    """
     hosts = [process.profile.manifest.get("host") for process in members]
-    by_pid: Dict[Tuple[Optional[str], str], List[int]] = {}
-    for index, process in enumerate(members):
-        by_pid.setdefault((hosts[index], str(process.pid)), []).append(index)
-    found: Dict[Tuple[Optional[str], int], Dict[int, int]] = {}
-    for index, process in enumerate(members):
-        for figure, (times, values) in process.profile.system.items():
-            name, _, pid = figure.partition(".")
-            if name != "pss":
-                continue
-            for time, share in zip(times, values):
-                at = time + process.offset
-                shares = found.setdefault((hosts[index], at), {})
-                if not pid:
-                    shares[index] = share
-                    continue
-                for other in by_pid.get((hosts[index], pid), ()):
-                    if other != index and members[other].begin <= at <= members[other].end:
-                        apart = _blocks_in_pages(members[other].profile, at - members[other].offset)
-                        shares.setdefault(other, max(0, share - apart))
-    known = {index for shares in found.values() for index in shares}
-    all_: List[_Reading] = []
     for host in dict.fromkeys(hosts):
-        readings = [_Reading(time, shares) for (of, time), shares in found.items() if of == host]
-        local = [index for index in known if hosts[index] == host]
-        whole = [
-            reading
-            for reading in readings
-            if all(i in reading.shares or not members[i].begin < reading.time < members[i].end for i in local)
-        ]
-        all_ += whole or readings
-    return sorted(all_, key=lambda reading: reading.time)
+        local = [(index, process) for index, process in enumerate(members) if hosts[index] == host]
+        found: Dict[int, Dict[int, int]] = {}
+        for index, process in local:
+            for figure, (times, values) in process.profile.system.items():
+                name, _, pid = figure.partition(".")
+                others = [each for each in local if str(each[1].pid) == pid and each[0] != index]
+                for time, share in zip(times, values) if name == "pss" else ():
+                    at = time + process.offset
+                    shares = found.setdefault(at, {})
+                    if not pid:
+                        shares[index] = share
+                    for number, other in others:
+                        if other.begin <= at <= other.end:
+                            apart = _blocks_in_pages(other.profile, at - other.offset)
+                            shares.setdefault(number, max(0, share - apart))
+        known = [each for each in local if any(each[0] in shares for shares in found.values())]
+        whole = {
+            at: shares
+            for at, shares in found.items()
+            if all(index in shares or not process.begin < at < process.end for index, process in known)
+        }
+        yield from (whole or found).items()
 
 
 # ---- the job over time -----------------------------------------------------------------------
@@ -165,6 +129,9 @@ class JobMoment(NamedTuple):
         """The sum, in bytes."""
         return sum(part.on(measure) for part in self.parts)
 
+    def part_of(self, process: Process) -> Optional[Part]:
+        return next((part for part in self.parts if part.process is process), None)
+
 
 class TimelineRow(NamedTuple):
     """The largest sum of a millisecond."""
@@ -174,69 +141,35 @@ class TimelineRow(NamedTuple):
     device: int
 
 
-class Adjustments(NamedTuple):
-    """Rows between the ledgers and the sum of shares, in bytes: with them the ledgers add up to it."""
-
-    unwritten: int  # allocated, never written: zero or less
-    # The remainder, an estimate. Negative: memory that processes outside the job have too. Positive: pages that forks
-    # copied by writing to them, and space inside malloc.
-    rest: int
-
-
-class _Now:
-    """The processes that run, and their sums, while time passes."""
-
-    def __init__(self, members: Sequence[Process]) -> None:
-        self._members = members
-        self._observed: Dict[int, Observed] = {}
-        self._shares: Dict[int, int] = {}
-        self.host = self.device = 0
-
-    def _part(self, index: int) -> Part:
-        seen, share = self._observed[index], self._shares.get(index)
-        host = seen.host if share is None else share + seen.drivers
-        return Part(self._members[index], seen, host, seen.device, share is not None)
-
-    def _count(self, index: int, sign: int) -> None:
-        if index in self._observed:
-            part = self._part(index)
-            self.host += sign * part.host
-            self.device += sign * part.device
-
-    def read(self, shares: Dict[int, int]) -> None:
-        for index, share in shares.items():
-            self._count(index, -1)
-            self._shares[index] = share
-            self._count(index, 1)
-
-    def observe(self, index: int, seen: Optional[Observed]) -> None:
-        """None: it ended."""
-        self._count(index, -1)
-        self._observed.pop(index, None)
-        if seen is not None:
-            self._observed[index] = seen
-            self._count(index, 1)
-
-    def moment(self, time: int) -> JobMoment:
-        return JobMoment(time, [self._part(index) for index in sorted(self._observed)])
-
-
-def _moments(members: Sequence[Process]) -> Iterator[Tuple[int, _Now]]:
-    """Each change, in order; the page takes them in the same order (steps in runs/sum.js)."""
-    events: List[Tuple[int, int, int, Optional[Observed], Dict[int, int]]] = []
+def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[TimelineRow, Dict[int, Part]]]:
+    """The sum and its parts by member at each change; the page takes them in the same order (steps in runs/sum.js)."""
+    # An event is of one process, or a reading (-1) of several. None: the process has ended.
+    events: List[Tuple[int, int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
     for index, process in enumerate(members):
-        seen = observed(process)
-        events += [(each.time, index, number, each, {}) for number, each in enumerate(seen)]
-        if seen:
-            events.append((max(process.end, seen[-1].time), index, len(seen), None, {}))
-    events += [(reading.time, -1, number, None, reading.shares) for number, reading in enumerate(_readings(members))]
-    now = _Now(members)
-    for time, index, _, each, shares in sorted(events, key=lambda event: event[:3]):
-        if index < 0:
-            now.read(shares)
-        else:
-            now.observe(index, each)
-        yield time, now
+        last = -1
+        for number, each in enumerate(observed(process)):
+            last = each.time
+            events.append((each.time, index, number, {index: each}, {}))
+        if last >= 0:
+            events.append((max(process.end, last), index, len(events), {index: None}, {}))
+    events += [(time, -1, number, {}, read) for number, (time, read) in enumerate(_readings(members))]
+    seen: Dict[int, Optional[Observed]] = {}
+    shares: Dict[int, int] = {}
+    parts: Dict[int, Part] = {}
+    host = device = 0
+    for time, _, _, now, read in sorted(events, key=lambda event: event[:3]):
+        seen.update(now)
+        shares.update(read)
+        for index in now or read:
+            if index in parts:
+                before = parts.pop(index)
+                host, device = host - before.host, device - before.device
+            at, share = seen.get(index), shares.get(index)
+            if at is not None:
+                of_host = at.host if share is None else share + at.drivers
+                parts[index] = Part(members[index], at, of_host, at.device, share is not None)
+                host, device = host + of_host, device + at.device
+        yield TimelineRow(time, host, device), parts
 
 
 class Processes:
@@ -278,15 +211,16 @@ class Processes:
             return
         self._peaks = {measure: JobMoment(0, []) for measure in MEASURES}
         most = dict.fromkeys(MEASURES, 0)
-        for time, now in [] if self.no_clock else _moments(self.members):
-            row = TimelineRow(time, now.host, now.device)
-            if not self._timeline or self._timeline[-1].time != time:
+        for row, parts in [] if self.no_clock else _parts_over_time(self.members):
+            total = row.host + row.device
+            if not self._timeline or self._timeline[-1].time != row.time:
                 self._timeline.append(row)
-            elif row.host + row.device > self._timeline[-1].host + self._timeline[-1].device:
+            elif total > self._timeline[-1].host + self._timeline[-1].device:
                 self._timeline[-1] = row
-            for measure, n_bytes in zip(MEASURES, (now.host + now.device, now.host, now.device)):
+            for measure, n_bytes in zip(MEASURES, (total, row.host, row.device)):
                 if n_bytes > most[measure]:
-                    most[measure], self._peaks[measure] = n_bytes, now.moment(time)
+                    most[measure] = n_bytes
+                    self._peaks[measure] = JobMoment(row.time, [parts[index] for index in sorted(parts)])
 
     def peak(self, measure: str = "total") -> JobMoment:
         """The moment of the largest sum; without a common clock one without processes."""
@@ -304,9 +238,13 @@ class Processes:
 
     def largest(self) -> Process:
         """The process with the most memory at the peak; without a common clock at its own."""
-        measure = self.measures[-1]
-        parts = {id(part.process.profile): part.on(measure) for part in self.peak(measure).parts}
-        return max(self.members, key=lambda each: (parts.get(id(each.profile), 0), each.peak(measure)))
+        measure, at = self.measures[-1], self.main_peak
+
+        def sizes_of(process: Process) -> Tuple[int, int]:
+            part = at.part_of(process)
+            return part.on(measure) if part else 0, process.peak(measure)
+
+        return max(self.members, key=sizes_of)
 
 
 def join(traces: Sequence[Tuple[str, Profile]]) -> Processes:
@@ -328,29 +266,24 @@ class Ended(NamedTuple):
         return self.process.profile.was_dismissed and self.failed is None
 
 
+class Adjustments(NamedTuple):
+    """Rows between the ledgers and the sum of shares, in bytes: with them the ledgers add up to it."""
+
+    unwritten: int  # allocated, never written: zero or less
+    # The remainder, an estimate. Negative: memory that processes outside the job have too. Positive: pages that forks
+    # copied by writing to them, and space inside malloc.
+    rest: int
+
+
 class JobReport(NamedTuple):
-    """A job in numbers: the parts of its report besides the one of the largest process."""
+    """Numbers on a job that are of several processes' analyses."""
 
     job: Processes
-    measures: List[str]  # of the sums; the main one is the last
-    peaks: Dict[str, JobMoment]  # by measure
-    largest: Process
     ledger: Ledger  # of all processes at the main peak, without inherited memory
     adjustments: Adjustments
     ended: List[Ended]  # each of the processes
-    growing: List[Tuple[Process, Growth]]  # what grew most first
-    hot_spot: Optional[Tuple[Process, HotSpot]]
-
-    @property
-    def main_peak(self) -> JobMoment:
-        return self.peaks[self.measures[-1]]
-
-    def failures(self, severity: str) -> List[Ended]:
-        return [each for each in self.ended if each.outcome.severity == severity and not each.is_dismissed]
-
-    @property
-    def dismissed(self) -> List[Process]:
-        return [each.process for each in self.ended if each.is_dismissed]
+    growing: List[Tuple[Process, Growth]]  # the largest growth first
+    hot_spot: Optional[Tuple[Process, HotSpot]]  # the line with the most memory; one of the user's own first
 
 
 def ledger_of(at: JobMoment) -> Ledger:
@@ -367,44 +300,28 @@ def ledger_of(at: JobMoment) -> Ledger:
 
 def adjustments(at: JobMoment) -> Adjustments:
     """The difference between the sum of shares and the ledgers."""
-    unwritten = beyond = 0
+    unwritten = beyond_ledgers = 0
     for part in at.parts:
-        beyond += part.host - part.observed.host
+        beyond_ledgers += part.host - part.observed.host
         if part.has_share and not part.process.shares:
             untouched = part.process.profile.system_at("heap-untouched", at.time - part.process.offset) or 0
             unwritten -= min(untouched, part.observed.host)
-    return Adjustments(unwritten, beyond - unwritten)
+    return Adjustments(unwritten, beyond_ledgers - unwritten)
 
 
-def _hot_spot(at: JobMoment, space: str, names: NamesOf) -> Optional[Tuple[Process, HotSpot]]:
-    """The line with the most memory in any of the processes, one of the user's own first."""
-    found = []
-    for part in at.parts:
-        run, of = part.process.profile, names(part.process)
-        spot = hot_spot(run, of, by_place(run, of, part.observed.composition(part.process)), space)
-        if spot is not None:
-            found.append((part.process, spot))
-    return max(found, key=lambda row: (row[1].is_yours, row[1].bytes)) if found else None
-
-
-def build_job_report(job: Processes, names: Optional[NamesOf] = None) -> JobReport:
-    names = names or NamesOf()
-    measures = job.measures
-    at = job.peak(measures[-1])
-    ended = []
-    for process in job.members:
-        incidents = incidents_of(process.profile, names(process))
-        outcome = outcome_of(process.profile, incidents)
+def build_job_report(job: Processes, known: Optional[Sequence[Names]] = None) -> JobReport:
+    """`known` are the members' names, where they were made already."""
+    at, measure = job.main_peak, job.measures[-1]
+    ended, growing, spots = [], [], []
+    for process, names in zip(job.members, known or [Names(process.profile) for process in job.members]):
+        run, part = process.profile, at.part_of(process)
+        incidents = incidents_of(run, names)
+        outcome = outcome_of(run, incidents)
         ended.append(Ended(process, outcome, incidents[outcome.failed - 1] if outcome.failed else None))
-    growing = [(process, find_growth(process.profile, names(process))) for process in job.members]
-    return JobReport(
-        job=job,
-        measures=measures,
-        peaks={measure: job.peak(measure) for measure in MEASURES},
-        largest=job.largest(),
-        ledger=ledger_of(at),
-        adjustments=adjustments(at),
-        ended=ended,
-        growing=sorted((row for row in growing if row[1].lines), key=lambda row: -row[1].grown),
-        hot_spot=_hot_spot(at, "" if measures[-1] == "total" else measures[-1], names),
-    )
+        growing.append((process, find_growth(run, names)))
+        places = by_place(run, names, part.observed.composition(process)) if part else {}
+        spot = hot_spot(run, names, places, "" if measure == "total" else measure) if places else None
+        spots += [(process, spot)] if spot else []
+    growing = sorted((row for row in growing if row[1].lines), key=lambda row: -row[1].grown)
+    best = max(spots, key=lambda row: (row[1].is_yours, row[1].bytes), default=None)
+    return JobReport(job, ledger_of(at), adjustments(at), ended, growing, best)

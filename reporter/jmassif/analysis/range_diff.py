@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A range of a run: what was held at its end minus what was held at its beginning, and what was allocated and freed in between.
+"""A range of a run: memory held at its end minus memory held at its beginning, and memory allocated and freed in between.
 
 A place is a stack, a kind and an owner; roles of tensors may change in a range, so they are no part of it. All figures are exact
-from snapshot to snapshot. The totals of what was allocated are recorded at snapshots alone: where an end is a peak between two of
+from snapshot to snapshot. The totals of allocations are recorded at snapshots alone: where an end is a peak between two of
 them, those of the snapshot before it stand in.
+
+Over several processes a range goes from one moment of their common clock to another. Each process counts by its last snapshot
+before either moment; the process that set a mark has a snapshot of its own there. A process that had not begun held nothing, and
+one that has ended holds nothing. Inherited memory counts with the parent alone, as long as the child may still have it.
 """
 
 from bisect import bisect_right
-from typing import Callable, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis.moments import Moment, SelectionError, select
+from jmassif.analysis.inherited import beyond, left_at
+from jmassif.analysis.moments import EXAMPLES, Moment, SelectionError, mark_snapshots, select, snapshot_by, time_named
+from jmassif.analysis.processes import Processes
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import naming
+from jmassif.model.processes import REPLACED, Process
 from jmassif.model.records import side_of
 from jmassif.model.run import Profile
+from jmassif.units import moment, printable
 
 
 class Change(NamedTuple):
@@ -24,7 +34,7 @@ class Change(NamedTuple):
     allocated: int = 0  # in between, whatever became of it
     freed: int = 0
 
-    def plus(self, other: "Change") -> "Change":
+    def __add__(self, other: "Change") -> "Change":  # type: ignore[override]
         return Change(*(mine + more for mine, more in zip(self, other)))
 
 
@@ -158,16 +168,7 @@ class RangeRow(NamedTuple):
 
     @property
     def both(self) -> Change:
-        return self.host.plus(self.device)
-
-    def plus(self, other: "RangeRow") -> "RangeRow":
-        return RangeRow(
-            self.name,
-            self.host.plus(other.host),
-            self.device.plus(other.device),
-            self.blocks.plus(other.blocks),
-            self.temporaries + other.temporaries,
-        )
+        return self.host + self.device
 
 
 def _rank(row: RangeRow) -> Tuple[int, int, int, str]:
@@ -187,14 +188,153 @@ def rows_of(profile: Profile, found: Range, name_of: Callable[[int], str]) -> Li
 
 def joined(rows: Iterable[RangeRow]) -> List[RangeRow]:
     """Those of one name as one."""
-    sums: Dict[str, RangeRow] = {}
+    members: Dict[str, List[RangeRow]] = {}
     for row in rows:
-        sums[row.name] = sums[row.name].plus(row) if row.name in sums else row
-    return sorted(sums.values(), key=_rank)
+        members.setdefault(row.name, []).append(row)
+    return sorted((total_of(alike, name) for name, alike in members.items()), key=_rank)
 
 
 def total_of(rows: Iterable[RangeRow], name: str = "total") -> RangeRow:
-    total = RangeRow(name)
-    for row in rows:
-        total = total.plus(row)
-    return total
+    _, host, device, blocks, temporaries = zip(RangeRow(name), *rows)
+    return RangeRow(name, sum(host, NO_CHANGE), sum(device, NO_CHANGE), sum(blocks, NO_CHANGE), sum(temporaries))
+
+
+# ---- moments of several processes --------------------------------------------------------------
+
+_PEAKS = {"peak": "", "peak-host": "host", "peak-device": "device"}
+_MAX_MARKS = 10
+_MAX_MARK = 60  # characters
+
+
+class Instant(NamedTuple):
+    name: str
+    time: int  # on the common clock
+    moments: Dict[int, Moment]  # by member that ran then, on the clock of its trace
+
+
+def _main(job: Processes) -> int:
+    """The first process of the tree; after exec, the program that it became last."""
+
+    def is_main(process: Process) -> bool:
+        while process.parent is not None and process.relation == REPLACED:
+            process = job.members[process.parent]
+        return process.parent is None
+
+    found = [index for index, process in enumerate(job.members) if is_main(process) and process.profile.snapshots]
+    return max(found or range(len(job.members)), key=lambda index: job.members[index].end)
+
+
+def _at(job: Processes, name: str, time: int, known: Optional[Dict[int, Moment]] = None) -> Instant:
+    """At the last snapshot of each process by then, but for those in `known`."""
+    found = dict(known or {})
+    for index, process in enumerate(job.members):
+        profile = process.profile
+        if index not in found and profile.snapshots and process.begin <= time <= process.end:
+            last = profile.snapshots[snapshot_by(profile, time - process.offset)]
+            found[index] = select(profile, str(last.id))
+    return Instant(name, time, found)
+
+
+def _instant(job: Processes, selector: str) -> Instant:
+    marks = [mark_snapshots(process.profile) for process in job.members]
+    setters = [index for index, of_one in enumerate(marks) if selector in of_one]
+    if setters or selector in ("end", "last"):
+
+        def time_in(index: int) -> Tuple[int, int]:
+            process = job.members[index]
+            return process.profile.snapshots[marks[index][selector]].time + process.offset, index
+
+        # A mark counts where it was set last.
+        index = max(setters, key=time_in) if setters else _main(job)
+        process = job.members[index]
+        at = select(process.profile, selector)
+        name = f"{at.name} of process {process.pid}"
+        return _at(job, name, max(process.begin, at.time + process.offset), {index: at})
+    if selector == "start":
+        return _at(job, "the start", min(process.begin for process in job.members))
+    if selector in _PEAKS:
+        time = job.peak(_PEAKS[selector] or job.measures[-1]).time
+        return _at(job, f"the {'' if selector == 'peak' else f'{_PEAKS[selector]} '}peak of the sum", time)
+    named_time = time_named(selector, "ms", max(process.end for process in job.members))
+    if named_time is not None:
+        return _at(job, moment(named_time, "ms"), named_time)
+    texts = list(dict.fromkeys(text for of_one in marks for text in of_one))[:_MAX_MARKS]
+    known = ["start", "end", "last", *_PEAKS] + [f'"{text[:_MAX_MARK]}"' for text in texts]
+    raise SelectionError(
+        f'no moment "{printable(selector[:_MAX_MARK])}" of several processes: there are {", ".join(known)}, and times such'
+        f" as {EXAMPLES['ms']} or 40%"
+    )
+
+
+def _instants(job: Processes, begin: str, end: str) -> Tuple[Instant, Instant]:
+    """The two ends of a range, in their order. Raises SelectionError."""
+    if job.no_clock:
+        raise SelectionError(f"processes have no range in common, because {job.no_clock}: name one trace")
+    if not any(process.profile.snapshots for process in job.members):
+        raise SelectionError("the traces have no complete snapshot, so no range")
+    first, second = _instant(job, begin), _instant(job, end)
+    indices = first.moments.keys() & second.moments.keys()
+    pairs = [(_order(first.moments[index]), _order(second.moments[index])) for index in indices]
+    if first.time > second.time or any(one > other for one, other in pairs):
+        raise SelectionError(
+            f'a range from "{begin}" to "{end}" goes backwards: {first.name} is not before {second.name}'
+        )
+    is_same = first.moments.keys() == second.moments.keys() and all(one == other for one, other in pairs)
+    if first.time == second.time and is_same:
+        raise SelectionError(f'a range from "{begin}" to "{end}" is empty: both are {first.name}')
+    return first, second
+
+
+# ---- the range of several processes ------------------------------------------------------------
+
+
+class RangePart(NamedTuple):
+    """Of one process."""
+
+    process: Process
+    names: Names
+    first: Optional[Moment]  # on the trace's clock; None: it had not begun
+    second: Optional[Moment]  # None: it had ended
+    found: Range
+
+    def rows(self, by: str, is_folded: bool = True) -> List[RangeRow]:
+        """By name in a view of attribution.views.naming."""
+        profile = self.process.profile
+        return rows_of(profile, self.found, naming(profile, self.names, by, is_folded))
+
+    @property
+    def total(self) -> RangeRow:
+        return total_of(rows_of(self.process.profile, self.found, lambda account: ""))
+
+
+class JobRange(NamedTuple):
+    first: Instant
+    second: Instant
+    parts: List[RangePart]  # of processes that ran in it
+
+
+def _range(process: Process, first: Optional[Moment], second: Optional[Moment]) -> Range:
+    profile = process.profile
+
+    def own(at: Moment) -> Moment:
+        """Without memory that a forked child may still have of its parent's."""
+        if not process.shares or at.snapshot is None:
+            return at
+        return at._replace(composition=beyond(left_at(profile, at.snapshot), at.composition))
+
+    # An orphan counts with all that it was born with, from its beginning on.
+    opening = {} if process.shares or not process.is_fork else profile.composition(0)
+    begin = Moment("its beginning", profile.snapshots[0].time, opening, 0 if process.is_fork else -1)
+    end = Moment("its end", profile.snapshots[-1].time, {}, len(profile.snapshots) - 1)
+    return range_of(profile, own(first) if first else begin, own(second) if second else end)
+
+
+def job_range(job: Processes, begin: str, end: str) -> JobRange:
+    """From one moment to another: a time, a mark, a peak of the sum, or an end of the first process. Raises SelectionError."""
+    first, second = _instants(job, begin, end)
+    parts = []
+    for index, process in enumerate(job.members):
+        if process.profile.snapshots and process.end >= first.time and process.begin <= second.time:
+            at = first.moments.get(index), second.moments.get(index)
+            parts.append(RangePart(process, Names(process.profile), *at, _range(process, *at)))
+    return JobRange(first, second, parts)

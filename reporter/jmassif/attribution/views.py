@@ -148,7 +148,7 @@ def charges(
 
 
 def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> Callable[[int], str]:
-    """A function from an account to its name in one of view.BY, "stack" excepted; or in "group".
+    """A function from an account to its name in one of view.BY, "stack" excepted; or in "group" or "line".
 
     Unless `is_folded` the views by line charge memory to the innermost Python frame, internal or not, and threads that share a
     name are kept apart.
@@ -163,5 +163,6 @@ def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> C
         "group": lambda account: profile.group_of.get(accounts[account].owner, OTHER),
         "role": lambda account: profile.role(account) or NO_TENSOR,
         "library": names.library,
+        "line": names.line,
     }
     return table[by] if by != "thread" else thread_naming(profile, is_folded)

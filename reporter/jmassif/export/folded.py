@@ -12,8 +12,7 @@ from jmassif.analysis.aggregate import samples
 from jmassif.analysis.calltree import ROOT, CallTree, Level, top_down
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes
-from jmassif.analysis.processes_range import JobRange, job_range
-from jmassif.analysis.range_diff import between
+from jmassif.analysis.range_diff import JobRange, between, job_range
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.run import Profile
@@ -38,10 +37,9 @@ def call_tree_of_job(found: JobRange, view: View) -> CallTree:
         profile = part.process.profile
         values = part.found.values(view.value).items()
         if values:
-            names = Names(profile)
             command = printable(profile.manifest.get("command", "")[:_MOST_COMMAND])
             above = tree.add(ROOT, tree.label_of(f"{part.process.called} ({command})"))
-            top_down(tree, above, names, values, _level(names, view), view.fold == "internal")
+            top_down(tree, above, part.names, values, _level(part.names, view), view.fold == "internal")
     return tree
 
 

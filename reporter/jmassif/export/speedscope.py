@@ -12,8 +12,7 @@ from jmassif.analysis.aggregate import RANGE_VALUES, VALUES
 from jmassif.analysis.calltree import CallTree
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import Processes
-from jmassif.analysis.processes_range import job_range
-from jmassif.analysis.range_diff import moments_of
+from jmassif.analysis.range_diff import job_range, moments_of
 from jmassif.export.folded import call_tree, call_tree_of_job
 from jmassif.model.run import Profile
 from jmassif.render.view import View

@@ -11,7 +11,7 @@ from jmassif.analysis.balance import memory_balance, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import counted_over_time, sampled_series
-from jmassif.analysis.processes import Processes
+from jmassif.analysis.processes import JobReport
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
 from jmassif.analysis.run_info import about, counted, where_arenas_are
 from jmassif.analysis.sizes import Sizes, SizeSums, blocks, ranked, sizes_by
@@ -24,7 +24,7 @@ from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS
 from jmassif.model.run import Profile
 from jmassif.render.leaks import unknown
 from jmassif.render.oom import arithmetic, reason
-from jmassif.render.processes import headline_of_job
+from jmassif.render.processes import statements
 from jmassif.render.sources import Sources
 from jmassif.render.summary import action, filtered, findings, other_moment, remarks, slope, step_of, verdict
 from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, doubts, overlay_sentence
@@ -691,30 +691,24 @@ def said_of(report: Report) -> List[Said]:
     return said + [Said("finding", NOTE, each.text) for each in findings(report)]
 
 
-def said_of_job(job: Processes, names: Sequence[Names] = ()) -> List[Said]:
-    return [Said(*each) for each in headline_of_job(job, names).statements]
-
-
 def _summary(said: Sequence[Said]) -> List[Dict[str, str]]:
     return [dict(each._asdict(), text=shown(each.text)) for each in said]
 
 
-def together(job: Processes, said: Sequence[Said]) -> Dict[str, Any]:
+def together(made: JobReport) -> Dict[str, Any]:
     """The sum of a job's processes over time, on the common clock."""
-    rows = job.timeline()
+    job, rows = made.job, made.job.timeline()
     step = len(rows) // _MAX_TIMELINE_ROWS + 1
     runs = [max(rows[at : at + step], key=lambda row: row.host + row.device) for at in range(0, len(rows), step)]
     peaks = {which: job.peak(which) for which in PEAKS}
     return {
-        "summary": _summary(said),
+        "summary": _summary([Said(*each) for each in statements(made)]),
         "no_clock": shown(job.no_clock),
         "time": [row.time for row in runs],
         "host": [row.host for row in runs],
         "device": [row.device for row in runs],
         "maximum": [row.host + row.device for row in runs],
-        "peaks": {
-            which: {"at_least": at.on(which), "at_most": at.on(which), "time": at.time} for which, at in peaks.items()
-        },
+        "peaks": {which: {"bytes": at.on(which), "time": at.time} for which, at in peaks.items()},
     }
 
 

@@ -14,13 +14,14 @@ import zlib
 from html import escape
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.processes import Processes, join, ledger_of
+from jmassif.analysis.processes import JobReport, Processes, build_job_report, join
 from jmassif.analysis.summary import LESS, Ladder, LineUsage, Report
 from jmassif.attribution.names import Names
 from jmassif.html.cells import shown
-from jmassif.html.data import NOTHING, RunData, Said, report_of, run_data, said_of, said_of_job, together
+from jmassif.html.data import NOTHING, RunData, Said, report_of, run_data, said_of, together
 from jmassif.model.run import Profile
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
+from jmassif.render.processes import adjustment_rows, statements
 from jmassif.render.summary import whole_percent
 from jmassif.render.view import FormatError, View
 from jmassif.render.words import GROUP_NAMES, GROUPS
@@ -118,19 +119,21 @@ def _of_process(report: Report) -> str:
     return f'<div class="said">{"".join(said)}{_lines(report)}</div>{ladders}'
 
 
-def _of_job(job: Processes, statements: Sequence[Said]) -> str:
-    groups = [(each.name, GROUP_NAMES[each.name], each.bytes) for each in ledger_of(job.main_peak).groups if each.bytes]
+def _of_job(made: JobReport) -> str:
+    groups = [(each.name, GROUP_NAMES[each.name], each.bytes) for each in made.ledger.groups if each.bytes]
+    rows = groups + [("", label, n_bytes) for label, n_bytes in adjustment_rows(made)]
     keys = "".join(
         f'<li class="key" data-name="{name}"><i class="of-{name}"></i>{escape(text)} <b>{size(n_bytes)}</b></li>'
-        for name, text, n_bytes in groups
+        for name, text, n_bytes in rows
     )
     bar = f'{_bar(groups)}<ul class="legend">{keys}</ul>' if groups else ""
-    return f'<div class="said">{"".join(map(_paragraph, statements))}{bar}</div>'
+    said = "".join(_paragraph(Said(*each)) for each in statements(made))
+    return f'<div class="said">{said}{bar}</div>'
 
 
-def first_screen(job: Processes, of_job: Sequence[Said], reports: Sequence[Optional[Report]]) -> str:
+def first_screen(job: Optional[JobReport], reports: Sequence[Optional[Report]]) -> str:
     """A part for each run that the page shows, in its order: the sum of several processes, and each of them."""
-    screens = [_of_job(job, of_job)] if of_job else []
+    screens = [_of_job(job)] if job else []
     screens += [_of_process(each) if each else _paragraph(NOTHING) for each in reports]
     return "\n".join(
         f'<div class="first"{" hidden" if number else ""}>{text}</div>' for number, text in enumerate(screens)
@@ -254,9 +257,9 @@ def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool =
         for process, each, report in zip(processes, names, reports)
     ]
     title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
-    of_job = said_of_job(job, names) if len(runs) > 1 else []
-    packed = pack(runs, title, together(job, of_job) if of_job else None)
-    yield from fill_page(title, first_screen(job, of_job, reports), packed, is_served)
+    made = build_job_report(job, names) if len(runs) > 1 else None
+    packed = pack(runs, title, together(made) if made else None)
+    yield from fill_page(title, first_screen(made, reports), packed, is_served)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report on a range, of one process or of several: held before and after, and what was allocated and freed in between."""
 
-from typing import Callable, Collection, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Collection, Iterator, List, NamedTuple, Sequence
 
-from jmassif.analysis.processes import NamesOf, Processes
-from jmassif.analysis.processes_range import Instant, JobRange, RangePart, job_range
-from jmassif.analysis.range_diff import Change, RangeRow, between, rows_of, total_of
+from jmassif.analysis.processes import Processes, join
+from jmassif.analysis.range_diff import (
+    Change,
+    Instant,
+    JobRange,
+    RangePart,
+    RangeRow,
+    between,
+    job_range,
+    joined,
+    total_of,
+)
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
-from jmassif.attribution.views import naming
-from jmassif.model.processes import FORKED, Process
+from jmassif.model.processes import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.lines import cut
@@ -21,6 +29,7 @@ _MAX_LABEL = 28
 _ROWS = 12  # of a table in the short report
 _COMMAND = 28
 _FIGURES = ("before", "new", "gone", "after", "allocated", "freed")
+_HOW = {FORKED: "fork: ", REPLACED: "exec: "}
 _OF_PROCESSES = ("before", "after", "allocated", "freed")
 
 
@@ -80,32 +89,27 @@ def _table_of(rows: Sequence[RangeRow], pool: _Pool, is_brief: bool) -> Lines:
     return [table.head, *lines, Line((line("total", pool.pick(total_of(rows))), SUM))]
 
 
-def _tables(pools: Sequence[_Pool], views: Sequence[Tuple[str, List[RangeRow]]], is_brief: bool) -> Lines:
+def _tables(parts: Sequence[RangePart], pools: Sequence[_Pool], view: View) -> Lines:
     lines: Lines = []
-    for by, rows in views:
+    for by in ("owner", "line") if view.by == "stack" else (view.by,):
+        rows = joined(row for part in parts for row in part.rows(by, view.fold != "none"))
         for pool in pools:
-            lines += heading(f"Allocated and freed by {by}{pool.of}") + _table_of(rows, pool, is_brief)
+            lines += heading(f"Allocated and freed by {by.replace('python-', 'Python ')}{pool.of}")
+            lines += _table_of(rows, pool, view.is_brief)
     return lines
-
-
-def _views(profile: Profile, names: Names, view: View) -> List[Tuple[str, Callable[[int], str]]]:
-    if view.by == "stack":
-        return [("owner", lambda account: profile.accounts[account].owner), ("line", names.line)]
-    return [(view.by.replace("python-", "Python "), naming(profile, names, view.by, view.fold != "none"))]
 
 
 def write_range(profile: Profile, names: Names, view: View) -> Lines:
     """The report's lines below its head. Raises moments.SelectionError."""
     assert view.range is not None
     found = between(profile, *view.range)
+    part = RangePart(join([("", profile)]).members[0], names, found.first, found.second, found)
     ends = [f"{at.name} ({moment(at.time, profile.time_unit)})" for at in (found.first, found.second)]
     lines = heading(f"From {ends[0]} to {ends[1]}")
-    views = [(by, rows_of(profile, found, name_of)) for by, name_of in _views(profile, names, view)]
     pools = _pools(used_sides(profile), profile.is_discrete)
     for pool in pools:
-        lines += paragraph(_sentence(pool, total_of(views[0][1]), found.is_exact))
-    lines += _tables(pools, views, view.is_brief)
-    return lines + (trees(profile, names, found.new, view) if view.with_stacks else [])
+        lines += paragraph(_sentence(pool, part.total, found.is_exact))
+    return lines + _tables([part], pools, view) + (trees(profile, names, found.new, view) if view.with_stacks else [])
 
 
 # ---- of several processes ----------------------------------------------------------------------
@@ -116,11 +120,10 @@ def _when(at: Instant) -> str:
     return at.name if at.name == when else f"{at.name} ({when})"
 
 
-def _sampled(part: RangePart, is_first: bool) -> str:
-    found = part.first if is_first else part.second
-    if found is None:
-        return "not begun" if is_first else "ended"
-    return moment(found.time + part.process.offset, "ms")
+def command_of(process: Process, width: int) -> str:
+    """With its relation to its parent, below which it is indented."""
+    command = cut(printable(process.profile.manifest.get("command", "") or process.name), width)
+    return f"{'  ' * process.depth}{_HOW.get(process.relation, '')}{command}"
 
 
 def _table_of_processes(found: JobRange, total: RangeRow, pool: _Pool) -> Lines:
@@ -133,10 +136,9 @@ def _table_of_processes(found: JobRange, total: RangeRow, pool: _Pool) -> Lines:
     lines: Lines = [table.head]
     for part in found.parts:
         process = part.process
-        command = printable(process.profile.manifest.get("command", "") or process.name)
-        name = f"{'  ' * process.depth}{'fork: ' if process.relation == FORKED else ''}{command}"
-        pid = str(process.pid or "?")
-        lines.append(line(pid, _sampled(part, True), _sampled(part, False), part.total(""), cut(name, _COMMAND)))
+        first = moment(part.first.time + process.offset, "ms") if part.first else "not begun"
+        second = moment(part.second.time + process.offset, "ms") if part.second else "ended"
+        lines.append(line(str(process.pid or "?"), first, second, part.total, command_of(process, _COMMAND)))
     return lines + [Line((line("sum", "", "", total, ""), SUM))]
 
 
@@ -154,35 +156,21 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     view = view_of(job.members[0].profile)
     assert view.range is not None
     found = job_range(job, *view.range)
-    names = NamesOf()
-    total = total_of(part.total("") for part in found.parts)
+    total = total_of(part.total for part in found.parts)
     used = {side for part in found.parts for side in used_sides(part.process.profile)}
     pools = _pools(used, job.is_discrete)
-
-    def views(parts: Sequence[RangePart]) -> List[Tuple[str, List[RangeRow]]]:
-        tables: List[Tuple[str, List[RangeRow]]] = []
-        for number, (by, _) in enumerate(_views(job.members[0].profile, names(job.members[0]), view)):
-
-            def name_of(process: Process, number: int = number) -> Callable[[int], str]:
-                return _views(process.profile, names(process), view)[number][1]
-
-            tables.append((by, found._replace(parts=list(parts)).rows(name_of)))
-        return tables
-
     yield from heading(f"From {_when(found.first)} to {_when(found.second)}, in all processes")[1:]
     for pool in pools:
         yield from paragraph(_sentence(pool, total, True))
     yield from paragraph(_method(job, found))
     for pool in pools:
-        yield from heading(f"Allocated and freed by process{pool.of}")
-        yield from _table_of_processes(found, total, pool)
-    yield from _tables(pools, views(found.parts), view.is_brief)
+        yield from heading(f"Allocated and freed by process{pool.of}") + _table_of_processes(found, total, pool)
+    yield from _tables(found.parts, pools, view)
     for part in found.parts if is_each or view.with_stacks else ():
-        if not any(part.total("").both):
+        if not any(part.total.both):
             continue
         if is_each:
-            yield from heading(f"{part.process.called.capitalize()} alone")
-            yield from _tables(pools, views([part]), view.is_brief)
+            yield from heading(f"{part.process.called.capitalize()} alone") + _tables([part], pools, view)
         if view.with_stacks:
             at = part.found.new._replace(name=f"{found.second.name}, of what is new, in {part.process.called}")
-            yield from trees(part.process.profile, names(part.process), at, view)
+            yield from trees(part.process.profile, part.names, at, view)

@@ -5,11 +5,10 @@ import base64
 import zlib
 from typing import Any, Dict, List, Tuple
 
-from jmassif.analysis.processes import Processes, ledger_of
-from jmassif.html.data import run_data, said_of_job, together
+from jmassif.analysis.processes import Processes, build_job_report, ledger_of
+from jmassif.html.data import run_data, together
 from jmassif.html.page import pack
 from jmassif.model.processes import FORKED
-from jmassif.render.processes import headline_of_job
 from tests.reporter.test_processes import ends, family, holds, joined, trace_of
 from tests.web.browser import in_node
 
@@ -36,7 +35,7 @@ def packed(job: Processes) -> str:
     for each in job.members:
         has_parent = each.relation == FORKED and each.parent is not None
         runs.append(run_data(each.profile, 1.0, (), each.offset, has_parent))
-    return base64.b64encode(zlib.compress(pack(runs, "a job", together(job, said_of_job(job))))).decode()
+    return base64.b64encode(zlib.compress(pack(runs, "a job", together(build_job_report(job))))).decode()
 
 
 def equal_peaks() -> Processes:
@@ -74,4 +73,4 @@ def test_the_peak_of_the_page_is_that_of_the_headline() -> None:
     for number, (job, answer) in enumerate(zip(jobs, answers)):
         owners = sorted((name, n_bytes) for name, n_bytes in answer["owners"] if n_bytes)
         assert (answer["host"], answer["device"], owners) == shown(job), number
-        assert answer["time"] <= headline_of_job(job).time, number
+        assert answer["time"] <= job.main_peak.time, number

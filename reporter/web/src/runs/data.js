@@ -96,7 +96,7 @@
 /** @typedef {{head: RunHead, column: NumberColumn, addresses: (name: string) => BigUint64Array}} RunData */
 /**
  * The sum of several processes, on the common clock.
- * @typedef {{summary: Statement[], no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {at_least: number, at_most: number, time: number}>}} Together
+ * @typedef {{summary: Statement[], no_clock: string, time: number[], host: number[], device: number[], maximum: number[], peaks: Record<string, {bytes: number, time: number}>}} Together
  */
 /** @typedef {{title: string, together: Together|null, generator: string, difference: Difference|null, fleet: any, runs: RunData[]}} PageData of a fleet: fleet/data.js */
 

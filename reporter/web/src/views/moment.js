@@ -29,16 +29,14 @@ function tiles(page) {
     const shown = figures.filter(([which, bytes]) => bytes && !(which === 'total' && (is_discrete || !run.uses('device'))));
     return shown.map(([which, ofMoment, name]) => {
         const peak = peaks[which];
-        // Of several processes the peak is known within bounds; the moment is the fullest that is known in full.
-        const bounds = together?.peaks[which] ?? { at_least: ofMoment, at_most: ofMoment, time: peak.time };
-        const bytes = bounds.at_least;
-        const atMost = bounds.at_most > bytes ? `, at most ${size(bounds.at_most)}` : '';
+        // Of several processes it is the sum of their shares, which the moment's cells do not have.
+        const { bytes, time: at } = together?.peaks[which] ?? { bytes: ofMoment, time: peak.time };
         return h(
             'button',
             { type: 'button', class: 'tile', title: `${whole(bytes)} bytes: show this moment`, 'data-bytes': bytes, 'data-which': which, onclick: () => page.select(peak.moment) },
             h('span', { class: 'quiet' }, name),
             h('span', { class: 'large' }, size(bytes)),
-            h('span', { class: 'quiet' }, `at ${time(bounds.time, run.head.unit)}${atMost}`),
+            h('span', { class: 'quiet' }, `at ${time(at, run.head.unit)}`),
         );
     });
 }
