@@ -147,9 +147,9 @@ def roles(run: Profile, live: Composition) -> List[UsageRow]:
 # ---- over time --------------------------------------------------------------------------------
 
 
-def series(run: Profile, name_of: Callable[[int], str]) -> Iterator[Tuple[Snapshot, Dict[str, Usage]]]:
+def series(run: Profile, name_of: Callable[[int], _Key]) -> Iterator[Tuple[Snapshot, Dict[_Key, Usage]]]:
     """Each snapshot with the usage of every name that has come up so far. Kinds that are only listed are left out."""
-    sums: Dict[str, List[int]] = {}  # in the order of Usage's fields
+    sums: Dict[_Key, List[int]] = {}  # in the order of Usage's fields
     of: Dict[int, List[int]] = {}  # by account
     places = {"host": 0, "device": 2, None: -1}
     kinds = [account.kind for account in run.accounts]

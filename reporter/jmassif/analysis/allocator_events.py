@@ -13,50 +13,9 @@ parts, is known later than the block. No allocator did anything then, so that is
 from bisect import bisect_right, insort
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis.device_memory import CACHE, position_of_peak
-from jmassif.analysis.moments import SelectionError, main_peak, select
-from jmassif.analysis.oom import incidents_of
-from jmassif.attribution.names import Names
-from jmassif.model.records import Account, Composition, Exhaustion, Mapped, side_of
+from jmassif.analysis.device_memory import CACHE
+from jmassif.model.records import Account, Exhaustion, Mapped, side_of
 from jmassif.model.run import Profile
-
-
-# ---- device moments ----
-# Moments at which device memory is shown as it lies: those of moments.py, with their place among the records of blocks.
-#
-# A peak knows its time only; which of that time's records it stands behind, segments.py finds out.
-
-
-class DeviceMoment(NamedTuple):
-    name: str
-    time: int
-    position: int  # rows of Profile.blocks before it
-    composition: Optional[Composition]  # the ledger then, if it is known
-
-
-def _event(profile: Profile, number: str) -> DeviceMoment:
-    found = incidents_of(profile, Names(profile))
-    if not number.isdecimal() or not 1 <= int(number) <= len(found):
-        has = f"1 to {len(found)}" if found else "none"
-        raise SelectionError(f"--segments=N needs a failed allocation; this trace has {has}")
-    event = found[int(number) - 1].last
-    composition = None if event.snapshot is None else profile.composition(event.snapshot)
-    return DeviceMoment(f"failed allocation {number}", event.time, event.position, composition)
-
-
-def select_device(profile: Profile, number: str, selector: Optional[str]) -> DeviceMoment:
-    """The failed allocation with this number; without one what `selector` names, by default the device's peak.
-
-    Raises SelectionError.
-    """
-    if number:
-        return _event(profile, number)
-    chosen = select(profile, selector or "peak-device")
-    if chosen.snapshot is not None:
-        return DeviceMoment(chosen.name, chosen.time, profile.snapshots[chosen.snapshot].position, chosen.composition)
-    which = (selector or "peak-device")[len("peak-") :] or main_peak(profile)
-    position = position_of_peak(profile, which) if which in profile.peaks else profile.blocks.n_rows
-    return DeviceMoment(chosen.name, chosen.time, position, chosen.composition)
 
 
 # ---- steps ----

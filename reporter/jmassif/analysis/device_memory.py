@@ -6,7 +6,7 @@ that follow each other are one segment. What is in no segment is a block by itse
 """
 
 from bisect import bisect_left, bisect_right, insort
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from jmassif.model.records import HANDLE_KINDS, Composition, side_of
 from jmassif.model.run import Profile
@@ -56,45 +56,23 @@ class Fragmentation(NamedTuple):
         return 1 - self.largest_hole / self.free if self.free else 0.0
 
 
-class Layout:
-    """All device memory at a moment, by address; and what has handles only. Many ask the same of it, so it remembers."""
+class Layout(NamedTuple):
+    """All device memory at a moment, by address; and the bytes that have handles only."""
 
-    def __init__(self, segments: List[Segment], by_handle: int) -> None:
-        self.segments = segments
-        self.by_handle = by_handle  # bytes of arrays, of memory that is not mapped, of the driver's
-        self._made: Optional[Dict[int, int]] = None
-        self._fragmentation: Optional[Fragmentation] = None
+    segments: List[Segment]
+    by_handle: int  # bytes of arrays, of memory that is not mapped, of the driver's
 
     @property
     def reserving(self) -> List[Segment]:
         return [segment for segment in self.segments if segment.is_segment]
 
     @property
-    def made(self) -> Dict[int, int]:
-        """Bytes of device memory that lie in nothing else, by row of Profile.blocks."""
-        if self._made is None:
-            self._made = {row: n_bytes for segment in self.segments for row, n_bytes in segment.made}
-        return self._made
-
-    @property
     def fragmentation(self) -> Fragmentation:
-        if self._fragmentation is None:
-            holes: List[int] = []
-            reserved = returnable = 0
-            for segment in self.reserving:
-                own = segment.holes
-                holes += own
-                reserved += segment.bytes
-                if sum(own) == segment.bytes:
-                    returnable += segment.bytes
-            self._fragmentation = Fragmentation(reserved, sum(holes), len(holes), max(holes, default=0), returnable)
-        return self._fragmentation
-
-
-class _Live(NamedTuple):
-    row: int
-    bytes: int
-    account: int
+        reserving = self.reserving
+        holes = [n_bytes for segment in reserving for n_bytes in segment.holes]
+        returnable = sum(segment.bytes for segment in reserving if segment.free == segment.bytes)
+        reserved = sum(segment.bytes for segment in reserving)
+        return Fragmentation(reserved, sum(holes), len(holes), max(holes, default=0), returnable)
 
 
 class _Piece(NamedTuple):
@@ -103,7 +81,7 @@ class _Piece(NamedTuple):
     In order a segment comes before what lies in it. It begins where its first block does, and may be all of that block.
     """
 
-    address: int
+    address: int  # or a handle
     minus_bytes: int
     is_part: bool  # not what an allocator has reserved
     order: int  # in which pieces came that are alike; later ones are larger
@@ -128,8 +106,9 @@ class _Replay:
         self._n_mappings = 0
         self._n_pieces = 0
         self._placed: List[_Piece] = []  # in order
-        self._piece: Dict[Tuple[int, int], _Piece] = {}  # by address, account: a block may begin where its segment does
-        self._by_handle: Dict[Tuple[int, int], Tuple[int, _Live]] = {}  # by handle or address, account: order, block
+        # Both by address or handle, and account: a block may begin where its segment does.
+        self._by_address: Dict[Tuple[int, int], _Piece] = {}
+        self._by_handle: Dict[Tuple[int, int], _Piece] = {}
         self._mapped: Dict[int, Tuple[int, int]] = {}  # by address: size, handle
         self._segments: Dict[Tuple[_Piece, ...], Segment] = {}  # of the last layout
 
@@ -141,11 +120,20 @@ class _Replay:
             kind = accounts[account].kind
             if side_of(kind) != "device":
                 continue
-            live = None if row in self._frees else _Live(row, size, account)
-            if kind in HANDLE_KINDS:
-                self._set_by_handle(address, account, live)
-            else:
-                self._set(address, account, live)
+            has_address = kind not in HANDLE_KINDS
+            pieces = self._by_address if has_address else self._by_handle
+            before = pieces.pop((address, account), None)
+            if before and has_address:
+                del self._placed[bisect_left(self._placed, before)]
+            if row in self._frees:
+                continue
+            self._n_pieces += 1
+            order = before.order if before else self._n_pieces
+            is_part = accounts[account].owner != CACHE
+            piece = _Piece(address, -size, is_part, order, account, ((row, size),))
+            pieces[address, account] = piece
+            if has_address:
+                insort(self._placed, piece)
         self._row = max(self._row, position)
         for mapping in self._profile.mappings[self._n_mappings :]:
             if mapping.position > position:
@@ -156,54 +144,21 @@ class _Replay:
             else:
                 self._mapped[mapping.address] = (mapping.size, mapping.handle)
 
-    def _next_order(self) -> int:
-        self._n_pieces += 1
-        return self._n_pieces
-
-    def _as_piece(self, address: int, order: int, live: _Live) -> _Piece:
-        is_part = self._profile.accounts[live.account].owner != CACHE
-        return _Piece(address, -live.bytes, is_part, order, live.account, ((live.row, live.bytes),))
-
-    def _set(self, address: int, account: int, live: Optional[_Live]) -> None:
-        before = self._piece.pop((address, account), None)
-        if before:
-            del self._placed[bisect_left(self._placed, before)]
-        if live:
-            piece = self._as_piece(address, before.order if before else self._next_order(), live)
-            self._piece[address, account] = piece
-            insort(self._placed, piece)
-
-    def _set_by_handle(self, address: int, account: int, live: Optional[_Live]) -> None:
-        key = address, account
-        if live is None:
-            self._by_handle.pop(key, None)
-        else:
-            order = self._by_handle[key][0] if key in self._by_handle else self._next_order()
-            self._by_handle[key] = (order, live)
-
-    def device_bytes(self) -> int:
-        """Bytes that lie in nothing else."""
-        return sum(segment.bytes for segment in self.layout().segments)
-
     def layout(self) -> Layout:
         more: List[_Piece] = []
-        handles: Dict[int, _Live] = {}
+        handles: Dict[int, _Piece] = {}
         starts = sorted(self._mapped)
         known = {handle for _, handle in self._mapped.values()}
-
-        def is_mapped(address: int) -> bool:
-            at = bisect_right(starts, address) - 1
-            return at >= 0 and address < starts[at] + self._mapped[starts[at]][0] and address not in known
-
-        for (address, _), (order, live) in self._by_handle.items():
+        for piece in self._by_handle.values():
             # A tensor in cuMemCreate'd memory is of that kind too, and has an address.
-            if is_mapped(address):
-                more.append(self._as_piece(address, order, live))
+            at = bisect_right(starts, piece.address) - 1
+            is_mapped = at >= 0 and piece.address < starts[at] + self._mapped[starts[at]][0]
+            if is_mapped and piece.address not in known:
+                more.append(piece)
             else:
-                handles[address] = live
+                handles[piece.address] = piece
         more += self._runs(starts, handles)
-        mapped = {self._mapped[address][1] for address in starts}
-        by_handle = sum(live.bytes for handle, live in handles.items() if handle not in mapped)
+        by_handle = sum(piece.bytes for handle, piece in handles.items() if handle not in known)
         # Two runs in order are merged in no time.
         placed = sorted(self._placed + more) if more else self._placed
         before, self._segments = self._segments, {}
@@ -211,23 +166,21 @@ class _Replay:
             self._segments[pieces] = before.get(pieces) or _segment(self._profile, pieces[0], pieces[1:])
         return Layout(list(self._segments.values()), by_handle)
 
-    def _runs(self, starts: List[int], handles: Dict[int, _Live]) -> Iterator[_Piece]:
+    def _runs(self, starts: List[int], handles: Dict[int, _Piece]) -> List[_Piece]:
         """Runs of mappings that follow each other by their addresses. The blocks with handles are those of `handles`."""
-        run: Optional[_Piece] = None
+        runs: List[_Piece] = []
         for address in starts:
             size, handle = self._mapped[address]
-            live = handles.get(handle)
-            if live is None:
+            block = handles.get(handle)
+            if block is None:
                 continue
-            piece = self._as_piece(address, self._n_pieces + 1 + address, live._replace(bytes=size))
-            if run and run.address + run.bytes == address:
-                run = run._replace(minus_bytes=run.minus_bytes - size, made=run.made + piece.made)
-                continue
-            if run:
-                yield run
-            run = piece
-        if run:
-            yield run
+            made = ((block.made[0][0], size),)
+            if runs and runs[-1].address + runs[-1].bytes == address:
+                runs[-1] = runs[-1]._replace(minus_bytes=runs[-1].minus_bytes - size, made=runs[-1].made + made)
+            else:
+                order = self._n_pieces + 1 + address
+                runs.append(block._replace(address=address, minus_bytes=-size, order=order, made=made))
+        return runs
 
 
 def _nested(placed: List[_Piece]) -> Iterator[Tuple[_Piece, ...]]:
@@ -261,9 +214,6 @@ def _segment(profile: Profile, outer: _Piece, inside: Tuple[_Piece, ...]) -> Seg
     return Segment(address, n_bytes, account, True, tuple(parts), outer.made)
 
 
-# ---- what others ask -------------------------------------------------------------------------
-
-
 def layouts(profile: Profile, positions: Iterable[int]) -> Iterator[Layout]:
     """One for each position, a number of rows of Profile.blocks; they must not fall."""
     replay = _Replay(profile)
@@ -280,21 +230,16 @@ def layout_at(profile: Profile, position: int) -> Layout:
 
 
 def position_of_peak(profile: Profile, which: str) -> int:
-    """The peak knows its time only: of the rows of that time, after which one most device memory was live.
+    """The peak knows its time only: of the rows of that time, the one after which most device memory was live.
 
-    That is one of them, for what is counted of the device are blocks; a pool's reserve apart, which is in none.
+    That is one of them, for blocks are all that is counted of the device; a pool's reserve apart, which is in none.
     """
     times = profile.blocks.time
     time = profile.peaks[which].time
     first, last = bisect_left(times, time), bisect_right(times, time)
-    replay = _Replay(profile)
-    most, at = -1, last
-    for position in range(first, min(last, first + _MOST_TRIED) + 1):
-        replay.advance(position)
-        held = replay.device_bytes()
-        if held > most:
-            most, at = held, position
-    return at
+    tried = range(first, min(last, first + _MOST_TRIED) + 1)
+    held = [sum(segment.bytes for segment in layout.segments) for layout in layouts(profile, tried)]
+    return tried[held.index(max(held))]
 
 
 def is_placed(profile: Profile, layout: Layout, composition: Composition) -> bool:

@@ -8,15 +8,14 @@ fail. Sentences stand in render/oom.py and render/summary.py.
 
 import re
 from bisect import bisect_left, bisect_right
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
-from jmassif.analysis.aggregate import Ledger
+from jmassif.analysis.aggregate import Ledger, series
 from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, layouts, position_of_peak
-from jmassif.analysis.moments import Moment, main_peak
+from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.analysis.run_info import fact
 from jmassif.attribution.names import Names
-from jmassif.model.records import Exhaustion, side_of
-from jmassif.model.replay import Replay
+from jmassif.model.records import Composition, Exhaustion, side_of
 from jmassif.model.run import Profile
 
 MIB = 1 << 20
@@ -30,16 +29,6 @@ TOO_LARGE = "too large"  # for any run on this machine
 LIMIT = "limit"  # one that was set, not the memory
 REFUSED = "refused"  # although enough was free
 UNKNOWN = "unknown"
-
-# Actions of hints.
-EMPTY_CACHE = "empty-cache"
-EXPANDABLE_SEGMENTS = "expandable-segments"
-MAX_SPLIT_SIZE = "max-split-size"
-TRIM_POOLS = "trim-pools"
-SMALLER_WORKSPACE = "smaller-workspace"
-LAZY_LOADING = "lazy-loading"
-SMALLER_BATCH = "smaller-batch"
-STOP_OTHERS = "stop-others"
 
 # The driver takes device memory by pages of this size.
 _DRIVER_PAGE = 2 * MIB
@@ -59,7 +48,8 @@ _MOST_OF_IT = 0.75
 class Hint(NamedTuple):
     """An action that the trace proves, and the bytes that it returns."""
 
-    action: str  # one of those above
+    # empty-cache, expandable-segments, max-split-size, trim-pools, smaller-workspace, lazy-loading, smaller-batch, stop-others
+    action: str
     bytes: int
     line: str = ""  # to act at or before; safe to show
     setting: int = 0  # bytes of max_split_size; of a smaller batch per mille of the one that failed
@@ -122,58 +112,46 @@ class _Holdings(NamedTuple):
     scaling: int
 
 
-def _holdings_at(run: Profile, wanted: Sequence[int]) -> Dict[int, _Holdings]:
-    """Live bytes of the program at snapshots (indices), in one pass."""
+def _holdings_at(run: Profile, wanted: Set[int]) -> Dict[int, _Holdings]:
+    """By index of the snapshot: live bytes of the program. One pass for all of them."""
+
+    def owner_and_scales(account: int) -> Tuple[str, bool]:
+        return run.accounts.owner(account), run.roles.get(account) in _SCALING_ROLES
+
     found: Dict[int, _Holdings] = {}
-    if not wanted:
-        return found
-    replay = Replay(len(run.accounts))
-    by_owner: Dict[str, int] = {}
-    scales = {id_ for id_, role in run.roles.items() if role in _SCALING_ROLES}
-    scaling = 0
-    for index, snapshot in enumerate(run.snapshots[: max(wanted) + 1]):
-        for account, n_bytes, _ in replay.growths(snapshot):
-            owner = run.accounts.owner(account)
-            if side_of(run.accounts.kind(account)):
-                by_owner[owner] = by_owner.get(owner, 0) + n_bytes
-                scaling += n_bytes if account in scales else 0
+    all_of_them = series(run, owner_and_scales) if wanted else iter(())
+    for index, (snapshot, usages) in zip(range(max(wanted, default=0) + 1), all_of_them):
         if index in wanted:
-            found[index] = _Holdings(snapshot.host, snapshot.device, dict(by_owner), scaling)
+            by_owner: Dict[str, int] = {}
+            for (owner, _), usage in usages.items():
+                by_owner[owner] = by_owner.get(owner, 0) + usage.bytes
+            scaling = sum(usage.bytes for (_, scales), usage in usages.items() if scales)
+            found[index] = _Holdings(snapshot.host, snapshot.device, by_owner, scaling)
     return found
 
 
 def _totals_at(run: Profile, event: Exhaustion) -> _Holdings:
     """For an event without a snapshot."""
     at = bisect_right(run.timeline.time, event.time) - 1
-    if at < 0:
-        return _Holdings(0, 0, {}, 0)
-    return _Holdings(run.timeline.host[at], run.timeline.device[at], {}, 0)
-
-
-def _rest(total: Optional[int], free: Optional[int], own: int) -> Optional[int]:
-    return None if total is None or free is None else max(0, total - free - own)
+    return _Holdings(*((run.timeline.host[at], run.timeline.device[at]) if at >= 0 else (0, 0)), {}, 0)
 
 
 def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings) -> Situation:
     figures = event.figures
-    side = side_of(run.accounts[event.account].kind) or "device"
     kind = run.accounts[event.account].kind
-    if kind == "pinned" and "device-free" in figures:
-        side = "device"  # the driver was asked, and on a board it is one memory
+    # The driver is asked for pinned memory, and on a board it is one memory.
+    side = "device" if kind == "pinned" and "device-free" in figures else side_of(kind) or "device"
     own = held.host + held.device
+    if run.is_discrete:
+        own = held.device if side == "device" else held.host
     if side == "device":
-        free, total = figures.get("device-free"), figures.get("device-total")
-        own = held.device if run.is_discrete else own
-        others = _rest(total, free, own)
+        available = free = figures.get("device-free")
+        total, counted = figures.get("device-total"), own
     else:
         available = run.system_at("mem-available", event.time)
-        swap = run.system_at("swap-free", event.time) or 0
+        free = None if available is None else available + (run.system_at("swap-free", event.time) or 0)
         total = run.system_at("mem-total", event.time) or run.number("mem-total-bytes")
-        own = held.host if run.is_discrete else own
-        resident = run.system_at("process-resident", event.time) or 0
-        on_board = 0 if run.is_discrete else held.device
-        others = _rest(total, available, resident + on_board)
-        free = None if available is None else available + swap
+        counted = (run.system_at("process-resident", event.time) or 0) + (0 if run.is_discrete else held.device)
     pieces = layout.fragmentation
     gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
     return Situation(
@@ -189,7 +167,7 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings)
         returnable=pieces.returnable,
         pool_unused=max(0, figures.get("pool-reserved", 0) - figures.get("pool-used", 0)),
         own=own,
-        others=others,
+        others=None if total is None or available is None else max(0, total - available - counted),
         limit=figures.get("address-space-limit"),
         by_owner=held.by_owner,
         scaling=held.scaling,
@@ -232,10 +210,10 @@ def _verdict_on_device(event: Exhaustion, s: Situation) -> str:
     return UNKNOWN if s.free is None else _full_or_others(s)
 
 
-def _verdict(tries: List[Exhaustion], outcome: str, freed: int, s: Situation) -> str:
+def _verdict(event: Exhaustion, freed: int, s: Situation) -> str:
     if s.side == "host":
         return _verdict_on_host(s)
-    return CACHE_BOUND if outcome == "retried" and freed else _verdict_on_device(tries[-1], s)
+    return CACHE_BOUND if event.outcome == "retried" and freed else _verdict_on_device(event, s)
 
 
 # ---- actions ---------------------------------------------------------------------------------
@@ -296,12 +274,12 @@ def _framework_hints(run: Profile, s: Situation, layout: Layout, verdict: str, n
     if verdict == FRAGMENTATION:
         pages = _whole_pages(layout)
         if can_expand_segments(run) and pages >= needed:
-            hints.append(Hint(EXPANDABLE_SEGMENTS, pages))
+            hints.append(Hint("expandable-segments", pages))
         split = _split_that_helps(layout, needed) if "max_split_size_mb" not in _allocator_config(run) else None
         if split:
-            hints.append(Hint(MAX_SPLIT_SIZE, needed, setting=split))
+            hints.append(Hint("max-split-size", needed, setting=split))
     if verdict == CACHE_BOUND and s.returnable:
-        hints.append(Hint(EMPTY_CACHE, s.returnable))
+        hints.append(Hint("empty-cache", s.returnable))
     return hints
 
 
@@ -317,7 +295,7 @@ def _smaller_batch(s: Situation, missing: int) -> List[Hint]:
     scaling = s.scaling + (s.asked or 0) - s.gathered
     if not s.scaling or not missing or missing >= scaling:
         return []
-    return [Hint(SMALLER_BATCH, missing, setting=1000 * (scaling - missing) // scaling)]
+    return [Hint("smaller-batch", missing, setting=1000 * (scaling - missing) // scaling)]
 
 
 def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: str) -> List[Hint]:
@@ -328,20 +306,20 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
     if verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):
         return hints
     if verdict == CACHE_BOUND and s.pool_unused >= needed:
-        hints.append(Hint(TRIM_POOLS, s.pool_unused))
+        hints.append(Hint("trim-pools", s.pool_unused))
     workspace = s.by_owner.get("workspace", 0)
     if needed and workspace >= needed:
-        hints.append(Hint(SMALLER_WORKSPACE, workspace))
+        hints.append(Hint("smaller-workspace", workspace))
     elif run.accounts[account].owner == "workspace":
-        hints.append(Hint(SMALLER_WORKSPACE, s.asked))
+        hints.append(Hint("smaller-workspace", s.asked))
     module = s.by_owner.get("module", 0)
     if needed and module >= needed and lazy_loading_is_off(run):
-        hints.append(Hint(LAZY_LOADING, module))
+        hints.append(Hint("lazy-loading", module))
     missing = s.missing or 0
     if verdict in (OTHERS, FULL) and missing:
         hints += _smaller_batch(s, missing) if s.side == "device" else []
         if s.others is not None and s.others >= missing:
-            hints.append(Hint(STOP_OTHERS, s.others))
+            hints.append(Hint("stop-others", s.others))
     return hints
 
 
@@ -375,26 +353,19 @@ def _line(run: Profile, names: Names, account: int) -> str:
 def _chains(run: Profile) -> List[List[Exhaustion]]:
     """The tries of each incident."""
     chain_of: Dict[int, List[Exhaustion]] = {}
-    chains = []
+    chains: List[List[Exhaustion]] = []
     for event in run.exhaustions.values():
-        chain = chain_of.get(event.again)
-        if chain is None:
-            chain = []
+        chain = chain_of[event.id] = chain_of.get(event.again, [])
+        if not chain:
             chains.append(chain)
         chain.append(event)
-        chain_of[event.id] = chain
     return chains
 
 
-def _positions(chain: List[Exhaustion]) -> List[int]:
-    """Positions of the first failure, of the last, and of what came after it."""
+def _positions(chain: List[Exhaustion]) -> Tuple[int, int, int]:
+    """Of the first failure, of the last, and of what came after it."""
     last = chain[-1]
-    return [chain[0].position, last.position, last.outcome_position if last.outcome == "retried" else last.position]
-
-
-def _freed(before: Dict[int, int], now: Dict[int, int]) -> int:
-    """Bytes of the blocks that are gone."""
-    return 0 if before is now else sum(n_bytes for row, n_bytes in before.items() if row not in now)
+    return chain[0].position, last.position, last.outcome_position if last.outcome == "retried" else last.position
 
 
 def _last_chains(run: Profile) -> List[List[Exhaustion]]:
@@ -416,55 +387,65 @@ def incidents_of(run: Profile, names: Names) -> List[Incident]:
 
 def _incidents(run: Profile, names: Names) -> List[Incident]:
     chains = _last_chains(run)
-    wanted = [chain[-1].snapshot for chain in chains if chain[-1].snapshot is not None]
-    held = _holdings_at(run, wanted)
-    before: Dict[int, Dict[int, int]] = {}  # by index of the chain
-    situations: Dict[int, Situation] = {}
-    found: Dict[int, Incident] = {}
+    held = _holdings_at(run, {chain[-1].snapshot for chain in chains if chain[-1].snapshot is not None})
     positions = sorted({position for chain in chains for position in _positions(chain)})
-    at: Dict[int, List[int]] = {position: [] for position in positions}
-    for index, chain in enumerate(chains):
-        for position in set(_positions(chain)):
-            at[position].append(index)
-    # Layouts are large: each is used as it comes by.
-    for position, layout in zip(positions, layouts(run, positions)):
-        for index in at[position]:
-            chain = chains[index]
-            first, last, after = _positions(chain)
-            event = chain[-1]
-            if position == first:
-                before[index] = layout.made
-            if position == last:
-                snapshot = held.get(-1 if event.snapshot is None else event.snapshot) or _totals_at(run, event)
-                situations[index] = _situation(run, event, layout, snapshot)
-            if position == after:
-                freed = _freed(before.pop(index), layout.made)
-                s = situations[index]
-                verdict = _verdict(chain, event.outcome, freed, s)
-                hints = [] if event.outcome == "retried" else _hints(run, event.account, s, layout, verdict)
-                call, line = call_of(run, chain[0]), _line(run, names, event.account)
-                found[index] = Incident(chain, call, line, event.outcome, freed, s, verdict, hints)
-    return [found[index] for index in range(len(chains))]
+    layout_of = dict(zip(positions, layouts(run, positions)))
+    found = []
+    for chain in chains:
+        event = chain[-1]
+        before, layout, after = (layout_of[position] for position in _positions(chain))
+        left = {row for segment in after.segments for row, _ in segment.made}
+        freed = sum(size for segment in before.segments for row, size in segment.made if row not in left)
+        holdings = None if event.snapshot is None else held.get(event.snapshot)
+        s = _situation(run, event, layout, holdings or _totals_at(run, event))
+        verdict = _verdict(event, freed, s)
+        hints = [] if event.outcome == "retried" else _hints(run, event.account, s, layout, verdict)
+        call, line = call_of(run, chain[0]), _line(run, names, event.account)
+        found.append(Incident(chain, call, line, event.outcome, freed, s, verdict, hints))
+    return found
+
+
+# ---- moments of device memory ----------------------------------------------------------------
+
+
+class DeviceMoment(NamedTuple):
+    name: str
+    time: int
+    position: int  # rows of Profile.blocks before it
+    composition: Optional[Composition]  # the ledger then, if it is known
+
+
+def _position(run: Profile, at: Moment, which: str) -> int:
+    """Of a snapshot or of that peak, among the rows of Profile.blocks."""
+    if at.snapshot is not None:
+        return run.snapshots[at.snapshot].position
+    return position_of_peak(run, which) if which in run.peaks else run.blocks.n_rows
+
+
+def select_device(run: Profile, number: str, selector: Optional[str]) -> DeviceMoment:
+    """The failed allocation with this number; without one the moment of `selector`, by default the device's peak.
+
+    Raises SelectionError.
+    """
+    if not number:
+        selector = selector or "peak-device"
+        at = select(run, selector)
+        position = _position(run, at, selector[len("peak-") :] or main_peak(run))
+        return DeviceMoment(at.name, at.time, position, at.composition)
+    found = incidents_of(run, Names(run))
+    if not number.isdecimal() or not 1 <= int(number) <= len(found):
+        has = f"1 to {len(found)}" if found else "none"
+        raise SelectionError(f"--segments=N needs a failed allocation; this trace has {has}")
+    event = found[int(number) - 1].last
+    composition = None if event.snapshot is None else run.composition(event.snapshot)
+    return DeviceMoment(f"failed allocation {number}", event.time, event.position, composition)
 
 
 # ---- a run that did not fail -----------------------------------------------------------------
 
 
-def _position(run: Profile, at: Moment) -> Optional[int]:
-    """The position of a moment among the rows of Profile.blocks."""
-    if at.snapshot is not None:
-        return run.snapshots[at.snapshot].position
-    which = main_peak(run)
-    return position_of_peak(run, which) if which in run.peaks and run.blocks.n_rows else None
-
-
 def _is_worth(n_bytes: int, whole: int) -> bool:
     return n_bytes >= _LEAST_BYTES and n_bytes >= _LEAST_SHARE * whole
-
-
-def _is_free(run: Profile, row: int) -> bool:
-    at = bisect_left(run.frees, row)
-    return at < len(run.frees) and run.frees[at] == row
 
 
 def _empty(layout: Layout) -> Dict[int, int]:
@@ -479,13 +460,14 @@ def _emptied_before(run: Profile, names: Names, position: int, layout: Layout) -
     """
     still = _empty(layout)
     newest = max(made[0] for segment in layout.reserving for made in segment.made)
-    latest = next((row for row in range(position - 1, 0, -1) if not _is_free(run, row)), newest)
+    frees = set(run.frees)
+    latest = next((row for row in range(position - 1, 0, -1) if row not in frees), newest)
     for row in (newest, latest):
         earlier = _empty(layout_at(run, row))
         n_bytes = sum(size for address, size in still.items() if earlier.get(address) == size)
         if n_bytes >= _MOST_OF_IT * sum(still.values()):
-            return Hint(EMPTY_CACHE, n_bytes, _line(run, names, run.blocks[4 * row + 3]))
-    return Hint(EMPTY_CACHE, sum(still.values()))
+            return Hint("empty-cache", n_bytes, _line(run, names, run.blocks[4 * row + 3]))
+    return Hint("empty-cache", sum(still.values()))
 
 
 def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint]:
@@ -493,15 +475,15 @@ def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint
     found: List[Hint] = []
     whole = table.total.device_bytes if run.is_discrete else table.total.bytes
     cached = sum(group.usage.device_bytes for group in table.groups if group.name == "cached")
-    position = _position(run, at) if _is_worth(cached, whole) else None
-    layout = None if position is None else layout_at(run, position)
-    if position is not None and layout is not None and is_placed(run, layout, at.composition):
+    position = _position(run, at, main_peak(run)) if _is_worth(cached, whole) else 0
+    layout = layout_at(run, position) if position else Layout([], 0)
+    if position and is_placed(run, layout, at.composition):
         pages = _whole_pages(layout) if is_pytorch(run) and can_expand_segments(run) else 0
         if _is_worth(layout.fragmentation.returnable, whole):
             found.append(_emptied_before(run, names, position, layout))
         elif _is_worth(pages, whole):
-            found.append(Hint(EXPANDABLE_SEGMENTS, pages))
+            found.append(Hint("expandable-segments", pages))
     module = sum(owner.bytes for owner in table.owners if owner.name == "module")
     if _is_worth(module, table.total.bytes) and lazy_loading_is_off(run):
-        found.append(Hint(LAZY_LOADING, module))
+        found.append(Hint("lazy-loading", module))
     return sorted(found, key=lambda hint: -hint.bytes)

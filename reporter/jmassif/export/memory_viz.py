@@ -8,9 +8,9 @@ either left out, or, where memory_viz cannot do without it, has the value that i
 import pickle
 from typing import Any, Dict, Iterator, List
 
-from jmassif.analysis.allocator_events import DeviceMoment, Step, select_device, steps
+from jmassif.analysis.allocator_events import Step, steps
 from jmassif.analysis.device_memory import CACHE, Layout, Segment, is_placed, layout_at
-from jmassif.analysis.oom import at_least
+from jmassif.analysis.oom import DeviceMoment, at_least, select_device
 from jmassif.model.records import DEVICE_KINDS, Frame
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View

@@ -7,9 +7,8 @@
 from textwrap import wrap
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from jmassif.analysis.allocator_events import select_device
 from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, layouts
-from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation
+from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation, select_device
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.model.records import Composition
