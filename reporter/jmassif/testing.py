@@ -204,6 +204,5 @@ def _lines(profile: Any, begin: Any, end: Any, what: str) -> Iterator[str]:
     culprits = largest(*places)
     more = sum(places[0].values()) - sum(places[1].values())
     for index, culprit in enumerate(culprits):
-        grown = culprit.bytes - (culprit.before or 0)
-        if index == 0 or grown >= more * _SMALLEST:
-            yield f"{what}: {culprit.label}: {size(grown)} ({printable(culprit.owner)})"
+        if index == 0 or culprit.grown >= more * _SMALLEST:
+            yield f"{what}: {culprit.label}: {size(culprit.grown)} ({printable(culprit.owner)})"

@@ -35,6 +35,10 @@ class Culprit(NamedTuple):
     before: Optional[int]  # the baseline's
     leak: Optional[Leak] = None  # the line, if it was still growing
 
+    @property
+    def grown(self) -> int:
+        return self.bytes - (self.before or 0)
+
 
 def by_place(profile: Profile, names: Names, held: Mapping[int, int]) -> Places:
     """`held` is bytes by account."""
@@ -50,9 +54,8 @@ def by_place(profile: Profile, names: Names, held: Mapping[int, int]) -> Places:
 def largest(now: Places, before: Optional[Places]) -> List[Culprit]:
     """The largest first; against a baseline those that have grown most, of which a line that has moved is new."""
     rows = [Culprit(*key, n_bytes, None if before is None else before.get(key, 0)) for key, n_bytes in now.items()]
-    rows = [row for row in rows if row.bytes > (row.before or 0)]
-    rows.sort(key=lambda row: (-(row.bytes - (row.before or 0)), row.label, row.owner))
-    return rows[:_MOST]
+    rows.sort(key=lambda row: (-row.grown, row.label, row.owner))
+    return [row for row in rows[:_MOST] if row.grown > 0]
 
 
 # ---- budgets ----
@@ -90,13 +93,15 @@ COUNTERS = (
 _LEAK = "end.leak"
 # Growth of the lines that still grew at the end.
 _GROWTH = "growth"
+# Calls of one function that failed.
+_FAILURES = "failures."
 _SIDES = ("host", "device")
 # Parts that may follow behind a dot.
 _PARTS = _SIDES + KINDS
 # Memory that the driver has committed and no block of the API lies in.
 _DRIVER = "driver"
-# Rows of the books of the whole machine. What they say is off by that much, whatever the sign.
-_BOOKS: Dict[str, Callable[[MemoryBalance], int]] = {
+# Rows of the balance of the whole machine: absolute, where either sign is an error of that size.
+_BALANCE: Dict[str, Callable[[MemoryBalance], int]] = {
     "allocators": lambda made: made.allocators,
     "elsewhere": lambda made: abs(made.elsewhere),
     "process": lambda made: made.process,
@@ -129,11 +134,7 @@ class Value(NamedTuple):
 
 
 _Chosen = Callable[[int], bool]  # an account
-
-
-class _Part(NamedTuple):
-    held: Dict[int, int]  # bytes by account
-    notes: Sequence[Note] = ()
+_Held = Tuple[Dict[int, int], Sequence[Note]]  # bytes by account
 
 
 def _is_growth(name: str) -> bool:
@@ -150,13 +151,13 @@ class Meter:
         )
         self._moments = SELECTORS + tuple(mark_snapshots(profile))
         self._compositions: Dict[str, Composition] = {}
-        self._names: Optional[Names] = None
+        self._words = Names(profile)
 
     def value(self, name: str) -> Value:
         """The value of `name` in the run. Raises BudgetError if there is no such thing."""
-        call = "failures."
-        if name.startswith(call):
-            return Value(sum(n for (api, _), n in self._profile.failures.items() if api == name[len(call) :]), False)
+        if name.startswith(_FAILURES):
+            failures = self._profile.failures.items()
+            return Value(sum(n for (api, _), n in failures if api == name[len(_FAILURES) :]), False)
         counters = self._counters()
         if name in counters:
             return counters[name]()
@@ -164,28 +165,23 @@ class Meter:
             grown = sum(line.grown for line in self._growing(name))
             return Value(grown, True, () if grown else self._without_growth(name))
         moment, what = self._split(name)
-        if self._is_of_books(moment, what):
-            return self._of_books(name, moment, _BOOKS[what])
-        part = self._part(name, moment, what)
-        return Value(sum(part.held.values()), True, part.notes)
+        if self._is_of_balance(moment, what):
+            return self._of_balance(name, moment, _BALANCE[what])
+        held, notes = self._held(name, moment, what)
+        return Value(sum(held.values()), True, notes)
 
     def places(self, name: str) -> Places:
         """Memory that `name` counts, by line; empty for counters."""
-        if name in self._counters() or name.startswith("failures."):
+        if name in self._counters() or name.startswith(_FAILURES):
             return {}
         if _is_growth(name):
             return {(line.label, line.owner): line.grown for line in self._growing(name)}
         moment, what = self._split(name)
-        if self._is_of_books(moment, what):
+        if self._is_of_balance(moment, what):
             return {}
-        return by_place(self._profile, self._words, self._part(name, moment, what).held)
+        return by_place(self._profile, self._words, self._held(name, moment, what)[0])
 
     # ---- what leaks ----
-
-    @property
-    def _words(self) -> Names:
-        self._names = self._names or Names(self._profile)
-        return self._names
 
     @property
     def time_unit(self) -> str:
@@ -216,19 +212,17 @@ class Meter:
 
     def _split(self, name: str) -> Tuple[str, str]:
         """The moment, and what is held then."""
-        if name == _LEAK:
-            return _LEAK, ""
-        moments = [moment for moment in self._moments + (_LEAK,) if name.startswith(moment + ".")]
-        if not moments:
+        moments = [moment for moment in self._moments + (_LEAK,) if f"{name}.".startswith(moment + ".")]
+        moment = max(moments, key=len, default="")
+        if not moment or name == moment != _LEAK:
             raise self._unknown(name)
-        moment = max(moments, key=len)
         return moment, name[len(moment) + 1 :]
 
     def names(self) -> List[str]:
         """Those with nothing to fill in, for suggestions."""
         held = ["total", "host", "device", _DRIVER] + sorted(self.owners)
         held += [f"group.{group}" for group in GROUPS] + [f"kind.{kind}" for kind in KINDS]
-        held += [f"role.{role}" for role in self._roles()] + list(_BOOKS)
+        held += [f"role.{role}" for role in self._roles()] + list(_BALANCE)
         found = [f"{moment}.{what}" for moment in self._moments for what in held]
         return found + [_GROWTH, _LEAK] + [f"{_LEAK}.{what}" for what in held] + sorted(self._counters())
 
@@ -249,27 +243,24 @@ class Meter:
             return Value(sum(n_bytes for account, n_bytes in totals if side_of(accounts[account].kind)), True)
 
         found = {key: counter(key) for key in COUNTERS + tuple(profile.counters)}
+        found.update(allocations=allocations, allocated=allocated)
         found["failures"] = lambda: Value(sum(profile.failures.values()), False)
         found["temporaries"] = lambda: Value(sum(each.temporaries for each in profile.counts().values()), False)
-        found["allocations"] = allocations
-        found["allocated"] = allocated
         return found
 
     # ---- what was held at a moment ----
 
-    def _part(self, name: str, moment: str, what: str) -> _Part:
-        accounts = self._profile.accounts
-        part = ""
-        if moment == _LEAK and not what:
-            return _Part({account: n_bytes for account, (n_bytes, _) in self._leaked(False).items()})
-        chosen = self._choose(what)
+    def _held(self, name: str, moment: str, what: str) -> _Held:
+        accounts, is_leak = self._profile.accounts, moment == _LEAK
+        if is_leak and not what:
+            return {account: n_bytes for account, (n_bytes, _) in self._leaked(False).items()}, ()
+        part, chosen = "", self._choose(what)
         if chosen is None:
             what, _, part = what.rpartition(".")
             chosen = self._choose(what) if part in _PARTS else None
         if chosen is None:
             raise self._unknown(name)
         if moment not in self._compositions:
-            is_leak = moment == _LEAK
             self._compositions[moment] = self._leaked(True) if is_leak else select(self._profile, moment).composition
         held: Dict[int, int] = {}
         for account, (n_bytes, _) in self._compositions[moment].items():
@@ -278,12 +269,12 @@ class Meter:
             is_in = part in (side, kind) if part else side is not None or what.startswith("kind.")
             if is_in and chosen(account):
                 held[account] = n_bytes
-        return _Part(held, () if part else self._notes(what, sum(held.values())))
+        return held, () if part else self._notes(what, sum(held.values()))
 
-    def _is_of_books(self, moment: str, what: str) -> bool:
-        return what in _BOOKS and what not in self.owners and moment != _LEAK
+    def _is_of_balance(self, moment: str, what: str) -> bool:
+        return what in _BALANCE and what not in self.owners and moment != _LEAK
 
-    def _of_books(self, name: str, moment: str, row: Callable[[MemoryBalance], int]) -> Value:
+    def _of_balance(self, name: str, moment: str, row: Callable[[MemoryBalance], int]) -> Value:
         at = nearest_to(self._profile, select(self._profile, moment))
         if at is None:
             raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
@@ -294,10 +285,9 @@ class Meter:
         if what == "total" and self._profile.is_discrete and device and device.device:
             return (Note("two-pools"),)
         field, _, glob = what.partition(".")
-        loaded = [each.path.rpartition("/")[2] for each in self._profile.objects]
-        if field == "library" and not held and not any(_is_library(name, glob) for name in loaded):
-            return (Note("no-library"),)
-        return ()
+        loaded = (each.path.rpartition("/")[2] for each in self._profile.objects)
+        is_absent = field == "library" and not held and not any(_is_library(name, glob) for name in loaded)
+        return (Note("no-library"),) if is_absent else ()
 
     def _choose(self, what: str) -> Optional[_Chosen]:
         """The accounts of a name; None: there is nothing of that name."""
@@ -307,12 +297,11 @@ class Meter:
             return lambda account: True
         if what in _SIDES:
             return lambda account: side_of(accounts[account].kind) == what
-        if what == _DRIVER:
-            return lambda account: accounts[account].kind in DRIVER_KINDS
+        if what == _DRIVER or (field == "kind" and value in KINDS):
+            kinds = DRIVER_KINDS if what == _DRIVER else (value,)
+            return lambda account: accounts[account].kind in kinds
         if field == "group" and value in GROUPS + (OTHER,):
             return lambda account: profile.group_of.get(accounts[account].owner, OTHER) == value
-        if field == "kind" and value in KINDS:
-            return lambda account: accounts[account].kind == value
         if field == "role" and value in self._roles():
             return lambda account: profile.role(account) == value
         if field == "library" and value and not value.endswith(tuple(f".{part}" for part in _PARTS)):
@@ -327,10 +316,9 @@ class Meter:
 
     def _unknown(self, name: str) -> BudgetError:
         near = difflib.get_close_matches(name[:_MAX_NAME], self.names(), _N_SUGGESTIONS, 0.5)
-        return BudgetError(f'unknown budget "{name[:_MAX_NAME]}"; try {", ".join(near or _MOST_USED)}')
-
-
-_MOST_USED = ["peak.total", "peak-host.host", "peak-device.device"]
+        return BudgetError(
+            f'unknown budget "{name[:_MAX_NAME]}"; try {", ".join(near or ["peak.total", "peak-host.host", "peak-device.device"])}'
+        )
 
 
 def _is_library(name: str, glob: str) -> bool:
@@ -408,12 +396,9 @@ def _culprits(budget: Budget, meter: Meter, baseline: Optional[Meter]) -> List[C
 
 
 def judge(
-    budgets: Sequence[Budget], meter: Meter, baseline: Optional[Meter] = None, allowances: Sequence[Allowance] = ()
+    budgets: Sequence[Budget], meter: Meter, baseline: Optional[Meter], allowances: Sequence[Allowance]
 ) -> List[Verdict]:
-    """A verdict a budget. Where a limit follows from the baseline's, the most generous allowance counts.
-
-    Raises BudgetError.
-    """
+    """A verdict a budget; the most generous allowance counts. Raises BudgetError."""
     verdicts = []
     for budget in budgets:
         value = meter.value(budget.name)

@@ -2,7 +2,7 @@
 """`jmassif check`: memory budgets of recorded runs, and the exit status that a build script acts on."""
 
 import argparse
-from typing import List, Optional, Set
+from typing import List
 
 from jmassif.analysis.budgets import Budget, BudgetError, Meter, judge, parse_budget, parse_budgets
 from jmassif.cli import common
@@ -10,13 +10,10 @@ from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import Suppressions, add_suppressions, checked, non_empty
 from jmassif.model.run import Profile
 from jmassif.render.check import WRITERS, Checked
-from jmassif.units import Allowance, QuantityError, parse_allowance
+from jmassif.units import QuantityError, parse_allowance
 
-_KEPT, _OVER = 0, 1
-
-# Compared with a baseline where no names are given.
+# Compared with a baseline where no names are given; with two pools the first, their sum, is not.
 _OF_A_BASELINE = ("peak.total", "peak-host.host", "peak-device.device", "growth")
-_OF_A_DISCRETE_BASELINE = _OF_A_BASELINE[1:]
 
 _EPILOG = """\
 A NAME is a moment (peak, peak-host, peak-device, start, end, last, a mark) and
@@ -95,28 +92,8 @@ def _budgets(arguments: argparse.Namespace) -> List[Budget]:
     return budgets
 
 
-def _checked(
-    name: str,
-    profile: Profile,
-    budgets: List[Budget],
-    baseline: Optional[Profile],
-    allow: List[Allowance],
-    may_be_cut: bool,
-) -> Checked:
-    if not budgets:
-        budgets = [Budget(each) for each in (_OF_A_DISCRETE_BASELINE if profile.is_discrete else _OF_A_BASELINE)]
-    owners: Set[str] = Meter(baseline).owners if baseline else set()
-    meter = Meter(profile, owners)
-    try:
-        verdicts = judge(budgets, meter, Meter(baseline, meter.owners) if baseline else None, allow)
-    except BudgetError as error:
-        raise Problem(f"{name}: {error}")
-    truncation = None if profile.is_complete else profile.truncation or "no end record"
-    return Checked(name, truncation, verdicts, may_be_cut)
-
-
 def run(arguments: argparse.Namespace) -> int:
-    budgets = _budgets(arguments)
+    given = _budgets(arguments)
     known = Suppressions(arguments.suppressions)
     inputs = arguments.traces + arguments.budgets + arguments.suppressions
     common.check_not_input(arguments.output, inputs + ([arguments.baseline] if arguments.baseline else []))
@@ -127,8 +104,18 @@ def run(arguments: argparse.Namespace) -> int:
         return profile
 
     baseline = read(arguments.baseline) if arguments.baseline else None
-    may_be_cut = arguments.allow_truncated
-    checks = [_checked(name, read(name), budgets, baseline, arguments.allow, may_be_cut) for name in arguments.traces]
+    checks = []
+    for name in arguments.traces:
+        profile = read(name)
+        compared = _OF_A_BASELINE[1:] if profile.is_discrete else _OF_A_BASELINE
+        meter = Meter(profile, Meter(baseline).owners if baseline else ())
+        before = Meter(baseline, meter.owners) if baseline else None
+        try:
+            verdicts = judge(given or [Budget(each) for each in compared], meter, before, arguments.allow)
+        except BudgetError as error:
+            raise Problem(f"{name}: {error}")
+        truncation = None if profile.is_complete else profile.truncation or "no end record"
+        checks.append(Checked(name, truncation, verdicts, arguments.allow_truncated))
     common.write(WRITERS[arguments.format](checks), arguments.output)
     known.warn_unused()
-    return _KEPT if all(one.is_kept for one in checks) else _OVER
+    return 0 if all(one.is_kept for one in checks) else 1

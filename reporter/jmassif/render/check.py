@@ -48,18 +48,14 @@ def _against_limit(verdict: Verdict) -> str:
     return f"{value}, {f'{times:.1f} x' if times >= _TIMES else 'over'} the budget of {limit} (+{left})"
 
 
-def _change(verdict: Verdict) -> str:
-    if verdict.before is None:
-        return ""
-    by = verdict.value - verdict.before
-    if not by:
-        return "; as in the baseline"
-    return f"; {_amount(verdict, abs(by))} {'more' if by > 0 else 'less'} than the baseline"
-
-
 def _sentence(verdict: Verdict) -> str:
     note = _note(verdict)
-    return _against_limit(verdict) + _change(verdict) + (f" [{note}]" if note else "")
+    change = ""
+    if verdict.before is not None:
+        by = verdict.value - verdict.before
+        more = f"{_amount(verdict, abs(by))} {'more' if by > 0 else 'less'} than"
+        change = f"; {more if by else 'as in'} the baseline"
+    return _against_limit(verdict) + change + (f" [{note}]" if note else "")
 
 
 def _note(verdict: Verdict) -> str:
@@ -78,13 +74,11 @@ def _rate(verdict: Verdict, culprit: Culprit) -> str:
 
 def _culprit(verdict: Verdict, culprit: Culprit) -> str:
     """ "12.0 MiB  train.py:31 (<module>) (tensor), 50.0 KiB per step" """
-    by, grows = size(culprit.bytes), _rate(verdict, culprit)
-    if culprit.before is not None:
-        by = (
-            f"{size(culprit.bytes - culprit.before)} more than {size(culprit.before)}"
-            if culprit.before
-            else f"{by} new"
-        )
+    by, grows = f"{size(culprit.bytes)} new", _rate(verdict, culprit)
+    if culprit.before is None:
+        by = size(culprit.bytes)
+    elif culprit.before:
+        by = f"{size(culprit.grown)} more than {size(culprit.before)}"
     return f"{by}: {culprit.label} ({culprit.owner})" + (f", {grows}" if grows else "")
 
 
