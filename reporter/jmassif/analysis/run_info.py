@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections import OrderedDict
 from signal import Signals
-from typing import Callable, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.model.records import ALLOCATED, PEAKS
 from jmassif.model.run import Profile
@@ -19,118 +19,64 @@ from jmassif.units import moment, size
 # Facts at the head of a report: the program, its machine and its end.
 
 
-def _words(profile: Profile, parts: List[Tuple[str, str]]) -> str:
-    """ "Python 3.6.9, …" of the manifest keys that are there; a part is (format, key)."""
-    found = []
-    for form, key in parts:
-        if profile.manifest.get(key):
-            found.append(form.format(profile.manifest[key]))
-    return ", ".join(found)
-
-
-def _memory_of_machine(profile: Profile) -> str:
-    total = profile.number("mem-total-bytes")
-    return "" if total is None else f"{size(total)} of memory"
+def _row(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def ending(profile: Profile) -> str:
     """ "exit status 0", "killed by signal 9 (SIGKILL)", …"""
     if not profile.end:
         return "became another program (exec)" if profile.is_complete else "no end on record: killed, or still running"
-    if profile.end.reason == "signal":
-        code = profile.end.code
-        name = next((f" ({known.name})" for known in Signals if known.value == code), "")
-        return f"killed by signal {code}{name}" if code else "killed by a signal"
-    return f"exit status {profile.end.code}"
+    code = profile.end.code
+    if profile.end.reason != "signal":
+        return f"exit status {code}"
+    name = next((f" ({known.name})" for known in Signals if known.value == code), "")
+    return f"killed by signal {code}{name}" if code else "killed by a signal"
 
 
 def _duration(profile: Profile) -> str:
-    times = [profile.end.time] if profile.end else []
-    times += profile.timeline.time[-1:].tolist()
+    times = ([profile.end.time] if profile.end else []) + profile.timeline.time[-1:].tolist()
     return moment(max(times), profile.time_unit) if times else ""
 
 
-def _packages(profile: Profile) -> str:
-    packages = [
-        f"{key[len('package.'):]} {version}"
-        for key, version in sorted(profile.manifest.items())
-        if key.startswith("package.") and version
-    ]
-    return ", ".join(packages)
-
-
 def _peaks(profile: Profile) -> str:
-    unit = profile.time_unit
     texts = []
     for which in PEAKS + (ALLOCATED,):
         peak = profile.peaks.get(which)
         if not peak or (which == "total" and profile.is_discrete):
             continue
-        n_bytes = {
-            "total": peak.host + peak.device,
-            "host": peak.host,
-            "device": peak.device,
-            ALLOCATED: profile.allocated_bytes(peak.by_kind),
-        }[which]
+        spaces = {"total": peak.host + peak.device, "host": peak.host, "device": peak.device}
+        n_bytes = profile.allocated_bytes(peak.by_kind) if which == ALLOCATED else spaces[which]
         if n_bytes:
-            texts.append(f"{which} {size(n_bytes)} at {moment(peak.time, unit)}")
+            texts.append(f"{which} {size(n_bytes)} at {moment(peak.time, profile.time_unit)}")
     return "; ".join(texts)
 
 
 def about(profile: Profile) -> List[Tuple[str, str]]:
     """(name, fact) of what the trace has."""
     manifest = profile.manifest
+
+    def known(form: str, key: str) -> str:
+        return form.format(manifest[key]) if manifest.get(key) else ""
+
     memory = {
         "unified": "unified: host and device share the same memory and add up",
         "discrete": "discrete: host and device are two pools, not to be added up",
     }
-    has_device = any(profile.timeline.device)
-    environment = [f"{k[4:]}={v}" for k, v in sorted(manifest.items()) if k.startswith("env.")]
+    start = known("{}", "start"), known("pid {}", "pid"), known("forked from {}", "forked-from")
+    board = known("{}", "board"), known("L4T {}", "l4t"), known("{}", "arch"), known("{} CPUs", "cpus")
+    ram = f"{_installed_memory(profile)} of memory" if profile.number("mem-total-bytes") is not None else ""
+    software = known("Python {}", "python"), known("PyTorch {}", "pytorch")
+    recorder = known("jmassif {}", "jmassif"), known("Valgrind {}", "valgrind")
+    by_key = sorted(manifest.items())
     rows = [
         ("Command", manifest.get("command", "")),
-        (
-            "Run",
-            ", ".join(
-                part
-                for part in (
-                    _words(
-                        profile,
-                        [("{}", "start"), ("pid {}", "pid"), ("forked from {}", "forked-from")],
-                    ),
-                    _duration(profile),
-                    ending(profile),
-                )
-                if part
-            ),
-        ),
-        (
-            "Machine",
-            ", ".join(
-                part
-                for part in (
-                    _words(profile, [("{}", "board"), ("L4T {}", "l4t"), ("{}", "arch")]),
-                    _words(profile, [("{} CPUs", "cpus")]),
-                    _memory_of_machine(profile),
-                    _words(profile, [("Linux {}", "kernel")]),
-                )
-                if part
-            ),
-        ),
-        (
-            "Software",
-            _words(
-                profile,
-                [
-                    ("Python {}", "python"),
-                    ("PyTorch {}", "pytorch"),
-                    ("jmassif {}", "jmassif"),
-                    ("Valgrind {}", "valgrind"),
-                ],
-            ),
-        ),
-        ("Packages", _packages(profile)),
-        ("Environment", ", ".join(environment)),
-        ("Memory", memory.get(manifest.get("memory", ""), "") if has_device else ""),
+        ("Run", _row(*start, _duration(profile), ending(profile))),
+        ("Machine", _row(*board, ram, known("Linux {}", "kernel"))),
+        ("Software", _row(*software, *recorder)),
+        ("Packages", _row(*(f"{key[8:]} {text}" for key, text in by_key if key.startswith("package.") and text))),
+        ("Environment", _row(*(f"{key[4:]}={text}" for key, text in by_key if key.startswith("env.")))),
+        ("Memory", memory.get(manifest.get("memory", ""), "") if any(profile.timeline.device) else ""),
         ("Peaks", _peaks(profile)),
         ("Stopped", manifest.get("stopped", "")),
         ("Truncated", profile.truncation or ""),
@@ -140,29 +86,11 @@ def about(profile: Profile) -> List[Tuple[str, str]]:
 
 def used_sides(profile: Profile) -> List[str]:
     """The pools that ever held anything; the host's if none did."""
-    columns = {"host": profile.timeline.host, "device": profile.timeline.device}
-    used = [
-        side
-        for side, column in columns.items()
-        if any(column) or any(getattr(peak, side) for peak in profile.peaks.values())
-    ]
-    return used or ["host"]
 
+    def is_used(side: str) -> bool:
+        return any(getattr(profile.timeline, side)) or any(getattr(peak, side) for peak in profile.peaks.values())
 
-def where_arenas_are(profile: Profile) -> str:
-    """A sentence on where in the figures a Python program's own objects are; "" for other programs."""
-    if not profile.manifest.get("python") or profile.manifest.get("env.PYTHONMALLOC", "").startswith("malloc"):
-        return ""
-    if profile.has_pages:
-        return (
-            "Python keeps objects up to 512 bytes in arenas from mmap, unless it is run with PYTHONMALLOC=malloc: the pages of"
-            " an arena are anon memory of the line that needed it, so lines and owners can be off by about an arena (1 MiB, before"
-            " Python 3.10 256 KiB)."
-        )
-    return (
-        "Objects up to 512 bytes of owners data and python are not in here: Python keeps them in arenas from mmap, unless it is"
-        " run with PYTHONMALLOC=malloc."
-    )
+    return [side for side in ("host", "device") if is_used(side)] or ["host"]
 
 
 # ---- facts ----
@@ -214,30 +142,20 @@ def jetpack(profile: Profile) -> str:
     return JETPACKS.get(release) or profile.manifest.get("package.nvidia-jetpack", "").partition("-")[0]
 
 
-class Library(NamedTuple):
-    """One of NVIDIA's libraries: where its version is to be found."""
-
-    soname: str  # without the version
-    packages: str  # pattern of the manifest's keys
-
-
+# NVIDIA's libraries: the soname, and a pattern of the manifest's keys.
 _LIBRARIES = {
-    "cuda": Library("libcudart", r"package\.cuda-cudart-\d+-\d+"),
-    "cudnn": Library("libcudnn", r"package\.libcudnn\d+"),
-    "cublas": Library("libcublas", r"package\.libcublas(?:-?\d+(?:-\d+)?)?"),
-    "tensorrt": Library("libnvinfer", r"package\.libnvinfer\d+"),
+    "cuda": ("libcudart", r"package\.cuda-cudart-\d+-\d+"),
+    "cudnn": ("libcudnn", r"package\.libcudnn\d+"),
+    "cublas": ("libcublas", r"package\.libcublas(?:-?\d+(?:-\d+)?)?"),
+    "tensorrt": ("libnvinfer", r"package\.libnvinfer\d+"),
 }
 
 
 def _loaded_version(profile: Profile, soname: str) -> str:
     """The version in the file's name, at its most exact: libcudnn.so.8.6.0 → "8.6.0"."""
     pattern = re.compile(re.escape(soname) + r"(?:-[0-9a-f]{8})?\.so\.(\d+(?:\.\d+)*)")
-    found = [pattern.fullmatch(name) for loaded in profile.objects for name in (_base(loaded.path), loaded.soname)]
-    return max((match.group(1) for match in found if match), key=len, default="")
-
-
-def _base(path: str) -> str:
-    return path.rpartition("/")[2]
+    names = (name for loaded in profile.objects for name in (loaded.path.rpartition("/")[2], loaded.soname))
+    return max((match.group(1) for match in map(pattern.fullmatch, names) if match), key=len, default="")
 
 
 def _package_version(profile: Profile, pattern: str) -> str:
@@ -247,24 +165,13 @@ def _package_version(profile: Profile, pattern: str) -> str:
     return max(versions, key=version_order, default="")
 
 
-def _library(name: str) -> Callable[[Profile], str]:
+def _library(profile: Profile, name: str) -> str:
     soname, packages = _LIBRARIES[name]
-
-    def version(profile: Profile) -> str:
-        loaded = _loaded_version(profile, soname)
-        installed = _package_version(profile, packages)
-        # Sonames from CUDA 11 on have the major version alone, written as 11.0. The package has more, unless it is
-        # of another version than what was loaded.
-        major = loaded[: -len(".0")] if loaded.endswith(".0") and loaded.count(".") == 1 else loaded
-        if not loaded or ("." not in major and installed.split(".")[0] == major):
-            return installed
-        return major
-
-    return version
-
-
-def _manifest(key: str) -> Callable[[Profile], str]:
-    return lambda profile: profile.manifest.get(key, "")
+    loaded, installed = _loaded_version(profile, soname), _package_version(profile, packages)
+    # Sonames from CUDA 11 on have the major version alone, written as 11.0. The package has more, unless it is
+    # of another version than what was loaded.
+    major = loaded[: -len(".0")] if loaded.endswith(".0") and loaded.count(".") == 1 else loaded
+    return installed if not loaded or ("." not in major and installed.split(".")[0] == major) else major
 
 
 def _installed_memory(profile: Profile) -> str:
@@ -272,39 +179,39 @@ def _installed_memory(profile: Profile) -> str:
     return "" if total is None else size(total)
 
 
-# Names of facts and the functions that find them, by key, in the order of a header.
-_FACTS: Mapping[str, Tuple[str, Callable[[Profile], str]]] = OrderedDict(
+# Names of facts, in the order of a header. Those that have no function are the manifest's.
+_NAMES = OrderedDict(
     [
-        ("command", ("Command", _manifest("command"))),
-        ("jetpack", ("JetPack", jetpack)),
-        ("l4t", ("L4T", _manifest("l4t"))),
-        ("board", ("Board", _manifest("board"))),
-        ("host", ("Host", _manifest("host"))),
-        ("cuda", ("CUDA", _library("cuda"))),
-        ("cudnn", ("cuDNN", _library("cudnn"))),
-        ("cublas", ("cuBLAS", _library("cublas"))),
-        ("tensorrt", ("TensorRT", _library("tensorrt"))),
-        ("pytorch", ("PyTorch", _manifest("pytorch"))),
-        ("python", ("Python", _manifest("python"))),
-        ("memory", ("Memory", _manifest("memory"))),
-        ("mem-total-bytes", ("RAM", _installed_memory)),
-        ("cpus", ("CPUs", _manifest("cpus"))),
-        ("arch", ("Architecture", _manifest("arch"))),
-        ("kernel", ("Linux", _manifest("kernel"))),
-        ("jmassif", ("jmassif", _manifest("jmassif"))),
-        ("valgrind", ("Valgrind", _manifest("valgrind"))),
+        ("command", "Command"),
+        ("jetpack", "JetPack"),
+        ("l4t", "L4T"),
+        ("board", "Board"),
+        ("host", "Host"),
+        ("cuda", "CUDA"),
+        ("cudnn", "cuDNN"),
+        ("cublas", "cuBLAS"),
+        ("tensorrt", "TensorRT"),
+        ("pytorch", "PyTorch"),
+        ("python", "Python"),
+        ("memory", "Memory"),
+        ("mem-total-bytes", "RAM"),
+        ("cpus", "CPUs"),
+        ("arch", "Architecture"),
+        ("kernel", "Linux"),
+        ("jmassif", "jmassif"),
+        ("valgrind", "Valgrind"),
     ]
 )
 
 # Packages that other facts are read from, or that say the same once more.
-_TOLD_BY_OTHERS = re.compile(
-    "|".join([library.packages for library in _LIBRARIES.values()] + [r"package\.nvidia-(?:jetpack|l4t-.*)"])
+_REDUNDANT = re.compile(
+    "|".join([packages for _, packages in _LIBRARIES.values()] + [r"package\.nvidia-(?:jetpack|l4t-.*)"])
 )
 
 
 def is_redundant(key: str) -> bool:
     """True for a fact that others imply."""
-    return bool(_TOLD_BY_OTHERS.fullmatch(key))
+    return bool(_REDUNDANT.fullmatch(key))
 
 
 # Facts of one run alone: they always differ, or mean nothing elsewhere.
@@ -314,8 +221,8 @@ _PREFIXES = (("option.", "--"), ("env.", ""), ("package.", "package "))
 
 def label(key: str) -> str:
     """The name of a fact in a report: "JetPack", "--depth", "CUDA_VISIBLE_DEVICES"."""
-    if key in _FACTS:
-        return _FACTS[key][0]
+    if key in _NAMES:
+        return _NAMES[key]
     for prefix, shown in _PREFIXES:
         if key.startswith(prefix):
             return shown + key[len(prefix) :]
@@ -324,12 +231,15 @@ def label(key: str) -> str:
 
 def fact(profile: Profile, key: str) -> str:
     """A fact by its key: one of those above, or any key of the manifest; "" if it is not known."""
-    return _FACTS[key][1](profile) if key in _FACTS else profile.manifest.get(key, "")
+    if key in _LIBRARIES:
+        return _library(profile, key)
+    found = {"jetpack": jetpack, "mem-total-bytes": _installed_memory}.get(key)
+    return found(profile) if found else profile.manifest.get(key, "")
 
 
 def facts(profile: Profile) -> Dict[str, str]:
     """All facts of a run that can be compared with another's, in the order in which a report lists them."""
-    found = OrderedDict((key, fact(profile, key)) for key in _FACTS)
+    found = OrderedDict((key, fact(profile, key)) for key in _NAMES)
     for key in sorted(profile.manifest, key=_rank):
         if key not in _OF_ONE_RUN:
             found.setdefault(key, profile.manifest[key])
@@ -338,8 +248,7 @@ def facts(profile: Profile) -> Dict[str, str]:
 
 def _rank(key: str) -> Tuple[int, str]:
     """Options and the environment before packages, of which there are many."""
-    ranks = [number for number, (prefix, _) in enumerate(_PREFIXES) if key.startswith(prefix)]
-    return (ranks[0] if ranks else -1, key)
+    return (next((rank for rank, (prefix, _) in enumerate(_PREFIXES) if key.startswith(prefix)), -1), key)
 
 
 _Part = Tuple[int, int, str]
@@ -354,19 +263,16 @@ def version_order(text: str) -> List[_Part]:
 # ---- identity ----
 # The identity of a run in a fleet, and labels to find it by: host, board, JetPack, process.
 
-# Manifest keys that identify a run. A program that has called exec keeps its process, and has a new start.
-_KEYS = ("host", "process", "pid", "start-unix-ms", "command")
-
 
 def run_id(profile: Profile) -> str:
     """32 hexadecimal digits: the same for each reading of a run's trace, also before and after it was complete.
 
-    A trace without its time of recording goes by what it holds.
+    A program that has called exec keeps its process, and has a new start; a trace without its start goes by what it holds.
     """
-    facts = [profile.manifest.get(key, "") for key in _KEYS]
-    if not profile.manifest.get("start-unix-ms"):
-        facts.append(repr(sorted(profile.manifest.items())))
-        facts.append(repr([snapshot[:4] for snapshot in profile.snapshots]))
+    manifest = profile.manifest
+    facts = [manifest.get(key, "") for key in ("host", "process", "pid", "start-unix-ms", "command")]
+    if not manifest.get("start-unix-ms"):
+        facts += [repr(sorted(manifest.items())), repr([snapshot[:4] for snapshot in profile.snapshots])]
     text = "\n".join(facts).encode("utf-8", "surrogateescape")
     return hashlib.sha256(text).hexdigest()[:32]
 
@@ -374,14 +280,8 @@ def run_id(profile: Profile) -> str:
 def labels_of_run(profile: Profile) -> List[Tuple[str, str]]:
     """(name, text) of what is known."""
     manifest = profile.manifest
-    labels = [
-        ("host", manifest.get("host", "")),
-        ("board", manifest.get("board", "")),
-        ("jetpack", jetpack(profile)),
-        ("l4t", manifest.get("l4t", "")),
-        ("process", manifest.get("pid", "")),
-        ("run", run_id(profile)),
-    ]
+    labels = [(key, manifest.get(key, "")) for key in ("host", "board")] + [("jetpack", jetpack(profile))]
+    labels += [("l4t", manifest.get("l4t", "")), ("process", manifest.get("pid", "")), ("run", run_id(profile))]
     return [(name, text) for name, text in labels if text]
 
 

@@ -13,7 +13,7 @@ from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import counted_over_time, sampled_series
 from jmassif.analysis.processes import JobReport
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
-from jmassif.analysis.run_info import about, counted, where_arenas_are
+from jmassif.analysis.run_info import about, counted
 from jmassif.analysis.sizes import Sizes, SizeSums, blocks, ranked, sizes_by
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.analysis.system import histories, was_short
@@ -26,7 +26,17 @@ from jmassif.render.leaks import unknown
 from jmassif.render.oom import arithmetic, reason
 from jmassif.render.processes import statements
 from jmassif.render.sources import Sources
-from jmassif.render.summary import action, filtered, findings, other_moment, remarks, slope, step_of, verdict
+from jmassif.render.summary import (
+    action,
+    filtered,
+    findings,
+    other_moment,
+    remarks,
+    slope,
+    step_of,
+    verdict,
+    where_arenas_are,
+)
 from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable

@@ -18,14 +18,14 @@ from jmassif.analysis.lines import (
     with_totals,
 )
 from jmassif.analysis.moments import Moment, select
-from jmassif.analysis.run_info import used_sides, where_arenas_are
+from jmassif.analysis.run_info import used_sides
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, naming, totals
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Extent, Line, Lines, Table, heading, paragraph
 from jmassif.render.sources import Sources
-from jmassif.render.summary import growth_text, whole_percent
+from jmassif.render.summary import growth_text, where_arenas_are, whole_percent
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, percent, size
 

@@ -21,6 +21,7 @@ from jmassif.analysis.summary import (
     Pool,
     Report,
 )
+from jmassif.model.run import Profile
 from jmassif.render import words
 from jmassif.units import count, moment, printable, size
 
@@ -334,3 +335,19 @@ def findings(report: Report) -> List[Finding]:
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
     return found[:_MOST_FINDINGS]
+
+
+def where_arenas_are(profile: Profile) -> str:
+    """The place of a Python program's own objects in the figures; "" for other programs."""
+    if not profile.manifest.get("python") or profile.manifest.get("env.PYTHONMALLOC", "").startswith("malloc"):
+        return ""
+    if profile.has_pages:
+        return (
+            "Python keeps objects up to 512 bytes in arenas from mmap, unless it is run with PYTHONMALLOC=malloc: the pages of"
+            " an arena are anon memory of the line that needed it, so lines and owners can be off by about an arena (1 MiB, before"
+            " Python 3.10 256 KiB)."
+        )
+    return (
+        "Objects up to 512 bytes of owners data and python are not in here: Python keeps them in arenas from mmap, unless it is"
+        " run with PYTHONMALLOC=malloc."
+    )

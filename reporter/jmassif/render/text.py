@@ -11,7 +11,7 @@ from typing import Iterable, Iterator, Tuple
 from jmassif.analysis.aggregate import Ledger
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.regions import growth_by_side, waterfall
-from jmassif.analysis.run_info import about, where_arenas_are
+from jmassif.analysis.run_info import about
 from jmassif.analysis.summary import ALARM, NOTE, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
@@ -55,7 +55,7 @@ from jmassif.render.range_diff import write_range
 from jmassif.render.sizes import write_sizes
 from jmassif.render.sources import Sources
 from jmassif.render.stacks import trees
-from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict
+from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict, where_arenas_are
 from jmassif.render.system import balance_section, by_library, machine_section, mapped, others_section
 from jmassif.render.view import View
 from jmassif.render.words import OWNERS
