@@ -7,7 +7,8 @@ import pytest
 
 from jmassif.analysis.compare import Column, Difference, Stacks, compare, measure, namer
 from jmassif.attribution.names import Names
-from jmassif.html import compare as comparison_module
+
+from jmassif.html import cells
 from jmassif.html.cells import TooLarge
 from jmassif.html.compare import comparison, stacks_data
 from jmassif.model.records import counted_blocks, side_of
@@ -37,15 +38,11 @@ def paths(traces: List[Trace]) -> List[Dict[Tuple[str, ...], int]]:
         profile = trace.load()
         held = stacks.add(profile, Names(profile), profile.peak_composition("total"))
         sums: Dict[Tuple[str, ...], int] = {}
-        for place, n_bytes in zip(held.place, held.bytes):
-            names: List[str] = []
-            node = stacks.places[place].node
-            while node:
-                names.insert(0, stacks.frames[stacks.frame[node]].name)
-                node = stacks.parent[node]
-            sums[tuple(names)] = sums.get(tuple(names), 0) + n_bytes
+        for account, n_bytes in zip(held.account, held.bytes):
+            frames = tuple(stacks.labels[frame] for frame in stacks.stack(stacks.accounts[account].node))[::-1]
+            sums[frames] = sums.get(frames, 0) + n_bytes
         found.append(sums)
-    edges = list(zip(stacks.parent, stacks.frame))[1:]
+    edges = list(zip(stacks.node_parent, stacks.node_frame))[1:]
     assert len(edges) == len(set(edges))  # no place is there twice
     return found
 
@@ -56,7 +53,7 @@ def test_a_stack_of_another_release_is_the_same_place() -> None:
     path = ("main (t.c)", "cudnnCreate (libcudnn.so)")
     assert paths([old, new]) == [{path: 100}, {path: 300}]
     data = stacks_data(*diff([[old], [new]]))
-    assert data.head["libraries"][:-1] == ["libcudnn.so"]
+    assert data.head["libraries"] == ["libcudnn.so"]
     assert [live[0][0] for live in moments(data)] == [100, 300]
 
 
@@ -105,12 +102,12 @@ def diff(sides: List[List[Trace]]) -> Tuple[Difference, Stacks]:
 @pytest.mark.parametrize("seed", range(6))
 def test_however_few_nodes_are_kept_each_column_is_exact(monkeypatch: Any, seed: int) -> None:
     max_nodes = (3, 0, 10**6)[seed % 3]
-    monkeypatch.setattr(comparison_module, "_MAX_NODES", max_nodes)
+    monkeypatch.setattr(cells, "_BUDGETS", ((max_nodes, 0, 300),))
     traces = [random_run(3 * seed + n) for n in range(3)]
     difference, stacks = diff([[trace] for trace in traces])
     data = stacks_data(difference, stacks)
     head = data.head
-    assert len(column(data, "node.parent")) <= max_nodes + 1
+    assert len(column(data, "node.parent")) <= max_nodes + 2
     named: List[Tuple[str, List[str]]] = [
         (name, [row[place] for place in column(data, f"cell.{name}")])
         for name, row in (
@@ -132,7 +129,7 @@ def test_however_few_nodes_are_kept_each_column_is_exact(monkeypatch: Any, seed:
 
 
 def test_a_kept_node_has_what_is_below_it(monkeypatch: Any) -> None:
-    monkeypatch.setattr(comparison_module, "_MAX_NODES", 2)
+    monkeypatch.setattr(cells, "_BUDGETS", ((1, 0, 300),))
     main = "main (t.c:1)"
     runs = [
         holding(("app", ["f (a.so)", main], 1000 * n), ("app", ["g (a.so)", main], n), ("app", ["h (a.so)", main], 1))

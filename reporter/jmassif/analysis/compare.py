@@ -20,7 +20,7 @@ from jmassif.attribution import names as alignment
 from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, base_name
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
-from jmassif.model.records import Composition, Growth, counted_blocks, side_of
+from jmassif.model.records import AccountType, Changes, Composition, Growth, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
@@ -223,62 +223,53 @@ def most_moved(first: Sequence[Places], last: Sequence[Places], of: _Pick, sign:
 # ---- stacks ----------------------------------------------------------------------------------
 
 
-class Frame(NamedTuple):
-    name: str  # safe to show
-    is_python: bool
-    package: str  # of an internal frame; "" for user code
-
-
-class Place(NamedTuple):
-    """Memory of one kind that one stack holds."""
-
-    node: int  # innermost; 0: there is no stack
-    kind: str
-    owner: str
-    library: str  # of the frame to blame
-
-
-class HeldStacks(NamedTuple):
-    """The memory of a run: a row a place."""
-
-    place: "array[int]"  # index in Stacks.places
-    bytes: "array[int]"
-    blocks: "array[int]"
-
-
-class Stacks:
-    """Node 0 is the root, and a child's index is larger than its parent's."""
+class Stacks(Profile):
+    """The stacks of several runs as those of one run: frames and accounts that go by one name in all of them are one."""
 
     def __init__(self) -> None:
-        self.parent = array("Q", [0])
-        self.frame = array("Q", [0])  # index in `frames`; of the root without meaning
-        self.frames: List[Frame] = []
-        self.places: List[Place] = []
-        self.group_of: Dict[str, str] = {}  # by owner
-        self._nodes: Dict[int, int] = {}  # by parent and frame
-        self._known_frames: Dict[Frame, int] = {}
-        self._known_places: Dict[Place, int] = {}
+        super().__init__()
+        self.labels = [""]  # by frame; safe to show
+        self.packages = [""]  # by frame; "" for user code
+        self.libraries = [""]  # by account
+        self._frame_of: Dict[Tuple[str, bool, str], int] = {}
+        self._node_of: Dict[int, int] = {}  # by parent and frame
+        self._account_of: Dict[Tuple[int, AccountType, str], int] = {}
+        self._types: Dict[AccountType, int] = {}
 
-    def _node(self, parent: int, frame: int) -> int:
-        key = parent << 32 | frame
-        node = self._nodes.get(key)
-        if node is None:
-            node = self._nodes[key] = len(self.parent)
-            self.parent.append(parent)
-            self.frame.append(frame)
-        return node
+    def role(self, account: int) -> None:
+        """Roles are not compared by stack."""
 
     def _frame(self, profile: Profile, names: Names, frame_id: int) -> int:
         is_python = profile.frame(frame_id).type == "p"
         package = alignment.library(names.folding.internal(frame_id).package)
-        frame = Frame(frame_name(profile, names, frame_id), is_python, package)
-        index = self._known_frames.setdefault(frame, len(self.frames))
-        if index == len(self.frames):
-            self.frames.append(frame)
-        return index
+        label = frame_name(profile, names, frame_id)
+        frame = self._frame_of.setdefault((label, is_python, package), len(self.labels))
+        if frame == len(self.labels):
+            self.labels.append(label)
+            self.packages.append(package)
+            self.frames[frame] = ("p" if is_python else "n", 0, 0, 0, 0, 0)
+        return frame
 
-    def add(self, profile: Profile, names: Names, composition: Composition) -> HeldStacks:
-        """The memory of a run, but for kinds that are only listed."""
+    def _node(self, parent: int, frame: int) -> int:
+        node = self._node_of.setdefault(parent << 32 | frame, len(self.node_parent))
+        if node == len(self.node_parent):
+            self.node_parent.append(parent)
+            self.node_frame.append(frame)
+        return node
+
+    def _account(self, node: int, type_: AccountType, library: str) -> int:
+        account = self._account_of.setdefault((node, type_, library), len(self.libraries))
+        if account == len(self.libraries):
+            number = self._types.setdefault(type_, len(self._types) + 1)
+            if number == len(self.accounts.types):
+                self.accounts.types.append(type_)
+            self.accounts.nodes.append(node)
+            self.accounts.type_numbers.append(number)
+            self.libraries.append(library)
+        return account
+
+    def add(self, profile: Profile, names: Names, composition: Composition) -> Changes:
+        """The memory of a run, but for kinds that are only listed, by account of this one."""
         self.group_of.update(profile.group_of)
         frame_of: Dict[int, int] = {}
         node_of = {0: 0}  # by node of the profile's own trie
@@ -296,20 +287,22 @@ class Stacks:
                 found = node_of[node] = self._node(found, frame_of[frame_id])
             return found
 
-        sums: Dict[int, List[int]] = {}
-        for account, (n_bytes, blocks) in composition.items():
-            node, kind, owner = profile.accounts[account]
-            if not side_of(kind):
-                continue
-            place = Place(aligned(node), kind, owner, alignment.library(names.library(account)))
-            index = self._known_places.setdefault(place, len(self.places))
-            if index == len(self.places):
-                self.places.append(place)
-            held = sums.setdefault(index, [0, 0])
-            held[0] += n_bytes
-            held[1] += counted_blocks(kind, blocks)
-        rows = list(sums.values())
-        return HeldStacks(array("Q", sums), array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows)))
+        sums: Dict[int, Tuple[int, int]] = {}
+        for own, (n_bytes, blocks) in composition.items():
+            node, kind, owner = profile.accounts[own]
+            if side_of(kind):
+                library = alignment.library(names.library(own))
+                account = self._account(aligned(node), AccountType(kind, owner), library)
+                before = sums.get(account, (0, 0))
+                sums[account] = before[0] + n_bytes, before[1] + counted_blocks(kind, blocks)
+        return changes_to(sums)
+
+
+def changes_to(composition: Composition) -> Changes:
+    """Nothing is known of earlier memory."""
+    found = Changes()
+    found.extend(array("Q", [n for account, held in composition.items() for n in (account, *held, 0, 0, 0)]))
+    return found
 
 
 # ---- difference ------------------------------------------------------------------------------
@@ -333,7 +326,7 @@ class Run(NamedTuple):
     bytes: int  # at that moment
     views: Dict[str, Parts]
     ladders: Sequence[Ladder] = ()
-    held: Optional[HeldStacks] = None  # by call stack, where that was asked for
+    held: Optional[Changes] = None  # by account of Stacks, where that was asked for
     places: Optional[Places] = None  # by line, where that was asked for
 
 

@@ -448,7 +448,7 @@ def _kind(profile: Profile, kind: str) -> Dict[str, Any]:
     return {"name": kind, "side": side_of(kind) or "", "is_sampled": is_sampled, "is_handle": is_handle}
 
 
-def _cells(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
+def cells_data(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
     frame_index = _Index([0])
     columns.add("node.parent", found.parents)
@@ -759,7 +759,7 @@ def run_data(
         "sizes": sizes(profile, names),
         "filter": shown(profile.chosen_by),
     }
-    head.update(_cells(profile, names, found, directories, columns))
+    head.update(cells_data(profile, names, found, directories, columns))
     head.update(_moments(profile, found, columns, report))
     head["balances"] = _balances(profile, found)
     head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
