@@ -76,7 +76,7 @@ finally:
     "words, imported",
     [
         (["report"], ""),
-        (["report", "--format=folded"], "jmassif.export.folded"),
+        (["report", "--format=folded"], "jmassif.export.flames"),
         (["export", "--format=csv"], "jmassif.export.csv"),
     ],
 )

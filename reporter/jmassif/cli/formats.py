@@ -27,18 +27,19 @@ class Format(NamedTuple):
     name: str
     help: str  # a line: the programs that open it
     content: str  # one of those above
-    module: str  # below jmassif; has write(run, view)
+    module: str  # below jmassif; has `one`(run, view)
     options: Tuple[str, ...]
     by: Tuple[str, ...] = ()  # the values of --by, the default first
     threshold: Optional[float] = None  # percent; None: the recorder's
     fold: Optional[str] = None  # None: "internal" in views by line, and "none" in trees
+    one: str = "write"
     # Functions that write several processes, and a range over several; "": the format has one process.
     several: str = ""
     several_in_range: str = ""
 
     def write(self, run: Any, view: Any) -> Any:
         """Lines, or bytes, of one run."""
-        return self.function("write")(run, view)
+        return self.function(self.one)(run, view)
 
     def function(self, name: str) -> Any:
         """A function of the format's module, or of another one as MODULE.NAME; None if there is none."""
@@ -90,21 +91,23 @@ _ALL = (
         "folded",
         "flamegraph.pl",
         TEXT,
-        "export.folded",
+        "export.flames",
         _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
-        several_in_range="write_range",
+        one="write_folded",
+        several_in_range="write_folded_range",
     ),
     Format(
         "speedscope",
         "speedscope",
         LARGE,
-        "export.speedscope",
+        "export.flames",
         _FILTERS + _TREE + _RANGE + ("value",),
         BY,
         threshold=_FLAMES,
-        several_in_range="write_range",
+        one="write_speedscope",
+        several_in_range="write_speedscope_range",
     ),
     Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, "export.pprof", _FILTERS + ("snapshot",)),
     Format(
