@@ -291,10 +291,9 @@ def ledger_of(at: JobMoment) -> Ledger:
     owners: Dict[str, Usage] = {}
     group_of: Dict[str, str] = {}
     for part in at.parts:
-        for group in ledger(part.process.profile, part.observed.composition(part.process)).groups:
-            for row in group.owners:
-                group_of[row.name] = group.name
-                owners[row.name] = owners.get(row.name, Usage()) + row.usage
+        group_of.update(part.process.profile.group_of)
+        for row in ledger(part.process.profile, part.observed.composition(part.process)).owners:
+            owners[row.name] = owners.get(row.name, Usage()) + row.usage
     return ledger_of_rows([UsageRow(*owner) for owner in owners.items()], group_of)
 
 

@@ -73,39 +73,27 @@ def first_time(profile: Profile) -> int:
     return profile.timeline.time[0] if profile.timeline.time and "forked-from" in profile.manifest else 0
 
 
-_ByPid = Dict[Tuple[Optional[str], int], List[int]]
-
-
-def _by_pid(processes: Sequence[Process]) -> _ByPid:
-    """Indices of the processes by host and pid: a pid may come again."""
-    found: _ByPid = {}
-    for index, process in enumerate(processes):
-        found.setdefault((process.profile.manifest.get("host"), process.pid), []).append(index)
-    return found
-
-
-def _parent(processes: Sequence[Process], by_pid: _ByPid, index: int) -> Tuple[Optional[int], str]:
-    """The index of the process that started this one, and the relation to it."""
+def _parent(processes: Sequence[Process], index: int) -> Tuple[Optional[int], str]:
+    """The index of the process that started this one, which is before it, and the relation to it."""
     process = processes[index]
     manifest = process.profile.manifest
 
-    def last(pid: Optional[int], fits: Callable[[Process], bool]) -> Optional[int]:
-        candidates = by_pid.get((manifest.get("host"), pid), []) if pid else []
-        found = [
-            other
-            for other in candidates
-            if other != index and processes[other].begin <= process.begin and fits(processes[other])
-        ]
-        return max(found, key=lambda other: processes[other].begin) if found else None
+    def last(pid: Optional[int], fits: Callable[[Profile], bool]) -> Optional[int]:
+        """A pid may come again."""
+        for other in range(index - 1, -1, -1):
+            run = processes[other].profile
+            if pid and processes[other].pid == pid and run.manifest.get("host") == manifest.get("host") and fits(run):
+                return other
+        return None
 
     if process.is_fork:
         start = manifest.get("start-unix-ms")
         pid = process.profile.number("forked-from")
-        return last(pid, lambda other: other.profile.manifest.get("start-unix-ms") == start), FORKED
-    before = last(process.pid, lambda other: became_another(other.profile))
+        return last(pid, lambda run: run.manifest.get("start-unix-ms") == start), FORKED
+    before = last(process.pid, became_another)
     if before is not None:
         return before, REPLACED
-    return last(process.profile.number("ppid"), lambda other: True), SPAWNED
+    return last(process.profile.number("ppid"), lambda run: True), SPAWNED
 
 
 def became_another(profile: Profile) -> bool:
@@ -145,33 +133,21 @@ def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
         offset = start - first
         begin, end = first_time(profile) + offset, _last_time(profile) + offset
         found.append(Process(name, profile, profile.number("pid") or 0, None, "", 0, offset, begin, end))
-    by_pid = _by_pid(found)
-    parents = [_parent(found, by_pid, index) for index in range(len(found))]
-    for process, (above, _) in zip(found, parents):
-        process.profile.was_dismissed = above is not None and _was_dismissed(process, found[above])
-
+    found.sort(key=lambda each: (each.begin, each.pid))
+    parents = [_parent(found, index) for index in range(len(found))]
     children: Dict[Optional[int], List[int]] = {}
-    for index, (parent, _) in enumerate(parents):
-        children.setdefault(parent, []).append(index)
-    for siblings in children.values():
-        siblings.sort(key=lambda index: (found[index].begin, found[index].pid, index))
+    for index, (above, _) in enumerate(parents):
+        children.setdefault(above, []).append(index)
+        found[index].profile.was_dismissed = above is not None and _was_dismissed(found[index], found[above])
     members: List[Process] = []
-    placed: Dict[int, int] = {}  # index in `found`: in `members`
-
-    def place(root: int) -> None:
-        pending = [(root, 0)]
-        while pending:
-            index, depth = pending.pop()
-            if index in placed:
-                continue
-            parent, relation = parents[index]
-            at = placed.get(parent) if parent is not None else None
-            placed[index] = len(members)
-            members.append(found[index]._replace(parent=at, relation=relation if at is not None else "", depth=depth))
-            pending += [(child, depth + 1) for child in reversed(children.get(index, []))]
-
-    for root in children.get(None, []):
-        place(root)
-    for index in range(len(found)):  # manifests that name each other as the parent
-        place(index)
+    placed: Dict[Optional[int], int] = {}  # index in `found`: in `members`
+    pending = children.get(None, [])[::-1]
+    while pending:
+        index = pending.pop()
+        above, relation = parents[index]
+        at = placed.get(above)
+        placed[index] = len(members)
+        depth = 0 if at is None else members[at].depth + 1
+        members.append(found[index]._replace(parent=at, relation=relation if depth else "", depth=depth))
+        pending += children.get(index, [])[::-1]
     return members, no_clock

@@ -27,10 +27,8 @@ from jmassif.units import count, growth, moment, printable, size
 
 _MAX_LABEL = 28
 _ROWS = 12  # of a table in the short report
-_COMMAND = 28
 _FIGURES = ("before", "new", "gone", "after", "allocated", "freed")
 _HOW = {FORKED: "fork: ", REPLACED: "exec: "}
-_OF_PROCESSES = ("before", "after", "allocated", "freed")
 
 
 class _Pool(NamedTuple):
@@ -59,34 +57,20 @@ def _sentence(pool: _Pool, total: RangeRow, is_exact: bool) -> str:
     )
 
 
-def _columns(figures: Sequence[str]) -> List[Column]:
-    return [Column(figure, 10) for figure in figures]
-
-
-def _cells(change: Change, figures: Sequence[str]) -> List[str]:
-    return [size(getattr(change, figure)) if getattr(change, figure) else "-" for figure in figures]
-
-
-def _is_still(change: Change) -> bool:
-    return not (change.allocated or change.freed)
-
-
 def _table_of(rows: Sequence[RangeRow], pool: _Pool, is_brief: bool) -> Lines:
     shown = [row for row in rows if any(pool.pick(row))]
-    if is_brief:
-        still = [row for row in shown if _is_still(pool.pick(row))]
-        moved = [row for row in shown if not _is_still(pool.pick(row))]
-        shown = moved[:_ROWS]
-        shown += [total_of(moved[_ROWS:], f"{len(moved) - _ROWS:,} more")] if len(moved) > _ROWS else []
-        shown += [total_of(still, f"{len(still):,} unchanged")] if still else []
+    if is_brief and len(shown) > _ROWS:
+        shown[_ROWS:] = [total_of(shown[_ROWS:], f"{len(shown) - _ROWS:,} more")]
     width = min(_MAX_LABEL, max([12] + [len(row.name) + 1 for row in shown]))
-    table = Table(Column("", width, align="<"), *_columns(_FIGURES), Column("new (bytes)", 12))
+    figures = [Column(figure, 10) for figure in _FIGURES]
+    table = Table(Column("", width, align="<"), *figures, Column("new (bytes)", 12))
 
-    def line(name: str, change: Change) -> str:
-        return table.row(cut(name, width - 1), *_cells(change, _FIGURES), f"{change.new:,}")
+    def line(row: RangeRow) -> str:
+        change = pool.pick(row)
+        cells = [size(n_bytes) if n_bytes else "-" for n_bytes in (getattr(change, figure) for figure in _FIGURES)]
+        return table.row(cut(row.name, width - 1), *cells, f"{change.new:,}")
 
-    lines = [line(row.name, pool.pick(row)) for row in shown]
-    return [table.head, *lines, Line((line("total", pool.pick(total_of(rows))), SUM))]
+    return [table.head, *map(line, shown), Line((line(total_of(rows)), SUM))]
 
 
 def _tables(parts: Sequence[RangePart], pools: Sequence[_Pool], view: View) -> Lines:
@@ -126,20 +110,8 @@ def command_of(process: Process, width: int) -> str:
     return f"{'  ' * process.depth}{_HOW.get(process.relation, '')}{command}"
 
 
-def _table_of_processes(found: JobRange, total: RangeRow, pool: _Pool) -> Lines:
-    ends = [Column("from", 11), Column("to", 11)]
-    table = Table(Column("pid", 8), *ends, *_columns(_OF_PROCESSES), Column("command", gap=2))
-
-    def line(pid: str, first: str, second: str, row: RangeRow, command: str) -> str:
-        return table.row(pid, first, second, *_cells(pool.pick(row), _OF_PROCESSES), command).rstrip()
-
-    lines: Lines = [table.head]
-    for part in found.parts:
-        process = part.process
-        first = moment(part.first.time + process.offset, "ms") if part.first else "not begun"
-        second = moment(part.second.time + process.offset, "ms") if part.second else "ended"
-        lines.append(line(str(process.pid or "?"), first, second, part.total, command_of(process, _COMMAND)))
-    return lines + [Line((line("sum", "", "", total, ""), SUM))]
+def _row_of(part: RangePart) -> RangeRow:
+    return part.total._replace(name=f"{part.process.pid or '?'} {command_of(part.process, _MAX_LABEL)}")
 
 
 def _method(job: Processes, found: JobRange) -> str:
@@ -156,15 +128,15 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     view = view_of(job.members[0].profile)
     assert view.range is not None
     found = job_range(job, *view.range)
-    total = total_of(part.total for part in found.parts)
+    rows = [_row_of(part) for part in found.parts]
     used = {side for part in found.parts for side in used_sides(part.process.profile)}
     pools = _pools(used, job.is_discrete)
     yield from heading(f"From {_when(found.first)} to {_when(found.second)}, in all processes")[1:]
     for pool in pools:
-        yield from paragraph(_sentence(pool, total, True))
+        yield from paragraph(_sentence(pool, total_of(rows), True))
     yield from paragraph(_method(job, found))
     for pool in pools:
-        yield from heading(f"Allocated and freed by process{pool.of}") + _table_of_processes(found, total, pool)
+        yield from heading(f"Allocated and freed by process{pool.of}") + _table_of(rows, pool, view.is_brief)
     yield from _tables(found.parts, pools, view)
     for part in found.parts if is_each or view.with_stacks else ():
         if not any(part.total.both):
