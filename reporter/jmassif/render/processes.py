@@ -10,7 +10,7 @@ from jmassif.analysis.summary import short_command
 from jmassif.model.processes import Process
 from jmassif.model.run import Profile
 from jmassif.render import layout, text as report
-from jmassif.render.graph import DEVICE, HOST, Point, draw, legend
+from jmassif.render.graph import Point
 from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph, wrapped
 from jmassif.render.owners import groups_table
 from jmassif.render.range_diff import command_of
@@ -21,7 +21,6 @@ from jmassif.units import moment, printable, size
 _WIDE = 100  # columns of sentences
 _MOST_COMMAND = 60
 _MOST_NAME = 30
-_HEIGHT, _SHORT_HEIGHT = 11, 6
 _MOST_ROWS = 12
 _LEAST_OWNER = 0.01
 _LEAST_ROOM = 40  # for the largest process
@@ -150,21 +149,6 @@ def _notes(made: JobReport) -> Lines:
     return [""] + paragraph(" ".join(sentences)) if sentences else []
 
 
-def _graph(job: Processes, view: View) -> Lines:
-    rows, lines = job.timeline(), []
-    height = view.height or (_SHORT_HEIGHT if view.is_brief else _HEIGHT)
-    for measure in job.measures if rows else ():
-        sums = [(row.time, row.host * (measure != "device"), row.device * (measure != "host")) for row in rows]
-        points = [Point(time, host, device, host + device) for time, host, device in sums]
-        at = job.peak(measure)
-        of = f"sum of {measure} memory" if len(job.measures) > 1 else "sum"
-        caption = f"peak of the {of}: {size(at.on(measure))} at {moment(at.time, 'ms')}"
-        lines += [""] + draw(points, view.width, height, "ms", caption)
-    if lines:
-        lines.append(legend(entry for entry in (f"{HOST} host", f"{DEVICE} device") if entry[0] in "".join(lines)))
-    return lines
-
-
 def _table(made: JobReport, is_brief: bool) -> Lines:
     """Each process at the peak of the sum, and the peak of its own ledger."""
     job, at, measure = made.job, made.job.main_peak, made.job.measures[-1]
@@ -220,7 +204,8 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     """The report's lines; `is_each` adds the reports of all processes, not of the largest one only. Raises SelectionError."""
     made, largest = build_job_report(job), job.largest()
     view = view_of(largest.profile)
-    lines = _headline(made) + _notes(made) + _graph(job, view)
+    points = [Point(*row, row.host + row.device) for row in job.timeline()]
+    lines = _headline(made) + _notes(made) + report.graph(points, job.is_discrete, "ms", view)
     lines += _table(made, view.is_brief) + _by_owner(made, view.is_brief)
     yield from lines
     for process in job.members if is_each else [largest]:

@@ -6,7 +6,7 @@ cost, what went wrong, and last the stacks. A section without content is left ou
 """
 
 from shlex import quote
-from typing import Iterable, Iterator, Tuple
+from typing import Iterable, Iterator, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Ledger
 from jmassif.analysis.moments import Moment
@@ -26,7 +26,7 @@ from jmassif.render.events import (
     temporaries,
     without_size,
 )
-from jmassif.render.graph import BETWEEN, DEVICE, HOST, draw, legend, one_pool, timeline_points
+from jmassif.render.graph import BETWEEN, DEVICE, HOST, Point, draw, legend, one_pool, timeline_points
 from jmassif.render.ladder import ladder_section
 from jmassif.render.layout import (
     BRIEF,
@@ -150,15 +150,13 @@ _LEAST_OWNER = 0.01
 # ---- when ------------------------------------------------------------------------------------
 
 
-def _graph(profile: Profile, view: View) -> Lines:
+def graph(points: Sequence[Point], is_discrete: bool, unit: str, view: View) -> Lines:
     one, two = (_SHORT_GRAPH, _SHORT_GRAPH) if view.is_brief else (_HEIGHT_OF_ONE_GRAPH, _HEIGHT_OF_TWO_GRAPHS)
-    points = timeline_points(profile)
     if not points:
         return []
-    unit = profile.time_unit
     has_host = any(point.host for point in points)
     has_device = any(point.device for point in points)
-    if profile.is_discrete and has_device and has_host:
+    if is_discrete and has_device and has_host:
         lines: Lines = []
         for side in ("device", "host"):
             pool = one_pool(points, side)
@@ -320,11 +318,11 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     if profile.kept is not None:
         yield from _narrowed(profile, names, chosen, report, view)
         return
-    graph = _graph(profile, view)
-    yield from graph
+    drawn = graph(timeline_points(profile), profile.is_discrete, profile.time_unit, view)
+    yield from drawn
     sections = _sections(profile, names, chosen, report, view)
     if view.is_brief:
-        yield from bounded(sections, room - len(first) - len(graph))
+        yield from bounded(sections, room - len(first) - len(drawn))
     else:
         yield from [""] + header(profile)
         for section in sections:
