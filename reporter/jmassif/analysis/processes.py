@@ -41,12 +41,6 @@ class Observed(NamedTuple):
     device: int
     drivers: int  # part of `host`: memory that is in no process's pages
 
-    def composition(self, process: Process) -> Composition:
-        """The accounts, without inherited memory."""
-        run = process.profile
-        whole = run.peak_composition(self.peak) if self.snapshot is None else run.composition(self.snapshot)
-        return beyond(run.composition(0), whole) if process.shares else whole
-
 
 def observed(process: Process) -> Iterator[Observed]:
     """All snapshots and peaks in order of time, a peak before the snapshot with which it was recorded."""
@@ -119,6 +113,12 @@ class Part(NamedTuple):
 
     def on(self, measure: str) -> int:
         return {"total": self.host + self.device, "host": self.host, "device": self.device}[measure]
+
+    def composition(self) -> Composition:
+        """The accounts, without inherited memory."""
+        run, at = self.process.profile, self.observed
+        whole = run.peak_composition(at.peak) if at.snapshot is None else run.composition(at.snapshot)
+        return beyond(run.composition(0), whole) if self.process.shares else whole
 
 
 class JobMoment(NamedTuple):
@@ -292,7 +292,7 @@ def ledger_of(at: JobMoment) -> Ledger:
     group_of: Dict[str, str] = {}
     for part in at.parts:
         group_of.update(part.process.profile.group_of)
-        for row in ledger(part.process.profile, part.observed.composition(part.process)).owners:
+        for row in ledger(part.process.profile, part.composition()).owners:
             owners[row.name] = owners.get(row.name, Usage()) + row.usage
     return ledger_of_rows([UsageRow(*owner) for owner in owners.items()], group_of)
 
@@ -318,7 +318,7 @@ def build_job_report(job: Processes, known: Optional[Sequence[Names]] = None) ->
         outcome = outcome_of(run, incidents)
         ended.append(Ended(process, outcome, incidents[outcome.failed - 1] if outcome.failed else None))
         growing.append((process, find_growth(run, names)))
-        places = by_place(run, names, part.observed.composition(process)) if part else {}
+        places = by_place(run, names, part.composition()) if part else {}
         spot = hot_spot(run, names, places, "" if measure == "total" else measure) if places else None
         spots += [(process, spot)] if spot else []
     growing = sorted((row for row in growing if row[1].lines), key=lambda row: -row[1].grown)

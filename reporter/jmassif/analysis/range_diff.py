@@ -95,18 +95,20 @@ def _order(moment: Moment) -> Tuple[int, int]:
     return moment.time, -1 if moment.snapshot is None else moment.snapshot
 
 
+def _check_range(asked: str, first: str, second: str, is_empty: bool, is_backwards: bool) -> None:
+    if is_empty:
+        raise SelectionError(f"a range from {asked} is empty: both are {first}")
+    if is_backwards:
+        raise SelectionError(f"a range from {asked} goes backwards: {first} is not before {second}")
+
+
 def moments_of(profile: Profile, begin: str, end: str) -> Tuple[Moment, Moment]:
     """The two moments, in their order. Raises SelectionError."""
     if not profile.snapshots:
         raise SelectionError("the trace has no complete snapshot, so no range")
     first, second = _settled(profile, select(profile, begin)), _settled(profile, select(profile, end))
-    if first.snapshot is not None and first.snapshot == second.snapshot:
-        number = profile.snapshots[first.snapshot].id
-        raise SelectionError(f'a range from "{begin}" to "{end}" is empty: both are snapshot {number}')
-    if _order(first) >= _order(second):
-        raise SelectionError(
-            f'a range from "{begin}" to "{end}" goes backwards: {first.name} is not before {second.name}'
-        )
+    is_empty = first.snapshot is not None and first.snapshot == second.snapshot
+    _check_range(f'"{begin}" to "{end}"', first.name, second.name, is_empty, _order(first) >= _order(second))
     return first, second
 
 
@@ -275,13 +277,10 @@ def _instants(job: Processes, begin: str, end: str) -> Tuple[Instant, Instant]:
     first, second = _instant(job, begin), _instant(job, end)
     indices = first.moments.keys() & second.moments.keys()
     pairs = [(_order(first.moments[index]), _order(second.moments[index])) for index in indices]
-    if first.time > second.time or any(one > other for one, other in pairs):
-        raise SelectionError(
-            f'a range from "{begin}" to "{end}" goes backwards: {first.name} is not before {second.name}'
-        )
-    is_same = first.moments.keys() == second.moments.keys() and all(one == other for one, other in pairs)
-    if first.time == second.time and is_same:
-        raise SelectionError(f'a range from "{begin}" to "{end}" is empty: both are {first.name}')
+    is_empty = (first.time, first.moments.keys()) == (second.time, second.moments.keys())
+    is_empty = is_empty and all(one == other for one, other in pairs)
+    is_backwards = first.time > second.time or any(one > other for one, other in pairs)
+    _check_range(f'"{begin}" to "{end}"', first.name, second.name, is_empty, is_backwards)
     return first, second
 
 

@@ -67,21 +67,17 @@ def verdict(job: Processes) -> str:
     n = f"{len(job.members)} processes"
     if job.no_clock:
         largest = job.largest()
-        n_bytes = size(largest.peak(job.measures[-1]))
-        return f"{n}: no sum, because {job.no_clock}. The largest is {named(job, largest)}: peak {n_bytes}."
-    if not job.main_peak.parts:
-        return f"{n}: no memory on record."
+        peak = size(largest.peak(job.measures[-1]))
+        return f"{n}: no sum, because {job.no_clock}. The largest is {named(job, largest)}: peak {peak}."
     texts = []
-    for measure in reversed(job.measures):
-        at = job.peak(measure)
-        of = f" of {measure} memory" if len(job.measures) > 1 else ""
-        how = "" if measure == "device" else f" ({_measured(at)})"
-        largest_part = max(at.parts, key=lambda part: part.on(measure), default=None)
-        where = (
-            f"; {size(largest_part.on(measure))} of it in {named(job, largest_part.process)}" if largest_part else ""
-        )
-        texts.append(f"peak {size(at.on(measure))}{of}{how}, after {moment(at.time, 'ms')}{where}")
-    return f"{n}: {'. '.join(texts)}."
+    for measure, at in ((measure, job.peak(measure)) for measure in reversed(job.measures)):
+        if at.parts:
+            of = f" of {measure} memory" if len(job.measures) > 1 else ""
+            how = "" if measure == "device" else f" ({_measured(at)})"
+            n_bytes, name = max((part.on(measure), named(job, part.process)) for part in at.parts)
+            when = f", after {moment(at.time, 'ms')}; {size(n_bytes)} of it in {name}"
+            texts.append(f"peak {size(at.on(measure))}{of}{how}{when}")
+    return f"{n}: {'. '.join(texts) or 'no memory on record'}."
 
 
 def listed(processes: Sequence[Process]) -> str:
@@ -128,12 +124,9 @@ def statements(made: JobReport) -> List[Statement]:
 
 
 def _headline(made: JobReport) -> Lines:
-    lines: List[str] = []
-    for each in statements(made):
-        is_alarm = each.severity != NOTE
-        text, role = (f"!!! {each.text}", layout.WARNING) if is_alarm else (each.text, layout.WORDS)
-        lines += [Line((line, role)) for line in wrapped(text, _WIDE)]
-    return lines
+    roles = {NOTE: ("", layout.WORDS), WARNING: ("!!! ", layout.WARNING), ALARM: ("!!! ", layout.WARNING)}
+    said = [(*roles[each.severity], each.text) for each in statements(made)]
+    return [Line((line, role)) for mark, role, text in said for line in wrapped(f"{mark}{text}", _WIDE)]
 
 
 def _notes(made: JobReport) -> Lines:
