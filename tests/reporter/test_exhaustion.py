@@ -15,7 +15,7 @@ from jmassif.cli.formats import FORMATS
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
 from jmassif.render.layout import BRIEF, FULL
-from jmassif.render.oom import oom_sections, reason
+from jmassif.render.failures import oom_sections, reason
 from jmassif.render.summary import findings
 from jmassif.render.view import View
 from jmassif.units import size

@@ -8,7 +8,7 @@ from pathlib import Path
 from jmassif.analysis.device_memory import layout_at
 from jmassif.analysis.oom import incidents_of
 from jmassif.attribution.names import Names
-from jmassif.render.oom import arithmetic, reason
+from jmassif.render.failures import arithmetic, reason
 from jmassif.render.summary import action
 from jmassif.units import size
 from tests.reporter.test_exhaustion import BOARD, MIB, Run, fragmented, on_board

@@ -229,6 +229,16 @@ def layout_at(profile: Profile, position: int) -> Layout:
     return next(layouts(profile, [position]))
 
 
+def over_time(profile: Profile, most: int) -> Iterator[Tuple[int, Fragmentation]]:
+    """Times of snapshots, at most so many, evenly spread; those at which nothing was reserved are left out."""
+    step = max(1, -(-len(profile.snapshots) // most))
+    snapshots = profile.snapshots[::-1][::step][::-1]
+    for snapshot, layout in zip(snapshots, layouts(profile, [each.position for each in snapshots])):
+        pieces = layout.fragmentation
+        if pieces.reserved:
+            yield snapshot.time, pieces
+
+
 def position_of_peak(profile: Profile, which: str) -> int:
     """The peak knows its time only: of the rows of that time, the one after which most device memory was live.
 

@@ -3,7 +3,7 @@
 
 A failed allocation and the tries that follow it are one *incident*. Its verdict is about the last failure: by then a caching
 allocator has given back what it could. Sizes are bytes; None is unknown. `hints_at` has the actions for a run that did not
-fail. Sentences stand in render/oom.py and render/summary.py.
+fail. Sentences stand in render/failures.py and render/summary.py.
 """
 
 import re
@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from jmassif.analysis.aggregate import Ledger, series
-from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, layouts, position_of_peak
+from jmassif.analysis.device_memory import Layout, is_placed, layout_at, layouts, position_of_peak
 from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.analysis.run_info import fact
 from jmassif.attribution.names import Names
@@ -242,13 +242,9 @@ def can_expand_segments(run: Profile) -> bool:
 
 def _whole_pages(layout: Layout) -> int:
     """Bytes of the holes that could be unmapped, were the segments made of pages."""
-    found = 0
-    for segment in layout.reserving:
-        for part in segment.parts:
-            if not part.account:
-                begin = -(-part.offset // _EXPANDABLE_PAGE)
-                found += max(0, (part.offset + part.bytes) // _EXPANDABLE_PAGE - begin) * _EXPANDABLE_PAGE
-    return found
+    page = _EXPANDABLE_PAGE
+    holes = [part for segment in layout.reserving for part in segment.parts if not part.account]
+    return sum(max(0, (hole.offset + hole.bytes) // page - -(-hole.offset // page)) * page for hole in holes)
 
 
 def _split_that_helps(layout: Layout, needed: int) -> Optional[int]:
@@ -257,13 +253,11 @@ def _split_that_helps(layout: Layout, needed: int) -> Optional[int]:
     No block up to that size would have been put into a segment beyond it.
     """
     for split in _SPLITS:
-
-        def is_kept_clean(segment: Segment, split: int = split) -> bool:
-            used = [part.bytes for part in segment.parts if part.account]
-            return not used or (segment.bytes > split and max(used) <= split)
-
-        # The blocks would have been elsewhere, and taken their place there.
-        gain = sum(segment.free for segment in layout.reserving if is_kept_clean(segment))
+        gain = 0
+        for segment in layout.reserving:
+            largest = max((part.bytes for part in segment.parts if part.account), default=0)
+            if not largest or segment.bytes > split >= largest:
+                gain += segment.free  # the blocks would have been elsewhere, and taken their place there
         if gain >= needed:
             return split
     return None
@@ -290,14 +284,6 @@ def lazy_loading_is_off(run: Profile) -> bool:
     return at_least(cuda, 11, 7) and (mode == "EAGER" or (not mode and not is_default))
 
 
-def _smaller_batch(s: Situation, missing: int) -> List[Hint]:
-    """A batch that would have fit: tensors that scale with the input, and the failed request, are smaller by what was missing."""
-    scaling = s.scaling + (s.asked or 0) - s.gathered
-    if not s.scaling or not missing or missing >= scaling:
-        return []
-    return [Hint("smaller-batch", missing, setting=1000 * (scaling - missing) // scaling)]
-
-
 def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: str) -> List[Hint]:
     if s.asked is None or s.free is None:
         return []
@@ -307,17 +293,19 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
         return hints
     if verdict == CACHE_BOUND and s.pool_unused >= needed:
         hints.append(Hint("trim-pools", s.pool_unused))
-    workspace = s.by_owner.get("workspace", 0)
+    workspace, module = s.by_owner.get("workspace", 0), s.by_owner.get("module", 0)
     if needed and workspace >= needed:
         hints.append(Hint("smaller-workspace", workspace))
     elif run.accounts[account].owner == "workspace":
         hints.append(Hint("smaller-workspace", s.asked))
-    module = s.by_owner.get("module", 0)
     if needed and module >= needed and lazy_loading_is_off(run):
         hints.append(Hint("lazy-loading", module))
     missing = s.missing or 0
     if verdict in (OTHERS, FULL) and missing:
-        hints += _smaller_batch(s, missing) if s.side == "device" else []
+        # By so much tensors that scale with the input, and the failed request, had to be smaller.
+        scaling = s.scaling + s.asked - s.gathered
+        if s.side == "device" and s.scaling and missing < scaling:
+            hints.append(Hint("smaller-batch", missing, setting=1000 * (scaling - missing) // scaling))
         if s.others is not None and s.others >= missing:
             hints.append(Hint("stop-others", s.others))
     return hints

@@ -8,7 +8,7 @@ fit to be shown and of a bearable length.
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.balance import memory_balance, sampled
-from jmassif.analysis.device_memory import Layout, Segment, layout_at, layouts
+from jmassif.analysis.device_memory import Layout, Segment, layout_at, over_time
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import counted_over_time, sampled_series
 from jmassif.analysis.processes import JobReport
@@ -23,7 +23,7 @@ from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, sho
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
 from jmassif.render.leaks import unknown
-from jmassif.render.oom import arithmetic, reason
+from jmassif.render.failures import arithmetic, reason
 from jmassif.render.processes import statements
 from jmassif.render.sources import Sources
 from jmassif.render.summary import (
@@ -123,19 +123,13 @@ def oom(profile: Profile, names: Names, report: Optional[Report]) -> Dict[str, A
 
 
 def _over_time(profile: Profile) -> Dict[str, List[int]]:
-    """Columns, at snapshots: what segments reserve, what of it is free, and the largest hole."""
-    rows = [(snapshot.time, snapshot.position) for snapshot in profile.snapshots]
+    """Columns, at snapshots: bytes that segments reserve, free bytes in them, and the largest hole."""
     n_blocks = profile.blocks.n_rows - 2 * len(profile.frees)
-    step = max(1, -(-len(rows) // max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks)))))
-    rows = rows[::-1][::step][::-1]
-    columns: Dict[str, List[int]] = {"time": [], "reserved": [], "free": [], "largest_hole": []}
-    for (time, _), layout in zip(rows, layouts(profile, [position for _, position in rows])):
-        pieces = layout.fragmentation
-        if not pieces.reserved:
-            continue
-        for name, value in zip(columns, (time, pieces.reserved, pieces.free, pieces.largest_hole)):
-            columns[name].append(value)
-    return columns
+    most = max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks)))
+    rows = [(time, pieces.reserved, pieces.free, pieces.largest_hole) for time, pieces in over_time(profile, most)]
+    return {
+        name: [row[place] for row in rows] for place, name in enumerate(("time", "reserved", "free", "largest_hole"))
+    }
 
 
 # ---- history ----

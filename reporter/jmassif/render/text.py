@@ -49,7 +49,7 @@ from jmassif.render.layout import (
 )
 from jmassif.render.leaks import growing_section, held_section
 from jmassif.render.lines import lines_section, threads_section, write_lines
-from jmassif.render.oom import oom_sections, write_segments
+from jmassif.render.failures import oom_sections, write_segments
 from jmassif.render.owners import groups_table, rows_table
 from jmassif.render.range_diff import write_range
 from jmassif.render.sizes import write_sizes

@@ -4,10 +4,11 @@
     7f2a10000000   20.0 MiB  75 %  TTTTTTTTTTTTTTTTTT-----TTTTttttttt------
 """
 
+from string import ascii_uppercase
 from textwrap import wrap
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, layouts
+from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, over_time
 from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation, select_device
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
@@ -121,22 +122,18 @@ def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
 # ---- the sections ----------------------------------------------------------------------------
 
 
-def _of(incident: Incident) -> str:
-    return size(incident.situation.asked) if incident.situation.asked else "an unknown size"
-
-
-def _what(incident: Incident) -> str:
-    event = incident.tries[0]
+def _failed(incident: Incident) -> str:
+    event, asked = incident.tries[0], incident.situation.asked
+    of = size(asked) if asked else "an unknown size"
     if not event.error:
-        return f"The framework gave up on {_of(incident)}"
+        return f"The framework gave up on {of}"
     times = {1: "", 2: " twice"}.get(len(incident.tries), f" {len(incident.tries)} times")
-    of = _of(incident)
     if incident.situation.gathered and event.bytes:
         of = f"{size(event.bytes)}, of {of} in all,"
     return f"{printable(incident.call)} of {of} failed{times} (error {event.error})"
 
 
-def _what_came(profile: Profile, incident: Incident) -> str:
+def _outcome(profile: Profile, incident: Incident) -> str:
     if incident.outcome == "retried":
         return ""
     freed = f" {size(incident.freed)} was freed in between, too little." if incident.freed else ""
@@ -150,35 +147,34 @@ def _what_came(profile: Profile, incident: Incident) -> str:
 def _stack(profile: Profile, names: Names, account: int) -> Lines:
     """The innermost frames, and those of Python: between them lies what every call of a framework passes through."""
     stack = list(profile.stack(profile.accounts[account].node))
-    python = [place for place, frame in enumerate(stack) if profile.frames[frame][0] == "p"]
-    shown = list(range(_INNERMOST_SHOWN)) + python[:_FRAMES_SHOWN] if python else list(range(_FRAMES_SHOWN))
-    lines = []
-    before = -1
-    for place in sorted(set(shown) & set(range(len(stack)))):
-        if place > before + 1:
-            lines.append(f"    … {count(place - before - 1, 'frame')}")
-        text = names.frame(stack[place])
+    python = [place for place, frame in enumerate(stack) if profile.frames[frame][0] == "p"][:_FRAMES_SHOWN]
+    shown = {*range(_INNERMOST_SHOWN if python else _FRAMES_SHOWN), *python}
+    lines: Lines = []
+    n_left_out = 0
+    for place, frame in enumerate(stack + [0]):
+        is_end = place == len(stack)
+        if n_left_out and (is_end or place in shown):
+            lines.append(f"    … {count(n_left_out, 'frame')}")
+            n_left_out = 0
+        if is_end or place not in shown:
+            n_left_out += 1
+            continue
+        text = names.frame(frame)
         lines.append(f"    {text if len(text) <= PAGE - 4 else text[: PAGE - 5] + '…'}")
-        before = place
-    if before + 1 < len(stack):
-        lines.append(f"    … {count(len(stack) - before - 1, 'frame')}")
     return lines
 
 
 def _section(profile: Profile, names: Names, report: Report, number: int, incident: Incident, extent: Extent) -> Lines:
-    s = incident.situation
-    when = moment(incident.last.time, profile.time_unit)
+    s, last = incident.situation, incident.last
     nth = "" if len(report.out_of_memory) == 1 else f" (failed allocation {number})"
-    lines = heading(f"Out of memory at {when}{nth}: {incident.verdict}")
+    lines = heading(f"Out of memory at {moment(last.time, profile.time_unit)}{nth}: {incident.verdict}")
     why = reason(incident, report.run.is_discrete)
-    lines += paragraph(f"{_what(incident)}. {why}{_what_came(profile, incident)}") + [""]
-    for label, n_bytes, remark in arithmetic(s):
-        lines.append(_ARITHMETIC.row(label, size(n_bytes), remark).rstrip())
+    lines += paragraph(f"{_failed(incident)}. {why}{_outcome(profile, incident)}") + [""]
+    lines += [_ARITHMETIC.row(label, size(n_bytes), remark).rstrip() for label, n_bytes, remark in arithmetic(s)]
     owners = sorted(s.by_owner.items(), key=lambda item: (-item[1], item[0]))
     held = ", ".join(f"{owner} {size(n_bytes)}" for owner, n_bytes in owners[:_OWNERS_SHOWN] if n_bytes)
-    snapshot = incident.last.snapshot
-    if held and snapshot is not None:
-        more = f" (all of it: --snapshot={profile.snapshots[snapshot].id})"
+    if held and last.snapshot is not None:
+        more = f" (all of it: --snapshot={profile.snapshots[last.snapshot].id})"
         lines += [""] + paragraph(f"Largest owners: {held}{', …' if len(owners) > _OWNERS_SHOWN else ''}{more}.")
     if incident.hints and extent is FULL:  # the first screen of a short report has them
         lines += ["", "Actions that these figures prove:"]
@@ -186,19 +182,10 @@ def _section(profile: Profile, names: Names, report: Report, number: int, incide
             text = action(hint, report.run.is_pytorch, incident)
             lines += wrap(text, PAGE, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     if incident.verdict == FRAGMENTATION:
-        lines.append("")
-        lines += map_lines(profile, layout_at(profile, incident.last.position), None, extent.of(_SEGMENTS_SHOWN))
+        lines += [""] + map_lines(profile, layout_at(profile, last.position), None, extent.of(_SEGMENTS_SHOWN))
         lines.append(f"All segments: --segments={number}")
-    lines += ["", f"Requested at {incident.line}:" if incident.line else "Requested at:"] + _stack(
-        profile, names, incident.last.account
-    )
-    return lines
-
-
-def _line(report: Report, number: int, incident: Incident) -> Lines:
-    when = moment(incident.last.time, report.run.time_unit)
-    text = f"({number}) at {when}: {_what(incident)}. {reason(incident, report.run.is_discrete)}"
-    return wrap(text, PAGE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    asked_at = f"Requested at {incident.line}:" if incident.line else "Requested at:"
+    return lines + ["", asked_at] + _stack(profile, names, last.account)
 
 
 def oom_sections(profile: Profile, names: Names, report: Report, extent: Extent = FULL) -> Lines:
@@ -206,23 +193,24 @@ def oom_sections(profile: Profile, names: Names, report: Report, extent: Extent 
     numbered = list(enumerate(report.out_of_memory, 1))
     if not numbered:
         return []
-    most = _SHOWN if extent is FULL else 1
-    failed = [row for row in numbered if not row[1].is_resolved][-most:]
+    failed = [row for row in numbered if not row[1].is_resolved][-(_SHOWN if extent is FULL else 1) :]
     lines: Lines = []
     for number, incident in failed:
         lines += _section(profile, names, report, number, incident, extent)
     others = [row for row in numbered if row not in failed]
-    n_untold = profile.counters.get("out-of-memory", 0) - sum(len(incident.tries) for _, incident in numbered)
-    if not others and n_untold <= 0:
+    n_counted = profile.counters.get("out-of-memory", 0) - sum(len(incident.tries) for _, incident in numbered)
+    if not others and n_counted <= 0:
         return lines
     lines += heading("Earlier failed allocations (recovered)" if failed else "Failed allocations (recovered)")
     most = _LINES_SHOWN if extent is FULL else 1
     for number, incident in others[-most:]:
-        lines += _line(report, number, incident)
+        when = moment(incident.last.time, report.run.time_unit)
+        text = f"({number}) at {when}: {_failed(incident)}. {reason(incident, report.run.is_discrete)}"
+        lines += wrap(text, PAGE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     if len(others) > most:
         lines.append(f"and {len(others) - most:,} before these{extent.hint}")
-    if n_untold > 0:
-        lines.append(f"and {count(n_untold, 'more call')} that the trace only counts")
+    if n_counted > 0:
+        lines.append(f"and {count(n_counted, 'more call')} that the trace only counts")
     return lines
 
 
@@ -245,32 +233,33 @@ _OVER_TIME = Table(
 )
 
 
-# ---- letters ---------------------------------------------------------------------------------
-
-
-def letters(profile: Profile, layout: Layout) -> Dict[str, str]:
-    """A capital letter for each owner, of its name if that is left; the largest owner first."""
-    held: Dict[str, int] = {}
-    for segment in layout.segments:
-        for part in segment.parts:
-            if part.account:
-                owner = profile.accounts[part.account].owner
-                held[owner] = held.get(owner, 0) + part.bytes
-    found: Dict[str, str] = {}
-    for owner in sorted(held, key=lambda name: (-held[name], name)):
-        wanted = [c for c in owner.upper() if "A" <= c <= "Z"] + [chr(c) for c in range(ord("A"), ord("Z") + 1)]
-        found[owner] = next((c for c in wanted if c not in found.values()), "#")
-    return found
-
-
-def _cell(profile: Profile, segment: Segment, begin: int, end: int, letter_of: Dict[str, str]) -> str:
-    """The letter of the owner with most of these bytes; small where a part is free."""
+def _owners(profile: Profile, segment: Segment, begin: int, end: int) -> Dict[str, int]:
+    """Bytes between two offsets by the owner of the blocks there."""
     held: Dict[str, int] = {}
     for part in segment.parts:
         overlap = min(end, part.offset + part.bytes) - max(begin, part.offset)
         if overlap > 0 and part.account:
             owner = profile.accounts[part.account].owner
             held[owner] = held.get(owner, 0) + overlap
+    return held
+
+
+def letters(profile: Profile, layout: Layout) -> Dict[str, str]:
+    """By owner, the one with most first: a capital letter, of the owner's name if that is left."""
+    held: Dict[str, int] = {}
+    for segment in layout.segments:
+        for owner, n_bytes in _owners(profile, segment, 0, segment.bytes).items():
+            held[owner] = held.get(owner, 0) + n_bytes
+    found: Dict[str, str] = {}
+    for owner in sorted(held, key=lambda name: (-held[name], name)):
+        wanted = [c for c in owner.upper() if c in ascii_uppercase] + list(ascii_uppercase)
+        found[owner] = next((c for c in wanted if c not in found.values()), "#")
+    return found
+
+
+def _cell(profile: Profile, segment: Segment, begin: int, end: int, letter_of: Dict[str, str]) -> str:
+    """The letter of the owner with most of these bytes; small where a part is free."""
+    held = _owners(profile, segment, begin, end)
     if not held:
         return HOLE
     letter = letter_of[max(held, key=lambda owner: (held[owner], owner))]
@@ -333,28 +322,14 @@ def map_lines(profile: Profile, layout: Layout, composition: Optional[Compositio
 # ---- over time -------------------------------------------------------------------------------
 
 
-def _moments(profile: Profile) -> List[Tuple[int, int]]:
-    """(time, position): snapshots, evenly spread."""
-    rows = [(snapshot.time, snapshot.position) for snapshot in profile.snapshots]
-    rows = [row for row, before in zip(rows, [(0, -1)] + rows) if row[1] != before[1]]
-    step = max(1, -(-len(rows) // _MOMENTS_SHOWN))
-    return rows[::-1][::step][::-1]
-
-
 def _over_time(profile: Profile) -> Lines:
-    rows = _moments(profile)
-    lines: List[str] = []
-    for (time, _), layout in zip(rows, layouts(profile, [position for _, position in rows])):
-        pieces = layout.fragmentation
-        if not pieces.reserved:
-            continue
-        figures = [pieces.reserved, pieces.reserved - pieces.free, pieces.free]
-        row = [moment(time, profile.time_unit)] + [size(n) for n in figures]
+    lines: Lines = []
+    for time, pieces in over_time(profile, _MOMENTS_SHOWN):
+        figures = [size(n) for n in (pieces.reserved, pieces.reserved - pieces.free, pieces.free)]
         share = percent(round(1000 * pieces.share), 1000) if pieces.free else "-"
-        lines.append(_OVER_TIME.row(*row, f"{pieces.holes:,}", size(pieces.largest_hole), share))
-    if not lines:
-        return []
-    return heading("Segments over time") + [_OVER_TIME.head] + lines
+        row = (moment(time, profile.time_unit), *figures, f"{pieces.holes:,}", size(pieces.largest_hole), share)
+        lines.append(_OVER_TIME.row(*row))
+    return heading("Segments over time") + [_OVER_TIME.head] + lines if lines else []
 
 
 def write_segments(profile: Profile, number: str, selector: Optional[str]) -> Iterator[str]:
