@@ -106,34 +106,33 @@ class Incident(NamedTuple):
 
 
 class _Holdings(NamedTuple):
-    host: int
-    device: int
     by_owner: Dict[str, int]
     scaling: int
 
 
-def _holdings_at(run: Profile, wanted: Set[int]) -> Dict[int, _Holdings]:
+def _holdings_at(run: Profile, wanted: Set[int]) -> Dict[Optional[int], _Holdings]:
     """By index of the snapshot: live bytes of the program. One pass for all of them."""
 
     def owner_and_scales(account: int) -> Tuple[str, bool]:
         return run.accounts.owner(account), run.roles.get(account) in _SCALING_ROLES
 
-    found: Dict[int, _Holdings] = {}
-    all_of_them = series(run, owner_and_scales) if wanted else iter(())
-    for index, (snapshot, usages) in zip(range(max(wanted, default=0) + 1), all_of_them):
+    found: Dict[Optional[int], _Holdings] = {}
+    for index, (_, usages) in zip(range(max(wanted, default=-1) + 1), series(run, owner_and_scales)):
         if index in wanted:
             by_owner: Dict[str, int] = {}
             for (owner, _), usage in usages.items():
                 by_owner[owner] = by_owner.get(owner, 0) + usage.bytes
             scaling = sum(usage.bytes for (_, scales), usage in usages.items() if scales)
-            found[index] = _Holdings(snapshot.host, snapshot.device, by_owner, scaling)
+            found[index] = _Holdings(by_owner, scaling)
     return found
 
 
-def _totals_at(run: Profile, event: Exhaustion) -> _Holdings:
-    """For an event without a snapshot."""
+def _totals_at(run: Profile, event: Exhaustion) -> Tuple[int, int]:
+    """(host, device) bytes."""
+    if event.snapshot is not None:
+        return run.snapshots[event.snapshot].host, run.snapshots[event.snapshot].device
     at = bisect_right(run.timeline.time, event.time) - 1
-    return _Holdings(*((run.timeline.host[at], run.timeline.device[at]) if at >= 0 else (0, 0)), {}, 0)
+    return (run.timeline.host[at], run.timeline.device[at]) if at >= 0 else (0, 0)
 
 
 def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings) -> Situation:
@@ -141,9 +140,10 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings)
     kind = run.accounts[event.account].kind
     # The driver is asked for pinned memory, and on a board it is one memory.
     side = "device" if kind == "pinned" and "device-free" in figures else side_of(kind) or "device"
-    own = held.host + held.device
+    host, device = _totals_at(run, event)
+    own = host + device
     if run.is_discrete:
-        own = held.device if side == "device" else held.host
+        own = device if side == "device" else host
     if side == "device":
         available = free = figures.get("device-free")
         total, counted = figures.get("device-total"), own
@@ -151,7 +151,7 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings)
         available = run.system_at("mem-available", event.time)
         free = None if available is None else available + (run.system_at("swap-free", event.time) or 0)
         total = run.system_at("mem-total", event.time) or run.number("mem-total-bytes")
-        counted = (run.system_at("process-resident", event.time) or 0) + (0 if run.is_discrete else held.device)
+        counted = (run.system_at("process-resident", event.time) or 0) + (0 if run.is_discrete else device)
     pieces = layout.fragmentation
     gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
     return Situation(
@@ -192,28 +192,25 @@ def _verdict_on_host(s: Situation) -> str:
     return REFUSED if s.free >= asked else _full_or_others(s)
 
 
-def _verdict_on_device(event: Exhaustion, s: Situation) -> str:
+def _verdict(event: Exhaustion, freed: int, s: Situation) -> str:
+    if s.side == "host":
+        return _verdict_on_host(s)
+    if event.outcome == "retried" and freed:
+        return CACHE_BOUND
     if event.error == 0:
         return LIMIT
     if s.asked is None:
         return FULL if s.free is not None else UNKNOWN
     if s.total is not None and s.asked > s.total:
         return TOO_LARGE
-    asked = s.asked - s.gathered
-    to_return = s.returnable + s.pool_unused
-    if s.free is not None and s.free >= asked + _DRIVER_PAGE:
+    asked, free = s.asked - s.gathered, s.free or 0
+    if free >= asked + _DRIVER_PAGE:
         return REFUSED
-    if to_return and (s.free or 0) + to_return >= asked:
+    if s.returnable + s.pool_unused and free + s.returnable + s.pool_unused >= asked:
         return CACHE_BOUND
-    if s.cached and (s.free or 0) + s.cached + s.pool_unused >= asked:
+    if s.cached and free + s.cached + s.pool_unused >= asked:
         return FRAGMENTATION
     return UNKNOWN if s.free is None else _full_or_others(s)
-
-
-def _verdict(event: Exhaustion, freed: int, s: Situation) -> str:
-    if s.side == "host":
-        return _verdict_on_host(s)
-    return CACHE_BOUND if event.outcome == "retried" and freed else _verdict_on_device(event, s)
 
 
 # ---- actions ---------------------------------------------------------------------------------
@@ -338,7 +335,7 @@ def _line(run: Profile, names: Names, account: int) -> str:
     return names.site_frame(account) if run.accounts[account].node else ""
 
 
-def _chains(run: Profile) -> List[List[Exhaustion]]:
+def chains_of(run: Profile) -> List[List[Exhaustion]]:
     """The tries of each incident."""
     chain_of: Dict[int, List[Exhaustion]] = {}
     chains: List[List[Exhaustion]] = []
@@ -358,7 +355,7 @@ def _positions(chain: List[Exhaustion]) -> Tuple[int, int, int]:
 
 def _last_chains(run: Profile) -> List[List[Exhaustion]]:
     """As many as the budget has room for; the last one always. A recorder writes a few hundred events at most."""
-    chains = _chains(run)
+    chains = chains_of(run)
     n_pieces = 0
     for index in reversed(range(len(chains))):
         for position in set(_positions(chains[index])):
@@ -384,8 +381,7 @@ def _incidents(run: Profile, names: Names) -> List[Incident]:
         before, layout, after = (layout_of[position] for position in _positions(chain))
         left = {row for segment in after.segments for row, _ in segment.made}
         freed = sum(size for segment in before.segments for row, size in segment.made if row not in left)
-        holdings = None if event.snapshot is None else held.get(event.snapshot)
-        s = _situation(run, event, layout, holdings or _totals_at(run, event))
+        s = _situation(run, event, layout, held.get(event.snapshot, _Holdings({}, 0)))
         verdict = _verdict(event, freed, s)
         hints = [] if event.outcome == "retried" else _hints(run, event.account, s, layout, verdict)
         call, line = call_of(run, chain[0]), _line(run, names, event.account)

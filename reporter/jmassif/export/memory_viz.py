@@ -16,7 +16,7 @@ from collections import deque
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.device_memory import CACHE, Layout, Segment, is_placed, layout_at
-from jmassif.analysis.oom import DeviceMoment, at_least, select_device
+from jmassif.analysis.oom import DeviceMoment, at_least, chains_of, select_device
 from jmassif.model.records import DEVICE_KINDS, Account, Exhaustion, Mapped, side_of
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View
@@ -196,11 +196,9 @@ class _Steps:
 
 def _failures(profile: Profile) -> List[Tuple[int, Exhaustion]]:
     """(rows of Profile.blocks before it, the last try) of allocations that failed for good."""
-    tried_again = {event.again for event in profile.exhaustions.values()}
     found = []
-    for event in profile.exhaustions.values():
-        is_of_device = side_of(profile.accounts[event.account].kind) == "device"
-        if is_of_device and event.outcome != "retried" and event.id not in tried_again:
+    for *_, event in chains_of(profile):
+        if side_of(profile.accounts[event.account].kind) == "device" and event.outcome != "retried":
             found.append((event.outcome_position if event.outcome else event.position, event))
     return sorted(found, key=lambda pair: (pair[0], pair[1].id))
 

@@ -19,8 +19,7 @@ from jmassif.render.summary import action
 from jmassif.units import count, moment, percent, printable, size
 
 
-# ---- exhaustion ----
-# The sections on allocations that failed: the verdict first, its arithmetic, what would have helped, and who asked.
+# ---- allocations that failed: the verdict, its arithmetic, actions, and the stack --------------
 
 _SHOWN = 3
 _FRAMES_SHOWN = 8
@@ -28,16 +27,16 @@ _INNERMOST_SHOWN = 2  # where there are Python frames as well
 _SEGMENTS_SHOWN = 8
 _OWNERS_SHOWN = 5
 _LINES_SHOWN = 10
-# Share of the reserved memory.
-_FEW_HOLES = 0.1
+_FEW_HOLES = 0.1  # share of the reserved memory
 
 _ARITHMETIC = Table(Column("", 32, gap=2, align="<"), Column("", 10), Column("", gap=2))
 
 
-# ---- why -------------------------------------------------------------------------------------
-
-
-def _full(s: Situation, outside: str) -> str:
+def _full(s: Situation, is_discrete: bool) -> str:
+    is_of_gpu = s.side == "device" and is_discrete
+    outside = (
+        "other programs and the driver" if is_of_gpu else "other programs, the system, the driver and the profiler"
+    )
     free = f"{size(s.free or 0)} was free"
     if s.gathered:
         free = f"{size(s.gathered)} was allocated in chunks; then {free}"
@@ -56,13 +55,6 @@ def _nearly_full(s: Situation) -> str:
     if spare >= asked or s.cached > s.reserved * _FEW_HOLES:
         return ""
     return f" In one piece they would have held it and left {size(spare)}: the memory was nearly full."
-
-
-def outside(s: Situation, is_discrete: bool) -> str:
-    """The holders of `others`."""
-    if s.side == "device" and is_discrete:
-        return "other programs and the driver"
-    return "other programs, the system, the driver and the profiler"
 
 
 def reason(incident: Incident, is_discrete: bool) -> str:
@@ -85,10 +77,7 @@ def reason(incident: Incident, is_discrete: bool) -> str:
     if verdict == "refused":
         return f"The driver reported {free} free and refused: no pages for it, or a limit."
     if verdict == "unknown" or s.asked is None:
-        unknown = (
-            "Free memory is not on record." if not free else f"The size of the request is unknown; {free} was free."
-        )
-        return unknown
+        return f"The size of the request is unknown; {free} was free." if free else "Free memory is not on record."
     if verdict == "cache":
         return f"{size(s.returnable + s.pool_unused)} of the cache was empty and could be returned; {free or 'unknown'} was free."
     if verdict == FRAGMENTATION:
@@ -96,7 +85,7 @@ def reason(incident: Incident, is_discrete: bool) -> str:
         besides = f", and {free} outside" if free else ""
         kept = f"{size(s.cached)} of the reserved memory was free{besides}, but in {holes}."
         return f"{kept} {size(s.returnable)} of it can be returned.{_nearly_full(s)}"
-    return _full(s, outside(s, is_discrete))
+    return _full(s, is_discrete)
 
 
 def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
@@ -117,9 +106,6 @@ def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
         rows.append(("missing", s.missing, ""))
     rows += [("this program", s.own, ""), ("everything else", s.others, "")]
     return [(label, n_bytes, remark) for label, n_bytes, remark in rows if n_bytes is not None]
-
-
-# ---- the sections ----------------------------------------------------------------------------
 
 
 def _failed(incident: Incident) -> str:
@@ -182,7 +168,7 @@ def _section(profile: Profile, names: Names, report: Report, number: int, incide
             text = action(hint, report.run.is_pytorch, incident)
             lines += wrap(text, PAGE, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     if incident.verdict == FRAGMENTATION:
-        lines += [""] + map_lines(profile, layout_at(profile, last.position), None, extent.of(_SEGMENTS_SHOWN))
+        lines += [""] + _map(profile, layout_at(profile, last.position), None, extent.of(_SEGMENTS_SHOWN))
         lines.append(f"All segments: --segments={number}")
     asked_at = f"Requested at {incident.line}:" if incident.line else "Requested at:"
     return lines + ["", asked_at] + _stack(profile, names, last.account)
@@ -214,23 +200,16 @@ def oom_sections(profile: Profile, names: Names, report: Report, extent: Extent 
     return lines
 
 
-# ---- segments ----
+# ---- segments --------------------------------------------------------------------------------
 
 HOLE = "-"
 _BAR = 46
 _ROWS_SHOWN = 40
 _MOMENTS_SHOWN = 12
+_FIGURES = ("reserved", "used", "free", "holes", "largest hole", "fragmentation")
 
 _MAP = Table(Column("", 12), Column("", 9, gap=1), Column("", 7, gap=1), Column("", gap=2))
-_OVER_TIME = Table(
-    Column("at", 12),
-    Column("reserved", 10, gap=1),
-    Column("used", 10, gap=1),
-    Column("free", 10, gap=1),
-    Column("holes", 7, gap=1),
-    Column("largest hole", 12, gap=1),
-    Column("fragmentation", 13, gap=1),
-)
+_OVER_TIME = Table(Column("at", 12), *(Column(figure, max(9, len(figure)), gap=1) for figure in _FIGURES))
 
 
 def _owners(profile: Profile, segment: Segment, begin: int, end: int) -> Dict[str, int]:
@@ -244,7 +223,7 @@ def _owners(profile: Profile, segment: Segment, begin: int, end: int) -> Dict[st
     return held
 
 
-def letters(profile: Profile, layout: Layout) -> Dict[str, str]:
+def _letters(profile: Profile, layout: Layout) -> Dict[str, str]:
     """By owner, the one with most first: a capital letter, of the owner's name if that is left."""
     held: Dict[str, int] = {}
     for segment in layout.segments:
@@ -272,9 +251,6 @@ def _bar(profile: Profile, segment: Segment, widest: int, letter_of: Dict[str, s
     return "".join(_cell(profile, segment, edges[i], edges[i + 1], letter_of) for i in range(n_cells))
 
 
-# ---- the map ---------------------------------------------------------------------------------
-
-
 def _sum(layout: Layout) -> str:
     pieces = layout.fragmentation
     n = len(layout.reserving)
@@ -285,7 +261,7 @@ def _sum(layout: Layout) -> str:
     return f"{text}, {holes}; fragmentation {percent(round(1000 * pieces.share), 1000)}."
 
 
-def map_lines(profile: Profile, layout: Layout, composition: Optional[Composition], limit: int = _ROWS_SHOWN) -> Lines:
+def _map(profile: Profile, layout: Layout, composition: Optional[Composition], limit: int = _ROWS_SHOWN) -> Lines:
     """Reserved and free bytes, the map, and its legend. `composition` is the ledger then, if it is known."""
     if not layout.segments:
         held = f"{size(layout.by_handle)} in arrays and memory without addresses" if layout.by_handle else "nothing"
@@ -299,7 +275,7 @@ def map_lines(profile: Profile, layout: Layout, composition: Optional[Compositio
         lines += paragraph(
             "Where in the segments blocks lie is not known: PyTorch reports their addresses from 1.10 on."
         )
-    letter_of = letters(profile, layout)
+    letter_of = _letters(profile, layout)
     shown = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:limit]
     widest = shown[0].bytes
     lines.append("")
@@ -307,19 +283,15 @@ def map_lines(profile: Profile, layout: Layout, composition: Optional[Compositio
         used = percent(segment.bytes - segment.free, segment.bytes).replace(".0", "") if segment.is_segment else ""
         bar = _bar(profile, segment, widest, letter_of)
         lines.append(_MAP.row(f"{segment.address:x}", size(segment.bytes), used, bar).rstrip())
-    rest = len(layout.segments) - len(shown)
-    if rest:
+    if len(layout.segments) > len(shown):
         left_out = sum(segment.bytes for segment in layout.segments) - sum(segment.bytes for segment in shown)
-        lines.append(f"and {count(rest, 'smaller one')}, {size(left_out)} in all")
+        lines.append(f"and {count(len(layout.segments) - len(shown), 'smaller one')}, {size(left_out)} in all")
     if layout.by_handle:
         lines.append(f"and {size(layout.by_handle)} in arrays and memory without addresses")
     legend = [f"{letter} {owner}" for owner, letter in letter_of.items()]
     has_holes = any(segment.free for segment in layout.segments)
     legend += [f"{HOLE} free", "small letters: partly free"] if has_holes else []
     return lines + [""] + paragraph("   ".join(legend))
-
-
-# ---- over time -------------------------------------------------------------------------------
 
 
 def _over_time(profile: Profile) -> Lines:
@@ -329,7 +301,8 @@ def _over_time(profile: Profile) -> Lines:
         share = percent(round(1000 * pieces.share), 1000) if pieces.free else "-"
         row = (moment(time, profile.time_unit), *figures, f"{pieces.holes:,}", size(pieces.largest_hole), share)
         lines.append(_OVER_TIME.row(*row))
-    return heading("Segments over time") + [_OVER_TIME.head] + lines if lines else []
+    # Several snapshots may be of one millisecond.
+    return heading("Segments over time") + [_OVER_TIME.head, *dict.fromkeys(lines)] if lines else []
 
 
 def write_segments(profile: Profile, number: str, selector: Optional[str]) -> Iterator[str]:
@@ -339,5 +312,5 @@ def write_segments(profile: Profile, number: str, selector: Optional[str]) -> It
     """
     chosen = select_device(profile, number, selector)
     yield from heading(f"Device memory, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
-    yield from map_lines(profile, layout_at(profile, chosen.position), chosen.composition)
+    yield from _map(profile, layout_at(profile, chosen.position), chosen.composition)
     yield from _over_time(profile)
