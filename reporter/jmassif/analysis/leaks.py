@@ -22,16 +22,18 @@ The run is measured in iterations (regions or marks of one name) where the progr
 import re
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from itertools import compress
 from operator import add, and_
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
+from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.inherited import left_at
 from jmassif.analysis.moments import before_clean_up, last_before_the_fall
-from jmassif.attribution.blame import Innermost
+from jmassif.attribution.blame import NO_STACK, Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
-from jmassif.model.records import PAGE_KINDS, AccountType, Composition, Mark, Region, counted_blocks, side_of
+from jmassif.model.records import PAGE_KINDS, AccountType, Composition, Mark, Region, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
@@ -153,14 +155,13 @@ _MOST_OF_IT = 0.9
 
 def allocations(accounts: Sequence[Grown]) -> int:
     """The number of allocations that make most of the growth."""
-    grown = sorted(accounts, reverse=True)
-    enough = _MOST_OF_IT * sum(n_bytes for n_bytes, _ in grown)
+    enough = _MOST_OF_IT * sum(n_bytes for n_bytes, _ in accounts)
     times = 0
-    for n_bytes, allocated in grown:
-        times += allocated
-        enough -= n_bytes
+    for n_bytes, allocated in sorted(accounts, reverse=True):
         if enough <= 0:
             break
+        times += allocated
+        enough -= n_bytes
     return times
 
 
@@ -186,10 +187,8 @@ class Iterations(NamedTuple):
     def at(self, time: int) -> float:
         """How many were over then, with what part of the one under way."""
         after = bisect_right(self.times, time)
-        if not after:
-            return float(self.counts[0])
-        if after == len(self.times):
-            return float(self.counts[-1])
+        if not 0 < after < len(self.times):
+            return float(self.counts[-1 if after else 0])
         passed = (time - self.times[after - 1]) / (self.times[after] - self.times[after - 1])
         return self.counts[after - 1] + passed * (self.counts[after] - self.counts[after - 1])
 
@@ -214,36 +213,33 @@ _Event = TypeVar("_Event", Mark, Region)
 
 
 def _by_name(events: Iterable[_Event]) -> Iterable[Tuple[str, List[_Event]]]:
-    named: Dict[str, List[_Event]] = {}
+    named: Dict[str, List[_Event]] = defaultdict(list)
     for event in events:
-        named.setdefault(_pattern(event.text), []).append(event)
+        named[_pattern(event.text)].append(event)
     return named.items()
 
 
-def _of_regions(profile: Profile, until: int) -> List[Tuple[int, Iterations]]:
+def _of_regions(profile: Profile, until: int) -> Iterator[Tuple[int, Iterations]]:
     """With how deep they lie."""
-    found = []
     for name, regions in _by_name(each for each in profile.regions if each.begin <= until):
-        is_one_text = len({region.text for region in regions}) == 1
+        text = regions[0].text
+        is_one_text = all(region.text == text for region in regions)
         numbers = _recorded(len(regions)) if is_one_text else list(range(len(regions)))
         times = [region.begin for region in regions]
-        last = max(region.end if region.end is not None else until for region in regions)
+        last = max(until if region.end is None else region.end for region in regions)
         n = numbers[-1] + 1
-        if is_one_text and regions[0].text in profile.region_sums:
-            n = max(n, profile.region_sums[regions[0].text].calls)
+        if is_one_text and text in profile.region_sums:
+            n = max(n, profile.region_sums[text].calls)
         depth = min(region.depth for region in regions)
-        found.append((depth, Iterations(printable(name), n, times + [max(last, times[-1])], numbers + [n], ())))
-    return found
+        yield depth, Iterations(printable(name), n, times + [max(last, times[-1])], numbers + [n], ())
 
 
-def _of_marks(profile: Profile, until: int) -> List[Tuple[int, Iterations]]:
-    found = []
+def _of_marks(profile: Profile, until: int) -> Iterator[Tuple[int, Iterations]]:
     for name, marks in _by_name(each for each in profile.marks if each.time <= until):
         snapshots = tuple(mark.snapshot for mark in marks if mark.snapshot is not None)
         at_marks = snapshots if len(snapshots) == len(marks) else ()
         times = [mark.time for mark in marks]
-        found.append((0, Iterations(printable(name), len(marks), times, list(range(len(marks))), at_marks)))
-    return found
+        yield 0, Iterations(printable(name), len(marks), times, list(range(len(marks))), at_marks)
 
 
 def iterations(profile: Profile, until: int) -> Optional[Iterations]:
@@ -251,7 +247,7 @@ def iterations(profile: Profile, until: int) -> Optional[Iterations]:
 
     Marks that stand beside regions are passed over only if they come less often than is enough.
     """
-    found = [row for row in _of_marks(profile, until) + _of_regions(profile, until) if row[1].n >= 2]
+    found = [row for row in (*_of_marks(profile, until), *_of_regions(profile, until)) if row[1].n >= 2]
     enough = [row for row in found if row[1].n >= LEAST]
     if enough:
         # If two are equally far out, one that has snapshots of its own is more exact.
@@ -285,7 +281,7 @@ class Leak(NamedTuple):
     """A line that was still growing."""
 
     label: str  # the Python line or, without one, the place that allocated; safe to show
-    frame: int  # likewise, its id
+    frame: int  # its id
     owner: str
     bytes_per_step: float  # where Growth.step is "" by unit of time
     n_steps: int  # in which it grew; where Growth.step is "" how often it was seen to rise
@@ -373,12 +369,9 @@ def _is_steady(rises: _Rises) -> bool:
 
 def _without_outlier(points: List[Tuple[float, int]]) -> List[Tuple[float, int]]:
     """A rise that is half of all is something else that the line has made."""
-    if not points:
-        return points
-    largest = max(points, key=lambda point: point[1])
-    if largest[1] > _LARGEST_RISE * sum(n_bytes for _, n_bytes in points):
-        return [point for point in points if point is not largest]
-    return points
+    largest = max(points, key=lambda point: point[1], default=None)
+    is_outlier = largest is not None and largest[1] > _LARGEST_RISE * sum(n_bytes for _, n_bytes in points)
+    return [point for point in points if not (is_outlier and point is largest)]
 
 
 def _fills_up(rises: _Rises) -> bool:
@@ -397,11 +390,9 @@ def _longest_growth(progress: Sequence[float], column: Sequence[int], worth: flo
         return None
     for number in range(_BEGINNINGS):
         start = begin + (end - begin) * (1 - _LEAST_WINDOW) * number / (_BEGINNINGS - 1)
-        later = [point for point in points if point[0] > start]
-        later = _without_outlier(later)
-        if sum(n_bytes for _, n_bytes in later) < worth:
+        rises = _Rises(start, end, _without_outlier([point for point in points if point[0] > start]))
+        if sum(n_bytes for _, n_bytes in rises.points) < worth:
             return None
-        rises = _Rises(start, end, later)
         if _is_steady(rises):
             return rises
     return None
@@ -500,15 +491,12 @@ def _leaking(
 def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) -> Dict[_Line, int]:
     """How many each of these lines, which may be of any caller, held at the end."""
     found = dict.fromkeys(lines, 0)
-    if not found:
-        return found
     paged = set()
     frames = {line.frame for line in found}
-    for account, (n_bytes, blocks) in profile.composition(end).items():
+    for account, (n_bytes, blocks) in profile.composition(end).items() if found else ():
         kind = profile.accounts.kind(account)
-        if not (profile.accounts.nodes[account] and n_bytes and side_of(kind)):
-            continue
-        if (names.charged(account) or names.site_id(account)) not in frames:
+        is_held = n_bytes and profile.accounts.nodes[account] and side_of(kind)
+        if not is_held or (names.charged(account) or names.site_id(account)) not in frames:
             continue
         line = _line(profile, names, account)
         for each in found.keys() & {line, line._replace(caller=0)}:
@@ -524,9 +512,8 @@ def _of_accounts(profile: Profile, is_import: bytearray) -> bytearray:
 
     def may_leak(type_: AccountType) -> bool:
         # The reserve of a caching allocator grows on purpose.
-        if profile.group_of.get(type_.owner) == "cached":
-            return False
-        return side_of(type_.kind) is not None and type_.kind not in NOT_FREED
+        is_reserve = profile.group_of.get(type_.owner) == "cached"
+        return side_of(type_.kind) is not None and not is_reserve and type_.kind not in NOT_FREED
 
     accounts = profile.accounts
     return bytearray(
@@ -554,25 +541,19 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if len(samples) < least:
         return Growth([], step, n_steps, "few-snapshots", len(samples), least)
 
-    lines: Dict[_Line, Retained] = {}
-
-    def line_of(account: int) -> Retained:
-        line = _line(profile, names, account)
-        if line not in lines:
-            lines[line] = Retained()
-        return lines[line]
-
-    retain(profile, samples, end, _of_accounts(profile, is_import), line_of)
+    lines: Dict[_Line, Retained] = defaultdict(Retained)
+    may_leak = _of_accounts(profile, is_import)
+    retain(profile, samples, end, may_leak, lambda account: lines[_line(profile, names, account)])
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
     # The first iteration is no growth.
     often = LEAST - 1 if repeated else LEAST
     found = _leaking(profile, names, lines, samples, end, progress, worth, often)
     # Lines that grow by little from each of many callers.
     known = {(line.frame, line.owner) for line in found}
-    of_all_callers: Dict[_Line, Retained] = {}
+    of_all_callers: Dict[_Line, Retained] = defaultdict(Retained)
     for line, held in lines.items():
         if line.caller and (line.frame, line.owner) not in known:
-            of_all_callers.setdefault(line._replace(caller=0), Retained()).add(held)
+            of_all_callers[line._replace(caller=0)].add(held)
     found.update(_leaking(profile, names, of_all_callers, samples, end, progress, worth, often))
     blocks = _blocks(profile, names, end, found)
     leaks = []
@@ -646,16 +627,14 @@ class LeakedPlace(NamedTuple):
 
 def leaked_places(profile: Profile, names: Names, composition: Composition) -> List[LeakedPlace]:
     """Python lines or, without one, the places that allocated; the largest first."""
-    found: Dict[Tuple[int, str, str], List[int]] = {}
-    for account, (n_bytes, blocks) in composition.items():
+
+    def key(account: int) -> Tuple[int, str, str]:
         node, kind, owner = profile.accounts[account]
-        frame = (names.charged(account) or names.site_id(account)) if node else 0
-        sums = found.setdefault((frame, owner, kind), [0, 0])
-        sums[0] += n_bytes
-        sums[1] += counted_blocks(kind, blocks)
+        return (names.charged(account) or names.site_id(account)) if node else 0, owner, kind
+
     places = [
-        LeakedPlace(names.frame(frame) if frame else "(memory without a stack)", owner, kind, *sums)
-        for (frame, owner, kind), sums in found.items()
+        LeakedPlace(names.frame(frame) if frame else NO_STACK, owner, kind, usage.bytes, usage.blocks)
+        for (frame, owner, kind), usage in aggregate(profile, composition, key).items()
     ]
     return sorted(places, key=lambda place: (-place.bytes, place))
 

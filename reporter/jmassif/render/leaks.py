@@ -4,6 +4,8 @@
 Where no line is known to grow, the lines that held most at exit follow: a leak of a short part of the run is among them.
 """
 
+from typing import Sequence
+
 from jmassif.analysis.summary import Growth, Leaks, Report
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.render.owners import groups_table
@@ -27,13 +29,18 @@ _HELD = Table(
 
 def unknown(growth: Growth) -> str:
     """Why it is unknown whether the run leaks; "" if it is known."""
-    reasons = {
-        "": "",
-        "no-snapshot": "the trace has no snapshot",
-        "few-steps": f'"{growth.step}" came {growth.n_found} times, {growth.n_needed} are needed',
-        "few-snapshots": f"{count(growth.n_found, 'snapshot')} after the start, {growth.n_needed} are needed",
+    few = {
+        "few-steps": f'"{growth.step}" came {growth.n_found} times',
+        "few-snapshots": f"{count(growth.n_found, 'snapshot')} after the start",
     }
-    return reasons[growth.unknown]
+    if growth.unknown in few:
+        return f"{few[growth.unknown]}, {growth.n_needed} are needed"
+    return "the trace has no snapshot" if growth.unknown else ""
+
+
+def _more(left_out: Sequence[int], extent: Extent) -> Lines:
+    """A line on the bytes of lines that are not shown."""
+    return [f"and {count(len(left_out), 'more line')}, {size(sum(left_out))}{extent.hint}"] if left_out else []
 
 
 def growing_section(report: Report, extent: Extent = FULL) -> Lines:
@@ -46,11 +53,7 @@ def growing_section(report: Report, extent: Extent = FULL) -> Lines:
     for leak in growth.lines[:most]:
         where = f"{leak.label}, {rate(growth, leak, unit)}"
         lines.append(_LINES.row(size(leak.grown), moment(leak.since, unit), size(leak.held), leak.owner, where))
-    left_out = growth.lines[most:]
-    if left_out:
-        more = size(sum(leak.grown for leak in left_out))
-        lines.append(f"and {count(len(left_out), 'more line')}, {more}{extent.hint}")
-    return lines
+    return lines + _more([leak.grown for leak in growth.lines[most:]], extent)
 
 
 def held_section(report: Report, extent: Extent = FULL) -> Lines:
@@ -82,8 +85,4 @@ def _places(leaks: Leaks, extent: Extent) -> Lines:
     lines = [_HELD.head] + [
         _HELD.row(size(place.bytes), f"{place.blocks:,}", place.owner, place.label) for place in leaks.places[:most]
     ]
-    left_out = leaks.places[most:]
-    if left_out:
-        more = size(sum(place.bytes for place in left_out))
-        lines.append(f"and {count(len(left_out), 'more line')}, {more}{extent.hint}")
-    return lines
+    return lines + _more([place.bytes for place in leaks.places[most:]], extent)
