@@ -116,7 +116,10 @@ def test_functions_without_names_are_one_for_each_object_file() -> None:
     profile = trace.load()
     names = Names(profile)
     assert names.site_id(first) == names.site_id(second) != names.site_id(other)
-    assert names.site_frame(first) == "(no debug symbols) (app)" and names.line(other) == "(no debug symbols) (lib.so)"
+    assert (
+        names.frame(names.site_id(first)) == "(no debug symbols) (app)"
+        and names.line(other) == "(no debug symbols) (lib.so)"
+    )
     assert [names.frame(frame) for frame in profile.stack(profile.accounts[first].node)][0].startswith("0x")
 
 

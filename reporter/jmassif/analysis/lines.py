@@ -209,7 +209,7 @@ def by_place(profile: Profile, names: Names, live: Composition) -> Places:
     parts = [Part(of.owner, flag, of.kind in NOT_FREED) for of in profile.accounts.types for flag in (False, True)]
 
     def key(account: int) -> Tuple[Place, int]:
-        place: Place = (lines[account] or names.site_frame(account)) if nodes[account] else ""
+        place: Place = (lines[account] or names.frame(names.site_id(account))) if nodes[account] else ""
         return place, 2 * numbers[account] + bool(is_import[account] and own[account])
 
     found: Places = {}

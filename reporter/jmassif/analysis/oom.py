@@ -332,7 +332,7 @@ def _line(run: Profile, names: Names, account: int) -> str:
     line = names.charged(account)
     if line:
         return f"{names.file(line)}:{run.frame(line).line}"
-    return names.site_frame(account) if run.accounts[account].node else ""
+    return names.frame(names.site_id(account)) if run.accounts[account].node else ""
 
 
 def chains_of(run: Profile) -> List[List[Exhaustion]]:

@@ -11,8 +11,8 @@ from array import array
 from fnmatch import translate
 from typing import Callable, Dict, Iterator, Pattern, Sequence, Set, Tuple
 
-from jmassif.attribution.packages import INSTALLED, OWN, Folding
-from jmassif.model.records import side_of
+from jmassif.attribution.packages import INSTALLED, OWN, Folding, Memo
+from jmassif.model.records import Frame, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
@@ -118,7 +118,7 @@ def _any_of(patterns: Sequence[str]) -> "Pattern[str]":
     return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 
-_IS_ALLOCATOR = {"host": _any_of(_ALLOCATORS), "device": _any_of(_DEVICE_ALLOCATORS)}
+_ALLOCATOR_NAMES = {"host": _any_of(_ALLOCATORS), "device": _any_of(_DEVICE_ALLOCATORS)}
 
 _UNKNOWN = (1 << 32) - 1  # in place of a node
 NO_STACK = "(memory without a stack)"
@@ -128,29 +128,52 @@ def base_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
+def _object_name(frame: Frame) -> str:
+    return base_name(frame.object or frame.file)
+
+
+def _is_allocator(frame: Frame, allocators: "Pattern[str]") -> bool:
+    if frame.type == "t" or (frame.type != "m" and allocators.match(_object_name(frame))):
+        return True
+    is_of_cxx = _CXX_FILE.match(base_name(frame.file)) or _CXX_NAME.match(frame.function)
+    return frame.type in "ni" and bool(is_of_cxx)
+
+
+def _with_name(profile: Profile, frame: int) -> int:
+    """The frame, or the one that stands for all functions without a name of its object file."""
+    if not frame:
+        return frame
+    type_, function, object_ = profile.frames[frame][:3]
+    if type_ not in ("n", "i") or function or not object_:
+        return frame
+    found = _WITHOUT_NAME + object_
+    profile.strings[_WITHOUT_NAME] = NO_SYMBOLS
+    profile.frames[found] = (type_, _WITHOUT_NAME, object_, 0, 0, 0)
+    return found
+
+
 class Sites:
     """The sites of one run. Remembers them: stacks share most frames."""
 
     def __init__(self, profile: Profile) -> None:
         self.folding = Folding(profile)
-        self._profile = profile
+        self.profile = profile
         self._charges: Dict[bool, "array[int]"] = {}  # by whether internal frames are folded, and account
-        self._libraries: Dict[int, str] = {}  # by frame
-        self._allocators: Dict[Tuple[int, str], bool] = {}  # by frame and side
+        self._allocators: Dict[Tuple[int, str], bool] = Memo(
+            lambda key: _is_allocator(profile.frame(key[0]), _ALLOCATOR_NAMES[key[1]])
+        )
         self._sites = array("I", [_UNKNOWN]) * len(profile.accounts)  # the node of the site by account
-        self._site_frames: Dict[int, int] = {}  # by frame: the one that stands for it
-        self._library_of: Dict[int, str] = {}  # by frame, as it is shown
-
-    @property
-    def profile(self) -> Profile:
-        return self._profile
+        self._site_frames: Dict[int, int] = Memo(lambda frame: _with_name(profile, frame))
+        self._libraries: Dict[int, str] = Memo(
+            lambda frame: printable(_object_name(profile.frame(frame))) or "(no object file)"
+        )
 
     def charges(self, is_folded: bool = True) -> "array[int]":
         """The Python frame that each account is charged to, 0 if there is none."""
         if is_folded not in self._charges:
-            own, installed = _python_frames(self._profile, self.folding, is_folded)
-            innermost = Innermost(self._profile, own)
-            innermost.or_first_of(Innermost(self._profile, installed))
+            own, installed = _python_frames(self.profile, self.folding, is_folded)
+            innermost = Innermost(self.profile, own)
+            innermost.or_first_of(Innermost(self.profile, installed))
             self._charges[is_folded] = array("I", innermost.of_accounts())
         return self._charges[is_folded]
 
@@ -158,38 +181,18 @@ class Sites:
         """The Python frame that the account is charged to, 0 if there is none."""
         return self.charges(is_folded)[account]
 
-    def _is_allocator(self, node: int, side: str) -> bool:
-        key = (self._profile.node_frame[node], side)
-        found = self._allocators.get(key)
-        if found is None:
-            found = self._type(node) != "m" and _IS_ALLOCATOR[side].match(self._library(node)) is not None
-            found = found or self._type(node) == "t" or (self._type(node) in "ni" and self._is_of_cxx(key[0]))
-            self._allocators[key] = found
-        return found
-
-    def _is_of_cxx(self, frame_id: int) -> bool:
-        frame = self._profile.frame(frame_id)
-        return bool(_CXX_FILE.match(base_name(frame.file)) or _CXX_NAME.match(frame.function))
-
     def find_site(self, innermost: int, side: str) -> int:
         """The node to blame, of a stack and the side that its memory is on. Where all frames are allocators', the innermost has to answer."""
         node = innermost
-        while node and self._is_allocator(node, side):
-            node = self._profile.node_parent[node]
+        frames = self.profile.node_frame
+        while node and self._allocators[frames[node], side]:
+            node = self.profile.node_parent[node]
         if not node and innermost and self._type(innermost) == "t":
             return 0
         return node or innermost
 
     def _type(self, node: int) -> str:
-        return self._profile.frames[self._profile.node_frame[node]][0]
-
-    def _library(self, node: int) -> str:
-        frame_id = self._profile.node_frame[node]
-        library = self._libraries.get(frame_id)
-        if library is None:
-            frame = self._profile.frame(frame_id)
-            library = self._libraries[frame_id] = base_name(frame.object or frame.file)
-        return library
+        return self.profile.frames[self.profile.node_frame[node]][0]
 
     def library(self, account: int) -> str:
         """The library of the site. A Python frame lies in the interpreter, with its frames around it."""
@@ -197,38 +200,19 @@ class Sites:
         if not caller:
             return NO_STACK
         while caller and self._type(caller) == "p":
-            caller = self._profile.node_parent[caller]
+            caller = self.profile.node_parent[caller]
         if not caller or self._type(caller) == "t":
             return "python"
-        frame = self._profile.node_frame[caller]
-        if frame not in self._library_of:
-            self._library_of[frame] = printable(self._library(caller)) or "(no object file)"
-        return self._library_of[frame]
+        return self._libraries[self.profile.node_frame[caller]]
 
     def site_id(self, account: int) -> int:
         """The id of the frame to blame, 0 if the account has no stack. Functions without names are one for each object file."""
-        frame = self._profile.node_frame[self.site_node(account)]
-        found = self._site_frames.get(frame)
-        if found is None:
-            found = self._site_frames[frame] = self._with_name(frame)
-        return found
-
-    def _with_name(self, frame: int) -> int:
-        profile = self._profile
-        if not frame:
-            return frame
-        type_, function, object_ = profile.frames[frame][:3]
-        if type_ not in ("n", "i") or function or not object_:
-            return frame
-        found = _WITHOUT_NAME + object_
-        profile.strings[_WITHOUT_NAME] = NO_SYMBOLS
-        profile.frames[found] = (type_, _WITHOUT_NAME, object_, 0, 0, 0)
-        return found
+        return self._site_frames[self.profile.node_frame[self.site_node(account)]]
 
     def site_node(self, account: int) -> int:
         """The node of the frame to blame, 0 if the account has no stack."""
         found = self._sites[account]
         if found == _UNKNOWN:
-            node, kind, _ = self._profile.accounts[account]
+            node, kind, _ = self.profile.accounts[account]
             found = self._sites[account] = self.find_site(node, side_of(kind) or "device")
         return found

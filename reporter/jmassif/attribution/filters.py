@@ -9,7 +9,7 @@ has a bound in processor time: there are expressions that would not come to an e
 import re
 import signal
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Pattern, Sequence, Set, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Pattern, Sequence, Set, TypeVar
 
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.model.run import Profile
@@ -43,53 +43,43 @@ def parse_filter(text: str) -> Filter:
         raise FilterError(f'invalid regular expression "{text[:60]}": {error}')
 
 
-class _TooLong(Exception):
-    pass
-
-
 def _bounded(work: Callable[[], _Answer], complaint: str) -> _Answer:
     """The result of the work, which may take _SECONDS of processor time. Raises FilterError."""
     if threading.current_thread() is not threading.main_thread():
         return work()  # signals are the main thread's
 
     def stop(*_: Any) -> None:
-        raise _TooLong
+        raise FilterError(complaint)
 
     before = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
     try:
         return work()
-    except _TooLong:
-        raise FilterError(complaint)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
 
 
+def _by_node(profile: Profile, by_frame: Mapping[int, int], nothing: int) -> List[int]:
+    """The least of the numbers of the frames of each stack, `nothing` where no frame has one."""
+    found = [nothing] * len(profile.node_parent)  # of the stack that ends there
+    for node in range(1, len(found)):
+        found[node] = min(by_frame.get(profile.node_frame[node], nothing), found[profile.node_parent[node]])
+    return found
+
+
 def _matching(profile: Profile, filters: Sequence[Filter]) -> bytearray:
     """1 for each account in which any of them finds something."""
-    frames: Set[int] = set()
+    frames: Dict[int, int] = {}
     owners: Set[str] = set()
     for each in filters:
-        known = {text: bool(each.pattern.search(text)) for text in _names(profile, each.fields)}
-        for id_ in profile.frames:
-            if any(known[name] for name in _names_of(profile, id_, each.fields)):
-                frames.add(id_)
+        names = {id_: _names_of(profile, id_, each.fields) for id_ in profile.frames}
+        known = {text: bool(each.pattern.search(text)) for text in set().union(*names.values())}
+        frames.update((id_, 0) for id_, texts in names.items() if any(known[text] for text in texts))
         if "owner" in each.fields:
-            owners |= {account.owner for account in profile.accounts if known.get(account.owner)}
-    through = bytearray(len(profile.node_frame))  # by node: whether its stack has such a frame
-    for node in range(1, len(through)):
-        through[node] = profile.node_frame[node] in frames or through[profile.node_parent[node]]
-    return bytearray(bool(through[node] or owner in owners) for node, _, owner in profile.accounts)
-
-
-def _names(profile: Profile, fields: Sequence[str]) -> Set[str]:
-    found: Set[str] = set()
-    for id_ in profile.frames:
-        found |= _names_of(profile, id_, fields)
-    if "owner" in fields:
-        found |= {account.owner for account in profile.accounts}
-    return found
+            owners |= {type_.owner for type_ in profile.accounts.types if each.pattern.search(type_.owner)}
+    unmatched = _by_node(profile, frames, 1)
+    return bytearray(not unmatched[node] or owner in owners for node, _, owner in profile.accounts)
 
 
 def _names_of(profile: Profile, id_: int, fields: Sequence[str]) -> Set[str]:
@@ -168,15 +158,8 @@ def parse_suppressions(file: str, text: str) -> List[Suppression]:
     return found
 
 
-class Suppressed(NamedTuple):
-    """The effect of suppressions on a run."""
-
-    accounts: bytearray  # by account: 1 if it is suppressed
-    by: Dict[int, int]  # by account: the place in the list of the first that suppresses it
-
-
-def suppress(profile: Profile, suppressions: Sequence[Suppression]) -> Suppressed:
-    """Accounts with a stack that any of them matches."""
+def suppress(profile: Profile, suppressions: Sequence[Suppression]) -> Dict[int, int]:
+    """The place in the list of the first that matches a frame of the stack, by account; without those that none matches."""
     by_frame: Dict[int, int] = {}  # the first that matches
     for id_ in profile.frames:
         frame = profile.frame(id_)
@@ -187,12 +170,6 @@ def suppress(profile: Profile, suppressions: Sequence[Suppression]) -> Suppresse
                 by_frame[id_] = place
                 break
     nothing = len(suppressions)
-    by_node = [nothing] * len(profile.node_parent)  # of the stack that ends there
-    for node in range(1, len(by_node)):
-        by_node[node] = min(by_frame.get(profile.node_frame[node], nothing), by_node[profile.node_parent[node]])
-    found = Suppressed(bytearray(len(profile.accounts)), {})
-    for account, (node, _, _) in enumerate(profile.accounts):
-        if by_node[node] < nothing:
-            found.accounts[account] = 1
-            found.by[account] = by_node[node]
-    return found
+    by_node = _by_node(profile, by_frame, nothing)
+    places = ((account, by_node[node]) for account, (node, _, _) in enumerate(profile.accounts))
+    return {account: place for account, place in places if place < nothing}

@@ -7,9 +7,10 @@ would use for both: libcudnn_ops_infer.so.
 
 import re
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, Optional, TypeVar
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, TypeVar
 
 from jmassif.attribution.blame import NO_STACK, Sites, base_name
+from jmassif.attribution.packages import Memo
 from jmassif.model.records import Frame
 from jmassif.model.run import Profile
 from jmassif.units import printable
@@ -55,24 +56,20 @@ def short_names(paths: Iterable[str]) -> Dict[str, str]:
     return names
 
 
-def describe(frame: Frame, file: Optional[str] = None) -> str:
+def describe(frame: Frame, files: Mapping[str, str] = {}) -> str:
     """ "main (a.c:5)", "train.py:87 (<module>)", "cudnnCreate (libcudnn.so.8)", "0x4005d0 (libfoo.so)".
 
-    `file` is what to call a Python frame's file.
+    `files` has names of Python frames' files.
     """
+    if frame.type == "t":
+        return printable(frame.function)
     if frame.type == "p":
-        function = frame.function or "?"
-        text = f"{file or _module_path(frame.file) or '?'}:{frame.line} ({function})"
-    elif frame.type == "t":
-        text = frame.function
-    else:
-        function = frame.function or f"0x{frame.address:x}"
-        if frame.file:
-            place = base_name(frame.file) + (f":{frame.line}" if frame.line else "")
-        else:
-            place = base_name(frame.object) or "no object file"
-        text = f"{function} ({place})"
-    return printable(text)
+        file = files.get(frame.file) or _module_path(frame.file) or "?"
+        return printable(f"{file}:{frame.line} ({frame.function or '?'})")
+    place = base_name(frame.object) or "no object file"
+    if frame.file:
+        place = base_name(frame.file) + (f":{frame.line}" if frame.line else "")
+    return printable(f"{frame.function or f'0x{frame.address:x}'} ({place})")
 
 
 class Names(Sites):
@@ -81,47 +78,38 @@ class Names(Sites):
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
         self._files = short_names({profile.strings[frame[3]] for frame in profile.frames.values() if frame[0] == "p"})
-        self._described: Dict[int, str] = {}
+        files = self._files
+        self._described: Dict[int, str] = Memo(lambda frame: describe(profile.frame(frame), files))
         self._answers: Dict[Any, Any] = {}
 
     def once(self, question: Callable[[Profile, "Names"], _Answer]) -> _Answer:
         """The result of a query on this run, which is made once."""
         if question not in self._answers:
-            self._answers[question] = question(self._profile, self)
+            self._answers[question] = question(self.profile, self)
         answer: _Answer = self._answers[question]
         return answer
 
     def frame(self, frame: int) -> str:
-        text = self._described.get(frame)
-        if text is None:
-            fields = self._profile.frame(frame)
-            text = self._described[frame] = describe(fields, self._files.get(fields.file))
-        return text
+        return self._described[frame]
 
     def file(self, frame: int) -> str:
         """The name of a Python frame's file."""
-        return printable(self._files[self._profile.frame(frame).file]) or "?"
+        return printable(self._files[self.profile.frame(frame).file]) or "?"
 
     def line(self, account: int) -> str:
         """The Python line that an account is charged to; without one, the place that allocated."""
-        if not self._profile.accounts[account].node:
+        if not self.profile.accounts[account].node:
             return NO_STACK
         return self.frame(self.charged(account) or self.site_id(account))
-
-    def site_frame(self, account: int) -> str:
-        """The frame to blame. The account must have a stack."""
-        return self.frame(self.site_id(account))
 
     def site(self, account: int) -> Optional[str]:
         """The frame to blame and, where that is native, the Python line it was called from; None without a stack."""
         node = self.site_node(account)
         if not node:
             return None
-        frame = self._profile.node_frame[node]
+        frame = self.profile.node_frame[node]
         line = self.charged(account) or self.charged(account, False)
-        if line and line != frame:
-            return f"{self.frame(frame)}, from {self.frame(line)}"
-        return self.frame(frame)
+        return self.frame(frame) + (f", from {self.frame(line)}" if line and line != frame else "")
 
 
 # ---- alignment ----

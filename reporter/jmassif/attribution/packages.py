@@ -11,7 +11,7 @@ well, but where a stack has no line of the user's own, as under a program that p
 
 import re
 from itertools import repeat
-from typing import Dict, Iterable, NamedTuple, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, Iterable, NamedTuple, Sequence, Set, Tuple, TypeVar, Union
 
 from jmassif.model.records import Frame
 from jmassif.model.run import Profile
@@ -67,7 +67,7 @@ RULES = (
 )
 
 # Packages that all others stand on: not worth a name next to them.
-_GROUND = ("libc", "python")
+_GROUND = {"libc", "python"}
 
 _PYTHON = [(re.compile(rule.files, re.DOTALL), rule) for rule in RULES if rule.files]
 _NATIVE = [(re.compile(rule.objects, re.DOTALL), rule) for rule in RULES if rule.objects]
@@ -102,14 +102,28 @@ class FrameRun(NamedTuple):
 
 
 def run_of(packages: Set[str]) -> FrameRun:
-    for ground in _GROUND:
-        if len(packages) > 1:
-            packages.discard(ground)
-    return FrameRun(tuple(sorted(packages)))
+    named = packages - _GROUND or packages - {"libc"} or packages
+    return FrameRun(tuple(sorted(named)))
 
 
 # A frame's id or a run; the node of the trie where the stack goes on; how many frames that were.
 Step = Tuple[Union[int, FrameRun], int, int]
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Memo(Dict[_Key, _Value]):
+    """Values that are made when they are first asked for. `make` must not hold who holds the memo, or both live on."""
+
+    def __init__(self, make: Callable[[_Key], _Value]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: _Key) -> _Value:
+        value = self[key] = self._make(key)
+        return value
 
 
 class Folding:
@@ -117,30 +131,24 @@ class Folding:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._known: Dict[int, Internal] = {}
-        self._packages: Dict[int, str] = {}  # of all frames, once a tree needs it
+        self._known: Dict[int, Internal] = Memo(lambda frame: classify(profile.frame(frame)))
 
     def internal(self, frame: int) -> Internal:
-        known = self._known.get(frame)
-        if known is None:
-            known = self._known[frame] = classify(self._profile.frame(frame))
-        return known
+        return self._known[frame]
 
     def steps(self, nodes: Sequence[int], is_folded: bool) -> Iterable[Step]:
         """From each node one step up its stack: over a frame or, if `is_folded`, over the whole run it is in."""
         parents, frames = self._profile.node_parent, self._profile.node_frame
         if not is_folded:
             return zip(map(frames.__getitem__, nodes), map(parents.__getitem__, nodes), repeat(1))
-        if not self._packages:
-            self._packages = {frame: self.internal(frame).package for frame in self._profile.frames}
-        package_of = self._packages
+        known = self._known
 
         def fold(node: int) -> Step:
             outer = node
             run: Set[str] = set()
             n_frames = 0
             while outer:
-                package = package_of[frames[outer]]
+                package = known[frames[outer]].package
                 if not package:
                     break
                 run.add(package)

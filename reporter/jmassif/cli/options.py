@@ -185,8 +185,8 @@ class Suppressions:
         """Mark what is suppressed in a run."""
         if self._all:
             found = suppress(run, self._all)
-            run.suppressed = found.accounts
-            self._used |= set(found.by.values())
+            run.suppressed = bytearray(map(found.__contains__, range(len(run.accounts))))
+            self._used |= set(found.values())
 
     def warn_unused(self) -> None:
         """Name those that matched nothing: the leak is fixed, or the pattern is wrong."""
