@@ -123,7 +123,6 @@ def top_down(
     for account, value in values:
         groups.setdefault(level(account) if level else "", []).append((account, value))
     labels: Dict[Union[int, FrameRun], int] = {}
-    parents, frames = profile.node_parent, profile.node_frame
 
     def label_of(key: Union[int, FrameRun]) -> int:
         if key not in labels:
@@ -134,16 +133,14 @@ def top_down(
         return labels[key]
 
     def step(node: int) -> Tuple[Union[int, FrameRun], int]:
-        if not is_folded:
-            return frames[node], parents[node]
-        ((key, outer, _),) = names.folding.steps([node], True)
+        ((key, outer, _),) = names.folding.steps([node], is_folded)
         return key, outer
 
     for text, members in sorted(groups.items()):
         root = tree.add(above, tree.label_of(text)) if level else above
         children: Dict[int, int] = {}
         # The node of the tree at which the stack of each node of the trie ends; 0: not known.
-        places = array("q", bytes(8 * len(parents)))
+        places = array("q", bytes(8 * len(profile.node_parent)))
         for account, value in members:
             at, kind, owner = profile.accounts[account]
             steps = []
@@ -319,22 +316,16 @@ class StackTree:
     def blocks(self, node: int, position: int, time: int) -> List[Block]:
         """The blocks below a node that had records and lived after so many of these, or at that time; the largest first."""
         profile = self._profile
-        inside = {ROOT: node == ROOT, node: True}
-
-        def is_inside(at: int) -> bool:
-            passed = []
-            while at not in inside:
-                passed.append(at)
-                at = profile.node_parent[at]
-            inside.update(dict.fromkeys(passed, inside[at]))
-            return inside[at]
-
+        is_inside = bytearray(len(profile.node_parent))
+        is_inside[node] = 1
+        for at in range(node + 1, len(is_inside)):
+            is_inside[at] = is_inside[profile.node_parent[at]]
         live = {}
         rows, frees = profile.blocks, set(profile.frees)
         for row, (when, address, n_bytes, account) in enumerate(zip(rows.time, rows.address, rows.size, rows.account)):
             if row >= position or when > time:
                 break
-            if not is_inside(profile.accounts[account].node):
+            if not is_inside[profile.accounts.nodes[account]]:
                 continue
             if row not in frees:
                 live[address, account] = Block(when, address, n_bytes, account)

@@ -88,12 +88,6 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     return naming(profile, names, view)
 
 
-def held(profile: Profile, names: Names, view: str, composition: Composition) -> Parts:
-    """The parts of a view of HELD. Memory of kinds that are only listed is left out."""
-    sums = aggregate(profile, composition, namer(profile, names, view))
-    return {Key((name,)): usage for name, usage in sums.items()}
-
-
 def spent(profile: Profile) -> Parts:
     """The cost of calls: the net growth by the time they returned, over the whole run."""
     by_id = {scope.id: scope for scope in profile.scopes}
@@ -132,30 +126,25 @@ def total(parts: Parts) -> Usage:
 
 # ---- lines -----------------------------------------------------------------------------------
 
-# A label that is safe to show, host and device bytes; by function, as frame_name has it, and line (0: unknown).
-Spot = Tuple[str, int, int]
-Places = Dict[str, Dict[int, Spot]]
+# By function, as frame_name has it, and line (0: unknown): a label that is safe to show, and the memory.
+Places = Dict[str, Dict[int, Tuple[str, Usage]]]
 _Pick = Callable[[Usage], int]
 _MOST_LINES = 50  # of a function: the largest lines show how far all have moved
 
 
 def places_of(profile: Profile, names: Names, composition: Composition) -> Places:
     """The memory of each Python line to blame or, without Python, frame."""
-    found: Places = {}
     to_blame = lines_to_blame(names)
-    called: Dict[int, Tuple[str, str]] = {}
-    for account, (n_bytes, _) in composition.items():
-        node, kind, _ = profile.accounts[account]
-        side = side_of(kind)
-        if not node or not side or not n_bytes:
-            continue
-        frame = to_blame[account] or names.site_id(account)
-        if frame not in called:  # runs of one program have nearly all of them in common
-            called[frame] = sys.intern(frame_name(profile, names, frame)), sys.intern(names.frame(frame))
-        function, label = called[frame]
-        lines, line = found.setdefault(function, {}), profile.frame(frame).line
-        _, host, device = lines.get(line) or (label, 0, 0)
-        lines[line] = (label, host + n_bytes, device) if side == "host" else (label, host, device + n_bytes)
+
+    def frame_to_blame(account: int) -> Optional[int]:
+        return (to_blame[account] or names.site_id(account)) if profile.accounts.nodes[account] else None
+
+    found: Places = {}
+    for frame, usage in aggregate(profile, composition, frame_to_blame).items():
+        lines = found.setdefault(sys.intern(frame_name(profile, names, frame)), {})
+        line = profile.frame(frame).line
+        label, before = lines.get(line, (sys.intern(names.frame(frame)), Usage()))
+        lines[line] = label, before + usage
     return found
 
 
@@ -172,13 +161,9 @@ class Moved(NamedTuple):
         return self.now - self.before
 
 
-def _usage(spot: Spot) -> Usage:
-    return Usage(spot[1], 0, spot[2])
-
-
 def _bytes_of(runs: Sequence[Places], function: str, of: _Pick) -> Dict[int, int]:
     """Medians of some runs by line of a function."""
-    found = [{line: of(_usage(spot)) for line, spot in run.get(function, {}).items()} for run in runs]
+    found = [{line: of(usage) for line, (_, usage) in run.get(function, {}).items()} for run in runs]
     return {line: median([run.get(line, 0) for run in found]) for line in {line for run in found for line in run}}
 
 
@@ -203,7 +188,7 @@ def most_moved(first: Sequence[Places], last: Sequence[Places], of: _Pick, sign:
     """
 
     def sum_of(runs: Sequence[Places], function: str) -> int:
-        return median([sum(of(_usage(spot)) for spot in run.get(function, {}).values()) for run in runs])
+        return median([sum(of(usage) for _, usage in run.get(function, {}).values()) for run in runs])
 
     functions = {function: None for run in [*last, *first] for function in run}
     sums = {function: (sum_of(first, function), sum_of(last, function)) for function in functions}
@@ -454,7 +439,10 @@ def measure(
     accounts = profile.accounts
     found: Dict[str, Parts] = {}
     for view in views:
-        parts = spent(profile) if view == SCOPE else held(profile, names, view, live)
+        parts = spent(profile)
+        if view != SCOPE:
+            sums = aggregate(profile, live, namer(profile, names, view))
+            parts = {Key((name,)): usage for name, usage in sums.items()}
         found[view] = {_KEYS.setdefault(key, key): figures for key, figures in parts.items()}
     return Run(
         name,

@@ -4,7 +4,6 @@
 import argparse
 import difflib
 import os
-import re
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure, total
@@ -78,14 +77,10 @@ def build_parser(prog: str) -> Parser:
 # ---- the traces -------------------------------------------------------------------------------------
 
 
-def _natural(name: str) -> List[Tuple[int, str]]:
-    return [(int(digits or 0), words) for digits, words in re.findall(r"(\d+)|(\D+)", name)]
-
-
 def _traces_in(directory: str) -> List[str]:
     """Their paths. Raises Problem if there are none."""
     try:
-        paths = [os.path.join(directory, entry) for entry in sorted(os.listdir(directory), key=_natural)]
+        paths = [os.path.join(directory, entry) for entry in sorted(os.listdir(directory), key=version_order)]
     except OSError as error:
         raise Problem(f"{directory}: cannot be read: {error.strerror}")
     found = [path for path in paths if os.path.isfile(path) and is_trace(path)]

@@ -99,25 +99,22 @@ class _Mappings:
 
     def __init__(self, profile: Profile) -> None:
         self.ranges: List[Tuple[int, int, str]] = []
-        self._by_path: Dict[str, List[int]] = {}
+        self._by_path: Dict[str, Dict[Tuple[int, int], int]] = {}
         for loaded in profile.objects:
             self._add(loaded.address, loaded.address + loaded.size, loaded.path)
 
     def _add(self, start: int, limit: int, path: str) -> int:
-        known = self._by_path.setdefault(path, [])
-        for index in known:
-            if self.ranges[index][:2] == (start, limit):
-                return index
-        self.ranges.append((start, limit, path))
-        known.append(len(self.ranges) - 1)
-        return known[-1]
+        known = self._by_path.setdefault(path, {})
+        index = known.setdefault((start, limit), len(self.ranges))
+        if index == len(self.ranges):
+            self.ranges.append((start, limit, path))
+        return index
 
     def id(self, path: str, address: int) -> int:
         """The mapping's id, which counts from 1; 0: a frame without an object file."""
         if not path:
             return 0
-        for index in self._by_path.get(path, []):
-            start, limit, _ = self.ranges[index]
+        for (start, limit), index in self._by_path.get(path, {}).items():
             if start <= address < limit:
                 return index + 1
         return self._add(0, 0, path) + 1
@@ -136,23 +133,13 @@ def _frames(profile: Profile, strings: _Strings, mappings: _Mappings) -> Iterato
         frame = profile.frame(id_)
         name = frame.function or ("?" if frame.type == "p" else describe(frame))
         key = (name, frame.file, frame.object)
-        function = functions.get(key)
-        if function is None:
+        if key not in functions:
             function = functions[key] = len(functions) + 1
             fields = number(1, function) + number(2, strings(name)) + number(3, strings(name))
             yield delimited(_FUNCTION, fields + number(4, strings(frame.file)))
         mapping = mappings.id(frame.object, frame.address)
-        line = delimited(4, number(1, function) + number(2, frame.line))
+        line = delimited(4, number(1, functions[key]) + number(2, frame.line))
         yield delimited(_LOCATION, number(1, id_) + number(2, mapping) + number(3, frame.address) + line)
-
-
-def _have_many_children(profile: Profile) -> bytearray:
-    """1 for each node of the trie with more than one child."""
-    children = bytearray(len(profile.node_parent))
-    for parent in profile.node_parent:
-        if children[parent] < 2:
-            children[parent] += 1
-    return bytearray(n > 1 for n in children)
 
 
 class _Samples:
@@ -168,7 +155,6 @@ class _Samples:
         self._labels: Dict[Tuple[str, str, str, str], bytes] = {}
         self._thread_of = thread_naming(profile, True) if profile.has_threads else None
         self._known: Dict[int, bytes] = {}  # stacks, by the innermost node
-        self._is_shared = _have_many_children(profile)
 
     def _label(self, key: str, text: str) -> bytes:
         return delimited(3, number(1, self._strings(key)) + number(2, self._strings(text)))
@@ -197,19 +183,14 @@ class _Samples:
             node = parents[node]
         stack = known.get(node, b"")
         for node in reversed(walked):
-            stack = ids[frames[node]] + stack
-            if self._is_shared[node]:
-                known[node] = stack
+            stack = known[node] = ids[frames[node]] + stack
         return stack
 
     def _stack(self, account: Account) -> bytes:
         if account.node:
             return self._frames_of(account.node)
-        key = (account.kind, account.owner)
-        if key not in self._stackless:
-            self._n_locations += 1
-            self._stackless[key] = self._n_locations
-        return varint(self._stackless[key])
+        next_ = self._n_locations + len(self._stackless) + 1
+        return varint(self._stackless.setdefault((account.kind, account.owner), next_))
 
     def message(self, account: int, figures: SampleFigures) -> bytes:
         of = self._profile.accounts[account]
