@@ -10,9 +10,10 @@ from array import array
 from collections import defaultdict
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from jmassif.analysis.aggregate import aggregate
 from jmassif.attribution.names import STACK_ENDS, Names
 from jmassif.attribution.packages import Folding, FrameRun
-from jmassif.model.records import Composition, counted_blocks, side_of
+from jmassif.model.records import AccountType, Composition, counted_blocks
 from jmassif.model.run import Profile
 
 ROOT = 0
@@ -187,8 +188,7 @@ class BottomUp(CallTree):
         super().__init__(2)
         self.label[ROOT] = self.label_of(title)
         self._profile, self._shape = profile, shape
-        self._kinds: Dict[int, Set[str]] = defaultdict(set)  # by node
-        self._owners: Dict[int, Set[str]] = defaultdict(set)
+        self._types: Dict[int, Set[AccountType]] = defaultdict(set)  # by node
         items: List[_Item] = []
         for account, (n_bytes, blocks) in composition.items():
             node, kind, _ = profile.accounts[account]
@@ -215,21 +215,20 @@ class BottomUp(CallTree):
                 self.places[node] = n_folded
                 self._end(node, folded)
         for node in range(len(self.parent) - 1, 0, -1):
-            self._kinds[self.parent[node]] |= self._kinds[node]
-            self._owners[self.parent[node]] |= self._owners[node]
+            self._types[self.parent[node]] |= self._types[node]
 
     def _end(self, node: int, items: List[_Item]) -> None:
         self.own[0][node] = sum(item[0] for item in items)
         self.own[1][node] = sum(item[1] for item in items)
-        self._kinds[node] = {self._profile.accounts[item[2]].kind for item in items}
-        self._owners[node] = {self._profile.accounts[item[2]].owner for item in items}
+        accounts = self._profile.accounts
+        self._types[node] = {accounts.types[accounts.type_numbers[item[2]]] for item in items}
 
     def kind(self, node: int) -> Optional[str]:
         """The kind of all memory in a node, None where it is mixed."""
-        return next(iter(self._kinds[node])) if len(self._kinds[node]) == 1 else None
+        return _only({type_.kind for type_ in self._types[node]})
 
     def owner(self, node: int) -> Optional[str]:
-        return next(iter(self._owners[node])) if len(self._owners[node]) == 1 else None
+        return _only({type_.owner for type_ in self._types[node]})
 
     def _split(self, items: List[_Item], level: int) -> Dict[Union[str, FrameRun], List[_Item]]:
         """The items of a node by the child they go to; empty if all stacks end in the node."""
@@ -242,9 +241,7 @@ class BottomUp(CallTree):
             return children
         if level - len(shape.levels) >= shape.max_frames:
             return children
-        ended = [item for item in items if not item[3]]
-        if ended:
-            items = [item for item in items if item[3]]
+        ended, items = [item for item in items if not item[3]], [item for item in items if item[3]]
         found: Dict[Union[int, FrameRun], List[_Item]] = defaultdict(list)
         steps = shape.folding.steps([item[3] for item in items], shape.is_folded)
         for (n_bytes, blocks, account, _, _), (key, outer, n_frames) in zip(items, steps):
@@ -260,6 +257,10 @@ class BottomUp(CallTree):
             _, kind, owner = self._profile.accounts[item[2]]
             children.setdefault(f"({kind} of {owner}, without a stack)", []).append(item)
         return children
+
+
+def _only(names: Set[str]) -> Optional[str]:
+    return names.pop() if len(names) == 1 else None
 
 
 def _text(label: Union[str, FrameRun], items: List[_Item]) -> str:
@@ -299,12 +300,9 @@ class StackTree:
     def at(self, composition: Composition) -> Held:
         """Sums of a composition, without accounts that do not count."""
         own = [array("q", bytes(8 * self.n_nodes)) for _ in range(3)]
-        for account, (n_bytes, blocks) in composition.items():
-            node, kind, _ = self._profile.accounts[account]
-            side = side_of(kind)
-            if side and node < self.n_nodes:
-                own[side == "device"][node] += n_bytes
-                own[2][node] += counted_blocks(kind, blocks)
+        for node, usage in aggregate(self._profile, composition, self._profile.accounts.nodes.__getitem__).items():
+            if node < self.n_nodes:
+                own[0][node], own[1][node], own[2][node] = usage.host_bytes, usage.device_bytes, usage.blocks
         return Held(own, [summed(self._profile.node_parent, column) for column in own])
 
     def children(self, held: Held, node: int) -> List[int]:

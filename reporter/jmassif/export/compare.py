@@ -2,10 +2,10 @@
 """A difference as JSON and CSV (fields: docs/formats.md). Sizes are bytes."""
 
 import json
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional
 
 from jmassif.analysis.aggregate import Usage
-from jmassif.analysis.compare import Cell, Difference, DifferenceRow, Finding, LadderView, View
+from jmassif.analysis.compare import Difference, DifferenceRow, Finding, RungRow, View
 from jmassif.analysis.run_info import label
 from jmassif.export.csv import line
 
@@ -13,25 +13,20 @@ from jmassif.export.csv import line
 JSON_VERSION = 1
 
 
-def _figures(figures: Usage) -> Dict[str, int]:
+def _figures(figures: Usage) -> Dict[str, Any]:
     return {"host": figures.host_bytes, "device": figures.device_bytes, "number": figures.blocks}
 
 
-def _cell(cell: Cell) -> Dict[str, Any]:
-    return {**_figures(cell.figures), "change": _figures(cell.change), "beyond_noise": cell.is_beyond_noise}
-
-
-def _row(row: DifferenceRow) -> Dict[str, Any]:
-    return {
+def _row(row: Optional[DifferenceRow]) -> Optional[Dict[str, Any]]:
+    return row and {
         "name": row.name,
         "inside": list(row.path),
         "in_total": row.is_counted,
-        "cells": [_cell(cell) for cell in row.cells],
+        "cells": [
+            {**_figures(cell.figures), "change": _figures(cell.change), "beyond_noise": cell.is_beyond_noise}
+            for cell in row.cells
+        ],
     }
-
-
-def _optional(row: Optional[DifferenceRow]) -> Optional[Dict[str, Any]]:
-    return _row(row) if row else None
 
 
 def _view(view: View) -> Dict[str, Any]:
@@ -40,25 +35,21 @@ def _view(view: View) -> Dict[str, Any]:
         "number_is": view.counts,
         "rows": [_row(row) for row in view.rows],
         "other_rows": view.n_other,
-        "other": _optional(view.other),
-        "rounding": _optional(view.rounding),
+        "other": _row(view.other),
+        "rounding": _row(view.rounding),
         "total": _row(view.total),
     }
 
 
 def _finding(finding: Finding) -> Dict[str, Any]:
     lines = {key: moved and moved._asdict() for key, moved in (("most", finding.most), ("against", finding.against))}
-    step = {"key": finding.step[0], "change": finding.step[1]} if finding.step else None
+    step = finding.step and dict(zip(("key", "change"), finding.step))
     largest = [{"name": name, "change": change} for name, change in finding.largest]
     return {**finding._asdict(), **lines, "step": step, "largest": largest}
 
 
-def _ladder(view: LadderView) -> Dict[str, Any]:
-    rows = [
-        {"key": row.key, "role": row.role, "about": row.is_about, "bytes": row.bytes, "changes": row.changes}
-        for row in view.rows
-    ]
-    return {"pool": view.pool, "rows": rows}
+def _rung(row: RungRow) -> Dict[str, Any]:
+    return {"key": row.key, "role": row.role, "about": row.is_about, "bytes": row.bytes, "changes": row.changes}
 
 
 def as_json(difference: Difference) -> Dict[str, Any]:
@@ -80,7 +71,7 @@ def as_json(difference: Difference) -> Dict[str, Any]:
         "min_bytes": difference.min_bytes,
         "columns": columns,
         "facts": facts,
-        "ladders": [_ladder(view) for view in difference.ladders],
+        "ladders": [{"pool": view.pool, "rows": [_rung(row) for row in view.rows]} for view in difference.ladders],
         "views": [_view(view) for view in difference.views],
     }
 
@@ -96,23 +87,17 @@ _HEAD = (
 ).split(",")
 
 
-def _rows(view: View) -> Iterator[Tuple[str, DifferenceRow]]:
-    for row in view.rows:
-        yield "part", row
-    for what, rest in (("other", view.other), ("rounding", view.rounding), ("total", view.total)):
-        if rest:
-            yield what, rest
-
-
 def write_csv(difference: Difference) -> Iterator[str]:
     """A line a row and column, so that a spreadsheet can pivot it; RFC 4180 but for the ends of lines."""
     yield ",".join(_HEAD)
     for view in difference.views:
-        for what, row in _rows(view):
+        rows = [("part", row) for row in view.rows]
+        rows += [(name, row) for name, row in view._asdict().items() if isinstance(row, DifferenceRow)]
+        for name, row in rows:
             for column, cell in zip(difference.columns, row.cells):
                 figures, change = cell.figures, cell.change
                 yield line(
-                    [view.by, what, row.name, " > ".join(row.path), int(row.is_counted), column.label, len(column.runs)]
+                    [view.by, name, row.name, " > ".join(row.path), int(row.is_counted), column.label, len(column.runs)]
                     + [figures.host_bytes, figures.device_bytes, figures.bytes, figures.blocks]
                     + [change.host_bytes, change.device_bytes, change.bytes, change.blocks]
                     + [None if cell.is_beyond_noise is None else int(cell.is_beyond_noise)]

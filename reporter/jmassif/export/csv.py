@@ -4,7 +4,7 @@
 There are no rows of sums, so that columns can be added up.
 """
 
-from typing import Iterable, Iterator
+from typing import Iterable, Iterator, List
 
 from jmassif.analysis.aggregate import VALUES, by_name, samples, series
 from jmassif.analysis.moments import select
@@ -45,34 +45,28 @@ ALL = "all"
 _SIDES = ("host", "device")
 
 
-def _line(cells: Iterable[object]) -> str:
-    # RFC 4180 ends lines with CR and LF.
-    return line(cells) + "\r"
+def _rows(profile: Profile, view: View) -> Iterator[List[object]]:
+    names = Names(profile)
+    name_of = naming(profile, names, view.by, view.fold != "none")
 
+    def named(name: str) -> List[object]:
+        return [name, profile.group_of.get(name, "other")] if view.by == "owner" else [name]
 
-def _group(profile: Profile, view: View, name: str) -> "list[str]":
-    return [profile.group_of.get(name, "other")] if view.by == "owner" else []
-
-
-def _over_time(profile: Profile, view: View, names: Names) -> Iterator[str]:
-    figures = [f"{side}_live_{what}" for side in _SIDES for what in ("bytes", "blocks")]
-    group = ["group"] if view.by == "owner" else []
-    yield _line(["snapshot", "time_" + profile.time_unit, "reason", view.by] + group + figures)
-    for snapshot, usages in series(profile, naming(profile, names, view.by, view.fold != "none")):
-        for name, usage in usages.items():
-            if any(usage):
-                about = [snapshot.id, snapshot.time, snapshot.reason, name] + _group(profile, view, name)
-                yield _line([*about, *usage])
+    head: List[object] = ["owner", "group"] if view.by == "owner" else [view.by]
+    if view.selector == ALL:
+        figures = [f"{side}_live_{name}" for side in _SIDES for name in ("bytes", "blocks")]
+        yield ["snapshot", f"time_{profile.time_unit}", "reason", *head, *figures]
+        for snapshot, usages in series(profile, name_of):
+            for name, usage in usages.items():
+                if any(usage):
+                    yield [snapshot.id, snapshot.time, snapshot.reason, *named(name), *usage]
+        return
+    columns = samples(profile, select(profile, view.selector or "peak").composition)
+    yield [*head, *(f"{side}_{name.replace('-', '_')}" for side in _SIDES for name in VALUES)]
+    for row in by_name(profile, columns, name_of):
+        yield [*named(row.name), *row.host, *row.device]
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
-    """The lines. Raises moments.SelectionError."""
-    names = Names(profile)
-    if view.selector == ALL:
-        yield from _over_time(profile, view, names)
-        return
-    columns = samples(profile, select(profile, view.selector or "peak").composition)
-    group = ["group"] if view.by == "owner" else []
-    yield _line([view.by] + group + [f"{side}_{name.replace('-', '_')}" for side in _SIDES for name in VALUES])
-    for row in by_name(profile, columns, naming(profile, names, view.by, view.fold != "none")):
-        yield _line([row.name] + _group(profile, view, row.name) + list(row.host + row.device))
+    """The lines, which RFC 4180 ends with CR and LF. Raises moments.SelectionError."""
+    yield from (line(row) + "\r" for row in _rows(profile, view))

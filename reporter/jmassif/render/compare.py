@@ -3,9 +3,8 @@
 
 import os
 import re
-from typing import Callable, Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple
 
-from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.compare import (
     MORE_THAN_ALL,
     POOLS,
@@ -35,13 +34,12 @@ class Section(NamedTuple):
     rows: List[List[str]]  # the name, and a cell a column; the last row is the total
 
 
-class _Column(NamedTuple):
-    head: str
-    text: Callable[[DifferenceRow], str]
-
-
 def _short(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _heads(difference: Difference) -> List[str]:
+    return [_short(printable(column.label), _MAX_HEAD) for column in difference.columns]
 
 
 def _exact(n_bytes: int) -> str:
@@ -128,43 +126,29 @@ def sentences(difference: Difference, finding: Finding) -> List[str]:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _columns(difference: Difference, view: View, pool: str, is_exact: bool) -> List[_Column]:
-    """The columns of a table about one pool. What compares, compares the last column with the first."""
-    pick = POOLS[pool]
+def _cells(difference: Difference, view: View, pool: str, row: DifferenceRow, is_exact: bool) -> Dict[str, str]:
+    """Texts of a row in a table about one pool, by head of the column. The last column is compared with the first."""
+    pick, last = POOLS[pool], row.cells[-1]
     amount, change = (_exact, _exact_change) if is_exact else (size, growth)
-
-    def held(number: int) -> Callable[[DifferenceRow], str]:
-        return lambda row: amount(pick(row.cells[number].figures))
-
-    def changed(of: Callable[[Usage], int]) -> Callable[[DifferenceRow], str]:
-        return lambda row: change(of(row.cells[-1].change))
-
-    def percent(row: DifferenceRow) -> str:
-        return "" if row is view.rounding else change_of(*(pick(row.cells[n].figures) for n in (0, -1)))
-
-    columns = [(number, _short(printable(column.label), _MAX_HEAD)) for number, column in enumerate(difference.columns)]
-    found = [_Column(head, held(number)) for number, head in columns]
-    if len(columns) == 1:
-        return found
-    found += [_Column("change", changed(pick)), _Column("%", percent)]
+    cells = {str(number): amount(pick(cell.figures)) for number, cell in enumerate(row.cells)}
+    if len(row.cells) == 1:
+        return cells
+    cells["change"] = change(pick(last.change))
+    cells["%"] = "" if row is view.rounding else change_of(pick(row.cells[0].figures), pick(last.figures))
     if difference.has_repeats:
-        found.append(_Column("noise", lambda row: "" if row.cells[-1].is_beyond_noise else "within"))
-    sides = [POOLS["host"], POOLS["device"]]
-    if pool == "bytes" and all(any(side(cell.figures) for cell in view.total.cells) for side in sides):
-        found += [_Column(f"{name} change", changed(side)) for name, side in zip(("host", "device"), sides)]
-    if pool == "bytes":  # those of either side are not known
-        found.append(_Column(view.counts, lambda row: f"{row.cells[-1].change.blocks:+,}".replace("+0", "")))
-    return found
+        cells["noise"] = "" if last.is_beyond_noise else "within"
+    if pool == "bytes":  # counts of either memory space are not known
+        spaces = {f"{space} change": POOLS[space] for space in ("host", "device")}
+        if all(any(of(cell.figures) for cell in view.total.cells) for of in spaces.values()):
+            cells.update((head, change(of(last.change))) for head, of in spaces.items())
+        cells[view.counts] = f"{last.change.blocks:+,}".replace("+0", "")
+    return cells
 
 
 def _pools(difference: Difference, view: View) -> List[str]:
     """Both memory spaces of unified boards in one sum; each by itself with a discrete GPU."""
     has_device = any(cell.figures.device_bytes for cell in view.total.cells)
     return ["host", "device"] if difference.is_discrete and has_device else ["bytes"]
-
-
-def _is_in(row: DifferenceRow, pool: str) -> bool:
-    return pool == "bytes" or any(POOLS[pool](cell.figures) for cell in row.cells)
 
 
 def _name(row: DifferenceRow) -> str:
@@ -193,7 +177,7 @@ def ladder_table(difference: Difference, view: LadderView, is_exact: bool = Fals
         changes = [f"{change:+,}" if change else "0"] if len(columns) > 1 else []
         sign = SIGNS.get(row.role, "= " if at else "")
         rows.append([f"{sign}{name}{about}", *(f"{number:,}" for number in numbers), *changes])
-    heads = [_short(printable(column.label), _MAX_HEAD) for column in difference.columns]
+    heads = _heads(difference)
     memory = f"{view.pool.capitalize()} memory from" if view.pool else "From"
     title = f"{memory} {TOOLS[view.rows[0].key]} to {bottom}, at {difference.moment}, in {unit.name}"
     return Section(title, heads + (["change"] if len(columns) > 1 else []), rows)
@@ -204,15 +188,17 @@ def _sections(difference: Difference, is_exact: bool) -> Iterator[Section]:
         yield ladder_table(difference, ladder, is_exact)
     for view in (view for view in difference.views if view.rows or view.by != SCOPE):
         for pool in _pools(difference, view):
-            columns = _columns(difference, view, pool, is_exact)
-            rows = [(_name(row), row) for row in view.rows if _is_in(row, pool)]
+            is_in = POOLS[pool]
+            rows = [(_name(r), r) for r in view.rows if pool == "bytes" or any(is_in(cell.figures) for cell in r.cells)]
             if view.other:
                 rows.append((f"{count(view.n_other, 'other')}, each under {size(difference.min_bytes)}", view.other))
             if view.rounding:
                 rows.append(("rounding of medians", view.rounding))
             rows.append(("total", view.total))
-            cells = [[name] + [column.text(row) for column in columns] for name, row in rows]
-            yield Section(_title(difference, view, pool), [column.head for column in columns], cells)
+            cells = [_cells(difference, view, pool, row, is_exact) for _, row in rows]
+            heads = _heads(difference) + list(cells[-1])[len(difference.columns) :]
+            texts = [[name, *row.values()] for (name, _), row in zip(rows, cells)]
+            yield Section(_title(difference, view, pool), heads, texts)
 
 
 def _files(column: Column) -> str:
