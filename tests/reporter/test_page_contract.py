@@ -204,10 +204,10 @@ def test_a_field_that_is_missing_or_unknown_or_of_another_type_is_found() -> Non
     del run["pid"]
     run["novel"] = 1
     run["unit"] = "fortnights"
-    run["kinds"][0]["is_sampled"] = 3
+    run["kinds"][0]["is_handle"] = 3
     del run["scopes"][0]["host"]
     assert sorted(fault.split(" is ")[0] for fault in faults("RunHead", run, "head")) == [
-        "head.kinds[0].is_sampled",
+        "head.kinds[0].is_handle",
         "head.novel",
         "head.pid",
         "head.scopes[0].host",

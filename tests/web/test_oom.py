@@ -96,6 +96,6 @@ def test_many_failures_make_no_large_page(tmp_path: Path) -> None:
         run.fails(BOARD + n, **on_board(0))
     run.trace.lines.append("k out-of-memory 5000")
     page = write_page(tmp_path, run.trace.save(tmp_path))
-    n_shown, said = look(page, ["count", ".incident"], ["text", ".untold"])
+    n_shown, said = look(page, ["count", ".incident"], ["text", ".not-shown"])
     assert n_shown == 50 and re.match(r"4,950 more failed calls", said)
     assert page.stat().st_size < 2 << 20

@@ -29,8 +29,6 @@ class Block(NamedTuple):
     address: int
     bytes: int
     account: int
-    born: int  # snapshots that were taken before it came
-    died: int  # snapshots that were taken before it went, plus one; 0: it never did
     came: int  # place of its record among those of all blocks
     went: int  # place of the record of its end, plus one; 0: it never did
 
@@ -49,22 +47,18 @@ def blocks(profile: Profile, limit: int = MAX_BLOCKS) -> Blocks:
     """
     columns = profile.blocks
     frees = set(profile.frees)
-    positions = [snapshot.position for snapshot in profile.snapshots]
-    n_taken = 0
     found: List[Block] = []
     live: Dict[Tuple[int, int], int] = {}
     for row, fields in enumerate(zip(columns.time, columns.address, columns.size, columns.account)):
         time, address, n_bytes, account = fields
-        while n_taken < len(positions) and positions[n_taken] <= row:
-            n_taken += 1
         key = (address, account)
         if row in frees:
             index = live.pop(key, None)
             if index is not None:
-                found[index] = found[index]._replace(end=time + 1, died=n_taken + 1, went=row + 1)
+                found[index] = found[index]._replace(end=time + 1, went=row + 1)
         else:
             live[key] = len(found)
-            found.append(Block(time, 0, address, n_bytes, account, n_taken, 0, row, 0))
+            found.append(Block(time, 0, address, n_bytes, account, row, 0))
     if len(found) <= limit:
         return Blocks(found, 0, 0)
     ranked = sorted(range(len(found)), key=lambda index: -found[index].bytes)

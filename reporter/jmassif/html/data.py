@@ -117,7 +117,7 @@ def oom(profile: Profile, names: Names, report: Optional[Report]) -> Dict[str, A
     n_shown = sum(len(incident.tries) for _, incident in numbered)
     return {
         "incidents": [_incident(profile, names, n, each, n in with_map, is_pytorch) for n, each in numbered],
-        "untold": max(0, profile.counters.get("out-of-memory", 0) - n_shown),
+        "not_shown": max(0, profile.counters.get("out-of-memory", 0) - n_shown),
         "over_time": _over_time(profile),
     }
 
@@ -437,11 +437,6 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _
     return table
 
 
-def _kind(profile: Profile, kind: str) -> Dict[str, Any]:
-    is_sampled, is_handle = profile.is_sampled(kind), kind in HANDLE_KINDS
-    return {"name": kind, "side": side_of(kind) or "", "is_sampled": is_sampled, "is_handle": is_handle}
-
-
 def cells_data(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
     frame_index = _Index([0])
@@ -477,7 +472,7 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
     for name, rows in (("bytes", found.live_bytes), ("blocks", found.live_blocks), ("allocated", found.allocated)):
         columns.add(f"row.{name}", rows, "signed")
     return {
-        "kinds": [_kind(profile, kind) for kind in kinds],
+        "kinds": [{"name": kind, "side": side_of(kind) or "", "is_handle": kind in HANDLE_KINDS} for kind in kinds],
         "owners": [
             {"name": owner, "group": profile.group_of.get(owner, "other"), "about": OWNERS.get(owner, "")}
             for owner in owners
@@ -488,7 +483,6 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
         "threads": [shown(thread) for thread in threads],
         "lines": dict(_lines(profile, names, lines.values, directories), through=[list(row) for row in through]),
         "frames": _frames(profile, names, frame_index.values, directories),
-        "accounts": len(profile.accounts) - 1,
         "nodes": len(profile.node_frame) - 1,
     }
 
@@ -638,7 +632,7 @@ def _leaks(report: Report) -> Optional[Dict[str, Any]]:
         "not_counted": [[NOT_COUNTED[row.key], row.bytes] for row in leaks.not_counted],
         "step": step_of(growth.step, unit),
         "n_steps": growth.n_steps,
-        "untold": unknown(growth),
+        "unknown": unknown(growth),
         "growing": [
             {
                 "label": shown(leak.label),

@@ -4,7 +4,7 @@
 // reporter/jmassif/html/. The typedefs here are the contract of what is in the head (docs/page.md).
 
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
-/** @typedef {{name: string, side: ''|'host'|'device', is_sampled: boolean, is_handle: boolean}} Kind */
+/** @typedef {{name: string, side: ''|'host'|'device', is_handle: boolean}} Kind */
 /** @typedef {{name: string, group: string, about: string}} Owner `about`: what it is; '' of the user's own rules */
 /** @typedef {{label: string[], type: string[], package: number[], library: number[], packages: string[], libraries: string[], around: number[], arounds: string[]}} Frames `arounds`: the source around a line */
 /** @typedef {{label: string[], function: string[], path: string[], source: string[], around: string[], changed: string[], through: number[][]}} Lines `around`: the source around it; `through`: sets of lines that memory was called through, for `cell.through` */
@@ -33,8 +33,8 @@
 /** A statement of the first screen. @typedef {{about: string, severity: 'alarm'|'warning'|'note', text: string}} Statement */
 /**
  * Memory still allocated at exit, before an interpreter's clean-up (analysis/leaks.py), by owner and call site; memory that is not
- * counted; and lines that keep growing, by `slope` bytes per `step`. `untold`: why growth is unknown.
- * @typedef {{time: number, bytes: number, owners: {name: string, group: string, host: number, device: number, blocks: number}[], places: {label: string, owner: string, kind: string, bytes: number, blocks: number}[], not_counted: [string, number][], step: string, n_steps: number, untold: string, growing: {label: string, owner: string, slope: number, grown: number, held: number, since: number}[]}} LeaksData
+ * counted; and lines that keep growing, by `slope` bytes per `step`. `unknown`: why growth is unknown.
+ * @typedef {{time: number, bytes: number, owners: {name: string, group: string, host: number, device: number, blocks: number}[], places: {label: string, owner: string, kind: string, bytes: number, blocks: number}[], not_counted: [string, number][], step: string, n_steps: number, unknown: string, growing: {label: string, owner: string, slope: number, grown: number, held: number, since: number}[]}} LeaksData
  */
 /**
  * The head of one process. Cells, moments and the columns' rows are described in docs/page.md.
@@ -59,7 +59,6 @@
  * @property {string[]} threads by name; '' alone without a record
  * @property {Lines} lines
  * @property {Frames} frames
- * @property {number} accounts
  * @property {number} nodes
  * @property {string[]} reasons
  * @property {Record<string, Peak>} peaks
@@ -67,7 +66,7 @@
  * @property {Balance[]} balances
  * @property {OtherFigure[]} others what other tools showed
  * @property {string} overlay what a tool's log showed at the peak, in a sentence; '' without one
- * @property {{incidents: Incident[], untold: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} oom
+ * @property {{incidents: Incident[], not_shown: number, over_time: Record<'time'|'reserved'|'free'|'largest_hole', number[]>}} oom
  * @property {[string, string][]} mapped library and kind
  * @property {{label: string, rows: number, wants_much: boolean, is_of_process: boolean, beside: string}[]} machine `beside`: the plot of memory that it is drawn in, 'both', 'host' or 'device'; '' for none
  * @property {number|null} short_at when memory ran short

@@ -201,7 +201,6 @@ const eventsOf = (heads, offset) => ({
 function countsOf(heads) {
     const total = (/** @type {(head: RunHead) => number} */ of) => heads.reduce((n, head) => n + of(head), 0);
     return {
-        accounts: total((head) => head.accounts),
         nodes: total((head) => head.nodes),
         events_left_out: total((head) => head.events_left_out),
         scopes_left_out: /** @type {[number, number]} */ ([total((head) => head.scopes_left_out[0]), total((head) => head.scopes_left_out[1])]),
@@ -244,7 +243,7 @@ function headOf(runs, { offset, first, kinds, owners, roles, libraries, threads,
         balances: [],
         others: [],
         overlay: '',
-        oom: { incidents: [], untold: 0, over_time: { time: [], reserved: [], free: [], largest_hole: [] } },
+        oom: { incidents: [], not_shown: 0, over_time: { time: [], reserved: [], free: [], largest_hole: [] } },
         facts: heads.map((head) => /** @type {[string, string]} */ ([`Process ${head.pid}`, head.command])),
         manifest: [],
         notes: [...new Set([...(together.no_clock ? [`No common clock: ${together.no_clock}.`] : []), ...heads.flatMap((head) => head.notes)])],

@@ -77,7 +77,7 @@ export class Leaks extends View {
         const { run } = this;
         const leaks = /** @type {LeaksData} */ (run.head.leaks);
         const others = leaks.not_counted.map(([what, bytes]) => `${size(bytes)} ${what}`);
-        const growth = leaks.untold ? `Growth is unknown: ${leaks.untold}.` : leaks.growing.length ? '' : 'No line keeps growing.';
+        const growth = leaks.unknown ? `Growth is unknown: ${leaks.unknown}.` : leaks.growing.length ? '' : 'No line keeps growing.';
         if (leaks.growing.length) this.#growing.show(growthColumns(run, leaks), leaks.growing, leaks.n_steps ? `over ${whole(leaks.n_steps)} times ${leaks.step}` : '');
         this.#grid.show(columns(run, leaks.owners), leaks.owners, `${size(leaks.bytes)} at ${time(leaks.time, run.head.unit)}`);
         this.#places.show(PLACE_COLUMNS, leaks.places, 'Python lines where there are any, else the function that allocated');

@@ -74,13 +74,13 @@ export class OutOfMemory extends View {
 
     content() {
         const { unit, oom } = this.run.head;
-        const { incidents, untold } = oom;
+        const { incidents, not_shown } = oom;
         const resolved = incidents.filter(({ outcome }) => outcome === 'retried');
         const lines = resolved.map((incident) => h('li', {}, `(${incident.number}) at ${time(incident.time, unit)}: ${what(incident)} ${whatCame(incident)}`));
         return [
             ...incidents.filter(({ outcome }) => outcome !== 'retried').reverse().map((incident) => this.#article(incident)),
             ...(lines.length ? [h('h3', {}, 'Earlier failed allocations (recovered)'), h('ul', { class: 'resolved' }, ...lines)] : []),
-            untold > 0 && h('p', { class: 'quiet untold' }, `${count(untold, 'more failed call')} not on this page`),
+            not_shown > 0 && h('p', { class: 'quiet not-shown' }, `${count(not_shown, 'more failed call')} not on this page`),
         ];
     }
 
