@@ -103,7 +103,7 @@ def test_exit_handlers_still_count() -> None:
 
 def test_where_to_read_the_trace_is_said_once_at_the_end() -> None:
     recording = record(["/bin/true"])
-    assert recording.stderr.count(f"jm_print {recording.trace}") == 1
+    assert recording.stderr.count(f"jmassif report {recording.trace.name}") == 1
     quiet = record(["/bin/true"], ["-q"])
     assert quiet.stderr == ""
 
