@@ -194,9 +194,7 @@ def test_memory_that_is_mapped_grows_and_shrinks_by_pieces(tmp_path: Path) -> No
     ]
     (segment,) = snapshot["segments"]
     assert (segment["total_size"], segment["is_expandable"], segment["segment_type"]) == (2 * piece, True, "large")
-    about = snapshot["jmassif"]
-    assert (about["shown_bytes"], about["device_bytes"]) == (2 * piece, 2 * piece + 7 * MIB)
-    assert about["without_address_bytes"] == 7 * MIB
+    assert snapshot["jmassif"]["moment"] == "the last snapshot"
 
 
 def test_failures_for_good_are_steps_and_those_that_a_retry_mended_are_not(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.device_memory import CACHE, Layout, Segment, is_placed, layout_at
 from jmassif.analysis.oom import DeviceMoment, at_least, chains_of, select_device
-from jmassif.model.records import DEVICE_KINDS, Account, Exhaustion, Mapped, side_of
+from jmassif.model.records import Account, Exhaustion, Mapped, side_of
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View
 from jmassif.units import printable, size, unicode_text
@@ -304,50 +304,33 @@ class _Dictionaries:
         return entry
 
 
-def _about(profile: Profile, at: DeviceMoment, layout: Layout) -> _Dict:
-    """Beside what memory_viz knows: which moment it is, and what of the device has no addresses."""
-    shown = sum(segment.bytes for segment in layout.segments)
-    about: _Dict = {"version": __version__, "moment": unicode_text(at.name), "time": at.time, "shown_bytes": shown}
-    about["time_unit"] = profile.time_unit
-    if at.composition is not None:
-        accounts = profile.accounts
-        device = sum(held for id_, (held, _) in at.composition.items() if accounts[id_].kind in DEVICE_KINDS)
-        about["device_bytes"] = device
-        about["without_address_bytes"] = max(0, device - shown)
-    return about
-
-
-def _check_addresses(profile: Profile) -> None:
-    """Raises FormatError for a PyTorch that reports numbers in the place of addresses."""
+def _refusal(profile: Profile, at: DeviceMoment, layout: Layout) -> str:
+    """The reason why blocks are not where they seem to be; "": they are."""
     version = profile.manifest.get("pytorch", "")
     if version and not at_least(version, 1, 10):
-        raise FormatError(
-            f"PyTorch {printable(version)} does not report where tensors lie in segments: record with PyTorch 1.10 or later"
-        )
-
-
-def _unplaced(profile: Profile, at: DeviceMoment, layout: Layout) -> FormatError:
+        return f"PyTorch {printable(version)} does not report where tensors lie in segments: record with PyTorch 1.10 or later"
+    if at.composition is None or is_placed(profile, layout, at.composition):
+        return ""
     if "cudaMallocAsync" in profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", ""):
-        return FormatError("PyTorch's allocator has no segments with cudaMallocAsync: record with backend:native")
-    free = size(layout.fragmentation.free)
-    return FormatError(
-        f"it is not known where tensors lie in segments at {at.name}, where the map has {free} free, more than the allocator"
-        " cache: PyTorch reports their addresses from 1.10 on"
+        return "PyTorch's allocator has no segments with cudaMallocAsync: record with backend:native"
+    return (
+        f"it is not known where tensors lie in segments at {at.name}, where the map has {size(layout.fragmentation.free)}"
+        " free, more than the allocator cache: PyTorch reports their addresses from 1.10 on"
     )
 
 
 def snapshot(profile: Profile, view: View) -> _Dict:
     """The data of the pickle. Raises moments.SelectionError, FormatError."""
-    _check_addresses(profile)
     at = select_device(profile, view.segments or "", view.selector)
     layout = layout_at(profile, at.position)
-    if at.composition is not None and not is_placed(profile, layout, at.composition):
-        raise _unplaced(profile, at, layout)
+    refusal = _refusal(profile, at, layout)
+    if refusal:
+        raise FormatError(refusal)
     made = _Dictionaries(profile, view.by)
     return {
         "segments": [made.segment(segment) for segment in layout.segments],
         "device_traces": [[made.entry(step) for step in _steps(profile, at.position)]],
-        "jmassif": _about(profile, at, layout),
+        "jmassif": {"version": __version__, "moment": unicode_text(at.name)},
     }
 
 

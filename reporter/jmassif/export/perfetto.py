@@ -9,7 +9,7 @@ Times are microseconds there. A trace in instructions or bytes has one of them f
 """
 
 import json
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from jmassif.analysis.aggregate import series
 from jmassif.analysis.oom import incidents_of
@@ -78,52 +78,45 @@ def _by_name(profile: Profile, view: View, events: _Events) -> Iterator[str]:
                 yield events.event("C", f"{space} by {view.by}".strip(), time, args=figures)
 
 
-class _Slice(NamedTuple):
-    thread: int
-    begin: int
-    end: int
-    category: str
-    name: str
-    figures: Dict[str, Any]
+# Thread, begin, end, category, name, figures.
+_Slice = Tuple[int, int, int, str, str, Dict[str, Any]]
 
 
 def _slices(profile: Profile) -> List[_Slice]:
     """In order of time, the outer one first."""
-    found = []
+    found: List[_Slice] = []
     for region in profile.regions:
         end = max(region.begin, profile.last_time) if region.end is None else region.end
         most, host, device = region_figures(profile, region)
         figures = {"most_bytes": most, "host_growth_bytes": host, "device_growth_bytes": device}
-        if region.end is None:
-            figures["still_open"] = True
-        found.append(_Slice(region.thread, region.begin, end, "region", region.text, figures))
+        figures.update({"still_open": True} if region.end is None else {})
+        found.append((region.thread, region.begin, end, "region", region.text, figures))
     for scope in sorted(profile.scopes, key=lambda scope: scope.id):
         host, device = growth_by_side(scope.growths)
         figures = {"host_growth_bytes": host, "device_growth_bytes": device}
         figures.update((f"{growth.kind}_blocks", growth.blocks) for growth in scope.growths)
-        found.append(_Slice(scope.thread, scope.begin, scope.end, "scope", scope.name, figures))
+        found.append((scope.thread, scope.begin, scope.end, "scope", scope.name, figures))
     # Stable: of slices with the same ends the region is the outer one, and a scope that was begun first.
-    return sorted(found, key=lambda row: (row.begin, -row.end))
+    return sorted(found, key=lambda row: (row[1], -row[2]))
 
 
 def _on_tracks(profile: Profile, events: _Events) -> Iterator[str]:
     """Each slice on the first track of its thread on which it nests, then the tracks' names."""
     tracks: Dict[int, List[List[int]]] = {}  # by thread, for each track: the ends of the open slices
     names: Dict[int, str] = {}
-    for row in _slices(profile):
-        of_thread = tracks.setdefault(row.thread, [])
+    for thread, begin, end, category, name, figures in _slices(profile):
+        of_thread = tracks.setdefault(thread, [])
         for ends in of_thread:
             # One that ends where this one begins is not around it.
-            while ends and ends[-1] <= row.begin and ends[-1] < row.end:
+            while ends and ends[-1] <= begin and ends[-1] < end:
                 ends.pop()
-        number = next((n for n, ends in enumerate(of_thread) if not ends or row.end <= ends[-1]), len(of_thread))
+        number = next((n for n, ends in enumerate(of_thread) if not ends or end <= ends[-1]), len(of_thread))
         if number == len(of_thread):
             of_thread.append([])
-        of_thread[number].append(row.end)
-        track = _FIRST_TRACK * number + row.thread
-        names[track] = f"thread {row.thread}" + (f", overlapping ({number + 1})" if number else "")
-        fields = {"dur": row.end - row.begin, "tid": track, "cat": row.category, "args": row.figures}
-        yield events.event("X", row.name, row.begin, **fields)
+        of_thread[number].append(end)
+        track = _FIRST_TRACK * number + thread
+        names[track] = f"thread {thread}" + (f", overlapping ({number + 1})" if number else "")
+        yield events.event("X", name, begin, dur=end - begin, tid=track, cat=category, args=figures)
     for track, name in names.items():
         yield events.event("M", "thread_name", tid=track, args={"name": name})
 
@@ -140,13 +133,11 @@ def _events(profile: Profile, view: View) -> Iterator[str]:
         yield events.event("i", mark.text, mark.time, s="p", tid=0, cat="mark")
     for incident in incidents_of(profile, Names(profile)):
         name = f"out of memory: {incident.verdict}"
-        said = {"verdict": incident.verdict, "asked": incident.situation.asked}
-        yield events.event("i", name, incident.last.time, s="p", tid=0, cat="out-of-memory", args=said)
-    for which in PEAKS:
-        if which in profile.peaks:
-            peak = profile.peaks[which]
-            figures = {"host": peak.host, "device": peak.device}
-            yield events.event("i", f"{which} peak", peak.time, s="p", tid=0, cat="peak", args=figures)
+        figures = {"verdict": incident.verdict, "asked": incident.situation.asked}
+        yield events.event("i", name, incident.last.time, s="p", tid=0, cat="out-of-memory", args=figures)
+    for peak in [profile.peaks[which] for which in PEAKS if which in profile.peaks]:
+        args = {"host": peak.host, "device": peak.device}
+        yield events.event("i", f"{peak.which} peak", peak.time, s="p", tid=0, cat="peak", args=args)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
