@@ -22,7 +22,7 @@ def by_thread(profile: Profile, through: str) -> Dict[str, Tuple[int, int]]:
     for account, counts in profile.counts().items():
         node, kind, _ = profile.accounts[account]
         if kind == "heap" and through in functions(profile, node):
-            name = threads.name(threads.number(account))
+            name = threads.name(threads.numbers[account])
             all_, live = sums.get(name, (0, 0))
             sums[name] = all_ + counts.bytes, live + held.get(account, (0, 0))[0]
     return sums

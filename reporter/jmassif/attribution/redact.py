@@ -24,30 +24,11 @@ _PACKAGED = re.compile(
 _PATH = re.compile(r"(?:/[^\s'\"<>|:;,()\[\]{}=/]+){2,}")
 _TOKEN = re.compile(r"[^\s'\"<>|:;,()\[\]{}=]*/[^\s'\"<>|:;,()\[\]{}=]*")
 
-_KEPT = {
-    "pid",
-    "ppid",
-    "forked-from",
-    "process",
-    "start",
-    "start-unix-ms",
-    "time-unit",
-    "memory",
-    "jmassif",
-    "valgrind",
-    "arch",
-    "kernel",
-    "page-size",
-    "mem-total-bytes",
-    "cpus",
-    "board",
-    "l4t",
-    "python",
-    "pytorch",
-}
-_HARMLESS = re.compile(
-    r"[A-Za-z0-9.+%-]{0,24}"
-)  # values of options: numbers and words, but no names of files or functions
+_KEPT = set(
+    """pid ppid forked-from process start start-unix-ms time-unit memory jmassif valgrind arch kernel page-size
+    mem-total-bytes cpus board l4t python pytorch""".split()
+)
+_HARMLESS = re.compile(r"[A-Za-z0-9.+%-]{0,24}")  # values of options that name no file or function
 _NAMED = ("option.owners", "option.alloc-fn", "option.ignore-fn", "option.jmassif-out-file", "option.code-cache")
 _LEAST_WORD = 2
 
@@ -56,28 +37,20 @@ def _base(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
-class _Paths:
-    """Names for paths. Remembers directories, so that files of one name stay apart."""
+class _Paths(Dict[str, str]):
+    """Names for paths. Files of one name stay apart."""
 
     def __init__(self) -> None:
-        self._known: Dict[str, str] = {}
-        self._taken: Set[str] = set()
+        super().__init__()
+        self._taken: Dict[str, int] = {}  # how often, by name
 
-    def __call__(self, path: str) -> str:
+    def __missing__(self, path: str) -> str:
         if "/" not in path:
             return path
-        if path not in self._known:
-            self._known[path] = self._new(path)
-        return self._known[path]
-
-    def _new(self, path: str) -> str:
         packaged = _PACKAGED.fullmatch(path)
         rest = packaged.group(1) if packaged else _base(path)
-        number, name = 1, f"{_SOMEWHERE}/{rest}"
-        while name in self._taken:
-            number += 1
-            name = f"{_SOMEWHERE}{number}/{rest}"
-        self._taken.add(name)
+        number = self._taken[rest] = self._taken.get(rest, 0) + 1
+        name = self[path] = f"{_SOMEWHERE}{number if number > 1 else ''}/{rest}"
         return name
 
 
@@ -85,8 +58,7 @@ def _secrets(profile: Profile) -> List[str]:
     """The user's and the host's name, as words, and the user's in paths of home directories."""
     manifest = profile.manifest
     words = {manifest.get("user", ""), manifest.get("host", ""), manifest.get("host", "").partition(".")[0]}
-    texts = [*manifest.values(), *profile.strings.values()]
-    for text in texts:
+    for text in (*manifest.values(), *profile.strings.values()):
         words |= set(re.findall(r"/(?:home|Users)/([^/\s:]+)", text))
     return sorted((word for word in words if len(word) >= _LEAST_WORD), key=len, reverse=True)
 
@@ -106,22 +78,21 @@ class _Scrubber:
         """A path; what is compiled from a string has none: "<string>"."""
         if text.startswith("<"):
             return self.text(text)
-        found = self._paths(text)
+        found = self._paths[text]
         return found if _PACKAGED.fullmatch(text) else self.words(found)
 
     def function(self, text: str) -> str:
         """A function may well be called as the user is."""
-        return _PATH.sub(lambda match: self._paths(match.group()), text)
+        return _PATH.sub(lambda match: self._paths[match.group()], text)
 
     def text(self, text: str) -> str:
-        return self.words(_TOKEN.sub(lambda match: self._paths(match.group()), text))
+        return self.words(_TOKEN.sub(lambda match: self._paths[match.group()], text))
 
 
 def _command(profile: Profile) -> str:
     """The program's own name, without arguments: of what was run the part that is the name of an object file as well."""
-    objects = {_base(each.path) for each in profile.objects} | {
-        _base(profile.strings[frame[2]]) for frame in profile.frames.values()
-    }
+    objects = {_base(each.path) for each in profile.objects}
+    objects |= {_base(profile.strings[frame[2]]) for frame in profile.frames.values()}
     first = _base(profile.manifest.get("command", "").split(" ")[0])
     return first if first and first in objects else _PROGRAM
 
@@ -143,7 +114,7 @@ def _frames(profile: Profile, scrub: _Scrubber) -> None:
 def _manifest(profile: Profile, scrub: _Scrubber) -> Dict[str, str]:
     kept: Dict[str, str] = {"command": _command(profile)}
     for key, value in profile.manifest.items():
-        is_option = key.startswith("option.") and key not in _NAMED and _HARMLESS.fullmatch(value) is not None
+        is_option = key.startswith("option.") and key not in _NAMED and _HARMLESS.fullmatch(value)
         if key in _KEPT or key.startswith("package.") or is_option:
             kept[key] = scrub.words(value)
         elif key == "stopped":
@@ -154,9 +125,8 @@ def _manifest(profile: Profile, scrub: _Scrubber) -> Dict[str, str]:
 def anonymize(profile: Profile) -> None:
     """Remove from a run what identifies its user or machine. To be done before anything asks it for names."""
     scrub = _Scrubber(profile)
-    manifest = _manifest(profile, scrub)
+    profile.manifest = _manifest(profile, scrub)
     _frames(profile, scrub)
-    profile.manifest = manifest
     profile.source_hashes = {}
     profile.thread_names = {number: scrub.text(name) for number, name in profile.thread_names.items()}
     profile.objects = [each._replace(soname=_base(each.soname), path=scrub.path(each.path)) for each in profile.objects]

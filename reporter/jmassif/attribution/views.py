@@ -7,6 +7,7 @@ from typing import Callable, Dict, List, NamedTuple, Tuple
 
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
+from jmassif.attribution.packages import Memo
 from jmassif.model.records import OTHER
 from jmassif.model.run import Profile
 from jmassif.units import printable
@@ -32,20 +33,13 @@ class Threads:
         by_node = array("q", [_NONE])
         for parent, frame in zip(profile.node_parent[1:], profile.node_frame[1:]):
             by_node.append(by_node[parent] if parent else roots.get(frame, _NONE))
-        self._numbers = array("q", map(by_node.__getitem__, profile.accounts.nodes))
-        # All that began, not only those that hold something.
-        self._sharing = Counter(map(self.name, set(roots.values())))
-
-    def number(self, account: int) -> int:
-        """The number of the thread that allocated the account's memory, from 1; 0: one of many that share it; -1: none."""
-        return self._numbers[account]
+        # By account the number of the thread that allocated, from 1; 0: one of many that share it; -1: none.
+        self.numbers = array("q", map(by_node.__getitem__, profile.accounts.nodes))
+        # How many threads were called so: all that began, not only those that hold something.
+        self.sharing = Counter(map(self.name, set(roots.values())))
 
     def name(self, number: int) -> str:
         return NO_THREAD if number == _NONE else printable(self._profile.thread(number))
-
-    def sharing(self, name: str) -> int:
-        """How many threads were called so."""
-        return self._sharing[name]
 
 
 def thread_naming(profile: Profile, is_together: bool) -> Callable[[int], str]:
@@ -53,9 +47,9 @@ def thread_naming(profile: Profile, is_together: bool) -> Callable[[int], str]:
     threads = Threads(profile)
 
     def name_of(account: int) -> str:
-        number = threads.number(account)
+        number = threads.numbers[account]
         name = threads.name(number)
-        return name if is_together or threads.sharing(name) < 2 else f"{name} (thread {number})"
+        return name if is_together or threads.sharing[name] < 2 else f"{name} (thread {number})"
 
     return name_of
 
@@ -80,47 +74,35 @@ def _module(profile: Profile, names: Names, frame: int, home: str) -> str:
     if package:
         return package
     path = profile.frame(frame).file
-    is_below = home and path.startswith(home.rstrip("/") + "/")
-    name = path[len(home.rstrip("/")) + 1 :] if is_below else names.file(frame)
+    below = home.rstrip("/") + "/"
+    name = path[len(below) :] if home and path.startswith(below) else names.file(frame)
     name = name[: -len(".py")] if name.endswith(".py") else name
     return ".".join(part for part in name.split("/") if part not in ("", ".", "__init__")) or name
 
 
-class _Places:
-    """From a frame to what it is called in one of LINE_VIEWS. Remembers."""
+def _places(profile: Profile, names: Names, view: str, is_below_cwd: bool = True) -> Dict[int, Charged]:
+    """The name of each frame in one of LINE_VIEWS."""
+    home = profile.manifest.get("cwd", "") if is_below_cwd else ""
 
-    def __init__(self, profile: Profile, names: Names, view: str, home: str) -> None:
-        self._profile, self._names, self._view, self._home = profile, names, view, home
-        self._known: Dict[int, Charged] = {}
+    def place(frame: int) -> Charged:
+        file = names.file(frame)
+        if view == "python-line":
+            return Charged(f"{file}:{profile.frame(frame).line}", frame, True)
+        if view == "python-function":
+            return Charged(printable(f"{profile.frame(frame).function or '?'} ({file})"), 0, True)
+        return Charged(printable(_module(profile, names, frame, home)), 0, True)
 
-    def __call__(self, frame: int) -> Charged:
-        if frame not in self._known:
-            self._known[frame] = self._named(frame)
-        return self._known[frame]
-
-    def _named(self, frame: int) -> Charged:
-        profile, names = self._profile, self._names
-        fields = profile.frame(frame)
-        if self._view == "python-line":
-            return Charged(f"{names.file(frame)}:{fields.line}", frame, True)
-        if self._view == "python-function":
-            return Charged(printable(f"{fields.function or '?'} ({names.file(frame)})"), 0, True)
-        return Charged(printable(_module(profile, names, frame, self._home)), 0, True)
+    return Memo(place)
 
 
 def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callable[[int], List[Charged]]:
     """A function from an account to all that has it in its total, each once: what is charged, and what had called that."""
-    place = _Places(profile, names, view, profile.manifest.get("cwd", ""))
+    places = _places(profile, names, view)
     passed = callers(profile, names.folding, is_folded)
-    known: Dict[Tuple[int, ...], List[Charged]] = {}
-
-    def charged(account: int) -> List[Charged]:
-        frames = passed(profile.accounts.nodes[account])
-        if frames not in known:
-            known[frames] = list({to.label: to for to in map(place, frames)}.values())
-        return known[frames]
-
-    return charged
+    known: Dict[Tuple[int, ...], List[Charged]] = Memo(
+        lambda frames: list({places[frame].label: places[frame] for frame in frames}.values())
+    )
+    return lambda account: known[passed(profile.accounts.nodes[account])]
 
 
 def charges(
@@ -130,13 +112,13 @@ def charges(
 
     Unless `is_below_cwd`, modules have names that do not depend on where the program was started.
     """
-    place = _Places(profile, names, view, profile.manifest.get("cwd", "") if is_below_cwd else "")
+    places = _places(profile, names, view, is_below_cwd)
     nowhere = Charged(f"(no Python {LINE_VIEWS[view]})", 0, False)
 
     def charged(account: int) -> Charged:
         frame = names.charged(account, is_folded)
         if frame:
-            return place(frame)
+            return places[frame]
         if not profile.accounts.nodes[account]:
             return Charged(f"({profile.accounts.kind(account)}, without a stack)", 0, False)
         return Charged(names.library(account), 0, True) if view == "module" else nowhere

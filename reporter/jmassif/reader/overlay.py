@@ -17,7 +17,7 @@ from jmassif.model.run import Profile
 from jmassif.units import printable
 
 
-_TEGRASTATS = re.compile(r"\s*(?:(\d\d)-(\d\d)-(\d{4}) (\d\d):(\d\d):(\d\d)\s+)?RAM (\d{1,9})/\d+([kMG])B")
+_TEGRASTATS = re.compile(r"\s*(?:(\d\d)-(\d\d)-(\d{4}) (\d\d:\d\d:\d\d)\s+)?RAM (\d{1,9})/\d+([kMG])B")
 _UNITS = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _STAMP = re.compile(r"\s*(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(\.\d{1,9})?\s*")
 _MIB = re.compile(r"\s*(\d{1,9})(?: MiB)?\s*")
@@ -32,33 +32,24 @@ class OverlayError(Exception):
 
 
 _Row = Tuple[Optional[float], int]  # seconds since 1970 as if the log were UTC; bytes
-_Stamp = Optional[float]
 
 
-def _seconds(year: str, month: str, day: str, *rest: str) -> _Stamp:
+def _stamp(text: str) -> Optional[float]:
+    match = _STAMP.fullmatch(text)
     try:
-        fields = time.strptime(" ".join((year, month, day) + rest[:3]), "%Y %m %d %H %M %S")
+        fields = time.strptime(" ".join(match.groups()[:6]), "%Y %m %d %H %M %S") if match else None
     except ValueError:
         return None
-    return calendar.timegm(fields) + float(rest[3] or 0 if len(rest) > 3 else 0)
-
-
-def _stamp(text: str) -> _Stamp:
-    match = _STAMP.fullmatch(text)
-    return _seconds(*match.groups("")) if match else None
+    return calendar.timegm(fields) + float(match.group(7) or 0) if match and fields else None
 
 
 def _tegrastats(lines: List[str]) -> List[_Row]:
     rows: List[_Row] = []
-    for line in lines:
-        match = _TEGRASTATS.match(line)
-        if not match:
-            continue
-        month, day, year, *clock = match.groups()[:6]
-        when = _seconds(year, month, day, *clock) if year else None
-        if year and when is None:
-            continue
-        rows.append((when, int(match.group(7)) * _UNITS[match.group(8)]))
+    for match in filter(None, map(_TEGRASTATS.match, lines)):
+        month, day, year, clock, number, unit = match.groups()
+        when = _stamp(f"{year}-{month}-{day} {clock}") if year else None
+        if when is not None or not year:
+            rows.append((when, int(number) * _UNITS[unit]))
     return rows
 
 
@@ -67,11 +58,9 @@ def _jtops_bytes(text: str, total: Optional[int]) -> Optional[int]:
         value = float(text)
     except ValueError:
         return None
-    if not 0 <= value < 1 << 40:
-        return None
-    if value > 1:
+    if 1 < value < 1 << 40:
         return int(value) * 1024
-    return int(value * total) if total else None
+    return int(value * total) if total and 0 <= value <= 1 else None
 
 
 def _table(lines: List[str], time_name: str, is_value: Callable[[str], bool]) -> Tuple[List[Dict[str, str]], str]:
@@ -82,9 +71,7 @@ def _table(lines: List[str], time_name: str, is_value: Callable[[str], bool]) ->
     if time_name not in names or value is None:
         return [], ""
     found.fieldnames = names
-    rows = []
-    for row in found:
-        rows.append({name: text for name, text in row.items() if isinstance(name, str) and isinstance(text, str)})
+    rows = [{name: text for name, text in row.items() if isinstance(name, str) and isinstance(text, str)} for row in found]
     return rows, value
 
 
@@ -119,7 +106,7 @@ def _zone_s(profile_start_s: float, run_s: float, stamps: List[float]) -> float:
     local = time.localtime(profile_start_s)
     here = float(calendar.timegm(time.gmtime(profile_start_s)) - calendar.timegm(local))
     quarters = range(-_FARTHEST_ZONE, _FARTHEST_ZONE + 1)
-    candidates = [here] + sorted((float(n * _QUARTER_S) for n in quarters), key=lambda offset: abs(offset - here))
+    offsets = sorted((float(n * _QUARTER_S) for n in quarters), key=lambda offset: abs(offset - here))
 
     def overlap(offset: float) -> float:
         first, last = stamps[0] + offset, stamps[-1] + offset
@@ -127,7 +114,7 @@ def _zone_s(profile_start_s: float, run_s: float, stamps: List[float]) -> float:
 
     if overlap(here) >= -1:
         return here
-    best = max(candidates, key=overlap)
+    best = max([here, *offsets], key=overlap)
     if overlap(best) < -1:
         raise OverlayError("its times are not those of the run")
     return best
@@ -137,15 +124,15 @@ def parse(lines: Iterable[str], profile: Profile) -> Overlay:
     """The log on the run's clock. Raises OverlayError."""
     kept = [line.rstrip("\r\n") for line in lines]
     total = profile.number("mem-total-bytes") or (profile.system.get("mem-total", ((), [0]))[1][-1] or None)
-    readers: Tuple[Tuple[str, bool, Callable[[], List[_Row]]], ...] = (
-        ("tegrastats", False, lambda: _tegrastats(kept)),
-        ("jtop", False, lambda: _jtop(kept, total)),
-        ("nvidia-smi", True, lambda: _nvidia_smi(kept)),
-    )
-    for tool, is_of_device, read in readers:
+    readers: Dict[str, Callable[[], List[_Row]]] = {
+        "tegrastats": lambda: _tegrastats(kept),
+        "jtop": lambda: _jtop(kept, total),
+        "nvidia-smi": lambda: _nvidia_smi(kept),
+    }
+    for tool, read in readers.items():
         rows = read()
         if rows:
-            return Overlay(tool, is_of_device, *_placed(rows, profile))
+            return Overlay(tool, tool == "nvidia-smi", *_placed(rows, profile))
     first = printable(next((line for line in kept if line.strip()), ""))[:60]
     raise OverlayError(f'not a log of tegrastats, jtop or nvidia-smi: it begins with "{first}"')
 
@@ -155,16 +142,14 @@ def _placed(rows: List[_Row], profile: Profile) -> Tuple[List[int], List[int]]:
     start_ms = profile.number("start-unix-ms")
     if profile.time_unit != "ms":
         raise OverlayError("the trace counts no time that a log could be laid beside (--time-unit=ms does)")
-    stamps = [when for when, _ in rows if when is not None]
-    if stamps:
+    timed = sorted((when, n_bytes) for when, n_bytes in rows if when is not None)
+    placed = [(at * _INTERVAL_MS, n_bytes) for at, (_, n_bytes) in enumerate(rows)]
+    if timed:
         if start_ms is None:
             raise OverlayError("the trace does not say when the run started")
         start_s = start_ms / 1000
-        timed = sorted((when, n_bytes) for when, n_bytes in rows if when is not None)
         offset = _zone_s(start_s, profile.last_time / 1000, [when for when, _ in timed])
         placed = [(round((when + offset - start_s) * 1000), n_bytes) for when, n_bytes in timed]
-    else:
-        placed = [(at * _INTERVAL_MS, n_bytes) for at, (_, n_bytes) in enumerate(rows)]
     during = [(at, n_bytes) for at, n_bytes in placed if -2000 <= at <= profile.last_time + 2000]
     if not during:
         raise OverlayError("no line of it is of the time of the run")

@@ -266,7 +266,7 @@ def threads_section(profile: Profile, names: Names, chosen: Moment, extent: Exte
     )
 
     def line(row: SampleRow) -> str:
-        many = threads.sharing(row.name) if is_together else 0
+        many = threads.sharing[row.name] if is_together else 0
         cells = [row.name, f"{many:,}" if many > 1 else ""]
         for side in sides:
             figures = row.host if side == "host" else row.device

@@ -2,8 +2,8 @@
 """The text of source lines, where it is what ran.
 
 Paths come from a trace, and a trace may come from anybody: were the files that it names simply opened, it could have any file of
-this machine put into a report. So a file's text is shown only if it has the hash that the recorder told, which nobody can
-who does not have the text already; or if it lies below a directory that the reader has named. Of either, regular files of
+this machine put into a report. So a file's text is shown only if it has the hash that the recorder wrote, which nobody knows
+without the text; or if it lies below a directory that the reader has named. Of either, regular files of
 a sensible size.
 """
 
@@ -89,12 +89,9 @@ class Sources:
     def around(self, path: str, number: int) -> str:
         """That line with those around it, by their numbers; "" likewise."""
         lines = self._read(path)
-        if not 0 < number <= len(lines):
-            return ""
         shown = range(max(1, number - _AROUND), min(len(lines), number + _AROUND) + 1)
-        return "\n".join(
-            f"{'>' if n == number else ' '}{n:5} {_cut(lines[n - 1].rstrip(), _MAX_AROUND)}" for n in shown
-        )
+        rows = (f"{'>' if n == number else ' '}{n:5} {_cut(lines[n - 1].rstrip(), _MAX_AROUND)}" for n in shown)
+        return "\n".join(rows) if 0 < number <= len(lines) else ""
 
     def _read(self, path: str) -> List[str]:
         if path not in self._files:
@@ -103,19 +100,20 @@ class Sources:
         return self._files[path]
 
     def _find(self, path: str) -> Optional[bytes]:
-        told = self._profile.source_hashes.get(path)
-        for directory in self._directories:
-            for place in _below(directory, path):
-                content = _content(place)
-                if content is not None:
-                    if told and hashlib.sha256(content).hexdigest() != told:
-                        self.changed.add(path)
-                    return content
+        recorded = self._profile.source_hashes.get(path)
+
+        def is_other(content: bytes) -> bool:
+            return bool(recorded) and hashlib.sha256(content).hexdigest() != recorded
+
+        for place in (place for directory in self._directories for place in _below(directory, path)):
+            content = _content(place)
+            if content is not None:
+                if is_other(content):
+                    self.changed.add(path)
+                return content
         place = os.path.join(self._home, path)
-        if not told or not os.path.isabs(place):
-            return None
-        content = _content(place)
-        if content is None or hashlib.sha256(content).hexdigest() == told:
+        content = _content(place) if recorded and os.path.isabs(place) else None
+        if content is None or not is_other(content):
             return content
         self.left_out.add(path)
         return None
