@@ -12,7 +12,7 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from jmassif.analysis.aggregate import Usage, aggregate, sum_of
 from jmassif.analysis.lines import lines_to_blame
-from jmassif.analysis.ladder import LESS, PLUS, SHOWN, Ladder, Rung, ladders
+from jmassif.analysis.ladder import LESS, SHOWN, Ladder, Rung, ladders
 from jmassif.analysis.regions import growth_by_side
 from jmassif.analysis.moments import select
 from jmassif.analysis.run_info import facts
@@ -371,14 +371,6 @@ class LadderView(NamedTuple):
     pool: str
     rows: List[RungRow]
 
-    def ladder(self, column: int) -> Ladder:
-        turned = {LESS: PLUS, PLUS: LESS}
-        rungs = [
-            Rung(row.key, row.role if n_bytes >= 0 else turned[row.role], abs(n_bytes))
-            for row, n_bytes in ((row, row.bytes[column]) for row in self.rows)
-        ]
-        return Ladder(self.pool, 0, None, rungs, {})
-
 
 class Fact(NamedTuple):
     key: str
@@ -467,14 +459,14 @@ def _are_apart(one: Sequence[Usage], other: Sequence[Usage]) -> bool:
     return any(max(a) < min(b) or max(b) < min(a) for a, b in pairs)
 
 
-def _row(name: str, key: Key, columns: Sequence[Sequence[Usage]]) -> DifferenceRow:
+def _row(key: Key, columns: Sequence[Sequence[Usage]]) -> DifferenceRow:
     """From the figures of each run of each column."""
     has_repeats = any(len(runs) > 1 for runs in columns)
     first, cells = _medians(columns[0]), []
     for runs in columns:
         figures = _medians(runs)
         cells.append(Cell(figures, minus(figures, first), _are_apart(columns[0], runs) if has_repeats else None))
-    return DifferenceRow(name, key.path[:-1], key.is_counted, key.is_listed, cells)
+    return DifferenceRow(key.path[-1], key.path[:-1], key.is_counted, key.is_listed, cells)
 
 
 def difference_of(row: DifferenceRow) -> int:
@@ -512,25 +504,22 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
     shown: List[DifferenceRow] = []
     small: List[Key] = []
     for key in keys:
-        row = _row(key.path[-1], key, [[run.get(key, nothing) for run in parts] for parts in runs])
+        row = _row(key, [[run.get(key, nothing) for run in parts] for parts in runs])
         if (difference_of(row) if len(columns) > 1 else _size_of(row)) >= min_bytes:
             shown.append(row)
         elif key.is_counted:
             small.append(key)
 
     def sums(name: str, of: Callable[[Parts], Usage]) -> DifferenceRow:
-        return _row(name, Key((name,)), [[of(run) for run in parts] for parts in runs])
+        return _row(Key((name,)), [[of(run) for run in parts] for parts in runs])
 
     all_rows = sums("total", total)
     other = sums("other", lambda run: total({key: run[key] for key in small if key in run})) if small else None
     counted = [row for row in shown if row.is_counted] + ([other] if other else [])
-    missing = []
-    for number, cell in enumerate(all_rows.cells):
-        missing.append([minus(cell.figures, sum_of(row.cells[number].figures for row in counted))])
-    has_rounding = any(column != [nothing] for column in missing)
-    rounding = _row("rounding", Key(("rounding",)), missing) if has_rounding else None
-    counts = "calls" if by == SCOPE else "blocks"
-    return View(by, counts, _nested(shown), len(small), other, rounding, all_rows)
+    shares = [sum_of(row.cells[number].figures for row in counted) for number in range(len(columns))]
+    missing = [[minus(cell.figures, share)] for cell, share in zip(all_rows.cells, shares)]
+    rounding = _row(Key(("rounding",)), missing) if any(column != [nothing] for column in missing) else None
+    return View(by, "calls" if by == SCOPE else "blocks", _nested(shown), len(small), other, rounding, all_rows)
 
 
 # The order of rungs, where two ladders have not the same ones.
@@ -579,7 +568,8 @@ def _facts(columns: Sequence[Column]) -> List[Fact]:
     for key in keys:
         values = [sorted({run.facts.get(key, "") for run in column.runs}) for column in columns]
         if any(value != values[0] for value in values):
-            found.append(Fact(key, [", ".join(value or "?" for value in each) if any(each) else "" for each in values]))
+            texts = [", ".join(value or "?" for value in each) if any(each) else "" for each in values]
+            found.append(Fact(key, texts))
     return found
 
 

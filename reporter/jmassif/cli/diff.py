@@ -127,21 +127,16 @@ class _Reader:
         self._is_anonymous = is_anonymous
         self.files: List[str] = []
 
-    def _profile(self, name: str) -> Tuple[str, Profile]:
-        """The name to show, which is not the file's if that may name its owner, and the trace."""
+    def _read(self, name: str) -> Tuple[_Process, Run]:
         self.files.append(name)
         profile = common.read(name, "comparing what came before")
         if "thread" in self._views and not profile.has_threads:
             raise Problem(f"{name}: {WITHOUT_THREADS}")
-        if not self._is_anonymous:
-            return name, profile
-        anonymize(profile)
-        return f"trace {len(self.files)}", profile
-
-    def _read(self, name: str) -> Tuple[_Process, Run]:
-        shown, profile = self._profile(name)
+        shown, with_lines = name, len(self.files) <= _MOST_WITH_LINES
+        if self._is_anonymous:  # the file's name may be its owner's
+            anonymize(profile)
+            shown = f"trace {len(self.files)}"
         try:
-            with_lines = len(self.files) <= _MOST_WITH_LINES
             return _process(profile), measure(shown, profile, self._views, self._at, self._stacks, with_lines)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
@@ -172,6 +167,8 @@ class _Reader:
 # ---- the columns -------------------------------------------------------------------------------
 
 
+_MAX_CHOICES = 12
+
 # Facts with values that need the fact's name.
 _VERSIONS = ("jetpack", "l4t", "cuda", "cudnn", "cublas", "tensorrt", "pytorch", "python", "jmassif", "valgrind")
 
@@ -180,21 +177,14 @@ def _groups(runs: Sequence[Run], key: str) -> List[Column]:
     """A column for each value of a fact, in the order of versions. Raises Problem."""
     if not any(run.facts.get(key) for run in runs):
         known = sorted({name for run in runs for name, value in run.facts.items() if value})
-        raise Problem(f'no trace has the key "{key}": {_choice(key, known)}')
+        near = difflib.get_close_matches(key, known, 5, 0.5) or known[:_MAX_CHOICES]
+        raise Problem(f'no trace has the key "{key}": {"try " + ", ".join(near) if near else "they have no keys"}')
     found: Dict[str, List[Run]] = {}
     for run in runs:
         found.setdefault(run.facts.get(key, ""), []).append(run)
     name = f"{label(key)} " if key in _VERSIONS else ""
     values = sorted(found, key=lambda value: (value != "", version_order(value)))
     return [Column(printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
-
-
-_MAX_CHOICES = 12
-
-
-def _choice(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, 5, 0.5) or known[:_MAX_CHOICES]
-    return f"try {', '.join(near)}" if near else "they have no keys"
 
 
 def _labelled(sides: Sequence[List[Run]]) -> List[Column]:

@@ -17,6 +17,7 @@ from jmassif.analysis.compare import (
     Moved,
     View,
 )
+from jmassif.analysis.ladder import Ladder, Rung
 from jmassif.analysis.run_info import is_redundant, label
 from jmassif.render.ladder import LABELS, SIGNS, TOOLS, Unit, shown_numbers, unit_for
 from jmassif.render.layout import Column as TableColumn, Table, heading, paragraph
@@ -163,14 +164,17 @@ def _title(difference: Difference, view: View, pool: str) -> str:
 def ladder_table(difference: Difference, view: LadderView, is_exact: bool = False) -> Section:
     """Rows that add up in every column, the changes too."""
     unit = Unit("bytes", 1) if is_exact else unit_for(max(abs(n) for row in view.rows for n in row.bytes))
-    columns = [shown_numbers(view.ladder(number), unit) for number in range(len(difference.columns))]
+    columns = []
+    for number in range(len(difference.columns)):
+        rungs = [Rung(row.key, row.role, row.bytes[number]) for row in view.rows]
+        columns.append(shown_numbers(Ladder(view.pool, 0, None, rungs, {}), unit))
     bottom = "your code"
     if view.rows[-1].key == "allocated":
         is_torch = any(run.facts.get("pytorch") for column in difference.columns for run in column.runs)
         bottom = "torch's" if is_torch else "its allocator's"
     rows = []
     for at, row in enumerate(view.rows):
-        numbers = [numbers[at] if n_bytes >= 0 else -numbers[at] for numbers, n_bytes in zip(columns, row.bytes)]
+        numbers = [column[at] for column in columns]
         name = f"{bottom} count of memory in use" if row.key == "allocated" else LABELS[row.key]
         about = " (about)" if row.is_about else ""
         change = numbers[-1] - numbers[0]

@@ -53,7 +53,8 @@ def shown_numbers(ladder: Ladder, unit: Optional[Unit] = None) -> List[int]:
     level = 0
     for rung in ladder.rungs:
         if rung.role in (LESS, PLUS):
-            numbers.append(abs(unit.of(level + rung.signed) - unit.of(level)))
+            moved = unit.of(level + rung.signed) - unit.of(level)
+            numbers.append(-moved if rung.role == LESS else moved)
             level += rung.signed
         else:
             level = rung.bytes
