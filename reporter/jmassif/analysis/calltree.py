@@ -8,7 +8,7 @@ child, and where some stacks end at a frame that others continue from, a child s
 
 from array import array
 from collections import defaultdict
-from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.attribution.names import STACK_ENDS, Names
@@ -17,6 +17,8 @@ from jmassif.model.records import AccountType, Composition, counted_blocks
 from jmassif.model.run import Profile
 
 ROOT = 0
+Parents = Union[Sequence[int], Dict[int, int]]
+_Made = TypeVar("_Made")
 
 
 class Label(NamedTuple):
@@ -107,6 +109,18 @@ def summed(parent: Sequence[int], column: "array[int]") -> "array[int]":
         if found[node]:
             found[parent[node]] += found[node]
     return found
+
+
+def from_outer(parents: Parents, known: Dict[int, _Made], node: int, make: Callable[[_Made, int], _Made]) -> _Made:
+    """The value of a node, made from that of its parent; all that are made are kept in `known`, which has the root's."""
+    inner = []
+    while node not in known:
+        inner.append(node)
+        node = parents[node]
+    made = known[node]
+    for node in reversed(inner):
+        made = known[node] = make(made, node)
+    return made
 
 
 # ---- from the outermost frame inwards ---------------------------------------------------------

@@ -11,6 +11,7 @@ from array import array
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage, aggregate, sum_of
+from jmassif.analysis.calltree import from_outer
 from jmassif.analysis.lines import lines_to_blame
 from jmassif.analysis.ladder import LESS, SHOWN, Ladder, Rung, ladders
 from jmassif.analysis.regions import growth_by_side
@@ -91,18 +92,11 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
 def spent(profile: Profile) -> Parts:
     """The cost of calls: the net growth by the time they returned, over the whole run."""
     by_id = {scope.id: scope for scope in profile.scopes}
-    paths: Dict[int, Tuple[str, ...]] = {}
+    parents = {scope.id: scope.parent if scope.parent in by_id else 0 for scope in profile.scopes}
+    paths: Dict[int, Tuple[str, ...]] = {0: ()}
 
-    def path(id_: int) -> Tuple[str, ...]:
-        inner: List[int] = []
-        while id_ in by_id and id_ not in paths:
-            inner.append(id_)
-            id_ = by_id[id_].parent
-        found = paths.get(id_, ())
-        for each in reversed(inner):
-            name = printable(alignment.scope(by_id[each].name))
-            found = paths[each] = (found + (name,))[: _MAX_DEPTH + 1]
-        return found
+    def path(around: Tuple[str, ...], id_: int) -> Tuple[str, ...]:
+        return (around + (printable(alignment.scope(by_id[id_].name)),))[: _MAX_DEPTH + 1]
 
     parts: Parts = {}
 
@@ -111,7 +105,7 @@ def spent(profile: Profile) -> Parts:
         parts[key] = parts.get(key, Usage()) + Usage(host, calls, device)
 
     for scope in profile.scopes:
-        called = path(scope.id)
+        called = from_outer(parents, paths, scope.id, path)
         if len(called) <= _MAX_DEPTH:
             add(Key(called), scope.growths, 1)
     for rest in profile.scope_sums.values():
@@ -259,25 +253,19 @@ class Stacks(Profile):
         frame_of: Dict[int, int] = {}
         node_of = {0: 0}  # by node of the profile's own trie
 
-        def aligned(innermost: int) -> int:
-            node, inner = innermost, []
-            while node not in node_of:
-                inner.append(node)
-                node = profile.node_parent[node]
-            found = node_of[node]
-            for node in reversed(inner):
-                frame_id = profile.node_frame[node]
-                if frame_id not in frame_of:
-                    frame_of[frame_id] = self._frame(profile, names, frame_id)
-                found = node_of[node] = self._node(found, frame_of[frame_id])
-            return found
+        def aligned(outer: int, node: int) -> int:
+            frame_id = profile.node_frame[node]
+            if frame_id not in frame_of:
+                frame_of[frame_id] = self._frame(profile, names, frame_id)
+            return self._node(outer, frame_of[frame_id])
 
         sums: Dict[int, Tuple[int, int]] = {}
         for own, (n_bytes, blocks) in composition.items():
             node, kind, owner = profile.accounts[own]
             if side_of(kind):
                 library = alignment.library(names.library(own))
-                account = self._account(aligned(node), AccountType(kind, owner), library)
+                node = from_outer(profile.node_parent, node_of, node, aligned)
+                account = self._account(node, AccountType(kind, owner), library)
                 before = sums.get(account, (0, 0))
                 sums[account] = before[0] + n_bytes, before[1] + counted_blocks(kind, blocks)
         return changes_to(sums)

@@ -10,6 +10,7 @@ import zlib
 from typing import Dict, Iterable, Iterator, List, Tuple
 
 from jmassif.analysis.aggregate import SampleFigures, samples
+from jmassif.analysis.calltree import from_outer
 from jmassif.analysis.moments import Moment, select
 from jmassif.analysis.run_info import labels_of_run
 from jmassif.attribution.names import describe
@@ -154,7 +155,7 @@ class _Samples:
         self._run = b"".join(self._label(key, text) for key, text in labels_of_run(profile))
         self._labels: Dict[Tuple[str, str, str, str], bytes] = {}
         self._thread_of = thread_naming(profile, True) if profile.has_threads else None
-        self._known: Dict[int, bytes] = {}  # stacks, by the innermost node
+        self._known = {0: b""}  # stacks, innermost frame first, by the innermost node
 
     def _label(self, key: str, text: str) -> bytes:
         return delimited(3, number(1, self._strings(key)) + number(2, self._strings(text)))
@@ -172,23 +173,14 @@ class _Samples:
             self._labels[(kind, owner, role, thread)] = known
         return known
 
-    def _frames_of(self, node: int) -> bytes:
-        """Innermost first. The outer parts that stacks share are remembered, up to a point."""
-        ids, parents, frames, known = self._ids, self._profile.node_parent, self._profile.node_frame, self._known
-        if len(known) > _MAX_KNOWN:
-            known.clear()
-        walked = []
-        while node and node not in known:
-            walked.append(node)
-            node = parents[node]
-        stack = known.get(node, b"")
-        for node in reversed(walked):
-            stack = known[node] = ids[frames[node]] + stack
-        return stack
+    def _outwards(self, outer: bytes, node: int) -> bytes:
+        return self._ids[self._profile.node_frame[node]] + outer
 
     def _stack(self, account: Account) -> bytes:
         if account.node:
-            return self._frames_of(account.node)
+            if len(self._known) > _MAX_KNOWN:
+                self._known = {0: b""}
+            return from_outer(self._profile.node_parent, self._known, account.node, self._outwards)
         next_ = self._n_locations + len(self._stackless) + 1
         return varint(self._stackless.setdefault((account.kind, account.owner), next_))
 
