@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
-from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import FORMATS
 from jmassif.cli.main import main as jmassif
 from jmassif.html import page as html
 from jmassif.render.view import BY, FOLDS, FormatError

@@ -12,7 +12,7 @@ import pytest
 
 from jmassif.attribution.names import Names
 from jmassif.attribution.redact import anonymize
-from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import FORMATS
 from tests import harness
 from tests.reporter.commands import jm_diff, jm_print
 from tests.reporter.traces import ROOT, Trace

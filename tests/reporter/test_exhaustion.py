@@ -11,7 +11,7 @@ import pytest
 from jmassif.analysis.oom import Hint, Incident, call_of, incidents_of
 from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
-from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import FORMATS
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
 from jmassif.render.layout import BRIEF, FULL

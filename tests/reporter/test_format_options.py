@@ -9,7 +9,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import FORMATS
 from jmassif.cli.main import main
 from tests.reporter.commands import assert_one_line_error, command, jm_print
 from tests.reporter.traces import small_training_run

@@ -17,7 +17,7 @@ import pytest
 from jmassif.analysis.aggregate import VALUES, ledger
 from jmassif.analysis.moments import select
 from jmassif.analysis.run_info import run_id
-from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import FORMATS
 from jmassif.model.records import LISTED_KINDS, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load

@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, IO, Iterator, List, Mapping, Optional, S
 
 import pytest
 
-from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import FORMATS
 from jmassif.cli.terminal import coloured, while_working
 from jmassif.reader.input import expand
 from jmassif.render import layout as roles

@@ -11,7 +11,7 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from jmassif.cli.formats import FORMATS
+from jmassif.cli.report import FORMATS
 from jmassif.reader.builder import load_file
 from tests.harness import BUILD
 from tests.reporter.consumers import output_of

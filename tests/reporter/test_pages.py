@@ -7,7 +7,7 @@ from typing import List
 
 import pytest
 
-from jmassif.cli.formats import BINARY, FORMATS
+from jmassif.cli.report import BINARY, FORMATS
 from jmassif.html import page as html
 from tests.reporter.commands import jm_diff, jm_print
 from tests.reporter.test_habits import on_terminal

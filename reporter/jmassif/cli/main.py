@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The subcommands of `jmassif`. Only the chosen one is imported.
 
-A module of this folder that is named in COMMANDS has two functions: `build_parser(prog)`, and `run(arguments)`, which returns the
-exit status. Bad input is one line on standard error and exit status 2.
+The module of a command has two functions: `build_parser(prog)`, and `run(arguments)`, which returns the exit status. That of report
+is export's too. Bad input is one line on standard error and exit status 2.
 """
 
 import gc
 import signal
 import sys
 from importlib import import_module
-from typing import List, NoReturn, Optional
+from typing import Any, List, NoReturn, Optional
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -26,9 +26,15 @@ COMMANDS = {
 }
 
 
+def _module(command: str) -> Any:
+    return import_module(f"jmassif.cli.{'report' if command == 'export' else command}")
+
+
 def build_parser(command: str, prog: str = "") -> Parser:
     """The parser of a subcommand; `prog` is its name in messages, by default `jmassif COMMAND`."""
-    parser: Parser = import_module(f"jmassif.cli.{command}").build_parser(prog or f"jmassif {command}")
+    module = _module(command)
+    build = module.build_export_parser if command == "export" else module.build_parser
+    parser: Parser = build(prog or f"jmassif {command}")
     return parser
 
 
@@ -42,7 +48,7 @@ def main(arguments: Optional[List[str]] = None, prog: str = "") -> int:
             common.program = "jmassif"
             raise Problem(f'unknown command "{command}"; there are {", ".join(COMMANDS)}')
         parsed = build_parser(command, prog).parse_args(words[1:])
-        status: int = import_module(f"jmassif.cli.{command}").run(parsed)
+        status: int = _module(command).run(parsed)
         return status
     except Problem as problem:
         common.warn(str(problem))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`jmassif report`, also as jm_print: a report on a terminal, a page, and with --format any export."""
+"""`jmassif report`, also as jm_print: a report on a terminal, a page, and with --format any export; `jmassif export`."""
 
 import argparse
 import shutil
 import sys
-from typing import List, Optional, Sequence, Tuple
+from importlib import import_module
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import RANGE_VALUES, VALUES
 from jmassif.analysis.moments import SelectionError
@@ -13,7 +14,6 @@ from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
-from jmassif.cli.formats import BINARY, EXPORTS, FORMATS, LARGE, PAGE, Format
 from jmassif.cli.options import (
     Suppressions,
     add_filters,
@@ -40,6 +40,110 @@ _DEFAULT_WIDTH = 70
 _LEAST_WIDTH = 20
 _GRAPH_MARGIN = 10  # columns beside a graph
 _PAGE_COLUMNS = 100
+
+# ---- formats ----------------------------------------------------------------------------------------
+
+TEXT = "text"
+BINARY = "binary"
+LARGE = "large"  # text that programs read
+PAGE = "page"  # for a browser
+
+_TREE = ("snapshot", "threshold", "by", "fold")
+_RANGE = ("from", "to")
+_FILTERS = ("include", "exclude")
+_SOURCE = ("source", "no-source")
+# Options that choose what is shown. The others work with every format.
+_CHOICES = _FILTERS + _TREE + _RANGE + _SOURCE + ("overlay", "width", "height", "segments", "sizes", "value", "pages")
+
+_TABLES = tuple(view for view in BY if view != "stack")
+_FLAMES = 0.01  # percent; a flame graph as wide as a screen shows nothing smaller
+
+
+class Format(NamedTuple):
+    """An output format: the function that writes it, imported when the format is chosen, and the options it supports."""
+
+    name: str
+    help: str  # a line: the programs that open it
+    content: str  # one of those above
+    module: str  # below jmassif; has `one`(run, view)
+    options: Tuple[str, ...]
+    by: Tuple[str, ...] = ()  # the values of --by, the default first
+    threshold: Optional[float] = None  # percent; None: the recorder's
+    fold: Optional[str] = None  # None: "internal" in views by line, and "none" in trees
+    one: str = "write"
+    # Functions that write several processes, and a range over several; "": the format has one process.
+    several: str = ""
+    several_in_range: str = ""
+
+    def function(self, name: str) -> Any:
+        """A function of the format's module, or of another one as MODULE.NAME; None if there is none."""
+        module, _, name = f"{self.module}.{name}".rpartition(".") if "." not in name else name.rpartition(".")
+        return getattr(import_module(f"jmassif.{module}"), name, None)
+
+    def check_option(self, option: str) -> None:
+        """Raises Problem if the format does not support an option, named without dashes."""
+        if option in _CHOICES and option not in self.options:
+            supported = ", ".join(other.name for other in FORMATS.values() if option in other.options)
+            raise Problem(f"--{option} is not supported by --format={self.name} (supported: {supported})")
+
+
+def _flames(name: str, help_: str, content: str) -> Format:
+    options = _FILTERS + _TREE + _RANGE + ("value",)
+    writers = {"one": f"write_{name}", "several_in_range": f"write_{name}_range"}
+    return Format(name, help_, content, "export.flames", options, BY, _FLAMES, **writers)
+
+
+_TABLE = _FILTERS + ("snapshot", "by", "fold")
+_REPORT = tuple(option for option in _CHOICES if option not in ("value", "pages"))
+_ALL = (
+    Format(
+        "text",
+        "a report for a terminal",
+        TEXT,
+        "render.text",
+        _REPORT,
+        BY,
+        None,
+        "internal",
+        several="render.processes.write",
+        several_in_range="render.range_diff.write",
+    ),
+    Format(
+        "html", "a browser: one page", PAGE, "html.page", _FILTERS + _SOURCE + ("overlay",), several="write_several"
+    ),
+    Format("massif", "ms_print, massif-visualizer", TEXT, "export.massif", _TREE + ("pages",), BY),
+    Format(
+        "json",
+        "programs: the whole run, with a schema",
+        LARGE,
+        "export.json",
+        _TABLE + _RANGE + ("sizes", "overlay"),
+        _TABLES,
+        several="export.job_range.write_job",
+        several_in_range="export.job_range.write",
+    ),
+    Format("csv", "spreadsheets: a table, also over time", TEXT, "export.csv", _TABLE, _TABLES),
+    _flames("folded", "flamegraph.pl", TEXT),
+    _flames("speedscope", "speedscope", LARGE),
+    Format("pprof", "go tool pprof, Pyroscope, Parca", BINARY, "export.pprof", _FILTERS + ("snapshot",)),
+    Format(
+        "perfetto", "ui.perfetto.dev, chrome://tracing", LARGE, "export.perfetto", ("threshold", "by", "fold"), _TABLES
+    ),
+    Format(
+        "memory-viz",
+        "PyTorch's memory_viz: the device's memory over time",
+        BINARY,
+        "export.memory_viz",
+        ("snapshot", "segments", "by"),
+        ("stack", "owner", "role"),
+    ),
+    Format("plot", "PNG, SVG or PDF, as -o FILE ends (needs matplotlib)", BINARY, "export.plot", ()),
+)
+FORMATS = {format_.name: format_ for format_ in _ALL}
+EXPORTS = tuple(name for name in FORMATS if name not in ("text", "html"))
+
+
+# ---- options ----------------------------------------------------------------------------------------
 
 _EPILOG = """\
 examples:
@@ -119,6 +223,26 @@ def build_parser(prog: str) -> Parser:
     option("--open", action="store_true", help="open the page in the browser")
     # Options of exports, which jm_print writes as well.
     add_value(parser, argparse.SUPPRESS, argparse.SUPPRESS)
+    return parser
+
+
+_EXPORT_EPILOG = f"""\
+formats:
+{''.join(f'  {name:<12}{FORMATS[name].help}' + chr(10) for name in EXPORTS)}examples:
+  jmassif export --format=massif -o massif.out.4711 jmassif.out.4711
+  jmassif export --format=json jmassif.out.4711 | jq .ledger"""
+
+
+def build_export_parser(prog: str) -> Parser:
+    parser = Parser(
+        prog, "Write a trace in a format of another program.", _EXPORT_EPILOG, "--format=NAME [OPTION]... [TRACE]"
+    )
+    add_traces(parser)
+    add_output(parser, EXPORTS, "see below")
+    add_selection(parser)
+    add_value(parser, "figure of a stack in folded and speedscope", "count resident pages in massif, too")
+    parser.set_defaults(stacks=False, all=False, each=False, suppressions=[], source=None, no_source=False)
+    parser.set_defaults(width=None, height=None, color="never", pager=False, open=False)
     return parser
 
 
@@ -257,7 +381,7 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], run
         write = format_.function(format_.several_in_range if _range(arguments) else format_.several)
         lines = write(join(list(zip(shown, runs))), view, arguments.each)
     else:
-        lines = format_.write(runs[0], view(runs[0]))
+        lines = format_.function(format_.one)(runs[0], view(runs[0]))
     if format_.content == PAGE:
         pid = runs[0].manifest.get("pid", "")
         name = f"jmassif.{pid}.html" if pid.isdecimal() and len(pid) <= 20 else "jmassif.html"
