@@ -18,16 +18,14 @@ import { BlocksOverTime } from './views/lives.js';
 import { Moment } from './views/moment.js';
 import { CallersCallees } from './views/callers_callees.js';
 import { Others } from './views/others.js';
-import { Owners } from './views/owners.js';
+import { Owners, Roles, Threads } from './views/owners.js';
 import { Places } from './views/places.js';
 import { Range } from './views/range.js';
-import { Roles } from './views/roles.js';
 import { Scopes } from './views/scopes.js';
 import { Sides } from './views/sides.js';
 import { Sizes } from './views/sizes.js';
 import { Snapshots } from './views/snapshots.js';
 import { Temporaries } from './views/temporaries.js';
-import { Threads } from './views/threads.js';
 import { Timeline } from './views/timeline.js';
 
 /** @typedef {import('./sections.js').Group} Group */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Bytes and blocks of each owner, with its group. A click narrows the call tree to one.
+// Bytes and blocks of each owner, with its group: a click narrows the call tree to one. Likewise of tensors' roles and of threads.
 
 import { h } from '../base/dom.js';
 import { size } from '../base/units.js';
@@ -9,6 +9,7 @@ import { rowsOf, sumOf } from '../runs/sums.js';
 import { allocated, figures, ownersLegend } from './columns.js';
 import { View } from './view.js';
 
+/** @typedef {import('../runs/run.js').Run} Run */
 /** @typedef {import('../runs/sums.js').Row} Row */
 
 export class Owners extends View {
@@ -37,3 +38,32 @@ export class Owners extends View {
         this.#listed.hidden = !imported;
     }
 }
+
+/** A table of a dimension that not every run has. @param {'role'|'thread'} dimension @param {string} title @param {string} sumName @param {string} note */
+const tableBy = (dimension, title, sumName, note) =>
+    class extends View {
+        static id = `${dimension}s`;
+        static title = title;
+
+        /** @param {Run} run */
+        static fits(run) {
+            return run.head[/** @type {'roles'|'threads'} */ (`${dimension}s`)].some((name) => name);
+        }
+
+        /** @type {Table<Row>} */
+        grid = new Table(title, { sum: (rows) => sumOf(rows, sumName) });
+
+        content() {
+            return [this.grid.element];
+        }
+
+        update() {
+            const { page, run } = this;
+            const rows = rowsOf(page, dimension).filter((row) => dimension === 'thread' || run.head.roles[row.index]);
+            this.grid.show([{ head: dimension, value: (row) => row.name }, ...figures(page, rows), allocated], rows, `${note}at ${run.label(page.moment)}`);
+        }
+    };
+
+export const Roles = tableBy('role', 'Tensors by role', 'all tensors', '');
+/** Threads that share a name are one; they are recorded with --threads=yes. */
+export const Threads = tableBy('thread', 'Threads', 'total', 'by the thread that allocated, ');
