@@ -8,7 +8,7 @@ import { moment as time, size } from '../base/units.js';
 import { times } from '../runs/areas.js';
 import { listColour } from '../runs/colours.js';
 import { valueAt } from '../runs/machine.js';
-import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, widthOf, zoomOut } from './plot.js';
+import { theme, TimePlot } from './plot.js';
 import { Table } from './table.js';
 
 /** @typedef {import('../runs/page.js').Page} Page */
@@ -27,27 +27,15 @@ function rowsOf(run, now) {
     });
 }
 
-export class MachinePlot {
-    /** @type {uPlot|null} */
-    #plot = null;
-    #overlay = overlay((u) => this.#mark(u));
-    /** @type {Record<string, string>} */
-    #theme = {};
-    /** @type {(() => void)|undefined} */
-    onZoom;
-    /** @type {(() => void)|undefined} */
-    resetAll;
-
+export class MachinePlot extends TimePlot {
     /** @param {Page} page @param {string} key of plots that share an axis */
     constructor(page, key) {
-        this.page = page;
-        this.run = page.run;
-        this.key = key;
+        const canvas = h('div', { class: 'machine', role: 'img', 'aria-label': 'System memory over time; the table below has the figures' });
+        super(page, key, canvas, 10, HEIGHT, (u) => this.#mark(u));
         const figures = this.run.parts.machine;
         const all = times(this.run);
         const within = figures.flatMap(({ time }) => Array.from(time)).filter((at) => at > all[0] && at < all[all.length - 1]);
         this.x = Float64Array.from(new Set([...all, ...within])).sort();
-        this.canvas = h('div', { class: 'machine', role: 'img', 'aria-label': 'System memory over time; the table below has the figures' });
         /** @type {Table<Row>} */
         this.grid = new Table('System', { note: this.#note() });
         const keys = figures.map(({ label }, i) => h('li', { class: 'key' }, h('i', { style: { background: listColour(i) } }), label));
@@ -61,52 +49,20 @@ export class MachinePlot {
     }
 
     draw() {
-        const { x, run } = this;
-        const figures = run.parts.machine;
-        this.#theme = theme();
-        this.#plot?.destroy();
-        this.#plot = new uPlot(
-            {
-                width: widthOf(this.canvas),
-                height: HEIGHT,
-                padding: [10, 12, 0, 0],
-                legend: { show: false },
-                cursor: cursor(this.key, () => this.resetAll?.()),
-                scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
-                axes: axes(this.#theme, run.head.unit),
-                series: [{}, ...figures.map((figure, i) => ({ label: figure.label, stroke: listColour(i), width: 1.5, points: { show: false }, paths: uPlot.paths.stepped?.({ align: 1 }) }))],
-                hooks: { draw: [this.#overlay.drawn], setScale: [(_u, key) => key === 'x' && this.onZoom?.()] },
-            },
-            [Array.from(x), ...figures.map((figure) => Array.from(x, (at) => valueAt(figure, at)))],
-            this.canvas,
+        const figures = this.run.parts.machine;
+        this.theme = theme();
+        this.make(
+            figures.map(({ label }, i) => ({ label, stroke: listColour(i), width: 1.5, paths: uPlot.paths.stepped?.({ align: 1 }) })),
+            figures.map((figure) => Array.from(this.x, (at) => valueAt(figure, at))),
         );
-        chooseByClick(this.#plot, this.page);
         this.update();
-    }
-
-    get isZoomed() {
-        return isZoomed(this.#plot, this.x);
-    }
-
-    reset() {
-        zoomOut(this.#plot, this.x);
-    }
-
-    destroy() {
-        this.#plot?.destroy();
-        this.#plot = null;
-    }
-
-    /** @param {number} width */
-    resize(width) {
-        this.#plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: HEIGHT });
     }
 
     /** After another moment was chosen. */
     update() {
         const { page, run } = this;
         const { unit } = run.head;
-        this.#overlay.moved(this.#plot);
+        this.overlay.moved(this.plot);
         const now = run.moments[page.moment];
         /** @type {(head: string, value: (row: Row) => number|null) => import('./table.js').Column<Row>} */
         const bytes = (head, value) => ({ head, isFigure: true, value: (row) => value(row) ?? '', show: (row) => (value(row) === null ? '' : size(value(row) ?? 0)) });
@@ -134,10 +90,10 @@ export class MachinePlot {
         };
         const { run, page } = this;
         ctx.save();
-        if (run.head.short_at !== null) rule(run.head.short_at, this.#theme['--problem']);
-        if (page.other !== null) rule(run.moments[page.other].time, this.#theme['--other']);
+        if (run.head.short_at !== null) rule(run.head.short_at, this.theme['--problem']);
+        if (page.other !== null) rule(run.moments[page.other].time, this.theme['--other']);
         const chosen = run.moments[page.moment];
-        if (chosen) rule(chosen.time, this.#theme['--accent']);
+        if (chosen) rule(chosen.time, this.theme['--accent']);
         ctx.restore();
     }
 }

@@ -4,13 +4,12 @@
 // highest total since the sample before.
 
 import uPlot from 'uplot';
-import 'uplot/dist/uPlot.min.css';
 import { h, replace } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
 import { areas, edges, exact, nearestMoment, times } from '../runs/areas.js';
 import { machineAt, valueAt } from '../runs/machine.js';
 import { drawMarks, LANE, lanesOf, NAMES } from './marks.js';
-import { axes, chooseByClick, cursor, isZoomed, LEAST_WIDTH, overlay, theme, widthOf, zoomOut } from './plot.js';
+import { theme, TimePlot } from './plot.js';
 
 /** @typedef {import('../runs/page.js').Page} Page */
 /** @typedef {import('../runs/run.js').Dimension} Dimension */
@@ -23,40 +22,34 @@ const HEIGHT = 340;
 const aboutOf = (run, dimension, name) => (dimension === 'owner' && run.head.owners.find((owner) => owner.name === name)?.about) || undefined;
 
 /** One plot: of all memory, or of one pool. */
-export class MemoryPlot {
+export class MemoryPlot extends TimePlot {
     /** @param {Page} page @param {Side} side @param {(text: string[]) => void} say what is under the pointer @param {string} key of plots that share an axis */
     constructor(page, side, say, key) {
-        this.page = page;
-        this.run = page.run;
-        this.side = side;
-        this.say = say;
-        this.key = key;
-        this.x = times(this.run);
-        const { now, most } = exact(this.run, this.x, side);
-        this.now = now;
-        this.exact = most;
-        this.legend = h('ul', { class: 'legend' });
         const what = side === 'both' ? 'Memory' : side === 'host' ? 'Host memory' : 'Device memory';
-        this.canvas = h('div', {
+        const canvas = h('div', {
             class: 'plot',
             tabIndex: 0,
             role: 'slider',
             'aria-label': `${what} over time: arrow keys choose a moment, with shift another one to compare with`,
             'aria-valuemin': 0,
-            'aria-valuemax': Math.max(0, this.run.moments.length - 1),
+            'aria-valuemax': Math.max(0, page.run.moments.length - 1),
             onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
         });
+        const lanes = lanesOf(page.run);
+        super(page, key, canvas, NAMES + lanes * LANE, HEIGHT + NAMES + lanes * LANE, (u) => drawMarks(u, this));
+        this.side = side;
+        this.say = say;
+        this.lanes = lanes;
+        this.x = times(this.run);
+        const { now, most } = exact(this.run, this.x, side);
+        this.now = now;
+        this.exact = most;
+        this.legend = h('ul', { class: 'legend' });
         this.element = h('figure', {}, h('figcaption', {}, h('b', {}, `${what} over time`)), this.canvas, this.legend);
         /** Figures of another tool's log. */
         this.beside = this.run.parts.machine.filter((figure) => figure.beside === side);
-        /** @type {uPlot|null} */
-        this.plot = null;
         /** @type {Area[]} */
         this.areas = [];
-        /** @type {Record<string, string>} */
-        this.theme = {};
-        this.overlay = overlay((u) => drawMarks(u, this));
-        this.lanes = lanesOf(this.run);
     }
 
     /** @param {Dimension} dimension */
@@ -64,9 +57,7 @@ export class MemoryPlot {
         const { run } = this;
         this.areas = areas(run, dimension, this.side);
         this.theme = theme();
-        this.plot?.destroy();
-        this.plot = this.#made();
-        chooseByClick(this.plot, this.page);
+        this.#make();
         replace(
             this.legend,
             ...this.beside.map(({ label }) => h('li', { class: 'key beside' }, h('i', { class: 'sign-beside' }), `${label} `, h('b', {}))),
@@ -75,62 +66,20 @@ export class MemoryPlot {
         this.update();
     }
 
-    get #height() {
-        return HEIGHT + NAMES + this.lanes * LANE;
-    }
-
-    #made() {
-        const { run, x } = this;
+    #make() {
+        const { run, x, beside } = this;
         // The topmost is drawn first.
         const stacked = edges(run, this.areas, x, this.now).reverse();
-        /** @type {uPlot.Series[]} */
-        const series = [{}];
-        for (const area of stacked) series.push({ label: area.name, fill: area.colour, stroke: this.theme['--back'], width: 0.5, points: { show: false } });
-        series.push({ label: 'exact total', stroke: this.theme['--text'], width: 1, points: { show: false } });
-        const others = this.beside.map((figure) => Array.from(x, (at) => valueAt(figure, at)));
-        for (const { label } of this.beside) series.push({ label, stroke: this.theme['--problem'], width: 1.5, dash: [6, 3], points: { show: false }, paths: uPlot.paths.stepped?.({ align: 1 }) });
-        return new uPlot(
-            {
-                width: widthOf(this.canvas),
-                height: this.#height,
-                padding: [NAMES + this.lanes * LANE, 12, 0, 0],
-                legend: { show: false },
-                cursor: cursor(this.key, () => this.resetAll?.()),
-                scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
-                axes: axes(this.theme, run.head.unit),
-                series,
-                hooks: {
-                    draw: [this.overlay.drawn],
-                    setCursor: [(u) => this.#hover(u)],
-                    setScale: [(_u, key) => key === 'x' && this.onZoom?.()],
-                },
-            },
-            [Array.from(x), ...stacked.map((area) => Array.from(area.sums)), Array.from(this.exact), ...others],
-            this.canvas,
+        const [back, text, problem] = ['--back', '--text', '--problem'].map((name) => this.theme[name]);
+        this.make(
+            [
+                ...stacked.map((area) => ({ label: area.name, fill: area.colour, stroke: back, width: 0.5 })),
+                { label: 'exact total', stroke: text, width: 1 },
+                ...beside.map(({ label }) => ({ label, stroke: problem, width: 1.5, dash: [6, 3], paths: uPlot.paths.stepped?.({ align: 1 }) })),
+            ],
+            [...stacked.map((area) => area.sums), this.exact, ...beside.map((figure) => Array.from(x, (at) => valueAt(figure, at)))],
+            { setCursor: [(u) => this.#hover(u)] },
         );
-    }
-
-    /** @type {(() => void)|undefined} */
-    onZoom;
-    /** Shows the whole run in all plots of the section. @type {(() => void)|undefined} */
-    resetAll;
-
-    get isZoomed() {
-        return isZoomed(this.plot, this.x);
-    }
-
-    reset() {
-        zoomOut(this.plot, this.x);
-    }
-
-    destroy() {
-        this.plot?.destroy();
-        this.plot = null;
-    }
-
-    /** @param {number} width */
-    resize(width) {
-        this.plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: this.#height });
     }
 
     /** After another moment was chosen: the lines, the figures of the legend, and what a screen reader says. */

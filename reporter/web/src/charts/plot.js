@@ -2,11 +2,12 @@
 //
 // Common parts of plots over time: their axes, how they are zoomed together, and that a click chooses a moment.
 
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
 import { themed } from '../base/theme.js';
 import { labels, steps } from '../base/ticks.js';
 import { nearestMoment } from '../runs/areas.js';
 
-/** @typedef {import('uplot')} uPlot */
 /** @typedef {import('../runs/page.js').Page} Page */
 
 const THEME = ['--text', '--back', '--quiet', '--grid', '--accent', '--other', '--mark', '--scope', '--region-a', '--region-b', '--problem'];
@@ -18,7 +19,7 @@ export const theme = () => Object.fromEntries(THEME.map((name) => [name, themed(
  * Marks on a plot that move while it stays: areas of ten thousand rows are drawn once, and kept as a picture.
  * @param {(plot: uPlot) => void} mark
  */
-export function overlay(mark) {
+function overlay(mark) {
     const picture = document.createElement('canvas');
     picture.width = 0;
     return {
@@ -52,7 +53,7 @@ const ticks = (kind) => ({
 });
 
 /** Time below, bytes on the left. @param {Record<string, string>} theme @param {string} unit of time @returns {import('uplot').Axis[]} */
-export function axes(theme, unit) {
+function axes(theme, unit) {
     const grid = { stroke: theme['--grid'], width: 1 };
     const axis = { stroke: theme['--quiet'], grid, ticks: grid, font: '12px system-ui, sans-serif' };
     return [
@@ -61,40 +62,91 @@ export function axes(theme, unit) {
     ];
 }
 
-/** Plots with one `key` follow each other's pointer and zoom. @param {string} key @param {() => void} reset @returns {import('uplot').Cursor} */
-export const cursor = (key, reset) => ({
-    sync: { key },
-    points: { show: false },
-    drag: { x: true, y: false, dist: 6 },
-    bind: { dblclick: (u) => () => (reset(), u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false), null) },
-});
+const LEAST_WIDTH = 260;
 
-/** With shift, a moment to compare with. @param {uPlot} plot @param {Page} page */
-export function chooseByClick(plot, page) {
-    const { over } = plot;
-    // Not click events: the plot keeps some of them to itself.
-    let pressed = NaN;
-    over.addEventListener('mousedown', (event) => (pressed = event.button ? NaN : event.clientX));
-    over.addEventListener('mouseup', (event) => {
-        if (!(Math.abs(event.clientX - pressed) <= 5)) return;
-        const chosen = nearestMoment(page.run, plot.posToVal(event.clientX - over.getBoundingClientRect().left, 'x'));
-        if (event.shiftKey) page.compare(chosen);
-        else page.select(chosen);
-    });
+/** A plot on the timeline's axis. Those with one `key` follow each other's pointer and zoom. */
+export class TimePlot {
+    /** @type {uPlot|null} */
+    plot = null;
+    /** Times of all columns. */
+    x = new Float64Array(0);
+    /** @type {Record<string, string>} */
+    theme = {};
+    /** @type {(() => void)|undefined} */
+    onZoom;
+    /** Shows the whole run in all plots of the section. @type {(() => void)|undefined} */
+    resetAll;
+
+    /** @param {Page} page @param {string} key @param {HTMLElement} canvas the place of the plot @param {number} top pixels above the axes @param {number} height with these @param {(plot: uPlot) => void} mark */
+    constructor(page, key, canvas, top, height, mark) {
+        this.page = page;
+        this.run = page.run;
+        this.key = key;
+        this.canvas = canvas;
+        this.top = top;
+        this.height = height;
+        this.overlay = overlay(mark);
+    }
+
+    /** @param {uPlot.Series[]} series @param {ArrayLike<number|null>[]} columns by series @param {uPlot.Hooks.Arrays} [hooks] */
+    make(series, columns, hooks) {
+        const { canvas, page, x, key } = this;
+        this.plot?.destroy();
+        this.plot = new uPlot(
+            {
+                width: Math.max(LEAST_WIDTH, canvas.clientWidth || canvas.parentElement?.clientWidth || 800),
+                height: this.height,
+                padding: [this.top, 12, 0, 0],
+                legend: { show: false },
+                cursor: {
+                    sync: { key },
+                    points: { show: false },
+                    drag: { x: true, y: false, dist: 6 },
+                    bind: { dblclick: (u) => () => (this.resetAll?.(), u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false), null) },
+                },
+                scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, (max || 1) * 1.06] } },
+                axes: axes(this.theme, page.run.head.unit),
+                series: [{}, ...series.map((each) => ({ points: { show: false }, ...each }))],
+                hooks: { draw: [this.overlay.drawn], setScale: [(_u, key) => key === 'x' && this.onZoom?.()], ...hooks },
+            },
+            [Array.from(x), ...columns.map((column) => Array.from(column))],
+            canvas,
+        );
+        this.#chooseByClick(this.plot);
+    }
+
+    /** With shift, a moment to compare with. @param {uPlot} plot */
+    #chooseByClick(plot) {
+        const { over } = plot;
+        // Not click events: the plot keeps some of them to itself.
+        let pressed = NaN;
+        over.addEventListener('mousedown', (event) => (pressed = event.button ? NaN : event.clientX));
+        over.addEventListener('mouseup', (event) => {
+            if (!(Math.abs(event.clientX - pressed) <= 5)) return;
+            const chosen = nearestMoment(this.run, plot.posToVal(event.clientX - over.getBoundingClientRect().left, 'x'));
+            if (event.shiftKey) this.page.compare(chosen);
+            else this.page.select(chosen);
+        });
+    }
+
+    get isZoomed() {
+        const { plot, x } = this;
+        const { min, max } = plot?.scales.x ?? {};
+        return min !== undefined && max !== undefined && x.length > 1 && (min > x[0] || max < x[x.length - 1]);
+    }
+
+    reset() {
+        const { plot, x } = this;
+        if (x.length) plot?.setScale('x', { min: x[0], max: x[x.length - 1] });
+    }
+
+    destroy() {
+        this.plot?.destroy();
+        this.plot = null;
+    }
+
+    /** @param {number} width */
+    resize(width) {
+        this.plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: this.height });
+    }
 }
-
-/** @param {uPlot|null} plot @param {Float64Array} x all times */
-export function isZoomed(plot, x) {
-    const { min, max } = plot?.scales.x ?? {};
-    return min !== undefined && max !== undefined && x.length > 1 && (min > x[0] || max < x[x.length - 1]);
-}
-
-/** @param {uPlot|null} plot @param {Float64Array} x all times */
-export function zoomOut(plot, x) {
-    if (x.length) plot?.setScale('x', { min: x[0], max: x[x.length - 1] });
-}
-
-export const LEAST_WIDTH = 260;
-
-/** Pixels. @param {HTMLElement} canvas */
-export const widthOf = (canvas) => Math.max(LEAST_WIDTH, canvas.clientWidth || canvas.parentElement?.clientWidth || 800);
