@@ -6,7 +6,7 @@ from typing import Sequence, Union
 
 from jmassif.analysis import processes as job
 from jmassif.model import run as model
-from jmassif.model.processes import tree
+from jmassif.model.process_tree import tree
 from jmassif.reader.builder import load_as
 from jmassif.reader.tokens import TraceError
 from jmassif.units import printable

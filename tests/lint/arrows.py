@@ -31,7 +31,7 @@ ASK_ANALYSES = set(
     """cli/check.py cli/diff.py cli/report.py cli/top.py export/compare.py export/csv.py export/flames.py
     export/job_range.py export/json.py export/massif.py export/memory_viz.py export/perfetto.py export/plot.py
     export/pprof.py html/compare.py html/data.py html/page.py render/check.py render/compare.py
-    render/events.py render/lines.py render/failures.py render/processes.py render/range_diff.py
+    render/events.py render/lines.py render/failures.py render/job.py render/ranges.py
     render/sizes.py render/stacks.py render/system.py render/text.py""".split()
 )
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}

@@ -12,9 +12,9 @@ from jmassif import api
 from jmassif.analysis.processes import Processes, adjustments, build_job_report, join, ledger_of
 from jmassif.analysis.run_outcome import ALARM
 from jmassif.cli.main import main
-from jmassif.model.processes import FORKED, REPLACED, SPAWNED
-from jmassif.render import processes
-from jmassif.render.processes import HAPPENED, Statement, statements, verdict
+from jmassif.model.process_tree import FORKED, REPLACED, SPAWNED
+from jmassif.render import job as job_report
+from jmassif.render.job import HAPPENED, Statement, statements, verdict
 from jmassif.render.view import View
 from tests import harness
 from tests.reporter.commands import jm_print
@@ -280,7 +280,7 @@ def pool(parent_end: str, worker_end: str, n_workers: int = 2) -> Processes:
 def test_workers_that_were_ended_when_their_work_was_done_are_a_sentence_below_the_headline() -> None:
     job = pool("Z 400 exit 0", "Z 300 signal 15")
     assert not happened(job)
-    text = " ".join(processes.write(job, lambda _: View(None, 1, "stack", 70, None)))
+    text = " ".join(job_report.write(job, lambda _: View(None, 1, "stack", 70, None)))
     assert "Ended by their parent after their work (SIGTERM): processes 2 and 3." in text and "!!!" not in text
 
 

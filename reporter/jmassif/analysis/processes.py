@@ -7,7 +7,7 @@ so shares add up where they are read at one moment: a process that samples its p
 (docs/trace-format.md). In between each process has its last share; without any (recorded with --pages=no, say) it counts
 with its ledger, less the memory that it inherited by fork.
 
-Times are on the common clock (model/processes.py).
+Times are on the common clock (model/process_tree.py).
 """
 
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -20,7 +20,7 @@ from jmassif.analysis.oom import Incident, incidents_of
 from jmassif.analysis.run_info import used_sides
 from jmassif.analysis.run_outcome import Outcome, outcome_of
 from jmassif.attribution.names import Names
-from jmassif.model.processes import Process, tree
+from jmassif.model.process_tree import Process, tree
 from jmassif.model.records import PEAKS, Composition
 from jmassif.model.run import Profile
 

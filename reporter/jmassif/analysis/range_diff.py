@@ -18,7 +18,7 @@ from jmassif.analysis.moments import EXAMPLES, Moment, SelectionError, mark_snap
 from jmassif.analysis.processes import Processes
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
-from jmassif.model.processes import REPLACED, Process
+from jmassif.model.process_tree import REPLACED, Process
 from jmassif.model.records import side_of
 from jmassif.model.run import Profile
 from jmassif.units import moment, printable

@@ -28,7 +28,7 @@ from jmassif.cli.options import (
     traces_of,
 )
 from jmassif.cli.terminal import is_terminal
-from jmassif.model.processes import twice
+from jmassif.model.process_tree import twice
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN
 from jmassif.render.view import BY, FOLDS, FormatError, View

@@ -22,9 +22,9 @@ from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
 from jmassif.model.run import Profile
-from jmassif.render.leaks import unknown
 from jmassif.render.failures import arithmetic, reason
-from jmassif.render.processes import statements
+from jmassif.render.job import statements
+from jmassif.render.leaks import unknown
 from jmassif.render.sources import Sources
 from jmassif.render.summary import (
     action,

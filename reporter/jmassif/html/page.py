@@ -20,8 +20,8 @@ from jmassif.attribution.names import Names
 from jmassif.html.cells import shown
 from jmassif.html.data import NOTHING, RunData, Said, report_of, run_data, said_of, together
 from jmassif.model.run import Profile
+from jmassif.render.job import adjustment_rows, statements
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
-from jmassif.render.processes import adjustment_rows, statements
 from jmassif.render.summary import whole_percent
 from jmassif.render.view import FormatError, View
 from jmassif.render.words import GROUP_NAMES, GROUPS

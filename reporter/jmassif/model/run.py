@@ -106,7 +106,7 @@ class Profile:
         self.end: Optional[End] = None
         self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
         self.is_running = False  # known of the process while its trace is followed
-        self.was_dismissed = False  # its parent is known (model/processes.py), had it end, and went on well
+        self.was_dismissed = False  # its parent is known (model/process_tree.py), had it end, and went on well
         # 1 for each account that is to be seen; None: all. Compositions are of these alone, totals are not.
         self.kept: Optional[bytearray] = None
         self.chosen: Optional[bytearray] = None  # likewise what a page shows first of all that is in it

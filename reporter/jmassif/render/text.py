@@ -51,7 +51,7 @@ from jmassif.render.leaks import growing_section, held_section
 from jmassif.render.lines import lines_section, threads_section, write_lines
 from jmassif.render.failures import oom_sections, write_segments
 from jmassif.render.owners import groups_table, rows_table
-from jmassif.render.range_diff import write_range
+from jmassif.render.ranges import write_range
 from jmassif.render.sizes import write_sizes
 from jmassif.render.sources import Sources
 from jmassif.render.stacks import trees

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 from jmassif.analysis.processes import Processes, build_job_report, ledger_of
 from jmassif.html.data import run_data, together
 from jmassif.html.page import pack
-from jmassif.model.processes import FORKED
+from jmassif.model.process_tree import FORKED
 from tests.reporter.test_processes import ends, family, holds, joined, trace_of
 from tests.web.browser import in_node
 

@@ -7,13 +7,13 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, Processes, build_job_report
 from jmassif.analysis.run_outcome import ALARM, NOTE, WARNING
 from jmassif.analysis.summary import short_command
-from jmassif.model.processes import Process
+from jmassif.model.process_tree import Process
 from jmassif.model.run import Profile
 from jmassif.render import layout, text as report
 from jmassif.render.graph import Point
 from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph, wrapped
 from jmassif.render.owners import groups_table
-from jmassif.render.range_diff import command_of
+from jmassif.render.ranges import command_of
 from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
 from jmassif.render.view import View
 from jmassif.units import moment, printable, size

@@ -17,7 +17,7 @@ from jmassif.analysis.range_diff import (
 )
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
-from jmassif.model.processes import FORKED, REPLACED, Process
+from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.lines import cut
