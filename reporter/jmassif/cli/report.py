@@ -105,8 +105,8 @@ _ALL = (
         BY,
         None,
         "internal",
-        several="render.processes.write",
-        several_in_range="render.range_diff.write",
+        several="render.job.write",
+        several_in_range="render.ranges.write",
     ),
     Format(
         "html", "a browser: one page", PAGE, "html.page", _FILTERS + _SOURCE + ("overlay",), several="write_several"
