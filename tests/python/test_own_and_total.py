@@ -33,10 +33,10 @@ def test_own_is_what_a_line_made_and_total_what_all_made_that_it_called(tmp_path
     charged = charges(profile, names, "python-line", True)
     own = line_rows(profile, charged, peak, {})
     rows = with_totals(profile, own, totals(profile, names, "python-line", True), peak)
-    found = {row.charged.label: row.host for row in rows}
+    found = {row.charged.label: row for row in rows}
     expected = {2: (15, 15), 5: (3, 3), 6: (0, 10), 8: (0, 13), 9: (0, 5)}
     for line, (own_mib, total_mib) in expected.items():
         figures = found[f"script.py:{line}"]
-        assert own_mib * MIB <= figures.held <= own_mib * MIB + SLACK, line
-        assert total_mib * MIB <= figures.total <= total_mib * MIB + SLACK, line
-    assert total(rows).host.held == profile.peaks["total"].host
+        assert own_mib * MIB <= figures.held.host_bytes <= own_mib * MIB + SLACK, line
+        assert total_mib * MIB <= figures.total.host_bytes <= total_mib * MIB + SLACK, line
+    assert total(rows).held.host_bytes == profile.peaks["total"].host

@@ -8,7 +8,7 @@ from typing import Dict, List, Optional, Sequence
 
 import pytest
 
-from jmassif.analysis.lines import LineFigures, line_rows
+from jmassif.analysis.lines import line_rows
 from jmassif.analysis.moments import SelectionError, select
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges
@@ -213,11 +213,12 @@ def test_the_rows_of_a_random_run_add_up(seed: int) -> None:
     rows = line_rows(profile, charges(profile, Names(profile), view, is_folded), peak, last)
     assert len({row.charged.label for row in rows}) == len(rows) > 2
     for side in ("host", "device"):
-        figures: List[LineFigures] = [getattr(row, side) for row in rows]
-        for at, held in ((peak, [f.held for f in figures]), (last, [f.growth for f in figures])):
-            assert sum(held) == sum(n for a, (n, _) in at.items() if side_of(profile.accounts[a].kind) == side)
+        for at, held in ((peak, [row.held for row in rows]), (last, [row.growth for row in rows])):
+            assert sum(usage.on(side) for usage in held) == sum(
+                n for a, (n, _) in at.items() if side_of(profile.accounts[a].kind) == side
+            )
         accounts = [a for a, account in enumerate(profile.accounts) if side_of(account.kind) == side]
-        assert sum(f.allocated for f in figures) == sum(profile.allocated()[a] for a in accounts)
+        assert sum(row.allocated.on(side) for row in rows) == sum(profile.allocated()[a] for a in accounts)
 
 
 @pytest.mark.parametrize("selector", ["peak", "end", "last", "1", "17"])

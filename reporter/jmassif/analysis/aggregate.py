@@ -6,7 +6,7 @@ bytes and is no block.
 """
 
 from array import array
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, Composition, Snapshot, counted_blocks, side_of
 from jmassif.model.replay import Replay
@@ -77,6 +77,15 @@ def aggregate(run: Profile, live: Composition, key: Callable[[int], Optional[_Ke
         if has_blocks[number]:
             found[place + 1] += blocks
     return {name: Usage(*found) for name, found in sums.items()}
+
+
+def columns_by(
+    run: Profile, lives: Sequence[Composition], key: Callable[[int], Optional[_Key]]
+) -> Dict[_Key, List[Usage]]:
+    """The same in several compositions: a usage for each of them."""
+    columns = [aggregate(run, live, key) for live in lives]
+    names = dict.fromkeys(name for column in columns for name in column)
+    return {name: [column.get(name, Usage()) for column in columns] for name in names}
 
 
 def rows_by(run: Profile, live: Composition, key: Callable[[int], Optional[str]]) -> List[UsageRow]:
@@ -261,21 +270,23 @@ def samples(profile: Profile, composition: Composition) -> Samples:
     return columns
 
 
-class SampleRow(NamedTuple):
-    """The figures of one name in each memory space."""
-
+class NamedUsage(NamedTuple):
     name: str
-    host: SampleFigures
-    device: SampleFigures
+    held: Usage  # at the moment
+    allocated: Usage  # in the whole run
+    temporaries: Usage  # blocks
+
+    def figures(self, space: str) -> SampleFigures:
+        held, allocated = self.held, self.allocated
+        blocks = allocated.blocks_on(space), self.temporaries.blocks_on(space)
+        return (held.on(space), held.blocks_on(space), allocated.on(space), *blocks)
 
 
-def by_name(profile: Profile, columns: Samples, name_of: Callable[[int], str]) -> List[SampleRow]:
+def by_name(profile: Profile, live: Composition, name_of: Callable[[int], str]) -> List[NamedUsage]:
     """A row a name, sorted by what is held, the largest first."""
-    sums: Dict[str, Dict[str, List[int]]] = {}
-    for account, figures in columns.rows():
-        row = sums.setdefault(name_of(account), {"host": list(NOTHING), "device": list(NOTHING)})
-        side = row[side_of(profile.accounts[account].kind) or "host"]
-        for index, figure in enumerate(figures):
-            side[index] += figure
-    rows = [SampleRow(name, tuple(row["host"]), tuple(row["device"])) for name, row in sums.items()]  # type: ignore[arg-type]
-    return sorted(rows, key=lambda row: (-row.host[0] - row.device[0], row.name))
+    lifetime = profile.lifetime()
+    allocated = {account: pair for account, pair in enumerate(zip(lifetime.bytes, lifetime.blocks)) if any(pair)}
+    temporaries = {account: (0, n) for account, n in enumerate(lifetime.temporaries) if n}
+    columns = columns_by(profile, (live, allocated, temporaries), name_of)
+    rows = [NamedUsage(name, *usages) for name, usages in columns.items()]
+    return sorted(rows, key=lambda row: (-row.held.bytes, row.name))

@@ -7,61 +7,39 @@ Every account is charged to one row (see blame.py), so the rows add up to the to
 from array import array
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from jmassif.analysis.aggregate import Usage, aggregate, sum_of
+from jmassif.analysis.aggregate import Usage, aggregate, columns_by, sum_of
 from jmassif.analysis.leaks import NOT_FREED, importing
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
 from jmassif.attribution.views import Charged
-from jmassif.model.records import KINDS, TENSOR, Composition, counted_blocks, side_of
+from jmassif.model.records import TENSOR, Composition
 from jmassif.model.run import Profile
 
 
-class LineFigures(NamedTuple):
-    """In one memory space. Bytes, except for the blocks."""
-
-    held: int  # at the peak, by itself: where it is the innermost place
-    blocks: int  # likewise
-    growth: int  # net, from the start to the moment that was chosen
-    allocated: int  # all in all
-    total: int = 0  # at the peak, with all that it called: rows share it, and it does not add up
-
-    def plus(self, other: "LineFigures") -> "LineFigures":
-        return LineFigures(*(mine + theirs for mine, theirs in zip(self, other)))
-
-
-NOTHING = LineFigures(0, 0, 0, 0)
-
-
 class LineRow(NamedTuple):
+    """A line, a function or a module, and its memory."""
+
     charged: Charged
-    host: LineFigures
-    device: LineFigures
+    held: Usage = Usage()  # at the peak, by itself: where it is the innermost place
+    growth: Usage = Usage()  # bytes, net, from the start to the moment that was chosen
+    allocated: Usage = Usage()  # bytes, in the whole run
+    total: Usage = Usage()  # at the peak, with all that it called: rows share it, and it does not add up
 
 
 def line_rows(
     profile: Profile, charged: Callable[[int], Charged], at_peak: Composition, now: Composition
 ) -> List[LineRow]:
-    """The rows, in no order. Memory of kinds that are only listed is left out."""
-    found: Dict[str, Tuple[Charged, Dict[str, List[int]]]] = {}
-    nothing = (0, 0)
-    allocated = profile.allocated()
-    for account, (_, kind, _) in enumerate(profile.accounts):
-        side = side_of(kind)
-        held, blocks = at_peak.get(account, nothing)
-        grown = now.get(account, nothing)[0]
-        if side is None or not (held or blocks or grown or allocated[account]):
-            continue
+    """The rows without their totals, in no order. Memory of kinds that are only listed is left out."""
+    known: Dict[str, Charged] = {}
+
+    def label(account: int) -> str:
         to = charged(account)
-        row = found.get(to.label)
-        if row is None:
-            row = found[to.label] = (to, {"host": [0] * 4, "device": [0] * 4})
-        sums = row[1][side]
-        sums[0] += held
-        sums[1] += counted_blocks(kind, blocks)
-        sums[2] += grown
-        sums[3] += allocated[account]
-    return [LineRow(to, LineFigures(*sums["host"]), LineFigures(*sums["device"])) for to, sums in found.values()]
+        return known.setdefault(to.label, to).label
+
+    allocated = {account: (n_bytes, 0) for account, n_bytes in enumerate(profile.allocated()) if n_bytes}
+    columns = columns_by(profile, (at_peak, now, allocated), label)
+    return [LineRow(known[name], *usages) for name, usages in columns.items()]
 
 
 def with_totals(
@@ -69,72 +47,35 @@ def with_totals(
 ) -> List[LineRow]:
     """The rows with their totals, and rows for places that only call others. `through` is that of views.totals."""
     # Accounts by the thousand are called through the same places.
-    alike: Dict[Tuple[int, str], Tuple[Sequence[Charged], List[int]]] = {}
-    sides = {kind: side_of(kind) for kind in ("",) + KINDS}
-    for account, (n_bytes, _) in at_peak.items():
-        side = sides[profile.accounts.kind(account)]
-        if side is not None:
-            passed = through(account)
-            alike.setdefault((id(passed), side), (passed, []))[1].append(n_bytes)
-    sums: Dict[str, Dict[str, int]] = {"host": {}, "device": {}}
+    alike: Dict[int, Sequence[Charged]] = {}
+
+    def passed(account: int) -> int:
+        places = through(account)
+        alike[id(places)] = places
+        return id(places)
+
     known = {row.charged.label: row for row in rows}
-    for (_, side), (passed, held) in alike.items():
-        n_bytes = sum(held)
-        for to in passed:
-            known.setdefault(to.label, LineRow(to, NOTHING, NOTHING))
-            sums[side][to.label] = sums[side].get(to.label, 0) + n_bytes
-
-    def figures(row: LineRow, side: str) -> LineFigures:
-        own = row.host if side == "host" else row.device
-        # Memory without a line to blame has called nothing.
-        return own._replace(total=sums[side].get(row.charged.label, own.held))
-
-    return [row._replace(host=figures(row, "host"), device=figures(row, "device")) for row in known.values()]
+    sums: Dict[str, Usage] = {}
+    for key, usage in aggregate(profile, at_peak, passed).items():
+        for to in alike[key]:
+            known.setdefault(to.label, LineRow(to))
+            sums[to.label] = sums.get(to.label, Usage()) + usage
+    # Memory without a line to blame has called nothing.
+    return [row._replace(total=sums.get(label, row.held)) for label, row in known.items()]
 
 
 def total(rows: Sequence[LineRow]) -> LineRow:
     """The sum of the rows; of their totals, which share bytes, what all rows hold by themselves."""
-    host = device = NOTHING
-    for row in rows:
-        host, device = host.plus(row.host), device.plus(row.device)
-    host, device = host._replace(total=host.held), device._replace(total=device.held)
-    return LineRow(Charged("total", 0, False), host, device)
+    held, grown, allocated = (
+        sum_of(getattr(row, figure) for row in rows) for figure in ("held", "growth", "allocated")
+    )
+    return LineRow(Charged("total", 0, False), held, grown, allocated, held)
 
 
-# From a row to its figures: of one side, or of both where those add up.
-Pick = Callable[[LineRow], LineFigures]
-
-
-def both_sides(row: LineRow) -> LineFigures:
-    return row.host.plus(row.device)
-
-
-def on_side(name: str) -> Pick:
-    return (lambda row: row.host) if name == "host" else (lambda row: row.device)
-
-
-def pools_of(profile: Profile) -> List[Tuple[str, Pick]]:
-    """Sums by their names: both memory spaces of a unified board, or each of a discrete GPU."""
+def spaces_of(profile: Profile) -> List[str]:
+    """The memory spaces with sums of their own: "" for both of a unified board, or each of a discrete GPU."""
     sides = used_sides(profile)
-    if len(sides) == 1 or profile.is_discrete:
-        return [(side, on_side(side)) for side in sides]
-    return [("", both_sides)]
-
-
-def _share(
-    row: LineRow, sum_: LineRow, pools: Sequence[Tuple[str, Pick]], figure: Callable[[LineFigures], int]
-) -> float:
-    """The row's part of the sum, in percent; the larger one where there are two pools."""
-    parts = [(figure(pick(row)), figure(pick(sum_))) for _, pick in pools]
-    return max(100 * part / whole if whole else 0.0 for part, whole in parts)
-
-
-_FIGURES: Dict[str, Callable[[LineFigures], int]] = {
-    "held": lambda figures: figures.held,
-    "growth": lambda figures: figures.growth,
-    "allocated": lambda figures: figures.allocated,
-    "total": lambda figures: figures.total,
-}
+    return sides if len(sides) == 1 or profile.is_discrete else [""]
 
 
 def places(
@@ -144,26 +85,25 @@ def places(
 
     With `by_growth` those that grew most come first, and before them what is in `risen`.
     """
-    pools = pools_of(profile)
-    first = _FIGURES["growth" if by_growth else "held"]
-    ranked = [row for row in rows if row.charged.is_place]
-    everything = _FIGURES["total"]
-    ranked.sort(
-        key=lambda row: (
-            -_share(row, sum_, pools, first),
-            -_share(row, sum_, pools, everything),
-            row.charged.label,
-        )
-    )
+    spaces = spaces_of(profile)
+
+    def share(row: LineRow, figure: str) -> float:
+        """The row's part of the sum, in percent; the larger one where there are two pools."""
+        part: Usage = getattr(row, figure)
+        whole: Usage = getattr(sum_, figure)
+        return max(100 * part.on(space) / whole.on(space) if whole.on(space) else 0.0 for space in spaces)
+
     rank = {label: place for place, label in enumerate(risen)}
-    if by_growth:
-        ranked.sort(key=lambda row: rank.get(row.charged.label, len(rank)))
+
+    def order(row: LineRow) -> Tuple[int, float, float, str]:
+        label = row.charged.label
+        first = rank.get(label, len(rank)) if by_growth else 0
+        return first, -share(row, "growth" if by_growth else "held"), -share(row, "total"), label
+
     small: List[LineRow] = []
     shown: List[LineRow] = []
-    for row in ranked:
-        is_worth = row.charged.label in rank or any(
-            _share(row, sum_, pools, figure) >= threshold for figure in _FIGURES.values()
-        )
+    for row in sorted((row for row in rows if row.charged.is_place), key=order):
+        is_worth = row.charged.label in rank or any(share(row, name) >= threshold for name in LineRow._fields[1:])
         (shown if is_worth else small).append(row)
     return shown, small
 

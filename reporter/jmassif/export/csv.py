@@ -6,7 +6,7 @@ There are no rows of sums, so that columns can be added up.
 
 from typing import Iterable, Iterator, List
 
-from jmassif.analysis.aggregate import VALUES, by_name, samples, series
+from jmassif.analysis.aggregate import VALUES, by_name, series
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
@@ -61,10 +61,10 @@ def _rows(profile: Profile, view: View) -> Iterator[List[object]]:
                 if any(usage):
                     yield [snapshot.id, snapshot.time, snapshot.reason, *named(name), *usage]
         return
-    columns = samples(profile, select(profile, view.selector or "peak").composition)
+    live = select(profile, view.selector or "peak").composition
     yield [*head, *(f"{side}_{name.replace('-', '_')}" for side in _SIDES for name in VALUES)]
-    for row in by_name(profile, columns, name_of):
-        yield [*named(row.name), *row.host, *row.device]
+    for row in by_name(profile, live, name_of):
+        yield [*named(row.name), *row.figures("host"), *row.figures("device")]
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

@@ -8,7 +8,7 @@ that were no UTF-8 stand as \\xHH. VERSION grows when a reader of it would break
 import json
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import VALUES, by_name, samples
+from jmassif.analysis.aggregate import VALUES, by_name
 from jmassif.analysis.device_memory import Layout, layouts
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import Hint, Incident, Situation
@@ -350,9 +350,11 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         yield from _range(profile, range_)
     if view.sizes:
         yield _member("sizes", size_tables(profile, names, at))
-    rows = by_name(profile, samples(profile, at.composition), naming(profile, names, view.by, view.fold != "none"))
+    rows = by_name(profile, at.composition, naming(profile, names, view.by, view.fold != "none"))
     yield f',"table":{{"by":"{view.by}"'
-    yield from _rows("rows", (NamedFigures(row.name, Figures(*row.host), Figures(*row.device)) for row in rows))
+    yield from _rows(
+        "rows", (NamedFigures(row.name, *(Figures(*row.figures(side)) for side in ("host", "device"))) for row in rows)
+    )
     yield "}"
     yield from _events(profile)
     yield from _table("accounts", ["account", "stack", "kind", "owner", "role"] + _FIGURES, _accounts(profile, at))

@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The section on threads: what each held, and what it allocated in all."""
+"""Tables by line and by thread: the memory that each held, and allocated in all."""
 
+from functools import partial
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
-from jmassif.analysis.aggregate import SampleRow, by_name, samples
+from jmassif.analysis.aggregate import NamedUsage, by_name
 from jmassif.analysis.leaks import Growth, find_growth
-from jmassif.analysis.lines import (
-    LineRow,
-    LineUsage,
-    Pick,
-    both_sides,
-    line_rows,
-    on_side,
-    places,
-    pools_of,
-    total,
-    with_totals,
-)
+from jmassif.analysis.lines import LineRow, LineUsage, line_rows, places, spaces_of, total, with_totals
 from jmassif.analysis.moments import Moment, select
 from jmassif.analysis.run_info import used_sides
 from jmassif.analysis.summary import Report
@@ -39,13 +29,6 @@ from jmassif.units import count, growth, moment, percent, size
 _MAX_LABEL = 44
 
 
-class _Figure(NamedTuple):
-    """A column of the largest lines."""
-
-    head: str
-    bytes: Callable[[LineUsage], int]
-
-
 class _Cell(NamedTuple):
     """A column of a table by line."""
 
@@ -53,38 +36,27 @@ class _Cell(NamedTuple):
     text: Callable[[LineRow], str]
 
 
-def _figures(profile: Profile, sum_: LineRow) -> List[_Cell]:
-    pools = pools_of(profile)
-    sides = used_sides(profile)
+def _cells(profile: Profile, sum_: LineRow) -> List[_Cell]:
+    spaces, sides = spaces_of(profile), used_sides(profile)
 
-    def held(pick: Pick) -> Callable[[LineRow], str]:
-        return lambda row: size(pick(row).held) if pick(row).held or pick(row).blocks else "-"
+    def held(space: str, row: LineRow) -> str:
+        return size(row.held.on(space)) if row.held.on(space) or row.held.blocks_on(space) else "-"
 
-    def share(pick: Pick) -> Callable[[LineRow], str]:
-        return lambda row: percent(pick(row).held, pick(sum_).held)
+    def share(space: str, row: LineRow) -> str:
+        return percent(row.held.on(space), sum_.held.on(space))
 
-    def with_calls(pick: Pick) -> Callable[[LineRow], str]:
-        return lambda row: size(pick(row).total)
+    def each(head: str, text: Callable[[str, LineRow], str]) -> List[_Cell]:
+        return [_Cell(f"{space} {head}" if len(spaces) > 1 else head, partial(text, space)) for space in spaces]
 
-    def grown(pick: Pick) -> Callable[[LineRow], str]:
-        return lambda row: growth(pick(row).growth)
-
-    def allocated(pick: Pick) -> Callable[[LineRow], str]:
-        return lambda row: size(pick(row).allocated)
-
-    figures = []
+    cells: List[_Cell] = []
     for side in sides:
-        figures.append(_Cell(f"self {side}" if len(sides) > 1 else "self", held(on_side(side))))
-        if len(pools) > 1:
-            figures.append(_Cell("share", share(on_side(side))))
-    if len(pools) == 1:
-        figures.append(_Cell("share", share(pools[0][1])))
-    prefixes = [f"{name} " if len(pools) > 1 else "" for name, _ in pools]
-    figures += [_Cell(f"{prefix}total", with_calls(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
-    figures.append(_Cell("blocks", lambda row: f"{both_sides(row).blocks:,}"))
-    figures += [_Cell(f"{prefix}growth", grown(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
-    figures += [_Cell(f"{prefix}allocated", allocated(pick)) for prefix, (_, pick) in zip(prefixes, pools)]
-    return figures
+        cells.append(_Cell(f"self {side}" if len(sides) > 1 else "self", partial(held, side)))
+        if side == sides[-1] or len(spaces) > 1:
+            cells.append(_Cell("share", partial(share, side if len(spaces) > 1 else spaces[0])))
+    cells += each("total", lambda space, row: size(row.total.on(space)))
+    cells.append(_Cell("blocks", lambda row: f"{row.held.blocks:,}"))
+    cells += each("growth", lambda space, row: growth(row.growth.on(space)))
+    return cells + each("allocated", lambda space, row: size(row.allocated.on(space)))
 
 
 def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> str:
@@ -143,17 +115,12 @@ def _changed(profile: Profile, names: Names, rows: Sequence[LineRow], sources: S
     return lines
 
 
-def _sources(profile: Profile, view: View) -> Optional[Sources]:
-    """None: no text is to be shown."""
-    return None if view.source is None else Sources(profile, view.source)
-
-
 def _table_of(
-    profile: Profile, figures: Sequence[_Cell], shown: Sequence[LineRow], sources: Optional[Sources], sum_: LineRow
+    profile: Profile, cells: Sequence[_Cell], shown: Sequence[LineRow], sources: Optional[Sources], sum_: LineRow
 ) -> Lines:
     """A row a place, with its text unless `sources` is None."""
     width = min(_MAX_LABEL, max(len(row.charged.label) for row in shown))
-    columns = (Column(figure.head, max(10, len(figure.head) + 1)) for figure in figures)
+    columns = (Column(cell.head, max(10, len(cell.head) + 1)) for cell in cells)
     table = Table(Column("", width, align="<"), *columns, Column("", gap=2))
     lines = [table.head.rstrip()]
     for row in shown:
@@ -161,7 +128,7 @@ def _table_of(
         if row.charged.frame and sources is not None:
             frame = profile.frame(row.charged.frame)
             source = sources.line(frame.file, frame.line)
-        text = table.row(row.charged.label, *(figure.text(row) for figure in figures), source).rstrip()
+        text = table.row(row.charged.label, *(cell.text(row) for cell in cells), source).rstrip()
         lines.append(Line((text, SUM)) if row is sum_ else text)
     return lines
 
@@ -182,11 +149,14 @@ def lines_section(report: Report, sources: Optional[Sources]) -> Lines:
     shown = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space) >= _LEAST_SHARE * whole]
     if not shown:
         return []
-    figures = [_Figure("tensors", lambda row: row.tensors), _Figure("cache", lambda row: row.cache)]
-    figures = [figure for figure in figures if any(figure.bytes(row) for row in shown)]
+    figures: Dict[str, Callable[[LineUsage], int]] = {
+        "tensors": lambda row: row.tensors,
+        "cache": lambda row: row.cache,
+    }
+    figures = {head: of for head, of in figures.items() if any(map(of, shown))}
     if len(report.wholes) > 1:
-        figures.append(_Figure("host", lambda row: row.usage.host_bytes))
-    figures.append(_Figure(space or "total", lambda row: row.usage.on(space)))
+        figures["host"] = lambda row: row.usage.host_bytes
+    figures[space or "total"] = lambda row: row.usage.on(space)
     room = _WIDTH - 10 * len(figures) - 7
     width = min(_MAX_PLACE, max(len(row.label) for row in shown))
     texts = [sources.line(row.path, row.number) if sources and row.path else "" for row in shown]
@@ -194,11 +164,11 @@ def lines_section(report: Report, sources: Optional[Sources]) -> Lines:
     has_source = longest > 0
     columns = [Column("", width if has_source else max(width, 20), align="<")]
     columns += [Column("", longest, gap=2, align="<")] if has_source else []
-    table = Table(*columns, *(Column(figure.head, 9, gap=1) for figure in figures), Column("", 7))
+    table = Table(*columns, *(Column(head, 9, gap=1) for head in figures), Column("", 7))
     lines = heading(f"Largest lines, at {report.moment.name}") + [table.head.rstrip()]
     for row, text in zip(shown, texts):
         cells = [cut(row.label, width)] + ([cut(text, longest)] if has_source else [])
-        cells += [size(figure.bytes(row)) if figure.bytes(row) else "-" for figure in figures]
+        cells += [size(of(row)) if of(row) else "-" for of in figures.values()]
         lines.append(table.row(*cells, whole_percent(row.usage.on(space), whole)).rstrip())
     return lines
 
@@ -228,8 +198,8 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
         + (paragraph(growth_text(grown, profile.time_unit)) if grown.lines and profile.kept is None else [])
         + [""]
     )
-    sources = _sources(profile, view)
-    lines += _table_of(profile, _figures(profile, sum_), shown, sources, sum_)
+    sources = None if view.source is None else Sources(profile, view.source)
+    lines += _table_of(profile, _cells(profile, sum_), shown, sources, sum_)
     return lines + (_changed(profile, names, shown, sources) if sources else [])
 
 
@@ -239,21 +209,16 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
 _OF_NONE = "what was mapped before the program began, and what malloc's blocks take beside what was asked for"
 
 
-def _held(row: SampleRow) -> int:
-    return row.host[0] + row.device[0]
-
-
 def threads_section(profile: Profile, names: Names, chosen: Moment, extent: Extent, is_together: bool) -> Lines:
     """A row a name, or unless `is_together` a row a thread. Empty without threads in the trace, or if one alone did everything."""
     if not profile.has_threads:
         return []
     threads = Threads(profile)
-    columns = samples(profile, chosen.composition)
-    rows = by_name(profile, columns, naming(profile, names, "thread", is_together))
+    rows = by_name(profile, chosen.composition, naming(profile, names, "thread", is_together))
     if not rows:
         return []
     sides = used_sides(profile)
-    total = sum(map(_held, rows))
+    total = sum(row.held.bytes for row in rows)
     shown = rows[: extent.rows] if len(rows) > extent.rows + 1 else rows
     width = max(len(row.name) for row in shown) + 1
     table = Table(
@@ -265,18 +230,18 @@ def threads_section(profile: Profile, names: Names, chosen: Moment, extent: Exte
         Column("allocated in all", 18),
     )
 
-    def line(row: SampleRow) -> str:
+    def line(row: NamedUsage) -> str:
         many = threads.sharing[row.name] if is_together else 0
         cells = [row.name, f"{many:,}" if many > 1 else ""]
         for side in sides:
-            figures = row.host if side == "host" else row.device
-            cells += [size(figures[0]) if figures[0] else "-", f"{figures[1]:,}" if figures[1] else ""]
-        allocated = row.host[2] + row.device[2]
-        return table.row(*cells, f"{_held(row):,}", percent(_held(row), total), f"{allocated:,}").rstrip()
+            n_bytes, blocks = row.held.on(side), row.held.blocks_on(side)
+            cells += [size(n_bytes) if n_bytes else "-", f"{blocks:,}" if blocks else ""]
+        figures = f"{row.held.bytes:,}", percent(row.held.bytes, total), f"{row.allocated.bytes:,}"
+        return table.row(*cells, *figures).rstrip()
 
     lines = heading(f"By thread, at {chosen.name}") + [table.head] + [line(row) for row in shown]
     if len(rows) > len(shown):
-        rest = sum(map(_held, rows[len(shown) :]))
+        rest = sum(row.held.bytes for row in rows[len(shown) :])
         lines.append(f"and {len(rows) - len(shown):,} more that hold {size(rest)}{extent.hint}")
     if any(row.name == NO_THREAD for row in shown):
         lines += paragraph(f"{NO_THREAD}: {_OF_NONE}.")
