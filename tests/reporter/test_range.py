@@ -60,7 +60,7 @@ def test_a_range_is_the_second_moment_minus_the_first_and_the_allocations_in_bet
             for n in (0, 1)
         ]
         assert found.places[place] == (*expected, 0)
-    total = total_of(rows_of(profile, found, lambda account: str(account))).both
+    total = total_of(rows_of(profile, found, lambda account: str(account))).on("")
     assert total.before + total.allocated - total.freed == total.after and found.is_exact
     assert total.after - total.before == total.new - total.gone
 
@@ -79,7 +79,7 @@ def test_json_and_massif_of_both_moments_differ_by_the_range(tmp_path: Path) -> 
             massif,
         )
         assert sum(map(int, sums[0])) == held[-1]
-    change = total_of(rows_of(load_file(str(path)), between(load_file(str(path)), "1", "2"), str)).both
+    change = total_of(rows_of(load_file(str(path)), between(load_file(str(path)), "1", "2"), str)).on("")
     assert (change.before, change.after) == tuple(held) and change.new
 
 

@@ -40,7 +40,7 @@ def by_function(profile: Profile, found: Range) -> Dict[str, Change]:
         node, kind, _ = profile.accounts[account]
         return profile.frame(profile.node_frame[node]).function if node and kind == "heap" else ""
 
-    return {row.name: row.both for row in rows_of(profile, found, name)}
+    return {row.name: row.on("") for row in rows_of(profile, found, name)}
 
 
 @pytest.mark.parametrize("argument, options", [("", []), ("churn", ["--large=0"])])

@@ -168,13 +168,13 @@ class RangeRow(NamedTuple):
     blocks: Change = NO_CHANGE  # of both
     temporaries: int = 0
 
-    @property
-    def both(self) -> Change:
-        return self.host + self.device
+    def on(self, space: str) -> Change:
+        """Bytes on "host" or "device", of both with ""."""
+        return self.host + self.device if not space else self.host if space == "host" else self.device
 
 
 def _rank(row: RangeRow) -> Tuple[int, int, int, str]:
-    change = row.both
+    change = row.on("")
     return -change.new, -change.gone, -change.allocated, row.name
 
 

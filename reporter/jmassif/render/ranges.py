@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report on a range, of one process or of several: held before and after, and what was allocated and freed in between."""
 
-from typing import Callable, Collection, Iterator, List, NamedTuple, Sequence
+from typing import Callable, Iterator, List, Sequence
 
 from jmassif.analysis.processes import Processes, join
 from jmassif.analysis.range_diff import (
-    Change,
     Instant,
     JobRange,
     RangePart,
@@ -31,22 +30,20 @@ _FIGURES = ("before", "new", "gone", "after", "allocated", "freed")
 _HOW = {FORKED: "fork: ", REPLACED: "exec: "}
 
 
-class _Pool(NamedTuple):
-    of: str  # ", device memory"; "" where one pool is all
-    pick: Callable[[RangeRow], Change]
+def _spaces(parts: Sequence[RangePart], is_discrete: bool) -> List[str]:
+    """Those that have a table of their own; "" for both in one."""
+    used = {side for part in parts for side in used_sides(part.process.profile)}
+    return ["device", "host"] if len(used) > 1 and is_discrete else [""]
 
 
-def _pools(sides: Collection[str], is_discrete: bool) -> List[_Pool]:
-    """`sides` are those that hold anything."""
-    if len(sides) > 1 and is_discrete:
-        return [_Pool(", device memory", lambda row: row.device), _Pool(", host memory", lambda row: row.host)]
-    return [_Pool("", lambda row: row.both)]
+def _of(space: str) -> str:
+    return f", {space} memory" if space else ""
 
 
-def _sentence(pool: _Pool, total: RangeRow, is_exact: bool) -> str:
-    change, blocks = pool.pick(total), total.blocks
+def _sentence(space: str, total: RangeRow, is_exact: bool) -> str:
+    change, blocks = total.on(space), total.blocks
     text = (
-        f"{size(change.before)} before, {size(change.after)} after ({growth(change.after - change.before)}){pool.of}."
+        f"{size(change.before)} before, {size(change.after)} after ({growth(change.after - change.before)}){_of(space)}."
         f" In between {size(change.allocated)} was allocated and {size(change.freed)} was freed."
     )
     if not is_exact:
@@ -57,8 +54,8 @@ def _sentence(pool: _Pool, total: RangeRow, is_exact: bool) -> str:
     )
 
 
-def _table_of(rows: Sequence[RangeRow], pool: _Pool, is_brief: bool) -> Lines:
-    shown = [row for row in rows if any(pool.pick(row))]
+def _table_of(rows: Sequence[RangeRow], space: str, is_brief: bool) -> Lines:
+    shown = [row for row in rows if any(row.on(space))]
     if is_brief and len(shown) > _ROWS:
         shown[_ROWS:] = [total_of(shown[_ROWS:], f"{len(shown) - _ROWS:,} more")]
     width = min(_MAX_LABEL, max([12] + [len(row.name) + 1 for row in shown]))
@@ -66,20 +63,20 @@ def _table_of(rows: Sequence[RangeRow], pool: _Pool, is_brief: bool) -> Lines:
     table = Table(Column("", width, align="<"), *figures, Column("new (bytes)", 12))
 
     def line(row: RangeRow) -> str:
-        change = pool.pick(row)
+        change = row.on(space)
         cells = [size(n_bytes) if n_bytes else "-" for n_bytes in (getattr(change, figure) for figure in _FIGURES)]
         return table.row(cut(row.name, width - 1), *cells, f"{change.new:,}")
 
     return [table.head, *map(line, shown), Line((line(total_of(rows)), SUM))]
 
 
-def _tables(parts: Sequence[RangePart], pools: Sequence[_Pool], view: View) -> Lines:
+def _tables(parts: Sequence[RangePart], spaces: Sequence[str], view: View) -> Lines:
     lines: Lines = []
     for by in ("owner", "line") if view.by == "stack" else (view.by,):
         rows = joined(row for part in parts for row in part.rows(by, view.fold != "none"))
-        for pool in pools:
-            lines += heading(f"Allocated and freed by {by.replace('python-', 'Python ')}{pool.of}")
-            lines += _table_of(rows, pool, view.is_brief)
+        for space in spaces:
+            lines += heading(f"Allocated and freed by {by.replace('python-', 'Python ')}{_of(space)}")
+            lines += _table_of(rows, space, view.is_brief)
     return lines
 
 
@@ -90,10 +87,10 @@ def write_range(profile: Profile, names: Names, view: View) -> Lines:
     part = RangePart(join([("", profile)]).members[0], names, found.first, found.second, found)
     ends = [f"{at.name} ({moment(at.time, profile.time_unit)})" for at in (found.first, found.second)]
     lines = heading(f"From {ends[0]} to {ends[1]}")
-    pools = _pools(used_sides(profile), profile.is_discrete)
-    for pool in pools:
-        lines += paragraph(_sentence(pool, part.total, found.is_exact))
-    return lines + _tables([part], pools, view) + (trees(profile, names, found.new, view) if view.with_stacks else [])
+    spaces = _spaces([part], profile.is_discrete)
+    for space in spaces:
+        lines += paragraph(_sentence(space, part.total, found.is_exact))
+    return lines + _tables([part], spaces, view) + (trees(profile, names, found.new, view) if view.with_stacks else [])
 
 
 # ---- of several processes ----------------------------------------------------------------------
@@ -129,20 +126,19 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     assert view.range is not None
     found = job_range(job, *view.range)
     rows = [_row_of(part) for part in found.parts]
-    used = {side for part in found.parts for side in used_sides(part.process.profile)}
-    pools = _pools(used, job.is_discrete)
+    spaces = _spaces(found.parts, job.is_discrete)
     yield from heading(f"From {_when(found.first)} to {_when(found.second)}, in all processes")[1:]
-    for pool in pools:
-        yield from paragraph(_sentence(pool, total_of(rows), True))
+    for space in spaces:
+        yield from paragraph(_sentence(space, total_of(rows), True))
     yield from paragraph(_method(job, found))
-    for pool in pools:
-        yield from heading(f"Allocated and freed by process{pool.of}") + _table_of(rows, pool, view.is_brief)
-    yield from _tables(found.parts, pools, view)
+    for space in spaces:
+        yield from heading(f"Allocated and freed by process{_of(space)}") + _table_of(rows, space, view.is_brief)
+    yield from _tables(found.parts, spaces, view)
     for part in found.parts if is_each or view.with_stacks else ():
-        if not any(part.total.both):
+        if not any(part.total.on("")):
             continue
         if is_each:
-            yield from heading(f"{part.process.called.capitalize()} alone") + _tables([part], pools, view)
+            yield from heading(f"{part.process.called.capitalize()} alone") + _tables([part], spaces, view)
         if view.with_stacks:
             at = part.found.new._replace(name=f"{found.second.name}, of what is new, in {part.process.called}")
             yield from trees(part.process.profile, part.names, at, view)
