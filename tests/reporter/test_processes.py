@@ -10,7 +10,7 @@ import pytest
 
 from jmassif import api
 from jmassif.analysis.processes import Processes, adjustments, build_job_report, join, ledger_of
-from jmassif.analysis.run_outcome import ALARM
+from jmassif.analysis.oom import ALARM
 from jmassif.cli.main import main
 from jmassif.model.process_tree import FORKED, REPLACED, SPAWNED
 from jmassif.render import job as job_report

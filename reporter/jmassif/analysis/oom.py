@@ -3,7 +3,7 @@
 
 A failed allocation and the tries that follow it are one *incident*. Its verdict is about the last failure: by then a caching
 allocator has given back what it could. Sizes are bytes; None is unknown. `hints_at` has the actions for a run that did not
-fail. Sentences stand in render/failures.py and render/summary.py.
+fail, `outcome_of` the end of any run. Sentences stand in render/failures.py and render/summary.py.
 """
 
 import re
@@ -14,6 +14,7 @@ from jmassif.analysis.aggregate import Ledger, series
 from jmassif.analysis.device_memory import Layout, is_placed, layout_at, layouts, position_of_peak
 from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.analysis.run_info import fact
+from jmassif.analysis.system import was_short
 from jmassif.attribution.names import Names
 from jmassif.model.records import Composition, Exhaustion, side_of
 from jmassif.model.run import Profile
@@ -471,3 +472,62 @@ def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint
     if _is_worth(module, table.total.bytes) and lazy_loading_is_off(run):
         found.append(Hint("lazy-loading", module))
     return sorted(found, key=lambda hint: -hint.bytes)
+
+
+# ---- the end of the run ----------------------------------------------------------------------
+
+# Severities.
+ALARM = "alarm"  # the run died of it, or may have
+WARNING = "warning"
+NOTE = "note"
+
+
+class Outcome(NamedTuple):
+    end: str  # exit, signal, exec (became another program), dismissed (by its parent), cut (the trace is), running, unknown
+    code: int  # exit status, or the signal's number; 0 where unknown
+    time: int  # of the end or, where that is not on record, the last that is known
+    severity: str  # ALARM, WARNING or NOTE
+    failed: Optional[int]  # number of the last incident that was not resolved, from 1 on
+    n_failed: int  # incidents that were not resolved
+    n_recovered: int  # incidents with a retry that succeeded
+    is_fatal: bool  # the run failed after memory ran out
+    short_at: Optional[int]  # when the machine's memory first ran short
+    available: Optional[int]  # bytes of the machine at the end
+    truncation: str  # where the trace is cut off; from the reader
+    stopped: str  # why recording stopped early; from the trace
+
+
+def _end(run: Profile) -> str:
+    if run.was_dismissed:
+        return "dismissed"
+    if run.truncation:
+        return "cut"
+    if run.end is None:
+        return "exec" if run.is_complete else "running" if run.is_running else "unknown"
+    return "signal" if run.end.reason == "signal" else "exit"
+
+
+def outcome_of(run: Profile, incidents: List[Incident]) -> Outcome:
+    unresolved = [number for number, each in enumerate(incidents, 1) if not each.is_resolved]
+    is_open = not run.is_complete and not run.is_running
+    is_dead = is_open or (run.end is not None and run.end.reason == "signal")
+    has_status = run.end is not None and bool(run.end.code)
+    severity = NOTE
+    if (is_dead and not (run.was_dismissed and not unresolved)) or (unresolved and has_status):
+        severity = ALARM
+    elif unresolved or has_status or run.manifest.get("stopped"):
+        severity = WARNING
+    return Outcome(
+        end=_end(run),
+        code=run.end.code if run.end else 0,
+        time=run.last_time,
+        severity=severity,
+        failed=unresolved[-1] if unresolved else None,
+        n_failed=len(unresolved),
+        n_recovered=len(incidents) - len(unresolved),
+        is_fatal=bool(unresolved) and severity == ALARM,
+        short_at=was_short(run),
+        available=run.system_at("mem-available", run.last_time),
+        truncation=run.truncation or "",
+        stopped=run.manifest.get("stopped", ""),
+    )

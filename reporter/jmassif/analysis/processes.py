@@ -16,9 +16,8 @@ from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_o
 from jmassif.analysis.lines import HotSpot, by_place, hot_spot
 from jmassif.analysis.inherited import OwnBytes, beyond
 from jmassif.analysis.leaks import Growth, find_growth
-from jmassif.analysis.oom import Incident, incidents_of
+from jmassif.analysis.oom import Incident, Outcome, incidents_of, outcome_of
 from jmassif.analysis.run_info import used_sides
-from jmassif.analysis.run_outcome import Outcome, outcome_of
 from jmassif.attribution.names import Names
 from jmassif.model.process_tree import Process, tree
 from jmassif.model.records import PEAKS, Composition

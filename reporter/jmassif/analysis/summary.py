@@ -42,10 +42,20 @@ from jmassif.analysis.leaks import (
 from jmassif.analysis.lines import HotSpot, LineUsage, by_place, hot_spot, largest_lines
 from jmassif.analysis.mappings import Mapped, mappings
 from jmassif.analysis.moments import Moment, select, whole_at
-from jmassif.analysis.oom import Hint, Incident, hints_at, incidents_of, is_pytorch
+from jmassif.analysis.oom import (
+    ALARM,
+    NOTE,
+    WARNING,
+    Hint,
+    Incident,
+    Outcome,
+    hints_at,
+    incidents_of,
+    is_pytorch,
+    outcome_of,
+)
 from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
 from jmassif.analysis.run_info import about, labels_of_run, run_id, used_sides
-from jmassif.analysis.run_outcome import ALARM, NOTE, WARNING, Outcome, outcome_of
 from jmassif.analysis.system import Figure, Pool, fullest, machine, pools, sources, total_memory
 from jmassif.attribution.names import Names
 from jmassif.model.records import Peak

@@ -4,8 +4,8 @@
 from collections import Counter
 from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
+from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, Processes, build_job_report
-from jmassif.analysis.run_outcome import ALARM, NOTE, WARNING
 from jmassif.analysis.summary import short_command
 from jmassif.model.process_tree import Process
 from jmassif.model.run import Profile
