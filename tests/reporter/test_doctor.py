@@ -17,7 +17,7 @@ import pytest
 
 from jmassif.doctor import checks
 from jmassif.doctor.checks import FAILS, LOST, OK, Finding, Findings, Machine, check_kernel, check_ptrace
-from tests.harness import BUILD, PYTHON, VALGRIND, check_run, compile_c
+from tests.harness import BUILD, VALGRIND, compile_c
 
 HERE = f"linux-{os.uname().machine}"  # as sysconfig names it
 
@@ -320,16 +320,6 @@ def test_a_pytorch_whose_allocator_reports_otherwise(tmp_path: Path, symbols: Op
     environment = fake_python(tmp_path, "3.11.2", "cpython", HERE, sys.executable, f"{tmp_path}/torch/__init__.py")
     found = checks.check_python(recorder(environment=environment))[1]
     assert (found.name, found.state) == ("PyTorch", state) and "2.6.0+cu124" in found.text
-
-
-def test_symbols_of_the_dynamic_loader_are_found_as_readelf_finds_them(tmp_path: Path) -> None:
-    (loader,) = re.findall(r"interpreter: (.*)\]", check_run(["readelf", "-lW", PYTHON]))
-    shown = check_run(["readelf", "-nSW", os.path.realpath(loader)])
-    (build_id,) = re.findall("Build ID: (.*)", shown)
-    state = OK if " .symtab " in shown else LOST
-    assert only(checks.check_debug_information(Machine(str(tmp_path)))).state == state
-    put(tmp_path, f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug", "")
-    assert only(checks.check_debug_information(Machine(str(tmp_path)))).state == OK
 
 
 def test_what_would_spoil_a_recording_comes_worst_first(tmp_path: Path) -> None:

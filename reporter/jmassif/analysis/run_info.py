@@ -6,7 +6,6 @@ Objects of the kernel's driver without a size are as they should be on any board
 
 import hashlib
 import re
-from collections import OrderedDict
 from signal import Signals
 from typing import Dict, List, NamedTuple, Tuple
 
@@ -135,11 +134,14 @@ JETPACKS = {
 }
 
 
-def jetpack(profile: Profile) -> str:
+def jetpack_of(release: str, package: str) -> str:
     """ "5.1.2", "" where that is not known. The package nvidia-jetpack is not always installed."""
-    release = profile.manifest.get("l4t", "").strip()
     release = release[:-2] if release.count(".") == 2 and release.endswith(".0") else release
-    return JETPACKS.get(release) or profile.manifest.get("package.nvidia-jetpack", "").partition("-")[0]
+    return JETPACKS.get(release) or package.partition("-")[0]
+
+
+def jetpack(profile: Profile) -> str:
+    return jetpack_of(profile.manifest.get("l4t", "").strip(), profile.manifest.get("package.nvidia-jetpack", ""))
 
 
 # NVIDIA's libraries: the soname, and a pattern of the manifest's keys.
@@ -180,28 +182,26 @@ def _installed_memory(profile: Profile) -> str:
 
 
 # Names of facts, in the order of a header. Those that have no function are the manifest's.
-_NAMES = OrderedDict(
-    [
-        ("command", "Command"),
-        ("jetpack", "JetPack"),
-        ("l4t", "L4T"),
-        ("board", "Board"),
-        ("host", "Host"),
-        ("cuda", "CUDA"),
-        ("cudnn", "cuDNN"),
-        ("cublas", "cuBLAS"),
-        ("tensorrt", "TensorRT"),
-        ("pytorch", "PyTorch"),
-        ("python", "Python"),
-        ("memory", "Memory"),
-        ("mem-total-bytes", "RAM"),
-        ("cpus", "CPUs"),
-        ("arch", "Architecture"),
-        ("kernel", "Linux"),
-        ("jmassif", "jmassif"),
-        ("valgrind", "Valgrind"),
-    ]
-)
+_NAMES = {
+    "command": "Command",
+    "jetpack": "JetPack",
+    "l4t": "L4T",
+    "board": "Board",
+    "host": "Host",
+    "cuda": "CUDA",
+    "cudnn": "cuDNN",
+    "cublas": "cuBLAS",
+    "tensorrt": "TensorRT",
+    "pytorch": "PyTorch",
+    "python": "Python",
+    "memory": "Memory",
+    "mem-total-bytes": "RAM",
+    "cpus": "CPUs",
+    "arch": "Architecture",
+    "kernel": "Linux",
+    "jmassif": "jmassif",
+    "valgrind": "Valgrind",
+}
 
 # Packages that other facts are read from, or that say the same once more.
 _REDUNDANT = re.compile(
@@ -239,7 +239,7 @@ def fact(profile: Profile, key: str) -> str:
 
 def facts(profile: Profile) -> Dict[str, str]:
     """All facts of a run that can be compared with another's, in the order in which a report lists them."""
-    found = OrderedDict((key, fact(profile, key)) for key in _NAMES)
+    found = {key: fact(profile, key) for key in _NAMES}
     for key in sorted(profile.manifest, key=_rank):
         if key not in _OF_ONE_RUN:
             found.setdefault(key, profile.manifest[key])
@@ -302,11 +302,8 @@ class Counted(NamedTuple):
 
 
 def counted(profile: Profile) -> Counted:
-    odd = []
+    counters = [(key, n) for key, n in sorted(profile.counters.items()) if n]
     without: Dict[str, int] = {}
-    for key, n in sorted(profile.counters.items()):
-        if key in _WITHOUT_SIZE:
-            without[_WITHOUT_SIZE[key]] = without.get(_WITHOUT_SIZE[key], 0) + n
-        elif n:
-            odd.append((key, n))
-    return Counted(odd, [(noun, n) for noun, n in without.items() if n])
+    for noun, n in ((_WITHOUT_SIZE[key], n) for key, n in counters if key in _WITHOUT_SIZE):
+        without[noun] = without.get(noun, 0) + n
+    return Counted([row for row in counters if row[0] not in _WITHOUT_SIZE], list(without.items()))

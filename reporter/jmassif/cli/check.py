@@ -2,7 +2,7 @@
 """`jmassif check`: memory budgets of recorded runs, and the exit status that a build script acts on."""
 
 import argparse
-from typing import List
+from typing import Any, Dict, List
 
 from jmassif.analysis.budgets import Budget, BudgetError, Meter, judge, parse_budget, parse_budgets
 from jmassif.cli import common
@@ -33,39 +33,22 @@ exit status: 0 within all budgets, 1 over one or a truncated trace, 2 bad input"
 def build_parser(prog: str) -> Parser:
     parser = Parser(prog, "Check recorded runs against memory budgets.", _EPILOG, "[OPTION]... TRACE...")
     option = parser.add_argument
+    many: Dict[str, Any] = {"action": "append", "default": []}
+    budget, allowance = checked(lambda text: parse_budget(text, "="), BudgetError), checked(
+        parse_allowance, QuantityError
+    )
+    max_help = "NAME=LIMIT; against a baseline also NAME=+2%%, NAME=+10MiB or NAME"
+    allow_help = "allowed above the baseline; the largest allowance applies"
+    formats = sorted(WRITERS)
     option("traces", nargs="+", metavar="TRACE", help="a trace")
-    budget = checked(lambda text: parse_budget(text, "="), BudgetError)
-    option(
-        "--max",
-        type=budget,
-        action="append",
-        default=[],
-        metavar="BUDGET",
-        help="NAME=LIMIT; against a baseline also NAME=+2%%, NAME=+10MiB or NAME",
-    )
-    option(
-        "--budgets",
-        type=non_empty,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="more budgets, NAME <= LIMIT a line",
-    )
+    option("--max", type=budget, metavar="BUDGET", help=max_help, **many)
+    option("--budgets", type=non_empty, metavar="FILE", help="more budgets, NAME <= LIMIT a line", **many)
     option("--baseline", type=non_empty, metavar="TRACE", help="the run to compare with")
-    option(
-        "--allow",
-        type=checked(parse_allowance, QuantityError),
-        action="append",
-        default=[],
-        metavar="+N%|+SIZE",
-        help="allowed above the baseline; the largest allowance applies",
-    )
+    option("--allow", type=allowance, metavar="+N%|+SIZE", help=allow_help, **many)
     add_suppressions(parser)
     option("--allow-truncated", action="store_true", help="accept a truncated trace; without this it fails")
     option("--complete", action="store_true", help="treat a truncated trace as bad input")
-    option(
-        "--format", choices=sorted(WRITERS), default="text", metavar="NAME", help=f"{', '.join(sorted(WRITERS))} [text]"
-    )
+    option("--format", choices=formats, default="text", metavar="NAME", help=f"{', '.join(formats)} [text]")
     option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [standard output]")
     return parser
 

@@ -192,20 +192,19 @@ _LIBRARIES = {
 
 def check_board(machine: Machine) -> Findings:
     """The board, its JetPack, and what is installed of CUDA."""
-    from jmassif.analysis.run_info import JETPACKS
+    from jmassif.analysis.run_info import jetpack_of
 
     found = []
     model = machine.text("/proc/device-tree/model").strip("\0\n ")
     release = _l4t(machine)
     packages = _packages(machine)
     if release or model:
-        short = release[:-2] if release.count(".") == 2 and release.endswith(".0") else release
-        jetpack = JETPACKS.get(short) or packages.get("nvidia-jetpack", "").partition("-")[0]
-        words = [model or "a board without a name"]
-        words += [f"JetPack {jetpack}"] if jetpack else []
-        words += [f"L4T {release}"] if release else []
+        jetpack = jetpack_of(release, packages.get("nvidia-jetpack", ""))
+        words = [model or "a board without a name", jetpack and f"JetPack {jetpack}", release and f"L4T {release}"]
         known = not release or release.partition(".")[0] in ("32", "34", "35", "36", "38")
-        text = ", ".join(words) + ("" if known else ": the driver's memory is not decoded for this release")
+        text = ", ".join(filter(None, words)) + (
+            "" if known else ": the driver's memory is not decoded for this release"
+        )
         found.append(Finding("board", OK if known else LOST, text))
     for name, (pattern, oldest, newest) in _LIBRARIES.items():
         versions = sorted({packages[package] for package in packages if re.fullmatch(pattern, package)})
@@ -372,9 +371,8 @@ def check_memory(machine: Machine) -> Findings:
     """Available memory, against that which the program needs."""
     figures = machine.labelled_bytes("/proc/meminfo")
     if "MemTotal" not in figures:
-        return lost(
-            "memory", "/proc/meminfo cannot be read: reports will not have the machine's memory beside the program's"
-        )
+        text = "/proc/meminfo cannot be read: reports will not have the machine's memory beside the program's"
+        return lost("memory", text)
     available = figures.get("MemAvailable", figures.get("MemFree", 0))
     where = ""
     for name, left in _cgroup_left(machine).items():
@@ -408,8 +406,7 @@ def check_swap(machine: Machine) -> Findings:
             return ok("swap", "none")
         return lost("swap", "none: a program that outgrows the memory is killed at once", mend)
     areas = [line.split()[0] for line in machine.text("/proc/swaps").splitlines()[1:] if line.split()]
-    zram = [area for area in areas if "zram" in area]
-    kind = "compressed memory (zram)" if zram and len(zram) == len(areas) else ", ".join(areas[:3]) or "on disk"
+    kind = ", ".join(areas[:3]) or "on disk"
     return ok("swap", f"{size(figures.get('SwapFree', 0))} of {size(total)} free, {kind}")
 
 
@@ -640,26 +637,6 @@ def _wrapped_of_c10(machine: Machine) -> List[bytes]:
     return []
 
 
-_LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
-
-
-def check_debug_information(machine: Machine) -> Findings:
-    """The function of the dynamic loader that is wrapped for dlopen has a symbol only in the C library's debug package."""
-    loader = os.path.realpath(_LOADERS.get(os.uname().machine, ""))
-    try:
-        with open(loader, "rb") as stream:
-            content = stream.read()
-    except OSError:
-        return []
-    _, _, after = content.partition(b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0")  # the note with the build id
-    build_id = after[:20].hex()
-    separate = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
-    if b"\0.symtab\0" in content or machine.exists(separate) or machine.exists("/usr/lib/debug" + loader):
-        return ok("dlopen", "the dynamic loader's symbols are here")
-    text = "the dynamic loader has no symbols here: the cost of dlopen has no row of its own"
-    return lost("dlopen", text, "sudo apt install libc6-dbg")
-
-
 # ---- kernel ----
 # Permissions that the kernel gives the recorder.
 
@@ -697,7 +674,7 @@ def _check_processor(machine: Machine) -> Findings:
 
 # In the order in which people read them. The first two start Valgrind and the interpreter, which takes a second or two.
 _ALL: Tuple[Check, ...] = (
-    *(check_valgrind, check_python, check_debug_information, check_board, check_nodes, _check_processor),
+    *(check_valgrind, check_python, check_board, check_nodes, _check_processor),
     *(check_memory, check_swap, check_overcommit, check_desktop),
     *(check_open_files, check_sizes, check_directory, check_temporary, check_kernel, check_ptrace),
 )

@@ -71,7 +71,9 @@ def _table(lines: List[str], time_name: str, is_value: Callable[[str], bool]) ->
     if time_name not in names or value is None:
         return [], ""
     found.fieldnames = names
-    rows = [{name: text for name, text in row.items() if isinstance(name, str) and isinstance(text, str)} for row in found]
+    rows = [
+        {name: text for name, text in row.items() if isinstance(name, str) and isinstance(text, str)} for row in found
+    ]
     return rows, value
 
 
