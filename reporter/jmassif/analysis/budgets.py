@@ -112,6 +112,7 @@ class Value(NamedTuple):
     number: int
     is_bytes: bool
     notes: Sequence[Note] = ()
+    places: Callable[[], Places] = dict  # memory that is counted, by line; empty for counters
 
 
 _Chosen = Callable[[int], bool]  # an account
@@ -127,9 +128,7 @@ class Meter:
 
     def __init__(self, profile: Profile, owners: Collection[str] = ()) -> None:
         self._profile = profile
-        self.owners: Set[str] = (
-            set(owners) | set(profile.group_of) | {type_.owner for type_ in profile.accounts.types[1:]}
-        )
+        self.owners: Set[str] = {*owners, *profile.group_of, *(type_.owner for type_ in profile.accounts.types[1:])}
         self._moments = SELECTORS + tuple(mark_snapshots(profile))
         self._compositions: Dict[str, Composition] = {}
         self._words = Names(profile)
@@ -143,24 +142,18 @@ class Meter:
         if name in counters:
             return counters[name]()
         if _is_growth(name):
-            grown = sum(line.grown for line in self._growing(name))
-            return Value(grown, True, () if grown else self._without_growth(name))
+            growing = self._growing(name)
+            grown = sum(line.grown for line in growing)
+            places = {(line.label, line.owner): line.grown for line in growing}
+            return Value(grown, True, () if grown else self._without_growth(name), lambda: places)
         moment, what = self._split(name)
-        if self._is_of_balance(moment, what):
-            return self._of_balance(name, moment, _BALANCE[what])
+        if what in _BALANCE and what not in self.owners and moment != _LEAK:
+            at = nearest_to(self._profile, select(self._profile, moment))
+            if at is None:
+                raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
+            return Value(_BALANCE[what](memory_balance(self._profile, at)), True)
         held, notes = self._held(name, moment, what)
-        return Value(sum(held.values()), True, notes)
-
-    def places(self, name: str) -> Places:
-        """Memory that `name` counts, by line; empty for counters."""
-        if name in self._counters() or name.startswith(_FAILURES):
-            return {}
-        if _is_growth(name):
-            return {(line.label, line.owner): line.grown for line in self._growing(name)}
-        moment, what = self._split(name)
-        if self._is_of_balance(moment, what):
-            return {}
-        return by_place(self._profile, self._words, self._held(name, moment, what)[0])
+        return Value(sum(held.values()), True, notes, lambda: by_place(self._profile, self._words, held))
 
     # ---- what leaks ----
 
@@ -201,11 +194,10 @@ class Meter:
 
     def names(self) -> List[str]:
         """Those with nothing to fill in, for suggestions."""
-        held = ["total", "host", "device", _DRIVER] + sorted(self.owners)
-        held += [f"group.{group}" for group in GROUPS] + [f"kind.{kind}" for kind in KINDS]
-        held += [f"role.{role}" for role in self._roles()] + list(_BALANCE)
-        found = [f"{moment}.{what}" for moment in self._moments for what in held]
-        return found + [_GROWTH, _LEAK] + [f"{_LEAK}.{what}" for what in held] + sorted(self._counters())
+        held = ["total", *_SIDES, _DRIVER, *sorted(self.owners), *(f"group.{group}" for group in GROUPS)]
+        held += [f"kind.{kind}" for kind in KINDS] + [f"role.{role}" for role in self._roles()] + list(_BALANCE)
+        found = [f"{moment}.{what}" for moment in self._moments + (_LEAK,) for what in held]
+        return found + [_GROWTH, _LEAK] + sorted(self._counters())
 
     # ---- what happened in the whole run ----
 
@@ -251,15 +243,6 @@ class Meter:
             if is_in and chosen(account):
                 held[account] = n_bytes
         return held, () if part else self._notes(what, sum(held.values()))
-
-    def _is_of_balance(self, moment: str, what: str) -> bool:
-        return what in _BALANCE and what not in self.owners and moment != _LEAK
-
-    def _of_balance(self, name: str, moment: str, row: Callable[[MemoryBalance], int]) -> Value:
-        at = nearest_to(self._profile, select(self._profile, moment))
-        if at is None:
-            raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
-        return Value(row(memory_balance(self._profile, at)), True)
 
     def _notes(self, what: str, held: int) -> Sequence[Note]:
         device = self._profile.peaks.get("device")
@@ -370,8 +353,8 @@ def _limit(budget: Budget, is_bytes: bool, before: Optional[int], allowances: Se
 def _culprits(budget: Budget, meter: Meter, baseline: Optional[Meter]) -> List[Culprit]:
     """Against a baseline what is more than it, unless the limit is the budget's own."""
     is_beyond = baseline is not None and (not budget.limit or budget.limit.startswith("+"))
-    before = baseline.places(budget.name) if baseline and is_beyond else None
-    found = largest(meter.places(budget.name), before)
+    before = baseline.value(budget.name).places() if baseline and is_beyond else None
+    found = largest(meter.value(budget.name).places(), before)
     leaks = {(leak.label, leak.owner): leak for leak in meter.growth.lines} if found else {}
     return [each._replace(leak=leaks.get((each.label, each.owner))) for each in found]
 

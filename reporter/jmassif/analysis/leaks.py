@@ -23,7 +23,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from itertools import compress
+from itertools import accumulate, compress
 from operator import add, and_
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
@@ -249,10 +249,10 @@ def iterations(profile: Profile, until: int) -> Optional[Iterations]:
     """
     found = [row for row in (*_of_marks(profile, until), *_of_regions(profile, until)) if row[1].n >= 2]
     enough = [row for row in found if row[1].n >= LEAST]
-    if enough:
-        # If two are equally far out, one that has snapshots of its own is more exact.
-        return min(enough, key=lambda row: (row[0], not row[1].snapshots, -row[1].n))[1]
-    return max(found, key=lambda row: row[1].n)[1] if found else None
+    if not enough:
+        return max(found, key=lambda row: row[1].n)[1] if found else None
+    # If two are equally far out, one that has snapshots of its own is more exact.
+    return min(enough, key=lambda row: (row[0], not row[1].snapshots, -row[1].n))[1]
 
 
 # ---- growth ------------------------------------------------------------------------------------
@@ -405,13 +405,11 @@ def _slope(progress: Sequence[float], points: Sequence[Tuple[float, int]]) -> fl
     """
     before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
     progress = before if len(before) >= _LEAST_SAMPLES else progress
-    rises: Dict[float, int] = {}  # several samples may lie at one place
+    rises: Dict[float, int] = defaultdict(int)  # several samples may lie at one place
     for place, n_bytes in points:
-        rises[place] = rises.get(place, 0) + n_bytes
-    total, line = 0, []
-    for place in progress:
-        total += rises.pop(place, 0)
-        line.append((place, total))
+        rises[place] += n_bytes
+    totals = accumulate(rises.pop(place, 0) for place in progress)
+    line = list(zip(progress, totals))
     mean_x = sum(x for x, _ in line) / len(line)
     mean_y = sum(y for _, y in line) / len(line)
     spread = sum((x - mean_x) ** 2 for x, _ in line)
@@ -540,7 +538,6 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
     if len(samples) < least:
         return Growth([], step, n_steps, "few-snapshots", len(samples), least)
-
     lines: Dict[_Line, Retained] = defaultdict(Retained)
     may_leak = _of_accounts(profile, is_import)
     retain(profile, samples, end, may_leak, lambda account: lines[_line(profile, names, account)])
@@ -558,9 +555,9 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     blocks = _blocks(profile, names, end, found)
     leaks = []
     for line, each in found.items():
-        times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
+        n_times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
         since = profile.snapshots[samples[each.since]].time
-        leaks.append(each._replace(n_steps=times, since=since, blocks=blocks[line]))
+        leaks.append(each._replace(n_steps=n_times, since=since, blocks=blocks[line]))
     leaks.sort(key=lambda leak: (-leak.grown, leak.label, leak.owner))
     return Growth(leaks, step, n_steps)
 
