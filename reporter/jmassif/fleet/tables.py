@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 from jmassif.export.csv import line
 from jmassif.fleet.compare import FleetDifference, FleetRow, FleetRun, Outside, fleet_headline, left_out, method
 from jmassif.fleet.database import RUN, SCOPE, TOTAL, Database
-from jmassif.html.cells import MAX_EXACT, Columns, TooLarge, fold, shown
+from jmassif.html.cells import Columns, all_shown, fold, shown
 from jmassif.html.data import RunData
 from jmassif.html.page import fill_page, pack
 from jmassif.render.compare import escaped
@@ -269,19 +269,6 @@ def write_markdown(found: FleetDifference, is_all: bool) -> Iterator[str]:
 SCRIPT = "fleet.js"
 
 
-def _safe(value: Any) -> Any:
-    """A value for JSON with every text safe to show. Raises TooLarge."""
-    if isinstance(value, str):
-        return shown(value)
-    if isinstance(value, dict):
-        return {shown(key): _safe(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_safe(inner) for inner in value]
-    if isinstance(value, int) and abs(value) >= MAX_EXACT:
-        raise TooLarge("a figure is beyond 8 PiB, which a page cannot show exactly")
-    return value
-
-
 def _runs(found: FleetDifference) -> List[Dict[str, List[str]]]:
     """The identity of the runs by group, in columns."""
     names = ("id", "host", "board", "file", "start")
@@ -300,7 +287,7 @@ def _columns(found: FleetDifference) -> Columns:
 
 def write(found: FleetDifference) -> Iterator[str]:
     """Raises FormatError."""
-    head = _safe(as_json(found))
+    head = all_shown(as_json(found))
     head["runs"] = _runs(found)
     packed = _columns(found)
     title = shown(" → ".join(group.label for group in found.groups))

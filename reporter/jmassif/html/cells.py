@@ -87,6 +87,19 @@ class TooLarge(FormatError):
     """A figure that the page could not show exactly. The message is one line."""
 
 
+def all_shown(value: Any) -> Any:
+    """A value for JSON with every text safe to show, and figures that JavaScript has exactly. Raises TooLarge."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, dict):
+        return {shown(key): all_shown(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [all_shown(inner) for inner in value]
+    if isinstance(value, int) and abs(value) >= MAX_EXACT:
+        raise TooLarge("a figure is beyond 8 PiB, which a page cannot show exactly")
+    return value
+
+
 def fold(value: int) -> int:
     """A signed number as an unsigned one."""
     return value << 1 if value >= 0 else (-value << 1) - 1

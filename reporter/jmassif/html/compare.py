@@ -13,7 +13,7 @@ from jmassif.analysis.run_info import is_redundant, label
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import CORE, Folding, Internal
 from jmassif.export.compare import as_json
-from jmassif.html.cells import MAX_EXACT, NO_LINE, Columns, TooLarge, cells, shown
+from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData, cells_data
 from jmassif.html.page import fill_page, pack
 from jmassif.model.records import Snapshot
@@ -79,19 +79,6 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     return RunData(head, packed.bytes())
 
 
-def _safe(value: Any) -> Any:
-    """With every text fit to be shown, and figures that JavaScript has exactly. Raises TooLarge."""
-    if isinstance(value, str):
-        return shown(value)
-    if isinstance(value, dict):
-        return {shown(key): _safe(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_safe(inner) for inner in value]
-    if isinstance(value, int) and abs(value) >= MAX_EXACT:
-        raise TooLarge("a figure is beyond 8 PiB, which a page cannot show exactly")
-    return value
-
-
 def _common(difference: Difference) -> List[List[str]]:
     """Facts that are the same in all runs: names and texts, but for options, environment and packages."""
     first, *others = [run.facts for column in difference.columns for run in column.runs]
@@ -110,7 +97,7 @@ def comparison(difference: Difference) -> Dict[str, Any]:
             del run["facts"]
     for ladder, view in zip(data["ladders"], difference.ladders):
         ladder.update(ladder_table(difference, view)._asdict(), data=ladder["rows"])
-    found: Dict[str, Any] = _safe(data)
+    found: Dict[str, Any] = all_shown(data)
     for fact, row in zip(difference.facts, found["facts"]):
         row["is_detail"] = is_redundant(fact.key) or "." in fact.key
     for column, row in zip(difference.columns, found["columns"]):
