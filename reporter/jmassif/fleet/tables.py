@@ -12,8 +12,8 @@ from jmassif.fleet.database import RUN, SCOPE, TOTAL, Database
 from jmassif.html.cells import Columns, all_shown, fold, shown
 from jmassif.html.data import RunData
 from jmassif.html.page import fill_page, pack
-from jmassif.render.compare import escaped
-from jmassif.render.layout import Column, Table, heading, paragraph
+from jmassif.render.compare import escaped, markdown_table, text_table
+from jmassif.render.layout import heading, paragraph
 from jmassif.units import growth, printable, size, unicode_text
 
 
@@ -232,13 +232,7 @@ def write_text(found: FleetDifference, is_all: bool) -> Iterator[str]:
     for section in _sections(found, is_all):
         yield from heading(section.title)
         if section.rows:
-            lines = [section.heads] + section.rows
-            is_words = section.heads is not _HEADS
-            first, *others = [max(len(line[n]) for line in lines) for n in range(len(section.heads))]
-            align = "<" if is_words else ">"
-            table = Table(Column("", first, align="<"), *(Column("", max(w, 6), align=align, gap=2) for w in others))
-            for line in lines:
-                yield table.row(*line).rstrip()
+            yield from text_table([section.heads, *section.rows], ">" if section.heads is _HEADS else "<")
         if section.note:
             yield section.note
 
@@ -252,13 +246,7 @@ def write_markdown(found: FleetDifference, is_all: bool) -> Iterator[str]:
     for section in _sections(found, is_all):
         yield from [f"### {escaped(section.title)}", ""]
         if section.rows:
-            yield f"| | {' | '.join(escaped(head) for head in section.heads[1:])} |"
-            is_words = section.heads is not _HEADS
-            yield "|:--|" + (":--|" if is_words else "--:|") * (len(section.heads) - 1)
-            for line in section.rows:
-                name = line[0].lstrip(" ")
-                indent = "&nbsp;" * (len(line[0]) - len(name))
-                yield f"| {indent}{' | '.join([escaped(name)] + [escaped(cell) for cell in line[1:]])} |"
+            yield from markdown_table(section.heads, section.rows, "--:" if section.heads is _HEADS else ":--")
             yield ""
         if section.note:
             yield from [section.note, ""]

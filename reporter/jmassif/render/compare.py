@@ -201,7 +201,7 @@ def _sections(difference: Difference, is_exact: bool) -> Iterator[Section]:
             rows.append(("total", view.total))
             cells = [_cells(difference, view, pool, row, is_exact) for _, row in rows]
             heads = _heads(difference) + list(cells[-1])[len(difference.columns) :]
-            texts = [[name, *row.values()] for (name, _), row in zip(rows, cells)]
+            texts = [[_short(name, _MAX_NAME), *row.values()] for (name, _), row in zip(rows, cells)]
             yield Section(_title(difference, view, pool), heads, texts)
 
 
@@ -240,6 +240,14 @@ def _notes(difference: Difference) -> List[str]:
     return notes
 
 
+def text_table(rows: List[List[str]], align: str = ">") -> Iterator[str]:
+    """The first row has the heads."""
+    first, *others = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    table = Table(TableColumn("", first, align="<"), *(TableColumn("", max(w, 8), align=align, gap=2) for w in others))
+    for row in rows:
+        yield table.row(*row).rstrip()
+
+
 def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
     """For a terminal. Sizes are in units or, if `is_exact`, bytes."""
     for finding in difference.findings:
@@ -252,11 +260,7 @@ def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
         yield from [""] + paragraph(note)
     for section in _sections(difference, is_exact):
         yield from heading(section.title)
-        rows = [[_short(row[0], _MAX_NAME)] + row[1:] for row in [[""] + section.heads] + section.rows]
-        first, *others = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-        table = Table(TableColumn("", first, align="<"), *(TableColumn("", max(w, 8), gap=2) for w in others))
-        for row in rows:
-            yield table.row(*row).rstrip()
+        yield from text_table([["", *section.heads], *section.rows])
 
 
 # Active in Markdown, or in HTML inside of it.
@@ -265,6 +269,20 @@ _ACTIVE = re.compile(r"[\\`*_\[\]<>#!|~&@$]|:(?=//)")
 
 def escaped(text: str) -> str:
     return _ACTIVE.sub(lambda found: f"&#{ord(found.group())};", text)
+
+
+def markdown_table(
+    heads: List[str], rows: List[List[str]], align: str = "--:", has_total: bool = False
+) -> Iterator[str]:
+    """A pipe table. The last row is bold if it `has_total`."""
+    yield f"| | {' | '.join(map(escaped, heads[1:]))} |"
+    yield "|:--|" + f"{align}|" * (len(heads) - 1)
+    for row in rows:
+        name = row[0].lstrip(" ")
+        cells = ["&nbsp;" * (len(row[0]) - len(name)) + escaped(name), *map(escaped, row[1:])]
+        if has_total and row is rows[-1]:
+            cells = [f"**{cell}**" if cell else "" for cell in cells]
+        yield f"| {' | '.join(cells)} |"
 
 
 def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
@@ -279,12 +297,4 @@ def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
         yield from ["", note]
     for section in _sections(difference, is_exact):
         yield from ["", f"### {escaped(section.title)}", ""]
-        yield f"| | {' | '.join(escaped(head) for head in section.heads)} |"
-        yield "|:--|" + "--:|" * len(section.heads)
-        for row in section.rows:
-            name = row[0].lstrip(" ")
-            indent = "&nbsp;" * (len(row[0]) - len(name))
-            cells = [indent + escaped(_short(name, _MAX_NAME))] + row[1:]
-            if row is section.rows[-1]:
-                cells = [f"**{cell}**" if cell else "" for cell in cells]
-            yield f"| {' | '.join(cells)} |"
+        yield from markdown_table(["", *section.heads], section.rows, has_total=True)
