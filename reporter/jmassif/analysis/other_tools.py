@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Figures of other tools: computed for the same run, and read from a log that the user gave (reader/overlay.py)."""
 
-from array import array
 from bisect import bisect_left
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Usage
+from jmassif.analysis.aggregate import Usage, aggregate, series
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import is_pytorch
 from jmassif.model.records import DEVICE_KINDS, TENSOR, Composition
@@ -149,15 +148,6 @@ def _counted(profile: Profile) -> List[_Counted]:
     return found
 
 
-def _sums(profile: Profile, held: Composition) -> Dict[int, int]:
-    """Bytes by type of account."""
-    sums = dict.fromkeys(range(len(profile.accounts.types)), 0)
-    numbers = profile.accounts.type_numbers
-    for account, (n_bytes, _) in held.items():
-        sums[numbers[account]] += n_bytes
-    return sums
-
-
 def _valgrinds(profile: Profile, time: int) -> str:
     """How much of what the kernel has of the process is Valgrind's, where that was sampled."""
     if "resident" not in profile.system:
@@ -180,50 +170,32 @@ def others(profile: Profile, chosen: Moment) -> List[Shown]:
     return found + counted_at(profile, chosen.composition)
 
 
-def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], str]]) -> List[Tuple[Shown, List[int]]]:
-    """For each figure that is counted: what it is, and its bytes at the moments: indices of snapshots, or None and a peak.
+def _bytes(rows: Sequence[_Counted], usages: Mapping[int, Usage]) -> List[int]:
+    """The value of each row, from the usage of each type of account."""
+    return [sum(usages[number].bytes for number in row.types if number in usages) for row in rows]
 
-    One pass over the snapshots for all of them.
-    """
-    rows = _counted(profile)
-    counts_of_type: List[Tuple[int, ...]] = [
-        tuple(number for number, row in enumerate(rows) if type_ in row.types)
-        for type_ in range(len(profile.accounts.types))
+
+def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], str]]) -> List[Tuple[Shown, List[int]]]:
+    """For each figure that is counted: what it is, and its bytes at the moments: indices of snapshots, or None and a peak."""
+    rows, type_of = _counted(profile), profile.accounts.type_numbers.__getitem__
+    at_snapshots = [_bytes(rows, usages) for _, usages in series(profile, type_of)]
+    values = [
+        _bytes(rows, aggregate(profile, profile.peak_composition(peak), type_of))
+        if snapshot is None
+        else at_snapshots[snapshot]
+        for snapshot, peak in moments
     ]
-    counts = list(map(counts_of_type.__getitem__, profile.accounts.type_numbers))  # by account: the rows that count it
-    at: Dict[int, List[int]] = {}  # by snapshot: the moments
-    for number, (snapshot, peak) in enumerate(moments):
-        at.setdefault(profile.peaks[peak].snapshot if snapshot is None else snapshot, []).append(number)
-    values = [[0] * len(moments) for _ in rows]
-    sums = [0] * len(rows)
-    held = array("Q", bytes(8 * len(profile.accounts)))  # by account, of those that count
-    for index, snapshot_ in enumerate(profile.snapshots):
-        for account, n_bytes in zip(snapshot_.changes.account, snapshot_.changes.bytes):
-            numbers = counts[account]
-            if numbers:
-                grown = n_bytes - held[account]
-                held[account] = n_bytes
-                for number in numbers:
-                    sums[number] += grown
-        for place in at.get(index, ()):
-            here = list(sums)
-            if moments[place][0] is None:
-                differences = profile.peaks[moments[place][1]].differences
-                for account, n_bytes in zip(differences.account, differences.bytes):
-                    for number in counts[account]:
-                        here[number] += n_bytes - held[account]
-            for number, n_bytes in enumerate(here):
-                values[number][place] = n_bytes
-    return [(Shown(row.tool, row.figure, 0, None, row.leaves_out), values[n]) for n, row in enumerate(rows)]
+    return [
+        (Shown(row.tool, row.figure, 0, None, row.leaves_out), [each[number] for each in values])
+        for number, row in enumerate(rows)
+    ]
 
 
 def counted_at(profile: Profile, held: Composition) -> List[Shown]:
     """Figures that count as the ledger does, exactly."""
-    sums = _sums(profile, held)
-    return [
-        Shown(row.tool, row.figure, sum(map(sums.__getitem__, row.types)), None, row.leaves_out)
-        for row in _counted(profile)
-    ]
+    rows = _counted(profile)
+    values = _bytes(rows, aggregate(profile, held, profile.accounts.type_numbers.__getitem__))
+    return [Shown(row.tool, row.figure, n_bytes, None, row.leaves_out) for row, n_bytes in zip(rows, values)]
 
 
 # ---- overlay ----
@@ -245,8 +217,5 @@ def beside(profile: Profile, chosen: Moment, total: Usage) -> Optional[Beside]:
     if overlay is None:
         return None
     place = nearest(overlay.times, chosen.time)
-    if not profile.is_discrete:
-        held = total.bytes
-    else:
-        held = total.device_bytes if overlay.is_of_device else total.host_bytes
+    held = total.on(("device" if overlay.is_of_device else "host") if profile.is_discrete else "")
     return Beside(overlay.tool, overlay.is_of_device, overlay.times[place], overlay.values[place], held)
