@@ -8,7 +8,7 @@ What a heap adds around blocks, and resident pages, are no blocks.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import Moment
 from jmassif.attribution.blame import NO_STACK
@@ -93,6 +93,19 @@ class Sizes:
         self.blocks[class_] += blocks
         self.bytes[class_] += n_bytes
 
+    def add_all(self, n_bytes: int, blocks: int, recorded: List[int]) -> None:
+        """Blocks of an account; `recorded`: the sizes of those that have records."""
+        rest_bytes, rest = n_bytes - sum(recorded), blocks - len(recorded)
+        if rest < 0 or rest_bytes < 0 or (rest_bytes and not rest):
+            # They are segments, of which other accounts hold parts.
+            recorded, rest_bytes, rest = [], n_bytes, blocks
+        for size in recorded:
+            self.add(size)
+        if rest:
+            self.add(rest_bytes, rest)
+            # The mean of a single block is its size.
+            self.by_mean += rest if rest > 1 else 0
+
     def join(self, other: "Sizes") -> None:
         self.blocks.update(other.blocks)
         self.bytes.update(other.bytes)
@@ -115,30 +128,6 @@ def _is_of_blocks(profile: Profile, kind: str) -> bool:
     return side_of(kind) is not None and kind != "heap-overhead" and not profile.is_sampled(kind)
 
 
-class Part(NamedTuple):
-    """Blocks of an account."""
-
-    account: int
-    is_held: bool  # at the moment; else all that it asked for
-    bytes: int
-    blocks: int
-    recorded: List[int]  # the sizes of those that have records
-
-    def add_to(self, sizes: Sizes) -> Sizes:
-        recorded = self.recorded
-        rest_bytes, rest = self.bytes - sum(recorded), self.blocks - len(recorded)
-        if rest < 0 or rest_bytes < 0 or (rest_bytes and not rest):
-            # They are segments, of which other accounts hold parts.
-            recorded, rest_bytes, rest = [], self.bytes, self.blocks
-        for size in recorded:
-            sizes.add(size)
-        if rest:
-            sizes.add(rest_bytes, rest)
-            # The mean of a single block is its size.
-            sizes.by_mean += rest if rest > 1 else 0
-        return sizes
-
-
 def _position(profile: Profile, moment: Moment) -> Tuple[int, int]:
     """How many records of blocks come before it, at least and at most."""
     if moment.snapshot is not None:
@@ -146,30 +135,6 @@ def _position(profile: Profile, moment: Moment) -> Tuple[int, int]:
         return position, position
     times = profile.blocks.time
     return bisect_left(times, moment.time), bisect_right(times, moment.time)
-
-
-class _Live:
-    """Blocks with records that are live, by account."""
-
-    def __init__(self) -> None:
-        self._sizes: Dict[int, Dict[int, int]] = {}  # by account and address
-        self._bytes: "Counter[int]" = Counter()
-
-    def begin(self, account: int, address: int, size: int) -> None:
-        self._sizes.setdefault(account, {})[address] = size
-        self._bytes[account] += size
-
-    def end(self, account: int, address: int) -> None:
-        self._bytes[account] -= self._sizes.get(account, {}).pop(address, 0)
-
-    def sizes(self, account: int) -> List[int]:
-        return list(self._sizes.get(account, {}).values())
-
-    def held(self, account: int) -> Tuple[int, int]:
-        return self._bytes[account], len(self._sizes.get(account, ()))
-
-    def accounts(self) -> List[int]:
-        return list(self._sizes)
 
 
 def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], Dict[int, List[int]]]:
@@ -180,49 +145,38 @@ def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], D
     """
     least, most = _position(profile, moment)
     columns = profile.blocks
-    live = _Live()
+    live: Dict[int, Dict[int, int]] = {}  # sizes by account and address
+    live_bytes: "Counter[int]" = Counter()
     held: Dict[int, List[int]] = {}
     asked: Dict[int, List[int]] = {}
-    frees = bytearray(columns.n_rows)
-    for row in profile.frees:
-        frees[row] = 1
+    frees = set(profile.frees)
     vague = set(columns.account[least:most])
 
     def settle(account: int) -> None:
-        if account in vague and account not in held and live.held(account) == moment.composition.get(account):
-            held[account] = live.sizes(account)
+        sizes = live.get(account, {})
+        if account in vague and account not in held:
+            if (live_bytes[account], len(sizes)) == moment.composition.get(account):
+                held[account] = list(sizes.values())
 
-    for row, (address, size, account) in enumerate(zip(columns.address, columns.size, columns.account)):
+    # One row more, for a moment after the last record.
+    for row in range(columns.n_rows + 1):
         if row == least:
             for each in vague:
                 settle(each)
         if row == most:
-            held.update((each, live.sizes(each)) for each in live.accounts() if each not in vague)
-        if frees[row]:
-            live.end(account, address)
+            held.update((each, list(sizes.values())) for each, sizes in live.items() if each not in vague)
+        if row == columns.n_rows:
+            break
+        address, size, account = columns.address[row], columns.size[row], columns.account[row]
+        if row in frees:
+            live_bytes[account] -= live.get(account, {}).pop(address, 0)
         else:
-            live.begin(account, address, size)
+            live.setdefault(account, {})[address] = size
+            live_bytes[account] += size
             asked.setdefault(account, []).append(size)
         if least <= row < most:
             settle(account)
-    if most >= columns.n_rows:
-        held.update((each, live.sizes(each)) for each in live.accounts() if each not in vague)
     return held, asked
-
-
-def parts(profile: Profile, moment: Moment) -> Iterator[Part]:
-    """Blocks of each account at a moment, and in the whole run."""
-    held, asked = _recorded(profile, moment)
-    lifetime = profile.lifetime()
-    of_blocks = {kind for kind in KINDS if _is_of_blocks(profile, kind)}
-    for account, (_, kind, _) in enumerate(profile.accounts):
-        if kind not in of_blocks:
-            continue
-        n_bytes, blocks = moment.composition.get(account, (0, 0))
-        if blocks:
-            yield Part(account, True, n_bytes, blocks, held.get(account, []))
-        if lifetime.blocks[account]:
-            yield Part(account, False, lifetime.bytes[account], lifetime.blocks[account], asked.get(account, []))
 
 
 class SizeSums:
@@ -247,16 +201,23 @@ class SizesBy(NamedTuple):
 
 def sizes_by(run: Profile, names: Names, moment: Moment) -> SizesBy:
     """Summed as the accounts go by: there may be hundreds of thousands of them."""
-    temporaries = run.lifetime().temporaries
+    held, asked = _recorded(run, moment)
+    lifetime = run.lifetime()
+    of_blocks = {kind for kind in KINDS if _is_of_blocks(run, kind)}
     found: Dict[Tuple[str, int], SizeSums] = {}  # by owner and frame: the line that is charged, 0 without a stack
-    for part in parts(run, moment):
-        node, _, owner = run.accounts[part.account]
-        key = owner, (names.charged(part.account) or names.site_id(part.account)) if node else 0
+    for account, (node, kind, owner) in enumerate(run.accounts):
+        n_bytes, blocks = moment.composition.get(account, (0, 0))
+        if kind not in of_blocks or not (blocks or lifetime.blocks[account]):
+            continue
+        key = owner, (names.charged(account) or names.site_id(account)) if node else 0
         sums = found.get(key)
         if sums is None:
             sums = found[key] = SizeSums()
-        part.add_to(sums.held if part.is_held else sums.asked)
-        sums.at_once += 0 if part.is_held else temporaries[part.account]
+        if blocks:
+            sums.held.add_all(n_bytes, blocks, held.get(account, []))
+        if lifetime.blocks[account]:
+            sums.asked.add_all(lifetime.bytes[account], lifetime.blocks[account], asked.get(account, []))
+        sums.at_once += lifetime.temporaries[account]
     by = SizesBy(SizeSums(), {}, {})
     for (owner, frame), sums in found.items():
         line = names.frame(frame) if frame else NO_STACK
