@@ -2,11 +2,16 @@
 """`jmassif top`: follows runs on the terminal while they are recorded."""
 
 import argparse
+import locale
 import os
+import select
 import shutil
+import signal
 import sys
+import termios
 import time
-from typing import List, Optional, Set
+from contextlib import suppress
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
 
 from jmassif.analysis.ladder import ladders
 from jmassif.analysis.moments import Moment
@@ -18,10 +23,17 @@ from jmassif.cli.terminal import coloured, is_terminal, wants_colour
 from jmassif.live.run import EXECED, ORDERS, Family, LiveRun
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
+from jmassif.render import layout as roles
 from jmassif.render.graph import Point
 from jmassif.render.ladder import rows_of
+from jmassif.render.layout import Line
 from jmassif.render.top import Pool, Process, Screen, draw, frame
 from jmassif.units import printable, size
+
+try:
+    import curses
+except ImportError:  # not every Python has it
+    curses = None  # type: ignore[assignment]
 
 # Enough to scroll through.
 _MOST_LINES = 200
@@ -237,28 +249,111 @@ def _print_once(watching: Watching, colour: str) -> None:
     common.write(coloured(lines) if wants_colour(colour, sys.stdout) else lines, None)
 
 
+# ---- the terminal -----------------------------------------------------------------------------
+
+
+def _take_keys() -> None:
+    """Has keys come from the terminal where standard input is something else, such as the trace."""
+    if os.isatty(0):
+        return
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        raise Problem("there is no terminal to take keys from: --once prints one frame")
+    os.dup2(terminal, 0)
+    os.close(terminal)
+
+
+def _attributes() -> Dict[str, int]:
+    found = {role: curses.A_BOLD for role in (roles.HEADING, roles.SUM, roles.LABEL, roles.SHARE)}
+    if not curses.has_colors() or os.environ.get("NO_COLOR"):
+        return {**found, roles.WARNING: curses.A_REVERSE}
+    curses.use_default_colors()
+    colours = {roles.HOST: "CYAN", roles.DEVICE: "MAGENTA", roles.WARNING: "RED", roles.PYTHON: "GREEN"}
+    for number, (role, colour) in enumerate(colours.items(), 1):
+        curses.init_pair(number, getattr(curses, f"COLOR_{colour}"), -1)
+        found[role] = curses.color_pair(number)
+    found[roles.WARNING] |= curses.A_BOLD
+    return found
+
+
+def _put(window: Any, lines: Sequence[Line], attributes: Dict[str, int]) -> None:
+    window.erase()
+    for row, line in enumerate(lines):
+        with suppress(curses.error):  # beyond the last column of the last row, or the terminal has just become smaller
+            window.move(row, 0)
+            for text, role in line.parts:
+                window.addstr(text, attributes.get(role, 0))
+    window.refresh()
+
+
+def _keys(window: Any) -> Iterator[str]:
+    """The names of pressed keys; "": one without a name, or the terminal has another size."""
+    named = {curses.KEY_UP: "up", curses.KEY_DOWN: "down", curses.KEY_PPAGE: "page up", curses.KEY_NPAGE: "page down"}
+    named[ord("\t")] = "tab"
+    for code in iter(window.getch, curses.ERR):
+        yield named.get(code) or (chr(code) if 0x20 <= code < 0x7F else "")
+
+
+def _is_terminal_there() -> bool:
+    """One that went away without a signal can be read at any time, and has nothing."""
+    try:
+        termios.tcgetattr(0)
+    except termios.error:
+        return False
+    return True
+
+
+def _follow(window: Any, watching: Watching, seconds: float) -> None:
+    """Draws until a key quits or the terminal goes away; looks every so many seconds, and when a pipe has something."""
+    attributes = _attributes()
+    window.timeout(0)
+    window.keypad(True)
+    with suppress(curses.error):  # a terminal that cannot hide it
+        curses.curs_set(0)
+    is_news = True
+    while True:
+        if is_news:
+            height, width = window.getmaxyx()
+            _put(window, draw(watching.screen(), width, height), attributes)
+        pipes = [run.follower.fileno() for run in watching.family.runs]
+        ready = select.select([0] + [pipe for pipe in pipes if pipe is not None], [], [], seconds)[0]
+        is_news = watching.poll(_BITE_SECONDS)
+        keys = list(_keys(window))
+        if 0 in ready and not keys and not _is_terminal_there():
+            return
+        for key in keys:
+            is_news = True
+            if not watching.press(key):
+                return
+
+
+def _leave(*_: Any) -> None:
+    sys.exit(0)
+
+
 def _show(watching: Watching, seconds: float) -> None:
     if not is_terminal(sys.stdout):
         raise Problem("standard output is not a terminal to draw on: --once prints one frame")
-    try:
-        from jmassif.cli import screen
-    except ImportError:
+    if not curses:
         raise Problem("this Python has no curses: --once prints one frame")
-
-    def also() -> List[int]:
-        found = (run.follower.fileno() for run in watching.family.runs)
-        return [descriptor for descriptor in found if descriptor is not None]
-
+    locale.setlocale(locale.LC_ALL, "")
+    _take_keys()
+    lack = "is not known here"
+    with suppress(curses.error):
+        curses.setupterm()
+        lack = "" if curses.tigetstr("cup") else "cannot be drawn on"
+    if lack:
+        raise Problem(f"the terminal {os.environ.get('TERM', '')!r} {lack}: --once prints one frame")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
     try:
-        screen.show(
-            lambda: watching.poll(_BITE_SECONDS),
-            lambda width, height: draw(watching.screen(), width, height),
-            watching.press,
-            seconds,
-            also,
-        )
-    except screen.NoTerminal as problem:
-        raise Problem(f"{problem}: --once prints one frame")
+        curses.wrapper(_follow, watching, seconds)
+    except SystemExit:
+        pass
+    except curses.error:
+        if _is_terminal_there():
+            raise
 
 
 def run(arguments: argparse.Namespace) -> int:
