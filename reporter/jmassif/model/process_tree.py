@@ -42,15 +42,13 @@ class Process(NamedTuple):
     @property
     def shares(self) -> bool:
         """Its inherited memory counts with its parent, which is among the processes."""
-        return self.relation == FORKED and self.parent is not None
+        return self.relation == FORKED
 
     def peak(self, measure: str) -> int:
         """The peak of its ledger in bytes, inherited memory included."""
         peak = self.profile.peaks.get(measure)
         if peak:
             return {"total": peak.host + peak.device, "host": peak.host, "device": peak.device}[measure]
-        if self.profile.peaks:  # of the other space only
-            return 0
         totals = self.profile.timeline  # killed before a snapshot
         return max({"total": totals.maximum, "host": totals.host, "device": totals.device}[measure], default=0)
 
@@ -62,15 +60,6 @@ def _no_clock(profiles: Sequence[Profile]) -> str:
     if any(profile.number("start-unix-ms") is None for profile in profiles):
         return "not all of them have the time of their start"
     return ""
-
-
-def _last_time(profile: Profile) -> int:
-    times = [profile.end.time] if profile.end else []
-    return max(times + profile.timeline.time[-1:].tolist(), default=0)
-
-
-def first_time(profile: Profile) -> int:
-    return profile.timeline.time[0] if profile.timeline.time and "forked-from" in profile.manifest else 0
 
 
 def _parent(processes: Sequence[Process], index: int) -> Tuple[Optional[int], str]:
@@ -90,15 +79,10 @@ def _parent(processes: Sequence[Process], index: int) -> Tuple[Optional[int], st
         start = manifest.get("start-unix-ms")
         pid = process.profile.number("forked-from")
         return last(pid, lambda run: run.manifest.get("start-unix-ms") == start), FORKED
-    before = last(process.pid, became_another)
+    before = last(process.pid, lambda run: bool(run.snapshots) and run.snapshots[-1].reason == "exec")
     if before is not None:
         return before, REPLACED
     return last(process.profile.number("ppid"), lambda run: True), SPAWNED
-
-
-def became_another(profile: Profile) -> bool:
-    """The trace ends with exec."""
-    return bool(profile.snapshots) and profile.snapshots[-1].reason == "exec"
 
 
 def _was_dismissed(process: Process, parent: Process) -> bool:
@@ -131,7 +115,8 @@ def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
     found = []
     for (name, profile), start in zip(traces, starts):
         offset = start - first
-        begin, end = first_time(profile) + offset, _last_time(profile) + offset
+        first_time = profile.timeline.time[0] if profile.timeline.time and "forked-from" in profile.manifest else 0
+        begin, end = first_time + offset, profile.last_time + offset
         found.append(Process(name, profile, profile.number("pid") or 0, None, "", 0, offset, begin, end))
     found.sort(key=lambda each: (each.begin, each.pid))
     parents = [_parent(found, index) for index in range(len(found))]

@@ -107,10 +107,6 @@ def command_of(process: Process, width: int) -> str:
     return f"{'  ' * process.depth}{_HOW.get(process.relation, '')}{command}"
 
 
-def _row_of(part: RangePart) -> RangeRow:
-    return part.total._replace(name=f"{part.process.pid or '?'} {command_of(part.process, _MAX_LABEL)}")
-
-
 def _method(job: Processes, found: JobRange) -> str:
     text = "Times are those of the clock that all processes share. Each process counts by its last snapshot before either moment."
     if any(part.process.relation == FORKED for part in found.parts):
@@ -125,7 +121,10 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     view = view_of(job.members[0].profile)
     assert view.range is not None
     found = job_range(job, *view.range)
-    rows = [_row_of(part) for part in found.parts]
+    rows = [
+        part.total._replace(name=f"{part.process.pid or '?'} {command_of(part.process, _MAX_LABEL)}")
+        for part in found.parts
+    ]
     spaces = _spaces(found.parts, job.is_discrete)
     yield from heading(f"From {_when(found.first)} to {_when(found.second)}, in all processes")[1:]
     for space in spaces:
