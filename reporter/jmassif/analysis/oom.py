@@ -8,6 +8,7 @@ fail, `outcome_of` the end of any run. Sentences stand in render/failures.py and
 
 import re
 from bisect import bisect_left, bisect_right
+from itertools import islice
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from jmassif.analysis.aggregate import Ledger, series
@@ -320,12 +321,9 @@ _MOST_INSIDE = 12  # frames of the runtime around the driver's call
 
 def call_of(run: Profile, event: Exhaustion) -> str:
     """The function that the program called: that of the runtime around the driver's, where it was one."""
-    name = event.api
-    for _, frame in zip(range(_MOST_INSIDE), run.stack(run.accounts[event.account].node)):
-        function = run.frame(frame).function
-        if event.api.startswith("cu") and _RUNTIME_CALL.fullmatch(function):
-            name = function
-    return name
+    inside = islice(run.stack(run.accounts[event.account].node), _MOST_INSIDE if event.api.startswith("cu") else 0)
+    functions = [run.frame(frame).function for frame in inside]
+    return next(filter(_RUNTIME_CALL.fullmatch, reversed(functions)), event.api)
 
 
 def _line(run: Profile, names: Names, account: int) -> str:
@@ -358,11 +356,10 @@ def _last_chains(run: Profile) -> List[List[Exhaustion]]:
     """As many as the budget has room for; the last one always. A recorder writes a few hundred events at most."""
     chains = chains_of(run)
     n_pieces = 0
-    for index in reversed(range(len(chains))):
-        for position in set(_positions(chains[index])):
-            n_pieces += position - 2 * bisect_left(run.frees, position)
-        if n_pieces > _MOST_PIECES and index + 1 < len(chains):
-            return chains[index + 1 :]
+    for n_kept, chain in enumerate(reversed(chains)):
+        n_pieces += sum(position - 2 * bisect_left(run.frees, position) for position in set(_positions(chain)))
+        if n_kept and n_pieces > _MOST_PIECES:
+            return chains[-n_kept:]
     return chains
 
 

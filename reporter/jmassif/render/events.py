@@ -140,13 +140,12 @@ def _snapshots_shown(profile: Profile) -> List[Snapshot]:
 
 
 def snapshots_in_a_sentence(profile: Profile) -> Lines:
-    if not profile.snapshots:
+    ids = [snapshot.id for snapshot in profile.snapshots]
+    if not ids:
         return []
-    first, last = profile.snapshots[0].id, profile.snapshots[-1].id
-    n = count(len(profile.snapshots), "snapshot")
-    return heading("Snapshots") + paragraph(
-        f"There are {n}, {first} to {last}; --snapshot=N explains one, --snapshot=end what was held in the end. --all lists them."
-    )
+    there_are = f"There are {count(len(ids), 'snapshot')}, {ids[0]} to {ids[-1]}"
+    how = "--snapshot=N explains one, --snapshot=end what was held in the end. --all lists them."
+    return heading("Snapshots") + paragraph(f"{there_are}; {how}")
 
 
 def snapshots(profile: Profile) -> Lines:
