@@ -1,16 +1,216 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`jmassif check`: memory budgets of recorded runs, and the exit status that a build script acts on."""
+"""`jmassif check`: memory budgets of recorded runs, and the exit status that a build script acts on.
+
+Verdicts are for people, for GitHub's log, as JUnit's XML, and as JSON, which docs/check.md describes.
+"""
 
 import argparse
-from typing import Any, Dict, List
+import json
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from xml.sax.saxutils import escape, quoteattr
 
-from jmassif.analysis.budgets import Budget, BudgetError, Meter, judge, parse_budget, parse_budgets
+from jmassif.analysis.budgets import Budget, BudgetError, Culprit, Meter, Verdict, judge, parse_budget, parse_budgets
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import Suppressions, add_suppressions, checked, non_empty
 from jmassif.model.run import Profile
-from jmassif.render.check import WRITERS, Checked
-from jmassif.units import QuantityError, parse_allowance
+from jmassif.render.leaking import unknown
+from jmassif.render.summary import rate, whole_percent
+from jmassif.units import QuantityError, parse_allowance, printable, size
+
+JSON_VERSION = 1
+_TIMES = 1.05  # of its limit: a budget that is over by less is said to be over
+
+
+class Checked(NamedTuple):
+    """A trace and the verdicts on it."""
+
+    file: str
+    truncation: Optional[str]  # where the trace ends before its program did
+    verdicts: List[Verdict]
+    is_truncation_allowed: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing that matters is missing: what came after the trace's end may have been over any budget."""
+        return self.truncation is None or self.is_truncation_allowed
+
+    @property
+    def is_kept(self) -> bool:
+        return self.is_whole and all(verdict.is_kept for verdict in self.verdicts)
+
+
+def _amount(verdict: Verdict, number: int) -> str:
+    return size(number) if verdict.is_bytes else f"{number:,}"
+
+
+def _against_limit(verdict: Verdict) -> str:
+    """ "2.61 GiB of 3.00 GiB, 400 MiB left (13 %)", "47.8 MiB, 4.8 x the budget of 10.0 MiB (+37.8 MiB)" """
+    value, limit, left = (_amount(verdict, n) for n in (verdict.value, verdict.limit, abs(verdict.left)))
+    if verdict.is_kept:
+        return f"{value} of {limit}, {left} left" + (
+            f" ({whole_percent(verdict.left, verdict.limit)})" if verdict.limit else ""
+        )
+    times = verdict.value / verdict.limit if verdict.limit else 0
+    return f"{value}, {f'{times:.1f} x' if times >= _TIMES else 'over'} the budget of {limit} (+{left})"
+
+
+def _sentence(verdict: Verdict) -> str:
+    note = _note(verdict)
+    change = ""
+    if verdict.before is not None:
+        by = verdict.value - verdict.before
+        more = f"{_amount(verdict, abs(by))} {'more' if by > 0 else 'less'} than"
+        change = f"; {more if by else 'as in'} the baseline"
+    return _against_limit(verdict) + change + (f" [{note}]" if note else "")
+
+
+def _note(verdict: Verdict) -> str:
+    texts = {
+        "two-pools": "the sum of the two pools of a discrete GPU",
+        "no-library": "no such library was loaded",
+        "growth-unknown": f"unknown: {unknown(verdict.growth)}" if verdict.growth else "",
+        "no-growth": "none for a third of the run",
+    }
+    return "; ".join(texts.get(each.key) or f"{each.name} is {size(each.bytes)}" for each in verdict.notes)
+
+
+def _rate(verdict: Verdict, culprit: Culprit) -> str:
+    return rate(verdict.growth, culprit.leak, verdict.time_unit) if verdict.growth and culprit.leak else ""
+
+
+def _culprit(verdict: Verdict, culprit: Culprit) -> str:
+    """ "12.0 MiB  train.py:31 (<module>) (tensor), 50.0 KiB per step" """
+    by, grows = f"{size(culprit.bytes)} new", _rate(verdict, culprit)
+    if culprit.before is None:
+        by = size(culprit.bytes)
+    elif culprit.before:
+        by = f"{size(culprit.grown)} more than {size(culprit.before)}"
+    return f"{by}: {culprit.label} ({culprit.owner})" + (f", {grows}" if grows else "")
+
+
+def _culprits(verdict: Verdict) -> str:
+    return "; ".join(_culprit(verdict, each) for each in verdict.culprits)
+
+
+def _cut(one: Checked) -> str:
+    return (
+        f"the trace is truncated ({one.truncation}): what came after is not judged; --allow-truncated takes it as it is"
+    )
+
+
+def _prefix(judged: Sequence[Checked], one: Checked) -> str:
+    return f"{printable(one.file)}: " if len(judged) > 1 else ""
+
+
+def write_text(judged: Sequence[Checked]) -> Iterator[str]:
+    """A line a budget, and below one that is not kept a line a culprit."""
+    widths = [len(printable(verdict.name)) for one in judged for verdict in one.verdicts]
+    width = min(max(widths, default=0), 40)
+    for one in judged:
+        if not one.is_whole:
+            yield f"{_prefix(judged, one)}CUT   {printable(_cut(one))}"
+        for verdict in one.verdicts:
+            state = "ok  " if verdict.is_kept else "OVER"
+            yield f"{_prefix(judged, one)}{state}  {printable(verdict.name):<{width}}  {_sentence(verdict)}"
+            for culprit in verdict.culprits:
+                yield f"        {_culprit(verdict, culprit)}"
+
+
+def _command_text(text: str) -> str:
+    """As GitHub's workflow commands want it."""
+    return printable(text).replace("%", "%25")
+
+
+def _command_property(text: str) -> str:
+    return _command_text(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def write_github(judged: Sequence[Checked]) -> Iterator[str]:
+    """A value over its budget becomes an annotation, a truncated trace a warning; the rest stands in the log."""
+    for one in judged:
+        if one.truncation:
+            level, text = ("warning", one.truncation) if one.is_whole else ("error", _cut(one))
+            yield f"::{level} title={_command_property('truncated trace')}::{_command_text(f'{one.file}: {text}')}"
+        for verdict in one.verdicts:
+            sentence = f"{_prefix(judged, one)}{verdict.name}: {_sentence(verdict)}"
+            if verdict.is_kept:
+                yield f"ok  {printable(sentence)}"
+            else:
+                sentence += f"; {_culprits(verdict)}" if verdict.culprits else ""
+                yield f"::error title={_command_property(f'memory budget {verdict.name}')}::{_command_text(sentence)}"
+
+
+def write_junit(judged: Sequence[Checked]) -> Iterator[str]:
+    """A suite a trace, a case a budget."""
+
+    def attribute(text: str) -> str:
+        return quoteattr(printable(text))
+
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield "<testsuites>"
+    for one in judged:
+        n_over = sum(not verdict.is_kept for verdict in one.verdicts) + (not one.is_whole)
+        counts = f'tests="{len(one.verdicts) + (not one.is_whole)}" failures="{n_over}" errors="0" skipped="0"'
+        yield f" <testsuite name={attribute(f'jmassif budgets of {one.file}')} {counts}>"
+        if not one.is_whole:
+            case = f"<testcase classname={attribute(one.file)} name={attribute('complete trace')}>"
+            yield f'  {case}<failure type="truncated" message={attribute(_cut(one))}/></testcase>'
+        for verdict in one.verdicts:
+            case = f"<testcase classname={attribute(one.file)} name={attribute(verdict.name)}>"
+            sentence = _sentence(verdict)
+            if verdict.is_kept:
+                yield f"  {case}<system-out>{escape(printable(sentence))}</system-out></testcase>"
+            else:
+                yield f'  {case}<failure type="budget" message={attribute(sentence)}>{escape(_culprits(verdict))}</failure></testcase>'
+        if one.truncation:
+            yield f"  <system-err>{escape(printable(f'truncated: {one.truncation}'))}</system-err>"
+        yield " </testsuite>"
+    yield "</testsuites>"
+
+
+def _fields(verdict: Verdict, culprit: Culprit) -> Dict[str, object]:
+    figures = {"bytes": culprit.bytes, "before": culprit.before, "rate": _rate(verdict, culprit)}
+    return {"label": culprit.label, "owner": culprit.owner, **figures}
+
+
+def write_json(judged: Sequence[Checked]) -> Iterator[str]:
+    """One object, pure ASCII."""
+    traces = [
+        {
+            "file": one.file,
+            "complete": one.truncation is None,
+            "truncation": one.truncation,
+            "budgets": [
+                {
+                    "name": verdict.name,
+                    "unit": "bytes" if verdict.is_bytes else "number",
+                    "value": verdict.value,
+                    "limit": verdict.limit,
+                    "left": verdict.left,
+                    "within": verdict.is_kept,
+                    "baseline": verdict.before,
+                    "note": _note(verdict),
+                    "culprits": [_fields(verdict, culprit) for culprit in verdict.culprits],
+                }
+                for verdict in one.verdicts
+            ],
+        }
+        for one in judged
+    ]
+    within = all(one.is_kept for one in judged)
+    yield json.dumps({"format": "jmassif-check", "version": JSON_VERSION, "within": within, "traces": traces}, indent=1)
+
+
+WRITERS: Dict[str, Callable[[Sequence[Checked]], Iterator[str]]] = {
+    "text": write_text,
+    "json": write_json,
+    "junit": write_junit,
+    "github": write_github,
+}
+
+
+# ---- the command ----
 
 # Compared with a baseline where no names are given; with two pools the first, their sum, is not.
 _OF_A_BASELINE = ("peak.total", "peak-host.host", "peak-device.device", "growth")

@@ -24,7 +24,7 @@ from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS
 from jmassif.model.run import Profile
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import statements
-from jmassif.render.leaks import unknown
+from jmassif.render.leaking import unknown
 from jmassif.render.sources import Sources
 from jmassif.render.summary import (
     action,

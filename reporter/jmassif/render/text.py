@@ -47,7 +47,7 @@ from jmassif.render.layout import (
     paragraph,
     wrapped,
 )
-from jmassif.render.leaks import growing_section, held_section
+from jmassif.render.leaking import growing_section, held_section
 from jmassif.render.lines import lines_section, threads_section, write_lines
 from jmassif.render.failures import oom_sections, write_segments
 from jmassif.render.owners import groups_table, rows_table
