@@ -300,7 +300,7 @@ class Budget(NamedTuple):
 def parse_budget(text: str, sign: str) -> Budget:
     """ "peak.cudnn=800MiB", where `sign` is "=", or the name alone. Raises BudgetError."""
     name, found, limit = text.rpartition(sign)
-    budget = Budget(name.strip(), limit.strip()) if found else Budget(limit.strip())
+    budget = Budget(name.strip(), limit.strip()) if found else Budget(text.strip())
     if not budget.name or (found and not budget.limit):
         raise BudgetError(f'"{text}" is not a budget: write NAME{sign}LIMIT')
     return budget

@@ -453,39 +453,6 @@ def _samples(profile: Profile, first: int, end: int, repeated: Optional[Iteratio
     return samples, [repeated.at(times[sample]) if repeated else float(times[sample]) for sample in samples]
 
 
-def _leaking(
-    profile: Profile,
-    names: Names,
-    lines: Mapping[_Line, Retained],
-    samples: Sequence[int],
-    end: int,
-    progress: Sequence[float],
-    worth: float,
-    often: int,
-) -> Dict[_Line, Leak]:
-    """`often` allocations make a habit. `since` is a sample."""
-    found: Dict[_Line, Leak] = {}
-    begins = array("i", [-1]) * len(profile.accounts)
-    for line, held in lines.items():
-        rises = _longest_growth(progress, held.rises, worth) if held.rises else None
-        if rises is None:
-            continue
-        # It began between two samples.
-        begin = progress.index(rises.points[0][0]) - 1
-        for account in held.accounts:
-            begins[account] = begin
-        slope = _slope(progress[begin:], rises.points)
-        grown = sum(n_bytes for _, n_bytes in rises.points)
-        label = _label(names, line)
-        found[line] = Leak(label, line.frame, line.owner, slope, len(rises.points), grown, held.held, begin, 0)
-    since = grown_since(profile, samples, end, begins) if found else []
-    return {
-        line: leak
-        for line, leak in found.items()
-        if allocations([since[account] for account in lines[line].accounts]) >= often
-    }
-
-
 def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) -> Dict[_Line, int]:
     """How many each of these lines, which may be of any caller, held at the end."""
     found = dict.fromkeys(lines, 0)
@@ -542,16 +509,35 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     may_leak = _of_accounts(profile, is_import)
     retain(profile, samples, end, may_leak, lambda account: lines[_line(profile, names, account)])
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
-    # The first iteration is no growth.
-    often = LEAST - 1 if repeated else LEAST
-    found = _leaking(profile, names, lines, samples, end, progress, worth, often)
+    often = LEAST - 1 if repeated else LEAST  # allocations that make a habit; the first iteration is no growth
+
+    def leaking(lines: Mapping[_Line, Retained]) -> Dict[_Line, Leak]:
+        """`since` is a sample."""
+        found: Dict[_Line, Leak] = {}
+        begins = array("i", [-1]) * len(profile.accounts)
+        for line, held in lines.items():
+            rises = _longest_growth(progress, held.rises, worth) if held.rises else None
+            if rises is None:
+                continue
+            # It began between two samples.
+            begin = progress.index(rises.points[0][0]) - 1
+            for account in held.accounts:
+                begins[account] = begin
+            slope, n_rises = _slope(progress[begin:], rises.points), len(rises.points)
+            grown = sum(n_bytes for _, n_bytes in rises.points)
+            found[line] = Leak(_label(names, line), line.frame, line.owner, slope, n_rises, grown, held.held, begin, 0)
+        since = grown_since(profile, samples, end, begins) if found else []
+        times = {line: allocations([since[account] for account in lines[line].accounts]) for line in found}
+        return {line: leak for line, leak in found.items() if times[line] >= often}
+
+    found = leaking(lines)
     # Lines that grow by little from each of many callers.
     known = {(line.frame, line.owner) for line in found}
     of_all_callers: Dict[_Line, Retained] = defaultdict(Retained)
     for line, held in lines.items():
         if line.caller and (line.frame, line.owner) not in known:
             of_all_callers[line._replace(caller=0)].add(held)
-    found.update(_leaking(profile, names, of_all_callers, samples, end, progress, worth, often))
+    found.update(leaking(of_all_callers))
     blocks = _blocks(profile, names, end, found)
     leaks = []
     for line, each in found.items():

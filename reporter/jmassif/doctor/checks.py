@@ -336,14 +336,11 @@ _GROUPS = {
 def _own_groups(machine: Machine) -> Iterator[Tuple[str, str, str]]:
     """For each control group that this process is in, from its own to the outermost: its directory, limit and use."""
     for line in [*machine.text("/proc/self/cgroup").splitlines(), "0::/", "1:memory:/"]:
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        for controller in controllers.split(","):
-            if controller in _GROUPS:
-                mounted, limit, used = _GROUPS[controller]
-                names = [name for name in path.split("/") if name]
-                for depth in range(len(names), -1, -1):
-                    yield "/".join([mounted, *names[:depth]]), limit, used
+        controllers, _, path = line.partition(":")[2].partition(":")
+        for mounted, limit, used in (_GROUPS[name] for name in controllers.split(",") if name in _GROUPS):
+            names = [name for name in path.split("/") if name]
+            for depth in range(len(names), -1, -1):
+                yield "/".join([mounted, *names[:depth]]), limit, used
 
 
 def _cgroup_left(machine: Machine) -> Dict[str, int]:
@@ -426,13 +423,12 @@ def check_overcommit(machine: Machine) -> Findings:
 def check_desktop(machine: Machine) -> Findings:
     """A desktop session takes memory that host and device share."""
     taken: Dict[str, int] = {}
-    for pid in machine.names("/proc"):
-        name = machine.text(f"/proc/{pid}/comm").strip() if pid.isdigit() else ""
-        if name in _DESKTOP:
-            words = machine.text(f"/proc/{pid}/statm").split()
-            if len(words) >= 3:
-                own = (int(words[1]) - int(words[2])) * 4096  # resident, less what is shared
-                taken[name] = taken.get(name, 0) + max(0, own)
+    for pid in filter(str.isdigit, machine.names("/proc")):
+        name = machine.text(f"/proc/{pid}/comm").strip()
+        words = machine.text(f"/proc/{pid}/statm").split() if name in _DESKTOP else []
+        if len(words) >= 3:
+            own = (int(words[1]) - int(words[2])) * 4096  # resident, less what is shared
+            taken[name] = taken.get(name, 0) + max(0, own)
     if not taken:
         return ok("desktop", "no desktop session")
     largest = sorted(taken, key=lambda name: -taken[name])
@@ -463,17 +459,11 @@ _AMD64 = {"avx512f": ("AVX-512", _NEVER), "amx_tile": ("AMX", _NEVER)}
 _VARIABLES: Dict[str, str] = {"OPENBLAS_CORETYPE": "ARMV8", "ATEN_CPU_CAPABILITY": "default", "OPENSSL_armcap": "0"}
 
 
-def _features(machine: Machine) -> Tuple[Dict[str, Tuple[str, Version]], List[str]]:
-    for line in machine.text("/proc/cpuinfo").splitlines():
-        label, _, rest = line.partition(":")
-        if label.strip() in ("Features", "flags"):
-            return (_ARM64 if label.strip() == "Features" else _AMD64), rest.split()
-    return _AMD64, []
-
-
 def check_processor(machine: Machine, valgrind: Version) -> Findings:
     """`valgrind` is the release that runs the program."""
-    table, present = _features(machine)
+    flags = re.search(r"^(Features|flags)\s*:(.*)", machine.text("/proc/cpuinfo"), re.MULTILINE)
+    label, present = (flags.group(1), flags.group(2).split()) if flags else ("flags", [])
+    table = _ARM64 if label == "Features" else _AMD64
     lacking = [shown for name, (shown, since) in table.items() if name in present and valgrind < since]
     if not lacking:
         return ok("processor", "has nothing that libraries ask for and Valgrind lacks")
@@ -500,14 +490,10 @@ _PYTHONS = ((3, 6), (3, 15))  # the recorder reads frames of these
 _SLOW_S = 120  # a small board takes some seconds
 
 
-class Answer(NamedTuple):
-    """A command that was run."""
-
-    status: int
-    output: str  # both streams
+_Answer = Tuple[int, str]  # the status of a command that was run, and both its streams
 
 
-def _ask(command: Sequence[str], machine: Machine) -> Answer:
+def _ask(command: Sequence[str], machine: Machine) -> _Answer:
     try:
         done = subprocess.run(
             list(command),
@@ -518,20 +504,18 @@ def _ask(command: Sequence[str], machine: Machine) -> Answer:
             timeout=_SLOW_S,
         )
     except OSError as error:
-        return Answer(127, f"{command[0]}: {error.strerror}")
+        return 127, f"{command[0]}: {error.strerror}"
     except subprocess.TimeoutExpired:
-        return Answer(124, f"no end after {_SLOW_S} s")
-    return Answer(done.returncode, done.stdout.decode("utf-8", "replace"))
+        return 124, f"no end after {_SLOW_S} s"
+    return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def _missing(machine: Machine) -> str:
     """The first file that the recorder needs and is not there."""
     platform = _PLATFORMS.get(os.uname().machine, os.uname().machine)
-    for name in (f"jmassif-{platform}", f"vgpreload_jmassif-{platform}.so", f"vgpreload_core-{platform}.so"):
-        path = os.path.join(machine.tools, name)
-        if not os.path.exists(path):
-            return path
-    return ""
+    names = (f"jmassif-{platform}", f"vgpreload_jmassif-{platform}.so", f"vgpreload_core-{platform}.so")
+    paths = (os.path.join(machine.tools, name) for name in names)
+    return next((path for path in paths if not os.path.exists(path)), "")
 
 
 def _recorder(machine: Machine) -> Tuple[List[str], Machine]:
@@ -550,7 +534,7 @@ def _recorder(machine: Machine) -> Tuple[List[str], Machine]:
 def valgrind_version(machine: Machine) -> Tuple[int, ...]:
     """(3, 27, 1); () if it does not say."""
     command, started = _recorder(machine)
-    found = re.search(r"valgrind-(\d+(?:\.\d+)*)", _ask([*command, "--version"], started).output)
+    found = re.search(r"valgrind-(\d+(?:\.\d+)*)", _ask([*command, "--version"], started)[1])
     return tuple(int(part) for part in found.group(1).split(".")) if found else ()
 
 
@@ -564,10 +548,10 @@ def check_valgrind(machine: Machine) -> Findings:
     with tempfile.TemporaryDirectory() as directory:
         command, started = _recorder(machine)
         trace = os.path.join(directory, "trace")
-        answer = _ask([*command, f"--jmassif-out-file={trace}", machine.which("true") or "/bin/true"], started)
-        if answer.status or not os.path.exists(trace):
-            lines = [line for line in re.sub(r"(?m)^==\d+== ?", "", answer.output).splitlines() if line.strip()]
-            said = lines[-1].strip() if lines else f"status {answer.status}"
+        status, output = _ask([*command, f"--jmassif-out-file={trace}", machine.which("true") or "/bin/true"], started)
+        if status or not os.path.exists(trace):
+            lines = [line for line in re.sub(r"(?m)^==\d+== ?", "", output).splitlines() if line.strip()]
+            said = lines[-1].strip() if lines else f"status {status}"
             return fails("Valgrind", f"{version or 'of no known release'}, {where}, does not record a program: {said}")
     return ok("Valgrind", f"{version}, {where}")
 
@@ -588,10 +572,10 @@ def check_python(machine: Machine) -> Findings:
     """The interpreter that is profiled, and PyTorch in it."""
     if not machine.python:
         return ok("Python", "there is none; programs that need none are recorded, and read elsewhere")
-    answer = _ask([machine.python, "-c", _INTERVIEW], machine)
-    lines = answer.output.splitlines()
-    if answer.status or len(lines) < 5:
-        said = lines[-1] if lines else f"status {answer.status}"
+    status, output = _ask([machine.python, "-c", _INTERVIEW], machine)
+    lines = output.splitlines()
+    if status or len(lines) < 5:
+        said = lines[-1] if lines else f"status {status}"
         return fails("Python", f"{machine.python} does not run: {said}")
     version, name, platform, executable, torch = lines[-5:]
     found = _interpreter(version, name, platform, executable)
