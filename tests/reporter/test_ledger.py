@@ -5,10 +5,11 @@ from typing import List, Tuple
 
 import pytest
 
-from jmassif.analysis.aggregate import TemporaryStats, Usage, UsageRow, hottest_temporaries, ledger, roles
+from jmassif.analysis.aggregate import Usage, UsageRow, ledger, roles
 from jmassif.analysis.lines import by_place, hot_spot
 from jmassif.analysis.moments import SelectionError, select
 from jmassif.analysis.regions import waterfall
+from jmassif.analysis.summary import Temporaries, hottest_temporaries
 from jmassif.attribution.names import Names
 from jmassif.model.records import LISTED_KINDS
 from tests.reporter.traces import Trace, random_run, small_training_run
@@ -76,7 +77,9 @@ def test_temporaries_are_hot_when_many_and_most() -> None:
         "time",
         {hot: (1, 1, 90_000, 3000, 2900), few: (1, 1, 900, 999, 999), mixed: (1, 1, 9_000_000, 90_000, 4000)},
     )
-    assert hottest_temporaries(trace.load(), 9) == [TemporaryStats(hot, 2900, 3000, 90_000)]
+    profile = trace.load()
+    expected = [Temporaries("memory without a stack", 2900, 3000, 90_000)]
+    assert hottest_temporaries(profile, Names(profile)) == expected
 
 
 # ---- the moment ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 from typing import Dict, List, Tuple
 
-from jmassif.analysis.mappings import mappings
+from jmassif.analysis.system import mappings
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.html.cells import cells

@@ -117,14 +117,6 @@ def test_a_processors_free_pages_are_free() -> None:
     assert sum_of(found) == found.board
 
 
-def test_of_older_traces_a_cards_blocks_are_not_taken_from_mappings_either() -> None:
-    old = {figure: n for figure, n in LATER.items() if figure != "heap-untouched"}
-    made = memory_balance(trace({**old, "blocks-in-mappings": 3800}, "discrete").load(), 1)
-    # 4 of pinned and 4 of custom blocks can lie there.
-    assert (made.untouched, made.allocators) == (-(8 - 5) * MIB, (110 - 92) * MIB)
-    assert (made.unaccounted, made.process, sum_of(made)) == (5 * MIB, 300 * MIB, made.board)
-
-
 @pytest.mark.parametrize("figure", sorted(LATER))
 def test_they_add_up_whatever_the_kernel_says(figure: str) -> None:
     for n in (0, 1, 4096, 9999):

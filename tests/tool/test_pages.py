@@ -11,7 +11,7 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.analysis.mappings import libraries, mappings
+from jmassif.analysis.system import libraries, mappings
 from jmassif.analysis.moments import select
 from jmassif.analysis.regions import growth_by_side
 from jmassif.attribution.names import Names

@@ -7,7 +7,7 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.analysis.mappings import libraries
+from jmassif.analysis.system import libraries
 from jmassif.analysis.moments import select
 from tests.web.browser import Seen, Step, look, look_once
 from tests.web.pages import Page

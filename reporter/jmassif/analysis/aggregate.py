@@ -160,46 +160,18 @@ def series(run: Profile, name_of: Callable[[int], _Key]) -> Iterator[Tuple[Snaps
     """Each snapshot with the usage of every name that has come up so far. Kinds that are only listed are left out."""
     sums: Dict[_Key, List[int]] = {}  # in the order of Usage's fields
     of: Dict[int, List[int]] = {}  # by account
-    places = {"host": 0, "device": 2, None: -1}
     kinds = [account.kind for account in run.accounts]
     replay = Replay(len(kinds))
     for snapshot in run.snapshots:
         for account, n_bytes, blocks in replay.growths(snapshot):
-            place = places[side_of(kinds[account])]
-            if place < 0:
+            place = _PLACE.get(kinds[account])
+            if place is None:
                 continue
             if account not in of:
                 of[account] = sums.setdefault(name_of(account), [0, 0, 0, 0])
             of[account][place] += n_bytes
             of[account][place + 1] += counted_blocks(kinds[account], blocks)
         yield snapshot, {name: Usage(*figures) for name, figures in sums.items()}
-
-
-# ---- temporary blocks ------------------------------------------------------------------------
-
-
-class TemporaryStats(NamedTuple):
-    """An account with blocks that are mostly freed at once."""
-
-    account: int
-    temporaries: int
-    blocks: int  # allocated in the whole run
-    bytes: int
-
-
-# Fewer cost nothing that a person would notice.
-_MIN_TEMPORARIES = 1000
-
-
-def hottest_temporaries(run: Profile, limit: int) -> List[TemporaryStats]:
-    """Accounts of at least a thousand temporary blocks and few others, the most first."""
-    found = [
-        TemporaryStats(account, counts.temporaries, counts.blocks, counts.bytes)
-        for account, counts in run.counts(_MIN_TEMPORARIES).items()
-        if 2 * counts.temporaries >= counts.blocks
-    ]
-    found.sort(key=lambda stats: (-stats.temporaries, stats.account))
-    return found[:limit]
 
 
 # ---- the five figures of formats with stacks -------------------------------------------------

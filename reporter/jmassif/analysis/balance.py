@@ -118,15 +118,6 @@ def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
     return fullest(profile, chosen.time) if chosen.snapshot is None else nearest(profile, chosen.time)
 
 
-def _in_mappings(profile: Profile, by_kind: Dict[str, int], now: _Figures) -> int:
-    """The blocks that the recorder has found to lie in mappings of the process, those of this memory alone."""
-    found = now["blocks-in-mappings"]
-    if not profile.is_discrete or "heap-untouched" in profile.system:
-        return found
-    # Recorders without this figure counted a card's blocks where the process has mapped their addresses.
-    return min(found, by_kind.get("pinned", 0) + by_kind.get("driver-host", 0) + now["custom-blocks"])
-
-
 def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     """The balance of a snapshot that `sampled` lists."""
     by_kind = profile.snapshots[snapshot].by_kind
@@ -134,7 +125,7 @@ def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     held = _on(profile, by_kind)
     heap = sum(by_kind.get(kind, 0) for kind in _HEAP_KINDS)
     pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
-    in_mappings = _in_mappings(profile, by_kind, now)
+    in_mappings = now["blocks-in-mappings"]  # blocks that the recorder has found to lie in mappings of the process
     # Blocks of custom allocators are of the heap's kind and lie elsewhere.
     from_malloc = heap - now["custom-blocks"]
     # Memory that a driver has committed and the process has mapped is among its pages.

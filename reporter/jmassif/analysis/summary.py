@@ -11,10 +11,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from jmassif.analysis.aggregate import (
     Group,
     Ledger,
-    TemporaryStats,
     Usage,
     UsageRow,
-    hottest_temporaries,
     ledger,
     roles,
     sum_of,
@@ -40,7 +38,6 @@ from jmassif.analysis.leaks import (
     not_counted,
 )
 from jmassif.analysis.lines import HotSpot, LineUsage, by_place, hot_spot, largest_lines
-from jmassif.analysis.mappings import Mapped, mappings
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import (
     ALARM,
@@ -56,14 +53,15 @@ from jmassif.analysis.oom import (
 )
 from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
 from jmassif.analysis.run_info import about, labels_of_run, run_id, used_sides
-from jmassif.analysis.system import Figure, Pool, fullest, machine, pools, sources, total_memory
+from jmassif.analysis.system import Figure, Mapped, Pool, fullest, machine, mappings, pools, sources, total_memory
 from jmassif.attribution.names import Names
 from jmassif.model.records import Peak
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
 _LINES = 12
-_TEMPORARIES = 100
+_MOST_TEMPORARIES = 100
+_MIN_TEMPORARIES = 1000  # fewer cost nothing that a person would notice
 _MOST_NAME = 60  # characters
 
 
@@ -123,7 +121,7 @@ class Temporaries(NamedTuple):
 
     label: str
     temporaries: int
-    blocks: int
+    blocks: int  # allocated in the whole run
     bytes: int
 
 
@@ -250,12 +248,18 @@ def _filter(run: Profile, at: Moment, total: Usage) -> Optional[Filter]:
     return None if run.kept is None else Filter(run.chosen_by, total.bytes, whole_at(run, at))
 
 
-def _temporaries(run: Profile, names: Names) -> List[Temporaries]:
-    def named(stats: TemporaryStats) -> Temporaries:
-        label = names.site(stats.account) or "memory without a stack"
-        return Temporaries(label, stats.temporaries, stats.blocks, stats.bytes)
-
-    return [named(stats) for stats in hottest_temporaries(run, _TEMPORARIES)]
+def hottest_temporaries(run: Profile, names: Names) -> List[Temporaries]:
+    """Places of at least a thousand temporary blocks and few others, the most first."""
+    found = [
+        (account, counts)
+        for account, counts in run.counts(_MIN_TEMPORARIES).items()
+        if 2 * counts.temporaries >= counts.blocks
+    ]
+    found.sort(key=lambda row: (-row[1].temporaries, row[0]))
+    return [
+        Temporaries(names.site(account) or "memory without a stack", counts.temporaries, counts.blocks, counts.bytes)
+        for account, counts in found[:_MOST_TEMPORARIES]
+    ]
 
 
 def _balance(run: Profile, at: Moment) -> Optional[MemoryBalance]:
@@ -326,5 +330,5 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         machine=[] if is_part else machine(run, at.time),
         machine_sources=sources(run),
         mappings=mappings(run, names, at),
-        temporaries=_temporaries(run, names),
+        temporaries=hottest_temporaries(run, names),
     )

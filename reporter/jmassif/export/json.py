@@ -18,7 +18,7 @@ from jmassif.analysis.summary import Report, Usage, Whole, build_report, moment_
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.export.schema import schema_of_file
-from jmassif.model.records import PEAKS, Exhaustion, Growth, LoadedObject
+from jmassif.model.records import PEAKS, Exhaustion, Growth, LoadedObject, ScopeSum
 from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import unicode_text
@@ -145,13 +145,6 @@ class ScopeRow(NamedTuple):
     growths: Tuple[Growth, ...]
 
 
-class ScopeSumRow(NamedTuple):
-    name: str
-    calls: int
-    time: int
-    growths: Tuple[Growth, ...]
-
-
 class FailureRow(NamedTuple):
     api: str
     code: int
@@ -178,7 +171,7 @@ class Rest(NamedTuple):
     regions: List[RegionRow]
     region_sums: List[RegionSumRow]
     scopes: List[ScopeRow]
-    scope_sums: List[ScopeSumRow]
+    scope_sums: List[ScopeSum]
     failures: List[FailureRow]
     counters: Dict[str, int]
     objects: List[LoadedObject]
@@ -331,7 +324,7 @@ def _events(run: Profile) -> Iterator[str]:
         for s in run.scopes
     )
     yield from _rows("scopes", scopes)
-    yield from _rows("scope_sums", (ScopeSumRow(*each) for each in run.scope_sums.values()))
+    yield from _rows("scope_sums", run.scope_sums.values())
     yield from _rows("failures", (FailureRow(api, code, n) for (api, code), n in run.failures.items()))
     yield _member("counters", run.counters)
     yield from _rows("objects", run.objects)

@@ -203,7 +203,7 @@ def scopes(profile: Profile) -> Dict[str, Any]:
 # ---- mapped ----
 # Mapped memory besides the heap, by library and kind: what is resident of it, and how much address space it takes.
 #
-# Figures are those of analysis/mappings.py at every moment of a page, as changes.
+# Figures are those of analysis/system.py at every moment of a page, as changes.
 
 _NOTHING = Pages(0, 0, 0)
 

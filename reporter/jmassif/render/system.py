@@ -5,7 +5,7 @@ from functools import partial
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.balance import DeviceBalance, MemoryBalance, ledger_of_balance
-from jmassif.analysis.mappings import Library, libraries, mappings
+from jmassif.analysis.system import Library, libraries, mappings
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.summary import Beside, Report
 from jmassif.attribution.names import Names
