@@ -20,7 +20,7 @@ from jmassif.analysis.system import histories, was_short
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
-from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, Pages, side_of
+from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, side_of
 from jmassif.model.run import Profile
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import statements
@@ -40,6 +40,28 @@ from jmassif.render.summary import (
 from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
+
+
+def _fields(record: Any, names: str) -> Dict[str, Any]:
+    """Some of a record's fields, with texts fit to be shown."""
+    values = ((name, getattr(record, name)) for name in names.split())
+    return {name: shown(value) if isinstance(value, str) else value for name, value in values}
+
+
+class _Index:
+    """Gives values their places in a list, in the order in which they come."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.places: Dict[Any, int] = {}
+        for value in values:
+            self.place(value)
+
+    def place(self, value: Any) -> int:
+        return self.places.setdefault(value, len(self.places))
+
+    @property
+    def values(self) -> List[Any]:
+        return list(self.places)
 
 
 # ---- out of memory ----
@@ -71,34 +93,26 @@ def _parts(profile: Profile, segment: Segment) -> List[Tuple[int, str]]:
 def _map(profile: Profile, layout: Layout) -> List[Dict[str, Any]]:
     largest = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:_MAX_SEGMENTS]
     return [
-        {
-            "address": f"{segment.address:x}",
-            "bytes": segment.bytes,
-            "free": segment.free,
-            "parts": [list(part) for part in _parts(profile, segment)],
-        }
-        for segment in largest
+        {**_fields(each, "bytes free"), "address": f"{each.address:x}", "parts": list(map(list, _parts(profile, each)))}
+        for each in largest
     ]
 
 
 def _incident(
     profile: Profile, names: Names, number: int, incident: Incident, has_map: bool, is_pytorch: bool
 ) -> Dict[str, Any]:
-    event, last = incident.tries[0], incident.last
+    last = incident.last
     layout = layout_at(profile, last.position) if has_map else None
     line = names.charged(last.account)
     stack = profile.stack(profile.accounts[last.account].node)
     return {
+        **_fields(incident, "outcome freed verdict"),
+        **_fields(last, "time error"),
         "number": number,
-        "time": last.time,
         "snapshot": 0 if last.snapshot is None else profile.snapshots[last.snapshot].id,
         "call": printable(incident.call)[:200],
         "asked": incident.situation.asked,
-        "error": last.error,
         "tries": [each.time for each in incident.tries],
-        "outcome": incident.outcome,
-        "freed": incident.freed,
-        "verdict": incident.verdict,
         "reason": reason(incident, profile.is_discrete),
         "helps": [action(hint, is_pytorch, incident) for hint in incident.hints],
         "arithmetic": [list(row) for row in arithmetic(incident.situation)],
@@ -145,39 +159,18 @@ def machine_figures(profile: Profile, columns: Columns) -> Dict[str, Any]:
     found = histories(profile)
     columns.add("machine.time", [time for history in found for time in history.times])
     columns.add("machine.bytes", [value for history in found for value in history.values])
-    figures = [
-        {
-            "label": history.label,
-            "rows": len(history.times),
-            "wants_much": history.wants_much,
-            "is_of_process": history.is_of_process,
-            "beside": history.beside,
-        }
-        for history in found
-    ]
+    figures = [{**_fields(each, "label wants_much is_of_process beside"), "rows": len(each.times)} for each in found]
     return {"machine": figures, "short_at": was_short(profile)}
 
 
 def events(profile: Profile) -> Dict[str, Any]:
     """Marks and regions."""
-    regions = []
-    for region in profile.regions[:_MAX_EVENTS]:
-        figures = region_figures(profile, region)
-        regions.append(
-            {
-                "text": shown(region.text),
-                "begin": region.begin,
-                "end": region.end,
-                "thread": region.thread,
-                "depth": region.depth,
-                "most": figures.most,
-                "host": figures.host,
-                "device": figures.device,
-            }
-        )
     return {
-        "marks": [{"time": mark.time, "text": shown(mark.text)} for mark in profile.marks[:_MAX_EVENTS]],
-        "regions": regions,
+        "marks": [_fields(mark, "time text") for mark in profile.marks[:_MAX_EVENTS]],
+        "regions": [
+            {**_fields(region, "text begin end thread depth"), **region_figures(profile, region)._asdict()}
+            for region in profile.regions[:_MAX_EVENTS]
+        ],
         "events_left_out": max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),
     }
 
@@ -189,15 +182,15 @@ def _growths(growths: Tuple[Growth, ...]) -> Dict[str, Any]:
 
 def scopes(profile: Profile) -> Dict[str, Any]:
     fall = waterfall(profile, _MAX_SCOPES)
-    rows = []
-    for scope, depth in fall.rows:
-        rows.append({"name": shown(scope.name), "depth": depth, "begin": scope.begin, "end": scope.end})
-        rows[-1].update(_growths(scope.growths))
-    sums = []
-    for total in sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]:
-        sums.append({"name": shown(total.name), "calls": total.calls, "time": total.time})
-        sums[-1].update(_growths(total.growths))
-    return {"scopes": rows, "scopes_left_out": [fall.n_left_out, fall.left_out_bytes], "scope_sums": sums}
+    sums = sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]
+    return {
+        "scopes": [
+            {**_fields(scope, "name begin end"), **_growths(scope.growths), "depth": depth}
+            for scope, depth in fall.rows
+        ],
+        "scopes_left_out": [fall.n_left_out, fall.left_out_bytes],
+        "scope_sums": [{**_fields(total, "name calls time"), **_growths(total.growths)} for total in sums],
+    }
 
 
 # ---- mapped ----
@@ -205,21 +198,16 @@ def scopes(profile: Profile) -> Dict[str, Any]:
 #
 # Figures are those of analysis/system.py at every moment of a page, as changes.
 
-_NOTHING = Pages(0, 0, 0)
-
 Name = Tuple[str, str]  # library, as the cells have it, and kind
 
 
 class MappedFigures(NamedTuple):
     """Bytes; see records.Pages."""
 
-    resident: int
-    virtual: int
-    shared: int
-    swapped: int
-
-
-_NO_FIGURES = MappedFigures(0, 0, 0, 0)
+    resident: int = 0
+    virtual: int = 0
+    shared: int = 0
+    swapped: int = 0
 
 
 class Changes(NamedTuple):
@@ -230,74 +218,43 @@ class Changes(NamedTuple):
     figures: List[MappedFigures]  # as they are from then on
 
 
-class _Mappings:
-    """Follows the accounts whose pages are sampled."""
-
-    def __init__(self, profile: Profile, accounts: Set[int]) -> None:
-        self._profile = profile
-        self._accounts = accounts
-        self._n_read = 0  # snapshots
-        self._resident: Dict[int, int] = {}
-        self._pages: Dict[int, Pages] = {}
-        self._then: Dict[int, int] = {}  # by account: what was resident of it at the peak that was last asked for
-
-    def step(self, snapshot: int, peak: str) -> Iterator[Tuple[int, MappedFigures]]:
-        """Figures by account that may have changed, at a snapshot, or at a peak that is recorded against it."""
-        changed = set(self._then)
-        for index in range(self._n_read, snapshot + 1):
-            now = self._profile.snapshots[index]
-            for account, n_bytes in zip(now.changes.account, now.changes.bytes):
-                if account in self._accounts:
-                    self._resident[account] = n_bytes
-                    changed.add(account)
-            rows = now.pages
-            for account, *numbers in zip(rows.account, rows.virtual, rows.shared, rows.swapped):
-                if account in self._accounts:
-                    self._pages[account] = Pages(*numbers)
-                    changed.add(account)
-        self._n_read = max(self._n_read, snapshot + 1)
-        self._then = {}
-        if peak:
-            then = self._profile.peaks[peak].differences
-            self._then = {a: n for a, n in zip(then.account, then.bytes) if a in self._accounts}
-        for account in changed | set(self._then):
-            resident = self._then.get(account, self._resident.get(account, 0))
-            pages = self._pages.get(account, _NOTHING)
-            yield account, MappedFigures(resident, max(pages.virtual, resident), pages.shared, pages.swapped)
-
-
-def _plus(one: MappedFigures, other: MappedFigures, sign: int) -> MappedFigures:
-    return MappedFigures(*(a + sign * b for a, b in zip(one, other)))
-
-
 def mapped(profile: Profile, found: Cells) -> Changes:
     """Empty for a trace without pages."""
     sampled = {kind for kind in PAGE_KINDS if profile.is_sampled(kind)}
-    accounts = {id_ for id_, account in enumerate(profile.accounts) if account.kind in sampled}
-    changes = Changes([], [], [], [])
-    if not accounts:
-        changes.n_rows.extend([0] * len(found.moments))
-        return changes
-    places: Dict[Name, int] = {}
-    name_of = {}
-    for account in accounts:
-        attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
-        name_of[account] = places.setdefault((attributes.library, attributes.kind), len(places))
-    changes.names.extend(places)
-    mappings = _Mappings(profile, accounts)
-    known: Dict[int, MappedFigures] = {}
-    sums = [_NO_FIGURES] * len(places)
+    names = _Index()
+    name_of: Dict[int, int] = {}  # by account
+    for account, (_, kind, _) in enumerate(profile.accounts):
+        if kind in sampled:
+            attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
+            name_of[account] = names.place((attributes.library, kind))
+    changes = Changes(names.values, [], [], [])
+    sums = [MappedFigures()] * len(changes.names)
+    known: Dict[int, MappedFigures] = {}  # by account, as the next three
+    resident: Dict[int, int] = {}
+    pages: Dict[int, Tuple[int, ...]] = {}
+    then: Dict[int, int] = {}  # resident at a peak, where that differs from the snapshot that it is recorded against
+    n_read = 0
     for moment in found.moments:
-        before = list(sums)
-        snapshot = profile.peaks[moment.peak].snapshot if moment.snapshot is None else moment.snapshot
-        for account, figures in mappings.step(snapshot, moment.peak):
-            name = name_of[account]
-            sums[name] = _plus(_plus(sums[name], known.get(account, _NO_FIGURES), -1), figures, 1)
-            known[account] = figures
-        changed = [name for name, figures in enumerate(sums) if figures != before[name]]
-        changes.n_rows.append(len(changed))
-        changes.name.extend(changed)
-        changes.figures.extend(sums[name] for name in changed)
+        before, changed = list(sums), set(then)
+        peak = profile.peaks[moment.peak] if moment.snapshot is None else None
+        last = peak.snapshot if peak else moment.snapshot
+        for snapshot in profile.snapshots[n_read : (last or 0) + 1]:
+            resident.update(zip(snapshot.changes.account, snapshot.changes.bytes))
+            rows = snapshot.pages
+            pages.update(zip(rows.account, zip(rows.virtual, rows.shared, rows.swapped)))
+            changed.update(snapshot.changes.account, rows.account)
+            n_read += 1
+        then = dict(zip(peak.differences.account, peak.differences.bytes)) if peak else {}
+        for account in name_of.keys() & (changed | then.keys()):
+            held = then.get(account, resident.get(account, 0))
+            virtual, *others = pages.get(account, (0, 0, 0))
+            was, now = known.get(account, MappedFigures()), MappedFigures(held, max(virtual, held), *others)
+            name, known[account] = name_of[account], now
+            sums[name] = MappedFigures(*(sum_ - a + b for sum_, a, b in zip(sums[name], was, now)))
+        rows_ = [name for name, figures in enumerate(sums) if figures != before[name]]
+        changes.n_rows.append(len(rows_))
+        changes.name.extend(rows_)
+        changes.figures.extend(sums[name] for name in rows_)
     return changes
 
 
@@ -307,19 +264,15 @@ def mapped(profile: Profile, found: Cells) -> Changes:
 
 def others(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
     """A row for each figure: `times` is null where `values` are those of the moments, in their order."""
-    rows: List[Dict[str, Any]] = [
-        {"tool": s.tool, "figure": s.figure, "leaves_out": s.leaves_out, "times": s.times, "values": s.values}
-        for s in sampled_series(profile)
-    ]
     moments = [(moment.snapshot, moment.peak) for moment in found.moments]
-    for shown, values in counted_over_time(profile, moments):
-        row = {"tool": shown.tool, "figure": shown.figure, "leaves_out": shown.leaves_out}
-        rows.append({**row, "times": None, "values": values})
-    if profile.overlay is not None:
-        overlay = profile.overlay
-        what = "memory used" if overlay.is_of_device else "RAM"
-        row = {"tool": f"{overlay.tool}, by its log", "figure": what, "leaves_out": "owners"}
-        rows.append({**row, "times": overlay.times, "values": overlay.values})
+    rows = [_fields(each, "tool figure leaves_out times values") for each in sampled_series(profile)]
+    for each, values in counted_over_time(profile, moments):
+        rows.append({**_fields(each, "tool figure leaves_out"), "times": None, "values": values})
+    overlay = profile.overlay
+    if overlay is not None:
+        figure = "memory used" if overlay.is_of_device else "RAM"
+        row = {"tool": shown(f"{overlay.tool}, by its log"), "figure": figure, "leaves_out": "owners"}
+        rows.append({**row, **_fields(overlay, "times values")})
     return rows
 
 
@@ -373,22 +326,6 @@ _MAX_TIMELINE_ROWS = 20000
 class RunData(NamedTuple):
     head: Dict[str, Any]  # fit for JSON
     columns: bytes  # what head["columns"] describes
-
-
-class _Index:
-    """Gives values their places in a list, in the order in which they come."""
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        self.places: Dict[Any, int] = {}
-        for value in values:
-            self.place(value)
-
-    def place(self, value: Any) -> int:
-        return self.places.setdefault(value, len(self.places))
-
-    @property
-    def values(self) -> List[Any]:
-        return list(self.places)
 
 
 # Directories of sources, as view.View has them.
@@ -492,23 +429,21 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
 
 def _moments(profile: Profile, found: Cells, columns: Columns, report: Optional[Report]) -> Dict[str, Any]:
     """The snapshots and peaks in order, and where the report's moment, the peak and the end are among them."""
-    columns.add("moment.time", [moment.time for moment in found.moments])
-    columns.add("moment.rows", [moment.n_rows for moment in found.moments])
-    columns.add(
-        "moment.id",
-        [0 if moment.snapshot is None else profile.snapshots[moment.snapshot].id for moment in found.moments],
-    )
-    reasons = [
-        f"peak-{moment.peak}" if moment.snapshot is None else profile.snapshots[moment.snapshot].reason
+    named = [
+        (0, f"peak-{moment.peak}")
+        if moment.snapshot is None
+        else (profile.snapshots[moment.snapshot].id, profile.snapshots[moment.snapshot].reason)
         for moment in found.moments
     ]
-    kinds = sorted(set(reasons))
-    columns.add("moment.reason", [kinds.index(reason) for reason in reasons])
+    kinds = sorted({reason for _, reason in named})
+    columns.add("moment.time", [moment.time for moment in found.moments])
+    columns.add("moment.rows", [moment.n_rows for moment in found.moments])
+    columns.add("moment.id", [id_ for id_, _ in named])
+    columns.add("moment.reason", [kinds.index(reason) for _, reason in named])
     peaks = {}
     for index, moment in enumerate(found.moments):
         if moment.peak:
-            peak = profile.peaks[moment.peak]
-            peaks[moment.peak] = {"moment": index, "time": peak.time, "host": peak.host, "device": peak.device}
+            peaks[moment.peak] = {**_fields(profile.peaks[moment.peak], "time host device"), "moment": index}
     at = {"first": -1, "peak": -1, "end": -1}
     of_snapshot = {moment.snapshot: index for index, moment in enumerate(found.moments)}
     for name in ("peak", "end") if profile.snapshots else ():
@@ -530,12 +465,7 @@ def _balances(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
     rows = []
     for snapshot in sampled(profile):
         made = memory_balance(profile, snapshot)
-        row: Dict[str, Any] = {
-            "moment": index_of[snapshot],
-            "board": made.board,
-            "held": made.held,
-            "doubts": doubts(made),
-        }
+        row: Dict[str, Any] = {**_fields(made, "board held"), "moment": index_of[snapshot], "doubts": doubts(made)}
         row["names"] = {each.field: each.named(made) for each in _BOOKS}
         row["notes"] = {each.field: each.noted(made) for each in _BOOKS}
         row.update((each.field, each.bytes(made)) for each in _BOOKS)
@@ -570,24 +500,14 @@ def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]
 
 def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> Dict[str, Any]:
     kept = blocks(profile, max(1, int(share * 20000)))
-    columns.add("block.begin", [block.begin for block in kept.rows])
-    columns.add("block.end", [block.end for block in kept.rows])
-    columns.add("block.came", [block.came for block in kept.rows])
-    columns.add("block.went", [block.went for block in kept.rows])
-    columns.add("block.bytes", [block.bytes for block in kept.rows])
+    for name in ("begin", "end", "came", "went", "bytes"):
+        columns.add(f"block.{name}", [getattr(block, name) for block in kept.rows])
     columns.add("block.address", [block.address for block in kept.rows], "address")
     columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
     return {
         "blocks_left_out": [kept.n_left_out, kept.left_out_bytes],
         "block_thresholds": [list(row) for row in profile.block_thresholds],
     }
-
-
-def _temporaries(report: Report) -> List[Dict[str, Any]]:
-    return [
-        {"site": shown(row.label), "temporaries": row.temporaries, "blocks": row.blocks, "bytes": row.bytes}
-        for row in report.temporaries
-    ]
 
 
 # ---- leaks -----------------------------------------------------------------------------------
@@ -625,8 +545,7 @@ def _leaks(report: Report) -> Optional[Dict[str, Any]]:
         for row in group.owners
     ]
     return {
-        "time": leaks.time,
-        "bytes": leaks.bytes,
+        **_fields(leaks, "time bytes"),
         "owners": sorted(owners, key=lambda row: (-row["host"] - row["device"], row["name"])),
         "places": _call_sites(leaks.places),
         "not_counted": [[NOT_COUNTED[row.key], row.bytes] for row in leaks.not_counted],
@@ -634,14 +553,7 @@ def _leaks(report: Report) -> Optional[Dict[str, Any]]:
         "n_steps": growth.n_steps,
         "unknown": unknown(growth),
         "growing": [
-            {
-                "label": shown(leak.label),
-                "owner": leak.owner,
-                "slope": round(slope(growth, leak, unit), 3),
-                "grown": leak.grown,
-                "held": leak.held,
-                "since": leak.since,
-            }
+            {**_fields(leak, "label owner grown held since"), "slope": round(slope(growth, leak, unit), 3)}
             for leak in growth.lines[:_MAX_PLACES]
         ],
     }
@@ -743,14 +655,17 @@ def run_data(
         "board_bytes": profile.number("mem-total-bytes"),
         "summary": _summary(said_of(report)) if report else [],
         "leaks": _leaks(report) if report else None,
-        "temporaries": _temporaries(report) if report else [],
+        "temporaries": [
+            {**_fields(row, "temporaries blocks bytes"), "site": shown(row.label)}
+            for row in (report.temporaries if report else ())
+        ],
         "sizes": sizes(profile, names),
         "filter": shown(profile.chosen_by),
     }
     head.update(cells_data(profile, names, found, directories, columns))
     head.update(_moments(profile, found, columns, report))
     head["balances"] = _balances(profile, found)
-    head["others"] = [{**row, "tool": shown(row["tool"])} for row in others(profile, found)]
+    head["others"] = others(profile, found)
     beside = report.overlay if report else None
     head["overlay"] = overlay_sentence(beside, profile.time_unit) if beside else ""
     head["oom"] = oom(profile, names, report)
