@@ -11,7 +11,9 @@ A *moment* is a snapshot or a peak, in order. Each has a row for each cell that 
 
 import sys
 from array import array
+from collections import Counter
 from heapq import nlargest
+from itertools import chain
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from jmassif.attribution.blame import callers
@@ -260,9 +262,9 @@ class Moment(NamedTuple):
 class Cells(NamedTuple):
     nodes: List[int]  # the trie's ids of the kept nodes, a parent before its children; [0] is 0
     parents: List[int]  # indices
-    attributes: List[Attributes]
     cells: List[Cell]
     cell_of: List[int]  # by account; 0 for accounts that are not there
+    attributes: List[Attributes]
     moments: List[Moment]
     # Rows, moment after moment. `cell` is the distance from the row before in the same moment.
     cell: "array[int]"
@@ -271,31 +273,17 @@ class Cells(NamedTuple):
     allocated: "array[int]"  # beyond what live_bytes grew by
 
 
-class _Weights(NamedTuple):
-    account: "array[float]"
-    node: "array[float]"
-
-
-def _largest(profile: Profile) -> Tuple["array[int]", "array[int]"]:
-    """Columns by account: the most bytes it held at any moment, and all it ever allocated."""
-    most = array("Q", bytes(8 * len(profile.accounts)))
-    for snapshot in profile.snapshots:
-        for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.bytes):
-            if n_bytes > most[account]:
-                most[account] = n_bytes
-    for peak in profile.peaks.values():
-        for account, n_bytes in zip(peak.differences.account, peak.differences.bytes):
-            if n_bytes > most[account]:
-                most[account] = n_bytes
-    return most, profile.allocated()
-
-
-def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
-    """How much each account, and each node with all below it, matters: what share it ever held, and ever allocated.
+def _weigh(profile: Profile, order: Sequence[int]) -> Tuple["array[float]", "array[float]"]:
+    """How much each account, and each node with all below it, matters: the share that it ever held, and ever allocated.
 
     A node never weighs less than one below it, so the heaviest nodes are a tree.
     """
-    most, allocated = _largest(profile)
+    most, allocated = array("Q", bytes(8 * len(profile.accounts))), profile.allocated()
+    columns = [(snapshot.changes.account, snapshot.changes.bytes) for snapshot in profile.snapshots]
+    columns += [(peak.differences.account, peak.differences.bytes) for peak in profile.peaks.values()]
+    for account, n_bytes in chain.from_iterable(zip(*each) for each in columns):
+        if n_bytes > most[account]:
+            most[account] = n_bytes
     all_most, all_allocated = sum(most) or 1, sum(allocated) or 1
     weights = array("d", (held / all_most + total / all_allocated for held, total in zip(most, allocated)))
     nodes = array("d", bytes(8 * len(profile.node_parent)))
@@ -305,7 +293,7 @@ def _weigh(profile: Profile, order: Sequence[int]) -> _Weights:
     parents = profile.node_parent
     for node in reversed(order):
         nodes[parents[node]] += nodes[node]
-    return _Weights(weights, nodes)
+    return weights, nodes
 
 
 class _Assignment(NamedTuple):
@@ -313,7 +301,7 @@ class _Assignment(NamedTuple):
     parents: List[int]
     cells: List[Cell]
     cell_of: List[int]
-    inherited: Dict[int, int]  # by account: the cell of what it had from the parent
+    inherited: Dict[int, int]  # by account: the cell of its memory from the parent
 
 
 def _assign(
@@ -328,18 +316,15 @@ def _assign(
     kept = set(ranked[:n_kept])
     nodes, parents = [0], [0]
     kept_of = [0] * len(profile.node_parent)
-    trie_parents = profile.node_parent
     for node in order:
-        outer = kept_of[trie_parents[node]]
+        kept_of[node] = kept_of[profile.node_parent[node]]
         if node in kept:
+            parents.append(kept_of[node])
             kept_of[node] = len(nodes)
             nodes.append(node)
-            parents.append(outer)
-        else:
-            kept_of[node] = outer
     index: Dict[Tuple[int, bool, int, bool], int] = {}
+    places: "Counter[int]" = Counter()
     cell_of = [0]
-    places: List[int] = []
     inherited: Dict[int, int] = {}
     for account, ((node, kind, _), attribute) in enumerate(zip(profile.accounts, attributes)):
         if not kind:  # an id that no account has
@@ -347,18 +332,12 @@ def _assign(
                 cell_of.append(0)
             continue
         is_folded = bool(node) and node not in kept
-        cell = index.setdefault((kept_of[node], is_folded, attribute, False), len(index))
-        if cell == len(places):
-            places.append(0)
-        places[cell] += is_folded
-        cell_of.append(cell)
+        cell_of.append(index.setdefault((kept_of[node], is_folded, attribute, False), len(index)))
+        places[cell_of[-1]] += is_folded
         if account in opening:
-            cell = index.setdefault((kept_of[node], is_folded, attribute, True), len(index))
-            if cell == len(places):
-                places.append(0)
-            places[cell] += is_folded
-            inherited[account] = cell
-    cells = [Cell(node, attribute, n, is_inherited) for (node, _, attribute, is_inherited), n in zip(index, places)]
+            inherited[account] = index.setdefault((kept_of[node], is_folded, attribute, True), len(index))
+            places[inherited[account]] += is_folded
+    cells = [Cell(key[0], key[2], places[cell], key[3]) for key, cell in index.items()]
     return _Assignment(nodes, parents, cells, cell_of, inherited)
 
 
@@ -492,9 +471,9 @@ def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool =
     """
     opening = profile.composition(0) if has_parent and profile.snapshots else {}
     order = range(1, len(profile.node_parent))  # callers come first
-    weights = _weigh(profile, order)
-    accounts = grouped(profile, names, weights.account)
-    ranked = nlargest(int(_BUDGETS[0][0] * share) + 1, order, key=weights.node.__getitem__)
+    weights, node_weights = _weigh(profile, order)
+    accounts = grouped(profile, names, weights)
+    ranked = nlargest(int(_BUDGETS[0][0] * share) + 1, order, key=node_weights.__getitem__)
     for n_nodes, n_lines, n_libraries in _BUDGETS:
         attributes, places = reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
         of_account = [places[place] for place in accounts.of_account] if places else accounts.of_account
@@ -503,12 +482,4 @@ def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool =
             break
     ledger = _Ledger(profile, assigned, opening)
     moments = _walk(profile, ledger)
-    return Cells(
-        assigned.nodes,
-        assigned.parents,
-        attributes,
-        assigned.cells,
-        assigned.cell_of,
-        moments,
-        *ledger.rows,
-    )
+    return Cells(*assigned[:-1], attributes, moments, *ledger.rows)

@@ -93,7 +93,7 @@ def _parts(profile: Profile, segment: Segment) -> List[Tuple[int, str]]:
 def _map(profile: Profile, layout: Layout) -> List[Dict[str, Any]]:
     largest = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:_MAX_SEGMENTS]
     return [
-        {**_fields(each, "bytes free"), "address": f"{each.address:x}", "parts": list(map(list, _parts(profile, each)))}
+        {**_fields(each, "bytes free"), "address": f"{each.address:x}", "parts": _parts(profile, each)}
         for each in largest
     ]
 
@@ -115,7 +115,7 @@ def _incident(
         "tries": [each.time for each in incident.tries],
         "reason": reason(incident, profile.is_discrete),
         "helps": [action(hint, is_pytorch, incident) for hint in incident.hints],
-        "arithmetic": [list(row) for row in arithmetic(incident.situation)],
+        "arithmetic": arithmetic(incident.situation),
         "line": names.frame(line)[:400] if line else "",
         "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
         "map": _map(profile, layout) if layout else [],
@@ -220,11 +220,11 @@ class Changes(NamedTuple):
 
 def mapped(profile: Profile, found: Cells) -> Changes:
     """Empty for a trace without pages."""
-    sampled = {kind for kind in PAGE_KINDS if profile.is_sampled(kind)}
+    kinds = {kind for kind in PAGE_KINDS if profile.is_sampled(kind)}
     names = _Index()
     name_of: Dict[int, int] = {}  # by account
     for account, (_, kind, _) in enumerate(profile.accounts):
-        if kind in sampled:
+        if kind in kinds:
             attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
             name_of[account] = names.place((attributes.library, kind))
     changes = Changes(names.values, [], [], [])
@@ -418,7 +418,7 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
         "threads": [shown(thread) for thread in threads],
-        "lines": dict(_lines(profile, names, lines.values, directories), through=[list(row) for row in through]),
+        "lines": dict(_lines(profile, names, lines.values, directories), through=through),
         "frames": _frames(profile, names, frame_index.values, directories),
         "nodes": len(profile.node_frame) - 1,
     }
@@ -506,7 +506,7 @@ def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> D
     columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
     return {
         "blocks_left_out": [kept.n_left_out, kept.left_out_bytes],
-        "block_thresholds": [list(row) for row in profile.block_thresholds],
+        "block_thresholds": profile.block_thresholds,
     }
 
 
@@ -570,7 +570,7 @@ def _about(profile: Profile) -> Dict[str, Any]:
         "manifest": [[shown(key), shown(text)] for key, text in sorted(profile.manifest.items())],
         "failures": [{"name": shown(name), "code": code, "calls": n} for (name, code), n in failures[:_MAX_COUNTS]],
         "counters": [[shown(key), n] for key, n in counters.odd[:_MAX_COUNTS]],
-        "without_size": [list(row) for row in counters.without_size],
+        "without_size": counters.without_size,
         "notes": [note for note in [where_arenas_are(profile)] if note],
         "truncation": shown(profile.truncation or ""),
         "is_complete": profile.is_complete,
