@@ -28,9 +28,9 @@ VALGRINDS = r'#\s*include\s*["<](?:\w+/)?(?:pub_tool_|libvex)'  # headers that o
 RENDERERS = ("render/", "export/", "html/", "cli/")
 MODEL = "analysis/summary.py"
 ASK_ANALYSES = set(
-    """cli/check.py cli/diff.py cli/report.py cli/top.py export/compare.py export/csv.py export/flames.py
+    """cli/check.py cli/diff.py cli/report.py cli/top.py export/diff_data.py export/csv.py export/flames.py
     export/job_range.py export/json.py export/massif.py export/memory_viz.py export/perfetto.py export/plot.py
-    export/pprof.py html/compare.py html/data.py html/page.py render/compare.py
+    export/pprof.py html/diff_page.py html/data.py html/page.py render/diff_tables.py
     render/events.py render/lines.py render/failures.py render/job.py render/ranges.py
     render/sizes.py render/stacks.py render/system.py render/text.py""".split()
 )

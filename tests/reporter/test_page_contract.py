@@ -11,7 +11,7 @@ import pytest
 from jmassif.analysis.compare import Column, Stacks, compare, measure
 from jmassif.analysis.processes import build_job_report, join
 from jmassif.html import page as html
-from jmassif.html.compare import comparison
+from jmassif.html.diff_page import comparison
 from jmassif.html.data import run_data, together
 from tests.reporter.test_exhaustion import two_failures
 from tests.reporter.traces import ROOT, random_run, small_training_run

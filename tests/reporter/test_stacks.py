@@ -10,7 +10,7 @@ from jmassif.attribution.names import Names
 
 from jmassif.html import cells
 from jmassif.html.cells import TooLarge
-from jmassif.html.compare import comparison, stacks_data
+from jmassif.html.diff_page import comparison, stacks_data
 from jmassif.model.records import counted_blocks, side_of
 from jmassif.model.run import Profile
 from tests.reporter.test_page_data import column, moments

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 import pytest
 
 from jmassif.html import page as html
-from jmassif.render.compare import change_of
+from jmassif.render.diff_tables import change_of
 from jmassif.render.words import OWNERS
 from jmassif.units import growth, size
 from tests.reporter.commands import jm_diff

@@ -230,19 +230,19 @@ def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Se
 def _write(arguments: argparse.Namespace, found: Difference, stacks: Optional[Stacks], inputs: Sequence[str]) -> None:
     lines: Iterable[str]
     if stacks is not None:
-        from jmassif.html import compare as html
+        from jmassif.html import diff_page
 
-        common.write_page(html.write(found, stacks), inputs, arguments.output, "jmassif.diff.html", arguments.open)
+        common.write_page(diff_page.write(found, stacks), inputs, arguments.output, "jmassif.diff.html", arguments.open)
         return
     if arguments.format in _FOR_PEOPLE:
-        from jmassif.render import compare as text
+        from jmassif.render import diff_tables
 
-        write = text.write_text if arguments.format == "text" else text.write_markdown
+        write = diff_tables.write_text if arguments.format == "text" else diff_tables.write_markdown
         lines = write(found, arguments.bytes)
     else:
-        from jmassif.export import compare as data
+        from jmassif.export import diff_data
 
-        lines = data.write_json(found) if arguments.format == "json" else data.write_csv(found)
+        lines = diff_data.write_json(found) if arguments.format == "json" else diff_data.write_csv(found)
     common.write(lines, arguments.output)
 
 

@@ -12,7 +12,7 @@ from jmassif.fleet.database import RUN, SCOPE, TOTAL, Database
 from jmassif.html.cells import Columns, all_shown, fold, shown
 from jmassif.html.data import RunData
 from jmassif.html.page import fill_page, pack
-from jmassif.render.compare import escaped, markdown_table, text_table
+from jmassif.render.diff_tables import escaped, markdown_table, text_table
 from jmassif.render.layout import heading, paragraph
 from jmassif.units import growth, printable, size, unicode_text
 
