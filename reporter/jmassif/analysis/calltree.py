@@ -15,6 +15,7 @@ from jmassif.attribution.names import STACK_ENDS, Names
 from jmassif.attribution.packages import Folding, FrameRun
 from jmassif.model.records import AccountType, Composition, counted_blocks
 from jmassif.model.run import Profile
+from jmassif.units import count
 
 ROOT = 0
 Parents = Union[Sequence[int], Dict[int, int]]
@@ -81,25 +82,21 @@ class CallTree:
     def stacks(self, threshold: float) -> Iterator[Tuple[List[int], int]]:
         """(path, value) of everything that counts. Places with less than `threshold` percent of all are folded."""
         totals = self.totals()[0]
-        n_folded: Dict[int, int] = {}
-        folded: Dict[int, int] = {}
+        folded: Dict[int, List[int]] = {}  # by parent
         is_shown = bytearray(len(totals))
         is_shown[ROOT] = 1
         for node in range(1, len(totals)):
             parent = self.parent[node]
-            if not is_shown[parent] or not totals[node]:
-                continue
-            if totals[node] * 100 >= threshold * totals[ROOT]:
-                is_shown[node] = 1
-            else:
-                n_folded[parent] = n_folded.get(parent, 0) + 1
-                folded[parent] = folded.get(parent, 0) + totals[node]
+            if is_shown[parent] and totals[node]:
+                is_shown[node] = totals[node] * 100 >= threshold * totals[ROOT]
+                if not is_shown[node]:
+                    folded.setdefault(parent, []).append(totals[node])
         for node, shown in enumerate(is_shown):
             if shown and self.own[0][node]:
                 yield self.path(node), self.own[0][node]
-        for node, value in folded.items():
-            many = "1 place" if n_folded[node] == 1 else f"{n_folded[node]:,} places"
-            yield self.path(node) + [self.label_of(f"({many} below {threshold:g} %)")], value
+        for node, values in folded.items():
+            label = self.label_of(f"({count(len(values), 'place')} below {threshold:g} %)")
+            yield self.path(node) + [label], sum(values)
 
 
 def summed(parent: Sequence[int], column: "array[int]") -> "array[int]":

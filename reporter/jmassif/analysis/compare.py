@@ -69,12 +69,6 @@ def frame_name(profile: Profile, names: Names, frame_id: int) -> str:
     return f"{name} ({alignment.library(library)})"
 
 
-def _function(profile: Profile, names: Names, account: int) -> str:
-    """The function to blame."""
-    frame_id = names.site_id(account)
-    return frame_name(profile, names, frame_id) if frame_id else NO_STACK
-
-
 def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     """A function from an account to the name that it goes by in a view of HELD; names are safe to show."""
     if view in LINE_VIEWS:
@@ -85,7 +79,12 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     if view == "library":
         return lambda account: alignment.library(names.library(account))
     if view == "function":
-        return lambda account: _function(profile, names, account)
+
+        def function(account: int) -> str:
+            frame_id = names.site_id(account)
+            return frame_name(profile, names, frame_id) if frame_id else NO_STACK
+
+        return function
     return naming(profile, names, view)
 
 

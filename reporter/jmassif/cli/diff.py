@@ -117,27 +117,26 @@ def _process(profile: Profile) -> _Process:
 _MOST_WITH_LINES = 100
 
 
-class _Reader:
+class _Reader(NamedTuple):
     """Reads traces and keeps of each only figures: the traces of a directory may be larger than the memory."""
 
-    def __init__(self, views_: Sequence[str], at: str, stacks: Optional[Stacks], is_anonymous: bool) -> None:
-        self._views = views_
-        self._at = at
-        self._stacks = stacks
-        self._is_anonymous = is_anonymous
-        self.files: List[str] = []
+    views: Sequence[str]
+    at: str
+    stacks: Optional[Stacks]
+    is_anonymous: bool
+    files: List[str]
 
     def _read(self, name: str) -> Tuple[_Process, Run]:
         self.files.append(name)
         profile = common.read(name, "comparing what came before")
-        if "thread" in self._views and not profile.has_threads:
+        if "thread" in self.views and not profile.has_threads:
             raise Problem(f"{name}: {WITHOUT_THREADS}")
         shown, with_lines = name, len(self.files) <= _MOST_WITH_LINES
-        if self._is_anonymous:  # the file's name may be its owner's
+        if self.is_anonymous:  # the file's name may be its owner's
             anonymize(profile)
             shown = f"trace {len(self.files)}"
         try:
-            return _process(profile), measure(shown, profile, self._views, self._at, self._stacks, with_lines)
+            return _process(profile), measure(shown, profile, self.views, self.at, self.stacks, with_lines)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
 
@@ -208,22 +207,15 @@ def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
     return _labelled([reader.runs([name]) for name in traces])
 
 
-def _min_bytes(arguments: argparse.Namespace, columns: Sequence[Column]) -> int:
-    least: Optional[int] = arguments.min
-    if least is not None:
-        return least
-    if arguments.format not in _FOR_PEOPLE:
-        return 0
-    totals = [total(parts).bytes for column in columns for run in column.runs for parts in run.views.values()]
-    return max(1, max(totals, default=0) // _DEFAULT_MIN_SHARE)
-
-
 def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Sequence[str]) -> Difference:
-    min_bytes = _min_bytes(arguments, columns)
-    found = compare(columns, views, min_bytes)
+    least: int = arguments.min or 0
+    if arguments.min is None and arguments.format in _FOR_PEOPLE:
+        totals = [total(parts).bytes for column in columns for run in column.runs for parts in run.views.values()]
+        least = max(1, max(totals, default=0) // _DEFAULT_MIN_SHARE)
+    found = compare(columns, views, least)
     while arguments.format == _HTML and sum(len(view.rows) for view in found.views) > _MAX_ROWS_OF_PAGE:
-        min_bytes = max(1024, 4 * min_bytes)
-        found = compare(columns, views, min_bytes)
+        least = max(1024, 4 * least)
+        found = compare(columns, views, least)
     return found
 
 
@@ -259,7 +251,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             read_assets()
         stacks = Stacks() if is_page else None
-        reader = _Reader(chosen, arguments.at or "peak", stacks, arguments.anonymous)
+        reader = _Reader(chosen, arguments.at or "peak", stacks, arguments.anonymous, [])
         columns = _columns(arguments, reader)
         common.check_not_input(arguments.output, reader.files)
         _write(arguments, _compare(arguments, columns, chosen), stacks, reader.files)

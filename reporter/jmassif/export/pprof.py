@@ -77,7 +77,6 @@ _TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_SAMPLE_TYPE = 9, 10,
 
 # The largest value, which is signed there.
 _LARGEST = (1 << 63) - 1
-_CHUNK_BYTES = 1 << 18
 _MAX_KNOWN = 1 << 16
 
 
@@ -237,13 +236,6 @@ def write(profile: Profile, view: View) -> Iterator[bytes]:
     """The compressed message, in pieces. Raises moments.SelectionError, FormatError."""
     # 31: gzip's own head and tail. Its time stamp is 0, so that the same trace gives the same file.
     compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
-    pending: List[bytes] = []
-    n_bytes = 0
     for piece in _message(profile, view):
-        pending.append(piece)
-        n_bytes += len(piece)
-        if n_bytes >= _CHUNK_BYTES:
-            yield compressor.compress(b"".join(pending))
-            pending, n_bytes = [], 0
-    yield compressor.compress(b"".join(pending))
+        yield compressor.compress(piece)
     yield compressor.flush()
