@@ -17,7 +17,7 @@ from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.analysis.run_info import fact
 from jmassif.analysis.system import was_short
 from jmassif.attribution.names import Names
-from jmassif.model.records import Composition, Exhaustion, side_of
+from jmassif.model.records import Exhaustion, side_of
 from jmassif.model.run import Profile
 
 MIB = 1 << 20
@@ -390,13 +390,6 @@ def _incidents(run: Profile, names: Names) -> List[Incident]:
 # ---- moments of device memory ----------------------------------------------------------------
 
 
-class DeviceMoment(NamedTuple):
-    name: str
-    time: int
-    position: int  # rows of Profile.blocks before it
-    composition: Optional[Composition]  # the ledger then, if it is known
-
-
 def _position(run: Profile, at: Moment, which: str) -> int:
     """Of a snapshot or of that peak, among the rows of Profile.blocks."""
     if at.snapshot is not None:
@@ -404,23 +397,22 @@ def _position(run: Profile, at: Moment, which: str) -> int:
     return position_of_peak(run, which) if which in run.peaks else run.blocks.n_rows
 
 
-def select_device(run: Profile, number: str, selector: Optional[str]) -> DeviceMoment:
+def select_device(run: Profile, number: str, selector: Optional[str]) -> Tuple[Moment, int]:
     """The failed allocation with this number; without one the moment of `selector`, by default the device's peak.
 
-    Raises SelectionError.
+    And the rows of Profile.blocks before it. Without a snapshot of a failure its composition is empty. Raises SelectionError.
     """
     if not number:
         selector = selector or "peak-device"
         at = select(run, selector)
-        position = _position(run, at, selector[len("peak-") :] or main_peak(run))
-        return DeviceMoment(at.name, at.time, position, at.composition)
+        return at, _position(run, at, selector[len("peak-") :] or main_peak(run))
     found = incidents_of(run, Names(run))
     if not number.isdecimal() or not 1 <= int(number) <= len(found):
         has = f"1 to {len(found)}" if found else "none"
         raise SelectionError(f"--segments=N needs a failed allocation; this trace has {has}")
     event = found[int(number) - 1].last
-    composition = None if event.snapshot is None else run.composition(event.snapshot)
-    return DeviceMoment(f"failed allocation {number}", event.time, event.position, composition)
+    composition = {} if event.snapshot is None else run.composition(event.snapshot)
+    return Moment(f"failed allocation {number}", event.time, composition, event.snapshot), event.position
 
 
 # ---- a run that did not fail -----------------------------------------------------------------

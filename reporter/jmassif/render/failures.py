@@ -168,7 +168,7 @@ def _section(profile: Profile, names: Names, report: Report, number: int, incide
             text = action(hint, report.run.is_pytorch, incident)
             lines += wrap(text, PAGE, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     if incident.verdict == FRAGMENTATION:
-        lines += [""] + _map(profile, layout_at(profile, last.position), None, extent.of(_SEGMENTS_SHOWN))
+        lines += [""] + _map(profile, layout_at(profile, last.position), {}, extent.of(_SEGMENTS_SHOWN))
         lines.append(f"All segments: --segments={number}")
     asked_at = f"Requested at {incident.line}:" if incident.line else "Requested at:"
     return lines + ["", asked_at] + _stack(profile, names, last.account)
@@ -261,8 +261,8 @@ def _sum(layout: Layout) -> str:
     return f"{text}, {holes}; fragmentation {percent(round(1000 * pieces.share), 1000)}."
 
 
-def _map(profile: Profile, layout: Layout, composition: Optional[Composition], limit: int = _ROWS_SHOWN) -> Lines:
-    """Reserved and free bytes, the map, and its legend. `composition` is the ledger then, if it is known."""
+def _map(profile: Profile, layout: Layout, composition: Composition, limit: int = _ROWS_SHOWN) -> Lines:
+    """Reserved and free bytes, the map, and its legend. `composition` is the ledger then, empty if it is not known."""
     if not layout.segments:
         held = f"{size(layout.by_handle)} in arrays and memory without addresses" if layout.by_handle else "nothing"
         return [f"No map: of device memory, this program had {held} then."]
@@ -271,7 +271,7 @@ def _map(profile: Profile, layout: Layout, composition: Optional[Composition], l
         lines += paragraph(_sum(layout))
     else:
         lines.append("No allocator has reserved segments: each block is by itself.")
-    if composition is not None and not is_placed(profile, layout, composition):
+    if composition and not is_placed(profile, layout, composition):
         lines += paragraph(
             "Where in the segments blocks lie is not known: PyTorch reports their addresses from 1.10 on."
         )
@@ -310,7 +310,7 @@ def write_segments(profile: Profile, number: str, selector: Optional[str]) -> It
 
     Raises SelectionError.
     """
-    chosen = select_device(profile, number, selector)
+    chosen, position = select_device(profile, number, selector)
     yield from heading(f"Device memory, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
-    yield from _map(profile, layout_at(profile, chosen.position), chosen.composition)
+    yield from _map(profile, layout_at(profile, position), chosen.composition)
     yield from _over_time(profile)
