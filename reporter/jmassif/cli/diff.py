@@ -186,13 +186,6 @@ def _groups(runs: Sequence[Run], key: str) -> List[Column]:
     return [Column(printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
 
 
-def _labelled(sides: Sequence[List[Run]]) -> List[Column]:
-    if len(sides) == 1:
-        return [Column("run", sides[0])]
-    names = ["old", "new"] if len(sides) == 2 else [f"run {number + 1}" for number in range(len(sides))]
-    return [Column(name, side) for name, side in zip(names, sides)]
-
-
 def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
     traces = arguments.traces
     if arguments.group_by is not None:
@@ -201,10 +194,13 @@ def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
         files = [path for name in traces for path in (_traces_in(name) if os.path.isdir(name) else [name])]
         return _groups(reader.found(files), arguments.group_by)
     if arguments.vs:
-        return _labelled([reader.runs(names) for names in [traces] + arguments.vs])
-    if len(traces) < 2:
+        sides = [reader.runs(side) for side in [traces] + arguments.vs]
+    elif len(traces) < 2:
         raise Problem("diff needs two traces, or --group-by")
-    return _labelled([reader.runs([name]) for name in traces])
+    else:
+        sides = [reader.runs([name]) for name in traces]
+    names = ["old", "new"] if len(sides) == 2 else [f"run {number + 1}" for number in range(len(sides))]
+    return [Column(name, side) for name, side in zip(names, sides)]
 
 
 def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Sequence[str]) -> Difference:

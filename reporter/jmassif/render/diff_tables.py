@@ -177,8 +177,7 @@ def ladder_table(difference: Difference, view: LadderView, is_exact: bool = Fals
         numbers = [column[at] for column in columns]
         name = f"{bottom} count of memory in use" if row.key == "allocated" else LABELS[row.key]
         about = " (about)" if row.is_about else ""
-        change = numbers[-1] - numbers[0]
-        changes = [f"{change:+,}" if change else "0"] if len(columns) > 1 else []
+        changes = [_exact_change(numbers[-1] - numbers[0])] if len(columns) > 1 else []
         sign = SIGNS.get(row.role, "= " if at else "")
         rows.append([f"{sign}{name}{about}", *(f"{number:,}" for number in numbers), *changes])
     heads = _heads(difference)
