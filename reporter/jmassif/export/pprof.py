@@ -165,10 +165,8 @@ class _Samples:
         known = self._labels.get((kind, owner, role, thread))
         if known is None:
             labels = [("owner", owner), ("group", self._profile.group_of.get(owner, "other"))]
-            labels += [("kind", kind), ("side", side_of(kind) or "")]
-            labels += [("role", role)] if role else []
-            labels += [("thread", thread)] if thread else []
-            known = self._run + b"".join(self._label(key, text) for key, text in labels)
+            labels += [("kind", kind), ("side", side_of(kind) or ""), ("role", role), ("thread", thread)]
+            known = self._run + b"".join(self._label(key, text) for key, text in labels if text)
             self._labels[(kind, owner, role, thread)] = known
         return known
 
