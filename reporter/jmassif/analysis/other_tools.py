@@ -7,6 +7,7 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tupl
 from jmassif.analysis.aggregate import Usage, aggregate, series
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import is_pytorch
+from jmassif.analysis.system import figure_at, samples_of
 from jmassif.model.records import DEVICE_KINDS, TENSOR, Composition
 from jmassif.model.run import Profile
 from jmassif.units import size
@@ -57,26 +58,11 @@ class Series(NamedTuple):
         return self.values[at], self.times[at]
 
 
-_Figure = Callable[[int], Optional[int]]  # at a time
-
-
-def _of(profile: Profile, *names: str) -> _Figure:
-    """The first figure less the others."""
-
-    def value(time: int) -> Optional[int]:
-        found = [profile.system_at(name, time) for name in names]
-        known = [n for n in found if n is not None]
-        return max(0, known[0] - sum(known[1:])) if len(known) == len(names) else None
-
-    return value
-
-
 class _Sampled(NamedTuple):
     tool: str
     figure: str
     leaves_out: str
-    first: str
-    less: Tuple[str, ...] = ()
+    names: Tuple[str, ...]  # the kernel's or the driver's: the first less the others
     is_of: Callable[[Profile], bool] = lambda profile: True
 
 
@@ -88,33 +74,27 @@ def has_device(profile: Profile) -> bool:
     return any(type_.kind in DEVICE_KINDS for type_ in profile.accounts.types)
 
 
-_USED = ("mem-free", "buffers", "cached", "slab-reclaimable")
+_USED = ("mem-total", "mem-free", "buffers", "cached", "slab-reclaimable")
 _SAMPLED = (
-    _Sampled("htop", "RES", "device memory", "process-resident"),
-    _Sampled("htop", "VIRT", "counts addresses, not memory in use", "process-virtual"),
-    _Sampled("jtop, tegrastats", "RAM", "owners, and files in memory", "mem-total", _USED, is_board),
-    _Sampled("jtop", "GPU shared", "what is in no NvMap buffer", "nvmap-used"),
-    _Sampled("nvidia-smi", "memory used", "owners, and host memory", "device-total", ("device-free",)),
+    _Sampled("htop", "RES", "device memory", ("process-resident",)),
+    _Sampled("htop", "VIRT", "counts addresses, not memory in use", ("process-virtual",)),
+    _Sampled("jtop, tegrastats", "RAM", "owners, and files in memory", _USED, is_board),
+    _Sampled("jtop", "GPU shared", "what is in no NvMap buffer", ("nvmap-used",)),
+    _Sampled("nvidia-smi", "memory used", "owners, and host memory", ("device-total", "device-free")),
 )
 
 
 def ram_in_use(profile: Profile, time: int) -> Optional[int]:
     """RAM in use, as jtop and tegrastats show it; None where the kernel's figures are not on record."""
-    return _of(profile, "mem-total", *_USED)(time)
+    return figure_at(profile, time, _USED)
 
 
 def sampled_series(profile: Profile) -> List[Series]:
     """The kernel's and the driver's figures, at each sample."""
     found = []
     for row in _SAMPLED:
-        names = (row.first, *row.less)
-        if not row.is_of(profile) or not set(names) <= profile.system.keys():
-            continue
-        value = _of(profile, *names)
-        sampled = {time for name in names for time in profile.system[name][0]}
-        points = [(time, n) for time in sorted(sampled) for n in [value(time)] if n is not None]
-        if points:
-            times, values = ([point[place] for point in points] for place in (0, 1))
+        times, values = samples_of(profile, row.names) if row.is_of(profile) else ([], [])
+        if times:
             # A program without a device has no device memory to mention.
             left_out = row.leaves_out if has_device(profile) or row.figure != "RES" else "owners"
             found.append(Series(row.tool, row.figure, left_out, times, values))

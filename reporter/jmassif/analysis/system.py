@@ -3,7 +3,7 @@
 
 from bisect import bisect_right
 from itertools import compress
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.moments import Moment
@@ -45,44 +45,46 @@ class History(NamedTuple):
 
 class _Row(NamedTuple):
     label: str
-    figure: str
-    minus: str  # another figure that is taken from it; or ""
+    figures: Tuple[str, ...]  # the first less the others
     wants_much: bool
     is_of_process: bool = False
 
 
 _ROWS = (
-    _Row("available", "mem-available", "", True),
-    _Row("largest free block", "largest-free", "", True),
-    _Row("free in blocks of that size", "free-in-largest", "", True),
-    _Row("swap in use", "swap-total", "swap-free", False),
-    _Row("CMA free", "cma-free", "", True),
-    _Row("NvMap in use", "nvmap-used", "", False),
-    _Row("left of the control group's limit", "cgroup-limit", "cgroup-used", True),
-    _Row("this process, with Valgrind", "process-resident", "", False, True),
-    _Row("swapped out of it", "process-swapped", "", False, True),
+    _Row("available", ("mem-available",), True),
+    _Row("largest free block", ("largest-free",), True),
+    _Row("free in blocks of that size", ("free-in-largest",), True),
+    _Row("swap in use", ("swap-total", "swap-free"), False),
+    _Row("CMA free", ("cma-free",), True),
+    _Row("NvMap in use", ("nvmap-used",), False),
+    _Row("left of the control group's limit", ("cgroup-limit", "cgroup-used"), True),
+    _Row("this process, with Valgrind", ("process-resident",), False, True),
+    _Row("swapped out of it", ("process-swapped",), False, True),
 )
 
 
-def _value(profile: Profile, row: _Row, time: int) -> Optional[int]:
-    value = profile.system_at(row.figure, time)
-    if value is None or not row.minus:
-        return value
-    taken = profile.system_at(row.minus, time)
-    return None if taken is None else max(0, value - taken)
+def figure_at(profile: Profile, time: int, names: Sequence[str]) -> Optional[int]:
+    """The first of the kernel's figures less the others; None where one is not known."""
+    known = [n for n in (profile.system_at(name, time) for name in names) if n is not None]
+    return max(0, known[0] - sum(known[1:])) if len(known) == len(names) else None
+
+
+def samples_of(profile: Profile, names: Sequence[str]) -> Tuple[List[int], List[int]]:
+    """The same over time: times and values."""
+    times = {time for name in names if name in profile.system for time in profile.system[name][0]}
+    points = [(t, value) for t in sorted(times) for value in [figure_at(profile, t, names)] if value is not None]
+    return [time for time, _ in points], [value for _, value in points]
 
 
 def histories(profile: Profile) -> List[History]:
     """The figures that the machine has. Those that stay 0, such as swap where there is none, are left out."""
     found = []
     for row in _ROWS:
-        changes = {t for name in (row.figure, row.minus) if name in profile.system for t in profile.system[name][0]}
-        points = [(t, value) for t in sorted(changes) for value in [_value(profile, row, t)] if value is not None]
-        if any(value for _, value in points):
-            times, values = ([pair[place] for pair in points] for place in (0, 1))
+        times, values = samples_of(profile, row.figures)
+        if any(values):
             found.append(History(row.label, row.wants_much, row.is_of_process, times, values))
-    if profile.overlay is not None:
-        overlay = profile.overlay
+    overlay = profile.overlay
+    if overlay is not None:
         side = "both" if not profile.is_discrete else "device" if overlay.is_of_device else "host"
         found.append(History(f"{overlay.tool} showed in use", False, False, overlay.times, overlay.values, side))
     return found

@@ -46,19 +46,23 @@ def unit_for(n_bytes: int) -> Unit:
     return Unit("MiB", 1 << 20) if n_bytes >= 10 << 20 else Unit("KiB", 1 << 10)
 
 
+def _unit_of(ladder: Ladder) -> Unit:
+    return unit_for(max(rung.bytes for rung in ladder.rungs))
+
+
+def _is_step(rung: Rung) -> bool:
+    return rung.role in (LESS, PLUS)
+
+
 def shown_numbers(ladder: Ladder, unit: Optional[Unit] = None) -> List[int]:
     """The rungs in a unit, by default the ladder's, rounded so that they add up: a part is the difference of the sums around it."""
-    unit = unit or unit_for(max(rung.bytes for rung in ladder.rungs))
+    unit = unit or _unit_of(ladder)
     numbers = []
     level = 0
     for rung in ladder.rungs:
-        if rung.role in (LESS, PLUS):
-            moved = unit.of(level + rung.signed) - unit.of(level)
-            numbers.append(-moved if rung.role == LESS else moved)
-            level += rung.signed
-        else:
-            level = rung.bytes
-            numbers.append(unit.of(level))
+        after = level + rung.signed if _is_step(rung) else rung.bytes
+        numbers.append(abs(unit.of(after) - unit.of(level)) if _is_step(rung) else unit.of(after))
+        level = after
     return numbers
 
 
@@ -95,23 +99,20 @@ def _bar(begin: int, end: int, top: int) -> str:
 
 def _rows(is_pytorch: bool, ladder: Ladder) -> Lines:
     top = max(rung.bytes for rung in ladder.rungs)
-    unit = unit_for(top)
     level = 0
     lines: Lines = []
-    for rung, number in zip(ladder.rungs, shown_numbers(ladder)):
-        is_step = rung.role in (LESS, PLUS)
-        after = level + rung.signed if is_step else rung.bytes
-        begin, end = sorted((top - level, top - after)) if is_step else (top - after, top)
-        label = _label(is_pytorch, rung, number, unit, rung is ladder.rungs[0])
-        text = f"  {label:<{_LABEL}} {number:>{_NUMBER},}  {_bar(max(0, begin), end, top)}".rstrip()
-        lines.append(text if is_step else Line((text, SUM)))
+    for rung, row in zip(ladder.rungs, rows_of(is_pytorch, ladder).rows):
+        after = rung.bytes if row.is_sum else level + rung.signed
+        begin, end = (top - after, top) if row.is_sum else sorted((top - level, top - after))
+        text = f"  {row.label:<{_LABEL}} {row.number:>{_NUMBER},}  {_bar(max(0, begin), end, top)}".rstrip()
+        lines.append(Line((text, SUM)) if row.is_sum else text)
         level = after
     return lines
 
 
 def footnote(is_pytorch: bool, ladder: Ladder) -> str:
     """On other figures that a reader may know; "" for none."""
-    unit = unit_for(max(rung.bytes for rung in ladder.rungs))
+    unit = _unit_of(ladder)
     texts = []
     if "resident" in ladder.beside and ladder.rungs[0].key == "jtop":
         text = f"htop RES shows {unit.of(ladder.beside['resident']):,}: no device memory"
@@ -138,11 +139,9 @@ class LadderRows(NamedTuple):
 
 
 def rows_of(is_pytorch: bool, ladder: Ladder) -> LadderRows:
-    unit = unit_for(max(rung.bytes for rung in ladder.rungs))
+    unit = _unit_of(ladder)
     rows = [
-        LadderRow(
-            _label(is_pytorch, rung, number, unit, rung is ladder.rungs[0]), number, rung.role not in (LESS, PLUS)
-        )
+        LadderRow(_label(is_pytorch, rung, number, unit, rung is ladder.rungs[0]), number, not _is_step(rung))
         for rung, number in zip(ladder.rungs, shown_numbers(ladder))
     ]
     memory = f"{ladder.pool.upper()} " if ladder.pool else ""
@@ -158,7 +157,7 @@ TOOLS = {
 
 
 def has_steps(ladder: Ladder) -> bool:
-    return any(rung.role in (LESS, PLUS) for rung in ladder.rungs)
+    return any(map(_is_step, ladder.rungs))
 
 
 def title_of(report: Report, ladder: Ladder) -> str:
@@ -166,9 +165,8 @@ def title_of(report: Report, ladder: Ladder) -> str:
     bottom = "your code"
     if ladder.rungs[-1].key == "allocated":
         bottom = "torch's" if report.run.is_pytorch else "its allocator's"
-    unit = unit_for(max(rung.bytes for rung in ladder.rungs))
     memory = f"{ladder.pool.capitalize()} memory from" if ladder.pool else "From"
-    return f"{memory} {TOOLS[ladder.rungs[0].key]} to {bottom}, at {report.moment.name}, in {unit.name}"
+    return f"{memory} {TOOLS[ladder.rungs[0].key]} to {bottom}, at {report.moment.name}, in {_unit_of(ladder).name}"
 
 
 def ladder_section(report: Report) -> Lines:

@@ -6,7 +6,7 @@ cost, what went wrong, and last the stacks. A section without content is left ou
 """
 
 from shlex import quote
-from typing import Iterable, Iterator, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Ledger
 from jmassif.analysis.moments import Moment
@@ -151,29 +151,22 @@ _LEAST_OWNER = 0.01
 
 
 def graph(points: Sequence[Point], is_discrete: bool, unit: str, view: View) -> Lines:
-    one, two = (_SHORT_GRAPH, _SHORT_GRAPH) if view.is_brief else (_HEIGHT_OF_ONE_GRAPH, _HEIGHT_OF_TWO_GRAPHS)
-    if not points:
-        return []
-    has_host = any(point.host for point in points)
-    has_device = any(point.device for point in points)
-    if is_discrete and has_device and has_host:
-        lines: Lines = []
-        for side in ("device", "host"):
-            pool = one_pool(points, side)
-            top = max(pool, key=lambda point: point.maximum)
-            caption = f"{side} peak: {size(top.maximum)} at {moment(top.time, unit)}"
-            height = view.height or two
-            lines += [""] + draw(pool, view.width, height, unit, caption)
+    used = [side for side in ("device", "host") if any(getattr(point, side) for point in points)]
+    is_split = is_discrete and len(used) == 2
+    usual = _SHORT_GRAPH if view.is_brief else _HEIGHT_OF_TWO_GRAPHS if is_split else _HEIGHT_OF_ONE_GRAPH
+    pools: Dict[str, Sequence[Point]] = {"": points} if points else {}
+    if is_split:
+        pools = {f"{side} ": one_pool(points, side) for side in used}
+    lines: Lines = []
+    for name, pool in pools.items():
+        top = max(pool, key=lambda point: point.maximum)
+        caption = f"{name}peak: {size(top.maximum)} at {moment(top.time, unit)}"
+        lines += [""] + draw(pool, view.width, view.height or usual, unit, caption)
+    if is_split or not lines:
         return lines
-    top = max(points, key=lambda point: point.maximum)
-    caption = f"peak: {size(top.maximum)} at {moment(top.time, unit)}"
-    lines = [""] + draw(points, view.width, view.height or one, unit, caption)
-    entries = [
-        f"{HOST} host" if has_host else "",
-        f"{DEVICE} device" if has_device else "",
-        f"{BETWEEN} reached between two samples" if any(BETWEEN in line for line in lines) else "",
-    ]
-    return lines + [legend(entry for entry in entries if entry)]
+    entries = [f"{bar} {side}" for side, bar in (("host", HOST), ("device", DEVICE)) if side in used]
+    has_more = any(BETWEEN in line for line in lines)
+    return lines + [legend(entries + ([f"{BETWEEN} reached between two samples"] if has_more else []))]
 
 
 def _by_owner(report: Report, extent: Extent) -> Lines:
