@@ -14,7 +14,7 @@ from typing import Any, List, Tuple
 import pytest
 
 from jmassif.fleet import load
-from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, FleetError, open_database
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, FleetError, open_database, prepare
 from jmassif.fleet.load import Died, Worker
 from tests.fleet.conftest import MadeFleet, jm_fleet
 from tests.fleet.server import Server
@@ -268,7 +268,7 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def made_empty(directory: Path) -> Path:
     path = directory / "empty.db"
     database = open_database(str(path), may_be_new=True)
-    database.prepare()
+    prepare(database)
     database.close()
     return path
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, number_of, open_database
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, number_of, open_database, prepare
 from jmassif.units import growth, size
 from tests.reporter.commands import jmassif
 from tests.web.browser import look, visit
@@ -26,7 +26,7 @@ class FleetPage(NamedTuple):
 def _fill(path: Path) -> None:
     """10,000 runs, made in the tables: how they get there from traces is tested with traces."""
     database = open_database(str(path), may_be_new=True)
-    database.prepare()
+    prepare(database)
     database.begin()
     parts = [("total", "total")] + [(view, f"{view} <{n}>") for view, many in VIEWS.items() for n in range(many)]
     numbers = [number_of("\0".join(part)) for part in parts]

@@ -24,8 +24,8 @@ from jmassif.fleet.compare import (
     grouped,
     read_runs,
 )
-from jmassif.fleet.database import VIEWS, Database, FleetError, open_database
-from jmassif.fleet.load import Loader, Progress, Refused
+from jmassif.fleet.database import VIEWS, Database, FleetError, need, open_database, prepare
+from jmassif.fleet.load import Loader, Refused
 from jmassif.render.layout import Column, Table
 from jmassif.render.view import FormatError
 from jmassif.units import count, moment, printable, size
@@ -158,24 +158,21 @@ class _Bar:
     def __init__(self) -> None:
         self._is_on = is_terminal(sys.stderr)
         self._next = time.monotonic() + 1.0
-        self._first: Optional[Progress] = None
+        self._first: Optional[Tuple[float, int]] = None  # time, and number of traces done then
 
-    def __call__(self, now: Progress) -> None:
-        self._first = self._first or now
-        if not self._is_on or time.monotonic() < self._next:
+    def __call__(self, n_done: int, n_all: int, n_refused: int) -> None:
+        now = time.monotonic()
+        begin, n_before = self._first = self._first or (now, n_done)
+        if not self._is_on or now < self._next:
             return
-        self._next = time.monotonic() + 0.2
-        sys.stderr.write(f"\r\x1b[K{self.text(now)}")
+        self._next = now + 0.2
+        rate = (n_done - n_before) / (now - begin) if now > begin else 0.0
+        left = f", {moment(1000 * int((n_all - n_done) / rate), 'ms')} left" if rate else ""
+        refused = f", {n_refused:,} refused" if n_refused else ""
+        bar = "#" * int(30 * n_done / max(1, n_all))
+        text = f"[{bar:<30}] {n_done:,} of {n_all:,} traces, {rate:.0f} a second{left}{refused}"
+        sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
-
-    def text(self, now: Progress) -> str:
-        first = self._first or now
-        seconds = now.seconds - first.seconds
-        rate = (now.n_done - first.n_done) / seconds if seconds > 0 else 0.0
-        left = f", {moment(1000 * int((now.n_all - now.n_done) / rate), 'ms')} left" if rate else ""
-        refused = f", {now.n_refused:,} refused" if now.n_refused else ""
-        done = int(30 * now.n_done / max(1, now.n_all))
-        return f"[{'#' * done:<30}] {now.n_done:,} of {now.n_all:,} traces, {rate:.0f} a second{left}{refused}"
 
     def end(self) -> None:
         if self._is_on:
@@ -187,7 +184,7 @@ def _load(arguments: argparse.Namespace) -> int:
     paths, unreadable = _paths(arguments.traces, arguments.database)
     database = open_database(arguments.database, may_be_new=True)
     try:
-        database.prepare()
+        prepare(database)
         bar = _Bar()
         begin = time.monotonic()
         try:
@@ -217,7 +214,7 @@ def _loaded(name: str) -> Iterator[Database]:
     """A database that has a fleet in it; closed in the end."""
     database = open_database(name)
     try:
-        database.need()
+        need(database)
         yield database
     finally:
         database.close()

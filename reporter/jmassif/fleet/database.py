@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from contextlib import contextmanager
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 from jmassif.units import printable
 
@@ -75,8 +75,6 @@ TRACE = Table(
 TABLES = (RUN, FIGURE, PART, SETUP, TRACE)
 LOADED, REFUSED = "loaded", "refused"
 
-TABLE_OF: Dict[str, Table] = {table.name: table for table in TABLES}
-
 
 def number_of(text: str) -> int:
     """A hash of 63 bits, which every database has: a million texts collide in one of ten million fleets."""
@@ -88,73 +86,7 @@ class FleetError(Exception):
     """One line for the user: the failure and the mend."""
 
 
-# ---- database ----
-# The interface of both kinds. SQL has ? in the place of a value.
-
 Row = Tuple[Any, ...]
-
-
-class Database:
-    """A database of either kind. Its errors are raised as FleetError."""
-
-    # A path or an address that is safe to show.
-    name = ""
-    # The SQL expression that joins texts with commas.
-    joined = ""
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> List[Row]:
-        raise NotImplementedError
-
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        raise NotImplementedError
-
-    def add(self, table: Table, rows: Iterable[Row]) -> None:
-        """Inserts rows that are not there yet."""
-        raise NotImplementedError
-
-    def merge(self, table: Table, rows: Sequence[Row]) -> None:
-        """Inserts rows; replaces those that are there."""
-        raise NotImplementedError
-
-    def begin(self) -> None:
-        """Begins a transaction; other writers wait."""
-        raise NotImplementedError
-
-    def commit(self) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-    def exists(self) -> bool:
-        """True if it has the tables of a fleet."""
-        raise NotImplementedError
-
-    def make_tables(self) -> None:
-        """Creates the tables in a database without them."""
-        raise NotImplementedError
-
-    def check_version(self) -> None:
-        ((version,),) = self.rows("SELECT max(version) FROM fleet")
-        if version != VERSION:
-            raise FleetError(
-                f"{self.name}: has tables of version {version}; this release needs version {VERSION}: name a new database"
-            )
-
-    def prepare(self) -> None:
-        """Makes the tables where there are none."""
-        self.begin()
-        if not self.exists():
-            self.make_tables()
-            self.run("INSERT INTO fleet VALUES (?)", (VERSION,))
-        self.check_version()
-        self.commit()
-
-    def need(self) -> None:
-        """Raises FleetError if there is no fleet in it."""
-        if not self.exists():
-            raise FleetError(f"{self.name}: has no fleet: jmassif fleet load makes one")
-        self.check_version()
 
 
 def definitions(suffix: str = "") -> List[str]:
@@ -176,11 +108,13 @@ _CACHE_KIB = 48 << 10
 _WAIT_SECONDS = 300
 
 
-class SQLite(Database):
-    joined = "group_concat({})"
+class SQLite:
+    """SQL has ? in the place of a value; errors are raised as FleetError. Of PostgreSQL alike."""
+
+    joined = "group_concat({})"  # the expression that joins texts with commas
 
     def __init__(self, path: str, may_be_new: bool) -> None:
-        self.name = printable(path)
+        self.name = printable(path)  # safe to show
         if not may_be_new and not os.path.exists(path):
             raise FleetError(f"{self.name}: no such file; jmassif fleet load makes one")
         with self._errors():
@@ -209,12 +143,15 @@ class SQLite(Database):
             self._connection.executemany(f"{verb} INTO {table.name} VALUES ({places})", rows)
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
+        """Inserts rows that are not there yet."""
         self._insert("INSERT", table, rows)
 
     def merge(self, table: Table, rows: Sequence[Row]) -> None:
+        """Inserts rows; replaces those that are there."""
         self._insert("INSERT OR REPLACE", table, rows)
 
     def begin(self) -> None:
+        """Begins a transaction; other writers wait."""
         self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -225,6 +162,7 @@ class SQLite(Database):
             self._connection.close()
 
     def exists(self) -> bool:
+        """True if it has the tables of a fleet."""
         ((application,),) = self.rows("PRAGMA application_id")
         if application == APPLICATION_ID:
             return True
@@ -241,7 +179,7 @@ class SQLite(Database):
 # ---- postgres ----
 # PostgreSQL, through psycopg 3. Rows are added by COPY. The tables are in a schema of their own, `jmassif`.
 
-SCHEMES = ("postgresql://", "postgres://")
+_SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = "jmassif"
 # "jmassif": the advisory lock that a writer holds until it commits.
 _LOCK = 0x6A6D61737369
@@ -263,7 +201,7 @@ def without_password(address: str) -> str:
     return printable(re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", address)))
 
 
-class PostgreSQL(Database):
+class PostgreSQL:
     joined = "string_agg({}, ',')"
 
     def __init__(self, address: str) -> None:
@@ -344,15 +282,36 @@ class PostgreSQL(Database):
             self.run(statement)
 
 
-def is_address(name: str) -> bool:
-    return name.startswith(SCHEMES)
-
-
 # ---- opening ----
+
+Database = Union[SQLite, PostgreSQL]
+
+
+def _check_version(database: Database) -> None:
+    ((version,),) = database.rows("SELECT max(version) FROM fleet")
+    if version != VERSION:
+        raise FleetError(
+            f"{database.name}: has tables of version {version}; this release needs version {VERSION}: name a new database"
+        )
 
 
 def open_database(name: str, may_be_new: bool = False) -> Database:
     """The database at a path, for SQLite, or at a postgresql:// address. Raises FleetError."""
-    if is_address(name):
-        return PostgreSQL(name)
-    return SQLite(name, may_be_new)
+    return PostgreSQL(name) if name.startswith(_SCHEMES) else SQLite(name, may_be_new)
+
+
+def prepare(database: Database) -> None:
+    """Makes the tables where there are none. Raises FleetError."""
+    database.begin()
+    if not database.exists():
+        database.make_tables()
+        database.run("INSERT INTO fleet VALUES (?)", (VERSION,))
+    _check_version(database)
+    database.commit()
+
+
+def need(database: Database) -> None:
+    """Raises FleetError if there is no fleet in it."""
+    if not database.exists():
+        raise FleetError(f"{database.name}: has no fleet: jmassif fleet load makes one")
+    _check_version(database)

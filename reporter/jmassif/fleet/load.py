@@ -8,12 +8,13 @@ is missing. A run is identified by its id: of two traces of one run the more com
 import gc
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from multiprocessing.pool import ThreadPool
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.aggregate import Usage, sum_of
@@ -202,13 +203,10 @@ class Worker:
         return found
 
     def close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                try:
-                    pipe.close()
-                except OSError:
-                    pass
         self._process.terminate()
+        for pipe in filter(None, (self._process.stdin, self._process.stdout)):
+            with suppress(OSError):
+                pipe.close()
         self._process.wait()
 
 
@@ -221,11 +219,7 @@ _KEYS_AT_ONCE = 500
 _RUN_FIELDS = [name for name, _ in RUN.columns]
 
 
-class State(NamedTuple):
-    """Identifies a version of a file."""
-
-    size: int
-    mtime_ns: int
+State = Tuple[int, int]  # size and mtime in nanoseconds: the version of a file
 
 
 class Refused(NamedTuple):
@@ -241,13 +235,6 @@ class Loaded(NamedTuple):
     refused: List[Refused]
 
 
-class Progress(NamedTuple):
-    n_done: int
-    n_all: int
-    n_refused: int
-    seconds: float
-
-
 class _Read(NamedTuple):
     path: str
     state: State
@@ -257,54 +244,40 @@ class _Read(NamedTuple):
 def _state(path: str) -> State:
     """Raises OSError."""
     status = os.stat(path)
-    return State(status.st_size, status.st_mtime_ns)
+    return status.st_size, status.st_mtime_ns
 
 
 class _Readers:
     """Threads with a worker process each."""
 
-    def __init__(self, paths: Sequence[str], n: int) -> None:
-        self._paths = iter(paths)
-        self._lock = threading.Lock()
-        self._results: "queue.Queue[Optional[_Read]]" = queue.Queue(2 * n + 16)
-        self._is_over = threading.Event()
-        self._n = n
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(n)]
-        for thread in self._threads:
-            thread.start()
+    def __init__(self, n: int) -> None:
+        self._own = threading.local()
+        self._workers: List[Worker] = []
+        self._threads = ThreadPool(n, self._begin)
 
-    def _next(self) -> Optional[str]:
-        with self._lock:
-            return None if self._is_over.is_set() else next(self._paths, None)
+    def _begin(self) -> None:
+        self._own.worker = Worker()
+        self._workers.append(self._own.worker)
 
-    def _work(self) -> None:
-        worker = Worker()
+    def _read(self, path: str) -> _Read:
+        state = (0, 0)
         try:
-            for path in iter(self._next, None):
-                found: Dict[str, Any]
-                try:
-                    state = _state(path)
-                    found = worker.ask(path)
-                except OSError as error:
-                    state, found = State(0, 0), {"reason": f"cannot be read: {error.strerror}"}
-                except Died as error:
-                    worker, found = Worker(), {"reason": str(error)}
-                self._results.put(_Read(path, state, found))
-        finally:
+            state = _state(path)
+            return _Read(path, state, self._own.worker.ask(path))
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+        except Died as error:
+            self._begin()
+            reason = str(error)
+        return _Read(path, state, {"reason": reason})
+
+    def results(self, paths: Sequence[str]) -> Iterator[_Read]:
+        return self._threads.imap_unordered(self._read, paths)
+
+    def close(self) -> None:
+        self._threads.terminate()
+        for worker in list(self._workers):
             worker.close()
-            self._results.put(None)
-
-    def results(self) -> Iterator[_Read]:
-        n = self._n
-        while n:
-            result = self._results.get()
-            if result is None:
-                n -= 1
-            else:
-                yield result
-
-    def stop(self) -> None:
-        self._is_over.set()
 
 
 class _Batch:
@@ -322,9 +295,7 @@ class _Batch:
     def add(self, read: _Read) -> None:
         row = read.found["row"]
         other = self.runs.get(row["run"])
-        if other is None or _completeness(row["is_complete"], row["end_time"]) >= _completeness(
-            other["row"]["is_complete"], other["row"]["end_time"]
-        ):
+        if other is None or _completeness(row) >= _completeness(other["row"]):
             self.runs[row["run"]] = read.found
         self.traces.append((read.path, *read.state, LOADED, None, row["run"]))
 
@@ -332,8 +303,8 @@ class _Batch:
         self.traces.append((read.path, *read.state, REFUSED, reason, None))
 
 
-def _completeness(is_complete: int, end_time: int) -> Tuple[int, int]:
-    return is_complete, end_time
+def _completeness(row: Dict[str, Any]) -> Tuple[int, int]:
+    return row["is_complete"], row["end_time"]
 
 
 class Loader:
@@ -346,9 +317,7 @@ class Loader:
     def _known(self, paths: Sequence[str]) -> Dict[str, Tuple[State, str, str]]:
         found = self._database.rows("SELECT path, size, mtime_ns, state, reason FROM trace")
         wanted = {unicode_text(path) for path in paths}
-        return {
-            path: (State(size, mtime), state, reason) for path, size, mtime, state, reason in found if path in wanted
-        }
+        return {path: ((size, mtime), state, reason) for path, size, mtime, state, reason in found if path in wanted}
 
     def _replace(self, batch: _Batch) -> List[int]:
         """Removes runs that the batch has more complete; returns those that the database has more complete."""
@@ -357,10 +326,9 @@ class Loader:
         for begin in range(0, len(runs), _KEYS_AT_ONCE):
             some = runs[begin : begin + _KEYS_AT_ONCE]
             sql = f"SELECT run, is_complete, end_time FROM run WHERE run IN ({','.join('?' * len(some))})"
-            there = {run: _completeness(*fields) for run, *fields in self._database.rows(sql, some)}
+            there = {run: tuple(fields) for run, *fields in self._database.rows(sql, some)}
             for run in some:
-                row = batch.runs[run]["row"]
-                if run in there and there[run] > _completeness(row["is_complete"], row["end_time"]):
+                if run in there and there[run] > _completeness(batch.runs[run]["row"]):
                     less.append(run)
             replaced = [run for run in there if run not in less]
             for table in (FIGURE, RUN):
@@ -395,9 +363,8 @@ class Loader:
         self._parts.update(parts)
         self._setups.update(setups)
 
-    def load(self, paths: Sequence[str], n_workers: int, progress: Callable[[Progress], None]) -> Loaded:
-        """Adds the runs of all traces that are not loaded yet."""
-        begin = time.monotonic()
+    def load(self, paths: Sequence[str], n_workers: int, progress: Callable[[int, int, int], None]) -> Loaded:
+        """Adds the runs of all traces that are not loaded yet. `progress` gets the numbers of those done, of all, and of the refused."""
         known = self._known(paths)
         refused: List[Refused] = []
         wanted: List[str] = []
@@ -413,10 +380,10 @@ class Loader:
                 refused.append(Refused(path, reason))
         n_known = len(paths) - len(wanted) - len(refused)
         n_done, n_new = len(paths) - len(wanted), 0
-        readers = _Readers(wanted, max(1, min(n_workers, len(wanted))))
+        readers = _Readers(max(1, min(n_workers, len(wanted))))
         batch = _Batch()
         try:
-            for read in readers.results():
+            for read in readers.results(wanted):
                 if "reason" in read.found:
                     refused.append(Refused(read.path, read.found["reason"]))
                     batch.refuse(read, read.found["reason"])
@@ -427,8 +394,8 @@ class Loader:
                 if batch.is_full:
                     self.write(batch)
                     batch = _Batch()
-                progress(Progress(n_done, len(paths), len(refused), time.monotonic() - begin))
+                progress(n_done, len(paths), len(refused))
             self.write(batch)
         finally:
-            readers.stop()
+            readers.close()
         return Loaded(n_new, n_known, sorted(refused))
