@@ -14,7 +14,7 @@ from jmassif.analysis.other_tools import counted_over_time, sampled_series
 from jmassif.analysis.processes import JobReport
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
 from jmassif.analysis.run_info import about, counted
-from jmassif.analysis.sizes import Sizes, SizeSums, blocks, ranked, sizes_by
+from jmassif.analysis.sizes import SizeSums, blocks, ranked, sizes_by
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.analysis.system import histories, was_short
 from jmassif.attribution.blame import base_name
@@ -48,20 +48,18 @@ def _fields(record: Any, names: str) -> Dict[str, Any]:
     return {name: shown(value) if isinstance(value, str) else value for name, value in values}
 
 
-class _Index:
-    """Gives values their places in a list, in the order in which they come."""
+class _Index(Dict[Any, int]):
+    """Places of values, in the order in which they are first asked for."""
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        self.places: Dict[Any, int] = {}
-        for value in values:
-            self.place(value)
+    def __missing__(self, value: Any) -> int:
+        return self.setdefault(value, len(self))
 
-    def place(self, value: Any) -> int:
-        return self.places.setdefault(value, len(self.places))
 
-    @property
-    def values(self) -> List[Any]:
-        return list(self.places)
+def _index(values: Iterable[Any]) -> _Index:
+    index = _Index()
+    for value in values:
+        index.setdefault(value, len(index))
+    return index
 
 
 # ---- out of memory ----
@@ -226,8 +224,8 @@ def mapped(profile: Profile, found: Cells) -> Changes:
     for account, (_, kind, _) in enumerate(profile.accounts):
         if kind in kinds:
             attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
-            name_of[account] = names.place((attributes.library, kind))
-    changes = Changes(names.values, [], [], [])
+            name_of[account] = names[(attributes.library, kind)]
+    changes = Changes(list(names), [], [], [])
     sums = [MappedFigures()] * len(changes.names)
     known: Dict[int, MappedFigures] = {}  # by account, as the next three
     resident: Dict[int, int] = {}
@@ -283,36 +281,30 @@ _MOST_LINES = 200
 
 
 def _row(name: str, sums: SizeSums) -> Dict[str, Any]:
-    return {"name": name, "held": _data(sums.held), "asked": _data(sums.asked), "at_once": sums.at_once}
-
-
-def _data(sizes: Sizes) -> Dict[str, Any]:
-    classes = [[class_, sizes.blocks[class_], sizes.bytes[class_]] for class_ in sorted(sizes.blocks)]
-    return {"classes": classes, "by_mean": sizes.by_mean}
-
-
-def _ranked(rows: Dict[str, SizeSums], most: int) -> List[Dict[str, Any]]:
-    """The most frequent first; the last is the sum of all that are left out."""
-    order = ranked(rows)
-    rest = SizeSums()
-    for name in order[most:]:
-        rest.join(rows[name])
-    data = [_row(shown(name), rows[name]) for name in order[:most]]
-    return data + ([_row(f"({len(order) - most:,} other lines)", rest)] if len(order) > most else [])
+    held, asked = (
+        {"classes": [[n, of.blocks[n], of.bytes[n]] for n in sorted(of.blocks)], "by_mean": of.by_mean}
+        for of in (sums.held, sums.asked)
+    )
+    return {"name": name, "held": held, "asked": asked, "at_once": sums.at_once}
 
 
 def sizes(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
-    """None where no block is on record."""
+    """None without records of blocks. Rows with the most frequent first; lines beyond a limit are one row."""
     at = select(profile, "peak")
     by = sizes_by(profile, names, at)
     if not by.all.asked.n_blocks:
         return None
+    lines = ranked(by.lines)
+    rest = SizeSums()
+    for name in lines[_MOST_LINES:]:
+        rest.join(by.lines[name])
+    others = [_row(f"({len(lines) - _MOST_LINES:,} other lines)", rest)] if len(lines) > _MOST_LINES else []
     return {
         "when": f"{at.name} ({moment(at.time, profile.time_unit)})",
         "has_all_records": profile.manifest.get("option.large") == "0",
         "all": _row("", by.all),
-        "owners": _ranked(by.owners, len(by.owners)),
-        "lines": _ranked(by.lines, _MOST_LINES),
+        "owners": [_row(shown(name), by.owners[name]) for name in ranked(by.owners)],
+        "lines": [_row(shown(name), by.lines[name]) for name in lines[:_MOST_LINES]] + others,
     }
 
 
@@ -336,7 +328,7 @@ _Source = Optional[Sequence[str]]
 
 def _frames(profile: Profile, names: Names, frames: Sequence[int], directories: _Source) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`. The first stands for no frame."""
-    packages, libraries = _Index([""]), _Index([""])
+    packages, libraries = _index([""]), _index([""])
     code = Code(profile, directories)
     table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0]}
     for frame in frames[1:]:
@@ -344,10 +336,10 @@ def _frames(profile: Profile, names: Names, frames: Sequence[int], directories: 
         code.add(fields)
         table["label"].append(shown(names.frame(frame)))
         table["type"].append(fields.type)
-        table["package"].append(packages.place(shown(names.folding.internal(frame).package)))
-        table["library"].append(libraries.place(shown(base_name(fields.object))))
-    table["packages"] = packages.values
-    table["libraries"] = libraries.values
+        table["package"].append(packages[shown(names.folding.internal(frame).package)])
+        table["library"].append(libraries[shown(base_name(fields.object))])
+    table["packages"] = list(packages)
+    table["libraries"] = list(libraries)
     return {**table, **code.columns}
 
 
@@ -376,29 +368,29 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _
 
 def cells_data(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
-    frame_index = _Index([0])
+    frame_index = _index([0])
     columns.add("node.parent", found.parents)
-    columns.add("node.frame", [frame_index.place(profile.node_frame[node]) for node in found.nodes])
+    columns.add("node.frame", [frame_index[profile.node_frame[node]] for node in found.nodes])
     used = found.attributes
     kinds = [kind for kind in KINDS if any(row.kind == kind for row in used)]
     owners = sorted({row.owner for row in used})
     roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
     libraries, threads = sorted({row.library for row in used}), sorted({row.thread for row in used})
-    lines = _Index(row.line for row in used)
-    sets = _Index(row.through for row in used)
-    through = [tuple(map(lines.place, frames)) for frames in sets.values]
+    lines = _index(row.line for row in used)
+    sets = _index(row.through for row in used)
+    through = [tuple(map(lines.__getitem__, frames)) for frames in sets]
     # The names of fields of cells.Attributes.
     per_cell = [
-        ("kind", _Index(kinds)),
-        ("owner", _Index(owners)),
-        ("role", _Index(roles)),
-        ("library", _Index(libraries)),
-        ("thread", _Index(threads)),
+        ("kind", _index(kinds)),
+        ("owner", _index(owners)),
+        ("role", _index(roles)),
+        ("library", _index(libraries)),
+        ("thread", _index(threads)),
         ("line", lines),
         ("through", sets),
     ]
     for name, index in per_cell:
-        places = [index.places[getattr(row, name)] for row in used]
+        places = [index[getattr(row, name)] for row in used]
         columns.add(f"cell.{name}", [places[cell.attributes] for cell in found.cells])
     columns.add("cell.node", [cell.node for cell in found.cells])
     columns.add("cell.places", [cell.places for cell in found.cells])
@@ -418,8 +410,8 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
         "threads": [shown(thread) for thread in threads],
-        "lines": dict(_lines(profile, names, lines.values, directories), through=through),
-        "frames": _frames(profile, names, frame_index.values, directories),
+        "lines": dict(_lines(profile, names, list(lines), directories), through=through),
+        "frames": _frames(profile, names, list(frame_index), directories),
         "nodes": len(profile.node_frame) - 1,
     }
 

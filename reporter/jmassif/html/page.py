@@ -9,10 +9,11 @@ import base64
 import hashlib
 import json
 import os
+import re
 import struct
 import zlib
 from html import escape
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from jmassif.analysis.processes import JobReport, Processes, build_job_report, join
 from jmassif.analysis.summary import LESS, Ladder, LineUsage, Report
@@ -153,27 +154,20 @@ class NoAssets(FormatError):
     """The page's script and style are not there. The message is one line: what is missing, and the mend."""
 
 
-class Assets(NamedTuple):
-    shell: str
-    script: str
-    style: str
-    licences: str
-
-
-def read_assets(directory: Optional[str] = None, script: str = "page.js") -> Assets:
-    """Output of `make page`, with the script of one kind of page. Raises NoAssets."""
-    directory = directory or ASSETS
-    texts = []
+def read_assets(script: str = "page.js") -> Dict[str, str]:
+    """Output of `make page` by its places in the shell, with the script of one kind of page. Raises NoAssets."""
+    files = {"shell": "page.html", "script": script, "style": "page.css", "licences": "licences.txt"}
+    texts = {}
     try:
-        for name in ("page.html", script, "page.css", "licences.txt"):
-            with open(os.path.join(directory, name), encoding="utf-8") as stream:
-                texts.append(stream.read())
+        for place, name in files.items():
+            with open(os.path.join(ASSETS, name), encoding="utf-8") as stream:
+                texts[place] = stream.read()
     except OSError:
         raise NoAssets(
-            f"the page is not built (no {name} in {directory}): with Node.js 18 or later and npm installed, run make page and"
+            f"the page is not built (no {name} in {ASSETS}): with Node.js 18 or later and npm installed, run make page and"
             " make install where jmassif was built; or take a release, which has it"
         )
-    return Assets(*texts)
+    return texts
 
 
 def pack(
@@ -202,28 +196,12 @@ def pack(
     return struct.pack("<I", len(text)) + text + b"".join(run.columns for run in runs)
 
 
-# Content of a meta element, by which a page knows that a server of its own answers.
-_SERVED = "yes"
-
-
-def _policy(assets: Assets, is_served: bool) -> str:
-    digest = base64.b64encode(hashlib.sha256(assets.script.encode("utf-8")).digest()).decode("ascii")
+def _policy(script: str, is_served: bool) -> str:
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'" + ("; connect-src 'self'" if is_served else "")
     )
-
-
-def _fill(shell: str, parts: Sequence[str]) -> Iterator[str]:
-    """The shell with its places, `{{name}}`, filled in. What is filled in is not looked at again."""
-    names = ("policy", "served", "title", "style", "title", "first", "licences", "data", "script")
-    at = 0
-    for name, text in zip(names, parts):
-        place = shell.index("{{%s}}" % name, at)
-        yield shell[at:place]
-        yield text
-        at = place + len(name) + 4
-    yield shell[at:]
 
 
 def fill_page(title: str, first: str, packed: bytes, is_served: bool = False, script: str = "page.js") -> Iterator[str]:
@@ -232,18 +210,17 @@ def fill_page(title: str, first: str, packed: bytes, is_served: bool = False, sc
     `is_served`: a server of its own answers what the page asks for.
     """
     assets = read_assets(script=script)
-    parts = (
-        escape(_policy(assets, is_served)),
-        _SERVED if is_served else "",
-        escape(title),
-        assets.style,
-        escape(title),
-        first,
-        escape(assets.licences),
-        base64.b64encode(zlib.compress(packed, 8)).decode("ascii"),
-        assets.script,
-    )
-    yield "".join(_fill(assets.shell, parts)).rstrip("\n")
+    parts = {
+        **assets,
+        "policy": escape(_policy(assets["script"], is_served)),
+        "served": "yes" if is_served else "",
+        "title": escape(title),
+        "first": first,
+        "licences": escape(assets["licences"]),
+        "data": base64.b64encode(zlib.compress(packed, 8)).decode("ascii"),
+    }
+    # Text that is filled in is not searched again.
+    yield re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], assets["shell"]).rstrip("\n")
 
 
 def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool = False) -> Iterator[str]:
