@@ -33,7 +33,7 @@ class Threads:
         by_node = array("q", [_NONE])
         for parent, frame in zip(profile.node_parent[1:], profile.node_frame[1:]):
             by_node.append(by_node[parent] if parent else roots.get(frame, _NONE))
-        # By account the number of the thread that allocated, from 1; 0: one of many that share it; -1: none.
+        # Numbers of the threads that allocated, by account, from 1; 0: one of many that share it; -1: none.
         self.numbers = array("q", map(by_node.__getitem__, profile.accounts.nodes))
         # How many threads were called so: all that began, not only those that hold something.
         self.sharing = Counter(map(self.name, set(roots.values())))

@@ -84,13 +84,8 @@ class Machine(NamedTuple):
 
     def labelled_bytes(self, path: str) -> Dict[str, int]:
         """Lines such as "MemFree:  123 kB" of a file of the kernel's, in bytes."""
-        found = {}
-        for line in self.text(path).splitlines():
-            label, _, rest = line.partition(":")
-            words = rest.split()
-            if len(words) == 2 and words[1] == "kB" and words[0].isdigit():
-                found[label] = int(words[0]) * 1024
-        return found
+        rows = re.findall(r"^([^:\n]+):\s*(\d+)\s+kB\s*$", self.text(path), re.MULTILINE)
+        return {label: int(number) * 1024 for label, number in rows}
 
     @property
     def is_python(self) -> bool:
