@@ -117,13 +117,10 @@ def write_text(judged: Sequence[Checked]) -> Iterator[str]:
                 yield f"        {_culprit(verdict, culprit)}"
 
 
-def _command_text(text: str) -> str:
+def _command_text(text: str, is_property: bool = False) -> str:
     """As GitHub's workflow commands want it."""
-    return printable(text).replace("%", "%25")
-
-
-def _command_property(text: str) -> str:
-    return _command_text(text).replace(":", "%3A").replace(",", "%2C")
+    safe = printable(text).replace("%", "%25")
+    return safe.replace(":", "%3A").replace(",", "%2C") if is_property else safe
 
 
 def write_github(judged: Sequence[Checked]) -> Iterator[str]:
@@ -131,14 +128,14 @@ def write_github(judged: Sequence[Checked]) -> Iterator[str]:
     for one in judged:
         if one.truncation:
             level, text = ("warning", one.truncation) if one.is_whole else ("error", _cut(one))
-            yield f"::{level} title={_command_property('truncated trace')}::{_command_text(f'{one.file}: {text}')}"
+            yield f"::{level} title=truncated trace::{_command_text(f'{one.file}: {text}')}"
         for verdict in one.verdicts:
             sentence = f"{_prefix(judged, one)}{verdict.name}: {_sentence(verdict)}"
             if verdict.is_kept:
                 yield f"ok  {printable(sentence)}"
             else:
                 sentence += f"; {_culprits(verdict)}" if verdict.culprits else ""
-                yield f"::error title={_command_property(f'memory budget {verdict.name}')}::{_command_text(sentence)}"
+                yield f"::error title={_command_text(f'memory budget {verdict.name}', True)}::{_command_text(sentence)}"
 
 
 def write_junit(judged: Sequence[Checked]) -> Iterator[str]:
