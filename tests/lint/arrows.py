@@ -32,7 +32,7 @@ ASK_ANALYSES = set(
     export/job_range.py export/json.py export/massif.py export/memory_viz.py export/perfetto.py export/plot.py
     export/pprof.py html/diff_page.py html/data.py html/page.py render/diff_tables.py
     render/events.py render/lines.py render/failures.py render/job.py render/ranges.py
-    render/sizes.py render/stacks.py render/system.py render/text.py""".split()
+    render/system.py render/text.py""".split()
 )
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}
 

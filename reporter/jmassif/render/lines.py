@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tables by line and by thread: the memory that each held, and allocated in all."""
+"""Memory by line, by thread, by size of block, and by call stack."""
 
 from functools import partial
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.aggregate import NamedUsage, by_name
+from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.lines import LineRow, LineUsage, line_rows, places, spaces_of, total, with_totals
 from jmassif.analysis.moments import Moment, select
 from jmassif.analysis.run_info import used_sides
+from jmassif.analysis.sizes import Class, Sizes, class_of, least_of, ranked, sizes_by
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, naming, totals
+from jmassif.model.records import Composition, side_of
 from jmassif.model.run import Profile
-from jmassif.render.layout import SUM, Column, Extent, Line, Lines, Table, heading, paragraph
+from jmassif.render.layout import PYTHON, SHARE, SUM, Column, Extent, Line, Lines, Table, heading, paragraph
 from jmassif.render.sources import Sources
 from jmassif.render.summary import growth_text, where_arenas_are, whole_percent
 from jmassif.render.view import View
@@ -245,4 +248,181 @@ def threads_section(profile: Profile, names: Names, chosen: Moment, extent: Exte
         lines.append(f"and {len(rows) - len(shown):,} more that hold {size(rest)}{extent.hint}")
     if any(row.name == NO_THREAD for row in shown):
         lines += paragraph(f"{NO_THREAD}: {_OF_NONE}.")
+    return lines
+
+
+# ---- sizes ----
+# A histogram of the sizes of blocks, and a table by owner.
+
+_BAR = 24
+_MAX_OWNER = 40
+
+# The columns of a table by owner or line: up to which size.
+_STEPS: Tuple[Tuple[str, int], ...] = (
+    ("< 64 B", 63),
+    ("< 512 B", 511),
+    ("< 4 KiB", (4 << 10) - 1),
+    ("< 32 KiB", (32 << 10) - 1),
+    ("< 256 KiB", (256 << 10) - 1),
+    ("< 2 MiB", (2 << 20) - 1),
+    ("< 16 MiB", (16 << 20) - 1),
+)
+
+
+def _label(class_: Class) -> str:
+    least = least_of(class_)
+    return "0 B" if not class_ else "1 B" if class_ == 1 else f"{size(least)} to {size(2 * least)}"
+
+
+_HISTOGRAM = Table(
+    Column("", 22, align="<"),
+    Column("held", 10),
+    Column("bytes", 11),
+    Column("", gap=2, width=_BAR, align="<"),
+    Column("in all", 12),
+    Column("bytes", 11),
+    Column("", gap=2),
+)
+
+
+def _histogram(held: Sizes, asked: Sizes) -> Lines:
+    most_held, most_asked = max(held.blocks.values(), default=1), max(asked.blocks.values(), default=1)
+
+    def bar(n: int, most: int) -> str:
+        return "#" * max(1, round(_BAR * n / most)) if n else ""
+
+    lines = [_HISTOGRAM.head.rstrip()]
+    classes = range(max(asked.blocks.keys() | held.blocks.keys(), default=0) + 1)
+    first = min(asked.blocks.keys() | held.blocks.keys(), default=0)
+    for class_ in classes[first:]:
+        now, ever = held.blocks[class_], asked.blocks[class_]
+        cells = [_label(class_), f"{now:,}", size(held.bytes[class_]), bar(now, most_held)]
+        cells += [f"{ever:,}", size(asked.bytes[class_]), bar(ever, most_asked)]
+        lines.append(_HISTOGRAM.row(*cells).rstrip())
+    cells = ["all", f"{held.n_blocks:,}", size(held.n_bytes), "", f"{asked.n_blocks:,}", size(asked.n_bytes), ""]
+    return lines + [Line((_HISTOGRAM.row(*cells).rstrip(), SUM))]
+
+
+def _counts(of: Sizes) -> List[str]:
+    """Blocks by step, as the columns of a table."""
+    found = [0] * (len(_STEPS) + 1)
+    for class_, blocks in of.blocks.items():
+        step = next((i for i, (_, most) in enumerate(_STEPS) if class_ <= class_of(most)), len(_STEPS))
+        found[step] += blocks
+    return [f"{n:,}" if n else "-" for n in found]
+
+
+def _matrix(rows: Dict[str, Sizes], sum_: Sizes) -> Lines:
+    shown = {name: sizes for name, sizes in rows.items() if sizes.n_blocks}
+    width = min(_MAX_OWNER, max([12] + [len(name) + 1 for name in shown]))
+    columns = [Column(head, 11) for head, _ in _STEPS] + [Column("larger", 9), Column("blocks", 12), Column("mean", 11)]
+    table = Table(Column("", width, align="<"), *columns)
+
+    def line(name: str, sizes: Sizes) -> str:
+        return table.row(name, *_counts(sizes), f"{sizes.n_blocks:,}", size(sizes.mean))
+
+    return [table.head, *(line(*row) for row in shown.items()), Line((line("all", sum_), SUM))]
+
+
+def _how_exact(profile: Profile, held: Sizes, asked: Sizes) -> str:
+    if not held.by_mean and not asked.by_mean:
+        return "The size of each block is on record."
+    text = (
+        f"Of {count(held.n_blocks, 'block')} held then {percent(held.by_mean, held.n_blocks)}, and of {asked.n_blocks:,} in all"
+        f" {percent(asked.by_mean, asked.n_blocks)} count with the mean size of their place (a stack): they have no records."
+    )
+    return text + ("" if profile.manifest.get("option.large") == "0" else " Recorded with --large=0 all have.")
+
+
+def write_sizes(profile: Profile, names: Names, view: View) -> Lines:
+    """The report's lines below its head. Raises moments.SelectionError."""
+    at: Moment = select(profile, view.selector or "peak")
+    by = sizes_by(profile, names, at)
+    order = ranked(by.owners)
+    lines = heading(f"Sizes of blocks: at {at.name} ({moment(at.time, profile.time_unit)}), and in the whole run")
+    lines += paragraph(_how_exact(profile, by.all.held, by.all.asked)) + [""] + _histogram(by.all.held, by.all.asked)
+    tables = [
+        (f"at {at.name}", {name: by.owners[name].held for name in order}, by.all.held),
+        ("in the whole run", {name: by.owners[name].asked for name in order}, by.all.asked),
+    ]
+    for what, rows, sum_ in tables:
+        if sum_.n_blocks:
+            lines += heading(f"Blocks by size and owner, {what}") + _matrix(rows, sum_)
+    return lines
+
+
+# ---- stacks ----
+# Call stacks as trees, indented by how deep they branch.
+
+
+def _tags(tree: BottomUp, node: int, parent: int) -> str:
+    """Kind and owner of all memory in a branch, where the branch around it is of several."""
+    tags = []
+    for of in (tree.kind, tree.owner):
+        name = of(node)
+        if name and name != tree.text(node) and (parent < 0 or not of(parent)):
+            tags.append(name)
+    return f" of {', '.join(tags)}" if tags else ""
+
+
+def _tree_lines(tree: BottomUp, n_levels: int, threshold: float) -> Iterator[str]:
+    """A paragraph a branch, indented by how deep it branches; the first `n_levels` levels are no frames.
+
+    Frames that pass all their memory on stand below each other without numbers of their own.
+    """
+    (n_bytes, n_blocks), children = tree.totals(), tree.children()
+    pending: List[Tuple[int, int, str]] = [(ROOT, 0, "")]
+    while pending:
+        node, depth, indent = pending.pop()
+        label = tree.text(node)
+        share = percent(n_bytes[node], n_bytes[ROOT])
+        head = Line(f"{indent}{' ' * (7 - len(share))}", (share, SHARE), f" {n_bytes[node]:,} B")
+        head = Line(head, f" in {count(n_blocks[node], 'block')}" if n_blocks[node] else "")
+        if node in tree.places:
+            yield Line(head, f", in {count(tree.places[node], 'place')} below {threshold:g} %")
+            yield ""
+            continue
+        tags = _tags(tree, node, tree.parent[node])
+        if depth <= n_levels:
+            yield Line(head, f"{tags}: {label}" if label else tags)
+        else:
+            yield Line(head, tags)
+            yield Line(f"{indent}{' ' * 8}", label)
+        while depth > n_levels and len(children[node]) == 1 and children[node][0] not in tree.places:
+            node = children[node][0]
+            yield Line(f"{indent}{' ' * 8}", tree.text(node))
+        yield ""
+        inner = indent + ("  " if depth else "")
+        pending.extend((child, depth + 1, inner) for child in reversed(children[node]))
+
+
+def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
+    def side(account: int) -> Optional[str]:
+        return side_of(profile.accounts[account].kind)
+
+    def part(wanted: Tuple[str, ...]) -> Composition:
+        return {a: held for a, held in chosen.composition.items() if side(a) in wanted}
+
+    def label(frame: int) -> str:
+        text = names.frame(frame)
+        fields = profile.frame(frame)
+        return Line((text, PYTHON)) if fields.type == "p" and fields.file.endswith(".py") else text
+
+    sides: List[Tuple[str, ...]] = [("device",), ("host",)] if profile.is_discrete else [("host", "device")]
+    is_folded = view.fold == "internal"
+    levels = (
+        [] if view.by == "stack" else [naming(profile, names, view.by, view.fold != "none")]
+    )  # what stands above the stacks
+    shape = Shape(levels, label, names.folding, view.threshold, is_folded)
+    lines: Lines = []
+    for wanted in sides:
+        composition = part(wanted)
+        if not composition:
+            continue
+        what = f"{wanted[0]} memory" if len(wanted) == 1 else "all memory"
+        by = f"by {view.by}, then call stack" if levels else "by call stack"
+        folded = ", internal frames folded" if is_folded else ""
+        lines += heading(f"{what.capitalize()} {by}, at {chosen.name}{folded}")
+        tree = BottomUp(profile, composition, shape, "")
+        lines += list(_tree_lines(tree, len(levels), view.threshold))[:-1]
     return lines

@@ -19,8 +19,7 @@ from jmassif.attribution.names import Names
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
-from jmassif.render.lines import cut
-from jmassif.render.stacks import trees
+from jmassif.render.lines import cut, trees
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, printable, size
 
