@@ -7,7 +7,7 @@ import { h } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
 import { times } from '../runs/areas.js';
 import { listColour } from '../runs/colours.js';
-import { valueAt } from '../runs/machine.js';
+import { valueAt } from '../runs/areas.js';
 import { theme, TimePlot } from './plot.js';
 import { Table } from './table.js';
 

@@ -7,7 +7,7 @@ import uPlot from 'uplot';
 import { h, replace } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
 import { areas, edges, exact, nearestMoment, times } from '../runs/areas.js';
-import { machineAt, valueAt } from '../runs/machine.js';
+import { machineAt, valueAt } from '../runs/areas.js';
 import { drawMarks, LANE, lanesOf, NAMES } from './marks.js';
 import { theme, TimePlot } from './plot.js';
 

@@ -6,6 +6,22 @@
 import { h } from '../base/dom.js';
 import { download } from '../base/download.js';
 
+/** @typedef {import('../runs/page.js').Page} Page */
+
+/** A picture with its head. @param {Page} page @param {string} subtitle */
+export function begun(page, subtitle) {
+    const { data, run } = page;
+    const picture = new Picture();
+    const isAll = page.moment === run.mainMoment && page.other === null && !page.only && !data.difference;
+    const summary = run.parts.together?.summary ?? run.head.summary;
+    const texts = data.difference ? data.difference.headline.map((text) => ({ text, severity: 'note' })) : isAll ? summary : [];
+    picture.head(data.title, subtitle, texts);
+    return picture;
+}
+
+/** Its file. @param {Page} page @param {Picture} picture @param {string} what */
+export const finished = (page, picture, what) => picture.file(`${page.data.title}: ${what}`);
+
 export const WIDTH = 1200;
 export const MARGIN = 16;
 export const INK = { back: '#ffffff', text: '#1b1f24', quiet: '#57606a', grid: '#e2e5e9', accent: '#0b5cad', other: '#8250df', alarm: '#b3261e' };

@@ -1,14 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A list of what the device's allocators did, around one step; choosing another shows the memory right after it.
+// Records are ordered by their places: a millisecond may have many.
 
 import { h, replace } from '../base/dom.js';
 import { moment, size, whole } from '../base/units.js';
 import { CACHE, ownerOf } from '../runs/segments.js';
-import { stepsBy, stepsOf } from '../runs/steps.js';
 
 /** @typedef {import('../runs/run.js').Run} Run */
-/** @typedef {import('../runs/steps.js').Step} Step */
+
+/** @typedef {{place: number, block: number, isEnd: boolean, time: number}} Step */
+
+/** In their order. @param {Run} run @returns {Step[]} */
+function stepsOf(run) {
+    const { came, went, begin, end, cell } = run.blocks;
+    /** @type {Step[]} */
+    const steps = [];
+    for (let block = 0; came && went && block < cell.length; block++) {
+        if (run.side[cell[block]] !== 1) continue;
+        steps.push({ place: came[block], block, isEnd: false, time: begin[block] });
+        if (went[block]) steps.push({ place: went[block] - 1, block, isEnd: true, time: end[block] - 1 });
+    }
+    steps.sort((a, b) => a.place - b.place);
+    return steps.filter((step, i) => !isRenamed(run, step, steps[i + 1]) && !isRenamed(run, steps[i - 1], step));
+}
+
+/**
+ * A block's end and the record right behind it, of the same place, may say what a tensor turned out to be for: no allocator did
+ * anything then.
+ * @param {Run} run @param {Step|undefined} before @param {Step|undefined} after
+ */
+function isRenamed(run, before, after) {
+    if (!before?.isEnd || !after || after.isEnd || after.place !== before.place + 1) return false;
+    const { address, bytes, cell } = run.blocks;
+    const [a, b] = [before.block, after.block];
+    const { node, owner, role } = run.cells;
+    return address[a] === address[b] && bytes[a] === bytes[b] && node[cell[a]] === node[cell[b]] && owner[cell[a]] === owner[cell[b]] && role[cell[a]] !== role[cell[b]];
+}
+
+/** How many steps there had been by a time. @param {Step[]} steps @param {number} now */
+function stepsBy(steps, now) {
+    let [low, high] = [0, steps.length];
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (steps[middle].time <= now) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
 
 const AROUND = 12; // steps shown before and after the chosen one
 

@@ -8,7 +8,7 @@ import { count, size, whole } from '../base/units.js';
 import { chip } from '../charts/chip.js';
 import { Flame, flameLegend } from '../charts/flame.js';
 import { pictureButtons } from '../charts/picture.js';
-import { begun, finished } from '../charts/run_picture.js';
+import { begun, finished } from '../charts/picture.js';
 import { isServed } from '../runs/served.js';
 import { tree } from '../runs/tree.js';
 import { View } from './view.js';

@@ -9,7 +9,7 @@ import { signs } from '../charts/marks.js';
 import { MemoryPlot } from '../charts/memory.js';
 import { drawMemory } from '../charts/memory_picture.js';
 import { pictureButtons } from '../charts/picture.js';
-import { begun, finished } from '../charts/run_picture.js';
+import { begun, finished } from '../charts/picture.js';
 import { sidesOf } from '../runs/sums.js';
 import { View } from './view.js';
 
