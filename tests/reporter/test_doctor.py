@@ -17,8 +17,10 @@ import pytest
 
 from jmassif.doctor import checks
 from jmassif.doctor.checks import FAILS, LOST, OK, Finding, Findings, Machine, check_kernel, check_ptrace
-from tests.harness import BUILD, VALGRIND, compile_c
+from tests.harness import ARCH, BUILD, PYTHON, ROOT, VALGRIND, compile_c, run
+from tests.tool.test_old_kernels import on_a_kernel_without
 
+PTRACE = 117 if ARCH == "arm64" else 101
 HERE = f"linux-{os.uname().machine}"  # as sysconfig names it
 
 MEMINFO = (
@@ -258,6 +260,19 @@ def test_what_the_kernel_keeps_from_the_recorder(tmp_path: Path) -> None:
     assert only(check_kernel(machine)).state == OK
     put(tmp_path, "/proc/sys/kernel/yama/ptrace_scope", "2\n")
     assert only(check_ptrace(machine)).state == LOST
+
+
+@pytest.mark.parametrize("error", [0, errno.EPERM])
+def test_ptrace_is_tried(error: int) -> None:
+    """A seccomp filter denies it, as a container's does, whatever Yama's setting says."""
+    script = "from jmassif.doctor.checks import *; print(check_ptrace(Machine('/nowhere'))[0])"
+    denied = on_a_kernel_without([str(PTRACE)], error) if error else []
+    done = run([*denied, PYTHON, "-c", script], env={"PYTHONPATH": str(ROOT / "reporter")})
+    found = eval(done.stdout, {"Finding": Finding})
+    if error:
+        assert found.state == LOST and os.strerror(error) in found.text
+    elif found.state != OK:
+        pytest.skip(f"not allowed here: {found.text}")
 
 
 # ---- software --------------------------------------------------------------------------------

@@ -629,14 +629,36 @@ def check_kernel(machine: Machine) -> Findings:
     return ok("kernel", f"Linux {release}")
 
 
+def _ptrace_error() -> str:
+    """The kernel's answer to a child that asks to be traced; "" if it may be."""
+    child = os.fork()
+    if not child:
+        error = -1
+        try:
+            import ctypes
+
+            libc = ctypes.CDLL(None, use_errno=True)
+            error = ctypes.get_errno() if libc.ptrace(0, 0, None, None) < 0 else 0  # PTRACE_TRACEME
+        finally:
+            os._exit(error & 0xFF)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        return f"signal {os.WTERMSIG(status)}"
+    return os.strerror(os.WEXITSTATUS(status)) if os.WEXITSTATUS(status) else ""
+
+
 def check_ptrace(machine: Machine) -> Findings:
     """Only vgdb traces a process; the recorder does not."""
-    scope = machine.text("/proc/sys/kernel/yama/ptrace_scope").strip()
-    if scope not in ("2", "3"):
-        return ok("ptrace", "allowed")
     reason = "vgdb cannot query a program that sleeps in the kernel; recording needs no ptrace"
-    mend = "sudo sysctl kernel.yama.ptrace_scope=1" if scope == "2" else ""
-    return lost("ptrace", f"kernel.yama.ptrace_scope is {scope}: {reason}", mend)
+    scope = machine.text("/proc/sys/kernel/yama/ptrace_scope").strip()
+    if scope in ("2", "3"):
+        mend = "sudo sysctl kernel.yama.ptrace_scope=1" if scope == "2" else ""
+        return lost("ptrace", f"kernel.yama.ptrace_scope is {scope}: {reason}", mend)
+    error = _ptrace_error()
+    if error:
+        mend = "in a container: start it with --cap-add=SYS_PTRACE"
+        return lost("ptrace", f"denied ({error}), by a seccomp filter or a debugger: {reason}", mend)
+    return ok("ptrace", "allowed")
 
 
 # ---- checks ----
