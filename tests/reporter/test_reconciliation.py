@@ -17,7 +17,7 @@ from jmassif.analysis.balance import (
 )
 from jmassif.analysis.budgets import BudgetError, Meter
 from jmassif.model.run import Profile
-from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS
+from jmassif.render.system import BALANCE
 from jmassif.render.text import write
 from jmassif.render.view import View
 from tests.reporter.commands import jm_print, section as section_of
@@ -178,7 +178,7 @@ def test_a_negative_elsewhere_names_what_is_outside_of_the_process() -> None:
 
 def test_a_row_that_can_be_negative_has_a_name_to_take_away_by() -> None:
     made = memory_balance(trace(LATER).load(), 1)
-    for row in (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS):
+    for row in BALANCE:
         if row.field not in ("allocators", "valgrind", "free"):  # sums of pages, or never less than none
             less, more = (made._replace(**{row.field: n}) for n in (-MIB, MIB))
             # What is never more than none is known by one name in all runs.

@@ -9,7 +9,7 @@ from typing import List, Tuple
 import pytest
 
 from jmassif.analysis.balance import MemoryBalance, memory_balance, device_balance, fullest, sampled
-from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS
+from jmassif.render.system import BALANCE
 from jmassif.model.run import Profile
 from tests.harness import BUILD, PYTHON, ROOT, Recording, compile_c, record, sim_build
 from tests.tool.programs import print_report
@@ -185,7 +185,7 @@ def check_books(recording: Recording, device: int) -> Tuple[MemoryBalance, Memor
         assert abs(made.unaccounted) <= 64 * 1024 and not made.is_off
         # The simulated context never writes to its small blocks.
         assert -MIB <= made.allocators <= MIB
-        assert sum(row.bytes(made) for row in (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)) + made.held == made.board
+        assert sum(row.bytes(made) for row in BALANCE) + made.held == made.board
     # 64 MiB were asked for and 48 written to.
     assert after.untouched - before.untouched == pytest.approx(-16 * MIB, abs=MIB)
     assert after.process - before.process == pytest.approx(resident_after - resident_before + device, abs=2 * MIB)
@@ -240,5 +240,5 @@ def test_what_was_only_read_makes_a_negative_row_that_says_so() -> None:
     recording = record([compile_c(READS, HEADERS, "-fno-builtin")], WITH_PAGES)
     (made,) = requested(recording.profile)
     assert made.untouched + made.allocators == pytest.approx(-32 * MIB, abs=MIB)
-    for row in BESIDE_LEDGER + BESIDE_PROCESS:
+    for row in BALANCE[1:]:
         assert row.bytes(made) >= 0 or row.negative

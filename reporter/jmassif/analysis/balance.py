@@ -8,7 +8,8 @@ a number to take away goes with. The kernel's figures are those of a snapshot at
 machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from collections import defaultdict
+from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.analysis.aggregate import Ledger, ledger
 from jmassif.analysis.moments import Moment
@@ -54,20 +55,14 @@ class MemoryBalance(NamedTuple):
         return abs(self.unaccounted) > max(WARN_ABOVE * self.process, _LEAST_WARNED_BYTES)
 
 
-class _Figures:
-    """The kernel's, at one time."""
+def _figures(profile: Profile, time: int) -> Dict[str, int]:
+    """The kernel's, at one time; 0 where not on record."""
+    return defaultdict(int, {name: profile.system_at(name, time) or 0 for name in profile.system})
 
-    def __init__(self, profile: Profile, time: int) -> None:
-        self._profile = profile
-        self._time = time
 
-    def __getitem__(self, figure: str) -> int:
-        return self._profile.system_at(figure, self._time) or 0
-
-    @property
-    def available(self) -> int:
-        """With the free pages that each processor has at hand, which the kernel itself counts as in use."""
-        return self["mem-available"] + self["free-per-cpu"]
+def _available(figures: Dict[str, int]) -> int:
+    """With the free pages that each processor has at hand, which the kernel itself counts as in use."""
+    return figures["mem-available"] + figures["free-per-cpu"]
 
 
 def sampled(profile: Profile) -> List[int]:
@@ -121,7 +116,7 @@ def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
 def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     """The balance of a snapshot that `sampled` lists."""
     by_kind = profile.snapshots[snapshot].by_kind
-    start, now = _Figures(profile, profile.snapshots[0].time), _Figures(profile, profile.snapshots[snapshot].time)
+    start, now = (_figures(profile, profile.snapshots[index].time) for index in (0, snapshot))
     held = _on(profile, by_kind)
     heap = sum(by_kind.get(kind, 0) for kind in _HEAP_KINDS)
     pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
@@ -138,8 +133,8 @@ def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     explained = ("resident-heap", "resident-valgrind", "resident-devices")
     unaccounted = now["resident"] - sum(now[part] for part in explained) - in_blocks - pages
     # The kernel counts pages of files as available, for it could drop them; those of the libraries in use had better stay.
-    free = max(0, now.available - now["process-files"])
-    before = now["mem-total"] - start.available - (start["process-resident"] - start["process-files"])
+    free = max(0, _available(now) - now["process-files"])
+    before = now["mem-total"] - _available(start) - (start["process-resident"] - start["process-files"])
     peak = profile.peaks.get("host" if profile.is_discrete else "total")
     top = max(peak.host if profile.is_discrete else peak.host + peak.device, held) if peak else held
     return MemoryBalance(
@@ -184,15 +179,10 @@ def device_balance(profile: Profile) -> Optional[DeviceBalance]:
     if "device-free" not in profile.system:
         return None
 
-    def look(time: int) -> Tuple[int, int, int]:
-        board, free, held = (
-            profile.system_at(name, time) or 0 for name in ("device-total", "device-free", "device-ledger")
-        )
-        return board, free, held
-
     times = profile.system["device-free"][0]
-    board, free, held = look(times[0])
-    before = board - free - held
-    time = max(times, key=lambda time: look(time)[2])
-    board, free, held = look(time)
+    first = _figures(profile, times[0])
+    before = first["device-total"] - first["device-free"] - first["device-ledger"]
+    time = max(times, key=lambda time: profile.system_at("device-ledger", time) or 0)
+    now = _figures(profile, time)
+    board, free, held = now["device-total"], now["device-free"], now["device-ledger"]
     return DeviceBalance(time, board, before, held, board - free - before - held, free)

@@ -128,6 +128,11 @@ def _counted(profile: Profile) -> List[_Counted]:
     return found
 
 
+def _bytes(rows: Sequence[_Counted], usages: Mapping[int, Usage]) -> List[int]:
+    """The value of each row, from the usage of each type of account."""
+    return [sum(usages[number].bytes for number in row.types if number in usages) for row in rows]
+
+
 def _valgrinds(profile: Profile, time: int) -> str:
     """How much of what the kernel has of the process is Valgrind's, where that was sampled."""
     if "resident" not in profile.system:
@@ -147,12 +152,9 @@ def others(profile: Profile, chosen: Moment) -> List[Shown]:
         if series.figure == "RES":
             text += _valgrinds(profile, time)
         found.append(Shown(series.tool, series.figure, n_bytes, None if time == chosen.time else time, text))
-    return found + counted_at(profile, chosen.composition)
-
-
-def _bytes(rows: Sequence[_Counted], usages: Mapping[int, Usage]) -> List[int]:
-    """The value of each row, from the usage of each type of account."""
-    return [sum(usages[number].bytes for number in row.types if number in usages) for row in rows]
+    rows = _counted(profile)
+    values = _bytes(rows, aggregate(profile, chosen.composition, profile.accounts.type_numbers.__getitem__))
+    return found + [Shown(row.tool, row.figure, value, None, row.leaves_out) for row, value in zip(rows, values)]
 
 
 def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], str]]) -> List[Tuple[Shown, List[int]]]:
@@ -169,13 +171,6 @@ def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], s
         (Shown(row.tool, row.figure, 0, None, row.leaves_out), [each[number] for each in values])
         for number, row in enumerate(rows)
     ]
-
-
-def counted_at(profile: Profile, held: Composition) -> List[Shown]:
-    """Figures that count as the ledger does, exactly."""
-    rows = _counted(profile)
-    values = _bytes(rows, aggregate(profile, held, profile.accounts.type_numbers.__getitem__))
-    return [Shown(row.tool, row.figure, n_bytes, None, row.leaves_out) for row, n_bytes in zip(rows, values)]
 
 
 # ---- overlay ----

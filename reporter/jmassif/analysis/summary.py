@@ -37,7 +37,7 @@ from jmassif.analysis.leaks import (
     leaked_places,
     not_counted,
 )
-from jmassif.analysis.lines import HotSpot, LineUsage, by_place, hot_spot, largest_lines
+from jmassif.analysis.lines import HotSpot, Imports, LineUsage, by_place, hot_spot, largest_lines
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import (
     ALARM,

@@ -37,7 +37,7 @@ from jmassif.render.summary import (
     verdict,
     where_arenas_are,
 )
-from jmassif.render.system import BEFORE, BESIDE_LEDGER, BESIDE_PROCESS, doubts, overlay_sentence
+from jmassif.render.system import BALANCE, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
 
@@ -447,10 +447,6 @@ def _moments(profile: Profile, found: Cells, columns: Columns, report: Optional[
     return {"reasons": kinds, "peaks": peaks, "at": at}
 
 
-# In the order of the sum; the ledger stands between the first and the second, and is in the cells.
-_BOOKS = (BEFORE, *BESIDE_LEDGER, *BESIDE_PROCESS)
-
-
 def _balances(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
     """The balance of the whole machine, for each moment that has them."""
     index_of = {moment.snapshot: index for index, moment in enumerate(found.moments) if moment.snapshot is not None}
@@ -458,9 +454,9 @@ def _balances(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
     for snapshot in sampled(profile):
         made = memory_balance(profile, snapshot)
         row: Dict[str, Any] = {**_fields(made, "board held"), "moment": index_of[snapshot], "doubts": doubts(made)}
-        row["names"] = {each.field: each.named(made) for each in _BOOKS}
-        row["notes"] = {each.field: each.noted(made) for each in _BOOKS}
-        row.update((each.field, each.bytes(made)) for each in _BOOKS)
+        row["names"] = {each.field: each.named(made) for each in BALANCE}
+        row["notes"] = {each.field: each.noted(made) for each in BALANCE}
+        row.update((each.field, each.bytes(made)) for each in BALANCE)
         rows.append(row)
     return rows
 

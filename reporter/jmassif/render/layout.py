@@ -2,6 +2,7 @@
 """Cells of text in columns."""
 
 import re
+from itertools import groupby
 from textwrap import wrap
 from typing import Iterable, Iterator, List, NamedTuple, Tuple, Union
 
@@ -127,17 +128,11 @@ def _cut(line: str, width: int) -> str:
     place = _PLACE.search(line)
     keep = min(len(place.group()) if place else 0, width // 2)
     head = width - keep - 1
-    if not isinstance(line, Line):
-        return f"{line[:head]}…{line[len(line) - keep:]}"
-    parts: List[Tuple[str, str]] = []
-    at = 0
-    for text, role in line.parts:
-        begin = text[: max(0, head - at)]
-        end = text[max(0, len(line) - keep - at) :] if at + len(text) > len(line) - keep else ""
-        is_middle = at <= head < at + len(text)
-        parts.append((begin + ("…" if is_middle else "") + end, role))
-        at += len(text)
-    return Line(*parts)
+    parts = line.parts if isinstance(line, Line) else ((line, ""),)
+    letters = [(letter, role) for text, role in parts for letter in text]
+    kept = letters[:head] + [("…", letters[head][1])] + letters[len(line) - keep :]
+    runs = ((role, "".join(letter for letter, _ in run)) for role, run in groupby(kept, lambda pair: pair[1]))
+    return Line(*((text, role) for role, text in runs))
 
 
 def fitted(lines: Iterable[str], width: int) -> Iterator[str]:

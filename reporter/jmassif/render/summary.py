@@ -14,6 +14,7 @@ from jmassif.analysis.summary import (
     WARNING,
     Growth,
     Hint,
+    Imports,
     Incident,
     Inherited,
     Leak,
@@ -281,27 +282,18 @@ def _imports(report: Report) -> List[Finding]:
     whole, spot = report.wholes[0], report.hot_spot
     if spot is None:
         return []
-    if spot.is_import:
-        n_bytes, label = spot.bytes, spot.label
-    elif spot.imports is not None:
-        n_bytes, label = spot.imports.bytes, spot.imports.label
-    else:
-        return []
-    if n_bytes < _LEAST_IMPORTED * whole.bytes:
+    found = Imports(spot.bytes, True, spot.label) if spot.is_import else spot.imports
+    if found is None or found.bytes < _LEAST_IMPORTED * whole.bytes:
         return []
     libraries = sum(group.usage.on(whole.space) for group in report.ledger.groups if group.name == "libraries")
-    is_one = spot.is_import or (spot.imports is not None and spot.imports.is_one)
-    holds = f"the import at {label} {'alone ' if is_one else ''}holds {size(n_bytes)}"
-    if not is_one:
-        holds = f"imports hold {size(n_bytes)}, most of it at {label}"
+    holds = f"imports hold {size(found.bytes)}, most of it at {found.label}"
+    if found.is_one:
+        holds = f"the import at {found.label} alone holds {size(found.bytes)}"
     if libraries >= _LEAST_IMPORTED * whole.bytes:
         share = whole_percent(libraries, whole.bytes)
         return [Finding("imports", 0, f"{share} {_of_it(report)}, {size(libraries)}, is libraries; {holds}.")]
-    return [
-        Finding(
-            "imports", 0, f"{holds[:1].upper()}{holds[1:]}, {whole_percent(n_bytes, whole.bytes)} {_of_it(report)}."
-        )
-    ]
+    share = whole_percent(found.bytes, whole.bytes)
+    return [Finding("imports", 0, f"{holds[:1].upper()}{holds[1:]}, {share} {_of_it(report)}.")]
 
 
 # Own memory of a forked child: less is not worth a sentence, and by more may it once have been larger.

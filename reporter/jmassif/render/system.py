@@ -9,7 +9,7 @@ from jmassif.analysis.system import Library, libraries, mappings
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.summary import Beside, Report
 from jmassif.attribution.names import Names
-from jmassif.model.records import DEVICE_KINDS, HOST_KINDS
+from jmassif.model.records import DEVICE_KINDS
 from jmassif.model.run import Profile
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.units import count, growth, moment, percent, size
@@ -81,15 +81,12 @@ def mapped(report: Report, extent: Extent = FULL) -> Lines:
     return lines
 
 
-_HOST_COLUMNS: Dict[str, Tuple[str, ...]] = {
+# The kinds that a column stands for; a column that nobody has anything in is left out. Together they are all of both sides.
+_COLUMNS: Dict[str, Tuple[str, ...]] = {
     "file": ("file",),
     "anon": ("anon", "stack"),
     "heap": ("heap", "heap-overhead", "pinned"),
-}
-# The kinds that a column stands for; a column that nobody has anything in is left out. Together they are all of both sides.
-_COLUMNS: Dict[str, Tuple[str, ...]] = {
-    **_HOST_COLUMNS,
-    "other": tuple(kind for kind in HOST_KINDS if not any(kind in kinds for kinds in _HOST_COLUMNS.values())),
+    "other": ("driver-host",),
     "device": DEVICE_KINDS,
 }
 
@@ -180,17 +177,14 @@ class Row(NamedTuple):
         return self.negative_note if self.bytes(made) < 0 else self.note
 
 
-BEFORE = Row(
-    "before", "used before the run", "the system and other programs", "freed since the start", "available then"
-)
-BESIDE_LEDGER = (
+# In the order of the sum; the ledger stands between the first and the second.
+BALANCE = (
+    Row("before", "used before the run", "the system and other programs", "freed since the start", "available then"),
     # One name whatever the number: runs are compared by it.
     Row("untouched", "allocated, never written", "", "allocated, never written", "taken away: it has no pages"),
     Row("allocators", "free inside malloc"),
     Row("valgrind", "profiler overhead", "Valgrind and jmassif"),
     Row("unaccounted", "unexplained", "", "freed meanwhile", "while its pages were counted"),
-)
-BESIDE_PROCESS = (
     Row("elsewhere", "used by others since", "other programs and the kernel", "freed by others since"),
     Row("free", "available", "MemAvailable"),
 )
@@ -268,11 +262,9 @@ def _of_machine(profile: Profile, report: Report, made: MemoryBalance) -> Lines:
         lines += paragraph(f"Pages were last sampled near the peak; the process held {share} then.")
     whole = made.board
 
-    def row(of: Row) -> str:
-        return _row(of.named(made), of.bytes(made), whole, of.noted(made))
-
-    lines += [row(BEFORE), _row("this process", made.held, whole, "by owner:"), *_owners(profile, made)]
-    lines += [row(of) for of in BESIDE_LEDGER + BESIDE_PROCESS] + [_row("total", whole, whole)]
+    before, *others = (_row(of.named(made), of.bytes(made), whole, of.noted(made)) for of in BALANCE)
+    lines += [before, _row("this process", made.held, whole, "by owner:"), *_owners(profile, made), *others]
+    lines.append(_row("total", whole, whole))
     for doubt in doubts(made):
         lines += paragraph(doubt)
     return lines
