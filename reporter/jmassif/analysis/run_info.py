@@ -4,14 +4,15 @@
 Objects of the kernel's driver without a size are as they should be on any board, so they stand apart from other counters.
 """
 
+import difflib
 import hashlib
 import re
 from signal import Signals
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar
 
 from jmassif.model.records import ALLOCATED, PEAKS
 from jmassif.model.run import Profile
-from jmassif.units import moment, size
+from jmassif.units import moment, printable, size
 
 
 # ---- about ----
@@ -258,6 +259,28 @@ def version_order(text: str) -> List[_Part]:
     """A key to sort versions by: 4.6.1 before 5.0 DP before 5.0 before 5.0.2 before 10.2."""
     found = re.findall(r"(\d+)|([^\d.]+)", text)
     return [(1, int(number), "") if number else (-1, 0, words) for number, words in found] + [(0, 0, "")]
+
+
+_Run = TypeVar("_Run")
+# Values of these need the fact's name.
+_VERSIONS = ("jetpack", "l4t", "cuda", "cudnn", "cublas", "tensorrt", "pytorch", "python", "jmassif", "valgrind")
+_MAX_CHOICES = 12
+
+
+def grouped_by(key: str, runs: Sequence[_Run], value_of: Callable[[_Run], str]) -> List[Tuple[str, str, List[_Run]]]:
+    """Each value of a fact in the order of versions, a label for it that is safe to show, and the runs that have it."""
+    found: Dict[str, List[_Run]] = {}
+    for run in runs:
+        found.setdefault(value_of(run), []).append(run)
+    name = f"{label(key)} " if key in _VERSIONS or key.startswith("package.") else ""
+    values = sorted(found, key=lambda value: (value != "", version_order(value), value))
+    return [(value, printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
+
+
+def suggestions(key: str, known: Sequence[str]) -> str:
+    """Known keys that are like an unknown one; if none is, the first ones."""
+    near = difflib.get_close_matches(key, known, 5, 0.5) or known[:_MAX_CHOICES]
+    return ", ".join(map(printable, near))
 
 
 # ---- identity ----

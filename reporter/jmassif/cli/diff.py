@@ -2,13 +2,12 @@
 """`jmassif diff`, also as jm_diff: its options, and the traces of each column."""
 
 import argparse
-import difflib
 import os
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure, total
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.run_info import label, version_order
+from jmassif.analysis.run_info import grouped_by, suggestions
 from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
@@ -16,7 +15,7 @@ from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import checked, is_trace, non_empty, views
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError
-from jmassif.units import QuantityError, count, parse_bytes, printable
+from jmassif.units import QuantityError, count, parse_bytes
 
 _HTML = "html"
 _FORMATS = ("text", "markdown", "json", "csv", _HTML)
@@ -166,24 +165,13 @@ class _Reader(NamedTuple):
 # ---- the columns -------------------------------------------------------------------------------
 
 
-_MAX_CHOICES = 12
-
-# Facts with values that need the fact's name.
-_VERSIONS = ("jetpack", "l4t", "cuda", "cudnn", "cublas", "tensorrt", "pytorch", "python", "jmassif", "valgrind")
-
-
 def _groups(runs: Sequence[Run], key: str) -> List[Column]:
-    """A column for each value of a fact, in the order of versions. Raises Problem."""
+    """A column for each value of a fact. Raises Problem."""
     if not any(run.facts.get(key) for run in runs):
         known = sorted({name for run in runs for name, value in run.facts.items() if value})
-        near = difflib.get_close_matches(key, known, 5, 0.5) or known[:_MAX_CHOICES]
-        raise Problem(f'no trace has the key "{key}": {"try " + ", ".join(near) if near else "they have no keys"}')
-    found: Dict[str, List[Run]] = {}
-    for run in runs:
-        found.setdefault(run.facts.get(key, ""), []).append(run)
-    name = f"{label(key)} " if key in _VERSIONS else ""
-    values = sorted(found, key=lambda value: (value != "", version_order(value)))
-    return [Column(printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
+        near = suggestions(key, known)
+        raise Problem(f'no trace has the key "{key}": {f"try {near}" if near else "they have no keys"}')
+    return [Column(name, found) for _, name, found in grouped_by(key, runs, lambda run: run.facts.get(key, ""))]
 
 
 def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:

@@ -75,6 +75,10 @@ class Format(NamedTuple):
     several: str = ""
     several_in_range: str = ""
 
+    def write(self, run: Any, view: Any) -> Any:
+        """Lines, or bytes, of one run."""
+        return self.function(self.one)(run, view)
+
     def function(self, name: str) -> Any:
         """A function of the format's module, or of another one as MODULE.NAME; None if there is none."""
         module, _, name = f"{self.module}.{name}".rpartition(".") if "." not in name else name.rpartition(".")
@@ -381,7 +385,7 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], run
         write = format_.function(format_.several_in_range if _range(arguments) else format_.several)
         lines = write(join(list(zip(shown, runs))), view, arguments.each)
     else:
-        lines = format_.function(format_.one)(runs[0], view(runs[0]))
+        lines = format_.write(runs[0], view(runs[0]))
     if format_.content == PAGE:
         pid = runs[0].manifest.get("pid", "")
         name = f"jmassif.{pid}.html" if pid.isdecimal() and len(pid) <= 20 else "jmassif.html"

@@ -138,53 +138,37 @@ class ProgressBar:
             sys.stderr.flush()
 
 
-class Working:
-    """A line on standard error with what is being made and for how long, removed when it is done.
-
-    The work has no measure of its progress, so a thread counts the seconds.
-    """
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._count, daemon=True) if is_terminal(sys.stderr) else None
-
-    def _count(self) -> None:
-        begin = time.monotonic()
-        wait = _QUIET_SECONDS
-        is_shown = False
-        while not self._is_over.wait(wait):
-            sys.stderr.write(f"\r\x1b[Kmaking {self._what}, {time.monotonic() - begin:.0f} s")
-            sys.stderr.flush()
-            is_shown = True
-            wait = _BETWEEN_SECONDS
-        if is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-    def stop(self) -> None:
-        """The line is gone when this returns. May be called again."""
-        self._is_over.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-    def __enter__(self) -> "Working":
-        if self._thread is not None:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
+def _count(what: str, is_over: threading.Event) -> None:
+    begin = time.monotonic()
+    wait = _QUIET_SECONDS
+    while not is_over.wait(wait):
+        sys.stderr.write(f"\r\x1b[Kmaking {what}, {time.monotonic() - begin:.0f} s")
+        sys.stderr.flush()
+        wait = _BETWEEN_SECONDS
+    if wait != _QUIET_SECONDS:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 _Piece = TypeVar("_Piece")
 
 
 def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:
-    """The pieces of a report, with a sign of life while they are made; until the first, where they are shown on the terminal."""
-    with Working(what) as working:
+    """The pieces of a report, and on standard error the seconds that they take; until the first, where they are shown on the terminal."""
+    is_over = threading.Event()
+    thread = threading.Thread(target=_count, args=(what, is_over), daemon=True)
+    if is_terminal(sys.stderr):
+        thread.start()
+
+    def stop() -> None:
+        is_over.set()
+        if thread.is_alive():
+            thread.join()
+
+    try:
         for piece in pieces:
             if is_shown:
-                working.stop()
+                stop()
             yield piece
+    finally:
+        stop()

@@ -170,7 +170,6 @@ class Watching:
         run = self.run
         runs = self.family.runs
         now = run.now()
-        lost = self.family.lost[-1] if self.family.lost else None
         rows = sorted(run.owners(), key=lambda row: -row.bytes)
         chosen = Moment("now", now.time, {}, len(run.profile.snapshots) - 1)
         screen = Screen(
@@ -193,7 +192,7 @@ class Watching:
             order=self.order,
             is_paused=self.is_paused,
             is_help=self.is_help,
-            note=printable(f"{lost.name}: {lost.why}") if lost else "",
+            note=printable("".join(self.family.lost[-1:])),
         )
         return screen._replace(offset=self._offset(screen))
 

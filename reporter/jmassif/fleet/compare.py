@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Groups of runs compared: distributions, significant changes, outliers, and the first sentences about them."""
 
-import difflib
 import fnmatch
 import json
 import re
@@ -11,7 +10,7 @@ from collections import Counter
 from math import exp, lgamma, log
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.run_info import is_redundant, label, version_order
+from jmassif.analysis.run_info import grouped_by, is_redundant, label, suggestions
 from jmassif.fleet.database import RUN, TOTAL, Database, FleetError
 from jmassif.units import count, growth, percent, printable, size
 
@@ -139,7 +138,6 @@ def holm(errors: Sequence[float], level: float) -> List[Tuple[bool, float]]:
 # The runs of a fleet: conditions, and groups by a column or a fact.
 
 _FIELDS = [name for name, _ in RUN.columns]
-_MAX_CHOICES = 12
 # Not worth a group.
 _NUMBERS = ("run", "setup", "peak_total", "peak_host", "peak_device", "end_time")
 
@@ -161,13 +159,7 @@ class FleetRun(NamedTuple):
         return bool(self.fields["is_complete"])
 
 
-class Condition(NamedTuple):
-    key: str
-    is_not: bool
-    pattern: str
-
-    def fits(self, run: FleetRun) -> bool:
-        return fnmatch.fnmatchcase(run.value(self.key), self.pattern) != self.is_not
+Condition = Tuple[str, bool, str]  # key, whether it must not match, pattern
 
 
 def condition(text: str) -> Condition:
@@ -176,7 +168,7 @@ def condition(text: str) -> Condition:
     if not found:
         raise FleetError(f'"{printable(text)}" is not a condition; use KEY=PATTERN or KEY!=PATTERN')
     key, sign, pattern = found.groups()
-    return Condition(key, sign == "!=", pattern)
+    return key, sign == "!=", pattern
 
 
 def read_runs(database: Database) -> List[FleetRun]:
@@ -189,27 +181,24 @@ def read_runs(database: Database) -> List[FleetRun]:
     return [FleetRun(fields["run"], fields, setups.get(fields["setup"], {})) for fields in found]
 
 
-def known_keys(runs: Sequence[FleetRun]) -> List[str]:
-    """Columns and facts that any run has."""
-    facts = {key for run in {id(run.facts): run for run in runs}.values() for key, value in run.facts.items() if value}
-    return sorted(facts | {name for name in _FIELDS if any(run.value(name) for run in runs)})
-
-
 def check_key(runs: Sequence[FleetRun], key: str) -> None:
-    """Raises FleetError if no run has that key."""
+    """Raises FleetError if no run has that column or fact."""
     if any(run.value(key) for run in runs):
         return
-    known = known_keys(runs)
-    near = difflib.get_close_matches(key, known, 5, 0.5) or known[:_MAX_CHOICES]
-    raise FleetError(
-        f'no run has "{printable(key)}"; keys: {", ".join(map(printable, near)) or "none, as there is no run"}'
-    )
+    facts = {
+        name for run in {id(run.facts): run for run in runs}.values() for name, value in run.facts.items() if value
+    }
+    known = sorted(facts | {name for name in _FIELDS if any(run.value(name) for run in runs)})
+    raise FleetError(f'no run has "{printable(key)}"; keys: {suggestions(key, known) or "none, as there is no run"}')
 
 
 def chosen(runs: Sequence[FleetRun], conditions: Sequence[Condition]) -> List[FleetRun]:
-    for each in conditions:
-        check_key(runs, each.key)
-    return [run for run in runs if all(each.fits(run) for each in conditions)]
+    """Those that meet all conditions. Raises FleetError."""
+    kept = list(runs)
+    for key, is_not, pattern in conditions:
+        check_key(runs, key)
+        kept = [run for run in kept if fnmatch.fnmatchcase(run.value(key), pattern) != is_not]
+    return kept
 
 
 class RunGroup(NamedTuple):
@@ -218,19 +207,10 @@ class RunGroup(NamedTuple):
     runs: List[FleetRun]
 
 
-# Facts that need their name beside the value.
-_NAMED = ("jetpack", "l4t", "cuda", "cudnn", "cublas", "tensorrt", "pytorch", "python", "jmassif", "valgrind")
-
-
 def grouped(runs: Sequence[FleetRun], key: str) -> List[RunGroup]:
     """A group for each value, in the order of versions. Raises FleetError."""
     check_key(runs, key)
-    found: Dict[str, List[FleetRun]] = {}
-    for run in runs:
-        found.setdefault(run.value(key), []).append(run)
-    name = f"{label(key)} " if key in _NAMED or key.startswith("package.") else ""
-    values = sorted(found, key=lambda value: (value != "", version_order(value), value))
-    return [RunGroup(value, printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
+    return [RunGroup(*group) for group in grouped_by(key, runs, lambda run: run.value(key))]
 
 
 # ---- compare ----

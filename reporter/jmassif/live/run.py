@@ -29,7 +29,7 @@ from jmassif.reader.builder import Builder, require
 from jmassif.reader.follow import Follower
 from jmassif.reader.input import STDIN, is_of_this_machine, process_is_there
 from jmassif.reader.tokens import Handler, TraceError
-from jmassif.units import moment, printable, size
+from jmassif.units import printable, size
 
 # ---- builders ---------------------------------------------------------------------------------
 
@@ -445,19 +445,11 @@ class LiveRun(Followed):
             self._seen["end"] = 1
             self._add(profile.end.time, END, self.state)
 
-    def when(self, time: int) -> str:
-        return moment(time, self.profile.time_unit)
-
 
 MOST_RUNS = 64
 # Traces are kept in memory: bytes.
 _MOST_BYTES = 2 << 30
 _LOOK_SECONDS = 0.5
-
-
-class Lost(NamedTuple):
-    name: str
-    why: str
 
 
 class Family:
@@ -467,7 +459,7 @@ class Family:
         """`has_sums`: see LiveRun."""
         self._has_sums = has_sums
         self.runs = [LiveRun(name, has_sums) for name in names]
-        self.lost: List[Lost] = []  # that cannot be followed any further
+        self.lost: List[str] = []  # runs that cannot be followed any further, with the reason
         self.n_left_out = 0
         self._candidates: List[LiveRun] = []
         self._known: Set[str] = {os.path.realpath(name) for name in names if name != STDIN}
@@ -489,20 +481,17 @@ class Family:
     def settle(self) -> None:
         """Finds and reads children's traces until there are no more."""
         self.poll(1e9)
-        while True:
+        n_runs = -1
+        while n_runs != len(self.runs) or not all(candidate.follower.is_all for candidate in self._candidates):
             n_runs = len(self.runs)
             self._next_look = 0.0
             self.poll(1e9)
-            if not self._candidates and len(self.runs) == n_runs:
-                return
-            if all(candidate.follower.is_all for candidate in self._candidates) and len(self.runs) == n_runs:
-                return
 
     def _poll(self, run: LiveRun, among: List[LiveRun]) -> bool:
         try:
             return run.poll()
         except TraceError as error:
-            self.lost.append(Lost(run.name, str(error)))
+            self.lost.append(f"{run.name}: {error}")
             if len(among) > 1 or among is self._candidates:
                 run.follower.close()
                 among.remove(run)
@@ -511,7 +500,7 @@ class Family:
 
     def lose(self, run: LiveRun, why: str) -> None:
         """Another reader found that it cannot be followed."""
-        self.lost.append(Lost(run.name, why))
+        self.lost.append(f"{run.name}: {why}")
         if run in self.runs:
             self.runs.remove(run)
 

@@ -84,8 +84,6 @@ _SHORT_KEYS = "q quit  p pause  s sort  tab process  ? help"
 
 def width_of(text: str) -> int:
     """Columns of a terminal."""
-    if text.isascii() if hasattr(text, "isascii") else False:
-        return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

@@ -20,7 +20,7 @@ from jmassif.live.run import Family, Followed, LiveRun, TailBuilder
 from jmassif.model.records import Composition, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
-from jmassif.units import printable
+from jmassif.units import moment, printable
 
 _LOOK_SECONDS = 0.25
 # Making pages takes time from a program on the same machine: at most this share, and none after so long without a request.
@@ -94,7 +94,7 @@ def _now(run: LiveRun) -> Dict[str, Any]:
         "pid": run.pid,
         "state": printable(run.state),
         "is_running": run.is_running,
-        "when": run.when(now.time),
+        "when": moment(now.time, run.profile.time_unit),
         "time": now.time,
         "host": now.host,
         "device": now.device,
