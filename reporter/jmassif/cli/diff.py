@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure, total
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.run_info import grouped_by, suggestions
+from jmassif.analysis.run_info import grouped_by, suggestions, version_order
 from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common

@@ -18,7 +18,7 @@ export function themed(name) {
 /** After the reader has chosen a theme. */
 export const announceTheme = () => window.dispatchEvent(new Event(CHANGE));
 
-/** Calls `redraw` whenever another theme is in force, chosen here or by the system. @param {import('../views/view.js').Hold} hold @param {() => void} redraw */
+/** Calls `redraw` whenever another theme is in force, chosen here or by the system. @param {{ listen: (target: EventTarget, name: string, handler: () => void) => void }} hold @param {() => void} redraw */
 export function onTheme(hold, redraw) {
     hold.listen(window, CHANGE, redraw);
     hold.listen(matchMedia('(prefers-color-scheme: dark)'), 'change', redraw);
