@@ -5,7 +5,6 @@
 bytes and is no block.
 """
 
-from array import array
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, Composition, Snapshot, counted_blocks, side_of
@@ -176,7 +175,7 @@ def series(run: Profile, name_of: Callable[[int], _Key]) -> Iterator[Tuple[Snaps
 
 # ---- the five figures of formats with stacks -------------------------------------------------
 
-# Meaning and unit of each value of --value, in the order of Samples' fields.
+# Meaning and unit of each value of --value, in the order of SampleFigures.
 VALUES = {
     "live-bytes": ("held at the moment that was chosen", "bytes"),
     "live-blocks": ("blocks held then", "count"),
@@ -200,46 +199,17 @@ RANGE_VALUES = {
 
 # In the order of VALUES.
 SampleFigures = Tuple[int, int, int, int, int]
-NOTHING: SampleFigures = (0, 0, 0, 0, 0)
 
 
-class Samples(NamedTuple):
-    """Columns by account id, in the order of VALUES."""
-
-    live_bytes: "array[int]"
-    live_blocks: "array[int]"
-    allocated_bytes: "array[int]"
-    allocated_blocks: "array[int]"
-    temporaries: "array[int]"
-
-    def rows(self) -> Iterator[Tuple[int, SampleFigures]]:
-        """(account, its figures) of the accounts that have any."""
-        for account, figures in enumerate(zip(*self)):
-            if figures != NOTHING:
-                yield account, figures
-
-    def column(self, value: str) -> "array[int]":
-        return self[list(VALUES).index(value)]
-
-
-def samples(profile: Profile, composition: Composition) -> Samples:
-    """The figures of all accounts, with what they hold in `composition`."""
-    columns = Samples(*(array("Q", bytes(8 * len(profile.accounts))) for _ in VALUES))
-    for account, (n_bytes, blocks) in composition.items():
-        columns.live_bytes[account] = n_bytes
-        columns.live_blocks[account] = blocks
-    lifetime = profile.lifetime()
-    columns = columns._replace(
-        allocated_bytes=lifetime.bytes, allocated_blocks=lifetime.blocks, temporaries=lifetime.temporaries
-    )
-    for account, (_, kind, _) in enumerate(profile.accounts):
-        if side_of(kind) is None:
-            for column in columns:
-                column[account] = 0
-        elif kind == "heap-overhead":
-            for column in (columns.live_blocks, columns.allocated_blocks, columns.temporaries):
-                column[account] = 0
-    return columns
+def samples(profile: Profile, live: Composition) -> Iterator[Tuple[int, SampleFigures]]:
+    """(account, its figures) of the accounts that have any."""
+    for account, (of, n_bytes, blocks, at_once) in enumerate(zip(profile.accounts, *profile.lifetime())):
+        held, held_blocks = live.get(account, (0, 0))
+        figures = (held, held_blocks, n_bytes, blocks, at_once)
+        if of.kind == "heap-overhead":
+            figures = (held, 0, n_bytes, 0, 0)
+        if of.kind in _PLACE and any(figures):
+            yield account, figures
 
 
 class NamedUsage(NamedTuple):

@@ -48,8 +48,8 @@ def _of_run(profile: Profile, view: View) -> _Flames:
         when = ", from {} to {}".format(*(at.name for at in moments_of(profile, *view.range)))
     else:
         at = select(profile, view.selector or "peak")
-        column = samples(profile, at.composition).column(view.value)
-        values = {account: value for account, value in enumerate(column) if value}
+        column = list(VALUES).index(view.value)
+        values = {account: figures[column] for account, figures in samples(profile, at.composition) if figures[column]}
         when = f", {at.name} ({moment(at.time, profile.time_unit)})" if view.value.startswith("live") else ""
     _add(tree, ROOT, Names(profile), view, values)
     return _Flames(tree, view, printable(profile.manifest.get("command", "")) or "(unknown command)", when)

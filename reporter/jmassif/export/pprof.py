@@ -213,8 +213,8 @@ def _about(profile: Profile, at: Moment, strings: _Strings) -> Iterator[bytes]:
 
 def _message(profile: Profile, view: View) -> Iterator[bytes]:
     at = select(profile, view.selector or "peak")
-    columns = samples(profile, at.composition)
-    if any(sum(column) > _LARGEST for column in columns):
+    rows = list(samples(profile, at.composition))
+    if any(sum(column) > _LARGEST for column in zip(*(figures for _, figures in rows))):
         raise FormatError("a sum is beyond 63 bits, which pprof cannot hold: choose another format")
     strings = _Strings()
     for name, unit in _SAMPLE_TYPES:
@@ -223,7 +223,7 @@ def _message(profile: Profile, view: View) -> Iterator[bytes]:
     yield from _frames(profile, strings, mappings)
     yield from mappings.message(strings)
     writer = _Samples(profile, strings)
-    for account, figures in columns.rows():
+    for account, figures in rows:
         yield writer.message(account, figures)
     yield from writer.locations(len(profile.frames) + 1)
     yield from _about(profile, at, strings)

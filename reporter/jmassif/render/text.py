@@ -6,13 +6,12 @@ cost, what went wrong, and last the stacks. A section without content is left ou
 """
 
 from shlex import quote
-from typing import Dict, Iterable, Iterator, Sequence, Tuple
+from typing import Callable, Dict, Iterator, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Ledger
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.regions import growth_by_side, waterfall
 from jmassif.analysis.run_info import about
-from jmassif.analysis.summary import ALARM, NOTE, Report, build_report, moment_of
+from jmassif.analysis.summary import ALARM, NOTE, Ledger, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
 from jmassif.model.records import Growth
@@ -70,24 +69,21 @@ _FIRST = ("Command", "Run") + _WARNINGS
 _LONG = ("Packages", "Environment")
 
 
-def _facts(facts: Iterable[Tuple[str, str]]) -> Lines:
+def _facts(profile: Profile, is_shown: Callable[[str], bool] = lambda name: True) -> Lines:
     """A line, or more, a fact."""
     lines: Lines = []
-    for name, text in facts:
-        rows = wrapped(printable(text), PAGE - 13) or [""]
-        role = WARNING if name in _WARNINGS else ""
-        lines.append(Line((f"{name + ':':<13}", LABEL), (rows[0], role)))
-        lines += [" " * 13 + rest for rest in rows[1:]]
+    for name, text in about(profile):
+        if is_shown(name):
+            rows = wrapped(printable(text), PAGE - 13) or [""]
+            role = WARNING if name in _WARNINGS else ""
+            lines.append(Line((f"{name + ':':<13}", LABEL), (rows[0], role)))
+            lines += [" " * 13 + rest for rest in rows[1:]]
     return lines
 
 
-def header(profile: Profile) -> Lines:
-    return _facts(about(profile))
-
-
-def other_facts(profile: Profile) -> Lines:
+def _other_facts(profile: Profile) -> Lines:
     """The section with what a short header leaves out."""
-    lines = _facts((name, text) for name, text in about(profile) if name not in _FIRST + _LONG)
+    lines = _facts(profile, lambda name: name not in _FIRST + _LONG)
     return heading("Machine and software") + lines if lines else []
 
 
@@ -97,14 +93,6 @@ def other_facts(profile: Profile) -> Lines:
 
 # The sentences of the first screen are as wide as its tables.
 _WIDE = 100
-
-
-def _alarm(text: str) -> Lines:
-    return [Line((line, WARNING)) for line in wrapped(f"!!! {text}", _WIDE)]
-
-
-def _indented(text: str) -> Lines:
-    return [Line((f"  {line}", WORDS)) for line in wrapped(text, _WIDE - 4)]
 
 
 def _more(report: Report, view: View) -> Lines:
@@ -118,16 +106,15 @@ def _more(report: Report, view: View) -> Lines:
 
 
 def first_screen(profile: Profile, report: Report, view: View) -> Lines:
-    said = verdict(report)
-    lines: Lines = [
-        Line((line, WARNING if report.outcome.severity == ALARM else WORDS)) for line in wrapped(said, _WIDE)
-    ]
+    role = WARNING if report.outcome.severity == ALARM else WORDS
+    lines: Lines = [Line((line, role)) for line in wrapped(verdict(report), _WIDE)]
     for remark in remarks(report):
-        lines += paragraph(remark.text) if remark.severity == NOTE else _alarm(remark.text)
+        alarm: Lines = [Line((line, WARNING)) for line in wrapped(f"!!! {remark.text}", _WIDE)]
+        lines += paragraph(remark.text) if remark.severity == NOTE else alarm
     for text in filter(None, (filtered(report), other_moment(report))):
         lines += paragraph(text)
     for finding in findings(report):
-        lines += [""] + _indented(finding.text)
+        lines += ["", *(Line((f"  {line}", WORDS)) for line in wrapped(finding.text, _WIDE - 4))]
     sources = None if view.source is None else Sources(profile, view.source)
     return lines + ladder_section(report) + lines_section(report, sources) + _more(report, view)
 
@@ -264,7 +251,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, report: Report, vi
     yield Section(1, held_section(report, extent))
     yield Section(4, temporaries(report, extent))
     yield Section(3, snapshots_in_a_sentence(profile) if view.is_brief else snapshots(profile))
-    yield Section(3, other_facts(profile) if view.is_brief else [])
+    yield Section(3, _other_facts(profile) if view.is_brief else [])
 
 
 def _other_report(profile: Profile, names: Names, view: View) -> Lines:
@@ -289,17 +276,12 @@ def _narrowed(profile: Profile, names: Names, chosen: Moment, report: Report, vi
     )
 
 
-def _facts_first(profile: Profile, view: View) -> Lines:
-    short = _facts((name, text) for name, text in about(profile) if name in _FIRST)
-    return short if view.is_brief else header(profile)
-
-
 def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str]:
     """The report's lines, as a rule no more than `room` if it is to be brief. Raises moments.SelectionError."""
     names = Names(profile)
     in_its_place = _other_report(profile, names, view)
     if in_its_place:
-        yield from _facts_first(profile, view)
+        yield from _facts(profile, lambda name: name in _FIRST or not view.is_brief)
         yield from in_its_place
         return
     chosen = moment_of(profile, names, view.selector)
@@ -315,7 +297,7 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     if view.is_brief:
         yield from bounded(sections, room - len(first) - len(drawn))
     else:
-        yield from [""] + header(profile)
+        yield from [""] + _facts(profile)
         for section in sections:
             yield from section.lines
     if view.with_stacks:
