@@ -18,7 +18,7 @@ from jmassif.html.data import run_key
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from jmassif.reader.tokens import TraceError
-from jmassif.serve.library import Library
+from jmassif.serve.server import Library
 from tests.live.test_following import SMALL, pieces, tail_of
 from tests.reporter.commands import assert_one_line_error, jmassif
 from tests.reporter.traces import Trace

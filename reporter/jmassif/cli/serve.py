@@ -37,7 +37,7 @@ def build_parser(prog: str) -> Parser:
 
 
 def _library(names: List[str], directories: Optional[List[str]]) -> Any:
-    from jmassif.serve.library import Library
+    from jmassif.serve.server import Library
 
     for name in names:
         if name == STDIN or (os.path.exists(name) and not os.path.isfile(name)):

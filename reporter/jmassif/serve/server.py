@@ -1,24 +1,322 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The server: 127.0.0.1 alone, and no answer without the token, the first part of every path.
+"""The server of a page: 127.0.0.1 alone, and no answer without the token, the first part of every path.
 
 A foreign page in the same browser can send requests here too. It does not know the token, cannot read an answer, and a name
 of its own that leads to this address is refused as Host. Nothing can be written, and no path leads to a file: there are four
 names. The number of connections is limited; those that have not shown the token yet make room for new ones.
+
+Two threads read each trace. One reads totals alone, which costs little, and publishes them. The other has the whole model, makes
+the page again when there are new snapshots, which takes seconds for a large run, and answers the page's queries.
 """
 
 import hmac
 import json
+import re
 import secrets
 import socket
 import socketserver
 import threading
 import time
+from array import array
 from collections import OrderedDict
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from urllib.parse import parse_qs, urlsplit
 
-from jmassif.serve.library import Library, NotThere
+from jmassif.analysis.calltree import Held, StackTree
+from jmassif.analysis.processes import join
+from jmassif.attribution.names import describe
+from jmassif.html.cells import Code, shown
+from jmassif.html.data import run_key
+from jmassif.html.page import page
+from jmassif.live.run import Family, Followed, LiveRun, TailBuilder
+from jmassif.model.records import Composition, side_of
+from jmassif.model.run import Profile
+from jmassif.reader.tokens import TraceError
+from jmassif.units import moment, printable
+
+# ---- the runs ----------------------------------------------------------------------------------------
+
+_LOOK_SECONDS = 0.25
+# Making pages takes time from a program on the same machine: at most this share, and none after so long without a request.
+_SHARE = 0.25
+_WANTED_SECONDS = 20.0
+MOST_ROWS = 200
+_MOMENTS_KEPT = 3
+PEAK = "peak-"
+
+
+class ServedRun(Followed):
+    """Raises TraceError when it is made, and from poll()."""
+
+    def new_model(self, profile: Profile) -> TailBuilder:
+        self._branches: Optional[StackTree] = None
+        self._held: Dict[Tuple[str, int], Held] = {}
+        return super().new_model(profile)
+
+    def poll(self) -> bool:
+        """Reads all that there is; whether anything is new."""
+        is_news = super().poll()
+        while not self.follower.is_all:
+            is_news = super().poll() or is_news
+        if is_news:
+            self._held.clear()
+            self.profile.forget(0)  # of accounts that are new, too
+        return is_news
+
+    @property
+    def branches(self) -> StackTree:
+        if self._branches is None or self._branches.n_nodes != len(self.profile.node_parent):
+            self._branches = StackTree(self.profile)
+            self._held.clear()
+        return self._branches
+
+    def _moment(self, at: str) -> Tuple[Composition, int, int]:
+        """The composition, the number of block records, and the time. Raises KeyError."""
+        profile = self.profile
+        if at.startswith(PEAK):
+            peak = profile.peaks[at[len(PEAK) :]]
+            return profile.peak_composition(peak.which), profile.snapshots[peak.snapshot].position, peak.time
+        for index, snapshot in enumerate(profile.snapshots):
+            if str(snapshot.id) == at:
+                return profile.composition(index), snapshot.position, snapshot.time
+        raise KeyError(at)
+
+    def held(self, at: str) -> Held:
+        """At a moment: "peak-total", or the id of a snapshot. Raises KeyError."""
+        branches = self.branches
+        key = (at, len(self.profile.snapshots))
+        if key not in self._held:
+            while len(self._held) >= _MOMENTS_KEPT:
+                del self._held[next(iter(self._held))]
+            self._held[key] = branches.at(self._moment(at)[0])
+        return self._held[key]
+
+    def position(self, at: str) -> Tuple[int, int]:
+        """The number of records of blocks before a moment, and its time. Raises KeyError."""
+        _, position, time = self._moment(at)
+        return position, time
+
+
+class NotThere(Exception):
+    """There is no such process, place or moment."""
+
+
+def _now(run: LiveRun) -> Dict[str, Any]:
+    """The present figures of a run."""
+    now = run.now()
+    return {
+        "pid": run.pid,
+        "state": printable(run.state),
+        "is_running": run.is_running,
+        "when": moment(now.time, run.profile.time_unit),
+        "time": now.time,
+        "host": now.host,
+        "device": now.device,
+        "peak": now.peak,
+        "snapshots": len(run.profile.snapshots),
+    }
+
+
+class Library:
+    """Raises TraceError for a name that cannot be served."""
+
+    def __init__(self, names: Sequence[str], directories: Optional[Sequence[str]]) -> None:
+        self._directories = directories
+        self._family = Family(names, has_sums=False)
+        self._runs: Dict[str, ServedRun] = {}
+        self._lock = threading.Lock()  # of the runs, and of queries
+        self._changed = threading.Condition()
+        self._page = b""
+        self._version = 0  # of the page
+        self._state: Dict[str, Any] = {}
+        self._n_states = 0
+        self._is_closed = threading.Event()
+        self._is_news = threading.Event()
+        self._is_wanted = threading.Event()
+        self._last_wanted = 0.0
+        self._family.settle()
+        self._make_page()
+        self._publish()
+
+    def start(self) -> None:
+        for work in (self._follow, self._renew):
+            threading.Thread(target=work, daemon=True).start()
+
+    def close(self) -> None:
+        self._is_closed.set()
+        self._is_news.set()
+        self._is_wanted.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    # ---- states --------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        while not self._is_closed.wait(_LOOK_SECONDS):
+            try:
+                self._family.poll(_LOOK_SECONDS)
+            except TraceError as error:
+                self._publish(str(error))
+                return
+            self._publish()
+
+    def _publish(self, problem: str = "") -> None:
+        processes = [_now(run) for run in self._family.runs]
+        with self._changed:
+            state = {"version": self._version, "processes": processes, "problem": printable(problem)}
+            if state == self._state:
+                return
+            is_news = [self._state.get(key) for key in ("processes", "problem")] != [processes, state["problem"]]
+            self._state = state
+            self._n_states += 1
+            self._changed.notify_all()
+        if is_news:
+            self._is_news.set()
+
+    def wait(self, n_seen: int, seconds: float) -> Tuple[int, Optional[Dict[str, Any]]]:
+        """The next state after so many, and their number; None: there was none for so long."""
+        self.want()
+        with self._changed:
+            self._changed.wait_for(lambda: self._n_states != n_seen or self._is_closed.is_set(), seconds)
+            return self._n_states, self._state if self._n_states != n_seen else None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed.is_set()
+
+    # ---- the page ------------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        while True:
+            if time.monotonic() - self._last_wanted > _WANTED_SECONDS and not self._is_closed.is_set():
+                self._is_wanted.clear()
+            self._is_wanted.wait()
+            if not self._is_news.wait(_WANTED_SECONDS):
+                continue
+            self._is_news.clear()
+            if self._is_closed.is_set():
+                return
+            begin = time.monotonic()
+            try:
+                is_new = self._make_page()
+            except TraceError as error:
+                self._publish(str(error))
+                return
+            if is_new:
+                self._publish()
+            took = time.monotonic() - begin
+            if self._is_closed.wait(took * (1 - _SHARE) / _SHARE):
+                return
+
+    def _make_page(self) -> bool:
+        """Returns whether anything is new."""
+        with self._lock:
+            is_news = False
+            for run in list(self._family.runs):
+                try:
+                    if run.name not in self._runs:
+                        self._runs[run.name] = ServedRun(run.name)
+                        is_news = True
+                    is_news = self._runs[run.name].poll() or is_news
+                    profile = self._runs[run.name].profile
+                    is_news = is_news or profile.is_running != run.is_running
+                    profile.is_running = run.is_running
+                except TraceError as error:
+                    self._runs.pop(run.name, None)
+                    if not self._runs and len(self._family.runs) < 2:
+                        raise
+                    self._family.lose(run, str(error))
+            if not is_news and self._page:
+                return False
+            job = join([(name, run.profile) for name, run in self._runs.items()])
+            text = "\n".join(page(job, self._directories, True))
+        with self._changed:
+            self._page = text.encode("utf-8", "backslashreplace")
+            self._version += 1
+        return True
+
+    @property
+    def page(self) -> bytes:
+        self.want()
+        return self._page
+
+    def want(self) -> None:
+        """A client is there: go on making pages for a while."""
+        self._last_wanted = time.monotonic()
+        self._is_wanted.set()
+
+    # ---- queries -------------------------------------------------------------------------------------
+
+    def _run(self, key: str) -> ServedRun:
+        for run in self._runs.values():
+            if run_key(run.profile) == key:
+                return run
+        raise NotThere("process")
+
+    def _query(self, key: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
+        self.want()
+        with self._lock:
+            run = self._run(key)
+            if not 0 <= node < run.branches.n_nodes:
+                raise NotThere("place")
+            try:
+                found = answer(run)
+            except KeyError:
+                raise NotThere("moment")
+            found["stack"] = [_label(run.profile, frame) for frame in list(run.profile.stack(node))[::-1]]
+            return found
+
+    def children(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
+        """The callees of a node with any memory, from the `first` on; see docs/page.md. Raises NotThere."""
+
+        def answer(run: ServedRun) -> Dict[str, Any]:
+            held = run.held(at)
+            found = run.branches.children(held, node)
+            code = Code(run.profile, self._directories)
+            rows = []
+            for child in found[first : first + MOST_ROWS]:
+                frame = run.profile.node_frame[child]
+                rows.append(
+                    {
+                        "node": child,
+                        "name": _label(run.profile, frame),
+                        "type": run.profile.frames[frame][0],
+                        "around": code.around(run.profile.frame(frame)),
+                        "children": len(run.branches.children(held, child)),
+                        **_figures(held.all, child),
+                    }
+                )
+            return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
+
+        return self._query(key, at, node, answer)
+
+    def blocks(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
+        """The blocks of a node and of all below it. Raises NotThere."""
+
+        def answer(run: ServedRun) -> Dict[str, Any]:
+            profile = run.profile
+            found = run.branches.blocks(node, *run.position(at))
+            rows: List[Dict[str, Any]] = []
+            for block in found[first : first + MOST_ROWS]:
+                _, kind, owner = profile.accounts[block.account]
+                row = {"begin": block.begin, "address": f"{block.address:x}", "bytes": block.bytes}
+                rows.append({**row, "kind": kind, "owner": owner, "side": side_of(kind) or ""})
+            return {"rows": rows, "n": len(found), "bytes": sum(block.bytes for block in found)}
+
+        return self._query(key, at, node, answer)
+
+
+def _label(profile: Profile, frame: int) -> str:
+    return shown(describe(profile.frame(frame))) if frame else "all"
+
+
+def _figures(columns: "List[array[int]]", node: int) -> Dict[str, int]:
+    return dict(zip(("host", "device", "blocks"), (column[node] for column in columns)))
+
+
+# ---- the server --------------------------------------------------------------------------------------
 
 HOST = "127.0.0.1"
 # Bytes of 256 random bits, in base64.
@@ -83,11 +381,9 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
                 self._strangers[request] = time.monotonic()
             super().process_request(request, client_address)
             return
-        try:
+        with suppress(OSError):
             request.settimeout(1.0)
             request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
-        except OSError:
-            pass
         self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -113,10 +409,8 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
             ]
             for request in dropped:
                 del self._strangers[request]
-                try:
+                with suppress(OSError):
                     request.shutdown(socket.SHUT_RDWR)  # its thread closes it
-                except OSError:
-                    pass
         return len(dropped)
 
     def service_actions(self) -> None:
@@ -140,20 +434,18 @@ class _Handler(BaseHTTPRequestHandler):
         """A fixed text, without anything of the request."""
         self._send(code, "text/plain; charset=utf-8", f"{code}\n".encode("ascii"), _POLICY)
 
-    def _send(self, status: int, kind: str, content: bytes, policy: str) -> None:
+    def _begin(self, status: int, kind: str, policy: str, *more: Tuple[str, str]) -> None:
         self.send_response_only(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Content-Security-Policy", policy)
-        self.send_header("Connection", "close")
-        for name, value in _HEADERS:
+        for name, value in (("Content-Type", kind), ("Content-Security-Policy", policy), *_HEADERS, *more):
             self.send_header(name, value)
-        if status == 405:
-            self.send_header("Allow", "GET")
         self.end_headers()
+        self.close_connection = True
+
+    def _send(self, status: int, kind: str, content: bytes, policy: str) -> None:
+        more = [("Allow", "GET")] * (status == 405)
+        self._begin(status, kind, policy, ("Content-Length", str(len(content))), ("Connection", "close"), *more)
         if self.command != "HEAD":
             self.wfile.write(content)
-        self.close_connection = True
 
     def _refuse_method(self) -> None:
         self.send_error(405)
@@ -202,10 +494,7 @@ class _Handler(BaseHTTPRequestHandler):
         if set(query) - {"process", "at", "node", "first"}:
             raise _Refused(400, "no such parameter")
         numbers = [query.get(key, "0") for key in ("node", "first")]
-        if not all(
-            number.isdecimal() and number.isascii() if hasattr(number, "isascii") else number.isdecimal()
-            for number in numbers
-        ):
+        if not all(re.fullmatch("[0-9]+", number) for number in numbers):
             raise _Refused(400, "no number")
         if any(len(number) > 12 for number in numbers):
             raise _Refused(404, "beyond all places")
@@ -223,13 +512,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.listeners.acquire(blocking=False):
             raise _Refused(503, "too many listeners")
         try:
-            self.send_response_only(200)
-            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
-            self.send_header("Content-Security-Policy", _POLICY)
-            for name, value in _HEADERS:
-                self.send_header(name, value)
-            self.end_headers()
-            self.close_connection = True
+            self._begin(200, "text/event-stream; charset=utf-8", _POLICY)
             n_seen = -1
             while not self.server.library.is_closed:
                 n_seen, state = self.server.library.wait(n_seen, _BEAT_SECONDS)
