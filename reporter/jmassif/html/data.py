@@ -38,7 +38,7 @@ from jmassif.render.summary import (
     where_arenas_are,
 )
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
-from jmassif.render.words import NOT_COUNTED, OWNERS
+from jmassif.render.owners import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
 
 
