@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""jmassif fleet diff, runs and export: what was planted is found, with its size, and the figures are those of jm_diff."""
+"""jmassif fleet diff and runs: what was planted is found, with its size, and the figures are those of jm_diff."""
 
 import csv
 import io
@@ -77,9 +77,10 @@ def test_of_groups_by_chance_nothing_is_a_change(fleet: MadeFleet) -> None:
 def test_medians_and_percentiles_are_those_of_the_traces(fleet: MadeFleet) -> None:
     """Against the values of each run, and the rows of `jmassif diff`."""
     where = ["--where=host=board-000[01]*", "--where=is_complete=1"]
-    names = [row.split(",")[1] for row in asked("export", fleet.database, *where).out.splitlines()[1:]]
+    names = [row.split(",")[1] for row in asked("runs", fleet.database, "--format=csv", *where).out.splitlines()[1:]]
     files = [
-        str(fleet.traces / Path(name).name) for name in csv_column(asked("export", fleet.database, *where).out, "file")
+        str(fleet.traces / Path(name).name)
+        for name in csv_column(asked("runs", fleet.database, "--format=csv", *where).out, "file")
     ]
     assert len(files) == len(names) > 15
     done = jm_diff("--group-by=jetpack", "--format=json", "--by=owner", *files)
@@ -106,10 +107,11 @@ def csv_column(text: str, name: str) -> List[str]:
 def runs_values(fleet: MadeFleet, where: List[str]) -> Dict[str, Dict[str, List[int]]]:
     """By JetPack and owner, of the figures as they are exported."""
     jetpack_of = {
-        row["run"]: row["jetpack"] for row in csv.DictReader(io.StringIO(asked("export", fleet.database, *where).out))
+        row["run"]: row["jetpack"]
+        for row in csv.DictReader(io.StringIO(asked("runs", fleet.database, "--format=csv", *where).out))
     }
     found: Dict[str, Dict[str, List[int]]] = {}
-    for line in asked("export", fleet.database, "--table=figures", "--format=jsonl", *where).out.splitlines():
+    for line in asked("runs", fleet.database, "--figures", "--format=jsonl", *where).out.splitlines():
         row = json.loads(line)
         if row["view"] in ("owner", "total"):
             values = found.setdefault(jetpack_of[row["run"]], {}).setdefault(row["name"], [])
@@ -196,7 +198,7 @@ def test_few_runs_are_said_to_be_too_few(fleet: MadeFleet) -> None:
 
 def test_where_nothing_fits_nothing_is_listed(fleet: MadeFleet) -> None:
     assert len(asked("runs", fleet.database, "--where=jetpack=9").out.splitlines()) == 1
-    assert asked("export", fleet.database, "--where=jetpack=9", "--format=jsonl").out == ""
+    assert asked("runs", fleet.database, "--where=jetpack=9", "--format=jsonl").out == ""
 
 
 def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:

@@ -74,7 +74,7 @@ def run_all(scripts: List[str], directory: Path, address: str) -> None:
 
 def test_the_document_has_commands_to_be_run() -> None:
     scripts = [block.script for block in blocks()]
-    for word in ("load", "diff", "runs", "export"):
+    for word in ("load", "diff", "runs"):
         assert any(f"jmassif fleet {word} " in script for script in scripts)
     assert len(scripts) >= 9 and not any(
         "rsync" in script or "create_distributed_table" in script for script in scripts

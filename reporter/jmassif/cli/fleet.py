@@ -31,7 +31,6 @@ from jmassif.render.view import FormatError
 from jmassif.units import count, moment, printable, size
 
 _HTML = "html"
-_EXPORTS = {"csv": tables.write_csv, "jsonl": tables.write_jsonl}
 
 _EPILOG = """\
 DB is a file, for SQLite, or postgresql://HOST/NAME.
@@ -99,16 +98,11 @@ def build_parser(prog: str) -> Parser:
     _add_output(diff, "text", "markdown", "json", _HTML)
     option("--open", action="store_true", help="with --format=html: open the page in the browser")
 
-    runs = add("runs", "list the runs")
+    runs = add("runs", "list the runs, or write them as CSV or JSON lines")
     _add_where(runs)
+    runs.add_argument("--figures", action="store_true", help="the figures of each run [as CSV]")
     _add_output(runs, "text", "csv", "jsonl")
 
-    export = add("export", "write runs, or the figures of each, as CSV or JSON lines")
-    export.add_argument(
-        "--table", choices=("runs", "figures"), default="runs", metavar="NAME", help="runs, figures [runs]"
-    )
-    _add_where(export)
-    _add_output(export, "csv", "jsonl")
     return parser
 
 
@@ -290,21 +284,11 @@ def _run_lines(runs: List[FleetRun]) -> Iterator[str]:
 def _runs(arguments: argparse.Namespace) -> int:
     with _loaded(arguments.database) as database:
         runs = _wanted(arguments, database)
-    if arguments.format == "text":
-        lines = _run_lines(runs)
-    else:
-        lines = _EXPORTS[arguments.format](tables.RUN_FIELDS, tables.run_rows(runs))
-    common.check_not_input(arguments.output, [arguments.database])
-    common.write(lines, arguments.output)
-    return 0
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    with _loaded(arguments.database) as database:
-        runs = _wanted(arguments, database)
-        write: Any = _EXPORTS[arguments.format]
-        if arguments.table == "figures":
+        write = tables.write_jsonl if arguments.format == "jsonl" else tables.write_csv
+        if arguments.figures:
             lines = write(tables.FIGURE_FIELDS, tables.figures(database, runs))
+        elif arguments.format == "text":
+            lines = _run_lines(runs)
         else:
             lines = write(tables.RUN_FIELDS, tables.run_rows(runs))
         common.check_not_input(arguments.output, [arguments.database])
@@ -312,7 +296,7 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_ACTIONS = {"load": _load, "diff": _diff, "runs": _runs, "export": _export}
+_ACTIONS = {"load": _load, "diff": _diff, "runs": _runs}
 
 
 def run(arguments: argparse.Namespace) -> int:
