@@ -28,10 +28,6 @@ _PAGE = "page.html"
 _REPORTER = "from jmassif.cli.main import jm_print; jm_print()"
 
 
-class CellError(Exception):
-    """One line: an error of the magic's line, a missing program, or a cell that has failed."""
-
-
 def _parser() -> Parser:
     description = "Run this cell below the recorder, in a process of its own, and show the page of its memory."
     epilog = "All other options are the recorder's (jmassif run --help): --large=0, --trace-children=yes, ..."
@@ -49,16 +45,16 @@ def _parser() -> Parser:
 
 
 def _options(line: str) -> Tuple[Namespace, List[str]]:
-    """The magic's options, and the recorder's. Raises CellError."""
+    """The magic's options, and the recorder's. Raises Problem."""
     try:
         options, rest = _parser().parse_known_args(shlex.split(line))
     except (ValueError, Problem) as error:
-        raise CellError(f"%%jmassif: {error}")
+        raise Problem(f"%%jmassif: {error}")
     if options.jmassif_out_file is not None:
-        raise CellError("%%jmassif: --jmassif-out-file: the trace is kept with --keep=DIRECTORY")
+        raise Problem("%%jmassif: --jmassif-out-file: the trace is kept with --keep=DIRECTORY")
     for word in rest:
         if not word.startswith("--") or len(word) == 2:
-            raise CellError(f'%%jmassif: "{word}" is not an option (%%jmassif --help lists the options)')
+            raise Problem(f'%%jmassif: "{word}" is not an option (%%jmassif --help lists the options)')
     return options, rest
 
 
@@ -123,7 +119,7 @@ def _how_it_ended(status: int) -> str:
 
 
 def _write_page(traces: List[Path], page: Path, options: List[str]) -> None:
-    """Writes in a process of its own: a large trace would stay in the kernel's memory. Raises CellError."""
+    """Writes in a process of its own: a large trace would stay in the kernel's memory. Raises Problem."""
     above = str(Path(__file__).resolve().parent.parent)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([above, os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", _REPORTER, "--format=html", "-o", str(page)] + options
@@ -136,7 +132,7 @@ def _write_page(traces: List[Path], page: Path, options: List[str]) -> None:
     )
     if done.returncode:
         said = done.stdout.decode("utf-8", "replace").strip().splitlines()
-        raise CellError(said[-1] if said else f"the page could not be made (status {done.returncode})")
+        raise Problem(said[-1] if said else f"the page could not be made (status {done.returncode})")
 
 
 def frame(page: str, height: int) -> str:
@@ -151,11 +147,11 @@ def frame(page: str, height: int) -> str:
 
 
 def _record(options: Namespace, recorder: List[str], cell: str, directory: Path) -> None:
-    """Raises CellError, KeyboardInterrupt."""
+    """Raises Problem, KeyboardInterrupt."""
     try:
         words = launcher()
     except LaunchError as error:
-        raise CellError(f"%%jmassif {error}")
+        raise Problem(f"%%jmassif {error}")
     script = directory / _SCRIPT
     script.write_text(cell, encoding="utf-8")
     before = set(directory.glob("jmassif.out.*"))
@@ -164,7 +160,7 @@ def _record(options: Namespace, recorder: List[str], cell: str, directory: Path)
     status = _run(command + [sys.executable, str(script)])
     traces = sorted(set(directory.glob("jmassif.out.*")) - before)
     if not traces:
-        raise CellError(
+        raise Problem(
             f"{' '.join(words)} has recorded nothing and ended {_how_it_ended(status)}: see above;"
             " is the tool jmassif installed there, and are the options its own?"
         )
@@ -173,7 +169,7 @@ def _record(options: Namespace, recorder: List[str], cell: str, directory: Path)
     display = importlib.import_module("IPython.display")
     display.display(display.HTML(frame(page.read_text(encoding="utf-8"), options.height)))
     if status:
-        raise CellError(f"the cell's process ended {_how_it_ended(status)}")
+        raise Problem(f"the cell's process ended {_how_it_ended(status)}")
 
 
 def jmassif(line: str, cell: str) -> None:
@@ -190,7 +186,7 @@ def jmassif(line: str, cell: str) -> None:
         else:
             with tempfile.TemporaryDirectory(prefix="jmassif-cell-") as directory:
                 _record(options, recorder, cell, Path(directory))
-    except (CellError, OSError) as error:
+    except (Problem, OSError) as error:
         raise importlib.import_module("IPython.core.error").UsageError(str(error))
 
 

@@ -163,4 +163,3 @@ def test_one_frame_is_printed(path: Path, monkeypatch: Any) -> None:
     lines = done.out.splitlines()
     assert done.status == 0 and not done.err and len(lines) <= 30 and max(map(len, lines)) <= 100
     assert "\x1b" not in done.out and "ended, status 0" in lines[0] and any(line.startswith("LADDER") for line in lines)
-    assert "\x1b[" in jmassif("top", "--once", "--color=always", path).out

@@ -8,7 +8,7 @@ imports little.
 import argparse
 import sys
 from itertools import dropwhile
-from typing import Iterator, List, Sequence
+from typing import Iterator, Sequence
 
 from jmassif.cli.common import Parser, Problem
 from jmassif.doctor.checks import FAILS, Finding, Machine, all_findings, urgent_findings
@@ -55,11 +55,6 @@ def _json(findings: Sequence[Finding]) -> str:
     return json.dumps({"jmassif": __version__, "works": works, "findings": rows}, indent=2) + "\n"
 
 
-def _without_options(words: Sequence[str]) -> List[str]:
-    """The program of Valgrind's command line, after the options."""
-    return list(dropwhile(lambda word: word.startswith("-"), words))
-
-
 def _quick(machine: Machine) -> None:
     """At most one line."""
     found = urgent_findings(machine)
@@ -73,7 +68,7 @@ def _quick(machine: Machine) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
-    program = _without_options(words)
+    program = list(dropwhile(lambda word: word.startswith("-"), words))  # after Valgrind's options
     traces = [word for word in words[: len(words) - len(program)] if word.startswith("--jmassif-out-file=")]
     trace = traces[-1].partition("=")[2] if traces else ""
     machine = Machine(arguments.root, arguments.tools, arguments.valgrind, program, trace=trace)

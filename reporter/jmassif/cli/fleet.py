@@ -3,7 +3,6 @@
 
 import argparse
 import os
-import sys
 import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -11,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import non_empty, number, views
-from jmassif.cli.terminal import is_terminal
+from jmassif.cli.terminal import StatusLine, bar
 from jmassif.fleet import tables
 from jmassif.fleet.compare import (
     POOLS,
@@ -146,32 +145,20 @@ def _paths(names: List[str], database: str) -> Tuple[List[str], List[Refused]]:
     return list(found), refused
 
 
-class _Bar:
-    """The progress of a load, on standard error if that is a terminal."""
+class _Bar(StatusLine):
+    """The progress of a load."""
 
-    def __init__(self) -> None:
-        self._is_on = is_terminal(sys.stderr)
-        self._next = time.monotonic() + 1.0
-        self._first: Optional[Tuple[float, int]] = None  # time, and number of traces done then
+    _first: Optional[Tuple[float, int]] = None  # time, and number of traces done then
 
     def __call__(self, n_done: int, n_all: int, n_refused: int) -> None:
         now = time.monotonic()
         begin, n_before = self._first = self._first or (now, n_done)
-        if not self._is_on or now < self._next:
-            return
-        self._next = now + 0.2
-        rate = (n_done - n_before) / (now - begin) if now > begin else 0.0
-        left = f", {moment(1000 * int((n_all - n_done) / rate), 'ms')} left" if rate else ""
-        refused = f", {n_refused:,} refused" if n_refused else ""
-        bar = "#" * int(30 * n_done / max(1, n_all))
-        text = f"[{bar:<30}] {n_done:,} of {n_all:,} traces, {rate:.0f} a second{left}{refused}"
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        if self._is_on:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if self.is_due():
+            rate = (n_done - n_before) / (now - begin) if now > begin else 0.0
+            left = f", {moment(1000 * int((n_all - n_done) / rate), 'ms')} left" if rate else ""
+            refused = f", {n_refused:,} refused" if n_refused else ""
+            done = f"{n_done:,} of {n_all:,} traces"
+            self.show(f"{bar(n_done / max(1, n_all))} {done}, {rate:.0f} a second{left}{refused}")
 
 
 def _load(arguments: argparse.Namespace) -> int:
@@ -179,12 +166,9 @@ def _load(arguments: argparse.Namespace) -> int:
     database = open_database(arguments.database, may_be_new=True)
     try:
         prepare(database)
-        bar = _Bar()
         begin = time.monotonic()
-        try:
-            done = Loader(database).load(paths, arguments.jobs or os.cpu_count() or 1, bar)
-        finally:
-            bar.end()
+        with _Bar() as progress:
+            done = Loader(database).load(paths, arguments.jobs or os.cpu_count() or 1, progress)
         ((n_runs,),) = database.rows("SELECT count(*) FROM run")
     finally:
         database.close()

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import IO, Callable, Iterable, Iterator, Optional, TypeVar
+from typing import IO, Iterable, Iterator, Optional, TypeVar
 
 from jmassif.render import layout as roles
 from jmassif.units import printable, size
@@ -101,56 +101,64 @@ def page(lines: Iterable[str], command: str) -> None:
 
 _QUIET_SECONDS = 1.0
 _BETWEEN_SECONDS = 0.1
-_BAR = 30
+_Self = TypeVar("_Self", bound="StatusLine")
+_Piece = TypeVar("_Piece")
 
 
-class ProgressBar:
-    """Progress of reading, on standard error, after a second, if that is a terminal."""
+class StatusLine:
+    """A line on standard error, after a second, if that is a terminal; gone in the end."""
 
-    def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
-        self._name = printable(name)[-40:]
-        self._now = now
-        self._next = now() + _QUIET_SECONDS
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _QUIET_SECONDS
         self._is_on = is_terminal(sys.stderr)
         self._is_shown = False
 
-    def __call__(self, n_bytes: int, n_all: Optional[int]) -> None:
-        """Called often; see inputs.Progress."""
-        if not self._is_on or self._now() < self._next:
-            return
-        self._next = self._now() + _BETWEEN_SECONDS
-        if n_all:
-            part = min(1.0, n_bytes / n_all)
-            bar = "#" * int(part * _BAR)
-            state = f"[{bar:<{_BAR}}] {100 * part:3.0f} % of {size(n_all)}"
-        else:
-            state = size(n_bytes)
-        sys.stderr.write(f"\r\x1b[Kreading {self._name} {state}")
-        sys.stderr.flush()
-        self._is_shown = True
+    def is_due(self) -> bool:
+        return self._is_on and time.monotonic() >= self._next
 
-    def __enter__(self) -> "ProgressBar":
+    def show(self, text: str) -> None:
+        self._next = time.monotonic() + _BETWEEN_SECONDS
+        self._is_shown = True
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+    def __enter__(self: _Self) -> _Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            self._write("")
+
+
+def bar(part: float) -> str:
+    return f"[{'#' * int(part * 30):<30}]"
+
+
+class ProgressBar(StatusLine):
+    """Progress of reading."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = printable(name)[-40:]
+
+    def __call__(self, n_bytes: int, n_all: Optional[int]) -> None:
+        """Called often; see inputs.Progress."""
+        if self.is_due():
+            part = min(1.0, n_bytes / n_all) if n_all else 0.0
+            state = f"{bar(part)} {100 * part:3.0f} % of {size(n_all)}" if n_all else size(n_bytes)
+            self.show(f"reading {self._name} {state}")
 
 
 def _count(what: str, is_over: threading.Event) -> None:
     begin = time.monotonic()
     wait = _QUIET_SECONDS
-    while not is_over.wait(wait):
-        sys.stderr.write(f"\r\x1b[Kmaking {what}, {time.monotonic() - begin:.0f} s")
-        sys.stderr.flush()
-        wait = _BETWEEN_SECONDS
-    if wait != _QUIET_SECONDS:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
-
-
-_Piece = TypeVar("_Piece")
+    with StatusLine() as line:
+        while not is_over.wait(wait):
+            line.show(f"making {what}, {time.monotonic() - begin:.0f} s")
+            wait = _BETWEEN_SECONDS
 
 
 def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:

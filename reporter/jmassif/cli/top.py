@@ -217,13 +217,6 @@ def build_parser(prog: str) -> Parser:
     option("--once", action="store_true", help="print one frame and end")
     option("--sort", choices=ORDERS, default="held", metavar="ORDER", help=f"of the lines: {', '.join(ORDERS)} [held]")
     option("--interval", type=number(0.1, 3600), default=0.5, metavar="SECONDS", help="time between two looks [0.5]")
-    option(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        metavar="WHEN",
-        help="with --once: auto, always, never [auto: on a terminal]",
-    )
     return parser
 
 
@@ -240,12 +233,12 @@ def _read_all(watching: Watching) -> None:
         time.sleep(0 if any(not run.follower.is_all for run in runs) else 0.05)
 
 
-def _print_once(watching: Watching, colour: str) -> None:
+def _print_once(watching: Watching) -> None:
     _read_all(watching)
     watching.family.settle()
     size = shutil.get_terminal_size()
     lines = frame(watching.screen(), size.columns, size.lines)
-    common.write(coloured(lines) if wants_colour(colour, sys.stdout) else lines, None)
+    common.write(coloured(lines) if wants_colour("auto", sys.stdout) else lines, None)
 
 
 # ---- the terminal -----------------------------------------------------------------------------
@@ -363,7 +356,7 @@ def run(arguments: argparse.Namespace) -> int:
         watching = Watching(Family(names))
         watching.order = arguments.sort
         if arguments.once:
-            _print_once(watching, arguments.color)
+            _print_once(watching)
         else:
             _show(watching, arguments.interval)
     except TraceError as error:
