@@ -73,38 +73,17 @@ export function heldParts({ head, column }) {
     const bytes = column('row.bytes');
     // Beyond what the live bytes grew by.
     const allocated = column('row.allocated').map((beyond, row) => beyond + Math.max(0, bytes[row]));
-    const reasons = column('moment.reason');
-    const cells = {
-        node: whole(column('cell.node')),
-        kind: whole(column('cell.kind')),
-        owner: whole(column('cell.owner')),
-        role: whole(column('cell.role')),
-        library: whole(column('cell.library')),
-        thread: whole(column('cell.thread')),
-        line: whole(column('cell.line')),
-        through: whole(column('cell.through')),
-        process: new Uint32Array(head.columns['cell.node'].rows),
-        places: whole(column('cell.places')),
-        inherited: whole(column('cell.inherited')),
-        chosen: head.filter ? whole(column('cell.chosen')) : new Uint32Array(0),
-    };
+    const names = ['node', 'kind', 'owner', 'role', 'library', 'thread', 'line', 'through', 'places', 'inherited'];
+    const cells = /** @type {Cells} */ (Object.fromEntries(names.map((name) => [name, whole(column(`cell.${name}`))])));
+    cells.process = new Uint32Array(cells.node.length);
+    cells.chosen = head.filter ? whole(column('cell.chosen')) : new Uint32Array(0);
     return {
         head,
         processes: [`${head.pid || '?'} ${head.command}`.trim()],
         nodes: { parent: whole(column('node.parent')), frame: whole(column('node.frame')) },
         cells,
-        moments: {
-            time: column('moment.time'),
-            id: column('moment.id'),
-            reason: Array.from(reasons, (place) => head.reasons[place]),
-        },
-        rows: {
-            begin,
-            cell,
-            bytes,
-            blocks: column('row.blocks'),
-            allocated,
-        },
+        moments: { time: column('moment.time'), id: column('moment.id'), reason: Array.from(column('moment.reason'), (place) => head.reasons[place]) },
+        rows: { begin, cell, bytes, blocks: column('row.blocks'), allocated },
     };
 }
 
@@ -133,12 +112,7 @@ export function partsOf(data) {
             came: column('block.came'),
             went: column('block.went'),
         },
-        outline: {
-            time: column('timeline.time'),
-            host: column('timeline.host'),
-            device: column('timeline.device'),
-            maximum: column('timeline.maximum'),
-        },
+        outline: { time: column('timeline.time'), host: column('timeline.host'), device: column('timeline.device'), maximum: column('timeline.maximum') },
         machine: machineOf(data),
         mapped: { begin: bounds(column('mapped.rows')), name: whole(column('mapped.name')), figures: MAPPED.map((name) => column(`mapped.${name}`)) },
     };

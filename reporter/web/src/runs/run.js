@@ -5,6 +5,7 @@
 
 import { moment as time } from '../base/units.js';
 import { MAPPED } from './parts.js';
+import { NOTHING } from './sums.js';
 
 /** @typedef {import('./parts.js').Parts} Parts */
 /** @typedef {import('./parts.js').Measure} Measure */
@@ -17,6 +18,7 @@ import { MAPPED } from './parts.js';
 // A moment is had by replaying the rows since the last of those kept.
 const KEPT_EVERY = 64;
 const CACHED = 8;
+const SIDES = /** @type {const} */ ([['host', 'hostBlocks'], ['device', 'deviceBlocks']]);
 
 /** @param {string} reason @param {number} id */
 function nameOf(reason, id) {
@@ -30,8 +32,8 @@ export class Run {
     #kept = [];
     /** @type {Map<number, Held>} */
     #cache = new Map();
-    /** @type {Map<string, {names: string[], of: Uint32Array}>} */
-    #dimensions = new Map();
+    /** @type {Record<Dimension, {names: string[], of: Uint32Array}>|null} */
+    #dimensions = null;
 
     /** @param {Parts} parts */
     constructor(parts) {
@@ -104,35 +106,23 @@ export class Run {
 
     /** The names of a dimension, and which of them each cell has. @param {Dimension} dimension */
     dimension(dimension) {
-        let found = this.#dimensions.get(dimension);
-        if (!found) {
-            found = this.#makeDimension(dimension);
-            this.#dimensions.set(dimension, found);
-        }
-        return found;
+        this.#dimensions ??= this.#describeDimensions();
+        return this.#dimensions[dimension];
     }
 
-    /** @param {Dimension} dimension @returns {{names: string[], of: Uint32Array}} */
-    #makeDimension(dimension) {
+    #describeDimensions() {
         const { head, cells } = this;
-        switch (dimension) {
-            case 'owner':
-                return { names: head.owners.map((owner) => owner.name), of: cells.owner };
-            case 'group':
-                return { names: head.groups, of: cells.owner.map((owner) => head.groups.indexOf(head.owners[owner].group)) };
-            case 'kind':
-                return { names: head.kinds.map((kind) => kind.name), of: cells.kind };
-            case 'library':
-                return { names: head.libraries, of: cells.library };
-            case 'role':
-                return { names: head.roles.map((role) => role || '(no tensor)'), of: cells.role };
-            case 'thread':
-                return { names: head.threads, of: cells.thread };
-            case 'line':
-                return { names: head.lines.label, of: cells.line };
-            case 'process':
-                return { names: this.parts.processes, of: cells.process };
-        }
+        const names = (/** @type {{name: string}[]} */ list) => list.map(({ name }) => name);
+        return {
+            owner: { names: names(head.owners), of: cells.owner },
+            group: { names: head.groups, of: cells.owner.map((owner) => head.groups.indexOf(head.owners[owner].group)) },
+            kind: { names: names(head.kinds), of: cells.kind },
+            library: { names: head.libraries, of: cells.library },
+            role: { names: head.roles.map((role) => role || '(no tensor)'), of: cells.role },
+            thread: { names: head.threads, of: cells.thread },
+            line: { names: head.lines.label, of: cells.line },
+            process: { names: this.parts.processes, of: cells.process },
+        };
     }
 
     /**
@@ -141,19 +131,16 @@ export class Run {
     sums(dimension, moment) {
         const { names, of } = this.dimension(dimension);
         const held = this.at(moment);
-        const sums = names.map(() => ({ host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 }));
+        const sums = names.map(() => ({ ...NOTHING }));
         for (let cell = 0; cell < this.nCells; cell++) {
             const sum = sums[of[cell]];
-            if (this.side[cell] === 0) {
-                sum.host += held.bytes[cell];
-                sum.hostBlocks += held.blocks[cell];
-            } else if (this.side[cell] === 1) {
-                sum.device += held.bytes[cell];
-                sum.deviceBlocks += held.blocks[cell];
-            } else {
+            if (this.side[cell] === 2) {
                 sum.listed += held.bytes[cell];
                 continue;
             }
+            const [bytes, blocks] = SIDES[this.side[cell]];
+            sum[bytes] += held.bytes[cell];
+            sum[blocks] += held.blocks[cell];
             sum.allocated += held.allocated[cell];
         }
         return sums;
@@ -163,7 +150,7 @@ export class Run {
     totals(moment) {
         const { lines } = this.head;
         const { bytes } = this.at(moment);
-        const sums = lines.label.map(() => ({ host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 }));
+        const sums = lines.label.map(() => ({ ...NOTHING }));
         for (let cell = 0; cell < this.nCells; cell++) {
             if (this.side[cell] === 2 || !bytes[cell]) continue;
             for (const line of lines.through[this.cells.through[cell]]) sums[line][this.side[cell] ? 'device' : 'host'] += bytes[cell];

@@ -8,6 +8,7 @@ import { Run } from './run.js';
 
 /** @typedef {import('./parts.js').Parts} Parts */
 /** @typedef {import('./data.js').RunHead} RunHead */
+/** @typedef {import('./parts.js').Cells} Cells */
 
 /** Places of values in one list, in the order in which they come. @template T @param {(value: T) => string} keyOf */
 function index(keyOf) {
@@ -124,21 +125,14 @@ function framesOf(runs) {
 
 /** @param {Parts[]} parts @param {Shared} shared */
 function cellsOf(parts, { first, placesOf }) {
-    const placed = (/** @type {'kind'|'owner'|'role'|'library'|'thread'|'line'|'through'} */ what) => joined(parts.map((part, i) => part.cells[what].map((place) => placesOf[i][what][place])));
-    return {
-        node: joined(parts.map((part, i) => part.cells.node.map((node) => (node ? node - 1 + first.node[i] : 0)))),
-        kind: placed('kind'),
-        owner: placed('owner'),
-        role: placed('role'),
-        library: placed('library'),
-        thread: placed('thread'),
-        line: placed('line'),
-        through: placed('through'),
-        process: joined(parts.map((part, i) => part.cells.process.map(() => i))),
-        places: joined(parts.map((part) => part.cells.places)),
-        inherited: joined(parts.map((part) => part.cells.inherited)),
-        chosen: joined(parts.map((part) => part.cells.chosen)),
-    };
+    /** @type {(what: keyof Cells, of: (value: number, i: number) => number) => Uint32Array} */
+    const each = (what, of) => joined(parts.map((part, i) => part.cells[what].map((value) => of(value, i))));
+    const named = /** @type {const} */ (['kind', 'owner', 'role', 'library', 'thread', 'line', 'through']);
+    const cells = /** @type {Cells} */ (Object.fromEntries(named.map((what) => [what, each(what, (place, i) => placesOf[i][what][place])])));
+    cells.node = each('node', (node, i) => (node ? node - 1 + first.node[i] : 0));
+    cells.process = each('process', (_, i) => i);
+    for (const what of /** @type {const} */ (['places', 'inherited', 'chosen'])) cells[what] = each(what, (value) => value);
+    return cells;
 }
 
 /** Changes at each step. @param {Run[]} runs @param {Step[]} order @param {number[]} firstCell by run @returns {import('./parts.js').Rows} */

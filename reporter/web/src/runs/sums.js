@@ -12,14 +12,11 @@
 export const NOTHING = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
 
 /** @param {Sum} a @param {Sum} b @returns {Sum} */
-const plus = (a, b) => ({
-    host: a.host + b.host,
-    device: a.device + b.device,
-    hostBlocks: a.hostBlocks + b.hostBlocks,
-    deviceBlocks: a.deviceBlocks + b.deviceBlocks,
-    allocated: a.allocated + b.allocated,
-    listed: a.listed + b.listed,
-});
+function plus(a, b) {
+    const sum = { ...a };
+    for (const figure of /** @type {(keyof Sum)[]} */ (Object.keys(a))) sum[figure] += b[figure];
+    return sum;
+}
 
 /** @param {Sum} sum */
 export const total = (sum) => sum.host + sum.device;

@@ -40,14 +40,7 @@ function mappedRows({ run, moment }) {
 
 /** @param {Mapped[]} rows @returns {Mapped} */
 const mappedSum = (rows) =>
-    rows.reduce((all, row) => ({ ...all, resident: all.resident + row.resident, virtual: all.virtual + row.virtual, shared: all.shared + row.shared, swapped: all.swapped + row.swapped }), {
-        library: 'total',
-        kind: '',
-        resident: 0,
-        virtual: 0,
-        shared: 0,
-        swapped: 0,
-    });
+    rows.reduce((all, row) => ({ ...all, resident: all.resident + row.resident, virtual: all.virtual + row.virtual, shared: all.shared + row.shared, swapped: all.swapped + row.swapped }), { library: 'total', kind: '', resident: 0, virtual: 0, shared: 0, swapped: 0 });
 
 /** @param {string} head @param {(row: Mapped) => number} value @returns {import('../charts/table.js').Column<Mapped>} */
 const bytes = (head, value) => ({ head, isFigure: true, value, show: (row) => (value(row) ? size(value(row)) : '–') });
