@@ -10,7 +10,6 @@ import zlib
 from typing import Dict, Iterable, Iterator, List, Tuple
 
 from jmassif.analysis.aggregate import SampleFigures, samples
-from jmassif.analysis.calltree import from_outer
 from jmassif.analysis.moments import Moment, select
 from jmassif.analysis.run_info import labels_of_run
 from jmassif.attribution.names import describe
@@ -77,7 +76,6 @@ _TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_SAMPLE_TYPE = 9, 10,
 
 # The largest value, which is signed there.
 _LARGEST = (1 << 63) - 1
-_MAX_KNOWN = 1 << 16
 
 
 class _Strings:
@@ -154,7 +152,7 @@ class _Samples:
         self._run = b"".join(self._label(key, text) for key, text in labels_of_run(profile))
         self._labels: Dict[Tuple[str, str, str, str], bytes] = {}
         self._thread_of = thread_naming(profile, True) if profile.has_threads else None
-        self._known = {0: b""}  # stacks, innermost frame first, by the innermost node
+        self._node, self._frames = 0, b""  # the last stack of callers: neighbours share it
 
     def _label(self, key: str, text: str) -> bytes:
         return delimited(3, number(1, self._strings(key)) + number(2, self._strings(text)))
@@ -170,14 +168,19 @@ class _Samples:
             self._labels[(kind, owner, role, thread)] = known
         return known
 
-    def _outwards(self, outer: bytes, node: int) -> bytes:
-        return self._ids[self._profile.node_frame[node]] + outer
+    def _outwards(self, node: int) -> Iterator[bytes]:
+        parents, frames = self._profile.node_parent, self._profile.node_frame
+        while node:
+            yield self._ids[frames[node]]
+            node = parents[node]
 
     def _stack(self, account: Account) -> bytes:
+        """Locations, innermost first."""
         if account.node:
-            if len(self._known) > _MAX_KNOWN:
-                self._known = {0: b""}
-            return from_outer(self._profile.node_parent, self._known, account.node, self._outwards)
+            outer = self._profile.node_parent[account.node]
+            if outer != self._node:
+                self._node, self._frames = outer, b"".join(self._outwards(outer))
+            return self._ids[self._profile.node_frame[account.node]] + self._frames
         next_ = self._n_locations + len(self._stackless) + 1
         return varint(self._stackless.setdefault((account.kind, account.owner), next_))
 
