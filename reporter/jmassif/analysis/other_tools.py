@@ -52,11 +52,6 @@ class Series(NamedTuple):
     times: List[int]
     values: List[int]
 
-    def nearest(self, time: int) -> Tuple[int, int]:
-        """The value nearest in time, and its time."""
-        at = nearest(self.times, time)
-        return self.values[at], self.times[at]
-
 
 class _Sampled(NamedTuple):
     tool: str
@@ -147,11 +142,14 @@ def others(profile: Profile, chosen: Moment) -> List[Shown]:
     """The figures of tools that apply."""
     found = []
     for series in sampled_series(profile):
-        n_bytes, time = series.nearest(chosen.time)
+        place = nearest(series.times, chosen.time)
+        time = series.times[place]
         text = series.leaves_out
         if series.figure == "RES":
             text += _valgrinds(profile, time)
-        found.append(Shown(series.tool, series.figure, n_bytes, None if time == chosen.time else time, text))
+        found.append(
+            Shown(series.tool, series.figure, series.values[place], None if time == chosen.time else time, text)
+        )
     rows = _counted(profile)
     values = _bytes(rows, aggregate(profile, chosen.composition, profile.accounts.type_numbers.__getitem__))
     return found + [Shown(row.tool, row.figure, value, None, row.leaves_out) for row, value in zip(rows, values)]

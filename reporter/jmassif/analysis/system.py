@@ -38,10 +38,6 @@ class History(NamedTuple):
     values: List[int]
     beside: str = ""  # what it is to be seen beside: "both" sides' memory, or one's; "" for none
 
-    def at(self, time: int) -> Optional[int]:
-        place = bisect_right(self.times, time)
-        return self.values[place - 1] if place else None
-
 
 class _Row(NamedTuple):
     label: str
@@ -93,12 +89,11 @@ def histories(profile: Profile) -> List[History]:
 def machine(profile: Profile, time: int) -> List[Figure]:
     """The figures that the machine has, at the start, at `time`, at the end, and when they were worst."""
     figures = []
-    for history in histories(profile):
-        values = history.values
-        worst = (min if history.wants_much else max)(values)
-        worst_at = history.times[values.index(worst)]
-        chosen = history.at(time)
-        figures.append(Figure(history.label, values[0], chosen, values[-1], worst, worst_at, history.wants_much))
+    for label, wants_much, _, times, values, _ in histories(profile):
+        place = bisect_right(times, time)
+        worst = (min if wants_much else max)(values)
+        chosen = values[place - 1] if place else None
+        figures.append(Figure(label, values[0], chosen, values[-1], worst, times[values.index(worst)], wants_much))
     return figures
 
 

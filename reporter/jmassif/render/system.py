@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine as text: its figures, mapped memory, other tools, and the balance of all memory."""
 
-from functools import partial
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.balance import DeviceBalance, MemoryBalance, ledger_of_balance
-from jmassif.analysis.system import Library, libraries, mappings
+from jmassif.analysis.system import libraries, mappings
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.summary import Beside, Report
 from jmassif.attribution.names import Names
@@ -97,23 +96,22 @@ def by_library(profile: Profile, names: Names, chosen: Moment) -> Lines:
     if not rows:
         return []
 
-    def held(column: str, row: Library) -> int:
-        return sum(row.by_kind.get(kind, 0) for kind in _COLUMNS[column])
-
-    columns: List[Tuple[str, Callable[[Library], int]]] = [("together", lambda row: row.bytes)]
-    columns += [(name, partial(held, name)) for name in _COLUMNS if any(held(name, row) for row in rows)]
-    if any(row.virtual for row in rows):
-        columns.append(("(virtual)", lambda row: row.virtual))
-    table = Table(*(Column(name, 10) for name, _ in columns), Column("library", gap=2))
+    columns = {"together": [row.bytes for row in rows]}
+    for column, kinds in _COLUMNS.items():
+        columns[column] = [sum(row.by_kind.get(kind, 0) for kind in kinds) for row in rows]
+    columns["(virtual)"] = [row.virtual for row in rows]
+    used = {column: values for column, values in columns.items() if any(values)}
+    table = Table(*(Column(column, 10) for column in used), Column("library", gap=2))
 
     def line(figures: Iterable[int], name: str) -> str:
         return table.row(*(size(n_bytes) if n_bytes else "-" for n_bytes in figures), name)
 
     lines = heading(f"By library, at {chosen.name}") + [table.head]
-    lines += [line((of(row) for _, of in columns), row.name) for row in rows[:_LIBRARIES_SHOWN]]
-    rest = rows[_LIBRARIES_SHOWN:]
-    if rest:
-        lines.append(line((sum(of(row) for row in rest) for _, of in columns), f"{len(rest):,} others"))
+    shown = zip(zip(*used.values()), rows[:_LIBRARIES_SHOWN])
+    lines += [line(figures, row.name) for figures, row in shown]
+    rest = [sum(values[_LIBRARIES_SHOWN:]) for values in used.values()]
+    if len(rows) > _LIBRARIES_SHOWN:
+        lines.append(line(rest, f"{len(rows) - _LIBRARIES_SHOWN:,} others"))
     return lines
 
 

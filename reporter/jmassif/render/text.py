@@ -187,11 +187,6 @@ def _by_role(report: Report) -> Lines:
 # ---- what the start cost ---------------------------------------------------------------------
 
 
-def _kinds(growths: Tuple[Growth, ...]) -> str:
-    parts = sorted(growths, key=lambda part: (-abs(part.bytes), part.kind))
-    return ", ".join(f"{part.kind} {growth(part.bytes)}" for part in parts if part.bytes)
-
-
 _SCOPES = Table(
     Column("at", 11),
     Column("took", 10, gap=1),
@@ -209,7 +204,8 @@ def _scopes(profile: Profile, extent: Extent) -> Lines:
 
     def row(at: str, took: int, growths: Tuple[Growth, ...], call: str) -> str:
         host, device = growth_by_side(growths)
-        kinds = _kinds(growths)
+        parts = sorted(growths, key=lambda part: (-abs(part.bytes), part.kind))
+        kinds = ", ".join(f"{part.kind} {growth(part.bytes)}" for part in parts if part.bytes)
         text = f"{call}: {kinds}" if kinds else call
         return _SCOPES.row(at, moment(took, unit), growth(host), growth(device), text)
 
