@@ -110,11 +110,11 @@ class StatusLine:
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _QUIET_SECONDS
-        self._is_on = is_terminal(sys.stderr)
+        self.is_on = is_terminal(sys.stderr)
         self._is_shown = False
 
     def is_due(self) -> bool:
-        return self._is_on and time.monotonic() >= self._next
+        return self.is_on and time.monotonic() >= self._next
 
     def show(self, text: str) -> None:
         self._next = time.monotonic() + _BETWEEN_SECONDS
@@ -152,10 +152,10 @@ class ProgressBar(StatusLine):
             self.show(f"reading {self._name} {state}")
 
 
-def _count(what: str, is_over: threading.Event) -> None:
+def _count(what: str, line: StatusLine, is_over: threading.Event) -> None:
     begin = time.monotonic()
     wait = _QUIET_SECONDS
-    with StatusLine() as line:
+    with line:
         while not is_over.wait(wait):
             line.show(f"making {what}, {time.monotonic() - begin:.0f} s")
             wait = _BETWEEN_SECONDS
@@ -163,9 +163,9 @@ def _count(what: str, is_over: threading.Event) -> None:
 
 def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:
     """The pieces of a report, and on standard error the seconds that they take; until the first, where they are shown on the terminal."""
-    is_over = threading.Event()
-    thread = threading.Thread(target=_count, args=(what, is_over), daemon=True)
-    if is_terminal(sys.stderr):
+    line, is_over = StatusLine(), threading.Event()
+    thread = threading.Thread(target=_count, args=(what, line, is_over), daemon=True)
+    if line.is_on:
         thread.start()
 
     def stop() -> None:
