@@ -7,6 +7,8 @@ import re
 from array import array
 from bisect import bisect_right
 from collections import Counter
+from functools import lru_cache
+from itertools import accumulate
 from math import exp, lgamma, log
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -62,58 +64,38 @@ def fences(of: Distribution) -> Fences:
     return Fences(of.median - _FAR * (of.median - of.low), of.median + _FAR * (of.high - of.median))
 
 
-class _Ranks:
-    """Ranks of n runs between which the median lies, by error."""
-
-    def __init__(self, n: int) -> None:
-        # The chance that k or fewer of n runs lie below the median.
-        self.tails: List[float] = []
-        total = 0.0
-        for k in range(n // 2):
-            total += exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2))
-            self.tails.append(total)
-
-    def rank(self, error: float) -> int:
-        """The median lies between the run of this rank and that of the same rank from the end. 0: too few runs."""
-        return bisect_right(self.tails, error / 2)
+@lru_cache(maxsize=None)
+def _tails(n: int) -> List[float]:
+    """For each k the chance that k or fewer of n runs lie below the median."""
+    return list(accumulate(exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2)) for k in range(n // 2)))
 
 
-class Medians:
-    """Compares medians of groups; caches tables that depend only on the numbers of runs."""
+@lru_cache(maxsize=None)
+def _errors(n: int, m: int) -> List[float]:
+    """Errors at which another run becomes the outermost one, so that the interval changes."""
+    return sorted({4 * tail for tail in _tails(n) + _tails(m) if 4 * tail <= 1} | {1.0})
 
-    def __init__(self) -> None:
-        self._ranks: Dict[int, _Ranks] = {}
-        self._errors: Dict[Tuple[int, int], List[float]] = {}
 
-    def _of(self, n: int) -> _Ranks:
-        if n not in self._ranks:
-            self._ranks[n] = _Ranks(n)
-        return self._ranks[n]
+def interval_of(before: Sequence[int], now: Sequence[int], error: float) -> Optional[Interval]:
+    """The interval of the difference of the medians at this error; None with too few runs. Both sequences are sorted."""
+    # The median lies between the run of this rank and that of the same rank from the end. 0: too few runs.
+    first, second = (bisect_right(_tails(len(runs)), error / 4) for runs in (before, now))
+    if not first or not second:
+        return None
+    return now[second - 1] - before[-first], now[-second] - before[first - 1]
 
-    def interval(self, before: Sequence[int], now: Sequence[int], error: float) -> Optional[Interval]:
-        """The interval of the difference of the medians at this error; None with too few runs. Both sequences are sorted."""
-        first = self._of(len(before)).rank(error / 2)
-        second = self._of(len(now)).rank(error / 2)
-        if not first or not second:
-            return None
-        return now[second - 1] - before[-first], now[-second] - before[first - 1]
 
-    def error(self, before: Sequence[int], now: Sequence[int]) -> float:
-        """The smallest error at which the interval excludes zero; 1 if none does."""
-        key = (len(before), len(now))
-        if key not in self._errors:
-            tails = self._of(key[0]).tails + self._of(key[1]).tails
-            # The interval changes where another run becomes the outermost one.
-            self._errors[key] = sorted({4 * tail for tail in tails if 4 * tail <= 1} | {1.0})
-        errors = self._errors[key]
-        low, high = 0, len(errors)
-        while low < high:
-            middle = (low + high) // 2
-            if is_one_sided(self.interval(before, now, errors[middle])):
-                high = middle
-            else:
-                low = middle + 1
-        return errors[low] if low < len(errors) else 1.0
+def smallest_error(before: Sequence[int], now: Sequence[int]) -> float:
+    """The smallest error at which the interval excludes zero; 1 if none does."""
+    errors = _errors(len(before), len(now))
+    low, high = 0, len(errors)
+    while low < high:
+        middle = (low + high) // 2
+        if is_one_sided(interval_of(before, now, errors[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return errors[low] if low < len(errors) else 1.0
 
 
 def is_one_sided(interval: Optional[Interval]) -> bool:
@@ -378,13 +360,12 @@ def compare(
     """Each group with the base. Raises FleetError."""
     if len(groups) < 2:
         raise FleetError(f'all {len(groups[0].runs):,} runs have the same "{key}": there is nothing to compare')
-    medians = Medians()
     unjudged = []
     errors = []
     for view, name, values in _values(database, pool, [TOTAL, *views], groups):
         ordered = [sorted(each) for each in values]
         unjudged.append((view, name, values, ordered))
-        errors += [medians.error(ordered[base], now) for number, now in enumerate(ordered) if number != base]
+        errors += [smallest_error(ordered[base], now) for number, now in enumerate(ordered) if number != base]
     judged = iter(holm(errors, level))
     rows = []
     for view, name, values, ordered in unjudged:
@@ -396,7 +377,7 @@ def compare(
                 continue
             is_change, allowed = next(judged)
             by = distributions[number].median - distributions[base].median
-            changes.append(Change(by, medians.interval(ordered[base], now, allowed), allowed, is_change))
+            changes.append(Change(by, interval_of(ordered[base], now, allowed), allowed, is_change))
         rows.append(FleetRow(view, name, distributions, changes, values))
     if not any(row.view == TOTAL for row in rows):
         raise FleetError("no run has figures of its peak")

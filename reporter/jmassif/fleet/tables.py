@@ -4,6 +4,7 @@
 import json
 from array import array
 from html import escape
+from itertools import chain
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 from jmassif.export.csv import line
@@ -137,6 +138,10 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
 
 
+def _note(n_more: int) -> str:
+    return f"{n_more:,} more (--all shows them)." if n_more else ""
+
+
 def _row(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
     """A line with the name, and one for each group."""
     yield [_short(printable(row.name))] + [""] * 8
@@ -190,9 +195,8 @@ def _outside(found: FleetDifference, is_all: bool) -> Iterator[Section]:
         ]
         for each in shown
     ]
-    more = len(found.outside) - len(shown)
-    note = f"{more:,} more (--all shows them)." if more else ""
-    yield Section("Outliers", ["", "group", "bytes", "group's median", "part", "trace"], rows, note)
+    heads = ["", "group", "bytes", "group's median", "part", "trace"]
+    yield Section("Outliers", heads, rows, _note(len(found.outside) - len(shown)))
 
 
 def _facts(found: FleetDifference, is_all: bool) -> Iterator[Section]:
@@ -210,17 +214,13 @@ def _facts(found: FleetDifference, is_all: bool) -> Iterator[Section]:
         ]
         for fact in shown
     ]
-    more = len(found.facts) - len(shown)
-    note = f"{more:,} more (--all shows them)." if more else ""
-    yield Section(
-        "Facts that differ between most runs of the groups", ["", *(group.label for group in found.groups)], rows, note
-    )
+    heads = ["", *(group.label for group in found.groups)]
+    title = "Facts that differ between most runs of the groups"
+    yield Section(title, heads, rows, _note(len(found.facts) - len(shown)))
 
 
 def _sections(found: FleetDifference, is_all: bool) -> Iterator[Section]:
-    yield from _views(found, is_all)
-    yield from _outside(found, is_all)
-    yield from _facts(found, is_all)
+    return chain(_views(found, is_all), _outside(found, is_all), _facts(found, is_all))
 
 
 def write_text(found: FleetDifference, is_all: bool) -> Iterator[str]:
