@@ -1,16 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A call tree as an icicle: callers above, what they call below, or the other way round; of two moments the difference: red
-// has grown, blue has shrunk. The drawing is d3-flame-graph's, the keys are ours.
+// has grown, blue has shrunk. The drawing is d3-flame-graph's, the keys are ours; in a
+// picture it is drawn from the frame on that the reader has enlarged.
 
 import flamegraph from 'd3-flame-graph';
 import { select } from 'd3-selection';
 import { h } from '../base/dom.js';
 import { growth, percent, whole } from '../base/units.js';
-import { drawFlames } from './flame_picture.js';
+import { escaped, fitted, INK, MARGIN, number, rgb, title, WIDTH } from './picture.js';
 
 /** @typedef {import('../runs/tree.js').TreeNode} TreeNode */
 /** @typedef {import('./picture.js').Picture} Picture */
+
+/** @typedef {{name: string, value: number, node: TreeNode, children: PictureFrame[]}} PictureFrame `value`: as wide as this */
+/** @typedef {{colour: (node: TreeNode) => string, about: (node: TreeNode) => string, all: string}} Look `all`: what the root of all is called */
+
+const PICTURE_ROW = 19;
+const SIZE = 11.5;
+const NARROWEST_IN_PICTURE = 0.6; // pixels
+const ALL = '#dfe3e8';
+
+/** @param {Picture} picture @param {PictureFrame} root @param {PictureFrame[]} callers of the root, the outermost first, each as wide as all @param {Look} look */
+function drawFlames(picture, root, callers, look) {
+    const room = WIDTH - 2 * MARGIN;
+    const scale = room / (root.value || 1);
+    const top = picture.top;
+    let rows = callers.length;
+    /** @param {PictureFrame} node @param {number} x @param {number} width @param {number} depth @param {boolean} isFaded */
+    const draw = (node, x, width, depth, isFaded) => {
+        const y = top + depth * PICTURE_ROW;
+        const words = width > 24 ? fitted(node.name || look.all, width - 6, SIZE) : '';
+        const shown = words && `<text x="${number(x + 3)}" y="${number(y + 13)}" font-size="${SIZE}" fill="${INK.text}">${escaped(words)}</text>`;
+        const box = `<rect x="${number(x)}" y="${number(y)}" width="${number(width - (width > 2 ? 0.5 : 0))}" height="${PICTURE_ROW - 1}" fill="${node.name ? rgb(look.colour(node.node)) : ALL}"${isFaded ? ' opacity="0.6"' : ''}/>`;
+        picture.add(`<g>${title(look.about(node.node))}${box}${shown}</g>`);
+    };
+    callers.forEach((caller, depth) => draw(caller, MARGIN, room, depth, true));
+    /** @type {[PictureFrame, number, number][]} */
+    const pending = [[root, MARGIN, callers.length]];
+    while (pending.length) {
+        const [node, left, depth] = /** @type {[PictureFrame, number, number]} */ (pending.pop());
+        const width = node.value * scale;
+        if (width < NARROWEST_IN_PICTURE) continue;
+        draw(node, left, width, depth, false);
+        rows = Math.max(rows, depth + 1);
+        let x = left;
+        for (const child of node.children) {
+            pending.push([child, x, depth + 1]);
+            x += child.value * scale;
+        }
+    }
+    picture.top = top + rows * PICTURE_ROW + 10;
+}
+
 /** @typedef {{name: string, value: number, node: TreeNode, children: Frame[], hide?: boolean, fade?: boolean}} Frame what d3-flame-graph draws */
 /** @typedef {{data: Frame, parent: Placed|null, children?: Placed[], id: number, x0: number, x1: number, highlight?: boolean}} Placed */
 /** @typedef {{top: TreeNode, isCompared: boolean, isBytes: boolean, amount: (n: number) => string}} Shown `top`: all; `amount`: in words */

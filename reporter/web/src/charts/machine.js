@@ -5,9 +5,8 @@
 import uPlot from 'uplot';
 import { h } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
-import { times } from '../runs/areas.js';
+import { times, valueAt } from '../runs/areas.js';
 import { listColour } from '../runs/colours.js';
-import { valueAt } from '../runs/areas.js';
 import { theme, TimePlot } from './plot.js';
 import { Table } from './table.js';
 

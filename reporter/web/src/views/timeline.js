@@ -6,10 +6,8 @@ import { append, choice, h, replace } from '../base/dom.js';
 import { onTheme } from '../base/theme.js';
 import { MachinePlot } from '../charts/machine.js';
 import { signs } from '../charts/marks.js';
-import { MemoryPlot } from '../charts/memory.js';
-import { drawMemory } from '../charts/memory_picture.js';
-import { pictureButtons } from '../charts/picture.js';
-import { begun, finished } from '../charts/picture.js';
+import { drawMemory, MemoryPlot } from '../charts/memory.js';
+import { begun, finished, pictureButtons } from '../charts/picture.js';
 import { sidesOf } from '../runs/sums.js';
 import { View } from './view.js';
 
