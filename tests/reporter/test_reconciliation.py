@@ -11,7 +11,6 @@ from jmassif.analysis.balance import (
     memory_balance,
     device_balance,
     fullest,
-    nearest,
     sampled,
     ledger_of_balance,
 )
@@ -75,7 +74,7 @@ def sum_of(made: MemoryBalance) -> int:
 
 def test_each_row_is_what_it_is_called() -> None:
     profile = trace(LATER).load()
-    assert (sampled(profile), fullest(profile), nearest(profile, 20)) == ([1], 1, 1)
+    assert (sampled(profile), fullest(profile, 0)) == ([1], 1)
     made = memory_balance(profile, 1)
     assert made.before == 1000 * MIB
     assert made.held == ledger_of_balance(profile, made).total.bytes == 300 * MIB
@@ -207,7 +206,7 @@ def test_of_moments_as_full_the_one_nearest_to_the_peak_is_told() -> None:
             time, "time", {heap: (held * MIB, 1)}, {"total": (32, {heap: (404 * MIB, 2)})} if time == 40 else None
         )
     profile = made.load()
-    assert fullest(profile) == 1 and fullest(profile, 32) == 3
+    assert fullest(profile, 0) == 1 and fullest(profile, 32) == 3
     assert memory_balance(profile, 3).untouched == -40 * MIB
     assert any(line.startswith("allocated, never written    -40.0 MiB") for line in section(profile))
 
@@ -245,7 +244,7 @@ def test_without_samples_there_is_nothing() -> None:
     profile = trace({"mem-available": 2760}).load()
     with pytest.raises(BudgetError, match="no sample of the process's pages"):
         Meter(profile).value("peak.unaccounted")
-    assert sampled(profile) == [] and fullest(profile) is None
+    assert sampled(profile) == [] and fullest(profile, 0) is None
     assert section(profile) == []
 
 

@@ -113,7 +113,7 @@ def test_valgrinds_part_is_what_lies_where_valgrind_puts_its_own() -> None:
 
 def test_of_a_training_hardly_anything_is_unaccounted() -> None:
     profile = trained(1, *WITH_PAGES).profile
-    peak = fullest(profile)
+    peak = fullest(profile, profile.peaks["total"].time)
     assert peak is not None
     for snapshot in sampled(profile):
         made = memory_balance(profile, snapshot)

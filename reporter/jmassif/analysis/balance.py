@@ -90,27 +90,20 @@ def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
 _AS_FULL = 0.95
 
 
-def fullest(profile: Profile, time: Optional[int] = None) -> Optional[int]:
-    """The largest snapshot with a balance or, with a time, the nearest of those that are about as large."""
+def fullest(profile: Profile, time: int) -> Optional[int]:
+    """Of the snapshots with a balance that are about as large as the largest, the one nearest to a time."""
     held = {index: _on(profile, profile.snapshots[index].by_kind) for index in sampled(profile)}
-    if not held:
-        return None
-    if time is None:
-        return max(held, key=lambda index: held[index])
-    peak, least = time, _AS_FULL * max(held.values())
+    least = _AS_FULL * max(held.values(), default=0)
     full = [index for index in held if held[index] >= least]
-    return min(full, key=lambda index: (abs(profile.snapshots[index].time - peak), -held[index]))
-
-
-def nearest(profile: Profile, time: int) -> Optional[int]:
-    """The snapshot with a balance that is nearest in time."""
-    found = sampled(profile)
-    return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
+    return min(full, key=lambda index: (abs(profile.snapshots[index].time - time), -held[index])) if full else None
 
 
 def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
-    """The snapshot with a balance for a moment: for a peak a large one."""
-    return fullest(profile, chosen.time) if chosen.snapshot is None else nearest(profile, chosen.time)
+    """The snapshot with a balance for a moment: the nearest; for a peak a large one."""
+    if chosen.snapshot is None:
+        return fullest(profile, chosen.time)
+    found = sampled(profile)
+    return min(found, key=lambda index: abs(profile.snapshots[index].time - chosen.time)) if found else None
 
 
 def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:

@@ -90,16 +90,15 @@ FULL = Extent(1 << 30, "")
 BRIEF = Extent(4, ": --all")
 
 
-def title_of(section: Lines) -> str:
-    """The name of a section, from its heading."""
-    return re.split("[:,]", section[1].strip("- "))[0] if len(section) > 1 else ""
-
-
 class Section(NamedTuple):
     """A part of a report; those of the highest rank are the first to be left out."""
 
     rank: int
     lines: Lines
+
+    @property
+    def name(self) -> str:
+        return re.split("[:,]", self.lines[1].strip("- "))[0] if len(self.lines) > 1 else ""
 
 
 def bounded(sections: Iterable[Section], room: int) -> Lines:
@@ -108,7 +107,7 @@ def bounded(sections: Iterable[Section], room: int) -> Lines:
     # The least important go first, and of these the last.
     expendable = sorted(range(len(kept)), key=lambda index: (kept[index].rank, index))
     for n_kept in range(len(kept), -1, -1):
-        names = [title_of(kept[index].lines) for index in sorted(expendable[n_kept:])]
+        names = [kept[index].name for index in sorted(expendable[n_kept:])]
         lines = [line for index in sorted(expendable[:n_kept]) for line in kept[index].lines]
         lines += [""] + paragraph(f"With --all also: {'; '.join(names)}.") if names else []
         if len(lines) <= room:
