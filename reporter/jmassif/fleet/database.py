@@ -30,7 +30,6 @@ class Table(NamedTuple):
     name: str
     columns: Sequence[Tuple[str, str]]  # name, type
     key: str
-    grows_with_runs: bool = False
 
     @property
     def names(self) -> str:
@@ -41,11 +40,7 @@ _RUN = "run BIGINT NOT NULL"
 
 
 def _columns(text: str) -> Sequence[Tuple[str, str]]:
-    found = []
-    for column in text.split(","):
-        name, _, type_ = column.strip().partition(" ")
-        found.append((name, type_))
-    return found
+    return [column.strip().partition(" ")[::2] for column in text.split(",")]
 
 
 RUN = Table(
@@ -56,13 +51,11 @@ RUN = Table(
         " is_discrete INTEGER NOT NULL, peak_total BIGINT, peak_host BIGINT, peak_device BIGINT, setup BIGINT NOT NULL"
     ),
     "run",
-    True,
 )
 FIGURE = Table(
     "figure",
     _columns(f"{_RUN}, part BIGINT NOT NULL, host BIGINT NOT NULL, device BIGINT NOT NULL, number BIGINT NOT NULL"),
     "run, part",
-    True,
 )
 PART = Table("part", _columns("part BIGINT NOT NULL, view TEXT NOT NULL, name TEXT NOT NULL"), "part")
 SETUP = Table("setup", _columns("setup BIGINT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL"), "setup, key")

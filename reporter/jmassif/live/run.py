@@ -498,12 +498,6 @@ class Family:
                 return True
             raise
 
-    def lose(self, run: LiveRun, why: str) -> None:
-        """Another reader found that it cannot be followed."""
-        self.lost.append(f"{run.name}: {why}")
-        if run in self.runs:
-            self.runs.remove(run)
-
     # ---- children ------------------------------------------------------------------------------------
 
     def _look(self) -> bool:

@@ -223,11 +223,12 @@ class Library:
                     profile = self._runs[run.name].profile
                     is_news = is_news or profile.is_running != run.is_running
                     profile.is_running = run.is_running
-                except TraceError as error:
+                except TraceError:
                     self._runs.pop(run.name, None)
                     if not self._runs and len(self._family.runs) < 2:
                         raise
-                    self._family.lose(run, str(error))
+                    if run in self._family.runs:
+                        self._family.runs.remove(run)
             if not is_news and self._page:
                 return False
             job = join([(name, run.profile) for name, run in self._runs.items()])
