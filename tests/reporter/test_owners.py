@@ -8,7 +8,7 @@ import pytest
 
 from jmassif.attribution.packages import OWN, classify
 from jmassif.model.records import Frame
-from jmassif.render.owners import GROUPS, OWNERS
+from jmassif.render.words import GROUPS, OWNERS
 from tests.harness import ROOT
 
 RULES = [

@@ -11,7 +11,7 @@ import pytest
 
 from jmassif.html import page as html
 from jmassif.render.diff_tables import change_of
-from jmassif.render.owners import OWNERS
+from jmassif.render.words import OWNERS
 from jmassif.units import growth, size
 from tests.reporter.commands import jm_diff
 from tests.reporter.test_difference import held

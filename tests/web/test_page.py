@@ -15,7 +15,7 @@ from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.model.records import side_of
 from jmassif.model.run import Profile
-from jmassif.render.owners import GROUPS, OWNERS
+from jmassif.render.words import GROUPS, OWNERS
 from jmassif.units import moment, size
 
 from tests.harness import ROOT

@@ -87,6 +87,11 @@ def columns_by(
     return {name: [column.get(name, Usage()) for column in columns] for name in names}
 
 
+def rows_by(run: Profile, live: Composition, key: Callable[[int], Optional[str]]) -> List[UsageRow]:
+    """The same as rows, in no order."""
+    return [UsageRow(name, usage) for name, usage in aggregate(run, live, key).items()]
+
+
 # ---- groups and owners -----------------------------------------------------------------------
 
 
@@ -144,8 +149,7 @@ def roles(run: Profile, live: Composition) -> List[UsageRow]:
     def rank(row: UsageRow) -> Tuple[int, str]:
         return (ROLES.index(row.name) if row.name in ROLES else len(ROLES), row.name)
 
-    rows = [UsageRow(*item) for item in aggregate(run, live, run.role).items()] if run.roles else []
-    return sorted(rows, key=rank)
+    return sorted(rows_by(run, live, run.role), key=rank) if run.roles else []
 
 
 # ---- over time --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 """The report of a run at one moment, as numbers and keys: the one entry of everything that renders.
 
 `build_report` computes each analysis once. Text, JSON and page are made of a Report; sentences stand in render/summary.py
-and render/owners.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
+and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
 """
 
 import shlex
@@ -172,6 +172,10 @@ class Report(NamedTuple):
         number = self.outcome.failed
         return self.out_of_memory[number - 1] if self.outcome.is_fatal and number else None
 
+    def share(self, usage: Usage) -> float:
+        """A share of the program or, on a discrete GPU, of its pool with the larger share."""
+        return max((usage.on(whole.space) / whole.bytes for whole in self.wholes if whole.bytes), default=0.0)
+
 
 _INTERPRETERS = ("python", "pypy")
 _MOST_SPLIT = 4096
@@ -240,6 +244,10 @@ def _peak(run: Profile, whole: Whole) -> PeakFacts:
     return PeakFacts(at.time, ledger(run, at.composition).total.on(whole.space))
 
 
+def _filter(run: Profile, at: Moment, total: Usage) -> Optional[Filter]:
+    return None if run.kept is None else Filter(run.chosen_by, total.bytes, whole_at(run, at))
+
+
 def hottest_temporaries(run: Profile, names: Names) -> List[Temporaries]:
     """Places of at least a thousand temporary blocks and few others, the most first."""
     found = [
@@ -252,6 +260,11 @@ def hottest_temporaries(run: Profile, names: Names) -> List[Temporaries]:
         Temporaries(names.site(account) or "memory without a stack", counts.temporaries, counts.blocks, counts.bytes)
         for account, counts in found[:_MOST_TEMPORARIES]
     ]
+
+
+def _balance(run: Profile, at: Moment) -> Optional[MemoryBalance]:
+    near = nearest_to(run, at)
+    return None if near is None else memory_balance(run, near)
 
 
 _MODEL_ROLES = ("parameter", "gradient", "optimizer")
@@ -291,12 +304,11 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
     places = by_place(run, names, at.composition)
     own_places = places if live is at.composition else by_place(run, names, live)
     snapshot = None if at.snapshot is None else run.snapshots[at.snapshot].id
-    near = nearest_to(run, at)
     return Report(
         run=_facts(run),
         moment=MomentFacts(at.name, at.time, snapshot, at.snapshot is None, sampled_before(run, at)),
         outcome=outcome,
-        filter=Filter(run.chosen_by, table.total.bytes, whole_at(run, at)) if is_part else None,
+        filter=_filter(run, at, table.total),
         peak=_peak(run, wholes[0]),
         wholes=wholes,
         pool=fullest(known, table.total),
@@ -311,7 +323,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         growth=None if is_part else find_growth(run, names),
         leaks=None if is_part else _leaks(run, names),
         out_of_memory=incidents,
-        balance=None if is_part or near is None else memory_balance(run, near),
+        balance=None if is_part else _balance(run, at),
         device_balance=None if is_part else device_balance(run),
         others=[] if is_part else others(run, at),
         overlay=None if is_part else beside(run, at, table.total),

@@ -7,7 +7,7 @@ the program's own (marks, regions, names of functions) lose paths, and the words
 """
 
 import re
-from typing import Dict, List, Set
+from typing import Dict, List
 
 from jmassif.model.run import Profile
 

@@ -5,7 +5,7 @@ import argparse
 import os
 import time
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem

@@ -5,7 +5,7 @@ Its fields are those of RunHead in reporter/web/src/runs/data.js, and docs/page.
 fit to be shown and of a bearable length.
 """
 
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.balance import memory_balance, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, over_time
@@ -38,7 +38,7 @@ from jmassif.render.summary import (
     where_arenas_are,
 )
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
-from jmassif.render.owners import NOT_COUNTED, OWNERS
+from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
 
 

@@ -25,7 +25,7 @@ from jmassif.render.job import adjustment_rows, statements
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
 from jmassif.render.summary import whole_percent
 from jmassif.render.view import FormatError, View
-from jmassif.render.owners import GROUP_NAMES, GROUPS
+from jmassif.render.words import GROUP_NAMES, GROUPS
 from jmassif.units import size
 from jmassif.version import __version__
 

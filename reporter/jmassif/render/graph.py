@@ -92,9 +92,9 @@ def _pointer(column: int, text: str, width: int) -> str:
     return f"{text} v".rjust(column + 1)
 
 
-def _bars(cells: str) -> Line:
+def _bars(margin: str, cells: str) -> Line:
     runs = ("".join(run) for _, run in groupby(cells))
-    return Line(*((run, _ROLES.get(run[0], "")) for run in runs))
+    return Line(margin, *((run, _ROLES.get(run[0], "")) for run in runs))
 
 
 def legend(entries: Iterable[str]) -> Line:
@@ -110,16 +110,20 @@ def columns_of(points: Sequence[Point], width: int, height: int) -> List[Line]:
     """The graph's bars alone, from the top down."""
     top = max(1, max(point.maximum for point in points))
     bars = [_bar(column, top, height) for column in _columns(points, width)]
-    return [_bars("".join(bar[row] for bar in bars).rstrip()) for row in range(height - 1, -1, -1)]
+    return [_bars("", "".join(bar[row] for bar in bars)) for row in range(height - 1, -1, -1)]
 
 
 def draw(points: Sequence[Point], width: int, height: int, unit: str, caption: str) -> List[str]:
     """The graph's lines. `caption` names the largest value, to which a mark points; `points` are in order of time."""
     fullest = max(points, key=lambda point: point.maximum)
+    top = max(1, fullest.maximum)
+    bars = [_bar(column, top, height) for column in _columns(points, width)]
     margin = " " * _MARGIN
     lines: List[str] = [f"{margin} {_pointer(_column_of(fullest.time, points, width), caption, width)}".rstrip()]
-    axes = [f"{size(fullest.maximum):>{_MARGIN}}^"] + [f"{margin}|"] * (height - 1)
-    lines += [Line(axis, bars) for axis, bars in zip(axes, columns_of(points, width, height))]
+    for row in range(height - 1, -1, -1):
+        label = size(fullest.maximum) if row == height - 1 else ""
+        axis = "^" if row == height - 1 else "|"
+        lines.append(_bars(f"{label:>{_MARGIN}}{axis}", "".join(bar[row] for bar in bars).rstrip()))
     lines.append(f"{'0':>{_MARGIN}}+{'-' * (width - 1)}>")
     begin, end = moment(points[0].time, unit), moment(points[-1].time, unit)
     lines.append(f"{margin} {begin}{end:>{max(1, width - len(begin))}}")

@@ -8,8 +8,9 @@ from typing import Sequence
 
 from jmassif.analysis.summary import Growth, Leaks, Report
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
-from jmassif.render.owners import NOT_COUNTED, groups_table
+from jmassif.render.owners import groups_table
 from jmassif.render.summary import rate
+from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, moment, size
 
 _MOST_LINES = 10

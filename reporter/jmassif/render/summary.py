@@ -23,6 +23,7 @@ from jmassif.analysis.summary import (
     Report,
 )
 from jmassif.model.run import Profile
+from jmassif.render import words
 from jmassif.units import count, moment, printable, size
 
 _MOST_FINDINGS = 3
@@ -58,13 +59,6 @@ def ending(outcome: Outcome) -> str:
     }.get(outcome.end, f"exit status {outcome.code}")
 
 
-def pool_owner(key: str, is_board: bool) -> str:
-    """The holder of a pool, in the genitive: "the board's"."""
-    if key == "machine":
-        return "the board's" if is_board else "the machine's"
-    return {"gpu": "the GPU's", "cgroup": "the control group's limit of"}[key]
-
-
 def _pool_of(report: Report) -> Optional[Pool]:
     """The fullest of those that hold all that the verdict counts."""
     space = report.wholes[0].space
@@ -81,7 +75,7 @@ def _of_pool(report: Report, n_bytes: int) -> str:
     is_concern = report.run.is_board or pool.key != "machine"
     if not is_concern and max(pool.fullness, pool.share(n_bytes)) < _WORTH_TELLING:
         return ""
-    return f" of {pool_owner(pool.key, report.run.is_board)} {size(pool.capacity)}"
+    return f" of {words.pool_owner(pool.key, report.run.is_board)} {size(pool.capacity)}"
 
 
 def missing(incident: Incident) -> str:
@@ -164,7 +158,7 @@ def remarks(report: Report) -> List[Remark]:
     found += _failed_but_went_on(report)
     pool = report.pool
     if pool is not None and pool.fullness >= _NEARLY_FULL and report.failure is None:
-        owner = pool_owner(pool.key, report.run.is_board)
+        owner = words.pool_owner(pool.key, report.run.is_board)
         besides = ", the profiler included" if "host" in pool.sides else ""
         full = whole_percent(pool.used or 0, pool.capacity)
         found.append(Remark(WARNING, f"At most {full} of {owner} {size(pool.capacity)} was in use{besides}."))

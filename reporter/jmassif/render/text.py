@@ -49,12 +49,13 @@ from jmassif.render.layout import (
 from jmassif.render.leaking import growing_section, held_section
 from jmassif.render.lines import lines_section, threads_section, trees, write_lines, write_sizes
 from jmassif.render.failures import oom_sections, write_segments
-from jmassif.render.owners import OWNERS, groups_table, rows_table
+from jmassif.render.owners import groups_table, rows_table
 from jmassif.render.ranges import write_range
 from jmassif.render.sources import Sources
 from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict, where_arenas_are
 from jmassif.render.system import balance_section, by_library, machine_section, mapped, others_section
 from jmassif.render.view import View
+from jmassif.render.words import OWNERS
 from jmassif.units import count, growth, moment, printable, size
 
 
