@@ -5,7 +5,6 @@
 
 import { moment as time } from '../base/units.js';
 import { MAPPED } from './parts.js';
-import { NOTHING } from './sums.js';
 
 /** @typedef {import('./parts.js').Parts} Parts */
 /** @typedef {import('./parts.js').Measure} Measure */
@@ -26,6 +25,9 @@ function nameOf(reason, id) {
     if (reason.startsWith('peak-')) return `${reason.slice(5)} peak`;
     return reason === 'ended' ? 'end of a process' : `snapshot ${id}`;
 }
+
+/** @type {Sum} */
+export const NOTHING = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
 
 export class Run {
     /** @type {Held[]} every KEPT_EVERY-th moment */

@@ -2,14 +2,13 @@
 //
 // Memory of each owner, library, line or role at the chosen moment, and at the one that it is compared with.
 
+import { NOTHING } from './run.js';
+
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./run.js').Sum} Sum */
 /** @typedef {import('./run.js').Dimension} Dimension */
 /** @typedef {import('./page.js').Page} Page */
 /** @typedef {{name: string, index: number, members: number[], sum: Sum, before: Sum|null}} Row `before`: at the moment that is compared with; `members`: indices of the names that it is the sum of */
-
-/** @type {Sum} */
-export const NOTHING = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
 
 /** @param {Sum} a @param {Sum} b @returns {Sum} */
 function plus(a, b) {

@@ -4,7 +4,8 @@
 
 import { h } from '../base/dom.js';
 import { growth, percent, size, whole } from '../base/units.js';
-import { NOTHING, sidesOf, sumOf, total } from '../runs/sums.js';
+import { NOTHING } from '../runs/run.js';
+import { sidesOf, sumOf, total } from '../runs/sums.js';
 
 /** @typedef {import('../runs/sums.js').Row} Row */
 /** @typedef {import('../runs/run.js').Sum} Sum */
