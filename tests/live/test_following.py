@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from jmassif.live.run import LiveRun
-from jmassif.model.records import Composition, side_of
+from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from jmassif.reader.follow import settled_bytes
@@ -28,7 +28,7 @@ from tests.reporter.traces import ROOT, Trace
 SMALL = apart_bytes(gzip.decompress((ROOT / "tests/data/small.jmassif.gz").read_bytes()))
 
 
-def owners_of(profile: Profile, composition: Composition) -> Dict[str, Tuple[int, int]]:
+def owners_of(profile: Profile, composition: LiveBytesByAccount) -> Dict[str, Tuple[int, int]]:
     """By a walk through all accounts."""
     sums: Dict[str, List[int]] = {}
     for account, (n_bytes, _) in composition.items():

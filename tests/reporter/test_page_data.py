@@ -19,7 +19,7 @@ from jmassif.attribution.views import thread_naming
 from jmassif.html import cells as cells_module, page as html
 from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, fold, shown
 from jmassif.html.data import RunData, run_data
-from jmassif.model.records import Composition, counted_blocks
+from jmassif.model.records import LiveBytesByAccount, counted_blocks
 from jmassif.model.replay import Replay
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load
@@ -60,7 +60,7 @@ def moments(run: RunData) -> List[Dict[int, Tuple[int, int, int]]]:
     return found
 
 
-def compositions(profile: Profile, run: RunData) -> List[Composition]:
+def compositions(profile: Profile, run: RunData) -> List[LiveBytesByAccount]:
     """The model's, of the moments of the page."""
     ids = {snapshot.id: index for index, snapshot in enumerate(profile.snapshots)}
     reasons = [run.head["reasons"][place] for place in column(run, "moment.reason")]
@@ -70,7 +70,7 @@ def compositions(profile: Profile, run: RunData) -> List[Composition]:
     return found
 
 
-def by(profile: Profile, composition: Composition, name_of: Callable[[int], Any]) -> Dict[Any, Tuple[int, int]]:
+def by(profile: Profile, composition: LiveBytesByAccount, name_of: Callable[[int], Any]) -> Dict[Any, Tuple[int, int]]:
     sums: Dict[Any, Tuple[int, int]] = {}
     for account, (n_bytes, blocks) in composition.items():
         before = sums.get(name_of(account), (0, 0))

@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Sequence
 
 import pytest
 
-from jmassif.model.records import Composition
+from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Argument, Recording
@@ -82,7 +82,7 @@ def recorded(
     )
 
 
-def by_kind(profile: Profile, composition: Composition) -> Mapping[str, int]:
+def by_kind(profile: Profile, composition: LiveBytesByAccount) -> Mapping[str, int]:
     sums: Dict[str, int] = {}
     for account, (n_bytes, _) in composition.items():
         kind = profile.accounts[account].kind
@@ -90,7 +90,7 @@ def by_kind(profile: Profile, composition: Composition) -> Mapping[str, int]:
     return sums
 
 
-def committed(profile: Profile, composition: Composition, release: str) -> int:
+def committed(profile: Profile, composition: LiveBytesByAccount, release: str) -> int:
     """What the ledger has of the kernel's memory. Above RM, pinned memory is the program's own and managed memory is
     addresses; on Tegra both are buffers."""
     held = by_kind(profile, composition)

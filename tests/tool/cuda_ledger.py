@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.model.records import Composition, side_of
+from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from tests import harness
 from tests.harness import Recording
@@ -104,15 +104,15 @@ def simulated_kinds(at_point: Mapping[str, int]) -> Kinds:
 # ---- what the ledger says --------------------------------------------------------------------
 
 
-def last(profile: Profile) -> Composition:
+def last(profile: Profile) -> LiveBytesByAccount:
     return profile.composition(len(profile.snapshots) - 1)
 
 
-def at_marks(profile: Profile) -> List[Composition]:
+def at_marks(profile: Profile) -> List[LiveBytesByAccount]:
     return [profile.composition(i) for i, snapshot in enumerate(profile.snapshots) if snapshot.reason == "mark"]
 
 
-def held_by(profile: Profile, composition: Composition, key: Callable[[int], Optional[str]]) -> Kinds:
+def held_by(profile: Profile, composition: LiveBytesByAccount, key: Callable[[int], Optional[str]]) -> Kinds:
     """The sums of the accounts that `key` gives the same name; those it gives none are left out."""
     sums: Kinds = {}
     for account, (n_bytes, n_blocks) in composition.items():
@@ -123,7 +123,7 @@ def held_by(profile: Profile, composition: Composition, key: Callable[[int], Opt
     return sums
 
 
-def held_by_kind(profile: Profile, composition: Composition, kinds: Sequence[str] = API_KINDS) -> Kinds:
+def held_by_kind(profile: Profile, composition: LiveBytesByAccount, kinds: Sequence[str] = API_KINDS) -> Kinds:
     def kind_of(account: int) -> Optional[str]:
         kind = profile.accounts[account].kind
         return kind if kind in kinds else None
@@ -131,7 +131,7 @@ def held_by_kind(profile: Profile, composition: Composition, kinds: Sequence[str
     return held_by(profile, composition, kind_of)
 
 
-def held_by_owner(profile: Profile, composition: Composition) -> Kinds:
+def held_by_owner(profile: Profile, composition: LiveBytesByAccount) -> Kinds:
     return held_by(profile, composition, lambda account: profile.accounts[account].owner)
 
 
@@ -139,7 +139,7 @@ def objects(profile: Profile, node: int) -> List[str]:
     return [os.path.basename(profile.frame(frame).object) for frame in profile.stack(node)]
 
 
-def library_heap(profile: Profile, composition: Composition) -> Tuple[int, int]:
+def library_heap(profile: Profile, composition: LiveBytesByAccount) -> Tuple[int, int]:
     """Heap that the simulated libraries asked for themselves: the frame that called malloc is theirs."""
     n_bytes = n_blocks = 0
     for account, held in composition.items():

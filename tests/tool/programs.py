@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from jmassif.model.records import HOST_KINDS, Account, Composition
+from jmassif.model.records import HOST_KINDS, Account, LiveBytesByAccount
 from jmassif.model.run import Profile
 from tests import harness
 from tests.reporter.commands import jm_print, jmassif
@@ -34,7 +34,7 @@ def linked_to(*libraries: Path) -> List[str]:
     return [str(lib) for lib in libraries] + [f"-Wl,-rpath,{lib.parent}" for lib in libraries]
 
 
-def sum_bytes(profile: Profile, held: Composition, chosen: Callable[[Account], bool]) -> int:
+def sum_bytes(profile: Profile, held: LiveBytesByAccount, chosen: Callable[[Account], bool]) -> int:
     return sum(n_bytes for account, (n_bytes, _) in held.items() if chosen(profile.accounts[account]))
 
 

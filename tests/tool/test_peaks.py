@@ -12,7 +12,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from jmassif.model.records import PEAKS, Composition, side_of
+from jmassif.model.records import PEAKS, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from tests import harness
 from tests.tool import programs
@@ -97,7 +97,7 @@ class Replay:
         self.slots[slot] = (key, n_bytes, overhead)
 
 
-def by_key(profile: Profile, program: Path, composition: Composition) -> Held:
+def by_key(profile: Profile, program: Path, composition: LiveBytesByAccount) -> Held:
     sums: Held = {}
     for account_id, (n_bytes, n_blocks) in composition.items():
         node, kind, owner = profile.accounts[account_id]
@@ -152,7 +152,7 @@ def test_with_pages_the_peak_of_what_was_allocated_is_as_exact(sim: Path, seed: 
     program, recording, events = record_walk(sim, seed, "--pages=yes")
     profile = recording.profile
 
-    def allocated(composition: Composition) -> Held:
+    def allocated(composition: LiveBytesByAccount) -> Held:
         kind = {account: profile.accounts[account].kind for account in composition}
         exact = {account: held for account, held in composition.items() if not profile.is_sampled(kind[account])}
         return by_key(profile, program, exact)

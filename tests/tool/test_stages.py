@@ -4,7 +4,7 @@
 import re
 from typing import Dict, Tuple
 
-from jmassif.model.records import Composition, Stage
+from jmassif.model.records import LiveBytesByAccount, Stage
 from jmassif.model.run import Profile
 from tests.harness import ROOT, Recording, compile_c, record
 
@@ -50,7 +50,7 @@ def recorded() -> Recording:
     return recording
 
 
-def heap(profile: Profile, held: Composition) -> int:
+def heap(profile: Profile, held: LiveBytesByAccount) -> int:
     return sum(n_bytes for account, (n_bytes, _) in held.items() if profile.accounts[account].kind == "heap")
 
 

@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 
 import pytest
 
-from jmassif.model.records import Composition
+from jmassif.model.records import LiveBytesByAccount
 from tests.harness import MADE, ROOT, Argument, Recording, check_run, compile_c, lock, record
 from tests.records import records
 from tests.tool import board, cuda_ledger
@@ -149,7 +149,7 @@ def test_a_program_says_what_its_own_allocator_hands_out(releases: Tuple[str, ..
     recording = record([program], launcher=launcher, status=0)
     profile = recording.profile
 
-    def device(held: Composition) -> Dict[str, int]:
+    def device(held: LiveBytesByAccount) -> Dict[str, int]:
         sums = {"tensor": 0, "cache": 0, "app": 0}
         for account, (n_bytes, _) in held.items():
             _, kind, owner = profile.accounts[account]
@@ -178,7 +178,7 @@ def allocators(way: str, sim: Path, env: Mapping[str, str] = {}) -> Recording:
     return recording
 
 
-def by_owner_and_kind(recording: Recording, held: Composition) -> Dict[Tuple[str, str], Tuple[int, int]]:
+def by_owner_and_kind(recording: Recording, held: LiveBytesByAccount) -> Dict[Tuple[str, str], Tuple[int, int]]:
     """Bytes and blocks on the device."""
     sums: Dict[Tuple[str, str], Tuple[int, int]] = {}
     for account, (n_bytes, n_blocks) in held.items():
@@ -189,7 +189,7 @@ def by_owner_and_kind(recording: Recording, held: Composition) -> Dict[Tuple[str
     return sums
 
 
-def at_mark(recording: Recording) -> Composition:
+def at_mark(recording: Recording) -> LiveBytesByAccount:
     (index,) = (i for i, snapshot in enumerate(recording.profile.snapshots) if snapshot.reason == "mark")
     return recording.profile.composition(index)
 
@@ -241,7 +241,7 @@ def test_of_a_backward_pass_what_outlives_it_is_a_gradient(sim: Path) -> None:
     recording = allocators("backward", sim)
     profile = recording.profile
 
-    def by_role(held: Composition) -> Dict[str, Tuple[int, int]]:
+    def by_role(held: LiveBytesByAccount) -> Dict[str, Tuple[int, int]]:
         roles = {account: profile.role(account) for account in held}
         return {str(roles[account]): numbers for account, numbers in held.items() if roles[account]}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Callable, Counter, Dict, List, NamedTuple
 
 from jmassif.attribution.names import Names
-from jmassif.model.records import Composition
+from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
 from tests.harness import BUILD, PYTHON, ROOT, Recording, need_module, recorded
 
@@ -23,14 +23,14 @@ class Finished(NamedTuple):
     profile: Profile
     names: Names
 
-    def at_mark(self, name: str) -> Composition:
+    def at_mark(self, name: str) -> LiveBytesByAccount:
         """Who held what at a mark: each has a snapshot of its own."""
         snapshots = [i for i, snapshot in enumerate(self.profile.snapshots) if snapshot.reason == "mark"]
         (number,) = (i for i, mark in enumerate(self.profile.marks) if mark.text == name)
         assert len(snapshots) == len(self.profile.marks)
         return self.profile.composition(snapshots[number])
 
-    def tensors(self, held: Composition, label: Callable[[int], str]) -> Counter[str]:
+    def tensors(self, held: LiveBytesByAccount, label: Callable[[int], str]) -> Counter[str]:
         """Bytes of tensors, by what `label` says of their accounts."""
         sums: Counter[str] = collections.Counter()
         for account, (n_bytes, _) in held.items():

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 from jmassif.analysis.aggregate import ledger
 from jmassif.attribution.names import Names
-from jmassif.model.records import Composition, side_of
+from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 
@@ -65,13 +65,15 @@ def train(*options: str) -> Recording:
     return recorded([PYTHON, example, "--device=sim"], options, env={"JMSIM_LIB": str(sim_build())}, timeout=300)
 
 
-def owners(profile: Profile, composition: Composition) -> Dict[str, List[int]]:
+def owners(profile: Profile, composition: LiveBytesByAccount) -> Dict[str, List[int]]:
     """By owner: host and device bytes, both, and blocks."""
     rows = ledger(profile, composition).owners
     return {row.name: [row.usage.host_bytes, row.usage.device_bytes, row.bytes, row.usage.blocks] for row in rows}
 
 
-def held(profile: Profile, composition: Composition, wanted: Callable[[int], bool] = lambda account: True) -> int:
+def held(
+    profile: Profile, composition: LiveBytesByAccount, wanted: Callable[[int], bool] = lambda account: True
+) -> int:
     """Bytes that are in a sum."""
     return sum(
         n_bytes

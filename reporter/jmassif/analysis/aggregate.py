@@ -7,7 +7,7 @@ bytes and is no block.
 
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
-from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, Composition, Snapshot, counted_blocks, side_of
+from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, Snapshot, counted_blocks, side_of
 from jmassif.model.replay import Replay
 from jmassif.model.run import Profile
 
@@ -56,7 +56,7 @@ class UsageRow(NamedTuple):
 _PLACE = {kind: 0 if side_of(kind) == "host" else 2 for kind in KINDS if side_of(kind)}
 
 
-def aggregate(run: Profile, live: Composition, key: Callable[[int], Optional[_Key]]) -> Dict[_Key, Usage]:
+def aggregate(run: Profile, live: LiveBytesByAccount, key: Callable[[int], Optional[_Key]]) -> Dict[_Key, Usage]:
     """The usage of each key; accounts without a key, or of a kind that is only listed, are left out."""
     # One NamedTuple for each of a hundred thousand accounts would be slow.
     sums: Dict[_Key, List[int]] = {}
@@ -79,7 +79,7 @@ def aggregate(run: Profile, live: Composition, key: Callable[[int], Optional[_Ke
 
 
 def columns_by(
-    run: Profile, lives: Sequence[Composition], key: Callable[[int], Optional[_Key]]
+    run: Profile, lives: Sequence[LiveBytesByAccount], key: Callable[[int], Optional[_Key]]
 ) -> Dict[_Key, List[Usage]]:
     """The same in several compositions: a usage for each of them."""
     columns = [aggregate(run, live, key) for live in lives]
@@ -87,7 +87,7 @@ def columns_by(
     return {name: [column.get(name, Usage()) for column in columns] for name in names}
 
 
-def rows_by(run: Profile, live: Composition, key: Callable[[int], Optional[str]]) -> List[UsageRow]:
+def rows_by(run: Profile, live: LiveBytesByAccount, key: Callable[[int], Optional[str]]) -> List[UsageRow]:
     """The same as rows, in no order."""
     return [UsageRow(name, usage) for name, usage in aggregate(run, live, key).items()]
 
@@ -129,7 +129,7 @@ def ledger_of_rows(rows: Iterable[UsageRow], group_of: Mapping[str, str], import
     return Ledger(groups, sum_of(group.usage for group in groups), *imported)
 
 
-def ledger(run: Profile, live: Composition) -> Ledger:
+def ledger(run: Profile, live: LiveBytesByAccount) -> Ledger:
     """Usage by owner and group."""
     accounts = run.accounts
     is_listed = [type_.kind not in _PLACE for type_ in accounts.types]
@@ -143,7 +143,7 @@ def ledger(run: Profile, live: Composition) -> Ledger:
     return ledger_of_rows(rows, run.group_of, imported)
 
 
-def roles(run: Profile, live: Composition) -> List[UsageRow]:
+def roles(run: Profile, live: LiveBytesByAccount) -> List[UsageRow]:
     """Tensors by role, in the order of ROLES; empty for a trace without roles."""
 
     def rank(row: UsageRow) -> Tuple[int, str]:
@@ -201,7 +201,7 @@ RANGE_VALUES = {
 SampleFigures = Tuple[int, int, int, int, int]
 
 
-def samples(profile: Profile, live: Composition) -> Iterator[Tuple[int, SampleFigures]]:
+def samples(profile: Profile, live: LiveBytesByAccount) -> Iterator[Tuple[int, SampleFigures]]:
     """(account, its figures) of the accounts that have any."""
     for account, (of, n_bytes, blocks, at_once) in enumerate(zip(profile.accounts, *profile.lifetime())):
         held, held_blocks = live.get(account, (0, 0))
@@ -224,7 +224,7 @@ class NamedUsage(NamedTuple):
         return (held.on(space), held.blocks_on(space), allocated.on(space), *blocks)
 
 
-def by_name(profile: Profile, live: Composition, name_of: Callable[[int], str]) -> List[NamedUsage]:
+def by_name(profile: Profile, live: LiveBytesByAccount, name_of: Callable[[int], str]) -> List[NamedUsage]:
     """A row a name, sorted by what is held, the largest first."""
     lifetime = profile.lifetime()
     allocated = {account: pair for account, pair in enumerate(zip(lifetime.bytes, lifetime.blocks)) if any(pair)}

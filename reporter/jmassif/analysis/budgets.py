@@ -14,7 +14,7 @@ from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
 from jmassif.attribution.names import Names
-from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, Composition, counted_blocks, side_of
+from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.units import Allowance, QuantityError, parse_allowance, parse_number, parse_size
 
@@ -130,7 +130,7 @@ class Meter:
         self._profile = profile
         self.owners: Set[str] = {*owners, *profile.group_of, *(type_.owner for type_ in profile.accounts.types[1:])}
         self._moments = SELECTORS + tuple(mark_snapshots(profile))
-        self._compositions: Dict[str, Composition] = {}
+        self._compositions: Dict[str, LiveBytesByAccount] = {}
         self._words = Names(profile)
 
     def value(self, name: str) -> Value:
@@ -178,7 +178,7 @@ class Meter:
         why = "growth-unknown" if self.growth.unknown else "no-growth" if left else ""
         return ([Note(why)] if why else []) + ([Note("held", leak, left)] if left else [])
 
-    def _leaked(self, is_all: bool) -> Composition:
+    def _leaked(self, is_all: bool) -> LiveBytesByAccount:
         held = held_at_end(self._profile, self._words)
         if held is None:
             return {}

@@ -13,7 +13,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optiona
 from jmassif.analysis.aggregate import aggregate
 from jmassif.attribution.names import STACK_ENDS, Names
 from jmassif.attribution.packages import Folding, FrameRun
-from jmassif.model.records import AccountType, Composition, counted_blocks
+from jmassif.model.records import AccountType, LiveBytesByAccount, counted_blocks
 from jmassif.model.run import Profile
 from jmassif.units import count
 
@@ -195,7 +195,7 @@ _Item = Tuple[int, int, int, int, int]
 class BottomUp(CallTree):
     """A tree of bytes and blocks. Only a node that is shown has its stacks walked any further."""
 
-    def __init__(self, profile: Profile, composition: Composition, shape: Shape, title: str) -> None:
+    def __init__(self, profile: Profile, composition: LiveBytesByAccount, shape: Shape, title: str) -> None:
         super().__init__(2)
         self.label[ROOT] = self.label_of(title)
         self._profile, self._shape = profile, shape
@@ -308,7 +308,7 @@ class StackTree:
         for node, parent in enumerate(profile.node_parent[1:], 1):
             self._below[parent].append(node)
 
-    def at(self, composition: Composition) -> Held:
+    def at(self, composition: LiveBytesByAccount) -> Held:
         """Sums of a composition, without accounts that do not count."""
         own = [array("q", bytes(8 * self.n_nodes)) for _ in range(3)]
         for node, usage in aggregate(self._profile, composition, self._profile.accounts.nodes.__getitem__).items():

@@ -21,7 +21,7 @@ from jmassif.attribution import names as alignment
 from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, base_name
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
-from jmassif.model.records import AccountType, Changes, Composition, Growth, counted_blocks, side_of
+from jmassif.model.records import AccountType, Changes, LiveBytesByAccount, Growth, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
@@ -125,7 +125,7 @@ _Pick = Callable[[Usage], int]
 _MOST_LINES = 50  # of a function: the largest lines show how far all have moved
 
 
-def places_of(profile: Profile, names: Names, composition: Composition) -> Places:
+def places_of(profile: Profile, names: Names, composition: LiveBytesByAccount) -> Places:
     """The memory of each Python line to blame or, without Python, frame."""
     to_blame = lines_to_blame(names)
 
@@ -246,7 +246,7 @@ class Stacks(Profile):
             self.libraries.append(library)
         return account
 
-    def add(self, profile: Profile, names: Names, composition: Composition) -> Changes:
+    def add(self, profile: Profile, names: Names, composition: LiveBytesByAccount) -> Changes:
         """The memory of a run, but for kinds that are only listed, by account of this one."""
         self.group_of.update(profile.group_of)
         frame_of: Dict[int, int] = {}
@@ -270,7 +270,7 @@ class Stacks(Profile):
         return changes_to(sums)
 
 
-def changes_to(composition: Composition) -> Changes:
+def changes_to(composition: LiveBytesByAccount) -> Changes:
     """Nothing is known of earlier memory."""
     found = Changes()
     found.extend(array("Q", [n for account, held in composition.items() for n in (account, *held, 0, 0, 0)]))

@@ -8,7 +8,7 @@ that follow each other are one segment. What is in no segment is a block by itse
 from bisect import bisect_left, bisect_right, insort
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-from jmassif.model.records import HANDLE_KINDS, Composition, side_of
+from jmassif.model.records import HANDLE_KINDS, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 
 
@@ -252,7 +252,7 @@ def position_of_peak(profile: Profile, which: str) -> int:
     return tried[held.index(max(held))]
 
 
-def is_placed(profile: Profile, layout: Layout, composition: Composition) -> bool:
+def is_placed(profile: Profile, layout: Layout, composition: LiveBytesByAccount) -> bool:
     """True if blocks lie where the map shows them. PyTorch up to 1.9 reports numbers that are no addresses.
 
     `composition` is the ledger of the same moment.

@@ -10,7 +10,7 @@ from typing import Dict, Iterable, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.aggregate import aggregate, sum_of
 from jmassif.analysis.moments import Moment, select
-from jmassif.model.records import Composition, side_of
+from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 
 
@@ -22,9 +22,9 @@ def is_forked(profile: Profile) -> bool:
     return "forked-from" in profile.manifest and bool(profile.snapshots)
 
 
-def beyond(inherited: Composition, live: Composition) -> Composition:
+def beyond(inherited: LiveBytesByAccount, live: LiveBytesByAccount) -> LiveBytesByAccount:
     """Memory of a forked child beyond the inherited."""
-    own: Composition = {}
+    own: LiveBytesByAccount = {}
     for account, (n_bytes, blocks) in live.items():
         bytes_before, blocks_before = inherited.get(account, (0, 0))
         if n_bytes > bytes_before or blocks > blocks_before:
@@ -32,7 +32,7 @@ def beyond(inherited: Composition, live: Composition) -> Composition:
     return own
 
 
-def left_at(profile: Profile, last: int) -> Composition:
+def left_at(profile: Profile, last: int) -> LiveBytesByAccount:
     """Inherited memory that a forked child may still have at that snapshot, by account.
 
     Bytes that an account has once freed are gone, whatever it allocates later.
@@ -52,7 +52,7 @@ def left_at(profile: Profile, last: int) -> Composition:
 class OwnBytes:
     """Bytes beyond the inherited by space, as accounts change."""
 
-    def __init__(self, run: Profile, inherited: Composition) -> None:
+    def __init__(self, run: Profile, inherited: LiveBytesByAccount) -> None:
         self.host = self.device = self.drivers = 0
         self._inherited = inherited
         self._own: Dict[int, int] = {}
@@ -75,7 +75,7 @@ class OwnBytes:
         return {"": self.host + self.device, "host": self.host, "device": self.device}[space]
 
 
-def _bytes_on(run: Profile, live: Composition, space: str) -> int:
+def _bytes_on(run: Profile, live: LiveBytesByAccount, space: str) -> int:
     return sum_of(aggregate(run, live, lambda account: 0).values()).on(space)
 
 
@@ -106,7 +106,7 @@ _MUCH_OF_ITS_OWN = 0.5
 _LEAST_OWN = 1 << 20
 
 
-def inherited_at(profile: Profile, at: Moment, space: str) -> Tuple[Optional[Inherited], Composition]:
+def inherited_at(profile: Profile, at: Moment, space: str) -> Tuple[Optional[Inherited], LiveBytesByAccount]:
     """In "host" or "device" memory, in both with ""; and the memory in which to look for a line: the child's own, if it has any.
 
     None of a process that was not forked, or has nothing inherited.

@@ -33,7 +33,7 @@ from jmassif.analysis.moments import before_clean_up, last_before_the_fall
 from jmassif.attribution.blame import NO_STACK, Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
-from jmassif.model.records import PAGE_KINDS, AccountType, Composition, Mark, Region, side_of
+from jmassif.model.records import PAGE_KINDS, AccountType, LiveBytesByAccount, Mark, Region, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
@@ -554,8 +554,8 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
 class HeldAtEnd(NamedTuple):
     time: int
     snapshot: int  # index
-    leaked: Composition
-    on_purpose: Composition  # of the groups that keep it
+    leaked: LiveBytesByAccount
+    on_purpose: LiveBytesByAccount  # of the groups that keep it
     # Bytes that are not counted: "inherited", "suppressed", "imports", "interpreter".
     others: Dict[str, int]
 
@@ -570,8 +570,8 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
         return None
     index = before_clean_up(profile)
     is_import = importing(profile, names)
-    leaked: Composition = {}
-    on_purpose: Composition = {}
+    leaked: LiveBytesByAccount = {}
+    on_purpose: LiveBytesByAccount = {}
     others = dict.fromkeys(("inherited", "suppressed", "imports", "interpreter"), 0)
     known = profile.suppressed or bytearray(len(profile.accounts))
     born_with = left_at(profile, index)
@@ -608,7 +608,7 @@ class LeakedPlace(NamedTuple):
     blocks: int
 
 
-def leaked_places(profile: Profile, names: Names, composition: Composition) -> List[LeakedPlace]:
+def leaked_places(profile: Profile, names: Names, composition: LiveBytesByAccount) -> List[LeakedPlace]:
     """Python lines or, without one, the places that allocated; the largest first."""
 
     def key(account: int) -> Tuple[int, str, str]:

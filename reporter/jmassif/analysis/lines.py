@@ -12,15 +12,15 @@ from jmassif.analysis.leaks import NOT_FREED, importing
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
-from jmassif.attribution.views import Charged
-from jmassif.model.records import TENSOR, Composition
+from jmassif.attribution.views import Location
+from jmassif.model.records import TENSOR, LiveBytesByAccount
 from jmassif.model.run import Profile
 
 
 class LineRow(NamedTuple):
     """A line, a function or a module, and its memory."""
 
-    charged: Charged
+    charged: Location
     held: Usage = Usage()  # at the peak, by itself: where it is the innermost place
     growth: Usage = Usage()  # bytes, net, from the start to the moment that was chosen
     allocated: Usage = Usage()  # bytes, in the whole run
@@ -28,10 +28,10 @@ class LineRow(NamedTuple):
 
 
 def line_rows(
-    profile: Profile, charged: Callable[[int], Charged], at_peak: Composition, now: Composition
+    profile: Profile, charged: Callable[[int], Location], at_peak: LiveBytesByAccount, now: LiveBytesByAccount
 ) -> List[LineRow]:
     """The rows without their totals, in no order. Memory of kinds that are only listed is left out."""
-    known: Dict[str, Charged] = {}
+    known: Dict[str, Location] = {}
 
     def label(account: int) -> str:
         to = charged(account)
@@ -43,11 +43,11 @@ def line_rows(
 
 
 def with_totals(
-    profile: Profile, rows: Sequence[LineRow], through: Callable[[int], Sequence[Charged]], at_peak: Composition
+    profile: Profile, rows: Sequence[LineRow], through: Callable[[int], Sequence[Location]], at_peak: LiveBytesByAccount
 ) -> List[LineRow]:
     """The rows with their totals, and rows for places that only call others. `through` is that of views.totals."""
     # Accounts by the thousand are called through the same places.
-    alike: Dict[int, Sequence[Charged]] = {}
+    alike: Dict[int, Sequence[Location]] = {}
 
     def passed(account: int) -> int:
         places = through(account)
@@ -69,7 +69,7 @@ def total(rows: Sequence[LineRow]) -> LineRow:
     held, grown, allocated = (
         sum_of(getattr(row, figure) for row in rows) for figure in ("held", "growth", "allocated")
     )
-    return LineRow(Charged("total", 0, False), held, grown, allocated, held)
+    return LineRow(Location("total", 0, False), held, grown, allocated, held)
 
 
 def spaces_of(profile: Profile) -> List[str]:
@@ -135,7 +135,7 @@ Place = Union[int, str]  # a Python frame's id, or a site in words; "": no stack
 Places = Dict[Place, Dict[Part, Usage]]
 
 
-def by_place(profile: Profile, names: Names, live: Composition) -> Places:
+def by_place(profile: Profile, names: Names, live: LiveBytesByAccount) -> Places:
     """All memory by the line to blame or, where there is none, by the site."""
     lines, own, is_import = lines_to_blame(names), names.charges(), importing(profile, names)
     nodes, numbers = profile.accounts.nodes, profile.accounts.type_numbers

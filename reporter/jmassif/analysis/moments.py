@@ -5,7 +5,7 @@ import re
 from bisect import bisect_right
 from typing import Dict, NamedTuple, Optional
 
-from jmassif.model.records import ALLOCATED, Composition
+from jmassif.model.records import ALLOCATED, LiveBytesByAccount
 from jmassif.model.run import Profile
 from jmassif.units import moment, printable
 
@@ -64,7 +64,7 @@ class Moment(NamedTuple):
 
     name: str  # "the peak", "snapshot 7"
     time: int
-    composition: Composition
+    composition: LiveBytesByAccount
     snapshot: Optional[int]  # index, where it is a snapshot
 
 

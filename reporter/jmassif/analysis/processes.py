@@ -20,7 +20,7 @@ from jmassif.analysis.oom import Incident, Outcome, incidents_of, outcome_of
 from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
 from jmassif.model.process_tree import Process, tree
-from jmassif.model.records import PEAKS, Composition
+from jmassif.model.records import PEAKS, LiveBytesByAccount
 from jmassif.model.run import Profile
 
 # A sum is of all memory, or of one memory space.
@@ -113,7 +113,7 @@ class Part(NamedTuple):
     def on(self, measure: str) -> int:
         return {"total": self.host + self.device, "host": self.host, "device": self.device}[measure]
 
-    def composition(self) -> Composition:
+    def composition(self) -> LiveBytesByAccount:
         """The accounts, without inherited memory."""
         run, at = self.process.profile, self.observed
         whole = run.peak_composition(at.peak) if at.snapshot is None else run.composition(at.snapshot)

@@ -8,7 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.moments import Moment
 from jmassif.attribution.names import Names
-from jmassif.model.records import Composition, Pages, side_of
+from jmassif.model.records import LiveBytesByAccount, Pages, side_of
 from jmassif.model.run import Profile
 
 
@@ -270,7 +270,7 @@ def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
     return sorted(found.values(), key=lambda row: (-row.resident, -row.pages.virtual, row.name, row.kind))
 
 
-def libraries(profile: Profile, names: Names, composition: Composition, rows: List[Mapped]) -> List[Library]:
+def libraries(profile: Profile, names: Names, composition: LiveBytesByAccount, rows: List[Mapped]) -> List[Library]:
     """The memory of each library, the largest first; `rows` are its mappings."""
     virtual: Dict[str, int] = {}
     for row in rows:

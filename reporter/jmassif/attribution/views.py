@@ -60,7 +60,7 @@ def thread_naming(profile: Profile, is_together: bool) -> Callable[[int], str]:
 LINE_VIEWS = {"python-line": "line", "python-function": "function", "module": "module"}
 
 
-class Charged(NamedTuple):
+class Location(NamedTuple):
     """A line, a function or a module."""
 
     label: str
@@ -80,26 +80,26 @@ def _module(profile: Profile, names: Names, frame: int, home: str) -> str:
     return ".".join(part for part in name.split("/") if part not in ("", ".", "__init__")) or name
 
 
-def _places(profile: Profile, names: Names, view: str, is_below_cwd: bool = True) -> Dict[int, Charged]:
+def _places(profile: Profile, names: Names, view: str, is_below_cwd: bool = True) -> Dict[int, Location]:
     """The name of each frame in one of LINE_VIEWS."""
     home = profile.manifest.get("cwd", "") if is_below_cwd else ""
 
-    def place(frame: int) -> Charged:
+    def place(frame: int) -> Location:
         file = names.file(frame)
         if view == "python-line":
-            return Charged(f"{file}:{profile.frame(frame).line}", frame, True)
+            return Location(f"{file}:{profile.frame(frame).line}", frame, True)
         if view == "python-function":
-            return Charged(printable(f"{profile.frame(frame).function or '?'} ({file})"), 0, True)
-        return Charged(printable(_module(profile, names, frame, home)), 0, True)
+            return Location(printable(f"{profile.frame(frame).function or '?'} ({file})"), 0, True)
+        return Location(printable(_module(profile, names, frame, home)), 0, True)
 
     return Memo(place)
 
 
-def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callable[[int], List[Charged]]:
+def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callable[[int], List[Location]]:
     """A function from an account to all that has it in its total, each once: what is charged, and what had called that."""
     places = _places(profile, names, view)
     passed = callers(profile, names.folding, is_folded)
-    known: Dict[Tuple[int, ...], List[Charged]] = Memo(
+    known: Dict[Tuple[int, ...], List[Location]] = Memo(
         lambda frames: list({places[frame].label: places[frame] for frame in frames}.values())
     )
     return lambda account: known[passed(profile.accounts.nodes[account])]
@@ -107,21 +107,21 @@ def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callab
 
 def charges(
     profile: Profile, names: Names, view: str, is_folded: bool, is_below_cwd: bool = True
-) -> Callable[[int], Charged]:
+) -> Callable[[int], Location]:
     """A function from an account to what it is charged to in one of LINE_VIEWS.
 
     Unless `is_below_cwd`, modules have names that do not depend on where the program was started.
     """
     places = _places(profile, names, view, is_below_cwd)
-    nowhere = Charged(f"(no Python {LINE_VIEWS[view]})", 0, False)
+    nowhere = Location(f"(no Python {LINE_VIEWS[view]})", 0, False)
 
-    def charged(account: int) -> Charged:
+    def charged(account: int) -> Location:
         frame = names.charged(account, is_folded)
         if frame:
             return places[frame]
         if not profile.accounts.nodes[account]:
-            return Charged(f"({profile.accounts.kind(account)}, without a stack)", 0, False)
-        return Charged(names.library(account), 0, True) if view == "module" else nowhere
+            return Location(f"({profile.accounts.kind(account)}, without a stack)", 0, False)
+        return Location(names.library(account), 0, True) if view == "module" else nowhere
 
     return charged
 

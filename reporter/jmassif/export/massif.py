@@ -18,7 +18,7 @@ from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
-from jmassif.model.records import ALLOCATED, KINDS, LISTED_KINDS, Composition
+from jmassif.model.records import ALLOCATED, KINDS, LISTED_KINDS, LiveBytesByAccount
 from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import printable
@@ -124,7 +124,7 @@ def _thin_out(entries: Sequence[_Entry], keep: Sequence[int], limit: int) -> Lis
     return sorted(kept)
 
 
-def _composition(profile: Profile, view: View, entry: _Entry) -> Composition:
+def _composition(profile: Profile, view: View, entry: _Entry) -> LiveBytesByAccount:
     if entry.snapshot is not None:
         composition = profile.composition(entry.snapshot)
     else:

@@ -19,7 +19,7 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Se
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.attribution.views import thread_naming
-from jmassif.model.records import PEAKS, Composition, Frame, Peak
+from jmassif.model.records import PEAKS, LiveBytesByAccount, Frame, Peak
 from jmassif.model.run import Profile
 from jmassif.render.sources import Sources
 from jmassif.render.view import FormatError
@@ -310,7 +310,7 @@ def _assign(
     ranked: Sequence[int],
     n_kept: int,
     attributes: Sequence[int],
-    opening: Composition,
+    opening: LiveBytesByAccount,
 ) -> _Assignment:
     """The cells, if the first `n_kept` of the nodes in `ranked` are kept."""
     kept = set(ranked[:n_kept])
@@ -359,7 +359,7 @@ _Change = Tuple[int, int, int, int]  # account, live bytes, live blocks, bytes a
 class _Ledger:
     """Follows the accounts from moment to moment, and writes down how the cells change."""
 
-    def __init__(self, profile: Profile, assigned: _Assignment, opening: Composition) -> None:
+    def __init__(self, profile: Profile, assigned: _Assignment, opening: LiveBytesByAccount) -> None:
         n_accounts = len(profile.accounts)
         self._no_blocks = {
             account for account in range(n_accounts) if profile.accounts[account].kind == "heap-overhead"

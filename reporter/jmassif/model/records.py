@@ -161,7 +161,7 @@ class Changes:
 # ---- records ----
 
 # Account id: (live bytes, live blocks). Accounts that hold nothing are left out.
-Composition = Dict[int, Tuple[int, int]]
+LiveBytesByAccount = Dict[int, Tuple[int, int]]
 
 
 class Frame(NamedTuple):

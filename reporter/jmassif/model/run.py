@@ -20,7 +20,7 @@ from jmassif.model.records import (
     TIME_UNITS,
     Accounts,
     BlockEvents,
-    Composition,
+    LiveBytesByAccount,
     Counts,
     End,
     Exhaustion,
@@ -186,15 +186,15 @@ class Profile:
         self._python_stacks.extend(self.node_parent, self.node_frame, self.python_frames)
         return self._python_stacks
 
-    def composition(self, snapshot: int) -> Composition:
+    def composition(self, snapshot: int) -> LiveBytesByAccount:
         """Live memory by account at the snapshot with this index."""
         return self._seen(self._replay(snapshot))
 
-    def peak_composition(self, which: str) -> Composition:
+    def peak_composition(self, which: str) -> LiveBytesByAccount:
         """Live memory by account when `which` of PEAKS was at its largest."""
         return self.composition_at(self.peaks[which])
 
-    def composition_at(self, peak: Peak) -> Composition:
+    def composition_at(self, peak: Peak) -> LiveBytesByAccount:
         """Likewise at a peak of the run's or of one of its stages."""
         replay = self._replay(peak.snapshot)
         rows = peak.differences
@@ -208,7 +208,7 @@ class Profile:
         self.kept = kept
         self._lifetime = None
 
-    def _seen(self, replay: Replay) -> Composition:
+    def _seen(self, replay: Replay) -> LiveBytesByAccount:
         held = _without_zeros(replay)
         kept = self.kept
         return held if kept is None else {account: row for account, row in held.items() if kept[account]}
@@ -298,7 +298,7 @@ class Profile:
         return replay
 
 
-def _without_zeros(replay: Replay) -> Composition:
+def _without_zeros(replay: Replay) -> LiveBytesByAccount:
     accounts = list(compress(range(len(replay.bytes)), map(or_, replay.bytes, replay.blocks)))
     n_bytes, blocks = map(replay.bytes.__getitem__, accounts), map(replay.blocks.__getitem__, accounts)
     return dict(zip(accounts, zip(n_bytes, blocks)))

@@ -12,7 +12,7 @@ from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at
 from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation, select_device
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
-from jmassif.model.records import Composition
+from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
 from jmassif.render.layout import FULL, PAGE, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.render.summary import action
@@ -261,7 +261,7 @@ def _sum(layout: Layout) -> str:
     return f"{text}, {holes}; fragmentation {percent(round(1000 * pieces.share), 1000)}."
 
 
-def _map(profile: Profile, layout: Layout, composition: Composition, limit: int = _ROWS_SHOWN) -> Lines:
+def _map(profile: Profile, layout: Layout, composition: LiveBytesByAccount, limit: int = _ROWS_SHOWN) -> Lines:
     """Reserved and free bytes, the map, and its legend. `composition` is the ledger then, empty if it is not known."""
     if not layout.segments:
         held = f"{size(layout.by_handle)} in arrays and memory without addresses" if layout.by_handle else "nothing"

@@ -14,7 +14,7 @@ from jmassif.analysis.sizes import Class, Sizes, class_of, least_of, ranked, siz
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, naming, totals
-from jmassif.model.records import Composition, side_of
+from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.render.layout import PYTHON, SHARE, SUM, Column, Extent, Line, Lines, Table, heading, paragraph
 from jmassif.render.sources import Sources
@@ -382,7 +382,7 @@ def trees(profile: Profile, names: Names, chosen: Moment, view: View) -> Lines:
     def side(account: int) -> Optional[str]:
         return side_of(profile.accounts[account].kind)
 
-    def part(wanted: Tuple[str, ...]) -> Composition:
+    def part(wanted: Tuple[str, ...]) -> LiveBytesByAccount:
         return {a: held for a, held in chosen.composition.items() if side(a) in wanted}
 
     def label(frame: int) -> str:

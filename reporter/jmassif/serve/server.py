@@ -31,7 +31,7 @@ from jmassif.html.cells import Code, shown
 from jmassif.html.data import run_key
 from jmassif.html.page import page
 from jmassif.live.run import Family, Followed, LiveRun, TailBuilder
-from jmassif.model.records import Composition, side_of
+from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
 from jmassif.units import moment, printable
@@ -72,7 +72,7 @@ class ServedRun(Followed):
             self._held.clear()
         return self._branches
 
-    def _moment(self, at: str) -> Tuple[Composition, int, int]:
+    def _moment(self, at: str) -> Tuple[LiveBytesByAccount, int, int]:
         """The composition, the number of block records, and the time. Raises KeyError."""
         profile = self.profile
         if at.startswith(PEAK):
