@@ -79,9 +79,12 @@ def spaces_of(profile: Profile) -> List[str]:
 
 
 def places(
-    profile: Profile, rows: Sequence[LineRow], sum_: LineRow, threshold: float, by_growth: bool
+    profile: Profile, rows: Sequence[LineRow], sum_: LineRow, threshold: float, risen: Sequence[str], by_growth: bool
 ) -> Tuple[List[LineRow], List[LineRow]]:
-    """The places that have `threshold` percent of any figure, the largest first; and the others."""
+    """The places that have `threshold` percent of any figure, the largest first; and the others.
+
+    With `by_growth` those that grew most come first, and before them what is in `risen`.
+    """
     spaces = spaces_of(profile)
 
     def share(row: LineRow, figure: str) -> float:
@@ -90,13 +93,17 @@ def places(
         whole: Usage = getattr(sum_, figure)
         return max(100 * part.on(space) / whole.on(space) if whole.on(space) else 0.0 for space in spaces)
 
-    def order(row: LineRow) -> Tuple[float, float, str]:
-        return -share(row, "growth" if by_growth else "held"), -share(row, "total"), row.charged.label
+    rank = {label: place for place, label in enumerate(risen)}
 
-    shown: List[LineRow] = []
+    def order(row: LineRow) -> Tuple[int, float, float, str]:
+        label = row.charged.label
+        first = rank.get(label, len(rank)) if by_growth else 0
+        return first, -share(row, "growth" if by_growth else "held"), -share(row, "total"), label
+
     small: List[LineRow] = []
+    shown: List[LineRow] = []
     for row in sorted((row for row in rows if row.charged.is_place), key=order):
-        is_worth = any(share(row, name) >= threshold for name in LineRow._fields[1:])
+        is_worth = row.charged.label in rank or any(share(row, name) >= threshold for name in LineRow._fields[1:])
         (shown if is_worth else small).append(row)
     return shown, small
 
@@ -168,14 +175,6 @@ class LineUsage(NamedTuple):
     usage: Usage  # of all
 
 
-def _line_label(names: Names, frame: int) -> str:
-    return f"{names.file(frame)}:{names.profile.frame(frame).line}"
-
-
-def _label(names: Names, place: Place) -> str:
-    return names.frame(place) if isinstance(place, int) else place
-
-
 def largest_lines(profile: Profile, names: Names, places: Places, space: str, n: int) -> List[LineUsage]:
     """The n that hold most in "host" or "device" memory, in both with ""; memory without a stack has no line."""
     group_of = profile.group_of
@@ -189,10 +188,10 @@ def largest_lines(profile: Profile, names: Names, places: Places, space: str, n:
         if isinstance(place, str):
             return LineUsage(place, "", 0, *figures)
         fields = profile.frame(place)
-        return LineUsage(_line_label(names, place), fields.file, fields.line, *figures)
+        return LineUsage(f"{names.file(place)}:{fields.line}", fields.file, fields.line, *figures)
 
     def rank(place: Place) -> Tuple[int, str]:
-        return -_sum(places[place], space), _label(names, place)
+        return -_sum(places[place], space), names.frame(place) if isinstance(place, int) else place
 
     return [line(place) for place in sorted((place for place in places if place), key=rank)[:n]]
 
@@ -226,8 +225,13 @@ def _imports(names: Names, places: Places, space: str, least: float) -> Optional
     if n_bytes <= least:
         return None
     largest = max(found, key=lambda place: found[place])
-    label = _line_label(names, largest) if isinstance(largest, int) else largest
+    frame = largest if isinstance(largest, int) else 0
+    label = f"{names.file(frame)}:{names.profile.frame(frame).line}" if frame else _label(names, largest)
     return Imports(n_bytes, found[largest] >= _NEARLY_ALL * n_bytes, label)
+
+
+def _label(names: Names, place: Place) -> str:
+    return names.frame(place) if isinstance(place, int) else place
 
 
 def hot_spot(profile: Profile, names: Names, places: Places, space: str = "") -> Optional[HotSpot]:

@@ -6,7 +6,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 from jmassif.analysis.aggregate import NamedUsage, by_name
 from jmassif.analysis.calltree import ROOT, BottomUp, Shape
-from jmassif.analysis.leaks import find_growth
+from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.lines import LineRow, LineUsage, line_rows, places, spaces_of, total, with_totals
 from jmassif.analysis.moments import Moment, select
 from jmassif.analysis.run_info import used_sides
@@ -74,7 +74,11 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
             f"Self: caused by each {noun} of your code, also in packages that it called; total: with all {noun}s of your code"
             " that it called."
         )
-    order = "Sorted by growth." if view.selector else "Sorted by self; --snapshot=end sorts by growth."
+    order = (
+        "Sorted by growth, lines that still grew at the end first."
+        if view.selector
+        else "Sorted by self; --snapshot=end sorts by growth."
+    )
     texts = [
         what,
         f"Both at {peak.name} ({moment(peak.time, unit)}); growth: the part of self that is left at {chosen.name}",
@@ -84,6 +88,19 @@ def _explanation(profile: Profile, view: View, peak: Moment, chosen: Moment) -> 
     if not any(frame[0] == "p" for frame in profile.frames.values()):
         texts.append("This trace has no Python frames: not a Python program, or recorded with --python=no.")
     return " ".join(texts)
+
+
+def _grown(profile: Profile, view: View, names: Names, grown: Growth) -> List[str]:
+    """The labels of the places in `view` that still grew at the end, what grew most first."""
+    charged = charges(profile, names, view.by, view.fold != "none")
+    by_frame = {line.frame: rank for rank, line in reversed(list(enumerate(grown.lines)))}
+    found: Dict[str, int] = {}
+    for account in range(1, len(profile.accounts)):
+        rank = by_frame.get(names.charged(account))
+        to = charged(account)
+        if rank is not None and to.is_place:
+            found[to.label] = min(rank, found.get(to.label, rank))
+    return sorted(found, key=lambda label: (found[label], label))
 
 
 def _changed(profile: Profile, names: Names, rows: Sequence[LineRow], sources: Sources) -> Lines:
@@ -168,7 +185,8 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
     rows = with_totals(profile, own, through, peak.composition)
     sum_ = total(rows)
     grown = find_growth(profile, names)
-    shown, small = places(profile, rows, sum_, view.threshold, bool(view.selector))
+    risen = _grown(profile, view, names, grown)
+    shown, small = places(profile, rows, sum_, view.threshold, risen, bool(view.selector))
     if small:
         noun = LINE_VIEWS[view.by]
         label = f"{count(len(small), f'more {noun}')} below {view.threshold:g} %"

@@ -271,6 +271,13 @@ def growth_text(grown: Growth, time_unit: str) -> str:
     return text
 
 
+def _growth(report: Report) -> List[Finding]:
+    grown = report.growth
+    if grown is None or not grown.lines:
+        return []
+    return [Finding("growth", sum(line.grown for line in grown.lines), growth_text(grown, report.run.time_unit))]
+
+
 def _imports(report: Report) -> List[Finding]:
     whole, spot = report.wholes[0], report.hot_spot
     if spot is None:
@@ -315,11 +322,7 @@ def findings(report: Report) -> List[Finding]:
             text = f"{_cached(report)} {text}"
         found.append(Finding(hint.action, hint.bytes, text))
     if report.failure is None:
-        grown = report.growth
-        if grown is not None and grown.lines:
-            n_bytes = sum(line.grown for line in grown.lines)
-            found.append(Finding("growth", n_bytes, growth_text(grown, report.run.time_unit)))
-        found += _imports(report)
+        found += _growth(report) + _imports(report)
     found.sort(key=lambda finding: -finding.bytes)
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
