@@ -166,7 +166,19 @@ def test_a_test_that_kills_its_process_kills_pytest(tmp_path: Path) -> None:
 def test_an_interrupt_reaches_the_tests(tmp_path: Path) -> None:
     text = "import os, signal\ndef test_it(): os.killpg(0, signal.SIGINT)\ndef test_later(): pass\n"
     done = run(
-        ["setsid", "-w", PYTHON, "-m", "pytest", "-p", "jmassif.pytest_plugin", *SOON.split()],
+        # A background job of a shell starts with SIGINT ignored.
+        [
+            "env",
+            "--default-signal=INT",
+            "setsid",
+            "-w",
+            PYTHON,
+            "-m",
+            "pytest",
+            "-p",
+            "jmassif.pytest_plugin",
+            *SOON.split(),
+        ],
         cwd=suite(tmp_path, text),
         env=ENVIRONMENT,
     )

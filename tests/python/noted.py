@@ -6,6 +6,7 @@ JMASSIF_PYTHON names another interpreter than the distribution's.
 
 import ast
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
@@ -33,7 +34,9 @@ class Noted(NamedTuple):
 
     @property
     def python_frames(self) -> List[PythonFrame]:
-        return [(frame.file, frame.function, frame.line) for frame in self.frames if frame.type == "p"]
+        """Code from a string goes by the interpreter's name for it, without the line that ran it."""
+        frames = [frame for frame in self.frames if frame.type == "p"]
+        return [(re.sub(r"^(<\w+>) of .*", r"\1", frame.file), frame.function, frame.line) for frame in frames]
 
 
 def version() -> Tuple[int, ...]:

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     static ULong now = 1000;
     shim_seed(bytes, n);
     shim_file(bytes, n);
-    jm_smaps_each(use);
+    jm_smaps_each(0, use);
     jm_text_each_line("any", use_line, NULL);
     VG_(free)(jm_text_read_file("any", n / 2));
     jm_system_init();
