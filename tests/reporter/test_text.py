@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from jmassif.analysis.moments import select
+from jmassif.analysis.summary import build_report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
 from jmassif.model.records import DEVICE_KINDS, HOST_KINDS, side_of
@@ -321,7 +322,8 @@ def test_the_columns_of_a_library_add_up_whatever_its_kinds() -> None:
     accounts = {kind: trace.account(kind, "app", ["take (libapp.so)"]) for kind in HOST_KINDS + DEVICE_KINDS}
     trace.snapshot(1, "exit", {account: (n << 20, 1) for n, account in enumerate(accounts.values(), 1)})
     profile = trace.load()
-    table = by_library(profile, Names(profile), select(profile, "end"))
+    names, at = Names(profile), select(profile, "end")
+    table = by_library(profile, names, at, build_report(profile, at, names))
     heads, row = (line.split() for line in table[-2:])
     together, *columns = [float(figure) for figure, unit in zip(row[0::2], row[1::2]) if unit == "MiB"]
     assert heads[:6] == ["together", "file", "anon", "heap", "other", "device"]

@@ -4,7 +4,7 @@
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.balance import DeviceBalance, MemoryBalance, ledger_of_balance
-from jmassif.analysis.system import libraries, mappings
+from jmassif.analysis.system import libraries
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.summary import Beside, Report
 from jmassif.attribution.names import Names
@@ -90,9 +90,9 @@ _COLUMNS: Dict[str, Tuple[str, ...]] = {
 }
 
 
-def by_library(profile: Profile, names: Names, chosen: Moment) -> Lines:
+def by_library(profile: Profile, names: Names, chosen: Moment, report: Report) -> Lines:
     """The memory of each library: pages of its file, heap and device memory that it allocated."""
-    rows = libraries(profile, names, chosen.composition, mappings(profile, names, chosen))
+    rows = libraries(profile, names, chosen.composition, report.mappings)
     if not rows:
         return []
 

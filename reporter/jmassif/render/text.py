@@ -69,10 +69,10 @@ _FIRST = ("Command", "Run") + _WARNINGS
 _LONG = ("Packages", "Environment")
 
 
-def _facts(profile: Profile, is_shown: Callable[[str], bool] = lambda name: True) -> Lines:
+def _facts(facts: Sequence[Tuple[str, str]], is_shown: Callable[[str], bool] = lambda name: True) -> Lines:
     """A line, or more, a fact."""
     lines: Lines = []
-    for name, text in about(profile):
+    for name, text in facts:
         if is_shown(name):
             rows = wrapped(printable(text), PAGE - 13) or [""]
             role = WARNING if name in _WARNINGS else ""
@@ -81,9 +81,9 @@ def _facts(profile: Profile, is_shown: Callable[[str], bool] = lambda name: True
     return lines
 
 
-def _other_facts(profile: Profile) -> Lines:
+def _other_facts(report: Report) -> Lines:
     """The section with what a short header leaves out."""
-    lines = _facts(profile, lambda name: name not in _FIRST + _LONG)
+    lines = _facts(report.run.facts, lambda name: name not in _FIRST + _LONG)
     return heading("Machine and software") + lines if lines else []
 
 
@@ -233,7 +233,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, report: Report, vi
     yield Section(1, _by_role(report))
     room = extent._replace(rows=_THREADS_SHOWN) if has_threads and view.is_brief else extent
     yield Section(0 if has_threads else 1, threads_section(profile, names, chosen, room, view.fold != "none"))
-    mapped_ = by_library(profile, names, chosen) if has_libraries else mapped(report, extent)
+    mapped_ = by_library(profile, names, chosen, report) if has_libraries else mapped(report, extent)
     yield Section(0 if has_libraries else 2, mapped_)
     yield Section(1, balance_section(profile, report))
     yield Section(1 if profile.overlay else 2, others_section(report))
@@ -247,7 +247,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, report: Report, vi
     yield Section(1, held_section(report, extent))
     yield Section(4, temporaries(report, extent))
     yield Section(3, snapshots_in_a_sentence(profile) if view.is_brief else snapshots(profile))
-    yield Section(3, _other_facts(profile) if view.is_brief else [])
+    yield Section(3, _other_facts(report) if view.is_brief else [])
 
 
 def _other_report(profile: Profile, names: Names, view: View) -> Lines:
@@ -277,7 +277,7 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     names = Names(profile)
     in_its_place = _other_report(profile, names, view)
     if in_its_place:
-        yield from _facts(profile, lambda name: name in _FIRST or not view.is_brief)
+        yield from _facts(about(profile), lambda name: name in _FIRST or not view.is_brief)
         yield from in_its_place
         return
     chosen = moment_of(profile, names, view.selector)
@@ -293,7 +293,7 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     if view.is_brief:
         yield from bounded(sections, room - len(first) - len(drawn))
     else:
-        yield from [""] + _facts(profile)
+        yield from [""] + _facts(report.run.facts)
         for section in sections:
             yield from section.lines
     if view.with_stacks:
