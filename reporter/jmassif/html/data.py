@@ -23,7 +23,7 @@ from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, sho
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, side_of
 from jmassif.model.run import Profile
 from jmassif.render.failures import arithmetic, reason
-from jmassif.render.job import statements
+from jmassif.render.job import Statement, statements
 from jmassif.render.leaking import unknown
 from jmassif.render.sources import Sources
 from jmassif.render.summary import (
@@ -565,15 +565,7 @@ def _about(profile: Profile) -> Dict[str, Any]:
     }
 
 
-class Said(NamedTuple):
-    """A statement of the first screen."""
-
-    about: str  # "verdict", "remark", "moment", "finding"; of a job, headline's
-    severity: str  # ALARM, WARNING or NOTE
-    text: str
-
-
-NOTHING = Said("verdict", NOTE, "No memory is on record here.")
+NOTHING = Statement("verdict", NOTE, "No memory is on record here.")
 
 
 def report_of(profile: Profile, names: Names) -> Optional[Report]:
@@ -581,15 +573,15 @@ def report_of(profile: Profile, names: Names) -> Optional[Report]:
     return build_report(profile, moment_of(profile, names, None), names) if profile.snapshots else None
 
 
-def said_of(report: Report) -> List[Said]:
+def said_of(report: Report) -> List[Statement]:
     severity = ALARM if report.outcome.severity == ALARM else NOTE
-    said = [Said("verdict", severity, verdict(report))]
-    said += [Said("remark", each.severity, each.text) for each in remarks(report)]
-    said += [Said("moment", NOTE, text) for text in (filtered(report), other_moment(report)) if text]
-    return said + [Said("finding", NOTE, each.text) for each in findings(report)]
+    said = [Statement("verdict", severity, verdict(report))]
+    said += [Statement("remark", each.severity, each.text) for each in remarks(report)]
+    said += [Statement("moment", NOTE, text) for text in (filtered(report), other_moment(report)) if text]
+    return said + [Statement("finding", NOTE, each.text) for each in findings(report)]
 
 
-def _summary(said: Sequence[Said]) -> List[Dict[str, str]]:
+def _summary(said: Sequence[Statement]) -> List[Dict[str, str]]:
     return [dict(each._asdict(), text=shown(each.text)) for each in said]
 
 
@@ -600,7 +592,7 @@ def together(made: JobReport) -> Dict[str, Any]:
     runs = [max(rows[at : at + step], key=lambda row: row.host + row.device) for at in range(0, len(rows), step)]
     peaks = {which: job.peak(which) for which in PEAKS}
     return {
-        "summary": _summary([Said(*each) for each in statements(made)]),
+        "summary": _summary(statements(made)),
         "no_clock": shown(job.no_clock),
         "time": [row.time for row in runs],
         "host": [row.host for row in runs],

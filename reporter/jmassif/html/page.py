@@ -19,9 +19,9 @@ from jmassif.analysis.processes import JobReport, Processes, build_job_report, j
 from jmassif.analysis.summary import LESS, Ladder, LineUsage, Report
 from jmassif.attribution.names import Names
 from jmassif.html.cells import shown
-from jmassif.html.data import NOTHING, RunData, Said, report_of, run_data, said_of, together
+from jmassif.html.data import NOTHING, RunData, report_of, run_data, said_of, together
 from jmassif.model.run import Profile
-from jmassif.render.job import adjustment_rows, statements
+from jmassif.render.job import Statement, adjustment_rows, statements
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
 from jmassif.render.summary import whole_percent
 from jmassif.render.view import FormatError, View
@@ -44,7 +44,7 @@ def _text(text: str) -> str:
     return escape(text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…")
 
 
-def _paragraph(said: Said, more: str = "") -> str:
+def _paragraph(said: Statement, more: str = "") -> str:
     return f'<p class="statement {said.about} {said.severity}" elementtiming="headline">{_text(said.text)}{more}</p>'
 
 
@@ -128,7 +128,7 @@ def _of_job(made: JobReport) -> str:
         for name, text, n_bytes in rows
     )
     bar = f'{_bar(groups)}<ul class="legend">{keys}</ul>' if groups else ""
-    said = "".join(_paragraph(Said(*each)) for each in statements(made))
+    said = "".join(map(_paragraph, statements(made)))
     return f'<div class="said">{said}{bar}</div>'
 
 

@@ -37,7 +37,9 @@ HAPPENED, POOL, LEAK, PLACE = "happened", "pool", "leak", "place"
 
 
 class Statement(NamedTuple):
-    about: str  # one of these
+    """A sentence of the first screen."""
+
+    about: str  # one of these; of one process "verdict", "remark", "moment" or "finding"
     severity: str  # ALARM, WARNING or NOTE
     text: str  # safe to show
 
