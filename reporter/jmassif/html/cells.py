@@ -46,10 +46,10 @@ _MAX_BYTES = 400_000  # of texts, before they are deflated; beyond, frames have 
 
 
 class Code:
-    """`directories` as view.View has them: None shows no text at all."""
+    """`sources` is None where no text is shown."""
 
-    def __init__(self, profile: Profile, directories: Optional[Sequence[str]]) -> None:
-        self._sources = None if directories is None else Sources(profile, directories)
+    def __init__(self, sources: Optional[Sources]) -> None:
+        self._sources = sources
         self._arounds: Dict[str, int] = {"": 0}
         self._n_bytes = 0
         self._around: List[int] = [0]

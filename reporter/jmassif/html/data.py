@@ -25,7 +25,7 @@ from jmassif.model.run import Profile
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import Statement, statements
 from jmassif.render.leaking import unknown
-from jmassif.render.sources import Sources
+from jmassif.render.sources import Sources, sources_of
 from jmassif.render.summary import (
     action,
     filtered,
@@ -326,10 +326,10 @@ _Source = Optional[Sequence[str]]
 # ---- where memory was allocated --------------------------------------------------------------
 
 
-def _frames(profile: Profile, names: Names, frames: Sequence[int], directories: _Source) -> Dict[str, List[Any]]:
+def _frames(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`. The first stands for no frame."""
     packages, libraries = _index([""]), _index([""])
-    code = Code(profile, directories)
+    code = Code(sources)
     table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0]}
     for frame in frames[1:]:
         fields = profile.frame(frame)
@@ -343,9 +343,8 @@ def _frames(profile: Profile, names: Names, frames: Sequence[int], directories: 
     return {**table, **code.columns}
 
 
-def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _Source) -> Dict[str, List[Any]]:
+def _lines(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`, of the Python lines that memory is charged to."""
-    sources = Sources(profile, directories or ())
     table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": [], "around": []}
     changed: Dict[str, None] = {}
     for frame in frames:
@@ -356,9 +355,9 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _
             fields = profile.frame(frame)
             label = shown(f"{names.file(frame)}:{fields.line}")
             function, path = shown(fields.function), shown(fields.file)
-            source = "" if directories is None else shown(sources.line(fields.file, fields.line))
-            around = sources.around(fields.file, fields.line) if source else ""
-            if source and fields.file in sources.changed:
+            source = shown(sources.line(fields.file, fields.line)) if sources else ""
+            around = sources.around(fields.file, fields.line) if sources and source else ""
+            if sources and source and fields.file in sources.changed:
                 changed[shown(names.file(frame))] = None
         for name, text in zip(table, (label, function, path, source, around)):
             table[name].append(text)
@@ -368,7 +367,7 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], directories: _
 
 def cells_data(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
-    frame_index = _index([0])
+    frame_index, sources = _index([0]), sources_of(profile, directories)
     columns.add("node.parent", found.parents)
     columns.add("node.frame", [frame_index[profile.node_frame[node]] for node in found.nodes])
     used = found.attributes
@@ -410,8 +409,8 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
         "roles": [role if role != NO_TENSOR else "" for role in roles],
         "libraries": [shown(library) for library in libraries],
         "threads": [shown(thread) for thread in threads],
-        "lines": dict(_lines(profile, names, list(lines), directories), through=through),
-        "frames": _frames(profile, names, list(frame_index), directories),
+        "lines": dict(_lines(profile, names, list(lines), sources), through=through),
+        "frames": _frames(profile, names, list(frame_index), sources),
         "nodes": len(profile.node_frame) - 1,
     }
 

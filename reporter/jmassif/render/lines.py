@@ -17,7 +17,7 @@ from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, n
 from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.render.layout import PYTHON, SHARE, SUM, Column, Extent, Line, Lines, Table, heading, paragraph
-from jmassif.render.sources import Sources
+from jmassif.render.sources import Sources, sources_of
 from jmassif.render.summary import growth_text, where_arenas_are, whole_percent
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, percent, size
@@ -201,7 +201,7 @@ def write_lines(profile: Profile, names: Names, view: View) -> Lines:
         + (paragraph(growth_text(grown, profile.time_unit)) if grown.lines and profile.kept is None else [])
         + [""]
     )
-    sources = None if view.source is None else Sources(profile, view.source)
+    sources = sources_of(profile, view.source)
     lines += _table_of(profile, _cells(profile, sum_), shown, sources, sum_)
     return lines + (_changed(profile, names, shown, sources) if sources else [])
 

@@ -117,3 +117,8 @@ class Sources:
             return content
         self.left_out.add(path)
         return None
+
+
+def sources_of(profile: Profile, directories: Optional[Sequence[str]]) -> Optional[Sources]:
+    """The sources that a view shows; None where it shows no text."""
+    return None if directories is None else Sources(profile, directories)

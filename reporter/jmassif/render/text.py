@@ -51,7 +51,7 @@ from jmassif.render.lines import lines_section, threads_section, trees, write_li
 from jmassif.render.failures import oom_sections, write_segments
 from jmassif.render.owners import groups_table, rows_table
 from jmassif.render.ranges import write_range
-from jmassif.render.sources import Sources
+from jmassif.render.sources import sources_of
 from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict, where_arenas_are
 from jmassif.render.system import balance_section, by_library, machine_section, mapped, others_section
 from jmassif.render.view import View
@@ -115,7 +115,7 @@ def first_screen(profile: Profile, report: Report, view: View) -> Lines:
         lines += paragraph(text)
     for finding in findings(report):
         lines += ["", *(Line((f"  {line}", WORDS)) for line in wrapped(finding.text, _WIDE - 4))]
-    sources = None if view.source is None else Sources(profile, view.source)
+    sources = sources_of(profile, view.source)
     return lines + ladder_section(report) + lines_section(report, sources) + _more(report, view)
 
 

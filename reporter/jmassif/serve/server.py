@@ -34,6 +34,7 @@ from jmassif.live.run import Family, Followed, LiveRun, TailBuilder
 from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
+from jmassif.render.sources import sources_of
 from jmassif.units import moment, printable
 
 # ---- the runs ----------------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ class Library:
         def answer(run: ServedRun) -> Dict[str, Any]:
             held = run.held(at)
             found = run.branches.children(held, node)
-            code = Code(run.profile, self._directories)
+            code = Code(sources_of(run.profile, self._directories))
             rows = []
             for child in found[first : first + MOST_ROWS]:
                 frame = run.profile.node_frame[child]
