@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jmassif fleet load: each run once, whatever happens meanwhile, and what cannot be read is named and passed over."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -9,13 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
 from jmassif.fleet import load
 from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, FleetError, open_database, prepare
-from jmassif.fleet.load import Died, Worker
+from jmassif.fleet.load import Died, Worker, _Readers
 from tests.fleet.conftest import MadeFleet, jm_fleet
 from tests.fleet.server import Server
 from tests.reporter.commands import assert_one_line_error, command, jmassif
@@ -344,3 +345,30 @@ def test_a_reader_runs_nothing_that_lies_in_the_current_directory(
         pytest.fail(str(error))
     finally:
         worker.close()
+
+
+def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
+    """Reading stops while nothing is written, and goes on with it; an end in between leaves no process behind."""
+    asked = []
+
+    class Quick:
+        def ask(self, path: str) -> Dict[str, Any]:
+            asked.append(path)
+            return {"reason": "none"}
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(load, "Worker", Quick)
+    paths = [str(tmp_path / str(number)) for number in range(500)]
+    for path in paths:
+        Path(path).touch()
+    readers = _Readers(2)
+    results = readers.results(paths)
+    next(results)
+    time.sleep(0.3)
+    assert len(asked) < 50
+    assert len(list(itertools.islice(results, 400))) == 400
+    begin = time.monotonic()
+    readers.close()
+    assert time.monotonic() - begin < 5

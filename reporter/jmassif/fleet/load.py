@@ -248,6 +248,8 @@ class _Readers:
     def __init__(self, n: int) -> None:
         self._own = threading.local()
         self._workers: List[Worker] = []
+        self._room = threading.Semaphore(2 * n + 16)
+        self._is_over = False
         self._threads = ThreadPool(n, self._begin)
 
     def _begin(self) -> None:
@@ -266,10 +268,22 @@ class _Readers:
             reason = str(error)
         return _Read(path, state, {"reason": reason})
 
+    def _while_there_is_room(self, paths: Sequence[str]) -> Iterator[str]:
+        for path in paths:
+            self._room.acquire()
+            if self._is_over:
+                return
+            yield path
+
     def results(self, paths: Sequence[str]) -> Iterator[_Read]:
-        return self._threads.imap_unordered(self._read, paths)
+        """In any order. A slow database lets few records wait in memory."""
+        for read in self._threads.imap_unordered(self._read, self._while_there_is_room(paths)):
+            self._room.release()
+            yield read
 
     def close(self) -> None:
+        self._is_over = True
+        self._room.release()
         self._threads.terminate()
         for worker in list(self._workers):
             worker.close()
