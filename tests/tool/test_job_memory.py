@@ -60,47 +60,44 @@ work()
 forks(2, work)
 """
 
-POOL = """
-import multiprocessing, numpy
-shared = numpy.ones(4 << 20)
-def work(barrier):
-    made = shared * 2
+# Processes of multiprocessing that hold what work() makes until all of them have.
+WORKERS = """
+import multiprocessing
+def worker(barrier):
+    made = work()
     barrier.wait()
     hold()
     barrier.wait()
-    return float(made[0])
-if __name__ == "__main__":
-    context = multiprocessing.get_context("fork")
+def workers(method):
+    context = multiprocessing.get_context(method)
     barrier = context.Barrier(3)
-    workers = [context.Process(target=work, args=(barrier,)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
+    found = [context.Process(target=worker, args=(barrier,)) for _ in range(2)]
+    for each in found:
+        each.start()
     barrier.wait()
     peak()
     barrier.wait()
-    for worker in workers:
-        worker.join()
+    for each in found:
+        each.join()
 """
 
-SPAWN = """
-import multiprocessing
-def work(barrier):
-    made = b"x" * (24 << 20)
-    barrier.wait()
-    hold()
-    barrier.wait()
+POOL = f"""
+{WORKERS}
+import numpy
+shared = numpy.ones(4 << 20)
+def work():
+    return shared * 2
 if __name__ == "__main__":
-    context = multiprocessing.get_context("spawn")
+    workers("fork")
+"""
+
+SPAWN = f"""
+{WORKERS}
+def work():
+    return b"x" * (24 << 20)
+if __name__ == "__main__":
     kept = b"x" * (24 << 20)
-    barrier = context.Barrier(3)
-    workers = [context.Process(target=work, args=(barrier,)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    barrier.wait()
-    peak()
-    barrier.wait()
-    for worker in workers:
-        worker.join()
+    workers("spawn")
 """
 
 EXEC = """
