@@ -4,9 +4,9 @@
 // core and wires the modules. Data flows one way:
 //
 //     heap.c, cuda.c, …   what was allocated      (sources)
-//     stack.c, owner.c    from where, and whose   (attribution)
+//     stack.c, owner.c    call stack and owner    (attribution)
 //     ledger.c            what it adds up to
-//     snapshot.c, trace.c what is told, and when  → jmassif.out.<pid>, read by the reporter
+//     snapshot.c, trace.c what is written, when   → jmassif.out.<pid>, read by the reporter
 
 #include "base/client_memory.h"
 #include "base/clock.h"

@@ -34,9 +34,9 @@ class MemoryBalance(NamedTuple):
     held: int  # by the ledger, in this memory
     # Allocated and without pages, taken away: never written to, only read, or swapped out. Never positive.
     untouched: int
-    allocators: int  # what the heap's allocators keep and nobody has asked for
+    allocators: int  # free memory inside the heap's allocators
     valgrind: int  # pages of Valgrind's core and of jmassif
-    unaccounted: int  # pages of the process that are none of the above
+    unaccounted: int  # the remainder of the process's pages
     # In use beyond all that, and not before the start: other programs that have grown, the kernel's own, and what a
     # driver keeps for the process without a call that shows it. Negative where others have shrunk.
     elsewhere: int
@@ -86,12 +86,12 @@ def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
     return sum(n_bytes for kind, n_bytes in by_kind.items() if side_of(kind) in sides)
 
 
-# Of the largest snapshot: others from this share on are as large. Memory untouched then may have been written to since.
+# Snapshots of at least this share of the largest one count as full: memory that was unwritten at a peak may be written later.
 _AS_FULL = 0.95
 
 
 def fullest(profile: Profile, time: int) -> Optional[int]:
-    """Of the snapshots with a balance that are about as large as the largest, the one nearest to a time."""
+    """The full snapshot with a balance that is nearest to a time."""
     held = {index: _on(profile, profile.snapshots[index].by_kind) for index in sampled(profile)}
     least = _AS_FULL * max(held.values(), default=0)
     full = [index for index in held if held[index] >= least]

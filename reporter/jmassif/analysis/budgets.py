@@ -99,10 +99,10 @@ class BudgetError(Exception):
 
 
 class Note(NamedTuple):
-    """ "two-pools": the sum of both pools of a discrete GPU; "no-library": none of that name was loaded; "growth-unknown"; "no-growth":
-    none for a third of the run; "held": so much of `name` was held at exit.
-    """
+    """A remark on a verdict."""
 
+    # "two-pools": the value adds up both pools of a discrete GPU; "no-library": no library of that name was loaded;
+    # "growth-unknown"; "no-growth": no line grew for a third of the run; "held": `bytes` of `name` were allocated at exit.
     key: str
     name: str = ""
     bytes: int = 0

@@ -119,7 +119,7 @@ def total(parts: Parts) -> Usage:
 
 # ---- lines -----------------------------------------------------------------------------------
 
-# By function, as frame_name has it, and line (0: unknown): a label that is safe to show, and the memory.
+# A label that is safe to show, and the memory, for each function (named by frame_name) and line (0: unknown).
 Places = Dict[str, Dict[int, Tuple[str, Usage]]]
 _Pick = Callable[[Usage], int]
 _MOST_LINES = 50  # of a function: the largest lines show how far all have moved

@@ -59,7 +59,7 @@ class OwnBytes:
         self._accounts = run.accounts
 
     def update(self, changes: Iterable[Tuple[int, int]]) -> None:
-        """Of pairs (account, its bytes now)."""
+        """Takes the present bytes of accounts."""
         for account, n_bytes in changes:
             own = max(0, n_bytes - self._inherited.get(account, (0, 0))[0])
             change = own - self._own.get(account, 0)
