@@ -45,6 +45,7 @@ _MACHINE = (("mem-total", 4 << 30), ("mem-available", 3 << 30), ("swap-total", 2
 _MAX_DEPTH = 70
 _N_FUNCTIONS = 4000
 _STEP_MS = 25
+_MAX_ROWS_BYTES = 32 << 10  # of a line; trace.c
 
 
 class _Writer:
@@ -53,7 +54,12 @@ class _Writer:
         self._lines: List[str] = []
 
     def line(self, text: str) -> None:
-        self._lines.append(text)
+        """Balances that follow each other are rows of one line, as the recorder writes them."""
+        last = self._lines[-1] if self._lines else ""
+        if text[:2] in ("c ", "d ") and last[:2] == text[:2] and len(last) < _MAX_ROWS_BYTES:
+            self._lines[-1] = last + text[1:]
+        else:
+            self._lines.append(text)
         if len(self._lines) >= 10000:
             self.flush()
 

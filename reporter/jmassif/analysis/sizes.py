@@ -144,13 +144,13 @@ def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], D
     at the peak; if there are none, its blocks at the peak are not known.
     """
     least, most = _position(profile, moment)
-    columns = profile.blocks
+    addresses, block_sizes, accounts = profile.blocks.address, profile.blocks.size, profile.blocks.account
     live: Dict[int, Dict[int, int]] = {}  # sizes by account and address
     live_bytes: "Counter[int]" = Counter()
     held: Dict[int, List[int]] = {}
     asked: Dict[int, List[int]] = {}
     frees = set(profile.frees)
-    vague = set(columns.account[least:most])
+    vague = set(accounts[least:most])
 
     def settle(account: int) -> None:
         sizes = live.get(account, {})
@@ -159,15 +159,15 @@ def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], D
                 held[account] = list(sizes.values())
 
     # One row more, for a moment after the last record.
-    for row in range(columns.n_rows + 1):
+    for row in range(len(accounts) + 1):
         if row == least:
             for each in vague:
                 settle(each)
         if row == most:
             held.update((each, list(sizes.values())) for each, sizes in live.items() if each not in vague)
-        if row == columns.n_rows:
+        if row == len(accounts):
             break
-        address, size, account = columns.address[row], columns.size[row], columns.account[row]
+        address, size, account = addresses[row], block_sizes[row], accounts[row]
         if row in frees:
             live_bytes[account] -= live.get(account, {}).pop(address, 0)
         else:
