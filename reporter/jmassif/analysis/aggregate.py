@@ -7,7 +7,7 @@ bytes and is no block.
 
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
-from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, Snapshot, counted_blocks, side_of
+from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, Snapshot, side_of
 from jmassif.model.replay import Replay
 from jmassif.model.run import Profile
 
@@ -159,18 +159,21 @@ def series(run: Profile, name_of: Callable[[int], _Key]) -> Iterator[Tuple[Snaps
     """Each snapshot with the usage of every name that has come up so far. Kinds that are only listed are left out."""
     sums: Dict[_Key, List[int]] = {}  # in the order of Usage's fields
     of: Dict[int, List[int]] = {}  # by account
-    kinds = [account.kind for account in run.accounts]
-    replay = Replay(len(kinds))
+    places = list(run.accounts.by_type(lambda type_: _PLACE.get(type_.kind)))
+    has_blocks = bytearray(run.accounts.by_type(lambda type_: type_.kind != "heap-overhead"))
+    replay = Replay(len(places))
     for snapshot in run.snapshots:
         for account, n_bytes, blocks in replay.growths(snapshot):
-            place = _PLACE.get(kinds[account])
+            place = places[account]
             if place is None:
                 continue
-            if account not in of:
-                of[account] = sums.setdefault(name_of(account), [0, 0, 0, 0])
-            of[account][place] += n_bytes
-            of[account][place + 1] += counted_blocks(kinds[account], blocks)
-        yield snapshot, {name: Usage(*figures) for name, figures in sums.items()}
+            figures = of.get(account)
+            if figures is None:
+                figures = of[account] = sums.setdefault(name_of(account), [0, 0, 0, 0])
+            figures[place] += n_bytes
+            if has_blocks[account]:
+                figures[place + 1] += blocks
+        yield snapshot, {name: Usage(*each) for name, each in sums.items()}
 
 
 # ---- the five figures of formats with stacks -------------------------------------------------
