@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The report of a run at one moment, as numbers and keys: the one entry of everything that renders.
 
-`build_report` computes each analysis once. Text, JSON and page are made of a Report; sentences stand in render/summary.py
-and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
+`build_report` computes each analysis once; those that few outputs show are computed when a Report is asked for them. Text,
+JSON and page are made of a Report; sentences stand in render/summary.py and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
 """
 
 import shlex
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Generic, List, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import (
     Group,
@@ -52,6 +52,7 @@ from jmassif.analysis.oom import (
     outcome_of,
 )
 from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
+from jmassif.analysis.regions import NamedRegions, regions_by_name
 from jmassif.analysis.run_info import about, labels_of_run, run_id, used_sides
 from jmassif.analysis.system import Figure, Mapped, Pool, fullest, machine, mappings, pools, sources, total_memory
 from jmassif.attribution.names import Names
@@ -138,7 +139,9 @@ class Leaks(NamedTuple):
     not_counted: List[NotCounted]  # kept on purpose
 
 
-class Report(NamedTuple):
+class Numbers(NamedTuple):
+    """What every report has, and JSON writes."""
+
     run: RunFacts
     moment: MomentFacts
     outcome: Outcome
@@ -165,6 +168,30 @@ class Report(NamedTuple):
     machine_sources: List[str]
     mappings: List[Mapped]
     temporaries: List[Temporaries]
+
+
+_Result = TypeVar("_Result")
+
+
+class once(Generic[_Result]):
+    """A property of a Report, computed when it is first asked for. (functools.cached_property came with Python 3.8.)"""
+
+    def __init__(self, compute: "Callable[[Report], _Result]") -> None:
+        self._compute = compute
+
+    def __get__(self, report: "Report", _class: object = None) -> _Result:
+        result = report.__dict__[self._compute.__name__] = self._compute(report)
+        return result
+
+
+class Report(Numbers):
+    profile: Profile
+    at: Moment
+    names: Names
+
+    @once
+    def regions(self) -> List[NamedRegions]:
+        return regions_by_name(self.profile)
 
     @property
     def failure(self) -> Optional[Incident]:
@@ -304,7 +331,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
     places = by_place(run, names, at.composition)
     own_places = places if live is at.composition else by_place(run, names, live)
     snapshot = None if at.snapshot is None else run.snapshots[at.snapshot].id
-    return Report(
+    report = Report(
         run=_facts(run),
         moment=MomentFacts(at.name, at.time, snapshot, at.snapshot is None, sampled_before(run, at)),
         outcome=outcome,
@@ -332,3 +359,5 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         mappings=mappings(run, names, at),
         temporaries=hottest_temporaries(run, names),
     )
+    report.profile, report.at, report.names = run, at, names
+    return report

@@ -4,7 +4,7 @@
 from typing import Dict, Iterator, List
 
 from jmassif.analysis.moments import main_peak
-from jmassif.analysis.regions import region_figures, regions_by_name
+from jmassif.analysis.regions import region_figures
 from jmassif.analysis.run_info import counted
 from jmassif.analysis.summary import Report
 from jmassif.model.records import Snapshot
@@ -79,12 +79,12 @@ _REGIONS = Table(
 )
 
 
-def regions(profile: Profile, extent: Extent = FULL) -> Lines:
+def regions(report: Report, extent: Extent = FULL) -> Lines:
     """Regions that come again and again, a row a name."""
-    names = regions_by_name(profile)
+    names = report.regions
     if all(row.calls == 1 for row in names):
         return []
-    unit = profile.time_unit
+    unit = report.run.time_unit
     lines = heading("Regions by name") + [_REGIONS.head]
     most = extent.of(_REGIONS_SHOWN)
     for row in names[:most]:

@@ -241,7 +241,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, report: Report, vi
     yield Section(2, _scopes(profile, extent))
     yield Section(2, without_size(profile))
     yield Section(1, failures(profile, extent))
-    yield Section(1, regions(profile, extent))
+    yield Section(1, regions(report, extent))
     yield Section(3, marks(profile, extent))
     yield Section(0, growing_section(report, extent))
     yield Section(1, held_section(report, extent))
