@@ -14,12 +14,16 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import pytest
 
+from jmassif.analysis.ladder import ladders
+from jmassif.analysis.moments import Moment as At
 from jmassif.analysis.oom import incidents_of
 from jmassif.analysis.regions import region_figures
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
+from jmassif.render.ladder import shown_numbers
 from moments import Moment, moments
+from tests.reporter.test_ladder import adds_up
 
 ROOT = Path(os.environ["JMASSIF_TORCH_ROOT"])
 SCRIPTS = "/src/tests/torch-cuda/scripts"
@@ -140,6 +144,17 @@ def test_tensors_and_workspaces_are_memory_allocated(finished: Finished) -> None
 @each(PROGRAMS)
 def test_with_the_cache_they_are_memory_reserved(finished: Finished) -> None:
     assert differences(finished, "reserved", lambda moment: moment.reserved) == {}
+
+
+@each(PROGRAMS)
+def test_the_ladder_ends_at_memory_allocated_and_adds_up(finished: Finished) -> None:
+    snapshots = [number for number, snapshot in enumerate(finished.profile.snapshots) if snapshot.reason == "mark"]
+    for (told, moment), number in zip(finished.pairs(), snapshots):
+        at = At(moment.mark, 0, finished.profile.composition(number), number)
+        for ladder in ladders(finished.profile, at):
+            assert adds_up(ladder.rungs, shown_numbers(ladder))
+            if "allocated" in told and finished.program.allocator != ASYNC:  # whose figure is rounded up by the driver
+                assert [rung.bytes for rung in ladder.rungs if rung.key == "allocated"] == [told["allocated"]]
 
 
 @each(RECKONING)
