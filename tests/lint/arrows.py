@@ -32,10 +32,10 @@ MODELS = """summary.build_report summary.default_moment summary.moment_of proces
     compare.compare compare.measure budgets.judge budgets.parse_budget budgets.parse_budgets
     range_diff.between range_diff.job_range""".split()
 ASKING = set(
-    """cli/diff.py cli/top.py export/diff_data.py export/flames.py export/job_range.py export/json.py
-    export/memory_viz.py export/perfetto.py export/plot.py export/pprof.py html/data.py html/diff_page.py
-    render/diff_tables.py render/events.py render/failures.py render/job.py render/lines.py render/owners.py
-    render/ranges.py render/system.py render/text.py render/top.py""".split()
+    """cli/diff.py cli/top.py export/flames.py export/job_range.py export/json.py
+    export/memory_viz.py export/perfetto.py html/data.py html/diff_page.py
+    render/events.py render/failures.py render/lines.py
+    render/ranges.py render/system.py render/text.py""".split()
 )
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}
 

@@ -5,7 +5,7 @@ from typing import Dict, Sequence
 
 import pytest
 
-from jmassif.analysis.run_info import JETPACKS, fact, facts, label, version_order
+from jmassif.model.run_info import JETPACKS, fact, facts, label, version_order
 from tests.reporter.traces import Trace
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from jmassif.analysis.aggregate import VALUES, ledger
 from jmassif.analysis.moments import select
-from jmassif.analysis.run_info import run_id
 from jmassif.cli.report import FORMATS
 from jmassif.model.records import LISTED_KINDS, counted_blocks, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import run_id
 from jmassif.reader.builder import load
 from jmassif.render.view import BY, FOLDS, FormatError, View
 from tests.reporter.commands import validator

@@ -3,7 +3,8 @@
 
 from typing import List
 
-from jmassif.analysis.system import machine, sources, was_short
+from jmassif.analysis.system import machine, sources
+from jmassif.model.run_info import was_short
 from jmassif.render.text import write
 from jmassif.render.view import View
 from tests.reporter.commands import section as section_of

@@ -8,8 +8,9 @@ import pytest
 
 from jmassif.analysis import summary
 from jmassif.analysis.moments import select
-from jmassif.analysis.summary import Report, build_report, moment_of, short_command
+from jmassif.analysis.summary import Report, build_report, moment_of
 from jmassif.attribution.names import Names
+from jmassif.model.run_info import short_command
 from jmassif.render import text
 from jmassif.render.summary import findings, remarks, verdict
 from jmassif.render.view import View

@@ -7,9 +7,10 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.analysis import balance as reconciliation, run_info as about
+from jmassif.analysis import balance as reconciliation
 from jmassif.analysis.aggregate import ledger
 from jmassif.export import memory_viz
+from jmassif.model import run_info as about
 from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import size

@@ -10,8 +10,9 @@ from typing import Dict, Iterator, List
 
 import pytest
 
-from jmassif.analysis.system import machine, was_short
+from jmassif.analysis.system import machine
 from jmassif.model.run import Profile
+from jmassif.model.run_info import was_short
 from jmassif.reader.builder import load_file
 from tests.harness import PYTHON, compile_c, record
 from tests.tool.programs import ends_for_lack_of_memory, finish, functions, live_at, print_report, start

@@ -9,12 +9,12 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from jmassif.analysis.aggregate import Usage, aggregate, columns_by, sum_of
 from jmassif.analysis.leaks import NOT_FREED, importing
-from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
 from jmassif.attribution.views import Location
 from jmassif.model.records import TENSOR, LiveBytesByAccount
 from jmassif.model.run import Profile
+from jmassif.model.run_info import used_sides
 
 
 class LineRow(NamedTuple):

@@ -14,11 +14,10 @@ from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 from jmassif.analysis.aggregate import Ledger, series
 from jmassif.analysis.device_memory import Layout, is_placed, layout_at, layouts, position_of_peak
 from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
-from jmassif.analysis.run_info import fact
-from jmassif.analysis.system import was_short
 from jmassif.attribution.names import Names
 from jmassif.model.records import Exhaustion, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import fact, is_pytorch, was_short
 
 MIB = 1 << 20
 
@@ -216,10 +215,6 @@ def _verdict(event: Exhaustion, freed: int, s: Situation) -> str:
 
 
 # ---- actions ---------------------------------------------------------------------------------
-
-
-def is_pytorch(run: Profile) -> bool:
-    return "pytorch" in run.manifest or any("libc10_cuda" in loaded.path for loaded in run.objects)
 
 
 def at_least(version: str, *least: int) -> bool:

@@ -6,10 +6,10 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tupl
 
 from jmassif.analysis.aggregate import Usage, aggregate, series
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.oom import is_pytorch
 from jmassif.analysis.system import figure_at, samples_of
 from jmassif.model.records import DEVICE_KINDS, TENSOR
 from jmassif.model.run import Profile
+from jmassif.model.run_info import is_pytorch
 from jmassif.units import size
 
 

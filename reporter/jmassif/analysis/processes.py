@@ -17,11 +17,11 @@ from jmassif.analysis.lines import HotSpot, by_place, hot_spot
 from jmassif.analysis.inherited import OwnBytes, beyond
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.oom import Incident, Outcome, incidents_of, outcome_of
-from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
 from jmassif.model.process_tree import Process, tree
 from jmassif.model.records import PEAKS, LiveBytesByAccount
 from jmassif.model.run import Profile
+from jmassif.model.run_info import used_sides
 
 # A sum is of all memory, or of one memory space.
 MEASURES = ("total", "host", "device")

@@ -5,7 +5,6 @@
 JSON and page are made of a Report; sentences stand in render/summary.py and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
 """
 
-import shlex
 from typing import Callable, Dict, Generic, List, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import (
@@ -15,7 +14,6 @@ from jmassif.analysis.aggregate import (
     UsageRow,
     ledger,
     roles,
-    sum_of,
 )
 from jmassif.analysis.balance import (
     MemoryBalance,
@@ -48,22 +46,33 @@ from jmassif.analysis.oom import (
     Outcome,
     hints_at,
     incidents_of,
-    is_pytorch,
     outcome_of,
 )
 from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
 from jmassif.analysis.regions import NamedRegions, regions_by_name
-from jmassif.analysis.run_info import about, labels_of_run, run_id, used_sides
-from jmassif.analysis.system import Figure, Mapped, Pool, fullest, machine, mappings, pools, sources, total_memory
+from jmassif.analysis.system import (
+    Figure,
+    History,
+    Library,
+    Mapped,
+    Pool,
+    fullest,
+    histories,
+    libraries,
+    machine,
+    mappings,
+    pools,
+    sources,
+    total_memory,
+)
 from jmassif.attribution.names import Names
 from jmassif.model.records import Peak
 from jmassif.model.run import Profile
-from jmassif.units import printable
+from jmassif.model.run_info import about, is_pytorch, labels_of_run, run_id, short_command, used_sides
 
 _LINES = 12
 _MOST_TEMPORARIES = 100
 _MIN_TEMPORARIES = 1000  # fewer cost nothing that a person would notice
-_MOST_NAME = 60  # characters
 
 
 class RunFacts(NamedTuple):
@@ -190,6 +199,16 @@ class Report(Numbers):
     names: Names
 
     @once
+    def histories(self) -> List[History]:
+        """The machine's figures over time."""
+        return histories(self.profile)
+
+    @once
+    def libraries(self) -> List[Library]:
+        """The memory of each library, the largest first."""
+        return libraries(self.profile, self.names, self.at.composition, self.mappings)
+
+    @once
     def regions(self) -> List[NamedRegions]:
         return regions_by_name(self.profile)
 
@@ -202,23 +221,6 @@ class Report(Numbers):
     def share(self, usage: Usage) -> float:
         """A share of the program or, on a discrete GPU, of its pool with the larger share."""
         return max((usage.on(whole.space) / whole.bytes for whole in self.wholes if whole.bytes), default=0.0)
-
-
-_INTERPRETERS = ("python", "pypy")
-_MOST_SPLIT = 4096
-
-
-def short_command(command: str) -> str:
-    """ "/usr/bin/python3 /a/train.py --device=sim" → "train.py --device=sim" """
-    command = command[:_MOST_SPLIT]  # shlex takes seconds for a word of a megabyte
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    is_script = len(words) > 1 and words[0].rpartition("/")[2].startswith(_INTERPRETERS) and words[1][:1] != "-"
-    words = words[1:] if is_script else words
-    text = printable(" ".join([word.rpartition("/")[2] for word in words[:1]] + words[1:]))
-    return text if len(text) <= _MOST_NAME else f"{text[:_MOST_NAME - 1]}…"
 
 
 def default_moment(run: Profile, names: Names) -> Moment:

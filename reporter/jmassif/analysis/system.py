@@ -120,11 +120,6 @@ def total_memory(profile: Profile) -> Optional[int]:
     return times[1][-1] if times else profile.number("mem-total-bytes")
 
 
-def was_short(profile: Profile) -> Optional[int]:
-    """When the recorder first found memory short; None if it never did."""
-    return next((snapshot.time for snapshot in profile.snapshots if snapshot.reason == "low-memory"), None)
-
-
 # ---- pools ----
 
 # From this share of its capacity on, a pool is the story whoever fills it.

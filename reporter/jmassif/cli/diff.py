@@ -7,13 +7,13 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure, total
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.run_info import grouped_by, suggestions, version_order
 from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import checked, is_trace, non_empty, views
 from jmassif.model.run import Profile
+from jmassif.model.run_info import grouped_by, suggestions, version_order
 from jmassif.render.view import FormatError
 from jmassif.units import QuantityError, count, parse_bytes
 

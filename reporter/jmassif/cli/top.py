@@ -15,12 +15,12 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
 
 from jmassif.analysis.ladder import ladders
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.oom import is_pytorch
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import add_traces, number, shown_name, traces_of
 from jmassif.cli.terminal import coloured, is_terminal, wants_colour
 from jmassif.live.run import EXECED, ORDERS, Family, LiveRun
+from jmassif.model.run_info import is_pytorch
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
 from jmassif.render import layout as roles

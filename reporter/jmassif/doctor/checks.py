@@ -187,7 +187,7 @@ _LIBRARIES = {
 
 def check_board(machine: Machine) -> Findings:
     """The board, its JetPack, and what is installed of CUDA."""
-    from jmassif.analysis.run_info import jetpack_of
+    from jmassif.model.run_info import jetpack_of
 
     found = []
     model = machine.text("/proc/device-tree/model").strip("\0\n ")

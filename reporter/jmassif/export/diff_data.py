@@ -6,8 +6,8 @@ from typing import Any, Dict, Iterator, Optional
 
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.compare import Difference, DifferenceRow, Finding, RungRow, View
-from jmassif.analysis.run_info import label
 from jmassif.export.csv import line
+from jmassif.model.run_info import label
 
 
 JSON_VERSION = 1

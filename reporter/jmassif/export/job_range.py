@@ -7,9 +7,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.processes import MEASURES, Ended, Processes, TimelineRow, build_job_report
 from jmassif.analysis.range_diff import RangeRow, job_range, joined, total_of
-from jmassif.analysis.run_info import run_id
 from jmassif.model.process_tree import Process
 from jmassif.model.run import Profile
+from jmassif.model.run_info import run_id
 from jmassif.render.view import View
 from jmassif.units import unicode_text
 from jmassif.version import __version__

@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import Any, Dict, Iterator, List, Tuple
 
 from jmassif.analysis.aggregate import aggregate, series
-from jmassif.analysis.run_info import used_sides
 from jmassif.model.records import GROUPS, OTHER
 from jmassif.model.run import Profile
+from jmassif.model.run_info import used_sides
 from jmassif.render.view import FormatError, View
 from jmassif.units import printable
 

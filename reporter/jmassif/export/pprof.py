@@ -11,11 +11,11 @@ from typing import Dict, Iterable, Iterator, List, Tuple
 
 from jmassif.analysis.aggregate import SampleFigures, samples
 from jmassif.analysis.moments import Moment, select
-from jmassif.analysis.run_info import labels_of_run
 from jmassif.attribution.names import describe
 from jmassif.attribution.views import thread_naming
 from jmassif.model.records import Account, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import labels_of_run
 from jmassif.render.view import FormatError, View
 from jmassif.units import moment, unicode_text
 from jmassif.version import __version__

@@ -12,8 +12,8 @@ from itertools import accumulate
 from math import exp, lgamma, log
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.run_info import grouped_by, is_redundant, label, suggestions
 from jmassif.fleet.database import RUN, TOTAL, Database, FleetError
+from jmassif.model.run_info import grouped_by, is_redundant, label, suggestions
 from jmassif.units import count, growth, percent, printable, size
 
 

@@ -20,7 +20,6 @@ from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Op
 from jmassif.analysis.aggregate import Usage, sum_of
 from jmassif.analysis.compare import Key, Run, measure
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.run_info import fact, facts, run_id
 from jmassif.fleet.database import (
     FIGURE,
     LIBRARY,
@@ -40,6 +39,7 @@ from jmassif.fleet.database import (
     number_of,
 )
 from jmassif.model.run import Profile
+from jmassif.model.run_info import fact, facts, run_id
 from jmassif.reader.builder import load_file
 from jmassif.reader.tokens import TraceError
 from jmassif.units import printable, unicode_text

@@ -13,15 +13,15 @@ from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import counted_over_time, sampled_series
 from jmassif.analysis.processes import JobReport
 from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
-from jmassif.analysis.run_info import about, counted
 from jmassif.analysis.sizes import SizeSums, blocks, ranked, sizes_by
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
-from jmassif.analysis.system import histories, was_short
+from jmassif.analysis.system import histories
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import about, counted, was_short
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import Statement, statements
 from jmassif.render.leaking import unknown

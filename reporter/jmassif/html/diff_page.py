@@ -9,7 +9,6 @@ from html import escape
 from typing import Any, Dict, Iterator, List, Tuple
 
 from jmassif.analysis.compare import Difference, Stacks, changes_to
-from jmassif.analysis.run_info import is_redundant, label
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import CORE, Folding, Internal
 from jmassif.export.diff_data import as_json
@@ -17,6 +16,7 @@ from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData, cells_data
 from jmassif.html.page import fill_page, pack
 from jmassif.model.records import Snapshot
+from jmassif.model.run_info import is_redundant, label
 from jmassif.render.diff_tables import ladder_table, sentences
 
 

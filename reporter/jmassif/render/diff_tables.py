@@ -18,7 +18,7 @@ from jmassif.analysis.compare import (
     View,
 )
 from jmassif.analysis.ladder import Ladder, Rung
-from jmassif.analysis.run_info import is_redundant, label
+from jmassif.model.run_info import is_redundant, label
 from jmassif.render.ladder import LABELS, SIGNS, TOOLS, Unit, shown_numbers, unit_for
 from jmassif.render.layout import Column as TableColumn, Table, heading, paragraph
 from jmassif.units import count, growth, printable, size

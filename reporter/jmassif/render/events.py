@@ -5,10 +5,10 @@ from typing import Dict, Iterator, List
 
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.regions import region_figures
-from jmassif.analysis.run_info import counted
 from jmassif.analysis.summary import Report
 from jmassif.model.records import Snapshot
 from jmassif.model.run import Profile
+from jmassif.model.run_info import counted
 from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
 from jmassif.units import count, growth, moment, printable, size
 

@@ -6,9 +6,9 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, Processes, build_job_report
-from jmassif.analysis.summary import short_command
 from jmassif.model.process_tree import Process
 from jmassif.model.run import Profile
+from jmassif.model.run_info import short_command
 from jmassif.render import layout, text as report
 from jmassif.render.graph import Point
 from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph, wrapped

@@ -9,13 +9,13 @@ from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.lines import LineRow, LineUsage, line_rows, places, spaces_of, total, with_totals
 from jmassif.analysis.moments import Moment, select
-from jmassif.analysis.run_info import used_sides
 from jmassif.analysis.sizes import Class, Sizes, class_of, least_of, ranked, sizes_by
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, NO_THREAD, Threads, charges, naming, totals
 from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import used_sides
 from jmassif.render.layout import PYTHON, SHARE, SUM, Column, Extent, Line, Lines, Table, heading, paragraph
 from jmassif.render.sources import Sources, sources_of
 from jmassif.render.summary import growth_text, where_arenas_are, whole_percent

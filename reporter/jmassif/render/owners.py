@@ -3,7 +3,7 @@
 
 from typing import List, NamedTuple, Sequence
 
-from jmassif.analysis.summary import Ledger, Usage, UsageRow, sum_of
+from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, sum_of
 from jmassif.render.layout import SUM, Column, Line, Lines, Table
 from jmassif.render.words import GROUP_NAMES
 from jmassif.units import percent, size

@@ -14,10 +14,10 @@ from jmassif.analysis.range_diff import (
     joined,
     total_of,
 )
-from jmassif.analysis.run_info import used_sides
 from jmassif.attribution.names import Names
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
+from jmassif.model.run_info import used_sides
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.lines import cut, trees
 from jmassif.render.view import View

@@ -8,7 +8,7 @@ others share the rest of the height in the order of their worth.
 import unicodedata
 from typing import Callable, List, NamedTuple, Sequence, Tuple
 
-from jmassif.analysis.summary import UsageRow, sum_of
+from jmassif.analysis.aggregate import UsageRow, sum_of
 from jmassif.live.run import MEMORY, Event, LineUsage
 from jmassif.render import layout as roles
 from jmassif.render.graph import DEVICE, HOST, Point, columns_of

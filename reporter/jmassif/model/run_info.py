@@ -7,8 +7,9 @@ Objects of the kernel's driver without a size are as they should be on any board
 import difflib
 import hashlib
 import re
+import shlex
 from signal import Signals
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.model.records import ALLOCATED, PEAKS
 from jmassif.model.run import Profile
@@ -82,6 +83,33 @@ def about(profile: Profile) -> List[Tuple[str, str]]:
         ("Truncated", profile.truncation or ""),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+_INTERPRETERS = ("python", "pypy")
+_MOST_SPLIT = 4096
+_MOST_NAME = 60  # characters
+
+
+def short_command(command: str) -> str:
+    """ "/usr/bin/python3 /a/train.py --device=sim" → "train.py --device=sim" """
+    command = command[:_MOST_SPLIT]  # shlex takes seconds for a word of a megabyte
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    is_script = len(words) > 1 and words[0].rpartition("/")[2].startswith(_INTERPRETERS) and words[1][:1] != "-"
+    words = words[1:] if is_script else words
+    text = printable(" ".join([word.rpartition("/")[2] for word in words[:1]] + words[1:]))
+    return text if len(text) <= _MOST_NAME else f"{text[:_MOST_NAME - 1]}…"
+
+
+def is_pytorch(profile: Profile) -> bool:
+    return "pytorch" in profile.manifest or any("libc10_cuda" in loaded.path for loaded in profile.objects)
+
+
+def was_short(profile: Profile) -> Optional[int]:
+    """When the recorder first found memory short; None if it never did."""
+    return next((snapshot.time for snapshot in profile.snapshots if snapshot.reason == "low-memory"), None)
 
 
 def used_sides(profile: Profile) -> List[str]:
