@@ -13,7 +13,7 @@ import pytest
 from jmassif.model.records import Growth
 from jmassif.model.run import Profile
 from jmassif.reader import builder
-from jmassif.reader.tokens import RECORDS, Corrupt, TraceError, read
+from jmassif.reader.tokens import RECORDS, Corrupt, Reader, TraceError
 from tests.reporter.traces import ROOT, documented_example
 
 HEAD = b"jmassif-trace 4\n"
@@ -27,15 +27,16 @@ def records_of(body: bytes) -> List[Tuple[Any, ...]]:
         return lambda *fields: found.append((letter,) + fields)
 
     handlers: Dict[str, Any] = {letter: handler(letter) for letter in RECORDS}
-    truncation = read(io.BytesIO(HEAD + body), handlers)
-    assert truncation is None
+    reader = Reader(handlers)
+    reader.read(io.BytesIO(HEAD + body))
+    assert reader.truncation is None
     return found
 
 
 def refusal(content: bytes) -> str:
     handlers: Dict[str, Any] = {letter: lambda *fields: None for letter in RECORDS}
     with pytest.raises(TraceError) as caught:
-        read(io.BytesIO(content), handlers)
+        Reader(handlers).read(io.BytesIO(content))
     message = str(caught.value)
     assert "\n" not in message and message.isprintable()
     return message
@@ -135,7 +136,7 @@ def test_a_contradiction_is_named() -> None:
 
     handlers: Dict[str, Any] = {letter: refuse for letter in RECORDS}
     with pytest.raises(TraceError, match=r"^line 2: account 7 is not defined: .*record again$"):
-        read(io.BytesIO(HEAD + b"k odd 1\n"), handlers)
+        Reader(handlers).read(io.BytesIO(HEAD + b"k odd 1\n"))
 
 
 def test_nothing_follows_the_last_record() -> None:
@@ -146,7 +147,9 @@ def test_a_line_without_its_end_is_left_out() -> None:
     found = []
     handlers: Dict[str, Any] = {letter: lambda *fields: None for letter in RECORDS}
     handlers["k"] = lambda *fields: found.append(fields)
-    assert read(io.BytesIO(HEAD + b"k one 1\nk two 23"), handlers) == "line 3 is cut off"
+    reader = Reader(handlers)
+    reader.read(io.BytesIO(HEAD + b"k one 1\nk two 23"))
+    assert reader.truncation == "line 3 is cut off"
     assert found == [("one", 1)]
 
 

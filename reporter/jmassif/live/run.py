@@ -23,9 +23,9 @@ from jmassif.analysis.oom import call_of
 from jmassif.attribution.blame import NO_SYMBOLS, Innermost, Sites, base_name
 from jmassif.attribution.names import describe
 from jmassif.attribution.packages import INSTALLED, OWN
-from jmassif.model.records import Changes, Differences, Peak, Snapshot, side_of
+from jmassif.model.records import Changes, side_of
 from jmassif.model.run import Profile
-from jmassif.reader.builder import Builder, require
+from jmassif.reader.builder import Builder
 from jmassif.reader.follow import Follower
 from jmassif.reader.input import STDIN, is_of_this_machine, process_is_there
 from jmassif.reader.tokens import Handler, TraceError
@@ -209,19 +209,8 @@ class Totals(TailBuilder):
     def handlers(self) -> Dict[str, Handler]:
         return {letter: handler if letter in _READ else None for letter, handler in super().handlers().items()}
 
-    def snapshot_end(self, id_: int) -> None:
-        group, profile = self._open_group(), self.profile
-        require(id_ == group.id, f"snapshot {group.id} is closed as {id_}")
-        index = len(profile.snapshots)
-        profile.snapshots.append(
-            Snapshot(id_, group.time, group.reason, {}, group.changes, group.pages, group.position)
-        )
-        for peak in group.peaks:
-            found = Peak(peak.which, peak.time, peak.host, peak.device, index, {}, Differences())
-            before = self.earlier_peaks.get(peak.which)
-            if before is None or found.bytes > before.bytes:
-                profile.peaks[peak.which] = found
-        self.group = None
+    def check_sums(self, *_: Any) -> None:
+        """There are no balances to check."""
 
     def stage(self, time: int) -> None:
         self.earlier_peaks = dict(self.profile.peaks)

@@ -8,47 +8,21 @@ left open is dropped as a whole.
 
 import os
 from array import array
-from itertools import count
-from itertools import accumulate
-from typing import Any, BinaryIO, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
+from itertools import accumulate, count
+from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
 
-from jmassif.model.records import (
-    ALLOCATED,
-    DEVICE_KINDS,
-    GROUPS,
-    HOST_KINDS,
-    KINDS,
-    PAGE_KINDS,
-    PEAKS,
-    TENSOR,
-    AccountType,
-    Changes,
-    Differences,
-    End,
-    Exhaustion,
-    Growth,
-    LoadedObject,
-    Mapped,
-    Mark,
-    PageChanges,
-    Peak,
-    Region,
-    RegionSum,
-    Scope,
-    ScopeSum,
-    Snapshot,
-    Stage,
-)
+from jmassif.model import records
+from jmassif.model.records import ALLOCATED, DEVICE_KINDS, GROUPS, HOST_KINDS, KINDS, PAGE_KINDS, PEAKS, TENSOR
 from jmassif.model.run import Profile
 from jmassif.reader.input import Progress, open_input
-from jmassif.reader.tokens import Corrupt, Handler, TraceError, read
+from jmassif.reader.tokens import RECORDS, Corrupt, Handler, Reader, TraceError
 
 
-# ---- definitions ----
+AnyProfile = TypeVar("AnyProfile", bound=Profile)
+_Growths = Tuple[records.Growth, ...]
 
-# A number above 0 for each kind, which takes a byte.
-KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS, 1)}
 _MAX_ID = (1 << 32) - 1
+_REASONS = ("start", "time", "request", "mark", "low-memory", "out-of-memory", "fork", "exec", "end", "signal", "exit")
 
 
 def require(condition: Any, problem: str) -> None:
@@ -56,16 +30,27 @@ def require(condition: Any, problem: str) -> None:
         raise Corrupt(problem)
 
 
-def no_node(node: int) -> Corrupt:
-    return Corrupt(f"node {node} is not defined")
-
-
-class Definitions:
+class Builder:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.live_bytes = array("Q", [0])  # by account, as of the `c` records read so far
-        self.kind_numbers = bytearray(1)  # by account; 0: not defined
+        self.by_kind: Dict[str, int] = {}  # their sums
         self._last_node = 0  # of the last account
+        self.clock = 0
+        self.group: Optional[records.Snapshot] = None  # the snapshot group that is being read
+        self._stated = (0, 0)  # its totals on host and device
+        self._peaks: List[records.Peak] = []  # in it
+        self.earlier_peaks: Dict[str, records.Peak] = {}  # the largest of the stages before
+        self.snapshot_ids: Dict[int, int] = {}
+        self._scope_ids: Dict[int, int] = {}
+        self._open_regions: Dict[int, Dict[str, List[int]]] = {}  # thread: by name indices, innermost last
+        self._n_open_regions: Dict[int, int] = {}  # by thread
+        self._mapped: Dict[int, int] = {}  # address: index of the object there
+
+    def handlers(self) -> Dict[str, Handler]:
+        return {letter: getattr(self, name) if name else None for letter, (name, _) in RECORDS.items()}
+
+    # ---- definitions -------------------------------------------------------------------------
 
     def define(self, table: Dict[int, Any], what: str, id_: int, value: Any) -> None:
         require(id_ and id_ not in table, f"{what} {id_} is defined twice")
@@ -85,14 +70,10 @@ class Definitions:
     def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
         require(type_ in ("n", "i", "p", "m", "t"), f'"{type_}" is not a type of frame')
         strings = self.profile.strings
-        require(
-            function in strings and object_ in strings and file in strings,
-            f"frame {id_} uses a string that is not defined",
-        )
+        require(strings.keys() >= {function, object_, file}, f"frame {id_} uses a string that is not defined")
         if type_ == "p":
             self.profile.python_frames.add(id_)
-        frame = (type_, function, object_, file, line, address)
-        self.define(self.profile.frames, "frame", id_, frame)
+        self.define(self.profile.frames, "frame", id_, (type_, function, object_, file, line, address))
 
     def source(self, path: int, sha256: str) -> None:
         self.profile.source_hashes[self.text(path)] = sha256
@@ -128,7 +109,7 @@ class Definitions:
         require(id_ == len(types), f"type {id_} of accounts does not follow the last one")
         require(id_ < 1 << 16, "more types of accounts than 65,535")
         require(kind in KINDS, f'"{kind}" is not a kind of memory')
-        types.append(AccountType(kind, owner))
+        types.append(records.AccountType(kind, owner))
 
     def accounts(self, rows: "array[int]") -> None:
         accounts = self.profile.accounts
@@ -138,15 +119,12 @@ class Definitions:
             nodes = array("I", accumulate(steps))
         except OverflowError:
             raise Corrupt("an account's node lies before the first node")
-        if max(nodes) >= len(self.profile.node_frame):
-            raise no_node(max(nodes))
+        require(max(nodes) < len(self.profile.node_frame), f"node {max(nodes)} is not defined")
         require(0 < min(types) and max(types) < len(accounts.types), "an account's type is not defined")
         self._last_node = nodes[-1]
         accounts.nodes.extend(nodes)
         accounts.type_numbers.extend(array("H", types))
         self.live_bytes.frombytes(bytes(8 * len(nodes)))
-        numbers = [KIND_NUMBERS.get(type_.kind, 0) for type_ in accounts.types]
-        self.kind_numbers.extend(map(numbers.__getitem__, types))
 
     def role(self, account: int, role: str) -> None:
         self.kind_of(account)
@@ -155,65 +133,13 @@ class Definitions:
         self.define(self.profile.roles, "the role of account", account, role)
 
     def kind_of(self, account: int) -> str:
-        number = self.kind_numbers[account] if account < len(self.kind_numbers) else 0
-        if not number:
-            raise Corrupt(f"account {account} is not defined")
-        return KINDS[number - 1]
+        accounts = self.profile.accounts
+        require(0 < account < len(accounts), f"account {account} is not defined")
+        return accounts.kind(account)
 
     def text(self, id_: int) -> str:
         require(id_ in self.profile.strings, f"string {id_} is not defined")
         return self.profile.strings[id_]
-
-
-# ---- builder ----
-
-AnyProfile = TypeVar("AnyProfile", bound=Profile)
-
-_REASONS = ("start", "time", "request", "mark", "low-memory", "out-of-memory", "fork", "exec", "end", "signal", "exit")
-
-
-class _OpenPeak(NamedTuple):
-    which: str
-    time: int
-    host: int
-    device: int
-    by_kind: Dict[str, int]
-    differences: Differences
-
-
-class _Group:
-    """A snapshot group that is being read."""
-
-    def __init__(self, id_: int, time: int, reason: str, host: int, device: int) -> None:
-        self.id = id_
-        self.time = time
-        self.reason = reason
-        self.host = host
-        self.device = device
-        self.changes = Changes()
-        self.pages = PageChanges()
-        self.peaks: List[_OpenPeak] = []
-        self.position = 0
-
-
-def _check_sums(what: str, by_kind: Mapping[str, int], host: int, device: int) -> None:
-    for side, kinds, stated in (("host", HOST_KINDS, host), ("device", DEVICE_KINDS, device)):
-        held = sum(by_kind.get(kind, 0) for kind in kinds)
-        require(held == stated, f"{what} has {stated} {side} bytes, but its accounts hold {held}")
-
-
-class Builder(Definitions):
-    def __init__(self, profile: Profile) -> None:
-        super().__init__(profile)
-        self.group: Optional[_Group] = None
-        self.snapshot_ids: Dict[int, int] = {}
-        self.scope_ids: Dict[int, int] = {}
-        self.clock = 0
-        self.earlier_peaks: Dict[str, Peak] = {}  # the largest of the stages before
-        self.by_kind: Dict[str, int] = {}  # as of the `c` records read so far
-        self.open_regions: Dict[int, Dict[str, List[int]]] = {}  # thread: by name indices, innermost last
-        self.n_open_regions: Dict[int, int] = {}  # by thread
-        self.mapped: Dict[int, int] = {}  # address: index of the object there
 
     # ---- totals and snapshots ----------------------------------------------------------------
 
@@ -231,35 +157,31 @@ class Builder(Definitions):
         require(reason in _REASONS, f'"{reason}" is not a reason for a snapshot')
         self.define(self.snapshot_ids, "snapshot", id_, id_)
         self.totals(time, host, device, 0)
-        self.group = _Group(id_, time, reason, host, device)
-        self.group.position = self._position()
+        self.group = records.Snapshot(id_, time, reason, {}, records.Changes(), records.PageChanges(), self._position())
+        self._stated, self._peaks = (host, device), []
 
-    def _open_group(self) -> _Group:
+    def _open_group(self) -> records.Snapshot:
         if not self.group:
             raise Corrupt("a record of a snapshot stands outside of one")
         return self.group
 
     def changes(self, rows: "array[int]") -> None:
         """A run of accounts' balances, the fields of one after the other's."""
-        group = self.group
-        if group is None or group.peaks:
+        if self.group is None or self._peaks:
             raise Corrupt("an account's balance stands outside of its place in a snapshot")
-        accounts = rows[0 :: Changes.WIDTH]
-        self._check_defined(accounts)
-        live, number_of = self.live_bytes, self.kind_numbers
-        growth = [0] * (len(KINDS) + 1)  # by number of the kind
-        for account, live_bytes in zip(accounts, rows[1 :: Changes.WIDTH]):
-            growth[number_of[account]] += live_bytes - live[account]
-            live[account] = live_bytes
-        by_kind = self.by_kind
-        for number in set(map(number_of.__getitem__, accounts)):
-            kind = KINDS[number - 1]
-            by_kind[kind] = by_kind.get(kind, 0) + growth[number]
-        group.changes.extend(rows)
-
-    def _check_defined(self, accounts: "array[int]") -> None:
+        accounts = rows[0 :: records.Changes.WIDTH]
         for account in (min(accounts), max(accounts)):
             self.kind_of(account)
+        live, type_of, types = self.live_bytes, self.profile.accounts.type_numbers, self.profile.accounts.types
+        growth = [0] * len(types)
+        for account, live_bytes in zip(accounts, rows[1 :: records.Changes.WIDTH]):
+            growth[type_of[account]] += live_bytes - live[account]
+            live[account] = live_bytes
+        by_kind = self.by_kind
+        for number in set(map(type_of.__getitem__, accounts)):
+            kind = types[number].kind
+            by_kind[kind] = by_kind.get(kind, 0) + growth[number]
+        self.group.changes.extend(rows)
 
     def pages(self, account: int, virtual: int, shared: int, swapped: int) -> None:
         kind = self.kind_of(account)
@@ -267,43 +189,44 @@ class Builder(Definitions):
         self._open_group().pages.extend((account, virtual, shared, swapped))
 
     def peak(self, which: str, time: int, host: int, device: int) -> None:
-        group = self._open_group()
+        require(time <= self._open_group().time, f"the {which} peak lies after its snapshot")
         require(which in PEAKS or which == ALLOCATED, f'"{which}" is not a peak')
-        require(time <= group.time, f"the {which} peak lies after its snapshot")
-        group.peaks.append(_OpenPeak(which, time, host, device, dict(self.by_kind), Differences()))
+        snapshot, differences = len(self.profile.snapshots), records.Differences()
+        self._peaks.append(records.Peak(which, time, host, device, snapshot, dict(self.by_kind), differences))
 
     def at_peak(self, rows: "array[int]") -> None:
         """Accounts' balances at a peak, the fields of one after the other's."""
-        peaks = self._open_group().peaks
-        require(peaks, "a balance at a peak stands before the peak")
-        by_kind = peaks[-1].by_kind
-        for account, live_bytes in zip(rows[0 :: Differences.WIDTH], rows[1 :: Differences.WIDTH]):
+        self._open_group()
+        require(self._peaks, "a balance at a peak stands before the peak")
+        peak, live = self._peaks[-1], self.live_bytes
+        width = records.Differences.WIDTH
+        for account, live_bytes in zip(rows[0::width], rows[1::width]):
             kind = self.kind_of(account)
-            by_kind[kind] = by_kind.get(kind, 0) + live_bytes - self.live_bytes[account]
-        peaks[-1].differences.extend(rows)
+            peak.by_kind[kind] = peak.by_kind.get(kind, 0) + live_bytes - live[account]
+        peak.differences.extend(rows)
+
+    def check_sums(self, what: str, by_kind: Mapping[str, int], host: int, device: int) -> None:
+        for side, kinds, stated in (("host", HOST_KINDS, host), ("device", DEVICE_KINDS, device)):
+            held = sum(by_kind.get(kind, 0) for kind in kinds)
+            require(held == stated, f"{what} has {stated} {side} bytes, but its accounts hold {held}")
 
     def snapshot_end(self, id_: int) -> None:
-        group = self._open_group()
+        profile, group = self.profile, self._open_group()
         require(id_ == group.id, f"snapshot {group.id} is closed as {id_}")
-        _check_sums(f"snapshot {id_}", self.by_kind, group.host, group.device)
-        index = len(self.profile.snapshots)
-        self.profile.snapshots.append(
-            Snapshot(id_, group.time, group.reason, dict(self.by_kind), group.changes, group.pages, group.position)
-        )
-        if group.reason == "mark" and self.profile.marks:
-            self.profile.marks[-1] = self.profile.marks[-1]._replace(snapshot=index)
-        if group.reason == "out-of-memory" and self.profile.exhaustions:
-            newest = max(self.profile.exhaustions)
-            self._change(newest, snapshot=index)
-        for peak in group.peaks:
-            _check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
-            found = Peak(peak.which, peak.time, peak.host, peak.device, index, peak.by_kind, peak.differences)
-            stages = self.profile.stages
-            if stages:
-                stages[-1].peaks[peak.which] = found
+        self.check_sums(f"snapshot {id_}", self.by_kind, *self._stated)
+        index = len(profile.snapshots)
+        profile.snapshots.append(group._replace(by_kind=dict(self.by_kind)))
+        if group.reason == "mark" and profile.marks:
+            profile.marks[-1] = profile.marks[-1]._replace(snapshot=index)
+        if group.reason == "out-of-memory" and profile.exhaustions:
+            self._change(max(profile.exhaustions), snapshot=index)
+        for peak in self._peaks:
+            self.check_sums(f"the {peak.which} peak", peak.by_kind, peak.host, peak.device)
+            if profile.stages:
+                profile.stages[-1].peaks[peak.which] = peak
             before = self.earlier_peaks.get(peak.which)
-            if before is None or found.bytes > before.bytes:
-                self.profile.peaks[peak.which] = found
+            if before is None or peak.bytes > before.bytes:
+                profile.peaks[peak.which] = peak
         self.group = None
 
     # ---- events ------------------------------------------------------------------------------
@@ -323,22 +246,20 @@ class Builder(Definitions):
     def _position(self) -> int:
         return self.profile.blocks.n_rows
 
-    def mapped_memory(self, time: int, address: int, size: int, handle: int) -> None:
-        self.profile.mappings.append(Mapped(self._position(), address, size, handle))
-
-    def unmapped_memory(self, time: int, address: int, size: int) -> None:
-        self.profile.mappings.append(Mapped(self._position(), address, size, None))
+    def mapping(self, time: int, address: int, size: int, handle: Optional[int] = None) -> None:
+        """Begins or, without a handle, ends."""
+        self.profile.mappings.append(records.Mapped(self._position(), address, size, handle))
 
     def exhaustion(
         self, id_: int, time: int, thread: int, account: int, api: int, error: int, n_bytes: int, again: int
     ) -> None:
         self.kind_of(account)
-        events = self.profile.exhaustions
+        events, name = self.profile.exhaustions, self.text(api)
         require(not again or again in events, f"event {again} is not defined")
-        event = Exhaustion(id_, time, thread, account, self.text(api), error, n_bytes, again, {}, self._position())
+        event = records.Exhaustion(id_, time, thread, account, name, error, n_bytes, again, {}, self._position())
         self.define(events, "event", id_, event)
 
-    def _event(self, id_: int) -> Exhaustion:
+    def _event(self, id_: int) -> records.Exhaustion:
         require(id_ in self.profile.exhaustions, f"event {id_} is not defined")
         return self.profile.exhaustions[id_]
 
@@ -352,33 +273,24 @@ class Builder(Definitions):
         require(outcome in ("retried", "raised"), f'"{outcome}" is not an outcome')
         self._change(event, outcome=outcome, outcome_time=time, outcome_position=self._position())
 
-    def _check_growths(self, growths: Tuple[Growth, ...]) -> None:
+    def _check_growths(self, growths: _Growths) -> None:
         for growth in growths:
             require(growth.kind in KINDS, f'"{growth.kind}" is not a kind of memory')
 
     def scope(
-        self,
-        id_: int,
-        parent: int,
-        thread: int,
-        begin: int,
-        end: int,
-        node: int,
-        name: int,
-        growths: Tuple[Growth, ...],
+        self, id_: int, parent: int, thread: int, begin: int, end: int, node: int, name: int, growths: _Growths
     ) -> None:
-        if node >= len(self.profile.node_frame):
-            raise no_node(node)
+        require(node < len(self.profile.node_frame), f"node {node} is not defined")
         self._check_growths(growths)
-        self.define(self.scope_ids, "scope", id_, id_)
+        self.define(self._scope_ids, "scope", id_, id_)
         require(begin <= end, f"scope {id_} ends before it begins")
-        require(parent not in self.scope_ids, f"scope {id_} is written after the one around it")
-        self.profile.scopes.append(Scope(id_, parent, thread, begin, end, node, self.text(name), growths))
+        require(parent not in self._scope_ids, f"scope {id_} is written after the one around it")
+        self.profile.scopes.append(records.Scope(id_, parent, thread, begin, end, node, self.text(name), growths))
 
-    def scope_sum(self, name: int, count: int, time: int, growths: Tuple[Growth, ...]) -> None:
+    def scope_sum(self, name: int, count: int, time: int, growths: _Growths) -> None:
         self._check_growths(growths)
         text = self.text(name)
-        self.profile.scope_sums[text] = ScopeSum(text, count, time, growths)
+        self.profile.scope_sums[text] = records.ScopeSum(text, count, time, growths)
 
     def failure(self, name: int, code: int, count: int) -> None:
         self.profile.failures[(self.text(name), code)] = count
@@ -392,7 +304,7 @@ class Builder(Definitions):
         values.append(n_bytes)
 
     def mark(self, time: int, name: int) -> None:
-        self.profile.marks.append(Mark(time, self.text(name)))
+        self.profile.marks.append(records.Mark(time, self.text(name)))
 
     def stage(self, time: int) -> None:
         marks = self.profile.marks
@@ -400,99 +312,55 @@ class Builder(Definitions):
         if not marks or marks[-1].snapshot is None:
             raise Corrupt("a stage begins without a mark and its snapshot")
         self.earlier_peaks = dict(self.profile.peaks)
-        self.profile.stages.append(Stage(marks[-1].text, marks[-1].snapshot, {}))
+        self.profile.stages.append(records.Stage(marks[-1].text, marks[-1].snapshot, {}))
 
     def region(self, time: int, thread: int, name: int) -> None:
         text = self.text(name)
         row = len(self.profile.timeline.time)
-        depth = self.n_open_regions.get(thread, 0)
-        self.n_open_regions[thread] = depth + 1
-        self.open_regions.setdefault(thread, {}).setdefault(text, []).append(len(self.profile.regions))
-        self.profile.regions.append(Region(time, None, thread, depth, text, row, row))
+        depth = self._n_open_regions.get(thread, 0)
+        self._n_open_regions[thread] = depth + 1
+        self._open_regions.setdefault(thread, {}).setdefault(text, []).append(len(self.profile.regions))
+        self.profile.regions.append(records.Region(time, None, thread, depth, text, row, row))
 
     def region_end(self, time: int, thread: int, name: int) -> None:
         """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
         regions = self.profile.regions
         text = self.text(name)
         row = len(self.profile.timeline.time)
-        open_ = self.open_regions.get(thread, {}).get(text)
+        open_ = self._open_regions.get(thread, {}).get(text)
         if open_:
             index = open_.pop()
             regions[index] = regions[index]._replace(end=time, end_row=row)
-            self.n_open_regions[thread] -= 1
+            self._n_open_regions[thread] -= 1
 
     def region_sum(self, name: int, count: int, time: int) -> None:
         text = self.text(name)
-        self.profile.region_sums[text] = RegionSum(text, count, time)
+        self.profile.region_sums[text] = records.RegionSum(text, count, time)
 
     def object(self, time: int, address: int, size: int, soname: int, path: str) -> None:
         objects = self.profile.objects
-        self.mapped[address] = len(objects)
-        objects.append(LoadedObject(time, None, address, size, self.text(soname), path))
+        self._mapped[address] = len(objects)
+        objects.append(records.LoadedObject(time, None, address, size, self.text(soname), path))
 
     def object_end(self, time: int, address: int) -> None:
         """An object that was mapped before this trace began, by the parent of a fork, is not known: passed over."""
-        index = self.mapped.pop(address, None)
+        index = self._mapped.pop(address, None)
         if index is not None:
             self.profile.objects[index] = self.profile.objects[index]._replace(end=time)
 
     def end(self, time: int, reason: str, code: int) -> None:
         require(reason in ("exit", "signal"), f'"{reason}" is not a way to end')
         require(not self.group, "the program ends inside a snapshot")
-        self.profile.end = End(time, reason, code)
-
-    def handlers(self) -> Dict[str, Handler]:
-        return {
-            "m": self.manifest,
-            "g": self.owner_group,
-            "s": self.string,
-            "f": self.frame,
-            "h": self.source,
-            "T": self.thread,
-            "n": self.nodes,
-            "K": self.account_type,
-            "a": self.accounts,
-            "r": self.role,
-            "t": self.totals,
-            "S": self.snapshot,
-            "c": self.changes,
-            "v": self.pages,
-            "P": self.peak,
-            "d": self.at_peak,
-            "#": None,  # see tokens.py
-            "E": self.snapshot_end,
-            "+": self.block,
-            "-": self.block_end,
-            "l": self.block_threshold,
-            "W": self.mapped_memory,
-            "w": self.unmapped_memory,
-            "O": self.exhaustion,
-            "o": self.exhaustion_figure,
-            "q": self.outcome,
-            "x": self.scope,
-            "X": self.scope_sum,
-            "e": self.failure,
-            "k": self.counter,
-            "y": self.system,
-            "M": self.mark,
-            "A": self.stage,
-            "B": self.region,
-            "D": self.region_end,
-            "R": self.region_sum,
-            "L": self.object,
-            "U": self.object_end,
-            "Z": self.end,
-        }
+        self.profile.end = records.End(time, reason, code)
 
 
 def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
     """Reads a whole trace into a profile, a new one by default. Raises TraceError."""
     builder = Builder(Profile() if into is None else into)
-    truncation = read(stream, builder.handlers())
-    if builder.group:
-        unfinished = f"snapshot {builder.group.id} is unfinished and left out"
-        truncation = f"{truncation}; {unfinished}" if truncation else unfinished
-    builder.profile.truncation = truncation
+    reader = Reader(builder.handlers())
+    reader.read(stream)
+    unfinished = f"snapshot {builder.group.id} is unfinished and left out" if builder.group else None
+    builder.profile.truncation = "; ".join(filter(None, [reader.truncation, unfinished])) or None
     name_generated_code(builder.profile)
     return builder.profile
 

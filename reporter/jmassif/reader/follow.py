@@ -7,6 +7,7 @@ group is held back as long as nothing comes after it, and is read anew when the 
 Into a pipe no tails are written. When the trace begins anew (the file was truncated, or is another one), so does the reader.
 """
 
+import io
 import os
 import select
 import stat
@@ -14,7 +15,7 @@ import sys
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from jmassif.reader.input import STDIN
-from jmassif.reader.tokens import CUT_AT_ONCE, EMPTY, MAGIC, MOST_LINE_BYTES, Feed, TraceError
+from jmassif.reader.tokens import CUT_AT_ONCE, EMPTY, MAGIC, MOST_LINE_BYTES, Reader, TraceError
 
 
 # As much is read at once, so that whoever shows what was read stays awake.
@@ -196,7 +197,7 @@ class Follower:
         self._begin = begin
         self._drop_tail = drop_tail
         self._source = _opened(name)
-        self._feed = Feed(begin())
+        self._reader = Reader(begin())
         self.tail = b""  # lines of a `t` record and a snapshot group that may go again, or b""
         self.is_over = False  # a pipe, and nobody writes to it any more
         self.is_all = False  # all that there is was read
@@ -210,7 +211,7 @@ class Follower:
             raise TraceError(f"cannot be read: {error.strerror}")
         is_news = bool(found.settled) or found.begins_anew or found.is_over != self.is_over
         if found.begins_anew:
-            self._feed = Feed(self._begin())
+            self._reader = Reader(self._begin())
             self.tail = b""
         self.is_all = found.is_all
         self.is_over = self.is_over or found.is_over
@@ -218,7 +219,7 @@ class Follower:
             raise TraceError(CUT_AT_ONCE if self._source.n_read else EMPTY)
         if found.settled:
             self._drop_tail()
-            self._feed(found.settled)
+            self._reader.read(io.BytesIO(found.settled))
             self.has_begun = True
         if found is not _NOTHING and (found.is_all or found.settled):
             is_news = is_news or found.tail != self.tail
@@ -227,7 +228,7 @@ class Follower:
 
     def lay(self, tail: bytes) -> None:
         """Hands on the records of a tail, to be undone by `drop_tail`. Raises TraceError."""
-        self._feed.apart(tail)
+        self._reader.read_apart(io.BytesIO(tail))
 
     @property
     def n_read(self) -> int:

@@ -9,7 +9,6 @@ A trace may end anywhere, because the program, or the whole board, may have died
 left out and reported. Anything else that does not fit is corruption, and ends the reading with one clear line.
 """
 
-import io
 import json
 import re
 import sys
@@ -91,52 +90,51 @@ _FIELDS: Dict[str, Tuple[bytes, Callable[[bytes], Any]]] = {
     "growths": (rb"((?: " + _NAME + rb" -?" + _NUMBER + rb" -?" + _NUMBER + rb")*)", _growths),
 }
 
-# Letter: the record's fields, as docs/trace-format.md has them.
-RECORDS: Dict[str, str] = {
-    "m": "name text",
-    "g": "name name",
-    "s": "number text",
-    "f": "number name number number number number address",
-    "h": "number name",
-    "T": "number number",
-    "n": "rows of 1 signed",
-    "K": "number name name",
-    "a": "rows of 2 signed",
-    "r": "number name",
-    "t": "number number number number",
-    "S": "number number name number number",
-    "c": "rows of 6",
-    "v": "number number number number",
-    "P": "name number number number",
-    "d": "rows of 3",
-    "E": "number",
-    "+": "number address number number",
-    "-": "number address number",
-    "l": "number number",
-    "W": "number address number address",
-    "w": "number address number",
-    "O": "number number number number number number number number",
-    "o": "number name number",
-    "q": "number number name",
-    "x": "number number number number number number number growths",
-    "X": "number number number growths",
-    "e": "number number number",
-    "k": "name number",
-    "y": "number name number",
-    "M": "number number",
-    "A": "number",
-    "B": "number number number",
-    "D": "number number number",
-    "R": "number number number",
-    "L": "number address number number text",
-    "U": "number address",
-    "#": "address",
-    "Z": "number name number",
+# Letter: the builder's method for the record, and its fields, as docs/trace-format.md has them.
+RECORDS: Dict[str, Tuple[str, str]] = {
+    "m": ("manifest", "name text"),
+    "g": ("owner_group", "name name"),
+    "s": ("string", "number text"),
+    "f": ("frame", "number name number number number number address"),
+    "h": ("source", "number name"),
+    "T": ("thread", "number number"),
+    "n": ("nodes", "rows of 1 signed"),
+    "K": ("account_type", "number name name"),
+    "a": ("accounts", "rows of 2 signed"),
+    "r": ("role", "number name"),
+    "t": ("totals", "number number number number"),
+    "S": ("snapshot", "number number name number number"),
+    "c": ("changes", "rows of 6"),
+    "v": ("pages", "number number number number"),
+    "P": ("peak", "name number number number"),
+    "d": ("at_peak", "rows of 3"),
+    "E": ("snapshot_end", "number"),
+    "+": ("block", "number address number number"),
+    "-": ("block_end", "number address number"),
+    "l": ("block_threshold", "number number"),
+    "W": ("mapping", "number address number address"),
+    "w": ("mapping", "number address number"),
+    "O": ("exhaustion", "number number number number number number number number"),
+    "o": ("exhaustion_figure", "number name number"),
+    "q": ("outcome", "number number name"),
+    "x": ("scope", "number number number number number number number growths"),
+    "X": ("scope_sum", "number number number growths"),
+    "e": ("failure", "number number number"),
+    "k": ("counter", "name number"),
+    "y": ("system", "number name number"),
+    "M": ("mark", "number number"),
+    "A": ("stage", "number"),
+    "B": ("region", "number number number"),
+    "D": ("region_end", "number number number"),
+    "R": ("region_sum", "number number number"),
+    "L": ("object", "number address number number text"),
+    "U": ("object_end", "number address"),
+    "#": ("", "address"),
+    "Z": ("end", "number name number"),
 }
 
-_LAST = "Z"
-_CHECKSUM = "#"
-_CHECKSUM_BYTE = ord(_CHECKSUM)
+_LAST = ord("Z")
+_CHECKSUM = ord("#")
 
 # Files given by mistake: their first bytes, a name for them, and the way out.
 _FOREIGN = (
@@ -191,20 +189,15 @@ def _fields_parser(letter: str, types: List[str]) -> _Parser:
     return parse
 
 
-def _parser(letter: str) -> _Parser:
-    types = RECORDS[letter].split()
+def _row(letter: str, handler: Handler) -> _Row:
+    if handler is None and letter != "#":
+        return _PASSED_OVER
+    types = RECORDS[letter][1].split()
     if types[0] == "rows":
-        return _rows_parser(letter, int(types[2]), "q" if types[3:] else "Q")
-    return _fields_parser(letter, types)
-
-
-def _compile(handlers: Mapping[str, Handler]) -> List[_Row]:
-    """Parser and handler by the first byte of a line."""
-    rows = [_UNKNOWN] * 256
-    for letter in RECORDS:
-        handler = handlers[letter]
-        rows[ord(letter)] = _PASSED_OVER if handler is None else (_parser(letter), handler)
-    return rows
+        parser = _rows_parser(letter, int(types[2]), "q" if types[3:] else "Q")
+    else:
+        parser = _fields_parser(letter, types)
+    return parser, handler or _PASSED_OVER[1]
 
 
 def _check_version(line: bytes) -> None:
@@ -232,94 +225,72 @@ def _excerpt(line: bytes) -> str:
     return f'"{text}…"' if len(line) > 41 else f'"{text}"'
 
 
-class _Reading:
-    """The lines so far."""
+class Reader:
+    """Reads a trace, at once or bit by bit: calls the handler of each record's letter with the record's fields.
 
-    def __init__(self, first_line: bytes, handlers: Mapping[str, Handler]) -> None:
-        """Raises TraceError."""
-        _check_version(first_line)
-        self.number = 1  # of the line
-        self.truncation: Optional[str] = None
-        self.checksum = adler32(first_line)
+    Every letter of `RECORDS` needs a handler or None; it may raise Corrupt.
+    """
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._rows = [_UNKNOWN] * 256  # by the first byte of a line
+        for letter in RECORDS:
+            self._rows[ord(letter)] = _row(letter, handlers[letter])
+        self._number = 0  # of the line
+        self._checksum = 1
         self._is_over = False
-        self._last = handlers[_LAST]
-        ends: Dict[str, Handler] = {_LAST: self._end, _CHECKSUM: self._check}
-        self.rows = _compile({**handlers, **ends})
+        self.truncation: Optional[str] = None  # where the trace was cut, if it was
 
-    def _end(self, *fields: Any) -> None:
-        if self._last:
-            self._last(*fields)
-        self._is_over = True
-        self.rows[:] = [_UNKNOWN] * 256
-
-    def _check(self, checksum: int) -> None:
-        if checksum != self.checksum:
-            raise Corrupt("the lines before it do not have this checksum")
-
-    def lines(self, lines: Iterable[bytes]) -> None:
-        """The next ones. Raises TraceError."""
-        rows = self.rows
+    def read(self, stream: BinaryIO) -> None:
+        """The next lines. Raises TraceError."""
         try:
-            for self.number, line in enumerate(lines, self.number + 1):
-                parse, handle = rows[line[0]]
-                fields = parse(line)
-                if fields is None:
-                    return self._refuse(line)
-                handle(*fields)
-                self.checksum = 1 if line[0] == _CHECKSUM_BYTE else adler32(line, self.checksum)
+            if not self._number:
+                first = stream.readline(_FIRST_LINE_BYTES)
+                _check_version(first)
+                self._number, self._checksum = 1, adler32(first)
+            self._read(iter(partial(stream.readline, MOST_LINE_BYTES), b""))
         except Corrupt as error:
             raise self._damaged(error)
         except OverflowError:
             raise self._damaged("a sum beyond 64 bits")
+        except OSError as error:
+            raise TraceError(f"cannot be read: {error.strerror}")
+
+    def read_apart(self, stream: BinaryIO) -> None:
+        """Lines that will be given again, or others in their place. Raises TraceError."""
+        before = self._number, self._checksum
+        try:
+            self.read(stream)
+        finally:
+            self._number, self._checksum = before
+
+    def _read(self, lines: Iterable[bytes]) -> None:
+        rows = self._rows
+        for self._number, line in enumerate(lines, self._number + 1):
+            letter = line[0]
+            parse, handle = rows[letter]
+            fields = parse(line)
+            if fields is None:
+                return self._refuse(line)
+            if letter == _CHECKSUM:
+                if fields != [self._checksum]:
+                    raise Corrupt("the lines before it do not have this checksum")
+                self._checksum = 1
+                continue
+            handle(*fields)
+            self._checksum = adler32(line, self._checksum)
+            if letter == _LAST:
+                rows[:] = [_UNKNOWN] * 256
+                self._is_over = True
 
     def _damaged(self, problem: object) -> TraceError:
-        return TraceError(f"line {self.number}: {problem}: the file is damaged, record again")
+        return TraceError(f"line {self._number}: {problem}: the file is damaged, record again")
 
     def _refuse(self, line: bytes) -> None:
         if len(line) >= MOST_LINE_BYTES:
             raise Corrupt(f"longer than {MOST_LINE_BYTES >> 20} MiB")
         if not line.endswith(b"\n"):
-            self.truncation = f"line {self.number} is cut off"
+            self.truncation = f"line {self._number} is cut off"
             return
         raise Corrupt(
             f"{'a record after the last' if self._is_over else 'not a record of this format'}: {_excerpt(line)}"
         )
-
-
-def read(stream: BinaryIO, handlers: Mapping[str, Handler]) -> Optional[str]:
-    """Reads `stream` and calls the handler of each record's letter with the record's fields.
-
-    Every letter of `RECORDS` needs a handler or None; it may raise Corrupt.
-    Returns None if the last line was complete, else a sentence that says where the trace was cut. Raises TraceError.
-    """
-    try:
-        reading = _Reading(stream.readline(_FIRST_LINE_BYTES), handlers)
-        try:
-            reading.lines(iter(partial(stream.readline, MOST_LINE_BYTES), b""))
-        finally:
-            reading.rows.clear()  # a cycle of references, and the handlers hold the whole profile
-        return reading.truncation
-    except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror}")
-
-
-class Feed:
-    """read(), of a trace that comes bit by bit."""
-
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._handlers = handlers
-        self._reading: Optional[_Reading] = None
-
-    def apart(self, text: bytes) -> None:
-        """Lines that will be given again, or others in their place. Raises TraceError."""
-        before = (self._reading.number, self._reading.checksum) if self._reading else (0, 1)
-        self(text)
-        if self._reading:
-            self._reading.number, self._reading.checksum = before
-
-    def __call__(self, text: bytes) -> None:
-        """The next lines, whole ones. Raises TraceError."""
-        lines = io.BytesIO(text)
-        if self._reading is None:
-            self._reading = _Reading(lines.readline(_FIRST_LINE_BYTES), self._handlers)
-        self._reading.lines(lines)
