@@ -154,7 +154,8 @@ def test_the_ladder_ends_at_memory_allocated_and_adds_up(finished: Finished) -> 
         for ladder in ladders(finished.profile, at):
             assert adds_up(ladder.rungs, shown_numbers(ladder))
             if "allocated" in told and finished.program.allocator != ASYNC:  # whose figure is rounded up by the driver
-                assert [rung.bytes for rung in ladder.rungs if rung.key == "allocated"] == [told["allocated"]]
+                # Before the first tensor there is no such figure.
+                assert sum(rung.bytes for rung in ladder.rungs if rung.key == "allocated") == told["allocated"]
 
 
 @each(RECKONING)
