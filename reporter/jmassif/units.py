@@ -2,8 +2,10 @@
 """Sizes, times and names in words; sizes that a user writes ("800MiB", "+2%")."""
 
 import re
-from fractions import Fraction
-from typing import NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 # Every string of a trace comes from the profiled program and is untrusted: a function may be named after an escape
@@ -120,7 +122,8 @@ def parse_bytes(text: str) -> int:
     match = _QUANTITY.fullmatch(text.strip())
     if not match or (match.group(2) or "B") not in UNITS:
         raise QuantityError(f'"{text}" is not a size: write a number and B, KiB, MiB, GiB, kB, MB or GB')
-    return int(Fraction(match.group(1)) * UNITS[match.group(2) or "B"])
+    whole, _, part = match.group(1).partition(".")
+    return int(whole + part) * UNITS[match.group(2) or "B"] // 10 ** len(part)
 
 
 def parse_size(text: str) -> int:
@@ -143,7 +146,7 @@ def parse_number(text: str) -> int:
 class Allowance(NamedTuple):
     """An allowed increase."""
 
-    percent: Fraction
+    percent: "Fraction"
     bytes: int
 
     def beyond(self, before: int) -> int:
@@ -153,6 +156,8 @@ class Allowance(NamedTuple):
 
 def parse_allowance(text: str) -> Allowance:
     """ "+2%" or "+10MiB"; the sign may be missing. Raises QuantityError."""
+    from fractions import Fraction
+
     percent = _ALLOWANCE.fullmatch(text.strip())
     if percent:
         return Allowance(Fraction(percent.group(1)), 0)

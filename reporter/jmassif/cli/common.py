@@ -9,7 +9,6 @@ import argparse
 import os
 import stat
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any, Iterable, NoReturn, Optional, Sequence, TextIO, Tuple, Union
 
 from jmassif.units import printable
@@ -145,6 +144,8 @@ def write_file(path: str, pieces: Iterable[Piece]) -> None:
         with open(place, "w", encoding="utf-8", errors="backslashreplace") as stream:
             write_stream(stream, pieces)
         return
+    import tempfile
+
     handle, beside = tempfile.mkstemp(prefix=".jmassif.", dir=os.path.dirname(place))
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
@@ -181,9 +182,7 @@ def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: Opt
     lines = list(terminal.while_working(lines, "the report", False))
     if terminal.wants_colour(colour, None if output else sys.stdout):
         lines = terminal.coloured(lines)
-    if is_paged is None:
-        is_paged = terminal.has_pager()
-    if not is_paged or output or not terminal.is_terminal(sys.stdout):
+    if output or not terminal.is_terminal(sys.stdout) or not (terminal.has_pager() if is_paged is None else is_paged):
         write(lines, output)
         return
     try:

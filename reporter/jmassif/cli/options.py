@@ -18,7 +18,6 @@ from jmassif.attribution.filters import (
 from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN, expand, open_input
-from jmassif.reader.overlay import OverlayError, parse
 from jmassif.reader.tokens import MAGIC
 
 _MOST_OVERLAY_BYTES = 256 << 20
@@ -208,6 +207,8 @@ def overlay_runs(name: Optional[str], runs: List[Profile]) -> None:
     """Read the log of another tool, if there is one, for each run. Raises Problem."""
     if name is None:
         return
+    from jmassif.reader.overlay import OverlayError, parse
+
     try:
         with open(name, encoding="utf-8", errors="replace", newline="") as file:
             lines = file.read(_MOST_OVERLAY_BYTES).splitlines()

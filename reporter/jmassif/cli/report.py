@@ -2,15 +2,12 @@
 """`jmassif report`, also as jm_print: a report on a terminal, a page, and with --format any export; `jmassif export`."""
 
 import argparse
-import shutil
 import sys
 from importlib import import_module
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import RANGE_VALUES, VALUES
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.processes import join
-from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -316,6 +313,8 @@ def _range(arguments: argparse.Namespace) -> Optional[Tuple[str, str]]:
 def _columns(arguments: argparse.Namespace) -> int:
     """The width of a line: that of the terminal; elsewhere of a page for the report, and without a limit for stacks."""
     if not arguments.output and is_terminal(sys.stdout):
+        import shutil
+
         return shutil.get_terminal_size().columns
     is_report = not (arguments.sizes or arguments.segments is not None or _range(arguments))
     return _PAGE_COLUMNS if is_report and not (arguments.all or arguments.stacks or arguments.by) else 0
@@ -365,6 +364,8 @@ def _read(arguments: argparse.Namespace, format_: Format, names: List[str], know
     for run_ in runs:
         known.apply(run_)
         if arguments.anonymous:
+            from jmassif.attribution.redact import anonymize
+
             anonymize(run_)
     common.check_not_input(arguments.output, names)
     copies = twice(list(zip(names, runs)))
@@ -382,6 +383,8 @@ def _write(arguments: argparse.Namespace, format_: Format, names: List[str], run
     if len(runs) > 1:
         # Files may be called as their owner is.
         shown = [f"trace {number}" for number in range(1, len(names) + 1)] if arguments.anonymous else names
+        from jmassif.analysis.processes import join
+
         write = format_.function(format_.several_in_range if _range(arguments) else format_.several)
         lines = write(join(list(zip(shown, runs))), view, arguments.each)
     else:

@@ -7,9 +7,7 @@ on dark and light: bold for headings and their subjects, cyan for host memory, m
 
 import contextlib
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -71,12 +69,16 @@ def pager() -> str:
 
 def has_pager() -> bool:
     """Whether the pager is installed."""
+    import shutil
+
     words = pager().split()
     return bool(words) and shutil.which(words[0]) is not None
 
 
 def page(lines: Iterable[str], command: str) -> None:
     """Shows the lines with a pager, until the user has seen enough. Raises OSError where it cannot be run."""
+    import subprocess
+
     # As less is best for this: it ends by itself where all fits the screen, and lets colours through.
     environment = {"LESS": "FRX", **os.environ}
     process = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment)

@@ -4,7 +4,6 @@
 Objects of the kernel's driver without a size are as they should be on any board, so they stand apart from other counters.
 """
 
-import difflib
 import hashlib
 import re
 import shlex
@@ -307,6 +306,8 @@ def grouped_by(key: str, runs: Sequence[_Run], value_of: Callable[[_Run], str]) 
 
 def suggestions(key: str, known: Sequence[str]) -> str:
     """Known keys that are like an unknown one; if none is, the first ones."""
+    import difflib
+
     near = difflib.get_close_matches(key, known, 5, 0.5) or known[:_MAX_CHOICES]
     return ", ".join(map(printable, near))
 

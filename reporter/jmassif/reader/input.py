@@ -12,8 +12,6 @@ import gzip
 import io
 import os
 import re
-import shutil
-import subprocess
 import sys
 import threading
 import zlib
@@ -45,6 +43,8 @@ class _Zstd:
     """The program zstd as a stream of what `source` holds unpacked."""
 
     def __init__(self, source: BinaryIO) -> None:
+        import subprocess
+
         pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(["zstd", "-dcq"], stdin=pipe, stdout=pipe, stderr=pipe)
@@ -54,6 +54,8 @@ class _Zstd:
         self._feeder.start()
 
     def _feed(self, source: BinaryIO) -> None:
+        import shutil
+
         assert self._process.stdin
         try:
             shutil.copyfileobj(source, self._process.stdin, _CHUNK_BYTES)
