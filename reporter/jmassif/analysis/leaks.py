@@ -14,18 +14,17 @@ at least a third of the run after its imports,
   full rise and then stay;
 - that goes without any single rise that is half of it;
 - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
-- it has allocated often enough for a habit: a buffer that was made anew a few times, larger each time, is none.
+- a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is no habit.
 
 The run is measured in iterations (regions or marks of one name) where the program has any, else in time.
 """
 
 import re
-from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from itertools import accumulate, compress
-from operator import add, and_
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from operator import and_
+from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.inherited import left_at
@@ -40,129 +39,34 @@ from jmassif.units import printable
 NOT_FREED = ("file", "stack")  # kinds of pages
 _ON_PURPOSE = ("cached", "runtime")  # groups
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
-_PAGE = 4096
 
 
 # ---- retained memory ---------------------------------------------------------------------------
 
-# Moments are *samples*, indices of snapshots; the end of all is the sample behind the last. Snapshots are walked from the last to the
-# first, since what is retained follows from what comes later: so a number or two an account are all that is kept.
+# Of an account: the samples at which its retained memory rose, and bytes from there on. A *sample* is the index of a snapshot
+# among those that are looked at.
+Levels = List[Tuple[int, int]]
 
 
-class Retained:
-    """The retained memory of the accounts of one line."""
-
-    __slots__ = ("accounts", "held", "rises")
-
-    def __init__(self) -> None:
-        self.accounts = array("I")  # that hold something at the end, and have changed after the first sample
-        self.held = 0  # bytes of all of them at the end
-        self.rises: List[int] = []  # bytes, by sample; empty if there are none
-
-    def add(self, other: "Retained") -> None:
-        self.accounts.extend(other.accounts)
-        self.held += other.held
-        if self.rises and other.rises:
-            self.rises = list(map(add, self.rises, other.rises))
-        else:
-            self.rises = self.rises or other.rises[:]
-
-    def rise(self, sample: int, n_bytes: int, n_samples: int) -> None:
-        if n_bytes and sample < n_samples:
-            self.rises = self.rises or [0] * n_samples
-            self.rises[sample] += n_bytes
-
-
-def _backwards(
-    profile: Profile, samples: Sequence[int], end: int, matters: bytearray, next_at: "array[int]", *columns: str
-) -> Iterator[Tuple[int, ...]]:
-    """(account, sample, sample of its change after that, numbers of some columns) of the last change before each sample.
-
-    `matters` is 0 for accounts that are passed over, `next_at` keeps the sample of each account's last change that came.
+def retained(profile: Profile, samples: Sequence[int], end: int, counts: Sequence[int]) -> Dict[int, Levels]:
+    """By account, of those that count (1 in `counts`) and hold something at the end. Rises after the last sample come with the
+    number of samples.
     """
-    at = len(samples)
-    for index in range(end, -1, -1):
-        while at and samples[at - 1] >= index:
-            at -= 1
-        changes = profile.snapshots[index].changes
-        for account, *numbers in changes.backwards(matters, *[getattr(changes, column) for column in columns]):
-            later = next_at[account]
-            if later != at:
-                next_at[account] = at
-                yield (account, at, later, *numbers)
-
-
-def retain(
-    profile: Profile,
-    samples: Sequence[int],
-    end: int,
-    counts: Iterable[int],
-    line_of: Callable[[int], Retained],
-) -> None:
-    """Fills in what `line_of` gives for the accounts that count (1 in `counts`, by account) and belong to a line."""
-    n = len(samples)
-    unseen = n + 1
-    next_at = array("I", [unseen]) * len(profile.accounts)
-    matters = bytearray(counts)
-    matters[0] = 0
-    retained = array("Q", bytes(8 * len(next_at)))
-    lines: List[Optional[Retained]] = [None] * len(next_at)
-    for account, at, later, n_bytes in _backwards(profile, samples, end, matters, next_at, "bytes"):
-        after = n_bytes if later == unseen else retained[account]
-        before = min(after, n_bytes)
-        line = lines[account]
-        if line:
-            line.rise(later, after - before, n)
-        elif 0 < at < n and (later == n or n_bytes):
-            line = lines[account] = line_of(account)
-            line.accounts.append(account)
-            line.held += after
-        retained[account] = before
-        matters[account] = at > 0 and before > 0
-    for account, line in enumerate(lines):
-        if line and matters[account]:
-            line.rise(next_at[account], retained[account], n)
-
-
-# Bytes that an account has more than it retained at some sample, and how often it was allocated for since.
-Grown = Tuple[int, int]
-
-
-def grown_since(profile: Profile, samples: Sequence[int], end: int, begins: Sequence[int]) -> List[Grown]:
-    """Growth of each account since the sample that `begins` has for it; -1: not asked for. Each sampled page is an allocation."""
-    n = len(begins)
-    sampled = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
-    unseen = len(samples) + 1
-    next_at = array("I", [unseen]) * n
-    matters = bytearray(begin >= 0 for begin in begins)
-    held, retained, times = array("Q", bytes(8 * n)), array("Q", bytes(8 * n)), [0] * n
-    is_new = bytearray(b"\1") * n  # nothing came before that is known
-    columns = ("bytes", "all_bytes", "all_blocks")
-    for account, at, later, n_bytes, all_bytes, blocks in _backwards(profile, samples, end, matters, next_at, *columns):
-        allocated = all_bytes // _PAGE if sampled[account] else blocks
-        if later == unseen:
-            held[account], retained[account], times[account] = n_bytes, n_bytes, allocated
-        retained[account] = min(retained[account], n_bytes)
-        if at <= begins[account]:
-            times[account] -= allocated
-            is_new[account] = matters[account] = 0
-    return [(held[id_] - (0 if is_new[id_] else retained[id_]), times[id_]) for id_ in range(n)]
-
-
-# The fewest accounts that make this part of the growth are asked how often they allocated.
-_MOST_OF_IT = 0.9
-
-
-def allocations(accounts: Sequence[Grown]) -> int:
-    """The number of allocations that make most of the growth."""
-    enough = _MOST_OF_IT * sum(n_bytes for n_bytes, _ in accounts)
-    times = 0
-    for n_bytes, allocated in sorted(accounts, reverse=True):
-        if enough <= 0:
-            break
-        times += allocated
-        enough -= n_bytes
-    return times
+    found: Dict[int, Levels] = defaultdict(list)
+    begin = 0
+    for sample, until in enumerate([*samples, end]):
+        changed: Dict[int, int] = {}
+        for snapshot in profile.snapshots[begin : until + 1]:
+            changed.update(zip(snapshot.changes.account, snapshot.changes.bytes))
+        begin = until + 1
+        for account, n_bytes in changed.items():
+            if counts[account]:
+                levels, since = found[account], sample
+                while levels and levels[-1][1] >= n_bytes:
+                    since = levels.pop()[0]
+                if n_bytes:
+                    levels.append((since, n_bytes))
+    return {account: levels for account, levels in found.items() if levels}
 
 
 # ---- iterations --------------------------------------------------------------------------------
@@ -197,6 +101,9 @@ def _pattern(text: str) -> str:
     return " ".join(_NUMBER.sub("", text).split()).rstrip(" :#=([-/") or text
 
 
+_Event = TypeVar("_Event", Mark, Region)
+
+
 def _recorded(n: int) -> List[int]:
     """The numbers, from 0, of the first `n` regions of a name that are recorded (docs/trace-format.md)."""
     found: List[int] = []
@@ -209,37 +116,30 @@ def _recorded(n: int) -> List[int]:
     return found
 
 
-_Event = TypeVar("_Event", Mark, Region)
-
-
-def _by_name(events: Iterable[_Event]) -> Iterable[Tuple[str, List[_Event]]]:
+def _by_name(events: Iterable[_Event]) -> Iterable[List[_Event]]:
     named: Dict[str, List[_Event]] = defaultdict(list)
     for event in events:
         named[_pattern(event.text)].append(event)
-    return named.items()
+    return named.values()
 
 
-def _of_regions(profile: Profile, until: int) -> Iterator[Tuple[int, Iterations]]:
-    """With how deep they lie."""
-    for name, regions in _by_name(each for each in profile.regions if each.begin <= until):
-        text = regions[0].text
-        is_one_text = all(region.text == text for region in regions)
-        numbers = _recorded(len(regions)) if is_one_text else list(range(len(regions)))
-        times = [region.begin for region in regions]
-        last = max(until if region.end is None else region.end for region in regions)
+def _of_regions(profile: Profile, regions: List[Region], until: int) -> Iterations:
+    text, numbers, n = regions[0].text, list(range(len(regions))), len(regions)
+    if all(region.text == text for region in regions):
+        numbers = _recorded(n)
         n = numbers[-1] + 1
-        if is_one_text and text in profile.region_sums:
+        if text in profile.region_sums:
             n = max(n, profile.region_sums[text].calls)
-        depth = min(region.depth for region in regions)
-        yield depth, Iterations(printable(name), n, times + [max(last, times[-1])], numbers + [n], ())
+    times = [region.begin for region in regions]
+    last = max(until if region.end is None else region.end for region in regions)
+    return Iterations(printable(_pattern(text)), n, times + [max(last, times[-1])], numbers + [n], ())
 
 
-def _of_marks(profile: Profile, until: int) -> Iterator[Tuple[int, Iterations]]:
-    for name, marks in _by_name(each for each in profile.marks if each.time <= until):
-        snapshots = tuple(mark.snapshot for mark in marks if mark.snapshot is not None)
-        at_marks = snapshots if len(snapshots) == len(marks) else ()
-        times = [mark.time for mark in marks]
-        yield 0, Iterations(printable(name), len(marks), times, list(range(len(marks))), at_marks)
+def _of_marks(marks: List[Mark]) -> Iterations:
+    snapshots = tuple(mark.snapshot for mark in marks if mark.snapshot is not None)
+    at_marks = snapshots if len(snapshots) == len(marks) else ()
+    times = [mark.time for mark in marks]
+    return Iterations(printable(_pattern(marks[0].text)), len(marks), times, range(len(marks)), at_marks)
 
 
 def iterations(profile: Profile, until: int) -> Optional[Iterations]:
@@ -247,7 +147,10 @@ def iterations(profile: Profile, until: int) -> Optional[Iterations]:
 
     Marks that stand beside regions are passed over only if they come less often than is enough.
     """
-    found = [row for row in (*_of_marks(profile, until), *_of_regions(profile, until)) if row[1].n >= 2]
+    found = [(0, _of_marks(marks)) for marks in _by_name(mark for mark in profile.marks if mark.time <= until)]
+    for regions in _by_name(region for region in profile.regions if region.begin <= until):
+        found.append((min(region.depth for region in regions), _of_regions(profile, regions, until)))
+    found = [row for row in found if row[1].n >= 2]
     enough = [row for row in found if row[1].n >= LEAST]
     if not enough:
         return max(found, key=lambda row: row[1].n)[1] if found else None
@@ -264,6 +167,7 @@ _BEGINNINGS = 16  # how many are tried
 _LEAST_RISES = 4
 # Parts of the growth in the window.
 _LARGEST_RISE = 1 / 2
+_NEARLY_ALL = 0.95
 _SLOWED_DOWN = 0.3  # the last third against the first
 # Times the usual distance between two rises: a longer pause before the end is an end of growing.
 _USUAL_PAUSES = 3
@@ -327,18 +231,13 @@ def _started(profile: Profile, is_import: bytearray, end: int) -> int:
     """
     exact = bytearray(profile.accounts.by_type(lambda type_: not profile.is_sampled(type_.kind)))
     imports = bytearray(map(and_, exact, is_import))
-    allocated = array("Q", bytes(8 * len(exact)))  # by account
-    sums: List[int] = []
-    so_far = 0
-    idle = 0
-    has_imports = any(imports)
+    allocated: Dict[int, int] = defaultdict(int)  # by account
+    so_far, sums, idle = 0, [], 0
     for index, snapshot in enumerate(profile.snapshots[: end + 1]):
         accounts = snapshot.changes.account
-        if has_imports:
-            rows = zip(accounts, snapshot.changes.all_bytes)
-            for account, total_bytes in compress(rows, map(imports.__getitem__, accounts)):
-                so_far += total_bytes - allocated[account]
-                allocated[account] = total_bytes
+        for account, n_bytes in compress(zip(accounts, snapshot.changes.all_bytes), map(imports.__getitem__, accounts)):
+            so_far += n_bytes - allocated[account]
+            allocated[account] = n_bytes
         idle = idle or (index if any(map(exact.__getitem__, accounts)) else 0)
         sums.append(so_far)
     return max(idle - 1, next(index for index, sum_ in enumerate(sums) if sum_ >= _IMPORTED * so_far))
@@ -346,74 +245,73 @@ def _started(profile: Profile, is_import: bytearray, end: int) -> int:
 
 # ---- whether it grows ------------------------------------------------------------------------
 
-
-class _Rises(NamedTuple):
-    """The rises of one line from a sample on."""
-
-    begin: float  # progress; likewise the others
-    end: float
-    points: List[Tuple[float, int]]  # progress and bytes of each rise
+# The rises of a line: the progress of the run, and bytes.
+Rises = List[Tuple[float, int]]
 
 
-def _is_steady(rises: _Rises) -> bool:
+def _sum(rises: Rises) -> int:
+    return sum(n_bytes for _, n_bytes in rises)
+
+
+def _is_steady(begin: float, rises: Rises, end: float) -> bool:
     """It goes on from the beginning to the end."""
-    if len(rises.points) < _LEAST_RISES:
+    if len(rises) < _LEAST_RISES:
         return False
-    length = rises.end - rises.begin
-    places = [rises.begin] + [place for place, _ in rises.points]
-    longest = max(later - earlier for earlier, later in zip(places, places[1:] + [rises.end]))
-    usual = (places[-1] - places[1]) / (len(rises.points) - 1)
-    may_pause = max(_USUAL_PAUSES * usual, _SHORT_PAUSE * length)
-    return longest <= _LONGEST_PAUSE * length and rises.end - places[-1] <= may_pause
+    places = [begin] + [place for place, _ in rises]
+    longest = max(later - earlier for earlier, later in zip(places, places[1:] + [end]))
+    usual = (places[-1] - places[1]) / (len(rises) - 1)
+    may_pause = max(_USUAL_PAUSES * usual, _SHORT_PAUSE * (end - begin))
+    return longest <= _LONGEST_PAUSE * (end - begin) and end - places[-1] <= may_pause
 
 
-def _without_outlier(points: List[Tuple[float, int]]) -> List[Tuple[float, int]]:
+def _is_habit(rises: Rises, n_few: int) -> bool:
+    """A few rises are not nearly all of it."""
+    few = sorted(rises, key=lambda rise: -rise[1])[:n_few]
+    return _sum(few) < _NEARLY_ALL * _sum(rises)
+
+
+def _without_outlier(rises: Rises) -> Rises:
     """A rise that is half of all is something else that the line has made."""
-    largest = max(points, key=lambda point: point[1], default=None)
-    is_outlier = largest is not None and largest[1] > _LARGEST_RISE * sum(n_bytes for _, n_bytes in points)
-    return [point for point in points if not (is_outlier and point is largest)]
+    largest = max(rises, key=lambda rise: rise[1], default=(0.0, 0))
+    return [rise for rise in rises if rise is not largest] if largest[1] > _LARGEST_RISE * _sum(rises) else rises
 
 
-def _fills_up(rises: _Rises) -> bool:
+def _fills_up(begin: float, rises: Rises, end: float) -> bool:
     """It rises ever more slowly, as a cache does that is asked for anything: not what was made at once, early on."""
-    third = (rises.end - rises.begin) / 3
-    early = [n_bytes for place, n_bytes in rises.points if place <= rises.begin + third]
-    late = [n_bytes for place, n_bytes in rises.points if place > rises.end - third]
-    return len(early) >= _LEAST_RISES and sum(late) < _SLOWED_DOWN * sum(early)
+    third = (end - begin) / 3
+    early = [rise for rise in rises if rise[0] <= begin + third]
+    late = [rise for rise in rises if rise[0] > end - third]
+    return len(early) >= _LEAST_RISES and _sum(late) < _SLOWED_DOWN * _sum(early)
 
 
-def _longest_growth(progress: Sequence[float], column: Sequence[int], worth: float) -> Optional[_Rises]:
-    """From where on it grows to the end; None if it does not."""
-    begin, end = progress[0], progress[-1]
-    points = [(place, n_bytes) for place, n_bytes in zip(progress, column) if n_bytes]
-    if end <= begin or _fills_up(_Rises(begin, end, _without_outlier(points))):
-        return None
+def _longest_growth(begin: float, rises: Rises, end: float, worth: float) -> Rises:
+    """From where on it grows to the end; empty if it does not."""
+    if end <= begin or _fills_up(begin, _without_outlier(rises), end):
+        return []
     for number in range(_BEGINNINGS):
         start = begin + (end - begin) * (1 - _LEAST_WINDOW) * number / (_BEGINNINGS - 1)
-        rises = _Rises(start, end, _without_outlier([point for point in points if point[0] > start]))
-        if sum(n_bytes for _, n_bytes in rises.points) < worth:
-            return None
-        if _is_steady(rises):
-            return rises
-    return None
+        later = _without_outlier([rise for rise in rises if rise[0] > start])
+        if _sum(later) < worth:
+            return []
+        if _is_steady(start, later, end):
+            return later
+    return []
 
 
-def _slope(progress: Sequence[float], points: Sequence[Tuple[float, int]]) -> float:
+def _slope(progress: Sequence[float], rises: Rises) -> float:
     """Bytes by unit of progress: least squares through what stays.
 
     Without the very last part, if there is enough before: memory that is held then for a while looks like memory that stays.
     """
     before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
     progress = before if len(before) >= _LEAST_SAMPLES else progress
-    rises: Dict[float, int] = defaultdict(int)  # several samples may lie at one place
-    for place, n_bytes in points:
-        rises[place] += n_bytes
-    totals = accumulate(rises.pop(place, 0) for place in progress)
-    line = list(zip(progress, totals))
-    mean_x = sum(x for x, _ in line) / len(line)
-    mean_y = sum(y for _, y in line) / len(line)
-    spread = sum((x - mean_x) ** 2 for x, _ in line)
-    return sum((x - mean_x) * (y - mean_y) for x, y in line) / spread if spread else 0.0
+    by_place: Dict[float, int] = defaultdict(int)  # several samples may lie at one place
+    for place, n_bytes in rises:
+        by_place[place] += n_bytes
+    totals = list(accumulate(by_place.pop(place, 0) for place in progress))
+    mean_x, mean_y = sum(progress) / len(progress), sum(totals) / len(totals)
+    spread = sum((x - mean_x) ** 2 for x in progress)
+    return sum((x - mean_x) * (y - mean_y) for x, y in zip(progress, totals)) / spread if spread else 0.0
 
 
 # ---- all lines -------------------------------------------------------------------------------
@@ -453,24 +351,6 @@ def _samples(profile: Profile, first: int, end: int, repeated: Optional[Iteratio
     return samples, [repeated.at(times[sample]) if repeated else float(times[sample]) for sample in samples]
 
 
-def _blocks(profile: Profile, names: Names, end: int, lines: Iterable[_Line]) -> Dict[_Line, int]:
-    """How many each of these lines, which may be of any caller, held at the end."""
-    found = dict.fromkeys(lines, 0)
-    paged = set()
-    frames = {line.frame for line in found}
-    for account, (n_bytes, blocks) in profile.composition(end).items() if found else ():
-        kind = profile.accounts.kind(account)
-        is_held = n_bytes and profile.accounts.nodes[account] and side_of(kind)
-        if not is_held or (names.charged(account) or names.site_id(account)) not in frames:
-            continue
-        line = _line(profile, names, account)
-        for each in found.keys() & {line, line._replace(caller=0)}:
-            found[each] += blocks
-            if kind in PAGE_KINDS:
-                paged.add(each)
-    return {line: 0 if line in paged else blocks for line, blocks in found.items()}
-
-
 def _of_accounts(profile: Profile, is_import: bytearray) -> bytearray:
     """1 for each account that may leak."""
     known = profile.suppressed or bytearray(len(profile.accounts))
@@ -505,50 +385,59 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
     if len(samples) < least:
         return Growth([], step, n_steps, "few-snapshots", len(samples), least)
-    lines: Dict[_Line, Retained] = defaultdict(Retained)
-    may_leak = _of_accounts(profile, is_import)
-    retain(profile, samples, end, may_leak, lambda account: lines[_line(profile, names, account)])
+    levels = retained(profile, samples, end, _of_accounts(profile, is_import))
+    lines: Dict[_Line, List[int]] = defaultdict(list)  # their accounts that rose after the first sample
+    for account, ((since, _), *_rest) in levels.items():
+        if since or _rest:
+            lines[_line(profile, names, account)].append(account)
+    live = profile.composition(end)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
-    often = LEAST - 1 if repeated else LEAST  # allocations that make a habit; the first iteration is no growth
 
-    def leaking(lines: Mapping[_Line, Retained]) -> Dict[_Line, Leak]:
-        """`since` is a sample."""
-        found: Dict[_Line, Leak] = {}
-        begins = array("i", [-1]) * len(profile.accounts)
-        for line, held in lines.items():
-            rises = _longest_growth(progress, held.rises, worth) if held.rises else None
-            if rises is None:
+    n_few = LEAST - 2 if repeated else LEAST - 1  # rises; the first iteration is no growth
+
+    def leaks_of(lines: Mapping[_Line, List[int]]) -> Iterator[Tuple[_Line, Leak]]:
+        for line, accounts in lines.items():
+            sums = [0] * (len(samples) + 1)
+            for account in accounts:
+                before = 0
+                for sample, n_bytes in levels[account]:
+                    sums[sample] += n_bytes - before
+                    before = n_bytes
+            rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[1:]) if n_bytes]
+            rises = _longest_growth(progress[0], rises, progress[-1], worth)
+            if not rises or not _is_habit(rises, n_few):
                 continue
-            # It began between two samples.
-            begin = progress.index(rises.points[0][0]) - 1
-            for account in held.accounts:
-                begins[account] = begin
-            slope, n_rises = _slope(progress[begin:], rises.points), len(rises.points)
-            grown = sum(n_bytes for _, n_bytes in rises.points)
-            found[line] = Leak(_label(names, line), line.frame, line.owner, slope, n_rises, grown, held.held, begin, 0)
-        since = grown_since(profile, samples, end, begins) if found else []
-        times = {line: allocations([since[account] for account in lines[line].accounts]) for line in found}
-        return {line: leak for line, leak in found.items() if times[line] >= often}
+            begin = progress.index(rises[0][0]) - 1  # between two samples
+            has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
+            yield line, Leak(
+                label=_label(names, line),
+                frame=line.frame,
+                owner=line.owner,
+                bytes_per_step=_slope(progress[begin:], rises),
+                n_steps=round(progress[-1] - progress[begin]) if repeated else len(rises),
+                grown=_sum(rises),
+                held=sum(levels[account][-1][1] for account in accounts),
+                since=profile.snapshots[samples[begin]].time,
+                blocks=0 if has_pages else sum(live[account][1] for account in accounts),
+            )
 
-    found = leaking(lines)
+    found = dict(leaks_of(lines))
     # Lines that grow by little from each of many callers.
     known = {(line.frame, line.owner) for line in found}
-    of_all_callers: Dict[_Line, Retained] = defaultdict(Retained)
-    for line, held in lines.items():
+    of_all_callers: Dict[_Line, List[int]] = defaultdict(list)
+    for line, accounts in lines.items():
         if line.caller and (line.frame, line.owner) not in known:
-            of_all_callers[line._replace(caller=0)].add(held)
-    found.update(leaking(of_all_callers))
-    blocks = _blocks(profile, names, end, found)
-    leaks = []
-    for line, each in found.items():
-        n_times = round(progress[-1] - progress[each.since]) if repeated else each.n_steps
-        since = profile.snapshots[samples[each.since]].time
-        leaks.append(each._replace(n_steps=n_times, since=since, blocks=blocks[line]))
-    leaks.sort(key=lambda leak: (-leak.grown, leak.label, leak.owner))
-    return Growth(leaks, step, n_steps)
+            of_all_callers[line._replace(caller=0)] += accounts
+    found.update(leaks_of(of_all_callers))
+    return Growth(sorted(found.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
 
 
 # ---- still allocated at exit -------------------------------------------------------------------
+
+
+class NotCounted(NamedTuple):
+    key: str  # "inherited", "suppressed", "imports", "interpreter", "cached", "runtime"
+    bytes: int
 
 
 class HeldAtEnd(NamedTuple):
@@ -556,12 +445,7 @@ class HeldAtEnd(NamedTuple):
     snapshot: int  # index
     leaked: LiveBytesByAccount
     on_purpose: LiveBytesByAccount  # of the groups that keep it
-    # Bytes that are not counted: "inherited", "suppressed", "imports", "interpreter".
-    others: Dict[str, int]
-
-    @property
-    def bytes(self) -> int:
-        return sum(n_bytes for n_bytes, _ in self.leaked.values())
+    not_counted: List[NotCounted]
 
 
 def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
@@ -572,7 +456,7 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
     is_import = importing(profile, names)
     leaked: LiveBytesByAccount = {}
     on_purpose: LiveBytesByAccount = {}
-    others = dict.fromkeys(("inherited", "suppressed", "imports", "interpreter"), 0)
+    others = dict.fromkeys(("inherited", "suppressed", "imports", "interpreter", *_ON_PURPOSE), 0)
     known = profile.suppressed or bytearray(len(profile.accounts))
     born_with = left_at(profile, index)
     nodes, numbers, types = profile.accounts.nodes, profile.accounts.type_numbers, profile.accounts.types
@@ -592,12 +476,14 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
         elif owner == "python" and nodes[account] and not names.charged(account, False):
             others["interpreter"] += held[0]
         elif profile.group_of.get(owner) in _ON_PURPOSE:
+            others[profile.group_of[owner]] += held[0]
             on_purpose[account] = held
         elif known[account]:
             others["suppressed"] += held[0]
         else:
             leaked[account] = held
-    return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, others)
+    not_counted = [NotCounted(key, n_bytes) for key, n_bytes in others.items() if n_bytes]
+    return HeldAtEnd(profile.snapshots[index].time, index, leaked, on_purpose, not_counted)
 
 
 class LeakedPlace(NamedTuple):
@@ -620,16 +506,3 @@ def leaked_places(profile: Profile, names: Names, composition: LiveBytesByAccoun
         for (frame, owner, kind), usage in aggregate(profile, composition, key).items()
     ]
     return sorted(places, key=lambda place: (-place.bytes, place))
-
-
-class NotCounted(NamedTuple):
-    key: str  # "inherited", "suppressed", "imports", "interpreter", "cached", "runtime"
-    bytes: int
-
-
-def not_counted(profile: Profile, held: HeldAtEnd) -> List[NotCounted]:
-    """Memory that is not counted as still allocated."""
-    sums = dict(held.others, **dict.fromkeys(_ON_PURPOSE, 0))
-    for account, (n_bytes, _) in held.on_purpose.items():
-        sums[profile.group_of[profile.accounts[account].owner]] += n_bytes
-    return [NotCounted(key, n_bytes) for key, n_bytes in sums.items() if n_bytes]

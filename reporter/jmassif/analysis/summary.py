@@ -33,7 +33,6 @@ from jmassif.analysis.leaks import (
     find_growth,
     held_at_end,
     leaked_places,
-    not_counted,
 )
 from jmassif.analysis.lines import HotSpot, Imports, LineUsage, by_place, hot_spot, largest_lines
 from jmassif.analysis.moments import Moment, select, whole_at
@@ -312,7 +311,7 @@ def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
         expected=sum(row.bytes for row in roles(run, held.leaked) if row.name in _MODEL_ROLES),
         ledger=table,
         places=leaked_places(run, names, held.leaked),
-        not_counted=not_counted(run, held),
+        not_counted=held.not_counted,
     )
 
 
