@@ -30,12 +30,12 @@ RENDERERS = ("render/", "export/", "html/", "cli/")
 QUERIES = ("aggregate", "calltree", "moments")
 MODELS = """summary.build_report summary.default_moment summary.moment_of processes.build_job_report processes.join
     compare.compare compare.measure budgets.judge budgets.parse_budget budgets.parse_budgets
-    range_diff.between range_diff.job_range""".split()
+    range_diff.between""".split()
 ASKING = set(
-    """cli/diff.py cli/top.py export/flames.py export/job_range.py export/json.py
+    """cli/diff.py cli/top.py
     export/memory_viz.py export/perfetto.py html/data.py html/diff_page.py
     render/events.py render/failures.py render/lines.py
-    render/ranges.py render/system.py render/text.py""".split()
+    render/system.py render/text.py""".split()
 )
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}
 

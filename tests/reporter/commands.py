@@ -13,8 +13,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 import pytest
 
-from jmassif.export.json import schema as report_schema
 from jmassif.cli.main import main
+from jmassif.export.json import schema
 from tests.reporter.traces import ROOT
 
 
@@ -82,10 +82,9 @@ def assert_one_line_error(name: str, done: Done, *says: str) -> None:
         assert words in done.err
 
 
-def validator(schema: str = "report") -> Any:
-    """A validator of --format=json, or for docs/SCHEMA.schema.json. Skips the test where jsonschema is missing."""
-    found = report_schema() if schema == "report" else json.loads(documented(f"{schema}.schema.json"))
-    return pytest.importorskip("jsonschema").Draft7Validator(found)
+def validator(format_: str = "jmassif") -> Any:
+    """A validator of --format=json, by its member `format`. Skips the test where jsonschema is missing."""
+    return pytest.importorskip("jsonschema").Draft7Validator(schema(format_))
 
 
 def documented(name: str) -> str:

@@ -342,16 +342,17 @@ def test_json_has_each_with_its_figures() -> None:
     validator().validate(report)
     first, second = report["out_of_memory"]
     assert (first["verdict"], first["outcome"], second["verdict"]) == ("fragmentation", "raised", "too large")
-    assert first["missing"] == 300 * MIB
+    assert first["situation"]["missing"] == 300 * MIB
     assert [hint["action"] for hint in first["hints"]] == ["expandable-segments", "max-split-size"]
-    assert [(segment["address"], segment["bytes"], segment["parts"]) for segment in first["segments"]] == [
-        (address, 200 * MIB, [[0, 80 * MIB, None], [80 * MIB, 40 * MIB, 2], [120 * MIB, 80 * MIB, None]])
+    layout = report["layouts"][0]
+    assert layout["incident"] == 1
+    assert [(segment["address"], segment["bytes"], segment["parts"]) for segment in layout["segments"]] == [
+        (address, 200 * MIB, [[0, 80 * MIB, 0], [80 * MIB, 40 * MIB, 2], [120 * MIB, 80 * MIB, 0]])
         for address in ("10000000", "20000000")
     ]
-    stacks = {row[0] for row in report["stacks"]["rows"]}
-    assert first["tries"][0]["stack"] in stacks
-    snapshots = {snapshot["snapshot"]: snapshot["reason"] for snapshot in report["snapshots"]}
-    assert snapshots[first["tries"][0]["snapshot"]] == "out-of-memory"
+    assert first["tries"][0]["account"] in {row[0] for row in report["accounts"]["rows"]}
+    reasons = {snapshot["time"]: snapshot["reason"] for snapshot in report["snapshots"]}
+    assert reasons[first["tries"][0]["time"]] == "out-of-memory"
 
 
 def test_perfetto_has_an_instant_each() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.processes import join
-from jmassif.analysis.range_diff import job_range
+from jmassif.analysis.range_diff import between
 from tests.reporter.commands import Done, jm_print, validator
 from tests.reporter.test_processes import ends, trace_of
 
@@ -107,7 +107,7 @@ def test_what_is_no_range_of_several_processes_is_one_line(tmp_path: Path, optio
 def test_without_a_clock_in_common_a_range_is_refused() -> None:
     traces = [("a", trace_of(1, time_unit="i").load()), ("b", trace_of(2, time_unit="i").load())]
     with pytest.raises(SelectionError, match="--time-unit=ms"):
-        job_range(join(traces), "start", "end")
+        between(join(traces), "start", "end")
 
 
 def test_of_a_fork_whose_parent_is_not_here_what_it_inherited_counts(tmp_path: Path) -> None:
@@ -134,22 +134,23 @@ def test_json_has_figures_of_each_process_and_their_sum_by_its_schema(tmp_path: 
     done = _print(tmp_path, "--from=first", "--to=second", "--format=json")
     assert (done.status, done.err) == (0, "")
     report = json.loads(done.out)
-    found = {process["pid"]: process for process in report["processes"]}
+    found = {part["process"]["pid"]: part for part in report["processes"]}
     whole = tuple(map(sum, zip(*_TRUTH.values())))
     assert {pid: _figures(process["total"]["host"]) for pid, process in found.items()} == _TRUTH
     assert _figures(report["total"]["host"]) == whole
-    assert _of_all(report["table"]["rows"]) == _of_all(report["lines"]) == whole
+    assert _of_all(report["table"]) == _of_all(report["lines"]) == whole
     assert {row["name"]: _figures(row["host"]) for row in report["lines"]} == {
         "load (a.c:1)": (5000, 0, 1000, 0, 1000, 4000),
         "work (a.c:2)": (70, 300, 15, 1205, 920, 355),
     }
-    assert [found[pid]["from"] for pid in (1, 2, 3)] == [
-        {"time": 100, "snapshot": 3},
-        {"time": 60, "snapshot": 2},
-        None,
+    assert [found[pid]["first"] for pid in (1, 2, 3)] == [
+        {"name": 'the mark "first"', "time": 100},
+        {"name": "snapshot 2", "time": 60},
+        {"name": "its beginning", "time": 150},
     ]
-    assert (found[3]["to"], found[3]["parent"], found[3]["relation"]) == (None, 1, "forked")
-    schema = validator("range")
+    of = found[3]["process"]
+    assert (found[3]["second"]["name"], of["parent"], of["relation"]) == ("its end", 1, "forked")
+    schema = validator("jmassif-range")
     schema.validate(report)
     del report["processes"][0]["total"]
     assert not schema.is_valid(report)

@@ -17,7 +17,7 @@ from jmassif.render import job as job_report
 from jmassif.render.job import HAPPENED, Statement, statements, verdict
 from jmassif.render.view import View
 from tests import harness
-from tests.reporter.commands import jm_print
+from tests.reporter.commands import jm_print, validator
 from tests.reporter.test_text import crowded
 from tests.reporter.traces import Trace
 
@@ -386,6 +386,7 @@ def test_a_trace_and_its_copy_are_not_added_up(files: List[str], capsys: "pytest
 
 def test_json_has_the_numbers_of_the_report(files: List[str]) -> None:
     made = json.loads(jm_print("--format=json", *files).out)
+    validator("jmassif-job").validate(made)
     job = api.Processes.load(files)
     at = job.peak()
     assert made["format"] == "jmassif-job" and made["peaks"][made["peak"]] == {
@@ -394,7 +395,7 @@ def test_json_has_the_numbers_of_the_report(files: List[str]) -> None:
         "device": 0,
     }
     assert [row["at_peak"]["host"] for row in made["processes"]] == [part.host for part in at.parts]
-    assert sum(row["host_bytes"] for row in made["owners"]) + sum(made["adjustments"].values()) == at.on("total")
+    assert made["ledger"]["total"]["host_bytes"] + sum(made["adjustments"].values()) == at.on("total")
     assert max(made["timeline"]["host"]) == 1700 << 10 and made["largest"] == 1
 
 

@@ -10,10 +10,17 @@ from typing import List, Tuple
 import pytest
 
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.range_diff import Change, PlaceChange, between, rows_of, total_of
+from jmassif.analysis.processes import join
+from jmassif.analysis.range_diff import Change, PlaceChange, RangePart, between
+from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from tests.reporter.commands import jm_print
 from tests.reporter.traces import Trace, small_training_run
+
+
+def part_of(profile: Profile, begin: str, end: str) -> RangePart:
+    (part,) = between(join([("", profile)]), begin, end).parts
+    return part
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -43,7 +50,7 @@ def test_a_range_is_the_second_moment_minus_the_first_and_the_allocations_in_bet
     profile = trace.load()
     # when a range from one snapshot to another is asked for,
     first, second = sorted(numbers.sample(range(len(taken)), 2))
-    found = between(profile, str(first + 1), str(second + 1))
+    found = part_of(profile, str(first + 1), str(second + 1))
     # then each place has what it has counted.
     for place in places:
         before, after = taken[first][place], taken[second][place]
@@ -60,8 +67,8 @@ def test_a_range_is_the_second_moment_minus_the_first_and_the_allocations_in_bet
             for n in (0, 1)
         ]
         assert found.places[place] == (*expected, 0)
-    total = total_of(rows_of(profile, found, lambda account: str(account))).on("")
-    assert total.before + total.allocated - total.freed == total.after and found.is_exact
+    total = found.total.on("")
+    assert total.before + total.allocated - total.freed == total.after
     assert total.after - total.before == total.new - total.gone
 
 
@@ -79,7 +86,7 @@ def test_json_and_massif_of_both_moments_differ_by_the_range(tmp_path: Path) -> 
             massif,
         )
         assert sum(map(int, sums[0])) == held[-1]
-    change = total_of(rows_of(load_file(str(path)), between(load_file(str(path)), "1", "2"), str)).on("")
+    change = part_of(load_file(str(path)), "1", "2").total.on("")
     assert (change.before, change.after) == tuple(held) and change.new
 
 
@@ -88,8 +95,8 @@ def test_a_peak_between_snapshots_is_exact_in_what_was_held_and_says_that_alloca
     place = trace.account("heap", "app", ["f (a.c:1)"])
     trace.snapshot(1, "time", {place: (100, 1)})
     trace.snapshot(9, "time", {place: (50, 1, 700, 7, 0)}, {"total": (5, {place: (400, 4)})})
-    found = between(trace.load(), "1", "peak")
-    assert not found.is_exact and found.places[place].bytes == Change(100, 400, 300, 0, 300, 0)
+    found = between(join([("", trace.load())]), "1", "peak")
+    assert not found.is_exact and found.parts[0].places[place].bytes == Change(100, 400, 300, 0, 300, 0)
 
 
 def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
@@ -107,7 +114,7 @@ def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
     trace.block(4, 0x2000, 300, other)
     trace.snapshot(5, "time", {other: (300, 1, 500, 2, 0), gradient: (700, 1)})  # its total moves with a block
     # Then only the third is allocated in between.
-    (change,) = between(trace.load(), "1", "2").places.values()
+    (change,) = part_of(trace.load(), "1", "2").places.values()
     assert change == PlaceChange(Change(900, 1000, 100, 0, 300, 200), Change(2, 2, 0, 0, 1, 1), 0)
 
 
@@ -118,7 +125,7 @@ def test_what_comes_back_to_a_cache_is_no_allocation_beyond_what_it_grew_by() ->
     trace.block(1, 0x1000, 1000, cache)
     trace.snapshot(2, "time", {cache: (600, 1, 1000, 1, 0)})
     trace.snapshot(5, "time", {cache: (1000, 1, 1000, 1, 0)})
-    (change,) = between(trace.load(), "1", "2").places.values()
+    (change,) = part_of(trace.load(), "1", "2").places.values()
     assert change.bytes == Change(600, 1000, 400, 0, 400, 0)
 
 
@@ -203,4 +210,4 @@ def test_what_is_no_range_is_one_line(tmp_path: Path, arguments: List[str], comp
 
 def test_a_trace_without_snapshots_has_no_range() -> None:
     with pytest.raises(SelectionError):
-        between(Trace(time_unit="ms").load(), "start", "end")
+        part_of(Trace(time_unit="ms").load(), "start", "end")

@@ -7,10 +7,7 @@ from typing import Dict, List, NamedTuple, Tuple
 import pytest
 
 from jmassif.analysis.processes import join
-from jmassif.analysis.range_diff import Change, Range, between, job_range, rows_of
-from jmassif.attribution.names import Names
-from jmassif.attribution.views import naming
-from jmassif.model.run import Profile
+from jmassif.analysis.range_diff import Change, RangePart, between
 from jmassif.reader.builder import load_file
 from tests import harness
 from tests.tool.programs import program
@@ -33,14 +30,15 @@ def assert_right(change: Change, truth: Truth, name: str) -> None:
     assert found == (truth.new + truth.passing, truth.freed + truth.passing, truth.new - truth.freed), name
 
 
-def by_function(profile: Profile, found: Range) -> Dict[str, Change]:
+def by_function(part: RangePart) -> Dict[str, Change]:
     """Heap memory by the innermost function."""
+    profile = part.process.profile
 
     def name(account: int) -> str:
         node, kind, _ = profile.accounts[account]
         return profile.frame(profile.node_frame[node]).function if node and kind == "heap" else ""
 
-    return {row.name: row.on("") for row in rows_of(profile, found, name)}
+    return {row.name: row.on("") for row in part.rows_of(name)}
 
 
 @pytest.mark.parametrize("argument, options", [("", []), ("churn", ["--large=0"])])
@@ -48,7 +46,8 @@ def test_a_range_between_two_marks_is_exact(argument: str, options: List[str]) -
     # When a program that allocates and frees between two marks is recorded,
     compiled = program("range.c", f"-I{harness.ROOT / 'jmassif'}", "-O0")
     recording = harness.record([compiled] + ([argument] if argument else []), options)
-    found = by_function(recording.profile, between(recording.profile, "first", "second"))
+    (part,) = between(join([("", recording.profile)]), "first", "second").parts
+    found = by_function(part)
     # then each function has to the byte what was allocated and freed in between.
     for name, truth in printed_by(recording).items():
         assert_right(found.get(name, Change()), truth, name)
@@ -65,10 +64,10 @@ def test_a_range_over_processes_is_exact_of_each_and_in_sum() -> None:
     assert len(truths) == 12 and len(recording.traces) == 4
     # when a range is asked for by the marks of the first process,
     job = join([(trace.name, load_file(str(trace))) for trace in recording.traces])
-    found = job_range(job, "first", "second")
+    found = between(job, "first", "second")
     sums = dict.fromkeys(("pool", "comes", "passes"), Change())
     for part in found.parts:
-        rows = by_function(part.process.profile, part.found)
+        rows = by_function(part)
         for function, sum_ in sums.items():
             change, (before, *of_range) = rows.get(function, Change()), truths[part.process.pid, function]
             truth = Truth(*of_range)
@@ -155,9 +154,8 @@ def test_a_range_of_a_python_script_is_exact(tmp_path: Path) -> None:
     recording = harness.record(
         [harness.PYTHON, script], env={"PYTHONPATH": str(harness.ROOT / "reporter"), "PYTHONDONTWRITEBYTECODE": "1"}
     )
-    profile, names = recording.profile, Names(recording.profile)
-    name_of = naming(profile, names, "python-function")
-    rows = {row.name.partition(" ")[0]: row for row in rows_of(profile, between(profile, "first", "second"), name_of)}
+    (part,) = between(join([("", recording.profile)]), "first", "second").parts
+    rows = {row.name.partition(" ")[0]: row for row in part.rows("python-function")}
     # then each of its functions has to the byte what it allocated and freed, by the sizes that Python has for its objects.
     truths = printed_by(recording)
     assert set(truths) == {"stays", "comes", "goes", "changes", "passes"}, recording.stderr

@@ -5,7 +5,7 @@
 JSON and page are made of a Report; sentences stand in render/summary.py and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
 """
 
-from typing import Callable, Dict, Generic, List, NamedTuple, Optional, Tuple, TypeVar
+from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import (
     Group,
@@ -23,6 +23,7 @@ from jmassif.analysis.balance import (
     nearest_to,
     sampled_before,
 )
+from jmassif.analysis.device_memory import Layout, layouts
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
 from jmassif.analysis.leaks import (
@@ -49,6 +50,7 @@ from jmassif.analysis.oom import (
 )
 from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
 from jmassif.analysis.regions import NamedRegions, regions_by_name
+from jmassif.analysis.sizes import SizeTables, size_tables
 from jmassif.analysis.system import (
     Figure,
     History,
@@ -220,6 +222,15 @@ class Report(Numbers):
     def share(self, usage: Usage) -> float:
         """A share of the program or, on a discrete GPU, of its pool with the larger share."""
         return max((usage.on(whole.space) / whole.bytes for whole in self.wholes if whole.bytes), default=0.0)
+
+    @once
+    def sizes(self) -> SizeTables:
+        return size_tables(self.profile, self.names, self.at)
+
+    def failed_layouts(self) -> Iterator[Tuple[int, Layout]]:
+        """Device memory at the last try of each incident, with its number, in the order of the trace."""
+        tries = sorted((each.last.position, number) for number, each in enumerate(self.out_of_memory, 1))
+        return zip([number for _, number in tries], layouts(self.profile, [position for position, _ in tries]))
 
 
 def default_moment(run: Profile, names: Names) -> Moment:

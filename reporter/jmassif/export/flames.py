@@ -10,15 +10,16 @@ bytes that were no UTF-8 have been written as \\xHH before, since JSON has nothi
 """
 
 import json
-from typing import Any, Callable, Dict, Iterable, Iterator, NamedTuple
+from typing import Any, Callable, Dict, Iterator, NamedTuple
 
 from jmassif.analysis.aggregate import RANGE_VALUES, VALUES, samples
 from jmassif.analysis.calltree import ROOT, CallTree, Label, top_down
 from jmassif.analysis.moments import select
-from jmassif.analysis.processes import Processes
-from jmassif.analysis.range_diff import between, job_range, moments_of
+from jmassif.analysis.processes import Processes, join
+from jmassif.analysis.range_diff import between
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
+from jmassif.export import separated
 from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import moment, printable
@@ -30,68 +31,61 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 class _Flames(NamedTuple):
     tree: CallTree
-    view: View
     name: str
     when: str
 
 
-def _add(tree: CallTree, above: int, names: Names, view: View, values: Dict[int, int]) -> None:
-    level = None if view.by == "stack" else naming(names.profile, names, view.by, view.fold != "none")
-    top_down(tree, above, names, values.items(), level, view.fold == "internal")
+def _command(run: Profile) -> str:
+    return printable(run.manifest.get("command", "")) or "(unknown command)"
 
 
-def _of_run(profile: Profile, view: View) -> _Flames:
+def _flames(job: Processes, view: View) -> _Flames:
     """Raises moments.SelectionError."""
-    tree, when = CallTree(), ""
-    if view.range is not None:
-        values = between(profile, *view.range).values(view.value)
-        when = ", from {} to {}".format(*(at.name for at in moments_of(profile, *view.range)))
-    else:
-        at = select(profile, view.selector or "peak")
+    tree, run, is_several = CallTree(), job.members[0].profile, len(job.members) > 1
+
+    def add(above: int, names: Names, values: Dict[int, int]) -> None:
+        level = None if view.by == "stack" else naming(names.profile, names, view.by, view.fold != "none")
+        top_down(tree, above, names, values.items(), level, view.fold == "internal")
+
+    if view.range is None:
+        at = select(run, view.selector or "peak")
         column = list(VALUES).index(view.value)
-        values = {account: figures[column] for account, figures in samples(profile, at.composition) if figures[column]}
-        when = f", {at.name} ({moment(at.time, profile.time_unit)})" if view.value.startswith("live") else ""
-    _add(tree, ROOT, Names(profile), view, values)
-    return _Flames(tree, view, printable(profile.manifest.get("command", "")) or "(unknown command)", when)
-
-
-def _of_job(job: Processes, view_of: Callable[[Profile], View]) -> _Flames:
-    """A range over several processes, each below a node of its own. Raises SelectionError."""
-    view, tree = view_of(job.members[0].profile), CallTree()
-    assert view.range is not None
-    found = job_range(job, *view.range)
+        add(ROOT, Names(run), {a: figures[column] for a, figures in samples(run, at.composition) if figures[column]})
+        when = f", {at.name} ({moment(at.time, run.time_unit)})" if view.value.startswith("live") else ""
+        return _Flames(tree, _command(run), when)
+    found = between(job, *view.range)
     for part in found.parts:
-        values = part.found.values(view.value)
-        if values:
-            command = printable(part.process.profile.manifest.get("command", "")[:_MOST_COMMAND])
-            above = tree.add(ROOT, tree.label_of(f"{part.process.called} ({command})"))
-            _add(tree, above, part.names, view, values)
-    when = f", from {found.first.name} to {found.second.name}"
-    return _Flames(tree, view, f"{len(job.members)} processes", when)
+        values = part.values(view.value)
+        if values and is_several:
+            name = f"{part.process.called} ({_command(part.process.profile)[:_MOST_COMMAND]})"
+            add(tree.add(ROOT, tree.label_of(name)), part.names, values)
+        elif values:
+            add(ROOT, part.names, values)
+    name = f"{len(job.members)} processes" if is_several else _command(run)
+    return _Flames(tree, name, f", from {found.first.name} to {found.second.name}")
 
 
-def write_folded(profile: Profile, view: View) -> Iterator[str]:
-    """The lines. Raises moments.SelectionError."""
-    yield from _folded(_of_run(profile, view))
+def write_folded(run: Profile, view: View) -> Iterator[str]:
+    """The lines. Raises moments.SelectionError, as the others do."""
+    return _folded(join([("", run)]), view)
 
 
 def write_folded_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    yield from _folded(_of_job(job, view_of))
+    return _folded(job, view_of(job.members[0].profile))
 
 
-def write_speedscope(profile: Profile, view: View) -> Iterator[str]:
-    """The file, a few lines a stack. Raises moments.SelectionError."""
-    yield from _speedscope(_of_run(profile, view))
+def write_speedscope(run: Profile, view: View) -> Iterator[str]:
+    return _speedscope(join([("", run)]), view)
 
 
 def write_speedscope_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    yield from _speedscope(_of_job(job, view_of))
+    return _speedscope(job, view_of(job.members[0].profile))
 
 
-def _folded(flames: _Flames) -> Iterator[str]:
-    labels = flames.tree.labels
-    for path, value in flames.tree.stacks(flames.view.threshold):
-        yield ";".join(labels[label].text.replace(";", "\\x3b") for label in path) + f" {value}"
+def _folded(job: Processes, view: View) -> Iterator[str]:
+    tree = _flames(job, view).tree
+    for path, value in tree.stacks(view.threshold):
+        yield ";".join(tree.labels[label].text.replace(";", "\\x3b") for label in path) + f" {value}"
 
 
 def _frame(label: Label) -> Dict[str, object]:
@@ -105,25 +99,18 @@ def _frame(label: Label) -> Dict[str, object]:
     return frame
 
 
-def _speedscope(flames: _Flames) -> Iterator[str]:
-    tree, view, name, when = flames
+def _speedscope(job: Processes, view: View) -> Iterator[str]:
+    tree, name, when = _flames(job, view)
     # The node of what is below the threshold is a label too, from here on.
     total = sum(weight for _, weight in tree.stacks(view.threshold))
     what, unit = {**VALUES, **RANGE_VALUES}[view.value]
     head = {"$schema": _SCHEMA, "exporter": f"jmassif {__version__}", "name": name, "activeProfileIndex": 0}
-    yield json.dumps(head)[:-1] + ', "shared": {"frames": ['
-    yield from _members(map(_frame, tree.labels))
     one: Dict[str, Any] = {"type": "sampled", "name": f"{what}{when}", "unit": "bytes" if unit == "bytes" else "none"}
     one.update(startValue=0, endValue=total)
+    yield json.dumps(head)[:-1] + ', "shared": {"frames": ['
+    yield from separated(json.dumps(_frame(label)) for label in tree.labels)
     yield ']}, "profiles": [' + json.dumps(one)[:-1] + ', "samples": ['
-    yield from _members(path for path, _ in tree.stacks(view.threshold))
+    yield from separated(json.dumps(path) for path, _ in tree.stacks(view.threshold))
     yield '], "weights": ['
-    yield from _members(weight for _, weight in tree.stacks(view.threshold))
+    yield from separated(str(weight) for _, weight in tree.stacks(view.threshold))
     yield "]}]}"
-
-
-def _members(values: Iterable[object]) -> Iterator[str]:
-    comma = ""
-    for value in values:
-        yield comma + json.dumps(value)
-        comma = ","

@@ -1,35 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Report as JSON, and with it the whole run: snapshots, accounts, stacks. docs/formats.md says what the members are.
+"""The Report as JSON, and with it the whole run: snapshots, accounts, stacks; of several processes their sum, or a range.
 
-Each record is an object of its fields, and this module, run by itself, prints their schema. Written piece by piece, a row a line: a PyTorch run has half a million of them. Bytes
-that were no UTF-8 stand as \\xHH. VERSION grows when a reader of it would break.
+docs/formats.md says what the members are. Each record is an object of its fields, or of the members that _MEMBERS names; this
+module, run by itself, prints the schema. A run is written piece by piece, a row a line: a PyTorch run has half a million of
+them. Bytes that were no UTF-8 stand as \\xHH. VERSION grows when a reader of it would break.
 """
 
+import collections.abc
 import json
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+import sys
+from array import array
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Union, get_type_hints
 
-from jmassif.analysis.aggregate import VALUES, by_name
-from jmassif.analysis.device_memory import Layout, layouts
+from jmassif.analysis.aggregate import VALUES, NamedUsage, by_name
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.oom import Hint, Incident, Situation
-from jmassif.analysis.range_diff import Change, Range, between
-from jmassif.analysis.sizes import SizeTables, size_tables
-from jmassif.analysis.summary import Report, Usage, Whole, build_report, moment_of
+from jmassif.analysis.oom import Situation
+from jmassif.analysis.processes import MEASURES, Adjustments, Part, Processes, TimelineRow, build_job_report, join
+from jmassif.analysis.range_diff import Change, Instant, RangeRow, between
+from jmassif.analysis.sizes import SizeTables
+from jmassif.analysis.summary import Ledger, Outcome, Report, Usage, Whole, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
-from jmassif.export.schema import schema_of_file
-from jmassif.model.records import PEAKS, Exhaustion, Growth, LoadedObject, ScopeSum
+from jmassif.export import separated
+from jmassif.model.process_tree import Process
+from jmassif.model.records import PEAKS, Exhaustion, LoadedObject, Mark, Peak, Region, RegionSum, Scope, ScopeSum
+from jmassif.model.records import Snapshot
 from jmassif.model.run import Profile
+from jmassif.model.run_info import run_id
 from jmassif.render.view import View
 from jmassif.units import unicode_text
 from jmassif.version import __version__
 
 VERSION = 1
 
-_FIGURES = [name.replace("-", "_") for name in VALUES]
+# Members of records that are not just their fields; a property is a member too.
+_MEMBERS: Mapping[Any, Sequence[str]] = {
+    Exhaustion: ("time", "thread", "account", "api", "error", "bytes", "figures"),
+    Instant: ("name", "time"),
+    Mark: ("time", "text"),
+    Moment: ("name", "time"),
+    Part: ("host", "device", "has_share"),
+    Peak: ("which", "time", "host", "device", "by_kind"),
+    Region: ("text", "thread", "depth", "begin", "end"),
+    Situation: Situation._fields + ("missing",),
+    Snapshot: ("id", "time", "reason", "host", "device", "by_kind"),
+}
 
 
-# ---- records beside those of the Report -----------------------------------------------------
+# ---- records beside those of analyses --------------------------------------------------------
 
 
 class Head(NamedTuple):
@@ -38,111 +57,38 @@ class Head(NamedTuple):
     creator: str
 
 
-class Attempt(NamedTuple):
-    """A failed allocation."""
+def _head(format_: str) -> Head:
+    return Head(format_, VERSION, f"jmassif {__version__}")
 
-    time: int
-    thread: int
-    api: str
-    error: int
-    bytes: Optional[int]
-    stack: Optional[int]
-    kind: str
-    owner: str
-    snapshot: Optional[int]
-    figures: Dict[str, int]
+
+class Columns(NamedTuple):
+    columns: List[str]
+    rows: List[List[Any]]
 
 
 class SegmentRow(NamedTuple):
     address: str  # hexadecimal
     bytes: int
     account: int
-    parts: List[Tuple[int, int, Optional[int]]]  # offset, size, account; None: a hole
+    parts: List[Tuple[int, int, int]]  # offset, bytes, account; 0: a hole
 
 
-class IncidentRow(NamedTuple):
-    number: int
-    call: str
-    line: str
-    tries: List[Attempt]
-    outcome: Optional[str]
-    freed: int
-    verdict: str
-    situation: Situation
-    missing: Optional[int]
-    hints: List[Hint]
+class FailedLayout(NamedTuple):
+    """Device memory when an allocation failed."""
+
+    incident: int  # from 1, in out_of_memory
     segments: List[SegmentRow]
 
 
-class Figures(NamedTuple):
-    live_bytes: int
-    live_blocks: int
-    allocated_bytes: int
-    allocated_blocks: int
-    temporaries: int
-
-
-class NamedFigures(NamedTuple):
-    name: str
-    host: Figures
-    device: Figures
+class RangeOfRun(NamedTuple):
+    first: Moment
+    second: Moment
+    places: Columns
 
 
 class Table(NamedTuple):
     by: str
-    rows: List[NamedFigures]
-
-
-class PeakRow(NamedTuple):
-    which: str
-    time: int
-    host: int
-    device: int
-    by_kind: Dict[str, int]
-
-
-class SnapshotRow(NamedTuple):
-    snapshot: int
-    time: int
-    reason: str
-    host: int
-    device: int
-    by_kind: Dict[str, int]
-
-
-class SystemFigure(NamedTuple):
-    time: List[int]
-    bytes: List[int]
-
-
-class MarkRow(NamedTuple):
-    time: int
-    name: str
-
-
-class RegionRow(NamedTuple):
-    name: str
-    thread: int
-    depth: int
-    begin: int
-    end: Optional[int]
-
-
-class RegionSumRow(NamedTuple):
-    name: str
-    calls: int
-    time: int
-
-
-class ScopeRow(NamedTuple):
-    scope: int
-    parent: Optional[int]
-    name: str
-    thread: int
-    begin: int
-    end: int
-    stack: Optional[int]
-    growths: Tuple[Growth, ...]
+    rows: List[NamedUsage]
 
 
 class FailureRow(NamedTuple):
@@ -151,26 +97,21 @@ class FailureRow(NamedTuple):
     calls: int
 
 
-class Columns(NamedTuple):
-    columns: List[str]
-    rows: List[List[Any]]
-
-
 class Rest(NamedTuple):
     """The members beside those of Head and Report."""
 
-    out_of_memory: List[IncidentRow]
-    range: Any
+    layouts: List[FailedLayout]
+    range: RangeOfRun
     sizes: SizeTables
     table: Table
-    peaks: List[PeakRow]
-    snapshots: List[SnapshotRow]
+    peaks: List[Peak]
+    snapshots: List[Snapshot]
     timeline: Dict[str, List[int]]
-    system: Dict[str, SystemFigure]
-    marks: List[MarkRow]
-    regions: List[RegionRow]
-    region_sums: List[RegionSumRow]
-    scopes: List[ScopeRow]
+    system: Dict[str, Tuple[List[int], List[int]]]  # times, bytes
+    marks: List[Mark]
+    regions: List[Region]
+    region_sums: List[RegionSum]
+    scopes: List[Scope]
     scope_sums: List[ScopeSum]
     failures: List[FailureRow]
     counters: Dict[str, int]
@@ -180,152 +121,211 @@ class Rest(NamedTuple):
     frames: Columns
 
 
-def schema() -> Dict[str, Any]:
-    return schema_of_file((Head, Report, Rest), ("range", "sizes"), f"jmassif report --format=json, version {VERSION}")
+class ProcessRow(NamedTuple):
+    pid: int
+    id: str  # of its run
+    command: str
+    relation: str  # to its parent; "": none is known
+    parent: Optional[int]  # its pid
+    begin: int
+    end: int
+
+
+class EndedRow(NamedTuple):
+    process: ProcessRow
+    outcome: Outcome
+    at_peak: Optional[Part]
+    ledger_peak: int  # of its own
+
+
+class Job(NamedTuple):
+    is_discrete: bool
+    no_clock: str
+    peak: str
+    peaks: Dict[str, TimelineRow]
+    largest: int  # pid
+    processes: List[EndedRow]
+    ledger: Ledger
+    adjustments: Adjustments
+    timeline: Dict[str, List[int]]
+
+
+class RangePartRow(NamedTuple):
+    process: ProcessRow
+    first: Moment
+    second: Moment
+    total: RangeRow
+    table: List[RangeRow]
+    lines: List[RangeRow]
+
+
+class JobRange(NamedTuple):
+    is_discrete: bool
+    by: str
+    first: Instant
+    second: Instant
+    total: RangeRow
+    table: List[RangeRow]
+    lines: List[RangeRow]
+    processes: List[RangePartRow]
+
+
+# ---- their schema ----------------------------------------------------------------------------
+
+_PLAIN: Mapping[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+_LISTS = (list, List, Sequence, collections.abc.Sequence)
+_OBJECTS = (dict, Dict, Mapping, collections.abc.Mapping)
+
+
+def _record(type_: Any) -> Dict[str, Any]:
+    hints = get_type_hints(type_)
+    names = _MEMBERS.get(type_, type_._fields)
+    members = {
+        name: _schema_of(hints.get(name) or get_type_hints(getattr(type_, name).fget)["return"]) for name in names
+    }
+    if "usage" in members:  # where the whole is known
+        members["share"] = {"type": "object", "additionalProperties": {"type": "number"}}
+    return {"type": "object", "properties": members, "required": list(names), "additionalProperties": False}
+
+
+def _schema_of(type_: Any) -> Dict[str, Any]:
+    """Of a NamedTuple, or of a type that annotates one of its fields."""
+    if type_ is Any:
+        return {}
+    if type_ in _PLAIN:
+        return {"type": _PLAIN[type_]}
+    if hasattr(type_, "_fields"):
+        return _record(type_)
+    origin = type_.__origin__
+    arguments = type_.__args__
+    if origin is Union:
+        return {"anyOf": [_schema_of(each) for each in arguments]}
+    if origin in _OBJECTS:
+        return {"type": "object", "additionalProperties": _schema_of(arguments[1])}
+    if origin in _LISTS or arguments[-1] is Ellipsis:
+        return {"type": "array", "items": _schema_of(arguments[0])}
+    items = [_schema_of(each) for each in arguments]
+    return {"type": "array", "items": items, "additionalItems": False, "minItems": len(items)}
+
+
+FILES = {"jmassif": (Head, Report, Rest), "jmassif-job": (Head, Job), "jmassif-range": (Head, JobRange)}
+_OPTIONAL = ("range", "sizes")
+
+
+def schema(format_: str = "jmassif") -> Dict[str, Any]:
+    """JSON Schema (draft 7) of a file, by its member `format`."""
+    members = {name: each for part in FILES[format_] for name, each in _record(part)["properties"].items()}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"{format_}, version {VERSION}",
+        "type": "object",
+        "properties": members,
+        "required": [name for name in members if name not in _OPTIONAL],
+        "additionalProperties": False,
+    }
 
 
 # ---- writing ---------------------------------------------------------------------------------
 
 
 def data(value: Any, wholes: Sequence[Whole] = ()) -> Any:
-    """Records as objects of their fields, texts in Unicode. `wholes`: to add the share of each usage, by what it is of."""
+    """Records as objects of their members, texts in Unicode. `wholes`: to add the share of each usage, by what it is of."""
     if isinstance(value, str):
         return unicode_text(value)
     if hasattr(value, "_fields"):
-        made = {name: data(member, wholes) for name, member in zip(value._fields, value)}
+        names = _MEMBERS.get(type(value), value._fields)
+        made = {name: data(getattr(value, name), wholes) for name in names}
         if wholes and isinstance(getattr(value, "usage", None), Usage):
-            made["share"] = {each.of: _share(value.usage.on(each.space), each.bytes) for each in wholes}
+            parts = [(each.of, value.usage.on(each.space), each.bytes) for each in wholes]
+            made["share"] = {of: round(part / whole, 6) if whole else 0.0 for of, part, whole in parts}
         return made
     if isinstance(value, dict):
         return {unicode_text(key): data(member, wholes) for key, member in value.items()}
-    return [data(member, wholes) for member in value] if isinstance(value, (list, tuple)) else value
+    return [data(member, wholes) for member in value] if isinstance(value, (list, tuple, array)) else value
 
 
-def _share(part: int, whole: int) -> float:
-    return round(part / whole, 6) if whole else 0.0
+def _text(value: Any) -> str:
+    return json.dumps(data(value))
 
 
 def _member(name: str, value: Any, wholes: Sequence[Whole] = ()) -> str:
     return f',"{name}":{json.dumps(data(value, wholes))}'
 
 
-def _rows(name: str, rows: Iterable[Any]) -> Iterator[str]:
-    """A member whose value is an array, an element a line; texts are JSON already."""
+def _rows(name: str, rows: Iterable[Any], text_of: Callable[[Any], str] = _text) -> Iterator[str]:
+    """A member whose value is an array, an element a line."""
     yield f',"{name}":['
-    before = ""
-    for row in rows:
-        if before:
-            yield before + ","
-        before = row if isinstance(row, str) else json.dumps(data(row))
-    yield before + "]"
+    yield from separated(map(text_of, rows))
+    yield "]"
 
 
-def _table(name: str, columns: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    """A member whose value is an object of the columns' names, and of the rows as arrays."""
+def _table(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """A member of the type Columns. Texts in rows are Unicode."""
     yield f',"{name}":{{"columns":{json.dumps(columns)}'
-    yield from _rows("rows", rows)
+    yield from _rows("rows", rows, json.dumps)
     yield "}"
 
+
+# ---- a run -----------------------------------------------------------------------------------
 
 _WITH_SHARES = ("ledger", "roles", "lines")
 
 
-def _report(profile: Profile, report: Report) -> Iterator[str]:
+def _report(report: Report) -> Iterator[str]:
     if report.balance is not None:  # its snapshot by number
-        number = profile.snapshots[report.balance.snapshot].id
+        number = report.profile.snapshots[report.balance.snapshot].id
         report = report._replace(balance=report.balance._replace(snapshot=number))
     for name, value in report._asdict().items():
-        if name != "out_of_memory":
-            yield _member(name, value, report.wholes if name in _WITH_SHARES else ())
+        yield _member(name, value, report.wholes if name in _WITH_SHARES else ())
 
 
-def _moment(profile: Profile, at: Moment) -> Dict[str, Any]:
-    snapshot = None if at.snapshot is None else profile.snapshots[at.snapshot].id
-    return {"name": at.name, "time": at.time, "snapshot": snapshot}
+def _layouts(report: Report) -> Iterator[str]:
+    """Parts come by the hundred thousand, and are plain: data() would take long."""
+    for number, layout in report.failed_layouts():
+        segments = [
+            {"address": f"{each.address:x}", "bytes": each.bytes, "account": each.account, "parts": each.parts}
+            for each in layout.segments
+        ]
+        yield json.dumps({"incident": number, "segments": segments})
 
 
-def _range(profile: Profile, found: Range) -> Iterator[str]:
+def _range(profile: Profile, begin: str, end: str) -> Iterator[str]:
     """By place, a row of figures of bytes and of blocks."""
-    ends = {"from": _moment(profile, found.first), "to": _moment(profile, found.second)}
-    yield ',"range":' + json.dumps(data(ends))[:-1]
-    columns = ["account"] + [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Change._fields]
-    rows = (
-        f"[{account},{','.join(map(str, (*change.bytes, *change.blocks, change.temporaries)))}]"
-        for account, change in sorted(found.places.items())
-    )
-    yield from _table("places", columns + ["temporaries"], rows)
+    (part,) = between(join([("", profile)]), begin, end).parts
+    yield f',"range":{{"first":{_text(part.first)},"second":{_text(part.second)}'
+    columns = [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Change._fields]
+    rows = ((account, *each.bytes, *each.blocks, each.temporaries) for account, each in sorted(part.places.items()))
+    yield from _table("places", ["account", *columns, "temporaries"], rows)
     yield "}"
 
 
-def _segments(layout: Layout) -> str:
-    """An array. The maps of a few hundred failures have parts by the hundred thousand, so it is spelt here and not by a library."""
-    found = []
-    for segment in layout.segments:
-        parts = ", ".join([f"[{offset}, {n_bytes}, {account or 'null'}]" for offset, n_bytes, account in segment.parts])
-        found.append(
-            f'{{"address": "{segment.address:x}", "bytes": {segment.bytes}, "account": {segment.account}, "parts": [{parts}]}}'
-        )
-    return f"[{', '.join(found)}]"
-
-
-def _attempt(profile: Profile, event: Exhaustion) -> Attempt:
-    account = profile.accounts[event.account]
-    snapshot = None if event.snapshot is None else profile.snapshots[event.snapshot].id
-    stack = account.node or None
-    place = (stack, account.kind, account.owner, snapshot)
-    return Attempt(event.time, event.thread, event.api, event.error, event.bytes or None, *place, event.figures)
-
-
-def _incidents(profile: Profile, incidents: Sequence[Incident]) -> Iterator[str]:
-    numbered = sorted(enumerate(incidents, 1), key=lambda row: row[1].last.position)
-    positions = [incident.last.position for _, incident in numbered]
-    for (number, each), layout in zip(numbered, layouts(profile, positions)):
-        tries = [_attempt(profile, event) for event in each.tries]
-        about = (each.outcome or None, each.freed, each.verdict, each.situation, each.situation.missing, each.hints)
-        text = json.dumps(data(IncidentRow(number, each.call, each.line, tries, *about, [])))
-        yield f"{text[:-len('[]}')]}{_segments(layout)}}}"
-
-
-def _accounts(profile: Profile, at: Moment) -> Iterator[str]:
+def _accounts(profile: Profile, at: Moment) -> Iterator[Sequence[Any]]:
     lifetime = profile.lifetime()
     for account, (node, kind, owner) in enumerate(profile.accounts):
-        if not kind or (profile.kept is not None and not profile.kept[account]):
-            continue
-        held = at.composition.get(account, (0, 0))
-        figures = held + (lifetime.bytes[account], lifetime.blocks[account], lifetime.temporaries[account])
-        role = profile.role(account)
-        role_text = f'"{role}"' if role else "null"
-        yield f'[{account},{node},"{kind}","{owner}",{role_text},{",".join(map(str, figures))}]'
+        if kind and (profile.kept is None or profile.kept[account]):
+            figures = at.composition.get(account, (0, 0)) + tuple(column[account] for column in lifetime)
+            yield (account, node, kind, owner, profile.role(account), *figures)
 
 
-def _frame(profile: Profile, names: Names, id_: int) -> str:
-    frame = profile.frame(id_)
-    name, function, object_, file = (
-        json.dumps(unicode_text(text)) for text in (names.frame(id_), frame.function, frame.object, frame.file)
-    )
-    line = profile.frames[id_][4]  # of a thread its number
-    return f'[{id_},{name},"{frame.type}",{function},{object_},{file},{line},"{frame.address:x}"]'
+def _frames(profile: Profile, names: Names) -> Iterator[Sequence[Any]]:
+    for id_, (_, _, _, _, line, _) in profile.frames.items():  # the line of a thread is its number
+        frame = profile.frame(id_)
+        function, object_, file = map(unicode_text, (frame.function, frame.object, frame.file))
+        yield id_, unicode_text(names.frame(id_)), frame.type, function, object_, file, line, f"{frame.address:x}"
 
 
 def _events(run: Profile) -> Iterator[str]:
     """Totals over time, and events in the run."""
-    peaks = [run.peaks[which] for which in PEAKS if which in run.peaks]
-    yield from _rows("peaks", (PeakRow(p.which, p.time, p.host, p.device, p.by_kind) for p in peaks))
-    snapshots = (SnapshotRow(s.id, s.time, s.reason, s.host, s.device, s.by_kind) for s in run.snapshots)
-    yield from _rows("snapshots", snapshots)
-    yield _member("timeline", {name: column.tolist() for name, column in run.timeline._asdict().items()})
-    figures = {name: SystemFigure(*(column.tolist() for column in columns)) for name, columns in run.system.items()}
-    yield _member("system", figures)
-    yield from _rows("marks", (MarkRow(mark.time, mark.text) for mark in run.marks))
-    yield from _rows("regions", (RegionRow(r.text, r.thread, r.depth, r.begin, r.end) for r in run.regions))
-    yield from _rows("region_sums", (RegionSumRow(r.text, r.calls, r.time) for r in run.region_sums.values()))
-    scopes = (
-        ScopeRow(s.id, s.parent or None, s.name, s.thread, s.begin, s.end, s.node or None, s.growths)
-        for s in run.scopes
-    )
-    yield from _rows("scopes", scopes)
+    yield from _rows("peaks", [run.peaks[which] for which in PEAKS if which in run.peaks])
+    yield from _rows("snapshots", run.snapshots)
+    yield _member("timeline", run.timeline)
+    yield _member("system", run.system)
+    yield from _rows("marks", run.marks)
+    yield from _rows("regions", run.regions)
+    yield from _rows("region_sums", run.region_sums.values())
+    yield from _rows("scopes", run.scopes)
     yield from _rows("scope_sums", run.scope_sums.values())
-    yield from _rows("failures", (FailureRow(api, code, n) for (api, code), n in run.failures.items()))
+    yield from _rows("failures", (FailureRow(*call, n) for call, n in run.failures.items()))
     yield _member("counters", run.counters)
     yield from _rows("objects", run.objects)
 
@@ -334,30 +334,82 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     """The lines. Raises moments.SelectionError."""
     names = Names(profile)
     at = moment_of(profile, names, view.selector)
-    range_ = between(profile, *view.range) if view.range is not None else None
     report = build_report(profile, at, names)
-    yield json.dumps(data(Head("jmassif", VERSION, f"jmassif {__version__}")))[:-1]
-    yield from _report(profile, report)
-    yield from _rows("out_of_memory", _incidents(profile, report.out_of_memory))
-    if range_ is not None:
-        yield from _range(profile, range_)
+    yield _text(_head("jmassif"))[:-1]
+    yield from _report(report)
+    yield from _rows("layouts", _layouts(report), str)
+    if view.range is not None:
+        yield from _range(profile, *view.range)
     if view.sizes:
-        yield _member("sizes", size_tables(profile, names, at))
-    rows = by_name(profile, at.composition, naming(profile, names, view.by, view.fold != "none"))
+        yield _member("sizes", report.sizes)
     yield f',"table":{{"by":"{view.by}"'
-    yield from _rows(
-        "rows", (NamedFigures(row.name, *(Figures(*row.figures(side)) for side in ("host", "device"))) for row in rows)
-    )
+    yield from _rows("rows", by_name(profile, at.composition, naming(profile, names, view.by, view.fold != "none")))
     yield "}"
     yield from _events(profile)
-    yield from _table("accounts", ["account", "stack", "kind", "owner", "role"] + _FIGURES, _accounts(profile, at))
+    columns = ["account", "stack", "kind", "owner", "role", *(name.replace("-", "_") for name in VALUES)]
+    yield from _table("accounts", columns, _accounts(profile, at))
     nodes = enumerate(zip(profile.node_parent, profile.node_frame))
-    stacks = (f"[{node},{parent},{frame}]" for node, (parent, frame) in nodes if frame)
+    stacks = ((node, parent, frame) for node, (parent, frame) in nodes if frame)
     yield from _table("stacks", ["stack", "parent", "frame"], stacks)
     columns = ["frame", "name", "type", "function", "object", "file", "line", "address"]
-    yield from _table("frames", columns, (_frame(profile, names, frame) for frame in profile.frames))
+    yield from _table("frames", columns, _frames(profile, names))
     yield "}"
+
+
+# ---- several processes -----------------------------------------------------------------------
+
+
+def _process(job: Processes, process: Process) -> ProcessRow:
+    parent = None if process.parent is None else job.members[process.parent].pid
+    command = process.profile.manifest.get("command", "")
+    about = (process.pid, run_id(process.profile), command, process.relation)
+    return ProcessRow(*about, parent, process.begin, process.end)
+
+
+def _job(job: Processes) -> Job:
+    made, measure = build_job_report(job), job.measures[-1]
+    peaks = {} if job.no_clock else {which: job.peak(which) for which in MEASURES}
+    processes = [
+        EndedRow(
+            _process(job, each.process), each.outcome, job.main_peak.part_of(each.process), each.process.peak(measure)
+        )
+        for each in made.ended
+    ]
+    return Job(
+        job.is_discrete,
+        job.no_clock,
+        measure,
+        {which: TimelineRow(at.time, at.on("host"), at.on("device")) for which, at in peaks.items()},
+        job.largest().pid,
+        processes,
+        made.ledger,
+        made.adjustments,
+        {name: [getattr(row, name) for row in job.timeline()] for name in TimelineRow._fields},
+    )
+
+
+def _job_range(job: Processes, view: View) -> JobRange:
+    assert view.range is not None
+    found = between(job, *view.range)
+    is_folded = view.fold != "none"
+    parts = []
+    for part in found.parts:
+        first, second = (at._replace(time=at.time + part.process.offset) for at in (part.first, part.second))
+        tables = part.rows(view.by, is_folded), part.rows("line")
+        parts.append(RangePartRow(_process(job, part.process), first, second, part.total, *tables))
+    tables = found.rows(view.by, is_folded), found.rows("line")
+    return JobRange(job.is_discrete, view.by, found.first, found.second, found.total, *tables, parts)
+
+
+def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    yield json.dumps({**data(_head("jmassif-job")), **data(_job(job))})
+
+
+def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    """Raises SelectionError."""
+    view = view_of(job.members[0].profile)
+    yield json.dumps({**data(_head("jmassif-range")), **data(_job_range(job, view))})
 
 
 if __name__ == "__main__":
-    print(json.dumps(schema(), indent=1))
+    print(json.dumps(schema(*sys.argv[1:]), indent=1))

@@ -16,6 +16,7 @@ from jmassif.analysis.oom import incidents_of
 from jmassif.analysis.regions import growth_by_side, region_figures
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
+from jmassif.export import separated
 from jmassif.model.records import PEAKS
 from jmassif.model.run import Profile
 from jmassif.render.view import View
@@ -145,9 +146,5 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     manifest = {unicode_text(key): unicode_text(value) for key, value in profile.manifest.items()}
     head = {"displayTimeUnit": "ms", "otherData": dict(manifest, creator=f"jmassif {__version__}")}
     yield json.dumps(head)[:-1] + ',"traceEvents":['
-    before = ""
-    for event in _events(profile, view):
-        if before:
-            yield before + ","
-        before = event
-    yield before + "]}"
+    yield from separated(_events(profile, view))
+    yield "]}"

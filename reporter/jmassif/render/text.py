@@ -9,6 +9,7 @@ from shlex import quote
 from typing import Callable, Dict, Iterator, Sequence, Tuple
 
 from jmassif.analysis.moments import Moment
+from jmassif.analysis.processes import join
 from jmassif.analysis.regions import growth_by_side, waterfall
 from jmassif.analysis.summary import ALARM, NOTE, Ledger, Report, build_report, moment_of
 from jmassif.attribution.names import Names
@@ -253,7 +254,7 @@ def _sections(profile: Profile, names: Names, chosen: Moment, report: Report, vi
 def _other_report(profile: Profile, names: Names, view: View) -> Lines:
     """The report that the user asked for in the place of this one; empty: none."""
     if view.range is not None:
-        return write_range(profile, names, view)
+        return write_range(join([("", profile)]), view)
     if view.sizes:
         return write_sizes(profile, names, view)
     if view.by in LINE_VIEWS:
