@@ -8,10 +8,10 @@ imports little.
 import argparse
 import sys
 from itertools import dropwhile
-from typing import Iterator, Sequence
+from typing import Iterator, List, Tuple
 
-from jmassif.cli.common import Parser, Problem
-from jmassif.doctor.checks import FAILS, Finding, Machine, all_findings, urgent_findings
+from jmassif.cli.common import Parser, Problem, write
+from jmassif.doctor.checks import FAILS, Machine, Verdict, urgent, verdicts
 from jmassif.units import printable
 from jmassif.version import __version__
 
@@ -40,30 +40,25 @@ def build_parser(prog: str) -> Parser:
     return parser
 
 
-def _text(findings: Sequence[Finding]) -> Iterator[str]:
-    for name, state, text, mend in findings:
-        yield f"{state:<6} {name:<12} {printable(text)}\n"
+def _text(found: List[Tuple[str, Verdict]]) -> Iterator[str]:
+    for name, (state, text, mend) in found:
+        yield f"{state:<6} {name:<12} {printable(text)}"
         if mend:
-            yield f"{'':<19} → {printable(mend)}\n"
+            yield f"{'':<19} → {printable(mend)}"
 
 
-def _json(findings: Sequence[Finding]) -> str:
+def _json(found: List[Tuple[str, Verdict]], works: bool) -> str:
     import json
 
-    rows = [{"name": f.name, "state": f.state.lower(), "text": f.text, "mend": f.mend} for f in findings]
-    works = all(finding.state != FAILS for finding in findings)
-    return json.dumps({"jmassif": __version__, "works": works, "findings": rows}, indent=2) + "\n"
+    rows = [{"name": name, "state": row.state.lower(), "text": row.text, "mend": row.mend} for name, row in found]
+    return json.dumps({"jmassif": __version__, "works": works, "findings": rows}, indent=2)
 
 
-def _quick(machine: Machine) -> None:
+def _warn(found: List[Tuple[str, Verdict]]) -> None:
     """At most one line."""
-    found = urgent_findings(machine)
-    if found:
-        first, more = found[0], len(found) - 1
-        others = f"; {more} more" if more else ""
-        sys.stderr.write(
-            f"jmassif: {printable(first.name)}: {printable(first.text)} (jmassif doctor says how to mend it{others})\n"
-        )
+    for name, verdict in found[:1]:
+        more = f"; {len(found) - 1} more" if len(found) > 1 else ""
+        sys.stderr.write(f"jmassif: {name}: {printable(verdict.text)} (jmassif doctor says how to mend it{more})\n")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -73,10 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     trace = traces[-1].partition("=")[2] if traces else ""
     machine = Machine(arguments.root, arguments.tools, arguments.valgrind, program, trace=trace)
     if arguments.quick:
-        _quick(machine)
+        _warn(urgent(machine))
         return 0
     if program and not machine.which(program[0]):
         raise Problem(f"{program[0]}: no such program")
-    findings = all_findings(machine)
-    sys.stdout.write(_json(findings) if arguments.json else "".join(_text(findings)))
-    return 1 if any(finding.state == FAILS for finding in findings) else 0
+    found = verdicts(machine)
+    works = all(verdict.state != FAILS for _, verdict in found)
+    write([_json(found, works)] if arguments.json else _text(found), None)
+    return 0 if works else 1
