@@ -218,7 +218,7 @@ def test_the_rows_of_a_random_run_add_up(seed: int) -> None:
                 n for a, (n, _) in at.items() if side_of(profile.accounts[a].kind) == side
             )
         accounts = [a for a, account in enumerate(profile.accounts) if side_of(account.kind) == side]
-        assert sum(row.allocated.on(side) for row in rows) == sum(profile.allocated()[a] for a in accounts)
+        assert sum(row.allocated.on(side) for row in rows) == sum(profile.lifetime().bytes[a] for a in accounts)
 
 
 @pytest.mark.parametrize("selector", ["peak", "end", "last", "1", "17"])

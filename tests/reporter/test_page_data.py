@@ -20,7 +20,6 @@ from jmassif.html import cells as cells_module, page as html
 from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, fold, shown
 from jmassif.html.data import RunData, run_data
 from jmassif.model.records import LiveBytesByAccount, counted_blocks
-from jmassif.model.replay import Replay
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load
 from jmassif.render.view import FormatError, View
@@ -211,7 +210,7 @@ def test_what_was_allocated_is_told_for_snapshots_exactly_and_for_peaks_at_least
     profile = small_training_run().load()
     run = run_data(profile)
     told = [sum(row[2] for row in held.values()) for held in moments(run)]
-    assert told[-1] == sum(profile.allocated())
+    assert told[-1] == sum(profile.lifetime().bytes)
     assert told == sorted(told)
     for held in moments(run):
         assert all(allocated >= n_bytes for n_bytes, _, allocated in held.values())
@@ -340,13 +339,13 @@ def test_a_tensor_at_the_start_of_its_segment_ends_for_itself() -> None:
 def test_a_page_goes_through_the_snapshots_as_often_whatever_their_number(monkeypatch: "pytest.MonkeyPatch") -> None:
     """A replay for each moment would take the square of their number."""
     replays: List[int] = []
-    replay = Profile._replay
+    composition = Profile._held
 
-    def counted(profile: Profile, snapshot: int) -> Replay:
+    def counted(profile: Profile, snapshot: int) -> Any:
         replays[-1] += 1
-        return replay(profile, snapshot)
+        return composition(profile, snapshot)
 
-    monkeypatch.setattr(Profile, "_replay", counted)
+    monkeypatch.setattr(Profile, "_held", counted)
     for n_snapshots in (20, 80):
         replays.append(0)
         run_data(random_run(5, n_snapshots).load())

@@ -76,7 +76,7 @@ def test_counts_are_those_of_the_last_snapshot_that_has_them() -> None:
     trace.snapshot(2, "time", {one: (0, 0, 200, 20, 6)})
     profile = trace.load()
     assert profile.counts() == {one: Counts(200, 20, 6), two: Counts(1, 1, 0)}
-    assert profile.allocated().tolist()[one : two + 1] == [200, 1]
+    assert profile.lifetime().bytes.tolist()[one : two + 1] == [200, 1]
 
 
 def test_an_unfinished_snapshot_is_dropped_as_a_whole() -> None:

@@ -7,7 +7,6 @@ from array import array
 import pytest
 
 from jmassif.model.records import Changes, Differences, PageChanges
-from jmassif.model.replay import Replay
 from tests.reporter.traces import random_run
 
 
@@ -27,14 +26,15 @@ def test_a_column_is_as_narrow_as_its_largest_number_and_loses_nothing(seed: int
         part = [rng.choice((0, most - 1, rng.randrange(most))) for _ in range(6 * rng.randrange(1, 50))]
         rows.extend(array("Q", part))
         wanted += part
-        assert [list(column) for column in rows.columns] == [wanted[place::6] for place in range(6)]
-        assert all(256 ** (column.itemsize // 2) <= max(column) for column in rows.columns if column.itemsize > 1)
+        columns = [getattr(rows, name) for name in Changes.__slots__]
+        assert [list(column) for column in columns] == [wanted[place::6] for place in range(6)]
+        assert all(256 ** (column.itemsize // 2) <= max(column) for column in columns if column.itemsize > 1)
 
 
 def test_a_balance_takes_few_bytes() -> None:
     rows = Changes()
     rows.extend(array("Q", [70000, 1 << 20, 3, 1 << 31, 500, 200] * 4096))
-    assert sum(column.itemsize for column in rows.columns) == 4 + 4 + 1 + 4 + 2 + 1
+    assert sum(getattr(rows, name).itemsize for name in Changes.__slots__) == 4 + 4 + 1 + 4 + 2 + 1
 
 
 def test_nothing_has_no_rows() -> None:
@@ -44,11 +44,11 @@ def test_nothing_has_no_rows() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_growths_add_up_to_what_each_snapshot_has(seed: int) -> None:
     profile = random_run(seed).load()
-    replay, sums = Replay(len(profile.accounts)), {account: [0, 0] for account in range(len(profile.accounts))}
-    for index, snapshot in enumerate(profile.snapshots):
-        for account, n_bytes, blocks in replay.growths(snapshot):
+    sums = {account: [0, 0] for account in range(len(profile.accounts))}
+    for index, (snapshot, growths) in enumerate(profile.growths()):
+        assert snapshot is profile.snapshots[index]
+        for account, n_bytes, blocks in growths:
             sums[account][0] += n_bytes
             sums[account][1] += blocks
         held = {account: (n_bytes, blocks) for account, (n_bytes, blocks) in sums.items() if n_bytes or blocks}
         assert held == profile.composition(index)
-        assert list(replay.bytes) == [sums[account][0] for account in range(len(profile.accounts))]

@@ -271,7 +271,7 @@ def test_zoom_shows_the_part_that_was_dragged_over(real: Page, seen: Seen) -> No
 def test_the_call_tree_counts_blocks_and_what_was_ever_allocated(real: Page, seen: Seen) -> None:
     profile = real.profile
     last = profile.composition(len(profile.snapshots) - 1)
-    totals = profile.allocated()
+    totals = profile.lifetime().bytes
     counted = [account for account, row in enumerate(profile.accounts) if side_of(row.kind)]
     trees = seen["measures at the end"]
     blocks, allocated = json.loads(trees[2]), json.loads(trees[4])

@@ -8,7 +8,6 @@ bytes and is no block.
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.model.records import GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, Snapshot, side_of
-from jmassif.model.replay import Replay
 from jmassif.model.run import Profile
 
 _Key = TypeVar("_Key")
@@ -161,9 +160,8 @@ def series(run: Profile, name_of: Callable[[int], _Key]) -> Iterator[Tuple[Snaps
     of: Dict[int, List[int]] = {}  # by account
     places = list(run.accounts.by_type(lambda type_: _PLACE.get(type_.kind)))
     has_blocks = bytearray(run.accounts.by_type(lambda type_: type_.kind != "heap-overhead"))
-    replay = Replay(len(places))
-    for snapshot in run.snapshots:
-        for account, n_bytes, blocks in replay.growths(snapshot):
+    for snapshot, growths in run.growths():
+        for account, n_bytes, blocks in growths:
             place = places[account]
             if place is None:
                 continue

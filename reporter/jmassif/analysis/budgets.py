@@ -212,7 +212,7 @@ class Meter:
             return Value(sum(counted_blocks(accounts[account].kind, each.blocks) for account, each in counts), False)
 
         def allocated() -> Value:
-            totals = enumerate(profile.allocated())
+            totals = enumerate(profile.lifetime().bytes)
             return Value(sum(n_bytes for account, n_bytes in totals if side_of(accounts[account].kind)), True)
 
         found = {key: counter(key) for key in COUNTERS + tuple(profile.counters)}

@@ -37,7 +37,7 @@ def line_rows(
         to = charged(account)
         return known.setdefault(to.label, to).label
 
-    allocated = {account: (n_bytes, 0) for account, n_bytes in enumerate(profile.allocated()) if n_bytes}
+    allocated = {account: (n_bytes, 0) for account, n_bytes in enumerate(profile.lifetime().bytes) if n_bytes}
     columns = columns_by(profile, (at_peak, now, allocated), label)
     return [LineRow(known[name], *usages) for name, usages in columns.items()]
 

@@ -253,7 +253,7 @@ def _ends(job: Processes, begin: str, end: str) -> Tuple[Instant, Instant]:
 def _places(run: Profile, first: Moment, second: Moment) -> Dict[int, PlaceChange]:
     # A snapshot of -1 is before the first.
     begin, end = (
-        run.lifetime_at(snapshot_by(run, at.time) if at.snapshot is None else at.snapshot) for at in (first, second)
+        run.lifetime(snapshot_by(run, at.time) if at.snapshot is None else at.snapshot) for at in (first, second)
     )
     nothing = (0, 0)
     known: Dict[Tuple[int, str, str], int] = {}

@@ -278,7 +278,7 @@ def _weigh(profile: Profile, order: Sequence[int]) -> Tuple["array[float]", "arr
 
     A node never weighs less than one below it, so the heaviest nodes are a tree.
     """
-    most, allocated = array("Q", bytes(8 * len(profile.accounts))), profile.allocated()
+    most, allocated = array("Q", bytes(8 * len(profile.accounts))), profile.lifetime().bytes
     columns = [(snapshot.changes.account, snapshot.changes.bytes) for snapshot in profile.snapshots]
     columns += [(peak.differences.account, peak.differences.bytes) for peak in profile.peaks.values()]
     for account, n_bytes in chain.from_iterable(zip(*each) for each in columns):

@@ -30,7 +30,6 @@ ALLOCATED = "allocated"
 ROLES = ("parameter", "gradient", "optimizer", "activation", "input", "temporary", "other")
 # The owner of accounts with roles.
 TENSOR = "tensor"
-TIME_UNITS = ("ms", "i", "B")
 
 
 def side_of(kind: str) -> Optional[str]:
@@ -144,10 +143,6 @@ class Changes:
             setattr(self, name, _joined(getattr(self, name), narrowed(rows[place :: self.WIDTH])))
 
     @property
-    def columns(self) -> Tuple["array[int]", ...]:
-        return self.account, self.bytes, self.blocks, self.all_bytes, self.all_blocks, self.temporaries
-
-    @property
     def n_rows(self) -> int:
         return len(self.account)
 
@@ -202,7 +197,8 @@ class Accounts:
         return Account._make((self.nodes[account], *self.types[self.type_numbers[account]]))
 
     def __iter__(self) -> Iterator[Account]:
-        return map(Account, self.nodes, self.kinds(), self.owners())
+        kinds, owners = self.by_type(lambda type_: type_.kind), self.by_type(lambda type_: type_.owner)
+        return map(Account, self.nodes, kinds, owners)
 
     def kind(self, account: int) -> str:
         return self.types[self.type_numbers[account]].kind
@@ -213,12 +209,6 @@ class Accounts:
     def by_type(self, of: Callable[[AccountType], _Of]) -> Iterator[_Of]:
         """For each account what `of` gives for its type, of which there are few."""
         return map([of(type_) for type_ in self.types].__getitem__, self.type_numbers)
-
-    def kinds(self) -> Iterator[str]:
-        return self.by_type(lambda type_: type_.kind)
-
-    def owners(self) -> Iterator[str]:
-        return self.by_type(lambda type_: type_.owner)
 
 
 class Snapshot(NamedTuple):

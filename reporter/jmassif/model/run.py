@@ -10,41 +10,14 @@ from array import array
 from bisect import bisect_right
 from itertools import compress
 from operator import or_
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from jmassif.model.records import (
-    DEVICE_KINDS,
-    HOST_KINDS,
-    PAGE_KINDS,
-    TENSOR,
-    TIME_UNITS,
-    Accounts,
-    BlockEvents,
-    LiveBytesByAccount,
-    Counts,
-    End,
-    Exhaustion,
-    Frame,
-    Lifetime,
-    LoadedObject,
-    Mapped,
-    Mark,
-    Overlay,
-    Pages,
-    Peak,
-    Region,
-    RegionSum,
-    Scope,
-    ScopeSum,
-    Snapshot,
-    Stage,
-    Timeline,
-    narrowed,
-)
-from jmassif.model.replay import Replay
+from jmassif.model import records
+from jmassif.model.records import DEVICE_KINDS, HOST_KINDS, PAGE_KINDS, TENSOR, Counts, Frame, Lifetime, Pages
 
 
 _REPLAYS_KEPT = 6
+_TIME_UNITS = ("ms", "i", "B")
 
 
 class PythonStacks:
@@ -82,29 +55,29 @@ class Profile:
         # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
         self.node_parent = array("I", [0])
         self.node_frame = array("I", [0])
-        self.accounts = Accounts()
+        self.accounts = records.Accounts()
         self.roles: Dict[int, str] = {}  # by account; tensors without one are "other"
-        self.timeline = Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
-        self.snapshots: List[Snapshot] = []
-        self.peaks: Dict[str, Peak] = {}
-        self.blocks = BlockEvents()  # in the order of the trace
+        self.timeline = records.Timeline(array("Q"), array("Q"), array("Q"), array("Q"))
+        self.snapshots: List[records.Snapshot] = []
+        self.peaks: Dict[str, records.Peak] = {}
+        self.blocks = records.BlockEvents()  # in the order of the trace
         self.frees = array("Q")  # indices of those of them that went
-        self.mappings: List[Mapped] = []  # of device memory
-        self.exhaustions: Dict[int, Exhaustion] = {}  # by id
+        self.mappings: List[records.Mapped] = []  # of device memory
+        self.exhaustions: Dict[int, records.Exhaustion] = {}  # by id
         self.block_thresholds: List[Tuple[int, int]] = []  # (time, bytes)
-        self.scopes: List[Scope] = []
-        self.scope_sums: Dict[str, ScopeSum] = {}
+        self.scopes: List[records.Scope] = []
+        self.scope_sums: Dict[str, records.ScopeSum] = {}
         self.failures: Dict[Tuple[str, int], int] = {}  # (API, error code): calls
         self.counters: Dict[str, int] = {}
         # Times and bytes of each figure of the machine (docs/trace-format.md).
         self.system: Dict[str, Tuple["array[int]", "array[int]"]] = {}
-        self.marks: List[Mark] = []
-        self.stages: List[Stage] = []
-        self.regions: List[Region] = []
-        self.region_sums: Dict[str, RegionSum] = {}
-        self.objects: List[LoadedObject] = []
-        self.end: Optional[End] = None
-        self.overlay: Optional[Overlay] = None  # what another tool showed, if the user has a log of it
+        self.marks: List[records.Mark] = []
+        self.stages: List[records.Stage] = []
+        self.regions: List[records.Region] = []
+        self.region_sums: Dict[str, records.RegionSum] = {}
+        self.objects: List[records.LoadedObject] = []
+        self.end: Optional[records.End] = None
+        self.overlay: Optional[records.Overlay] = None  # what another tool showed, if the user has a log of it
         self.is_running = False  # known of the process while its trace is followed
         self.was_dismissed = False  # its parent is known (model/process_tree.py), had it end, and went on well
         # 1 for each account that is to be seen; None: all. Compositions are of these alone, totals are not.
@@ -121,7 +94,7 @@ class Profile:
     @property
     def time_unit(self) -> str:
         unit = self.manifest.get("time-unit", "ms")
-        return unit if unit in TIME_UNITS else "ms"
+        return unit if unit in _TIME_UNITS else "ms"
 
     @property
     def is_complete(self) -> bool:
@@ -186,32 +159,33 @@ class Profile:
         self._python_stacks.extend(self.node_parent, self.node_frame, self.python_frames)
         return self._python_stacks
 
-    def composition(self, snapshot: int) -> LiveBytesByAccount:
+    def composition(self, snapshot: int) -> records.LiveBytesByAccount:
         """Live memory by account at the snapshot with this index."""
-        return self._seen(self._replay(snapshot))
+        return self._seen(*self._held(snapshot))
 
-    def peak_composition(self, which: str) -> LiveBytesByAccount:
+    def peak_composition(self, which: str) -> records.LiveBytesByAccount:
         """Live memory by account when `which` of PEAKS was at its largest."""
         return self.composition_at(self.peaks[which])
 
-    def composition_at(self, peak: Peak) -> LiveBytesByAccount:
+    def composition_at(self, peak: records.Peak) -> records.LiveBytesByAccount:
         """Likewise at a peak of the run's or of one of its stages."""
-        replay = self._replay(peak.snapshot)
+        held, held_blocks = self._held(peak.snapshot)
         rows = peak.differences
         for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks):
-            replay.bytes[account] = n_bytes
-            replay.blocks[account] = blocks
-        return self._seen(replay)
+            held[account] = n_bytes
+            held_blocks[account] = blocks
+        return self._seen(held, held_blocks)
+
+    def _seen(self, held: "array[int]", blocks: "array[int]") -> records.LiveBytesByAccount:
+        accounts = list(compress(range(len(held)), map(or_, held, blocks)))
+        rows = zip(accounts, zip(map(held.__getitem__, accounts), map(blocks.__getitem__, accounts)))
+        kept = self.kept
+        return dict(rows) if kept is None else {account: row for account, row in rows if kept[account]}
 
     def narrow(self, kept: bytearray) -> None:
         """From now on only accounts that have 1 are seen."""
         self.kept = kept
         self._lifetime = None
-
-    def _seen(self, replay: Replay) -> LiveBytesByAccount:
-        held = _without_zeros(replay)
-        kept = self.kept
-        return held if kept is None else {account: row for account, row in held.items() if kept[account]}
 
     @property
     def has_pages(self) -> bool:
@@ -238,42 +212,34 @@ class Profile:
 
     def counts(self, least_temporaries: int = 0) -> Dict[int, Counts]:
         """All that each account ever allocated, up to the last snapshot, without accounts with fewer temporaries."""
-        lived = self._lived()
-        found = [account for account, n in enumerate(lived.temporaries) if n >= least_temporaries]
-        counts = ((account, Counts(*(column[account] for column in lived))) for account in found)
+        lifetime = self.lifetime()
+        found = [account for account, n in enumerate(lifetime.temporaries) if n >= least_temporaries]
+        counts = ((account, Counts(*(column[account] for column in lifetime))) for account in found)
         return {account: row for account, row in counts if any(row)}
 
-    def lifetime(self) -> Lifetime:
-        """Columns by account id, the caller's own: everything that it ever allocated, up to the last snapshot."""
-        return Lifetime(*(column[:] for column in self._lived()))
+    def lifetime(self, snapshot: Optional[int] = None) -> Lifetime:
+        """All that each account ever allocated up to the snapshot with this index, by default the last; -1: before the first.
 
-    def lifetime_at(self, snapshot: int) -> Lifetime:
-        """Likewise up to the snapshot with this index; -1: before the first."""
-        return self._lived_by(snapshot + 1)
-
-    def allocated(self) -> "array[int]":
-        """All bytes that each account ever allocated, up to the last snapshot."""
-        return self._lived().bytes[:]
-
-    def _lived(self) -> Lifetime:
-        """Many ask, and it takes a walk through all snapshots."""
-        if self._lifetime is None or self._lifetime[0] != len(self.snapshots):
-            self._lifetime = len(self.snapshots), self._lived_by(len(self.snapshots))
+        The columns are everybody's, and not to be changed: it takes a walk through all snapshots to make them.
+        """
+        n_snapshots = len(self.snapshots) if snapshot is None else snapshot + 1
+        if self._lifetime is None or self._lifetime[0] != n_snapshots:
+            all_bytes, blocks, temporaries = self._column(), self._column(), self._column()
+            unseen = bytearray(b"\1") * len(self.accounts) if self.kept is None else self.kept[:]
+            for earlier in reversed(self.snapshots[:n_snapshots]):
+                rows = earlier.changes
+                columns = (rows.all_bytes, rows.all_blocks, rows.temporaries)
+                for account, n_bytes, n_blocks, n_temporaries in rows.backwards(unseen, *columns):
+                    all_bytes[account], blocks[account], temporaries[account] = n_bytes, n_blocks, n_temporaries
+                    unseen[account] = 0
+            self._lifetime = n_snapshots, Lifetime(all_bytes, blocks, temporaries)
         return self._lifetime[1]
 
-    def _lived_by(self, n_snapshots: int) -> Lifetime:
-        all_bytes, blocks, temporaries = (array("Q", bytes(8 * len(self.accounts))) for _ in Lifetime._fields)
-        untold = bytearray(b"\1") * len(self.accounts)
-        for snapshot in reversed(self.snapshots[:n_snapshots]):
-            rows = snapshot.changes
-            columns = (rows.all_bytes, rows.all_blocks, rows.temporaries)
-            for account, n_bytes, n_blocks, n_temporaries in rows.backwards(untold, *columns):
-                all_bytes[account], blocks[account], temporaries[account] = n_bytes, n_blocks, n_temporaries
-                untold[account] = 0
-        for account in range(len(self.accounts) if self.kept is not None else 0):
-            if self.kept is not None and not self.kept[account]:
-                all_bytes[account] = blocks[account] = temporaries[account] = 0
-        return Lifetime(all_bytes, blocks, temporaries)
+    def _column(self, numbers: Iterable[int] = ()) -> "array[int]":
+        """These numbers by account id, 0 for those that came later."""
+        column = array("Q", numbers)
+        column.frombytes(bytes(8 * (len(self.accounts) - len(column))))
+        return column
 
     def forget(self, n_snapshots: int) -> None:
         """Drop results from snapshots beyond the first so many, which are gone."""
@@ -286,19 +252,42 @@ class Profile:
         at = bisect_right(times, time)
         return values[at - 1] if at else None
 
-    def _replay(self, snapshot: int) -> Replay:
-        """Up to the snapshot with this index. Reports ask for the same few again and again: from the last before it on."""
+    def _held(self, snapshot: int) -> Tuple["array[int]", "array[int]"]:
+        """Bytes and blocks by account id at the snapshot with this index.
+
+        Reports ask for the same few again and again: from the last before it on. Of each account only its last change matters.
+        """
         begin = max((index for index in self._replays if index <= snapshot), default=-1)
-        replay = Replay(len(self.accounts), *self._replays.get(begin, ()))
-        replay.jump(self.snapshots[begin + 1 : snapshot + 1])
+        held, held_blocks = map(self._column, self._replays.get(begin, ((), ())))
+        unseen = bytearray(b"\1") * len(self.accounts)
+        n_unseen = len(unseen)
+        for earlier in reversed(self.snapshots[begin + 1 : snapshot + 1]):
+            rows = earlier.changes
+            for account, n_bytes, blocks in rows.backwards(unseen, rows.bytes, rows.blocks):
+                held[account] = n_bytes
+                held_blocks[account] = blocks
+                unseen[account] = 0
+                n_unseen -= 1
+            if n_unseen <= 1:  # no account is 0
+                break
         if begin < snapshot:
             if len(self._replays) == _REPLAYS_KEPT:
                 del self._replays[next(iter(self._replays))]
-            self._replays[snapshot] = narrowed(replay.bytes), narrowed(replay.blocks)
-        return replay
+            self._replays[snapshot] = records.narrowed(held), records.narrowed(held_blocks)
+        return held, held_blocks
 
+    def growths(self) -> Iterator[Tuple[records.Snapshot, Iterator[Tuple[int, int, int]]]]:
+        """Each snapshot with (account, bytes, blocks) of what its changes add, negative for what they take away.
 
-def _without_zeros(replay: Replay) -> LiveBytesByAccount:
-    accounts = list(compress(range(len(replay.bytes)), map(or_, replay.bytes, replay.blocks)))
-    n_bytes, blocks = map(replay.bytes.__getitem__, accounts), map(replay.blocks.__getitem__, accounts)
-    return dict(zip(accounts, zip(n_bytes, blocks)))
+        These must be gone through before the next snapshot.
+        """
+        held, held_blocks = self._column(), self._column()
+
+        def grown(changes: records.Changes) -> Iterator[Tuple[int, int, int]]:
+            for account, n_bytes, blocks in zip(changes.account, changes.bytes, changes.blocks):
+                yield account, n_bytes - held[account], blocks - held_blocks[account]
+                held[account] = n_bytes
+                held_blocks[account] = blocks
+
+        for snapshot in self.snapshots:
+            yield snapshot, grown(snapshot.changes)
