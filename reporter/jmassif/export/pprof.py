@@ -7,13 +7,14 @@ profiles, which pprof and the stores that are built on it know.
 """
 
 import zlib
-from typing import Dict, Iterable, Iterator, List, Tuple
+from functools import lru_cache
+from typing import Dict, Iterator, List, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import SampleFigures, samples
 from jmassif.analysis.moments import Moment, select
 from jmassif.attribution.names import describe
 from jmassif.attribution.views import thread_naming
-from jmassif.model.records import Account, side_of
+from jmassif.model.records import side_of
 from jmassif.model.run import Profile
 from jmassif.model.run_info import labels_of_run
 from jmassif.render.view import FormatError, View
@@ -21,22 +22,11 @@ from jmassif.units import moment, unicode_text
 from jmassif.version import __version__
 
 
-# ---- protobuf ----
-# Protocol Buffers' wire format, as far as writing a message needs it: varints and length-delimited fields.
-#
-# A message is bytes; its fields are appended one after the other. Fields that hold their default, 0, are left out.
-
-_VARINT, _DELIMITED = 0, 2
+# ---- Protocol Buffers' wire format ----
 
 
-_SHORT = [bytes([number]) for number in range(0x80)]
-
-
-def varint(number: int) -> bytes:
-    """An unsigned number of at most 64 bits; a negative one as its two's complement."""
-    if 0 <= number < len(_SHORT):
-        return _SHORT[number]
-    number &= (1 << 64) - 1
+@lru_cache(maxsize=1 << 16)
+def _varint(number: int) -> bytes:
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -45,18 +35,15 @@ def varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def number(field: int, value: int) -> bytes:
-    return varint(field << 3 | _VARINT) + varint(value) if value else b""
-
-
-def delimited(field: int, content: bytes) -> bytes:
-    """A string, a message in a message, or packed numbers."""
-    return varint(field << 3 | _DELIMITED) + varint(len(content)) + content
-
-
-def packed(field: int, values: Iterable[int]) -> bytes:
-    content = b"".join(map(varint, values))
-    return delimited(field, content) if content else b""
+def _message(*fields: Tuple[int, Union[int, bytes]]) -> bytes:
+    """Fields by number. Bytes are a string, a message, or packed numbers; 0 is the default, and left out."""
+    encoded = []
+    for field, value in fields:
+        if isinstance(value, bytes):
+            encoded += [_varint(field << 3 | 2), _varint(len(value)), value]
+        elif value:
+            encoded += [_varint(field << 3), _varint(value)]
+    return b"".join(encoded)
 
 
 # ---- pprof ----
@@ -78,54 +65,36 @@ _TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_SAMPLE_TYPE = 9, 10,
 _LARGEST = (1 << 63) - 1
 
 
-class _Strings:
+class _Strings(Dict[str, int]):
     """The table of strings, which ends the message."""
 
-    def __init__(self) -> None:
-        self._index: Dict[str, int] = {"": 0}
-
-    def __call__(self, text: str) -> int:
-        return self._index.setdefault(unicode_text(text), len(self._index))
-
-    def message(self) -> Iterator[bytes]:
-        for text in self._index:
-            yield delimited(_STRING, text.encode("utf-8"))
+    def __missing__(self, text: str) -> int:
+        return self.setdefault(text, len(self))
 
 
 class _Mappings:
     """The object files that frames are in: those that the trace saw mapped, and others by name alone."""
 
     def __init__(self, profile: Profile) -> None:
-        self.ranges: List[Tuple[int, int, str]] = []
-        self._by_path: Dict[str, Dict[Tuple[int, int], int]] = {}
+        self.ids: Dict[Tuple[str, int, int], int] = {}  # by path, start and limit; they count from 1
+        self._ranges: Dict[str, List[Tuple[int, int]]] = {}
         for loaded in profile.objects:
-            self._add(loaded.address, loaded.address + loaded.size, loaded.path)
+            range_ = loaded.address, loaded.address + loaded.size
+            self._ranges.setdefault(loaded.path, []).append(range_)
+            self._add(loaded.path, *range_)
 
-    def _add(self, start: int, limit: int, path: str) -> int:
-        known = self._by_path.setdefault(path, {})
-        index = known.setdefault((start, limit), len(self.ranges))
-        if index == len(self.ranges):
-            self.ranges.append((start, limit, path))
-        return index
+    def _add(self, path: str, start: int, limit: int) -> int:
+        return self.ids.setdefault((path, start, limit), len(self.ids) + 1)
 
     def id(self, path: str, address: int) -> int:
-        """The mapping's id, which counts from 1; 0: a frame without an object file."""
-        if not path:
-            return 0
-        for (start, limit), index in self._by_path.get(path, {}).items():
-            if start <= address < limit:
-                return index + 1
-        return self._add(0, 0, path) + 1
-
-    def message(self, strings: _Strings) -> Iterator[bytes]:
-        for index, (start, limit, path) in enumerate(self.ranges):
-            fields = number(1, index + 1) + number(2, start) + number(3, limit) + number(5, strings(path))
-            # All there is to know of functions, files, lines and inlined calls is here: nothing is to be looked up.
-            yield delimited(_MAPPING, fields + b"".join(number(field, 1) for field in (7, 8, 9, 10)))
+        """0: a frame without an object file."""
+        ranges = [each for each in self._ranges.get(path, ()) if each[0] <= address < each[1]]
+        return self._add(path, *(ranges[:1] or [(0, 0)])[0]) if path else 0
 
 
-def _frames(profile: Profile, strings: _Strings, mappings: _Mappings) -> Iterator[bytes]:
-    """Locations, with the ids of the frames, and functions."""
+def _frames(profile: Profile, strings: _Strings) -> Iterator[bytes]:
+    """Locations, with the ids of the frames; functions, and mappings."""
+    mappings = _Mappings(profile)
     functions: Dict[Tuple[str, str, str], int] = {}
     for id_ in profile.frames:
         frame = profile.frame(id_)
@@ -133,110 +102,83 @@ def _frames(profile: Profile, strings: _Strings, mappings: _Mappings) -> Iterato
         key = (name, frame.file, frame.object)
         if key not in functions:
             function = functions[key] = len(functions) + 1
-            fields = number(1, function) + number(2, strings(name)) + number(3, strings(name))
-            yield delimited(_FUNCTION, fields + number(4, strings(frame.file)))
+            fields = _message((1, function), (2, strings[name]), (3, strings[name]), (4, strings[frame.file]))
+            yield _message((_FUNCTION, fields))
+        line = _message((1, functions[key]), (2, frame.line))
         mapping = mappings.id(frame.object, frame.address)
-        line = delimited(4, number(1, functions[key]) + number(2, frame.line))
-        yield delimited(_LOCATION, number(1, id_) + number(2, mapping) + number(3, frame.address) + line)
+        yield _message((_LOCATION, _message((1, id_), (2, mapping), (3, frame.address), (4, line))))
+    for (path, start, limit), mapping in mappings.ids.items():
+        # Functions, files, lines and inlined calls are here: nothing is to be looked up.
+        has = [(field, 1) for field in (7, 8, 9, 10)]
+        yield _message((_MAPPING, _message((1, mapping), (2, start), (3, limit), (5, strings[path]), *has)))
 
 
-class _Samples:
-    """The samples of one profile, and the frames that stand for memory without a stack."""
+def _samples(profile: Profile, rows: Sequence[Tuple[int, SampleFigures]], strings: _Strings) -> Iterator[bytes]:
+    """And the frames that stand for memory without a stack."""
+    n_frames = max(profile.frames, default=0)
+    stackless: Dict[Tuple[str, str], int] = {}  # the location of a kind and owner
+    thread_of = thread_naming(profile, True) if profile.has_threads else lambda account: ""
 
-    def __init__(self, profile: Profile, strings: _Strings) -> None:
-        self._profile = profile
-        self._strings = strings
-        self._ids = {frame: varint(frame) for frame in profile.frames}
-        self._n_locations = max(profile.frames, default=0)
-        self._stackless: Dict[Tuple[str, str], int] = {}
-        self._run = b"".join(self._label(key, text) for key, text in labels_of_run(profile))
-        self._labels: Dict[Tuple[str, str, str, str], bytes] = {}
-        self._thread_of = thread_naming(profile, True) if profile.has_threads else None
-        self._node, self._frames = 0, b""  # the last stack of callers: neighbours share it
+    @lru_cache(maxsize=1 << 10)
+    def stack(node: int) -> bytes:
+        """Locations, innermost first. Neighbours have the same callers."""
+        return b"".join(map(_varint, profile.stack(node)))
 
-    def _label(self, key: str, text: str) -> bytes:
-        return delimited(3, number(1, self._strings(key)) + number(2, self._strings(text)))
+    @lru_cache(maxsize=None)
+    def labels(kind: str, owner: str, role: str, thread: str) -> bytes:
+        found = labels_of_run(profile) + [("owner", owner), ("group", profile.group_of.get(owner, "other"))]
+        found += [("kind", kind), ("side", side_of(kind) or ""), ("role", role), ("thread", thread)]
+        return _message(*((3, _message((1, strings[key]), (2, strings[text]))) for key, text in found if text))
 
-    def _labels_of(self, account: int, kind: str, owner: str) -> bytes:
-        role = self._profile.role(account) or ""
-        thread = self._thread_of(account) if self._thread_of else ""
-        known = self._labels.get((kind, owner, role, thread))
-        if known is None:
-            labels = [("owner", owner), ("group", self._profile.group_of.get(owner, "other"))]
-            labels += [("kind", kind), ("side", side_of(kind) or ""), ("role", role), ("thread", thread)]
-            known = self._run + b"".join(self._label(key, text) for key, text in labels if text)
-            self._labels[(kind, owner, role, thread)] = known
-        return known
-
-    def _outwards(self, node: int) -> Iterator[bytes]:
-        parents, frames = self._profile.node_parent, self._profile.node_frame
-        while node:
-            yield self._ids[frames[node]]
-            node = parents[node]
-
-    def _stack(self, account: Account) -> bytes:
-        """Locations, innermost first."""
-        if account.node:
-            outer = self._profile.node_parent[account.node]
-            if outer != self._node:
-                self._node, self._frames = outer, b"".join(self._outwards(outer))
-            return self._ids[self._profile.node_frame[account.node]] + self._frames
-        next_ = self._n_locations + len(self._stackless) + 1
-        return varint(self._stackless.setdefault((account.kind, account.owner), next_))
-
-    def message(self, account: int, figures: SampleFigures) -> bytes:
-        of = self._profile.accounts[account]
-        fields = delimited(1, self._stack(of)) + packed(2, figures) + self._labels_of(account, of.kind, of.owner)
-        return delimited(_SAMPLE, fields)
-
-    def locations(self, first_function: int) -> Iterator[bytes]:
-        """The frames that stand for memory without a stack."""
-        for function, ((kind, owner), location) in enumerate(self._stackless.items(), first_function):
-            name = self._strings(f"({kind} of {owner}, without a stack)")
-            yield delimited(_FUNCTION, number(1, function) + number(2, name) + number(3, name))
-            yield delimited(_LOCATION, number(1, location) + delimited(4, number(1, function)))
+    for account, figures in rows:
+        node, kind, owner = profile.accounts[account]
+        if node:
+            locations = _varint(profile.node_frame[node]) + stack(profile.node_parent[node])
+        else:
+            locations = _varint(stackless.setdefault((kind, owner), n_frames + len(stackless) + 1))
+        values = b"".join(map(_varint, figures))
+        fields = _message((1, locations), (2, values))
+        yield _message((_SAMPLE, fields + labels(kind, owner, profile.role(account) or "", thread_of(account))))
+    for (kind, owner), location in stackless.items():
+        # Functions have no more numbers than frames.
+        name = strings[f"({kind} of {owner}, without a stack)"]
+        yield _message((_FUNCTION, _message((1, location), (2, name), (3, name))))
+        yield _message((_LOCATION, _message((1, location), (4, _message((1, location))))))
 
 
 def _about(profile: Profile, at: Moment, strings: _Strings) -> Iterator[bytes]:
     is_ms = profile.time_unit == "ms"
     start = profile.number("start-unix-ms")
     if start is not None:
-        yield number(_TIME, (start + (at.time if is_ms else 0)) * 1000000)
+        yield _message((_TIME, (start + (at.time if is_ms else 0)) * 1000000))
     if is_ms:
-        yield number(_DURATION, profile.last_time * 1000000)
-    yield delimited(_PERIOD_TYPE, number(1, strings("space")) + number(2, strings("bytes")))
-    yield number(_PERIOD, 1)
-    comments = [f"jmassif {__version__}", f"inuse: {at.name} ({moment(at.time, profile.time_unit)})"]
-    if profile.manifest.get("command"):
-        comments.insert(0, profile.manifest["command"])
-    for comment in comments:
-        yield number(_COMMENT, strings(comment))
-    yield number(_DEFAULT_SAMPLE_TYPE, strings(_SAMPLE_TYPES[0][0]))
+        yield _message((_DURATION, profile.last_time * 1000000))
+    yield _message((_PERIOD_TYPE, _message((1, strings["space"]), (2, strings["bytes"]))), (_PERIOD, 1))
+    command, creator = profile.manifest.get("command", ""), f"jmassif {__version__}"
+    for comment in (command, creator, f"inuse: {at.name} ({moment(at.time, profile.time_unit)})"):
+        yield _message((_COMMENT, strings[comment]))
+    yield _message((_DEFAULT_SAMPLE_TYPE, strings[_SAMPLE_TYPES[0][0]]))
 
 
-def _message(profile: Profile, view: View) -> Iterator[bytes]:
+def _pieces(profile: Profile, view: View) -> Iterator[bytes]:
     at = select(profile, view.selector or "peak")
     rows = list(samples(profile, at.composition))
     if any(sum(column) > _LARGEST for column in zip(*(figures for _, figures in rows))):
         raise FormatError("a sum is beyond 63 bits, which pprof cannot hold: choose another format")
-    strings = _Strings()
+    strings = _Strings({"": 0})
     for name, unit in _SAMPLE_TYPES:
-        yield delimited(_SAMPLE_TYPE, number(1, strings(name)) + number(2, strings(unit)))
-    mappings = _Mappings(profile)
-    yield from _frames(profile, strings, mappings)
-    yield from mappings.message(strings)
-    writer = _Samples(profile, strings)
-    for account, figures in rows:
-        yield writer.message(account, figures)
-    yield from writer.locations(len(profile.frames) + 1)
+        yield _message((_SAMPLE_TYPE, _message((1, strings[name]), (2, strings[unit]))))
+    yield from _frames(profile, strings)
+    yield from _samples(profile, rows, strings)
     yield from _about(profile, at, strings)
-    yield from strings.message()
+    for text in strings:
+        yield _message((_STRING, unicode_text(text).encode("utf-8")))
 
 
 def write(profile: Profile, view: View) -> Iterator[bytes]:
     """The compressed message, in pieces. Raises moments.SelectionError, FormatError."""
     # 31: gzip's own head and tail. Its time stamp is 0, so that the same trace gives the same file.
     compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
-    for piece in _message(profile, view):
+    for piece in _pieces(profile, view):
         yield compressor.compress(piece)
     yield compressor.flush()
